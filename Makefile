@@ -1,0 +1,38 @@
+# Each target sets up what it needs in .venv, from nothing but Python and make.
+PYTHON ?= python3
+BIN := .venv/bin
+export OPENBLAS_NUM_THREADS ?= 1
+
+.PHONY: demo test check bench proto clean
+
+demo: .venv/demo  ## the whole system on generated data
+	$(BIN)/submerge demo --plot demo.png
+
+test: .venv/dev  ## everything that proves, slow tests included
+	$(BIN)/pytest
+
+check: .venv/dev  ## what to run before each commit: under a minute
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/pytest -q -m "not slow"
+
+bench: .venv/bench  ## measure against other libraries; writes benchmarks/results.md
+	$(BIN)/python -m benchmarks
+
+proto:  ## regenerate the wire format's code
+	@echo "nothing to generate: the wire format comes with the network (CHANGELOG.md, Unreleased)"
+
+clean:
+	rm -rf .venv dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache demo.png
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# One stamp for each set of extras; a changed pyproject.toml installs again.
+.venv/%: pyproject.toml
+	@test -x $(BIN)/python || { \
+	  $(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(0 if (3, 11) <= v < (3, 14) \
+	    else "submerge needs Python 3.11 to 3.13, got %d.%d: make PYTHON=python3.12" % v)' \
+	  && echo "setting up .venv (once)" && $(PYTHON) -m venv .venv; }
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[$*]'
+	@touch $@

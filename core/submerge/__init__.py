@@ -1,0 +1,45 @@
+"""Streaming PCA that merges: every device learns a subspace, and subspaces merge.
+
+Three nouns: a `Subspace` is all that is remembered, a `SAPCA` learns one from a
+stream, a `MergeTree` keeps the merge of many. Two verbs: `partial_fit` and `merge`.
+"""
+
+from submerge.errors import PeerError, SchemaMismatch, ShapeError, SubmergeError, UsageError
+from submerge.features import FeatureMap, Identity
+from submerge.merging import merge
+from submerge.rank import EnergyRank, FixedRank, RankRule, SapcaRank
+from submerge.sapca import SAPCA
+from submerge.saved import dumps, loads
+from submerge.schema import Channel, Scaling, Schema
+from submerge.score import contributions, hotelling, spe
+from submerge.subspace import Subspace
+from submerge.tree import MergeTree
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "SAPCA",
+    "Channel",
+    "EnergyRank",
+    "FeatureMap",
+    "FixedRank",
+    "Identity",
+    "MergeTree",
+    "PeerError",
+    "RankRule",
+    "SapcaRank",
+    "Scaling",
+    "Schema",
+    "SchemaMismatch",
+    "ShapeError",
+    "SubmergeError",
+    "Subspace",
+    "UsageError",
+    "__version__",
+    "contributions",
+    "dumps",
+    "hotelling",
+    "loads",
+    "merge",
+    "spe",
+]

@@ -1,0 +1,176 @@
+"""Leading directions of a stack of rows: the one kernel under everything.
+
+Input is a stack of `m` rows in R^dim, with m small, and perhaps an (m, m) matrix
+`mix`; wanted are the leading right singular vectors and the singular values of
+`mix @ stack`, without forming that product. Two ways, tried in this order:
+
+1. The Gram matrix: `eigh` of an (m, m) matrix, one product for the basis, one
+   Cholesky step that restores orthonormality. Squaring costs half of the digits,
+   so it is trusted only down to `GUARD` times the largest singular value.
+2. QR of the stack, slice by slice, and an SVD of R: slower, and right for
+   rank-deficient and badly scaled rows, constant sensors among them.
+
+Rules of this file: `numpy.linalg` only (scipy.linalg costs a client 23 MiB);
+products are taken over slices of `dim`, so that temporaries stay in cache and
+float32 stacks are multiplied in float64; no argument is changed but `out`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[np.float64]
+Storage = npt.NDArray[Any]
+"""Float64, or float32 where memory is dear; computed with in float64 all the same."""
+
+GUARD = 1e-4
+"""Smallest singular value, over the largest, that the Gram way is trusted with.
+
+Squared it is 1e-8, so the first basis is orthonormal to 1e-16 / 1e-8, near enough
+to the identity for one Cholesky step to finish the work."""
+
+CANCELLED = 1e3
+"""How far subtraction may shrink the rows (squared) before the Gram way is distrusted.
+
+A mean that jumps while the past is forgotten leaves rounding of the jump's size."""
+
+SOLID = 1e-2
+"""Smallest eigenvalue, over the largest, from which the Cholesky step would change
+nothing: the first basis is already orthonormal to 1e-16 / 1e-2."""
+
+WIDTH = 1024
+"""Columns that are multiplied at once: with 60 rows, half of a common L2."""
+
+EPS = float(np.finfo(np.float64).eps)
+
+
+class Directions(NamedTuple):
+    """What `leading` found.
+
+    rows : (k, dim), orthonormal, most important first.
+    sigma : (k,), descending and positive.
+    dropped : the squared singular value just below those kept; 0 if none is.
+    guarded : whether the Gram way could not be trusted.
+    """
+
+    rows: Storage
+    sigma: Array
+    dropped: float
+    guarded: bool
+
+
+def leading(
+    stack: Storage,
+    k: int,
+    *,
+    mix: Array | None = None,
+    gram: Array | None = None,
+    cancelled: float = 0.0,
+    out: Storage | None = None,
+) -> Directions:
+    """Find the leading `k` right singular vectors of `mix @ stack`.
+
+    Parameters
+    ----------
+    stack : (m, dim)
+    k : most directions to keep; fewer come back from a stack of lower rank
+    mix : (m, m), optional
+    gram : (m, m), `mix @ inner(stack) @ mix.T` where the caller has it already
+    cancelled : squared size of what `mix` takes away by subtraction
+    out : (at least k, dim), where the rows go; it may be the head of `stack` itself
+
+    Notes
+    -----
+    dim m^2 + 2 dim m k + 3 dim k^2 flops, and the eigenproblem of size m.
+    """
+    m, dim = stack.shape
+    if min(m, dim, k) == 0:
+        return Directions(np.empty((0, dim), stack.dtype), np.empty(0), 0.0, False)
+    if gram is None:
+        gram = inner(stack) if mix is None else mix @ inner(stack) @ mix.T
+    kept = min(k, m, dim)
+    lam, vectors = np.linalg.eigh(gram)
+    lam, vectors = lam[::-1], vectors[:, ::-1]
+    largest = max(lam[0], cancelled / CANCELLED)
+    guarded = not lam[kept - 1] > GUARD**2 * largest
+    steps = 2 if guarded else int(lam[kept - 1] < SOLID * largest)
+    if guarded:
+        sigma, vectors, dropped = _by_qr(stack, mix, kept)
+        kept = len(sigma)
+        coefficients = vectors / sigma
+    else:
+        sigma = np.sqrt(lam[:kept])
+        # Rows in R^dim have at most dim singular values; what eigh finds below is rounding.
+        dropped = max(0.0, float(lam[kept])) if kept < min(m, dim) else 0.0
+        coefficients = vectors[:, :kept] / sigma
+        if mix is not None:
+            # One small product in place of one with the whole stack.
+            coefficients, mix = mix.T @ coefficients, None
+    rows = np.empty((kept, dim), stack.dtype) if out is None else out[:kept]
+    multiply(coefficients.T, stack, mix=mix, out=rows)
+    for _ in range(steps):
+        sigma = orthonormalize(rows, sigma)
+    # Equal values may have changed places by a rounding error; descending is promised.
+    return Directions(rows, np.minimum.accumulate(sigma), dropped, guarded)
+
+
+def inner(rows: Storage) -> Array:
+    """`rows @ rows.T` in float64, (m, m). NumPy makes it one syrk a slice."""
+    parts = slices(rows)
+    first = next(parts)
+    total = first @ first.T
+    for part in parts:
+        total += part @ part.T
+    return total
+
+
+def multiply(left: Array, rows: Storage, *, out: Storage, mix: Array | None = None) -> None:
+    """Write `left @ mix @ rows` into `out`, which may be the head of `rows`."""
+    start = 0
+    for part in slices(rows, mix):
+        end = start + part.shape[1]
+        out[:, start:end] = left @ part
+        start = end
+
+
+def slices(rows: Storage, mix: Array | None = None) -> Iterator[Array]:
+    """Cut rows into float64 pieces, side by side, that fit the cache; `mix` each."""
+    for start in range(0, rows.shape[1], WIDTH):
+        part = np.asarray(rows[:, start : start + WIDTH], dtype=np.float64)
+        yield part if mix is None else mix @ part
+
+
+def orthonormalize(rows: Storage, sigma: Array) -> Array:
+    """Make almost orthonormal `rows` orthonormal in place; return the sigma to match.
+
+    One Cholesky-QR step: rows.T = Q R, so Q diag(sigma diag(R)) says what
+    rows.T diag(sigma) said, to the square of the defect.
+    """
+    lower = np.linalg.cholesky(inner(rows))
+    multiply(np.linalg.inv(lower), rows, out=rows)
+    return np.asarray(sigma * np.diag(lower))
+
+
+def _by_qr(stack: Storage, mix: Array | None, k: int) -> tuple[Array, Array, float]:
+    """Singular values, left vectors of `mix @ stack`, and the first value dropped, squared."""
+    m, dim = stack.shape
+    triangle: Array = np.empty((0, m))
+    for part in slices(stack, mix):
+        triangle = np.asarray(np.linalg.qr(np.vstack([triangle, part.T]), mode="r"))
+    _, sigma, right = np.linalg.svd(triangle, full_matrices=False)
+    floor = max(dim, m) * np.finfo(stack.dtype).eps * sigma[0]
+    kept = min(k, int(np.count_nonzero(sigma > floor)))
+    dropped = float(sigma[kept] ** 2) if kept < len(sigma) else 0.0
+    return sigma[:kept], right.T[:, :kept], dropped
+
+
+def signs(rows: Storage) -> Array:
+    """+1 or -1 a row, so that its entry of largest size becomes positive."""
+    if rows.size == 0:
+        return np.ones(len(rows))
+    largest = np.abs(rows).argmax(axis=1)
+    return np.where(rows[np.arange(len(rows)), largest] < 0, -1.0, 1.0)

@@ -1,0 +1,83 @@
+"""Blend: how one block of rows joins the past.
+
+With forgetting factor f, row j of n weighs f^(n-1-j) and fades the past by f^n,
+so the result does not depend on how the stream was cut into blocks. Let rows c_j
+be measured from the running mean, `drift` their weighted mean, W their mass and w
+the faded weight of the past. Then
+
+    sum_j w_j (c_j - pull drift)(c_j - pull drift)'  with  (1 - pull)^2 = w / (w + W)
+
+is the block's scatter about its own mean plus the term for the two means' distance,
+w W / (w + W) drift drift'. Centering therefore costs no column of its own: every row
+moves by the same small vector.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from submerge._linalg import Array, Directions
+
+
+class Blend(NamedTuple):
+    """Weights of a block and of the past before it.
+
+    past : factor on the past's weight, energy and squared sigma
+    weights : (n,), of the rows; their sum is `mass`
+    pull : how far each row moves toward the drift; 0 where nothing is centered
+    follow : how far the running mean moves toward it, W / (w + W)
+    """
+
+    past: float
+    weights: Array
+    mass: float
+    pull: float
+    follow: float
+
+    @classmethod
+    def of(cls, n: int, weight: float, *, forgetting_factor: float, center: bool) -> Blend:
+        """Blend `n` rows into a past of that weight."""
+        if forgetting_factor == 1.0:
+            past, weights, mass = 1.0, np.ones(n), float(n)
+        else:
+            weights = forgetting_factor ** np.arange(n - 1, -1, -1, dtype=np.float64)
+            past, mass = forgetting_factor**n, float(weights.sum())
+        if not center:
+            return cls(past, weights, mass, 0.0, 0.0)
+        share = past * weight / (past * weight + mass)
+        return cls(past, weights, mass, 1.0 - share**0.5, 1.0 - share)
+
+
+class Digest(NamedTuple):
+    """What a memory makes of its past and a block.
+
+    drift : (dim,), the block's weighted mean, from the running mean
+    energy : what the block adds to the total squared distance to the mean
+    """
+
+    found: Directions
+    drift: Array
+    energy: float
+
+
+class Totals(NamedTuple):
+    """The numbers that are exact at any rank, and the bound on what was dropped.
+
+    mean : (dim,)
+    """
+
+    mean: Array
+    weight: float
+    energy: float
+    dropped: float
+
+    def after(self, blend: Blend, digest: Digest) -> Totals:
+        """Return the totals with the block counted in."""
+        return Totals(
+            self.mean + blend.follow * digest.drift,
+            blend.past * self.weight + blend.mass,
+            blend.past * self.energy + digest.energy,
+            blend.past * self.dropped + digest.found.dropped,
+        )

@@ -1,0 +1,71 @@
+"""Whose fault it was, what was expected, what came.
+
+Every error that submerge raises on purpose is a `SubmergeError`. A `UsageError`
+is the caller's mistake and names the mend; a `PeerError` is foreign bytes, and
+changes nothing but a counter. Nothing here is raised for a bug of ours.
+"""
+
+from __future__ import annotations
+
+
+class SubmergeError(Exception):
+    """Anything that submerge refuses to do."""
+
+
+class UsageError(SubmergeError, ValueError):
+    """The caller asked for something that has no answer."""
+
+
+class ShapeError(UsageError):
+    """An array of the wrong shape.
+
+    Attributes
+    ----------
+    expected, got : str
+        The shapes, as text: `(n, 48)` and `(7, 46)`.
+    """
+
+    def __init__(self, what: str, *, expected: str, got: object) -> None:
+        self.expected = expected
+        self.got = str(got)
+        super().__init__(f"{what} must have shape {expected}, got {got}")
+
+
+class ValuesError(UsageError):
+    """Readings that are not finite numbers of a usable size.
+
+    Attributes
+    ----------
+    row, column : int
+        Where the first one stands, from zero.
+    """
+
+    def __init__(self, message: str, *, row: int, column: int) -> None:
+        self.row = row
+        self.column = column
+        super().__init__(message)
+
+
+class SchemaMismatch(UsageError):
+    """Two summaries of different things: they never merge.
+
+    Attributes
+    ----------
+    expected, got : str
+        The fingerprints.
+    """
+
+    def __init__(self, *, expected: str, got: str) -> None:
+        self.expected = expected
+        self.got = got
+        super().__init__(
+            f"subspaces of different schemas never merge: expected {expected[:12]}, got {got[:12]}"
+        )
+
+
+class NothingLearnt(UsageError):
+    """A question that needs at least one sample came before the first."""
+
+
+class PeerError(SubmergeError):
+    """Foreign bytes that do not say what they should."""

@@ -1,0 +1,86 @@
+"""LowRank: k directions and a block, in O(dim (k + b)) memory (SPCA, Algorithm 3).
+
+One buffer holds everything: the orthonormal rows kept so far on top, the block of
+new rows below them. Absorbing a block replaces the top; nothing else is copied.
+
+The paper's Algorithm 3 projects the block once and takes a QR of the residual. On
+rank-deficient data, a sensor that starts late, or large means in float32, that
+loses orthogonality altogether (||U'U - I|| reaches 1); the kernel in `_linalg`
+does not, and is faster.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from submerge._linalg import CANCELLED, Array, Directions, Storage, inner, leading, slices
+from submerge.block import Blend, Digest
+
+
+class LowRank:
+    """The leading directions of a scatter too large to keep."""
+
+    def __init__(self, dim: int, k: int, block_size: int, dtype: np.dtype) -> None:
+        self.sigma: Array = np.empty(0)
+        self._block_size = block_size
+        self._stack: Storage = np.empty((k + block_size, dim), dtype)
+
+    @property
+    def rows(self) -> Storage:
+        """(k, dim), orthonormal: a view, not for keeping."""
+        return self._stack[: len(self.sigma)]
+
+    @property
+    def room(self) -> Storage:
+        """(block_size, dim): where the next block goes, measured from the mean."""
+        start = len(self.sigma)
+        return self._stack[start : start + self._block_size]
+
+    def restore(self, rows: Storage, sigma: Array) -> None:
+        """Take up saved directions."""
+        self._reserve(len(sigma))
+        self._stack[: len(sigma)] = rows
+        self.sigma = sigma
+
+    def directions(self, k: int) -> Directions:
+        """Return a copy of what is kept: at least `k`, if the data have so many."""
+        return Directions(self.rows.copy(), self.sigma, 0.0, False)
+
+    def look(self, blend: Blend, k: int) -> Digest:
+        """Summarise past and block; change nothing."""
+        return self._digest(blend, k, out=None)
+
+    def absorb(self, blend: Blend, k: int) -> Digest:
+        """Make past and block the new past."""
+        digest = self._digest(blend, k, out=self._stack)
+        self.sigma = digest.found.sigma
+        self._reserve(k)
+        return digest
+
+    def _digest(self, blend: Blend, k: int, out: Storage | None) -> Digest:
+        old, n = len(self.sigma), len(blend.weights)
+        stack = self._stack[: old + n]
+        u = blend.weights / blend.mass
+        drift = np.concatenate([u @ part for part in slices(stack[old:])])
+        # The past, scaled; the block, weighed and moved by `pull` of its drift.
+        mix = np.zeros((old + n, old + n))
+        roots = np.sqrt(blend.weights)
+        np.multiply.outer(roots, -blend.pull * u, out=mix[old:, old:])
+        mix.flat[:: old + n + 1] += np.concatenate([blend.past**0.5 * self.sigma, roots])
+        gram = mix @ inner(stack) @ mix.T
+        energy = float(np.trace(gram[old:, old:]))
+        cancelled = blend.pull * (2 - blend.pull) * blend.mass * float(drift @ drift)
+        if cancelled > CANCELLED * energy:
+            energy = sum(
+                float(np.vdot(part, part)) for part in slices(stack[old:], mix[old:, old:])
+            )
+        found = leading(stack, k, mix=mix, gram=gram, cancelled=cancelled, out=out)
+        return Digest(found, drift, energy)
+
+    def _reserve(self, k: int) -> None:
+        """Make room for `k` directions and a block."""
+        needed = k + self._block_size
+        if needed > len(self._stack):
+            larger = np.empty((needed, self._stack.shape[1]), self._stack.dtype)
+            larger[: len(self.sigma)] = self.rows
+            self._stack = larger

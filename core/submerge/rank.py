@@ -1,0 +1,161 @@
+"""How many directions to show: fixed, the paper's rule, or by energy.
+
+A rule is a frozen value without memory: `SAPCA` asks it once a block, from the
+singular values that it keeps (spares included), and does the rest: limits, the
+hold-off, and never showing a direction that holds nothing.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import ClassVar, Protocol
+
+from submerge._linalg import Array
+from submerge.errors import UsageError
+
+
+class RankRule(Protocol):
+    """Says what the rank should be after a block."""
+
+    adaptive: ClassVar[bool]
+    """False if `next` never moves: nothing needs to be decomposed to ask it."""
+
+    @property
+    def start(self) -> int:
+        """The rank before the first block."""
+
+    @property
+    def lowest(self) -> int:
+        """Never show fewer."""
+
+    @property
+    def highest(self) -> int | None:
+        """Never show more; None leaves it to dim."""
+
+    @property
+    def hold(self) -> int:
+        """Blocks to wait after each change."""
+
+    def next(self, rank: int, sigma: Array, energy: float) -> int:
+        """Return the rank wanted: at most one away from `rank`.
+
+        sigma : (at least rank if the data have it,), descending
+        energy : total squared distance to the mean
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class FixedRank:
+    """Always `start` directions."""
+
+    start: int
+    adaptive: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        if self.start < 1:
+            raise UsageError(f"rank must be at least 1, got {self.start}")
+
+    @property
+    def lowest(self) -> int:
+        return self.start
+
+    @property
+    def highest(self) -> int | None:
+        return self.start
+
+    @property
+    def hold(self) -> int:
+        return 0
+
+    def next(self, rank: int, sigma: Array, energy: float) -> int:
+        return rank
+
+
+@dataclass(frozen=True, slots=True)
+class SapcaRank:
+    """The paper's rule: keep the last direction's share of sigma in (alpha, beta).
+
+    With C_r = sigma_r / sum(sigma_1..r), grow by one if C_r > beta, shrink by one
+    if C_r < alpha (arXiv:1907.08059, Section 3.2; its code has 0.01 and 0.10).
+    C_r is at most 1/r, so the rank never grows past 1/beta: we warn of limits
+    that this makes unreachable.
+    """
+
+    start: int = 10
+    alpha: float = 0.01
+    beta: float = 0.10
+    lowest: int = 1
+    highest: int | None = None
+    hold: int = 0
+    adaptive: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        _check_limits(self)
+        if not 0 <= self.alpha < self.beta:
+            raise UsageError(
+                f"alpha must be at least 0 and below beta, got alpha {self.alpha:g}"
+                f" and beta {self.beta:g}"
+            )
+        if self.beta >= 1 / self.lowest:
+            warnings.warn(
+                f"the rank can never grow: beta {self.beta:g} is not below 1/{self.lowest},"
+                " the largest share that the last direction can have",
+                stacklevel=3,
+            )
+        if self.highest is not None and self.alpha >= 1 / self.highest:
+            warnings.warn(
+                f"rank {self.highest} can never last: alpha {self.alpha:g} is not below"
+                f" 1/{self.highest}, the largest share that the last direction can have",
+                stacklevel=3,
+            )
+
+    def next(self, rank: int, sigma: Array, energy: float) -> int:
+        shown = sigma[:rank]
+        last = shown[-1] if len(shown) == rank else 0.0
+        total = float(shown.sum())
+        share = last / total if total > 0 else 0.0
+        return rank + (1 if share > self.beta else -1 if share < self.alpha else 0)
+
+
+@dataclass(frozen=True, slots=True)
+class EnergyRank:
+    """Keep the share of energy that is shown between `low` and `high`.
+
+    SPIRIT's idea (Papadimitriou et al., VLDB 2005), once a block. A rank larger
+    than the data's own lets a fault that lasts into the model: do not aim high.
+    """
+
+    low: float = 0.95
+    high: float = 0.98
+    start: int = 10
+    lowest: int = 1
+    highest: int | None = None
+    hold: int = 0
+    adaptive: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        _check_limits(self)
+        if not 0 < self.low < self.high <= 1:
+            raise UsageError(
+                f"the energy limits must be 0 < low < high <= 1, got {self.low:g} and {self.high:g}"
+            )
+
+    def next(self, rank: int, sigma: Array, energy: float) -> int:
+        squares = sigma**2
+        if squares[:rank].sum() < self.low * energy:
+            return rank + 1
+        if squares[: rank - 1].sum() > self.high * energy:
+            return rank - 1
+        return rank
+
+
+def _check_limits(rule: RankRule) -> None:
+    highest = rule.start if rule.highest is None else rule.highest
+    if not 1 <= rule.lowest <= rule.start <= highest:
+        raise UsageError(
+            "the rank's limits must be 1 <= lowest <= start <= highest, got"
+            f" {rule.lowest}, {rule.start}, {rule.highest}"
+        )
+    if rule.hold < 0:
+        raise UsageError(f"hold must be at least 0 blocks, got {rule.hold}")

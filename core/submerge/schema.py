@@ -1,0 +1,170 @@
+"""What a vector means: its channels, their units and scaling, and a fingerprint.
+
+Summaries merge only if they speak of the same things in the same order. A schema
+says what those are; its fingerprint is the hash of a canonical text, so two
+programs agree on it without having met. The text is part of the wire format and
+golden-tested: it never changes, a new form gets a new "form" number.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+
+from submerge._linalg import Array
+from submerge.errors import PeerError, ShapeError, UsageError
+from submerge.features import FeatureMap, Identity
+
+Center = Literal["fleet", "own", "none"]
+"""What is subtracted: one mean of all nodes, each node's own mean, or nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Channel:
+    """One sensor's series: a name and the unit it is measured in."""
+
+    name: str
+    unit: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Scaling:
+    """Brings channels of different units to one size: (x - offset) / scale.
+
+    offset, scale : a number for each channel; scales are positive.
+    """
+
+    offset: tuple[float, ...]
+    scale: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.offset) != len(self.scale):
+            raise UsageError(
+                f"scaling needs as many offsets as scales, got {len(self.offset)}"
+                f" and {len(self.scale)}"
+            )
+        if not all(np.isfinite(self.offset)) or not all(0 < s < np.inf for s in self.scale):
+            raise UsageError("scaling needs finite offsets and positive, finite scales")
+
+
+@dataclass(frozen=True)
+class Schema:
+    """Channels, scaling and features, in order.
+
+    Parameters
+    ----------
+    channels : tuple of Channel, or int
+        An int stands for that many channels without names.
+    scaling : Scaling, optional
+        Left out, readings are learnt in their own units.
+    features : FeatureMap
+    center : {"fleet", "own", "none"}
+        What is subtracted before variation is measured.
+    half_life : float, optional
+        Seconds after which a reading counts for half; left out, it counts for ever.
+    """
+
+    channels: tuple[Channel, ...] | int
+    scaling: Scaling | None = None
+    features: FeatureMap = field(default_factory=Identity)
+    center: Center = "fleet"
+    half_life: float | None = None
+
+    def __post_init__(self) -> None:
+        names = self.names if not isinstance(self.channels, int) else ()
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise UsageError(f"channel names must differ, got {twice[0]!r} more than once")
+        if self.width < 1:
+            raise UsageError("a schema needs at least one channel, got none")
+        if self.scaling is not None and len(self.scaling.scale) != self.width:
+            raise UsageError(
+                f"scaling must cover {self.width} channels, got {len(self.scaling.scale)}"
+            )
+        if self.half_life is not None and not 0 < self.half_life < np.inf:
+            raise UsageError(f"half_life must be a positive time in seconds, got {self.half_life}")
+
+    @classmethod
+    def anonymous(cls, dim: int, *, center: Center = "fleet") -> Schema:
+        """Return the schema of `dim` nameless channels; it depends on nothing else."""
+        return cls(dim, center=center)
+
+    @classmethod
+    def parse(cls, canonical: bytes) -> Schema:
+        """Return the schema that a canonical text describes."""
+        try:
+            content = json.loads(canonical)
+            if content.pop("form") != 1:
+                raise ValueError("an unknown form")
+            if content.pop("features") != Identity().spec():
+                raise ValueError("an unknown feature map")
+            channels, scaling, half_life = (
+                content.pop(key) for key in ("channels", "scaling", "half_life")
+            )
+            return cls(
+                channels if isinstance(channels, int) else tuple(Channel(*c) for c in channels),
+                scaling=scaling
+                and Scaling(
+                    *(tuple(map(float.fromhex, scaling[key])) for key in ("offset", "scale"))
+                ),
+                half_life=None if half_life is None else float.fromhex(half_life),
+                **content,
+            )
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise PeerError(f"expected a schema's canonical text: {error}") from error
+
+    @property
+    def width(self) -> int:
+        """Number of channels."""
+        return self.channels if isinstance(self.channels, int) else len(self.channels)
+
+    @property
+    def dim(self) -> int:
+        """Number of features: the length of the vectors that are learnt."""
+        return self.features.dim(self.width)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The channels' names; `x0, x1, ...` for those without."""
+        if isinstance(self.channels, int):
+            return tuple(f"x{i}" for i in range(self.channels))
+        return tuple(channel.name for channel in self.channels)
+
+    @property
+    def canonical(self) -> bytes:
+        """The text that is hashed: UTF-8 JSON, sorted keys, floats as `float.hex()`."""
+        channels: object = self.channels
+        if not isinstance(self.channels, int):
+            channels = [[channel.name, channel.unit] for channel in self.channels]
+        scaling = self.scaling and {
+            "offset": [float(x).hex() for x in self.scaling.offset],
+            "scale": [float(x).hex() for x in self.scaling.scale],
+        }
+        content = {
+            "form": 1,
+            "channels": channels,
+            "scaling": scaling,
+            "features": self.features.spec(),
+            "center": self.center,
+            "half_life": None if self.half_life is None else float(self.half_life).hex(),
+        }
+        text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+        return text.encode()
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 of the canonical text, in hex. Unequal ones never merge."""
+        return hashlib.sha256(self.canonical).hexdigest()
+
+    def lift(self, readings: Array) -> Array:
+        """Scale readings (n, channels) in their units and map them to (n, dim)."""
+        X = np.asarray(readings, dtype=np.float64)
+        if X.ndim != 2 or X.shape[1] != self.width:
+            raise ShapeError("readings", expected=f"(n, {self.width})", got=X.shape)
+        if self.scaling is not None:
+            X = (X - self.scaling.offset) / self.scaling.scale
+        return self.features.lift(X)

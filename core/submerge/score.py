@@ -1,0 +1,81 @@
+"""How far a row is from what was learnt, inside the subspace and off it.
+
+`hotelling` (T2) is large for rows far out along known directions, `spe` (Q) for rows
+off the subspace: together they say how, and `contributions` which channels, a row is
+odd. All take rows in the units that were learnt and a subspace at the rank to score
+with. Limits belong to whoever measured them: a textbook 1 % limit gave 17.7 % false
+alarms on the Tennessee Eastman process.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from submerge._linalg import EPS, Array
+from submerge.errors import ShapeError
+from submerge.subspace import Subspace
+
+
+def spe(X: Array, subspace: Subspace) -> Array:
+    """Return each row's squared distance to the subspace (SPE, Q).
+
+    Parameters
+    ----------
+    X : (n, dim)
+    subspace : Subspace
+
+    Returns
+    -------
+    (n,), in squared units of X, never negative: it is summed from the residual,
+    where the difference of two squares would cancel.
+    """
+    residual = _residual(X, subspace)
+    return np.asarray(np.einsum("ij,ij->i", residual, residual))
+
+
+def hotelling(X: Array, subspace: Subspace) -> Array:
+    """Return each row's distance to the mean inside the subspace, in variances (T2).
+
+    Parameters
+    ----------
+    X : (n, dim)
+    subspace : Subspace
+
+    Returns
+    -------
+    (n,), dimensionless: sum(z^2 / lambda), lambda = sigma^2 / weight. Directions that
+    hold next to nothing, lambda <= dim eps lambda_1, are left out.
+    """
+    variance = subspace.explained_variance
+    solid = variance > subspace.dim * EPS * variance[:1]
+    z = _centered(X, subspace) @ subspace.basis[:, solid]
+    return np.asarray((z**2) @ (1 / variance[solid]))
+
+
+def contributions(X: Array, subspace: Subspace) -> Array:
+    """Return which channels each row's SPE comes from.
+
+    Parameters
+    ----------
+    X : (n, dim)
+    subspace : Subspace
+
+    Returns
+    -------
+    (n, dim), shares that sum to 1 along each row (all 0 for a row with no residual).
+    """
+    squares = _residual(X, subspace) ** 2
+    total = squares.sum(axis=1, keepdims=True)
+    return np.asarray(np.divide(squares, total, out=np.zeros_like(squares), where=total > 0))
+
+
+def _centered(X: Array, subspace: Subspace) -> Array:
+    X = np.asarray(X, dtype=np.float64)
+    if X.ndim != 2 or X.shape[1] != subspace.dim:
+        raise ShapeError("rows", expected=f"(n, {subspace.dim})", got=X.shape)
+    return np.asarray(X - subspace.mean)
+
+
+def _residual(X: Array, subspace: Subspace) -> Array:
+    centered = _centered(X, subspace)
+    return np.asarray(centered - (centered @ subspace.basis) @ subspace.basis.T)

@@ -1,0 +1,189 @@
+"""Subspace: all that a node remembers of its data.
+
+A frozen value of dim * (k + 1) + k + 3 numbers. Three of its fields are exact,
+to rounding, however it came about (in blocks, in a tree, at any rank): `weight`,
+`mean` and `energy`. The other two never overstate: with C the exact scatter,
+
+    basis diag(sigma)^2 basis.T <= C          (as positive semi-definite matrices)
+    sigma_i^2 <= lambda_i(C) <= sigma_i^2 + spectral_bound
+    trace(C) - sum(sigma^2) = frobenius_bound
+
+so a reader learns from the value itself how much it may be missing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from submerge._linalg import Array, Storage, leading, signs
+from submerge.errors import SchemaMismatch, ShapeError, UsageError, ValuesError
+from submerge.schema import Schema
+
+LARGEST = 1e150
+"""Readings above this have squares that float64 cannot hold."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Subspace:
+    """A low-rank memory of data already forgotten.
+
+    Attributes
+    ----------
+    schema : str
+        Fingerprint of what the vectors mean; unequal ones never merge.
+    basis : (dim, k)
+        Orthonormal columns, most important first; the entry of largest size in
+        each is positive.
+    sigma : (k,)
+        Singular values of the centered data, descending, positive.
+    mean : (dim,)
+    weight : float
+        Effective number of samples.
+    energy : float
+        Total squared distance to the mean, kept and discarded.
+    spectral_bound : float
+        What may be missing from any eigenvalue of the scatter.
+    """
+
+    schema: str
+    basis: Storage
+    sigma: Array
+    mean: Array
+    weight: float
+    energy: float
+    spectral_bound: float
+
+    @classmethod
+    def empty(cls, schema: Schema) -> Subspace:
+        """Return the memory of no data: the identity of `merge`."""
+        dim = schema.dim
+        nothing = np.empty((dim, 0)), np.empty(0), np.zeros(dim)
+        return cls(schema.fingerprint, *nothing, weight=0.0, energy=0.0, spectral_bound=0.0)
+
+    @classmethod
+    def of(cls, block: Array, schema: Schema, *, rank: int) -> Subspace:
+        """Summarise a block (n, channels) of readings in one go.
+
+        O(n^2 dim); use `SAPCA` for a stream.
+        """
+        check_rank(rank)
+        X = schema.lift(np.atleast_2d(block))
+        check_values(X)
+        if not len(X):
+            return cls.empty(schema)
+        mean = np.zeros(X.shape[1]) if schema.center == "none" else _mean(X)
+        X = X - mean
+        found = leading(X, rank)
+        return oriented(
+            found.rows,
+            found.sigma,
+            schema=schema.fingerprint,
+            mean=mean,
+            weight=float(len(X)),
+            energy=float(np.vdot(X, X)),
+            spectral_bound=found.dropped,
+        )
+
+    @property
+    def dim(self) -> int:
+        """Length of the vectors."""
+        return len(self.mean)
+
+    @property
+    def rank(self) -> int:
+        """Number of directions held, k."""
+        return len(self.sigma)
+
+    @property
+    def frobenius_bound(self) -> float:
+        """What this rank misses of the whole: energy - sum(sigma^2).
+
+        Bounds ||Y - U U' Y||_F^2 for the data Y behind it: a proof from three numbers.
+        """
+        return max(0.0, self.energy - float(self.sigma @ self.sigma))
+
+    @property
+    def explained_variance(self) -> Array:
+        """(k,), variance along each direction: sigma^2 / weight."""
+        return np.asarray(self.sigma**2 / self.weight if self.weight > 0 else self.sigma**2)
+
+    def truncated(self, rank: int) -> Subspace:
+        """Return the leading `rank` directions; the rest goes into the bounds."""
+        check_rank(rank)
+        if rank >= self.rank:
+            return self
+        return replace(
+            self,
+            basis=self.basis[:, :rank],
+            sigma=self.sigma[:rank],
+            spectral_bound=self.spectral_bound + float(self.sigma[rank] ** 2),
+        )
+
+    def faded(self, factor: float) -> Subspace:
+        """Return this memory with all that it has seen counted `factor` times.
+
+        Below 1 it forgets; above 1 is the paper's enhancing factor.
+        """
+        if not 0 < factor < np.inf:
+            raise UsageError(f"a fading factor must be positive and finite, got {factor}")
+        return replace(
+            self,
+            sigma=self.sigma * factor**0.5,
+            weight=self.weight * factor,
+            energy=self.energy * factor,
+            spectral_bound=self.spectral_bound * factor,
+        )
+
+
+def oriented(
+    rows: Storage,
+    sigma: Array,
+    *,
+    schema: str,
+    mean: Array,
+    weight: float,
+    energy: float,
+    spectral_bound: float,
+) -> Subspace:
+    """Build a subspace from orthonormal `rows` (k, dim), which it takes over; sets the signs."""
+    rows *= signs(rows)[:, None].astype(rows.dtype)
+    return Subspace(schema, rows.T, sigma, mean, weight, energy, spectral_bound)
+
+
+def check_rank(rank: int) -> None:
+    """Refuse a rank below one."""
+    if rank < 1:
+        raise UsageError(f"rank must be at least 1, got {rank}")
+
+
+def check_same_schema(first: Subspace, other: Subspace) -> None:
+    """Refuse subspaces that speak of different things."""
+    if first.schema != other.schema:
+        raise SchemaMismatch(expected=first.schema, got=other.schema)
+    if first.dim != other.dim:
+        raise ShapeError("mean", expected=f"({first.dim},)", got=other.mean.shape)
+
+
+def check_values(X: Array) -> None:
+    """Refuse rows that hold NaN, infinity, or numbers whose squares overflow."""
+    # One BLAS pass says "all fine"; only otherwise do we look where it is not.
+    if X.flags.c_contiguous and X.dtype == np.float64:
+        flat = X.reshape(-1)
+        if flat.dot(flat) < LARGEST**2:
+            return
+    bad = ~(np.abs(X) < LARGEST)
+    if bad.any():
+        row, column = (int(i) for i in np.argwhere(bad)[0])
+        raise ValuesError(
+            f"expected finite readings below {LARGEST:g}, got {X[row, column]:g}"
+            f" in row {row}, column {column}",
+            row=row,
+            column=column,
+        )
+
+
+def _mean(X: Array) -> Array:
+    """The mean, about the first row: a large offset then costs no digits."""
+    return np.asarray(X[0] + (X - X[0]).mean(axis=0))

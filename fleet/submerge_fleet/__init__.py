@@ -1,0 +1,1 @@
+"""The operator's side: the `submerge` command, and what its subcommands do."""
