@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import ClassVar, Protocol, runtime_checkable
 
 from submerge._linalg import Array
 from submerge.errors import UsageError
 
 
+@runtime_checkable
 class RankRule(Protocol):
     """Says what the rank should be after a block."""
 

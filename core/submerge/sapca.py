@@ -13,7 +13,8 @@ Mathematics of a block: `block`; the two memories: `low_rank`, `scatter`.
 
 from __future__ import annotations
 
-from typing import Literal, Self
+from numbers import Integral
+from typing import Any, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -26,7 +27,14 @@ from submerge.rank import FixedRank, RankRule
 from submerge.scatter import Scatter
 from submerge.schema import Schema
 from submerge.score import spe
-from submerge.subspace import Subspace, check_values, oriented
+from submerge.subspace import (
+    LARGEST,
+    LARGEST_SINGLE,
+    Subspace,
+    check_same_schema,
+    check_values,
+    oriented,
+)
 
 Exact = Literal["auto", "never"]
 
@@ -86,17 +94,19 @@ class SAPCA:
         dtype: npt.DTypeLike = np.float64,
         schema: Schema | None = None,
     ) -> None:
-        if oversample < 0:
-            raise UsageError(f"oversample must be at least 0, got {oversample}")
+        _check_whole("oversample", oversample, least=0)
+        if block_size is not None:
+            _check_whole("block_size", block_size, least=1)
         if not 0 < forgetting_factor <= 1:
             raise UsageError(f"forgetting_factor must be in (0, 1], got {forgetting_factor}")
-        if block_size is not None and block_size < 1:
-            raise UsageError(f"block_size must be at least 1, got {block_size}")
         if exact not in ("auto", "never"):
             raise UsageError(f'exact must be "auto" or "never", got {exact!r}')
         if np.dtype(dtype) not in (np.float64, np.float32):
             raise UsageError(f"dtype must be float64 or float32, got {np.dtype(dtype)}")
-        self.rule = FixedRank(int(rank)) if isinstance(rank, int | np.integer) else rank
+        if not isinstance(rank, RankRule):
+            _check_whole("rank", rank, least=1)
+            rank = FixedRank(int(rank))
+        self.rule = rank
         self.oversample = oversample
         self.forgetting_factor = forgetting_factor
         self.center = center if schema is None else schema.center != "none"
@@ -134,12 +144,50 @@ class SAPCA:
         self._learn(self._checked(X), projected)
         return projected
 
+    def resume(self, past: Subspace, *, n_samples_seen: int, rank: int | None = None) -> Self:
+        """Go on from what other engines have learnt, as if their rows had come here.
+
+        Parameters
+        ----------
+        past : Subspace
+            Of this engine's schema. Directions beyond those that it keeps go into the bounds.
+        n_samples_seen : int
+            Rows behind `past`.
+        rank : int, optional
+            Where an adaptive rule starts from, within its limits; by default its own start.
+
+        Raises
+        ------
+        UsageError
+            If this engine was given no schema, or has learnt something already.
+        SchemaMismatch
+        """
+        if self._memory is None or self.n_samples_seen:
+            raise UsageError("only an engine with a schema that has learnt nothing can resume")
+        check_same_schema(Subspace.empty(self._schema), past)
+        wanted = min(rank or self._target, self.rule.highest or self._schema.dim)
+        self._target = min(max(self.rule.lowest, wanted), self._schema.dim)
+        if isinstance(self._memory, Scatter):
+            scaled = past.basis * past.sigma
+            self._memory.total = scaled @ scaled.T
+        else:
+            past = past.truncated(self._kept)
+            self._memory.restore(past.basis.T, past.sigma)
+        self._totals = Totals(past.mean.copy(), past.weight, past.energy, past.spectral_bound)
+        self.n_samples_seen, self._seen = n_samples_seen, None
+        return self
+
     @property
     def subspace(self) -> Subspace:
         """All that was learnt, with the spare directions: what to ship and merge."""
         if self._seen is None:
-            self._seen = self._look()
+            self._seen = self._look(self._kept if self._memory else 0)
         return self._seen
+
+    @property
+    def whole(self) -> Subspace:
+        """All that is held: from the exact memory every direction. Computed at each call."""
+        return self._look(self._schema.dim if self._memory else 0)
 
     @property
     def shown(self) -> Subspace:
@@ -185,7 +233,8 @@ class SAPCA:
             raise ShapeError("rows", expected=f"(n, {dim})", got=rows.shape)
         if rows.dtype.kind not in "fiub":
             raise UsageError(f"rows must be real numbers, got dtype {rows.dtype}")
-        check_values(rows)
+        # What is stored in float32 must fit it, its distance to the mean included.
+        check_values(rows, LARGEST if self.dtype == np.float64 else LARGEST_SINGLE)
         return rows
 
     def _open(self, schema: Schema) -> LowRank | Scatter:
@@ -214,9 +263,9 @@ class SAPCA:
             Schema.anonymous(rows.shape[1], center="fleet" if self.center else "none")
         )
         self._seen = None
-        if self.n_samples_seen == 0 and self.center:
+        if self.center and self._waiting == 0 and self._totals.weight == 0:
             # Measured from the first row, not from zero: a large mean costs no digits.
-            self._totals.mean[:] = rows[0]
+            self._totals = self._totals._replace(mean=rows[0].astype(np.float64))
         start = 0
         while start < len(rows):
             taken = rows[start : start + self.block_size - self._waiting]
@@ -265,16 +314,16 @@ class SAPCA:
             center=self.center,
         )
 
-    def _look(self) -> Subspace:
-        """Summarise past and waiting rows, and change neither."""
+    def _look(self, k: int) -> Subspace:
+        """Summarise past and waiting rows, at `k` directions; change neither."""
         if self._memory is None:
             raise NothingLearnt("nothing was learnt yet: call partial_fit first")
         if self._waiting:
             blend = self._blend()
-            digest = self._memory.look(blend, self._kept)
+            digest = self._memory.look(blend, k)
             totals, found = self._totals.after(blend, digest), digest.found
         else:
-            found = self._memory.directions(self._kept)
+            found = self._memory.directions(k)
             mean, weight, energy, dropped = self._totals
             totals = Totals(mean, weight, energy, dropped + found.dropped)
         return oriented(
@@ -286,3 +335,8 @@ class SAPCA:
             energy=totals.energy,
             spectral_bound=totals.dropped,
         )
+
+
+def _check_whole(name: str, value: Any, *, least: int) -> None:
+    if not isinstance(value, Integral) or int(value) < least:
+        raise UsageError(f"{name} must be a whole number of at least {least}, got {value!r}")

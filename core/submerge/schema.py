@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 
@@ -85,6 +85,8 @@ class Schema:
             raise UsageError(
                 f"scaling must cover {self.width} channels, got {len(self.scaling.scale)}"
             )
+        if self.center not in get_args(Center):
+            raise UsageError(f'center must be "fleet", "own" or "none", got {self.center!r}')
         if self.half_life is not None and not 0 < self.half_life < np.inf:
             raise UsageError(f"half_life must be a positive time in seconds, got {self.half_life}")
 
@@ -141,7 +143,8 @@ class Schema:
         if not isinstance(self.channels, int):
             channels = [[channel.name, channel.unit] for channel in self.channels]
         scaling = self.scaling and {
-            "offset": [float(x).hex() for x in self.scaling.offset],
+            # + 0.0: a negative zero is the same offset.
+            "offset": [(float(x) + 0.0).hex() for x in self.scaling.offset],
             "scale": [float(x).hex() for x in self.scaling.scale],
         }
         content = {

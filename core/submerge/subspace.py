@@ -21,8 +21,11 @@ from submerge._linalg import Array, Storage, leading, signs
 from submerge.errors import SchemaMismatch, ShapeError, UsageError, ValuesError
 from submerge.schema import Schema
 
-LARGEST = 1e150
-"""Readings above this have squares that float64 cannot hold."""
+LARGEST = 1e140
+"""Readings above this have squares whose sums float64 might not hold."""
+
+LARGEST_SINGLE = 1e37
+"""Readings above this have distances to their mean that float32 might not hold."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -166,18 +169,20 @@ def check_same_schema(first: Subspace, other: Subspace) -> None:
         raise ShapeError("mean", expected=f"({first.dim},)", got=other.mean.shape)
 
 
-def check_values(X: Array) -> None:
-    """Refuse rows that hold NaN, infinity, or numbers whose squares overflow."""
+def check_values(X: Array, largest: float = LARGEST) -> None:
+    """Refuse rows that hold NaN, infinity, or numbers too large to square and sum."""
     # One BLAS pass says "all fine"; only otherwise do we look where it is not.
     if X.flags.c_contiguous and X.dtype == np.float64:
         flat = X.reshape(-1)
-        if flat.dot(flat) < LARGEST**2:
-            return
-    bad = ~(np.abs(X) < LARGEST)
+        with np.errstate(over="ignore", invalid="ignore"):
+            if flat.dot(flat) < largest**2:
+                return
+    # In float64, which the limit is given in, whatever the rows are.
+    bad = ~(np.abs(X) < np.float64(largest))
     if bad.any():
         row, column = (int(i) for i in np.argwhere(bad)[0])
         raise ValuesError(
-            f"expected finite readings below {LARGEST:g}, got {X[row, column]:g}"
+            f"expected finite readings below {largest:g}, got {X[row, column]:g}"
             f" in row {row}, column {column}",
             row=row,
             column=column,

@@ -1,0 +1,11 @@
+"""Readings from files: any of the formats below becomes a `Table`.
+
+Whitespace matrices, CSV, NumPy's `.npy` and the Intel Lab log, each plain or gzip,
+recognised by what is in them. What cannot be a table of readings is refused in one
+line that says where; what is merely left out is said in the table's notes.
+"""
+
+from submerge_fleet.datasets.reading import read
+from submerge_fleet.datasets.table import Table
+
+__all__ = ["Table", "read"]

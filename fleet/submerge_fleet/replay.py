@@ -1,0 +1,144 @@
+"""`submerge replay`: files, as if they came in live."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from pathlib import Path
+from typing import Any
+
+import click
+
+from submerge_fleet.datasets import read
+from submerge_fleet.replay_run import PAPER, Outcome, Settings, replay
+
+
+@click.command(epilog="Example: submerge replay light.dat.gz --rank 10 --plot light.png")
+@click.argument(
+    "files", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE..."
+)
+@click.option("--rank", type=int, help="Directions to show, or to start from.  [default: 10]")
+@click.option(
+    "--rank-rule",
+    type=click.Choice(["fixed", "sapca", "energy"]),
+    help="Keep the rank; move it by the paper's rule; by share of energy.  [default: fixed]",
+)
+@click.option("--alpha", type=float, help="sapca: shrink below this share.  [default: 0.01]")
+@click.option("--beta", type=float, help="sapca: grow above this share.  [default: 0.1]")
+@click.option(
+    "--energy", type=float, nargs=2, help="energy: stay between these.  [default: 0.95 0.98]"
+)
+@click.option(
+    "--block",
+    type=int,
+    help="Rows learnt at once; more cost memory.  [default: max(20, 3 (rank + oversample))]",
+)
+@click.option(
+    "--oversample",
+    type=int,
+    help="Spare directions kept; more cost memory and buy accuracy.  [default: 5]",
+)
+@click.option(
+    "--exact",
+    type=click.Choice(["auto", "never"]),
+    help="auto: keep the whole scatter where it is as small as the blocks.  [default: auto]",
+)
+@click.option(
+    "--center",
+    type=click.Choice(["stream", "none", "offline"]),
+    help="Subtract the running mean; nothing; the mean of all rows first.  [default: stream]",
+)
+@click.option(
+    "--forgetting-factor",
+    type=float,
+    help="What each row leaves of the weight of those before it.  [default: 1]",
+)
+@click.option(
+    "--missing",
+    type=click.Choice(["reject", "drop", "impute"]),
+    help="Refuse gaps; leave out their rows; fill them as they come.  [default: reject]",
+)
+@click.option("--zero-is-missing", is_flag=True, help="Read 0 as a gap: mote files mean it so.")
+@click.option(
+    "--quantity",
+    default="temperature",
+    show_default=True,
+    help="Of an Intel Lab log: temperature, humidity, light, voltage, or all.",
+)
+@click.option("--leaves", type=click.IntRange(1), help="Deal the rows to so many.  [default: 1]")
+@click.option("--fan-in", type=int, help="Children of a node in their tree.  [default: 4]")
+@click.option(
+    "--deal",
+    type=click.Choice(["turn", "runs"]),
+    help="Deal rows one in turn, or a run to each leaf.  [default: turn]",
+)
+@click.option(
+    "--paper",
+    is_flag=True,
+    help="As the paper prints it, corrected: sapca rule, no spares, never exact, offline"
+    " centering, the tail cut to whole blocks.",
+)
+@click.option(
+    "--plot",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Draw error and rank over time, and the spectrum, into this PNG.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def command(
+    files: tuple[Path, ...],
+    quantity: str,
+    paper: bool,
+    plot: Path | None,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Stream FILEs through one SAPCA, or through a tree of them.
+
+    FILEs are whitespace matrices (as of the SPIRIT Motes set), Intel Lab logs, CSV or
+    .npy, plain or gzip. The result is held against exact PCA of the same rows. Errors,
+    bounds and energy are per row, in squared units of the data.
+    """
+    given = {name: value for name, value in options.items() if value not in (None, ())}
+    if plot is not None:
+        from submerge_fleet.replay_plot import draw  # a missing extra is said before the work
+    table = read(files, quantity=quantity)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        outcome, curves = replay(
+            table, Settings(**given | (PAPER if paper else {})), watch=plot is not None
+        )
+    for warning in said:
+        click.echo(f"note: {warning.message}", err=True)
+    click.echo(json.dumps(outcome.figures()) if as_json else _told(outcome))
+    if plot is not None:
+        draw(plot, outcome, curves)
+        click.echo(f"{'picture':<12} {plot}", err=as_json)
+
+
+def _told(outcome: Outcome) -> str:
+    """Say the outcome to a person, a line each."""
+    ratio = "-" if outcome.ratio is None else f"{outcome.ratio:.9g}"
+    lines = [
+        ("algorithm", outcome.algorithm),
+        ("rows", f"{outcome.rows} of {outcome.dim} columns"),
+        ("rank", f"{outcome.rank}"),
+        ("error", f"{outcome.error:.6g} per row"),
+        ("optimum", f"{outcome.optimum:.6g} per row, exact PCA at that rank"),
+        ("ratio", ratio),
+        (
+            "bounds",
+            f"frobenius {outcome.frobenius_bound:.6g}, spectral {outcome.spectral_bound:.6g}",
+        ),
+        ("energy", f"{outcome.energy:.6g} per row"),
+        ("speed", f"{outcome.rows_per_s:,.0f} rows/s, {outcome.seconds:.3g} s in all"),
+        ("memory", f"{outcome.peak_bytes / 1024:,.0f} KiB at the peak of one estimator"),
+        ("fall-backs", f"{outcome.fallbacks} blocks"),
+    ]
+    counts = {
+        "values that were 0 and read as missing": outcome.zeros,
+        "missing values filled": outcome.filled,
+        "rows with missing values dropped": outcome.dropped,
+    }
+    lines += [("gaps", f"{what}: {count}") for what, count in counts.items() if count]
+    lines += [("note", note) for note in outcome.notes]
+    return "\n".join(f"{name:<12} {value}" for name, value in lines)

@@ -1,0 +1,109 @@
+"""Feeds rows to one SAPCA, or to a tree of them, and measures what comes of it.
+
+Only learning is timed; scores for the picture, the offline optimum and the memory
+measurement are taken outside of the clock.
+"""
+
+from __future__ import annotations
+
+import time
+import tracemalloc
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from submerge import SAPCA, MergeTree, Schema, Subspace, spe
+from submerge.missing import fill
+
+Array = npt.NDArray[np.float64]
+Progress = Callable[[int], None]
+
+MEASURED_BLOCKS = 40
+"""Blocks that the memory measurement runs over: what a block needs, every block needs."""
+
+
+class Moment(NamedTuple):
+    """A block as it was met: rows seen, its mean SPE before it was learnt, rank after."""
+
+    rows: int
+    surprise: float
+    rank: int
+
+
+@dataclass
+class Leaf:
+    """One engine and its diary.
+
+    rows : (n, dim), as learnt: gaps filled
+    """
+
+    engine: SAPCA
+    rows: Array
+    seconds: float = 0.0
+    filled: int = 0
+    moments: list[Moment] = field(default_factory=list)
+
+
+def stream(rows: Array, engine: SAPCA, *, watch: bool, progress: Progress) -> Leaf:
+    """Learn `rows` block by block; with `watch`, keep a diary of errors and ranks."""
+    leaf = Leaf(engine, rows)
+    has_gaps = bool(np.isnan(rows).any())
+    if has_gaps:
+        leaf.rows = rows.copy()
+    for start in range(0, len(rows), engine.block_size):
+        block = leaf.rows[start : start + engine.block_size]
+        known = engine.shown if start and (watch or has_gaps) else None
+        if has_gaps:
+            block[:], filled = fill(block, known or _first_guess(block))
+            leaf.filled += filled
+        surprise = float(spe(block, known).mean()) if known and watch else float("nan")
+        began = time.perf_counter()
+        engine.partial_fit(block)
+        leaf.seconds += time.perf_counter() - began
+        if watch:
+            leaf.moments.append(Moment(start + len(block), surprise, engine.rank))
+        progress(len(block))
+    return leaf
+
+
+def merged(leaves: list[Leaf], *, fan_in: int) -> tuple[Subspace, int, float]:
+    """Merge the leaves in a tree: the root, the rank to show, and the seconds it took."""
+    rank = max(leaf.engine.rank for leaf in leaves)
+    kept = max(leaf.engine.subspace.rank for leaf in leaves)
+    tree = MergeTree(rank=kept, fan_in=fan_in)
+    began = time.perf_counter()
+    for number, leaf in enumerate(leaves):
+        tree[f"leaf-{number}"] = leaf.engine.subspace
+    return tree.root(), rank, time.perf_counter() - began
+
+
+def peak_bytes(rows: Array, make: Callable[[], SAPCA]) -> int:
+    """Measure the memory of one estimator: all that it allocates, at its peak.
+
+    A second engine learns some blocks under tracemalloc and is read once.
+    """
+    engine = make()
+    part = rows[: MEASURED_BLOCKS * engine.block_size]
+    began = tracemalloc.is_tracing()
+    if not began:
+        tracemalloc.start()
+    before = tracemalloc.get_traced_memory()[0]
+    tracemalloc.reset_peak()
+    for start in range(0, len(part), engine.block_size):
+        engine.partial_fit(part[start : start + engine.block_size])
+    _ = engine.subspace
+    peak = tracemalloc.get_traced_memory()[1] - before
+    if not began:
+        tracemalloc.stop()
+    return peak
+
+
+def _first_guess(block: Array) -> Subspace:
+    """What is normal before anything was learnt: the first block's own means."""
+    there = ~np.isnan(block)
+    counts = np.maximum(there.sum(axis=0), 1)
+    mean = np.where(there, block, 0.0).sum(axis=0) / counts
+    return replace(Subspace.empty(Schema.anonymous(block.shape[1])), mean=mean)

@@ -1,0 +1,12 @@
+"""Settings for all tests. `HYPOTHESIS_PROFILE=thorough` searches thirty times longer."""
+
+from __future__ import annotations
+
+import os
+
+from hypothesis import settings
+
+# No deadline: a shared machine's hiccup is not a failure.
+settings.register_profile("default", deadline=None, print_blob=True)
+settings.register_profile("thorough", deadline=None, print_blob=True, max_examples=3000)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))

@@ -1,0 +1,185 @@
+"""The orthogonality battery: bases stay orthonormal where transcribed algorithms fail."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from submerge import SAPCA, _linalg
+from support import checks, oracle
+from support.strategies import rows_of
+
+BLOCKS, BLOCK, DIM = 100, 20, 80
+
+
+def noise(seed: int = 0) -> np.ndarray:
+    return rows_of("noise", BLOCKS * BLOCK, DIM, seed=seed)
+
+
+def low_rank() -> np.ndarray:
+    return rows_of("noise", BLOCKS * BLOCK, 3, seed=1) @ rows_of("noise", 3, DIM, seed=2)
+
+
+def constant_channels() -> np.ndarray:
+    X = noise()
+    X[:, 3:] = 7.0
+    return X
+
+
+def late_sensor() -> np.ndarray:
+    X = low_rank()
+    X[: len(X) // 2, 0] = 0.0
+    X[len(X) // 2 :, 0] = noise()[len(X) // 2 :, 0] * 1e3
+    return X
+
+
+def steep(last: float) -> np.ndarray:
+    return noise() * last ** (np.arange(DIM) / 9)
+
+
+def huge_mean(mean: float) -> np.ndarray:
+    return noise() + mean
+
+
+def in_a_plane() -> np.ndarray:
+    X = noise()
+    X[:, 2:] = X[:, :1] - X[:, 1:2]
+    return X
+
+
+def one_row_repeated() -> np.ndarray:
+    return np.repeat(noise()[:1], BLOCKS * BLOCK, axis=0)
+
+
+def zeros_then_data() -> np.ndarray:
+    X = noise()
+    X[: len(X) // 2] = 0.0
+    return X
+
+
+def tiny() -> np.ndarray:
+    return noise() * 1e-120
+
+
+def vast() -> np.ndarray:
+    return noise() * 1e120
+
+
+def jumps() -> np.ndarray:
+    X = noise()
+    X[::BLOCK] += 1e8
+    return X
+
+
+BATTERY = {
+    "noise": noise(),
+    "rank 3 of 80": low_rank(),
+    "constant channels": constant_channels(),
+    "a sensor that starts late": late_sensor(),
+    "s_r/s_1 = 1e-5": steep(1e-5),
+    "s_r/s_1 = 1e-9": steep(1e-9),
+    "s_r/s_1 = 1e-13": steep(1e-13),
+    "mean 1e3": huge_mean(1e3),
+    "mean 1e8": huge_mean(1e8),
+    "a plane": in_a_plane(),
+    "one row repeated": one_row_repeated(),
+    "zeros, then data": zeros_then_data(),
+    "as small as 1e-120": tiny(),
+    "as large as 1e120": vast(),
+    "outliers of 1e8": jumps(),
+}
+
+SINGLE = {name: X for name, X in BATTERY.items() if not name.startswith(("as small", "as large"))}
+"""Float32 holds nothing of 1e-120 or 1e120; every other case applies to it."""
+
+
+@pytest.mark.parametrize("factor", [1.0, 0.99])
+@pytest.mark.parametrize("center", [True, False])
+@pytest.mark.parametrize("oversample", [0, 5])
+@pytest.mark.parametrize("name", BATTERY)
+def test_double_precision_stays_orthonormal(name, oversample, center, factor):
+    """||U'U - I|| <= 1e-12 after each of 100 blocks."""
+    engine = SAPCA(
+        10,
+        oversample=oversample,
+        block_size=BLOCK,
+        exact="never",
+        center=center,
+        forgetting_factor=factor,
+    )
+    for start in range(0, BLOCKS * BLOCK, BLOCK):
+        engine.partial_fit(BATTERY[name][start : start + BLOCK])
+        checks.orthonormal(engine.subspace.basis, 1e-12)
+
+
+@pytest.mark.parametrize("center", [True, False])
+@pytest.mark.parametrize("name", SINGLE)
+def test_single_precision_stays_orthonormal(name, center):
+    """||U'U - I|| <= 1e-5 after each of 100 blocks."""
+    engine = SAPCA(10, block_size=BLOCK, exact="never", center=center, dtype=np.float32)
+    for start in range(0, BLOCKS * BLOCK, BLOCK):
+        engine.partial_fit(SINGLE[name][start : start + BLOCK])
+        checks.orthonormal(engine.subspace.basis)
+
+
+@pytest.mark.parametrize("name", ["rank 3 of 80", "constant channels", "s_r/s_1 = 1e-9"])
+def test_deficient_rows_take_the_guarded_way_and_are_counted(name):
+    """Where squaring loses the digits, QR has them; sigma is right either way."""
+    engine = SAPCA(10, block_size=BLOCK, exact="never").partial_fit(BATTERY[name])
+
+    assert engine.fallbacks > 0
+    truth = oracle.twin(BATTERY[name])
+    held = min(3, engine.rank)
+    np.testing.assert_allclose(
+        engine.subspace.sigma[:held] ** 2, truth.eigenvalues[:held], rtol=1e-9
+    )
+
+
+def test_sound_rows_take_the_fast_way():
+    """No block of plain noise needs the guard."""
+    assert SAPCA(10, block_size=BLOCK, exact="never").partial_fit(BATTERY["noise"]).fallbacks == 0
+
+
+def test_no_direction_is_invented():
+    """Three directions in the data are three in the model, whatever was asked for."""
+    engine = SAPCA(10, block_size=BLOCK, exact="never", center=False).partial_fit(low_rank())
+
+    assert engine.subspace.rank == 3
+    assert engine.rank == 3
+    assert SAPCA(10, block_size=BLOCK).partial_fit(one_row_repeated()).rank == 0
+
+
+@pytest.mark.parametrize("dim", [1, 255, 1024, 1025, 3000])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_slices_are_seamless(dim, dtype):
+    """However wide, the Gram matrix and products are those of the whole."""
+    rows = rows_of("noise", 7, dim, seed=0).astype(dtype)
+    left = rows_of("noise", 3, 7, seed=1)
+    out = rows.copy()
+
+    _linalg.multiply(left, rows, out=out[:3])
+
+    np.testing.assert_allclose(_linalg.inner(rows), rows @ rows.T, rtol=1e-4, atol=1e-3)
+    np.testing.assert_allclose(out[:3], left @ rows, rtol=1e-4, atol=1e-4)
+
+
+def test_the_guarded_way_and_the_fast_way_agree(monkeypatch):
+    """On sound rows, forcing the guard changes nothing but rounding."""
+    stack = rows_of("decaying", 30, 200, seed=0)
+    fast = _linalg.leading(stack, 8)
+    monkeypatch.setattr(_linalg, "GUARD", 10.0)
+
+    guarded = _linalg.leading(stack, 8)
+
+    assert (False, True) == (fast.guarded, guarded.guarded)
+    np.testing.assert_allclose(fast.sigma, guarded.sigma, rtol=1e-12)
+    assert np.isclose(fast.dropped, guarded.dropped, rtol=1e-10)
+    assert oracle.angle(fast.rows.T, guarded.rows.T) < 1e-10
+
+
+def test_the_sign_rule():
+    """The entry of largest size in each row becomes positive."""
+    rows = np.array([[1.0, -3.0, 2.0], [4.0, -1.0, 0.0]])
+
+    assert [-1.0, 1.0] == list(_linalg.signs(rows))
+    assert len(_linalg.signs(np.empty((0, 3)))) == 0

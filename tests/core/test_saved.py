@@ -1,0 +1,151 @@
+"""Saving and restoring: bit for bit, and nothing foreign is believed."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from submerge import (
+    SAPCA,
+    Channel,
+    EnergyRank,
+    FixedRank,
+    PeerError,
+    SapcaRank,
+    Schema,
+    UsageError,
+    dumps,
+    loads,
+)
+from support.strategies import rows_of, streams
+
+rules = st.sampled_from(
+    [FixedRank(1), FixedRank(3), SapcaRank(3, hold=2), EnergyRank(0.5, 0.9, start=2, highest=4)]
+)
+
+
+@given(
+    streams(),
+    rules,
+    st.integers(0, 120),
+    st.sampled_from(["auto", "never"]),
+    st.sampled_from([np.float64, np.float32]),
+    st.sampled_from([1.0, 0.95]),
+    st.integers(1, 25),
+)
+def test_a_restored_engine_goes_on_as_if_it_had_never_stopped(
+    X, rule, when, exact, dtype, factor, block
+):
+    """Saved anywhere in the stream, mid-block too: the same bytes at the end."""
+    if rule.start > X.shape[1]:
+        X = np.hstack([X] * 4)[:, : max(X.shape[1], rule.start)]
+    settings = {"exact": exact, "dtype": dtype, "forgetting_factor": factor, "block_size": block}
+    straight = SAPCA(rule, **settings).partial_fit(X)
+    stopped = SAPCA(rule, **settings).partial_fit(X[:when])
+
+    resumed = loads(dumps(stopped)).partial_fit(X[when:])
+
+    assert dumps(straight) == dumps(resumed)
+    assert straight.subspace.basis.tobytes() == resumed.subspace.basis.tobytes()
+    assert straight.rank == resumed.rank
+
+
+def test_saving_changes_nothing():
+    """dumps twice, the same bytes; the engine is as it was."""
+    engine = SAPCA(3).partial_fit(rows_of("noise", 77, 9, seed=0))
+
+    assert dumps(engine) == dumps(engine)
+    assert dumps(loads(dumps(engine))) == dumps(engine)
+
+
+def test_an_engine_that_has_seen_nothing_can_be_saved():
+    """Before the first row there are settings to keep."""
+    restored = loads(dumps(SAPCA(SapcaRank(4), block_size=30, center=False)))
+
+    assert (SapcaRank(4), 30, False) == (restored.rule, restored.block_size, restored.center)
+    restored.partial_fit(rows_of("noise", 40, 9, seed=0))
+
+
+def test_the_schema_travels_along():
+    """A restored engine's summary still merges with its fleet's."""
+    schema = Schema((Channel("a", "V"), Channel("b", "A")), center="own")
+    engine = SAPCA(1, schema=schema).partial_fit(rows_of("noise", 9, 2, seed=0))
+
+    assert schema.fingerprint == loads(dumps(engine)).subspace.schema
+
+
+def test_a_rule_of_ones_own_cannot_be_saved():
+    """Its fields are not ours to know."""
+
+    class Mine(FixedRank):
+        pass
+
+    with pytest.raises(UsageError, match="got Mine"):
+        dumps(SAPCA(Mine(2)))
+
+
+def changed(data: bytes, **entries: object) -> bytes:
+    with np.load(io.BytesIO(data)) as file:
+        arrays = {name: file[name] for name in file.files}
+    for name, value in entries.items():
+        if value is None:
+            del arrays[name]
+        else:
+            arrays[name] = value(arrays[name])
+    file = io.BytesIO()
+    np.savez(file, **arrays)
+    return file.getvalue()
+
+
+GOOD = dumps(SAPCA(2, block_size=8, exact="never").partial_fit(rows_of("noise", 30, 12, seed=0)))
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"\x80\x04K\x01.",
+        b"\x93NUMPY",
+        GOOD[:-30],
+        GOOD[: len(GOOD) // 2],
+        changed(GOOD, about=None),
+        changed(GOOD, sigma=None),
+        changed(GOOD, rows=lambda a: a[:, :-1]),
+        changed(GOOD, rows=lambda a: a * np.nan),
+        changed(GOOD, mean=lambda a: a[:-1]),
+        changed(GOOD, totals=lambda a: a[:-1]),
+        changed(GOOD, waiting=lambda a: np.vstack([a, a, a])),
+        changed(GOOD, about=lambda _: np.frombuffer(b"not json", np.uint8)),
+        changed(GOOD, about=lambda _: np.frombuffer(b'{"form":1}', np.uint8)),
+        changed(GOOD, about=lambda a: a[:-1]),
+        changed(GOOD, about=lambda _: np.array([{}], dtype=object)),
+    ],
+)
+def test_bytes_of_another_kind_are_refused(data):
+    """Truncated, edited, pickled or simply foreign: one clear error, never a crash."""
+    with pytest.raises(PeerError):
+        loads(data)
+
+
+def test_a_later_form_says_what_to_do():
+    """A newer file is told apart from a broken one."""
+    later = changed(
+        GOOD,
+        about=lambda a: np.frombuffer(a.tobytes().replace(b'"form": 1', b'"form": 9'), np.uint8),
+    )
+    with pytest.raises(PeerError, match="form 9: update submerge"):
+        loads(later)
+
+
+@given(st.integers(0, len(GOOD) - 1), st.integers(1, 255))
+def test_a_flipped_byte_is_refused_or_harmless(where, change):
+    """The zip's checksums see it, or it was in a place that says nothing."""
+    damaged = bytearray(GOOD)
+    damaged[where] ^= change
+    with contextlib.suppress(PeerError):
+        assert dumps(loads(bytes(damaged))) == GOOD

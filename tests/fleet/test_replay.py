@@ -1,0 +1,282 @@
+"""`submerge replay`: the paper's figures on Light, trees, gaps, and one line for bad input."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from submerge_fleet import cli
+from support import oracle
+from support.data import shared
+from support.strategies import rows_of
+
+KEYS = [
+    "algorithm",
+    "rows",
+    "dim",
+    "rank",
+    "error",
+    "optimum",
+    "ratio",
+    "frobenius_bound",
+    "spectral_bound",
+    "energy",
+    "seconds",
+    "peak_bytes",
+    "fallbacks",
+]
+
+
+@pytest.fixture
+def submerge(monkeypatch, capsys):
+    """Run the command as a shell would: exit status, standard output, standard error."""
+
+    def run(*arguments: object) -> tuple[int, str, str]:
+        monkeypatch.setattr("sys.argv", ["submerge", *map(str, arguments)])
+        try:
+            cli.main()
+            status = 0
+        except SystemExit as exit_:
+            status = int(exit_.code or 0)
+        out, err = capsys.readouterr()
+        return status, out, err
+
+    return run
+
+
+@pytest.fixture
+def replay(submerge):
+    """Replay with --json; the object it prints."""
+
+    def run(*arguments: object) -> dict:
+        status, out, err = submerge("replay", *arguments, "--json")
+        assert status == 0, err
+        return json.loads(out)
+
+    return run
+
+
+@pytest.fixture
+def matrix(tmp_path) -> Path:
+    path = tmp_path / "matrix.dat"
+    np.savetxt(path, rows_of("decaying", 600, 30, seed=0) + 4)
+    return path
+
+
+def test_light_with_the_defaults_is_exact(replay):
+    """Light, rank 10, block 50: ratio 1 to 1e-9, and the output says why."""
+    found = replay(shared("motes/light.dat.gz"), "--rank", 10, "--block", 50, "--center", "offline")
+
+    assert abs(found["ratio"] - 1) <= 1e-9
+    assert found["algorithm"].startswith("exact covariance")
+    assert list(found)[: len(KEYS)] == KEYS
+
+
+@pytest.mark.parametrize(("oversample", "most"), [(0, 1.06), (5, 1.01)])
+def test_light_by_streaming(replay, oversample, most):
+    """Without the exact path: 1.06 with no spares, 1.01 with five."""
+    found = replay(
+        shared("motes/light.dat.gz"),
+        "--rank",
+        10,
+        "--block",
+        50,
+        "--center",
+        "offline",
+        "--exact",
+        "never",
+        "--oversample",
+        oversample,
+    )
+
+    assert found["algorithm"] == "SPCA"
+    assert 1 < found["ratio"] <= most
+    assert found["frobenius_bound"] >= found["error"]
+
+
+@pytest.mark.parametrize(("block", "rank", "error"), [(50, 9, 7.636e5), (20, 7, 9.729e5)])
+def test_light_as_the_paper(replay, block, rank, error):
+    """The ranks and errors that the authors' code gives, its mistakes corrected."""
+    found = replay(shared("motes/light.dat.gz"), "--paper", "--rank", 10, "--block", block)
+
+    assert (rank, 7700, "SAPCA") == (found["rank"], found["rows"], found["algorithm"])
+    assert np.isclose(error, found["error"], rtol=1e-4)
+
+
+@pytest.mark.parametrize("deal", ["turn", "runs"])
+def test_light_in_a_tree(replay, deal):
+    """Eight leaves, streamed and merged: within a hundredth of the optimum."""
+    found = replay(shared("motes/light.dat.gz"), "--leaves", 8, "--exact", "never", "--deal", deal)
+
+    assert found["ratio"] <= 1.01
+    assert found["leaves"] == 8
+
+
+@pytest.mark.parametrize("center", ["stream", "none", "offline"])
+@pytest.mark.parametrize("exact", ["auto", "never"])
+@pytest.mark.parametrize("leaves", [1, 3])
+def test_error_and_optimum_are_those_of_the_oracle(replay, matrix, center, exact, leaves):
+    """(1/n) ||Y - Y U U'||^2, and the best that any subspace of that rank could do."""
+    found = replay(
+        matrix,
+        "--rank",
+        4,
+        "--center",
+        center,
+        "--exact",
+        exact,
+        "--leaves",
+        leaves,
+    )
+
+    truth = oracle.twin(np.loadtxt(matrix), center=center != "none")
+    assert np.isclose(truth.eigenvalues[4:].sum() / 600, found["optimum"], rtol=1e-9)
+    assert np.isclose(truth.energy / 600, found["energy"], rtol=1e-9)
+    assert 1 - 1e-12 <= found["ratio"] <= 1.02
+    assert found["error"] <= found["frobenius_bound"] + 1e-12 * found["energy"]
+
+
+def test_full_rank_has_a_ratio_all_the_same(replay, matrix):
+    """No error over an optimum of none is 1, not a division by rounding."""
+    assert replay(matrix, "--rank", 30)["ratio"] == 1.0
+
+
+@pytest.mark.parametrize("rule", ["sapca", "energy"])
+def test_adaptive_rules_run(replay, matrix, rule):
+    """And say so."""
+    found = replay(matrix, "--rank-rule", rule, "--exact", "never", "--rank", 4, "--block", 20)
+
+    assert found["algorithm"] == "SAPCA"
+    assert found["rank"] != 4
+
+
+def test_gaps_are_rejected_dropped_or_filled(replay, submerge, tmp_path):
+    """As was asked, and counted; zero is missing only if it is said to be."""
+    X = rows_of("low rank", 200, 12, seed=1) + 9
+    X[105, 2] = 0
+    X[117, 3] = X[117, 4] = np.nan
+    path = tmp_path / "gaps.npy"
+    np.save(path, X)
+
+    status, _, err = submerge("replay", path, "--rank", 3)
+    assert status == 2
+    assert "2 missing values, the first in data row 118, column x3" in err
+    dropped = replay(path, "--rank", 3, "--missing", "drop", "--zero-is-missing")
+    assert (198, 2, 1) == (dropped["rows"], dropped["dropped"], dropped["zeros"])
+    filled = replay(path, "--rank", 4, "--missing", "impute", "--zero-is-missing")
+    assert (200, 3, 1) == (filled["rows"], filled["filled"], filled["zeros"])
+    # Four directions are all there is, so filling leaves the rank at four.
+    assert filled["error"] <= 1e-3 * filled["energy"]
+
+
+def test_the_picture_is_drawn(submerge, matrix, tmp_path):
+    """A PNG, for one engine and for a tree, and the figures with it."""
+    for number, options in enumerate([(), ("--leaves", 4), ("--rank-rule", "sapca")]):
+        path = tmp_path / f"{number}.png"
+        status, out, err = submerge("replay", matrix, "--plot", path, *options)
+        assert status == 0, err
+        assert path.read_bytes().startswith(b"\x89PNG")
+        assert str(path) in out
+
+
+def test_a_person_reads_every_figure(submerge, matrix):
+    """Without --json: a line each, the algorithm first."""
+    _, out, _ = submerge("replay", matrix, "--exact", "never")
+
+    words = [line.split()[0] for line in out.splitlines()]
+    assert words == (
+        [
+            "algorithm",
+            "rows",
+            "rank",
+            "error",
+            "optimum",
+            "ratio",
+            "bounds",
+            "energy",
+            "speed",
+            "memory",
+            "fall-backs",
+        ]
+    )
+
+
+BAD_FILES = {
+    "missing": (None, "expected a file"),
+    "empty": (b"", "empty"),
+    "ragged": (b"1 2 3\n4 5\n", "line 2"),
+    "text": (b"1,2\n3,abc\n", "'abc'"),
+    "gap": (b"1,2\n,4\n5,6\n", "--missing"),
+    "one-column": (b"1\n2\n3\n", "one column"),
+    "binary": (bytes(range(256)), "binary"),
+}
+
+
+@pytest.mark.parametrize("kind", BAD_FILES)
+def test_a_bad_file_is_one_line(submerge, tmp_path, kind):
+    """Exit status 2, nothing on stdout, one line on stderr that says what is wrong."""
+    content, words = BAD_FILES[kind]
+    path = tmp_path / f"{kind}.dat"
+    if content is not None:
+        path.write_bytes(content)
+
+    status, out, err = submerge("replay", path, "--rank", 1)
+
+    assert (2, "") == (status, out)
+    assert err.count("\n") == 1
+    assert words in err
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--rank", 0], "from 1 to the 30 columns there are, got 0"),
+        (["--rank", 31], "from 1 to the 30 columns there are, got 31"),
+        (["--rank-rule", "sapca", "--alpha", 0.1, "--beta", 0.1], "alpha 0.1 and beta 0.1"),
+        (["--rank-rule", "energy", "--energy", 0.9, 0.8], "0.9 and 0.8"),
+        (["--block", 0], "at least 1, got 0"),
+        (["--oversample", -1], "at least 0, got -1"),
+        (["--forgetting-factor", 0], "in (0, 1], got 0"),
+        (["--leaves", 601], "600 rows to 601 leaves"),
+        (["--leaves", 2, "--fan-in", 3], "power of two"),
+        (["--paper", "--block", 601], "one block of 601 rows, got 600"),
+        (["--plot", "/nowhere/at/all.png"], "/nowhere/at/all.png"),
+        (["--frobnicate"], "--frobnicate"),
+        (["--rank", "ten"], "'ten'"),
+    ],
+)
+def test_a_bad_option_is_one_line(submerge, matrix, options, words):
+    """Exit status 2 and one line: what was expected, what came."""
+    status, _, err = submerge("replay", matrix, *options)
+
+    assert status == 2
+    assert err.count("\n") == 1
+    assert words in err
+
+
+def test_a_rule_that_can_never_move_is_noted(submerge, matrix):
+    """A warning reaches a person as a line, not as a Python traceback."""
+    status, _, err = submerge("replay", matrix, "--rank-rule", "sapca", "--beta", 1.5)
+
+    assert status == 0
+    assert err.startswith("note: the rank can never grow")
+
+
+def test_help_shows_an_example():
+    """Every subcommand's --help does."""
+    for name in cli.SUBCOMMANDS:
+        done = CliRunner().invoke(cli.submerge, [name, "--help"])
+        assert done.exit_code == 0
+        assert "Example: submerge" in done.output
+
+
+def test_the_bare_command_shows_what_there_is(submerge):
+    """No arguments is a question, not a mistake."""
+    status, out, _ = submerge()
+
+    assert status == 0
+    assert all(name in out for name in cli.SUBCOMMANDS)

@@ -1,0 +1,143 @@
+"""Slow, obvious twins: what every fast routine is held against.
+
+Nothing here is clever, shares a line with the package, or minds its cost. Data are
+rows; `Twin` is what a perfect memory of them would hold.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Twin:
+    """The exact scatter of weighted rows, and all that follows from it."""
+
+    weight: float
+    mean: np.ndarray
+    scatter: np.ndarray
+
+    @property
+    def energy(self) -> float:
+        return float(np.trace(self.scatter))
+
+    @property
+    def eigenvalues(self) -> np.ndarray:
+        return np.maximum(np.linalg.eigvalsh(self.scatter)[::-1], 0)
+
+    def basis(self, rank: int) -> np.ndarray:
+        return np.linalg.eigh(self.scatter)[1][:, ::-1][:, :rank]
+
+
+def twin(rows: np.ndarray, weights: np.ndarray | None = None, *, center: bool = True) -> Twin:
+    """Dense, two passes, float64."""
+    weights = np.ones(len(rows)) if weights is None else weights
+    mean = np.average(rows, axis=0, weights=weights) if center else np.zeros(rows.shape[1])
+    off = rows - mean
+    return Twin(float(weights.sum()), mean, (off * weights[:, None]).T @ off)
+
+
+def decay(n: int, factor: float) -> np.ndarray:
+    """Weights of n rows, the last of which counts fully."""
+    return factor ** np.arange(n - 1, -1, -1.0)
+
+
+def pooled_within(parts: list[np.ndarray]) -> np.ndarray:
+    """Scatter of each part about its own mean, added up."""
+    return sum(twin(part).scatter for part in parts)
+
+
+def scatter_of(subspace) -> np.ndarray:
+    """What a subspace says the scatter is: U diag(sigma^2) U'."""
+    basis = np.asarray(subspace.basis, dtype=np.float64)
+    return basis @ np.diag(subspace.sigma**2) @ basis.T
+
+
+def algorithm_2(U1, s1, U2, s2, *, rank, factors=(1.0, 1.0)):
+    """Algorithm 2, corrected: the second factor multiplies both right-hand blocks."""
+    a, b = factors
+    Z = U1.T @ U2
+    Q, R = np.linalg.qr(U2 - U1 @ Z)
+    small = np.block(
+        [[a * np.diag(s1), Z @ np.diag(b * s2)], [np.zeros((len(R), len(s1))), R @ np.diag(b * s2)]]
+    )
+    inner, sigma, _ = np.linalg.svd(small, full_matrices=False)
+    return (np.hstack([U1, Q]) @ inner)[:, :rank], sigma[:rank]
+
+
+def algorithm_4(U1, s1, U2, s2, *, rank, factors=(1.0, 1.0)):
+    """Algorithm 4: the SVD of both, side by side."""
+    both = np.hstack([factors[0] * U1 * s1, factors[1] * U2 * s2])
+    U, sigma, _ = np.linalg.svd(both, full_matrices=False)
+    return U[:, :rank], sigma[:rank]
+
+
+def algorithm_5(U1, s1, U2, s2, *, rank, factors=(1.0, 1.0)):
+    """Algorithm 5: QR of both, side by side, and the SVD of R."""
+    Q, R = np.linalg.qr(np.hstack([factors[0] * U1 * s1, factors[1] * U2 * s2]))
+    inner, sigma, _ = np.linalg.svd(R)
+    return (Q @ inner)[:, :rank], sigma[:rank]
+
+
+def spca(rows: np.ndarray, *, rank: int, block: int) -> tuple[np.ndarray, np.ndarray]:
+    """Algorithm 3's result by its definition: SVD of what is kept and the block, truncated.
+
+    Uncentered, without spares. Returns basis (dim, rank) and sigma.
+    """
+    kept = np.empty((rows.shape[1], 0))
+    for start in range(0, len(rows), block):
+        U, sigma, _ = np.linalg.svd(
+            np.hstack([kept, rows[start : start + block].T]), full_matrices=False
+        )
+        kept = U[:, :rank] * sigma[:rank]
+    return U[:, :rank], sigma[:rank]
+
+
+def sapca(rows: np.ndarray, *, start: int, block: int, alpha: float, beta: float) -> list[int]:
+    """The ranks that the paper's rule takes, block after block, without spares."""
+    kept, rank, ranks = np.empty((rows.shape[1], 0)), start, []
+    for first in range(0, len(rows), block):
+        U, sigma, _ = np.linalg.svd(
+            np.hstack([kept, rows[first : first + block].T]), full_matrices=False
+        )
+        sigma = sigma[:rank]
+        kept = U[:, : len(sigma)] * sigma
+        share = sigma[rank - 1] / sigma.sum() if len(sigma) >= rank and sigma.sum() > 0 else 0.0
+        if share > beta and rank < rows.shape[1]:
+            rank += 1
+        elif share < alpha and rank > 1:
+            rank -= 1
+        ranks.append(rank)
+    return ranks
+
+
+def spe(rows, subspace) -> np.ndarray:
+    """Row by row, by least squares: the distance that no point of the subspace beats."""
+    found = []
+    for row in rows:
+        off = row - subspace.mean
+        z = np.linalg.lstsq(subspace.basis, off, rcond=None)[0]
+        found.append(float(np.sum((off - subspace.basis @ z) ** 2)))
+    return np.array(found)
+
+
+def conditional_mean(row: np.ndarray, twin: Twin, noise: float) -> np.ndarray:
+    """Fill a row's gaps by the textbook's formula for a Gaussian with a known covariance."""
+    gaps = np.isnan(row)
+    C = twin.scatter / twin.weight + noise * np.eye(len(row))
+    known = ~gaps
+    filled = row.copy()
+    filled[gaps] = twin.mean[gaps] + C[np.ix_(gaps, known)] @ np.linalg.solve(
+        C[np.ix_(known, known)], row[known] - twin.mean[known]
+    )
+    return filled
+
+
+def angle(first: np.ndarray, second: np.ndarray) -> float:
+    """Largest principal angle between two column spaces of one rank, in degrees."""
+    Q1, Q2 = np.linalg.qr(first)[0], np.linalg.qr(second)[0]
+    # By its sine: the cosine cannot tell small angles from none.
+    off = Q2 - Q1 @ (Q1.T @ Q2)
+    return float(np.degrees(np.arcsin(min(1.0, np.linalg.norm(off, 2)))))

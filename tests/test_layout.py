@@ -1,0 +1,79 @@
+"""The house: what is shipped, what is loaded, and who may import whom."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PACKAGES = {"submerge", "submerge_fleet"}
+
+
+def modules_after(statement: str) -> set[str]:
+    """Top-level names in sys.modules of a fresh interpreter after a statement."""
+    code = f"{statement}\nimport sys\nprint(*{{name.split('.')[0] for name in sys.modules}})"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT
+    )
+    return set(done.stdout.split())
+
+
+def test_the_core_loads_numpy_and_nothing_else():
+    """scipy costs a client 23 MiB; it comes in when asked for."""
+    loaded = modules_after("import submerge")
+
+    assert "numpy" in loaded
+    foreign = {"scipy", "click", "rich", "sklearn", "matplotlib", "asyncio", "socket", "grpc"}
+    assert not foreign & loaded
+
+
+def test_learning_and_merging_load_no_scipy():
+    """The hot path is numpy.linalg alone."""
+    work = (
+        "import numpy as np, submerge as s\n"
+        "e = s.SAPCA(3, exact='never').partial_fit(np.random.default_rng(0).random((99, 60)))\n"
+        "t = s.MergeTree(rank=3); t['a'] = e.subspace; t['b'] = e.subspace; t.root()\n"
+        "s.spe(np.zeros((1, 60)), e.shown); s.loads(s.dumps(e))"
+    )
+    assert "scipy" not in modules_after(work)
+
+
+def test_the_command_loads_click_and_nothing_heavy():
+    """`submerge --help` answers at once: subcommands load when they are called."""
+    loaded = modules_after("import submerge_fleet.cli")
+
+    assert "click" in loaded
+    assert not {"numpy", "rich", "matplotlib", "scipy"} & loaded
+
+
+def test_imports_keep_their_contracts():
+    """import-linter's contracts in pyproject.toml: imports point left, the core is pure."""
+    done = subprocess.run(
+        [Path(sys.executable).with_name("lint-imports"), "--no-cache"],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.slow
+def test_the_wheel_holds_our_packages_and_nothing_else(tmp_path):
+    """Exactly our package names, typed, with a licence; no tests, no data."""
+    subprocess.run(
+        [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "-w", tmp_path, ROOT],
+        check=True,
+        cwd=tmp_path,
+    )
+    (wheel,) = tmp_path.glob("submerge-*.whl")
+    names = zipfile.ZipFile(wheel).namelist()
+
+    tops = {name.split("/")[0] for name in names}
+    assert PACKAGES == {top for top in tops if not top.endswith(".dist-info")}
+    assert {f"{package}/py.typed" for package in PACKAGES} <= set(names)
+    assert any(name.endswith("licenses/LICENSE") for name in names)
+    assert all(name.endswith((".py", "py.typed")) or ".dist-info/" in name for name in names)
