@@ -97,7 +97,6 @@ def leading(
     lam, vectors = lam[::-1], vectors[:, ::-1]
     largest = max(lam[0], cancelled / CANCELLED)
     guarded = not lam[kept - 1] > GUARD**2 * largest
-    steps = 2 if guarded else int(lam[kept - 1] < SOLID * largest)
     if guarded:
         sigma, vectors, dropped = _by_qr(stack, mix, kept)
         kept = len(sigma)
@@ -112,7 +111,7 @@ def leading(
             coefficients, mix = mix.T @ coefficients, None
     rows = np.empty((kept, dim), stack.dtype) if out is None else out[:kept]
     multiply(coefficients.T, stack, mix=mix, out=rows)
-    for _ in range(steps):
+    if guarded or lam[kept - 1] < SOLID * largest:
         sigma = orthonormalize(rows, sigma)
     # Equal values may have changed places by a rounding error; descending is promised.
     return Directions(rows, np.minimum.accumulate(sigma), dropped, guarded)

@@ -177,6 +177,28 @@ def test_the_guarded_way_and_the_fast_way_agree(monkeypatch):
     assert oracle.angle(fast.rows.T, guarded.rows.T) < 1e-10
 
 
+@pytest.mark.parametrize("last", [1e-2, 1e-4, 1e-5, 1e-6, 1e-8])
+def test_small_singular_values_keep_their_digits(last):
+    """Squaring must not cost them: seven digits down to 1e-8 of the largest."""
+    rng = np.random.default_rng(0)
+    left, right = (np.linalg.qr(rng.standard_normal((n, 10)))[0] for n in (30, 200))
+    sigma = np.geomspace(1, last, 10)
+
+    found = _linalg.leading((left * sigma) @ right.T, 10)
+
+    np.testing.assert_allclose(found.sigma, sigma, rtol=1e-7)
+
+
+def test_equal_singular_values_stay_in_order():
+    """Descending, though the Cholesky step moves equal values by a rounding error."""
+    for seed in range(50):
+        rng = np.random.default_rng(seed)
+        left, right = (np.linalg.qr(rng.standard_normal((n, 8)))[0] for n in (8, 60))
+        found = _linalg.leading((left * [1.0, *[1e-3] * 7]) @ right.T, 8)
+
+        assert (np.diff(found.sigma) <= 0).all()
+
+
 def test_the_sign_rule():
     """The entry of largest size in each row becomes positive."""
     rows = np.array([[1.0, -3.0, 2.0], [4.0, -1.0, 0.0]])

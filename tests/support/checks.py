@@ -46,6 +46,8 @@ def never_overstates(subspace: Subspace, truth: Twin, *, blocks: int) -> None:
         np.trace(missing), subspace.frobenius_bound, atol=slack * truth.scatter.shape[0]
     )
     assert subspace.frobenius_bound <= max(0.0, subspace.energy - held) * (1 + 1e-12) + slack
+    # What is missing from one direction is part of what is missing from all.
+    assert subspace.spectral_bound <= subspace.frobenius_bound + slack * len(eigenvalues)
     # What was claimed to be missing bounds what is missing, eigenvalue by eigenvalue.
     lower = np.zeros_like(eigenvalues)
     lower[: subspace.rank] = subspace.sigma**2

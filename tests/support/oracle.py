@@ -34,7 +34,10 @@ class Twin:
 def twin(rows: np.ndarray, weights: np.ndarray | None = None, *, center: bool = True) -> Twin:
     """Dense, two passes, float64."""
     weights = np.ones(len(rows)) if weights is None else weights
-    mean = np.average(rows, axis=0, weights=weights) if center else np.zeros(rows.shape[1])
+    mean = np.zeros(rows.shape[1])
+    if center:
+        # About the first row, or the average itself would be the least exact thing here.
+        mean = rows[0] + np.average(rows - rows[0], axis=0, weights=weights)
     off = rows - mean
     return Twin(float(weights.sum()), mean, (off * weights[:, None]).T @ off)
 
