@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-EXAMPLES = sorted((Path(__file__).parent.parent / "examples").glob("*.py"))
+ROOT = Path(__file__).parents[1]
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 
 
 @pytest.mark.slow
@@ -24,6 +26,16 @@ def test_it_runs_and_prints(example, tmp_path):
 
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.strip()
+
+
+def test_the_ten_lines_of_the_readme_run(capsys):
+    """What a visitor copies first works, and tells the odd reading from the others."""
+    (lines,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+
+    exec(lines, names := {})  # noqa: S102
+
+    assert names["spe"](names["odd"], names["fleet"])[0] > 4
+    assert capsys.readouterr().out
 
 
 def test_there_are_examples():

@@ -1,12 +1,12 @@
 """Leading directions of a stack of rows: the one kernel under everything.
 
-Input is a stack of `m` rows in R^dim, with m small, and perhaps an (m, m) matrix
-`mix`; wanted are the leading right singular vectors and the singular values of
+Input is a stack of `m` rows in R^dim, with m small, and perhaps a `Mix` of them;
+wanted are the leading right singular vectors and the singular values of
 `mix @ stack`, without forming that product. Two ways, tried in this order:
 
-1. The Gram matrix: `eigh` of an (m, m) matrix, one product for the basis, one
-   Cholesky step that restores orthonormality. Squaring costs half of the digits,
-   so it is trusted only down to `GUARD` times the largest singular value.
+1. The Gram matrix: `eigh` of an (m, m) matrix, one product for the basis, and where
+   needed one Cholesky step that restores orthonormality. Squaring costs half of the
+   digits, so it is trusted only down to `GUARD` times the largest singular value.
 2. QR of the stack, slice by slice, and an SVD of R: slower, and right for
    rank-deficient and badly scaled rows, constant sensors among them.
 
@@ -63,11 +63,46 @@ class Directions(NamedTuple):
     guarded: bool
 
 
+class Mix(NamedTuple):
+    """A matrix that weighs rows and takes some of one combination off each of them.
+
+    mix @ rows = (I - pull v v') diag(scale) rows, with (m,) vectors and v of length 1:
+    applied in m^2, where the matrix itself would cost m^3.
+    """
+
+    scale: Array
+    v: Array
+    pull: float
+
+    def of_rows(self, rows: Array) -> Array:
+        """Return mix @ rows."""
+        scaled = rows * self.scale[:, None]
+        scaled -= np.multiply.outer(self.pull * self.v, self.v @ scaled)
+        return scaled
+
+    def of_gram(self, square: Array) -> Array:
+        """Return mix @ square @ mix.T for a symmetric `square`, in place."""
+        square *= self.scale
+        square *= self.scale[:, None]
+        taken = self.pull * (square @ self.v)
+        taken -= 0.5 * self.pull * (taken @ self.v) * self.v
+        outer = np.multiply.outer(taken, self.v)
+        square -= outer
+        square -= outer.T
+        return square
+
+    def of_coefficients(self, coefficients: Array) -> Array:
+        """Return mix.T @ coefficients."""
+        moved = coefficients - np.multiply.outer(self.pull * self.v, self.v @ coefficients)
+        moved *= self.scale[:, None]
+        return moved
+
+
 def leading(
     stack: Storage,
     k: int,
     *,
-    mix: Array | None = None,
+    mix: Mix | None = None,
     gram: Array | None = None,
     cancelled: float = 0.0,
     out: Storage | None = None,
@@ -78,8 +113,8 @@ def leading(
     ----------
     stack : (m, dim)
     k : most directions to keep; fewer come back from a stack of lower rank
-    mix : (m, m), optional
-    gram : (m, m), `mix @ inner(stack) @ mix.T` where the caller has it already
+    mix : what to do to the rows first
+    gram : (m, m), of the mixed rows, where the caller has it already
     cancelled : squared size of what `mix` takes away by subtraction
     out : (at least k, dim), where the rows go; it may be the head of `stack` itself
 
@@ -91,7 +126,7 @@ def leading(
     if min(m, dim, k) == 0:
         return Directions(np.empty((0, dim), stack.dtype), np.empty(0), 0.0, False)
     if gram is None:
-        gram = inner(stack) if mix is None else mix @ inner(stack) @ mix.T
+        gram = inner(stack) if mix is None else mix.of_gram(inner(stack))
     kept = min(k, m, dim)
     lam, vectors = np.linalg.eigh(gram)
     lam, vectors = lam[::-1], vectors[:, ::-1]
@@ -108,7 +143,7 @@ def leading(
         coefficients = vectors[:, :kept] / sigma
         if mix is not None:
             # One small product in place of one with the whole stack.
-            coefficients, mix = mix.T @ coefficients, None
+            coefficients, mix = mix.of_coefficients(coefficients), None
     rows = np.empty((kept, dim), stack.dtype) if out is None else out[:kept]
     multiply(coefficients.T, stack, mix=mix, out=rows)
     if guarded or lam[kept - 1] < SOLID * largest:
@@ -127,7 +162,7 @@ def inner(rows: Storage) -> Array:
     return total
 
 
-def multiply(left: Array, rows: Storage, *, out: Storage, mix: Array | None = None) -> None:
+def multiply(left: Array, rows: Storage, *, out: Storage, mix: Mix | None = None) -> None:
     """Write `left @ mix @ rows` into `out`, which may be the head of `rows`."""
     start = 0
     for part in slices(rows, mix):
@@ -136,11 +171,11 @@ def multiply(left: Array, rows: Storage, *, out: Storage, mix: Array | None = No
         start = end
 
 
-def slices(rows: Storage, mix: Array | None = None) -> Iterator[Array]:
+def slices(rows: Storage, mix: Mix | None = None) -> Iterator[Array]:
     """Cut rows into float64 pieces, side by side, that fit the cache; `mix` each."""
     for start in range(0, rows.shape[1], WIDTH):
         part = np.asarray(rows[:, start : start + WIDTH], dtype=np.float64)
-        yield part if mix is None else mix @ part
+        yield part if mix is None else mix.of_rows(part)
 
 
 def orthonormalize(rows: Storage, sigma: Array) -> Array:
@@ -154,7 +189,7 @@ def orthonormalize(rows: Storage, sigma: Array) -> Array:
     return np.asarray(sigma * np.diag(lower))
 
 
-def _by_qr(stack: Storage, mix: Array | None, k: int) -> tuple[Array, Array, float]:
+def _by_qr(stack: Storage, mix: Mix | None, k: int) -> tuple[Array, Array, float]:
     """Singular values, left vectors of `mix @ stack`, and the first value dropped, squared."""
     m, dim = stack.shape
     triangle: Array = np.empty((0, m))

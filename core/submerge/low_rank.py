@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from submerge._linalg import CANCELLED, Array, Directions, Storage, inner, leading, slices
+from submerge._linalg import CANCELLED, Array, Directions, Mix, Storage, inner, leading, slices
 from submerge.block import Blend, Digest
 
 
@@ -62,18 +62,18 @@ class LowRank:
         stack = self._stack[: old + n]
         u = blend.weights / blend.mass
         drift = np.concatenate([u @ part for part in slices(stack[old:])])
-        # The past, scaled; the block, weighed and moved by `pull` of its drift.
-        mix = np.zeros((old + n, old + n))
         roots = np.sqrt(blend.weights)
-        np.multiply.outer(roots, -blend.pull * u, out=mix[old:, old:])
-        mix.flat[:: old + n + 1] += np.concatenate([blend.past**0.5 * self.sigma, roots])
-        gram = mix @ inner(stack) @ mix.T
+        scale = np.concatenate([blend.past**0.5 * self.sigma, roots])
+        v = np.zeros(old + n)
+        v[old:] = roots / blend.mass**0.5
+        mix = Mix(scale, v, blend.pull)
+
+        gram = mix.of_gram(inner(stack))
         energy = float(np.trace(gram[old:, old:]))
         cancelled = blend.pull * (2 - blend.pull) * blend.mass * float(drift @ drift)
         if cancelled > CANCELLED * energy:
-            energy = sum(
-                float(np.vdot(part, part)) for part in slices(stack[old:], mix[old:, old:])
-            )
+            block = Mix(roots, v[old:], blend.pull)
+            energy = sum(float(np.vdot(part, part)) for part in slices(stack[old:], block))
         found = leading(stack, k, mix=mix, gram=gram, cancelled=cancelled, out=out)
         return Digest(found, drift, energy)
 
