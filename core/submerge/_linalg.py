@@ -173,8 +173,10 @@ def multiply(left: Array, rows: Storage, *, out: Storage, mix: Mix | None = None
 
 def slices(rows: Storage, mix: Mix | None = None) -> Iterator[Array]:
     """Cut rows into float64 pieces, side by side, that fit the cache; `mix` each."""
-    for start in range(0, rows.shape[1], WIDTH):
-        part = np.asarray(rows[:, start : start + WIDTH], dtype=np.float64)
+    # Float32 is copied to be multiplied, and whoever chose it is short of memory.
+    width = WIDTH if rows.dtype == np.float64 else WIDTH // 4
+    for start in range(0, rows.shape[1], width):
+        part = np.asarray(rows[:, start : start + width], dtype=np.float64)
         yield part if mix is None else mix.of_rows(part)
 
 

@@ -34,8 +34,9 @@ class Scatter:
         drift, moved = self._moved(blend)
         self.total *= blend.past
         self.total += moved.T @ moved
-        found = _directions(self.total, k)._replace(dropped=0.0)
-        return Digest(found, drift, float(np.vdot(moved, moved)))
+        rows, sigma, _, guarded = _directions(self.total, k)
+        # What is not asked for is still held.
+        return Digest(Directions(rows, sigma, 0.0, guarded), drift, float(np.vdot(moved, moved)))
 
     def _moved(self, blend: Blend) -> tuple[Array, Array]:
         """The drift, and the block's rows, centered and weighed."""

@@ -1,0 +1,106 @@
+"""O(d r) memory, as a number: the bound holds, and nothing grows."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tracemalloc
+
+import numpy as np
+import pytest
+
+from submerge import SAPCA, SapcaRank
+from support.strategies import rows_of
+
+pytestmark = pytest.mark.slow
+
+BLOCKS = 1000
+
+
+def bound(dim: int, k: int, b: int) -> int:
+    """MATHEMATICS section 1: everything, block included, in bytes."""
+    return 8 * dim * (3 * k + b + 4) + 48 * (k + b + 1) ** 2 + 64 * 1024
+
+
+CASES = [
+    pytest.param(dim, exact, dtype, id=f"{dim}-{exact}-{dtype}")
+    for dim in (48, 400, 1000, 10000)
+    for exact in ("auto", "never")
+    for dtype in ("float64", "float32")
+    if exact == "never" or dim == 48
+]
+
+
+@pytest.mark.parametrize(("dim", "exact", "dtype"), CASES)
+def test_all_that_is_allocated_stays_below_the_bound(dim, exact, dtype):
+    """By tracemalloc: the peak over 1000 blocks and a reading; no growth after the first tenth."""
+    block = rows_of("decaying", 45, dim, seed=0)
+    tracemalloc.start()
+    try:
+        before = tracemalloc.get_traced_memory()[0]
+        engine = SAPCA(10, block_size=45, exact=exact, dtype=dtype)
+        for number in range(BLOCKS):
+            engine.partial_fit(block)
+            if number == BLOCKS // 10:
+                early = tracemalloc.get_traced_memory()[0]
+        late = tracemalloc.get_traced_memory()[0]
+        _ = engine.subspace
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+    assert peak - before <= bound(dim, 15, 45)
+    assert late <= early + 4096
+
+
+def test_a_rank_that_moves_up_and_down_does_not_leak():
+    """Growing makes room; shrinking and growing again makes no more."""
+    rng = np.random.default_rng(0)
+    engine = SAPCA(SapcaRank(4, highest=8, beta=0.05), block_size=20, exact="never")
+    sizes = []
+    for _ in range(20):
+        for scale in (1.0, 1e-3):
+            engine.partial_fit(rng.standard_normal((400, 200)) * scale ** np.linspace(0, 1, 200))
+        sizes.append(engine._memory._stack.nbytes)
+
+    assert sizes[2:] == [sizes[2]] * len(sizes[2:])
+
+
+RESIDENT = """
+import sys, numpy as np
+from submerge import SAPCA
+dim, exact, dtype = int(sys.argv[1]), sys.argv[2], sys.argv[3]
+block = np.random.default_rng(0).standard_normal((45, dim)) * 0.9 ** np.arange(dim)
+def high():
+    lines = open("/proc/self/status").read().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) * 1024
+# What BLAS and LAPACK set up once for all, on another engine of another size.
+SAPCA(10, block_size=45, exact="never").partial_fit(block[:, :60].repeat(2, 0)).subspace
+rows = block[:, :300] @ block[:, :300].T; np.linalg.eigh(rows)
+before = high()
+engine = SAPCA(10, block_size=45, exact=exact, dtype=dtype)
+for number in range(1000):
+    engine.partial_fit(block)
+    if number == 500:
+        engine.subspace
+        middle = high()
+engine.subspace
+print(before, middle, high())
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="VmHWM is Linux's")
+@pytest.mark.parametrize(("dim", "exact", "dtype"), CASES)
+def test_all_that_is_resident_stays_below_the_bound(dim, exact, dtype):
+    """By growth of VmHWM, LAPACK's own buffers included; none in the second half."""
+    done = subprocess.run(
+        [sys.executable, "-c", RESIDENT, str(dim), exact, dtype],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    before, middle, after = map(int, done.stdout.split())
+
+    assert after - before <= bound(dim, 15, 45)
+    # Pages, not bytes; and malloc may find the second reading's vectors another place.
+    assert after - middle <= 16 * dim + 64 * 1024
