@@ -245,7 +245,8 @@ class SAPCA:
         self._schema = schema
         self._fingerprint = schema.fingerprint
         self._totals = Totals(np.zeros(dim), 0.0, 0.0, 0.0)
-        if self.exact == "auto" and dim <= self._kept + self.block_size:
+        # By where the rank starts, not where it is: a restored engine must choose the same.
+        if self.exact == "auto" and dim <= self.rule.start + self.oversample + self.block_size:
             self._memory = Scatter(dim, self.block_size)
         else:
             self._memory = LowRank(dim, self._kept, self.block_size, self.dtype)

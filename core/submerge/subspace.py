@@ -172,11 +172,8 @@ def check_same_schema(first: Subspace, other: Subspace) -> None:
 def check_values(X: Array, largest: float = LARGEST) -> None:
     """Refuse rows that hold NaN, infinity, or numbers too large to square and sum."""
     # One BLAS pass says "all fine"; only otherwise do we look where it is not.
-    if X.flags.c_contiguous and X.dtype == np.float64:
-        flat = X.reshape(-1)
-        with np.errstate(over="ignore", invalid="ignore"):
-            if flat.dot(flat) < largest**2:
-                return
+    if X.flags.c_contiguous and X.dtype == np.float64 and np.vdot(X, X) < largest**2:
+        return
     # In float64, which the limit is given in, whatever the rows are.
     bad = ~(np.abs(X) < np.float64(largest))
     if bad.any():

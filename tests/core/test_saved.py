@@ -7,7 +7,7 @@ import io
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from submerge import (
@@ -37,6 +37,16 @@ rules = st.sampled_from(
     st.sampled_from([np.float64, np.float32]),
     st.sampled_from([1.0, 0.95]),
     st.integers(1, 25),
+)
+@example(
+    # The rank had moved up, and the restored engine chose another memory.
+    X=rows_of("noise", 11, 19, seed=0),
+    rule=EnergyRank(0.5, 0.9, start=2, highest=4),
+    when=11,
+    exact="auto",
+    dtype=np.float64,
+    factor=1.0,
+    block=11,
 )
 def test_a_restored_engine_goes_on_as_if_it_had_never_stopped(
     X, rule, when, exact, dtype, factor, block
