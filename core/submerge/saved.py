@@ -9,7 +9,10 @@ from __future__ import annotations
 
 import io
 import json
+import struct
+import tokenize
 import zipfile
+import zlib
 from dataclasses import asdict
 from typing import Any
 
@@ -24,6 +27,12 @@ from submerge.scatter import Scatter
 from submerge.schema import Schema
 
 FORM = 1
+UNREADABLE = (
+    # What zipfile, zlib and NumPy's header parser raise on bytes that are not theirs;
+    # RuntimeError is zipfile's for flags that say "encrypted" or "compressed otherwise".
+    *(ValueError, KeyError, TypeError, EOFError, OSError, RuntimeError, SyntaxError),
+    *(struct.error, zlib.error, zipfile.BadZipFile, tokenize.TokenError),
+)
 RULES: dict[str, Any] = {"fixed": FixedRank, "sapca": SapcaRank, "energy": EnergyRank}
 
 
@@ -81,7 +90,7 @@ def loads(data: bytes) -> SAPCA:
             arrays = {name: file[name] for name in file.files}
         about = json.loads(arrays.pop("about").tobytes())
         form = about["form"]
-    except (ValueError, KeyError, TypeError, EOFError, OSError, zipfile.BadZipFile) as error:
+    except UNREADABLE as error:
         raise PeerError(f"expected a saved SAPCA (.npz), got something else: {error}") from error
     if form != FORM:
         raise PeerError(f"expected a saved SAPCA of form {FORM}, got form {form}: update submerge")
