@@ -19,7 +19,7 @@ check: .venv/dev  ## what to run before each commit: under a minute
 	$(BIN)/pytest -q -m "not slow"
 
 bench: .venv/bench  ## measure against other libraries; writes benchmarks/results.md
-	$(BIN)/python -m benchmarks
+	$(BIN)/python benchmarks/run.py
 
 proto:  ## regenerate the wire format's code
 	@echo "nothing to generate: the wire format comes with the network (CHANGELOG.md, Unreleased)"

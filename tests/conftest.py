@@ -6,6 +6,9 @@ import os
 
 from hypothesis import settings
 
+# Before scipy loads: scikit-learn skips its array API check without it.
+os.environ.setdefault("SCIPY_ARRAY_API", "1")
+
 # No deadline: a shared machine's hiccup is not a failure.
 settings.register_profile("default", deadline=None, print_blob=True)
 settings.register_profile("thorough", deadline=None, print_blob=True, max_examples=3000)

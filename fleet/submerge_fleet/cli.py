@@ -24,6 +24,7 @@ class Subcommand(NamedTuple):
 
 
 SUBCOMMANDS = {
+    "demo": Subcommand("submerge_fleet.demo", "Show the whole system on a generated room."),
     "replay": Subcommand("submerge_fleet.replay", "Stream files as if they came in live."),
 }
 

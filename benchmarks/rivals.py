@@ -1,0 +1,144 @@
+"""The contenders, behind one face: `partial_fit(block)`, then `basis()`.
+
+Fair means: each gets dense float64 rows in the blocks it likes best, may overwrite
+them, and runs without checks that its own authors let a caller skip.
+"""
+
+from typing import Protocol
+
+import measure
+import numpy as np
+from gensim.models.lsimodel import Projection
+from sklearn.decomposition import IncrementalPCA
+
+from submerge import SAPCA
+
+Array = measure.Array
+
+
+class Rival(Protocol):
+    """Anything that learns a subspace block by block."""
+
+    def partial_fit(self, block: Array) -> object:
+        """Learn rows (b, dim); they may be overwritten."""
+
+    def basis(self) -> Array:
+        """Return the orthonormal (dim, rank) that was learnt."""
+
+
+class Submerge:
+    """Ours, at the block size in which rows arrive."""
+
+    def __init__(self, rank: int, block_size: int, **options: object) -> None:
+        self.engine = SAPCA(rank, block_size=block_size, **options)
+        self.partial_fit = self.engine.partial_fit
+
+    def basis(self) -> Array:
+        """Return the shown directions; rows that wait are counted in."""
+        return self.engine.shown.basis
+
+
+class ScikitLearn:
+    """IncrementalPCA (Ross et al. 2008): centers, thin SVD of past, block and mean."""
+
+    def __init__(self, rank: int) -> None:
+        self._engine = IncrementalPCA(n_components=rank)
+
+    def partial_fit(self, block: Array) -> None:
+        """Learn a block; without the check it is centered where it lies."""
+        self._engine.partial_fit(block, check_input=False)
+
+    def basis(self) -> Array:
+        """Return the components as columns."""
+        return self._engine.components_.T
+
+
+class Gensim:
+    """LsiModel's `Projection.merge` (Rehurek 2011); nothing is centered.
+
+    A careful user brings the block's own decomposition along: `Projection(docs=...)`
+    forces a sparse stochastic SVD (2 power iterations, 100 extra dimensions), which on
+    dense blocks takes 2 to 50 times longer than merging and is no more accurate.
+    `by_gram` lends gensim our own kernel's trick, the Gram matrix of the block, which
+    is faster than `numpy.linalg.svd` from dim = 400 on; plain SVD is what its users do.
+    """
+
+    def __init__(self, rank: int, *, by_gram: bool) -> None:
+        self._rank = rank
+        self._factors = _factors_by_gram if by_gram else _factors_by_svd
+        self._past: Projection | None = None
+
+    def partial_fit(self, block: Array) -> None:
+        """Decompose the block, truncate it to rank as LsiModel does, merge it."""
+        new = projection(*self._factors(block, self._rank), rank=self._rank)
+        if self._past is None:
+            self._past = new
+        else:
+            self._past.merge(new)
+
+    def basis(self) -> Array:
+        """Return the projection's basis."""
+        return self._past.u
+
+
+class Algorithm3:
+    """The paper's SPCA, to the letter: project once, QR of the residual, small SVD."""
+
+    def __init__(self, rank: int) -> None:
+        self._rank = rank
+        self._U = self._s = None
+
+    def partial_fit(self, block: Array) -> None:
+        """Learn a block of columns."""
+        B, r = block.T, self._rank
+        if self._U is None:
+            U, s, _ = np.linalg.svd(B, full_matrices=False)
+            self._U, self._s = np.ascontiguousarray(U[:, :r]), s[:r]
+            return
+        U, k = self._U, len(self._s)
+        Z = U.T @ B
+        Q, R = np.linalg.qr(B - U @ Z)
+        small = np.block([[np.diag(self._s), Z], [np.zeros((len(R), k)), R]])
+        V, s, _ = np.linalg.svd(small, full_matrices=False)
+        self._U, self._s = U @ V[:k, :r] + Q @ V[k:, :r], s[:r]
+
+    def basis(self) -> Array:
+        """Return U."""
+        return self._U
+
+
+class Batch:
+    """`numpy.linalg.svd` of all rows, centered: O(n dim) memory, the optimum by definition."""
+
+    def __init__(self, rank: int) -> None:
+        self._rank = rank
+        self._blocks: list[Array] = []
+
+    def partial_fit(self, block: Array) -> None:
+        """Keep the rows."""
+        self._blocks.append(block)
+
+    def basis(self) -> Array:
+        """Decompose all that was kept."""
+        X = np.concatenate(self._blocks)
+        X -= X.mean(axis=0)
+        _, _, right = np.linalg.svd(X, full_matrices=False)
+        return right[: self._rank].T
+
+
+def projection(U: Array, s: Array, *, rank: int) -> Projection:
+    """Return a gensim Projection of known factors U (dim, k), s (k,)."""
+    made = Projection(len(U), rank)
+    made.u, made.s = U, s
+    return made
+
+
+def _factors_by_svd(block: Array, rank: int) -> tuple[Array, Array]:
+    U, s, _ = np.linalg.svd(block.T, full_matrices=False)
+    return U[:, :rank].copy(), s[:rank]
+
+
+def _factors_by_gram(block: Array, rank: int) -> tuple[Array, Array]:
+    lam, V = np.linalg.eigh(block @ block.T)
+    s = np.sqrt(lam[::-1][:rank])
+    return block.T @ (V[:, ::-1][:, :rank] / s), s

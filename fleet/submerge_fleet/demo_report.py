@@ -1,0 +1,186 @@
+"""What the demo says at its end: a picture of text, and the figures, a line each."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+from rich.console import Console
+from rich.text import Text
+
+from submerge_fleet.demo_run import OVERSAMPLE, SEPARATED, SETTLE_DAYS, History, Outcome
+from submerge_fleet.demo_verdict import Verdict
+from submerge_fleet.demo_watch import MARGIN
+from submerge_fleet.room import DAY, MOTES
+from submerge_fleet.room_plan import Array
+
+BLOCKS = " ▁▂▃▄▅▆▇█"
+HEIGHT = 4
+LEFT, RIGHT, WIDEST = 19, 24, 84
+"""Columns for names, for verdicts, and at most for the days between them."""
+
+FLOOR = 0.1
+"""Bottom of the picture, over the limit."""
+
+WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+STYLE = {"found": "green", "missed": "yellow", "false": "red"}
+
+
+def tell(console: Console, outcome: Outcome, history: History, limit: float | None) -> None:
+    """Print the picture and the figures."""
+    for line in picture(outcome, history, limit, width=console.width):
+        console.print(line, no_wrap=True, overflow="crop")
+    console.print()
+    for name, value in lines(outcome):
+        console.print(Text(f"{name:<10} {value}"), soft_wrap=True)
+
+
+def picture(outcome: Outcome, history: History, limit: float | None, *, width: int) -> list[Text]:
+    """Draw scores over the days, and under them each fault: when it held, when it was seen."""
+    across = max(20, min(WIDEST, width - LEFT - RIGHT))
+    if limit is None:
+        return [Text("(the run ended before limits were measured: no picture)", style="dim")]
+    column = (np.array(history.snapshot) - 1) * across // outcome.snapshots
+    settled = int(outcome.settings.settle_days / outcome.settings.days * across)
+    drawn = [Text("worst SPE of the fleet's rows, over its limit", style="bold")]
+    spe = _binned(np.array(history.spe_worst) / limit, column, across)
+    drawn += _chart(spe, loud=1.0, settled=settled)
+    drawn.append(Text("worst residual of a channel, over its own limit", style="bold"))
+    channel = _binned(np.stack(history.multiple).max(axis=1), column, across)
+    drawn += _chart(channel, loud=MARGIN, settled=settled)
+    drawn.append(_days(outcome.settings.days, across))
+    drawn += [_span(verdict, outcome, across) for verdict in outcome.verdicts]
+    if outcome.verdicts:
+        legend = "━ the fault holds   ◆ its mote is singled out"
+        drawn.append(Text(" " * LEFT + legend, style="dim"))
+    return drawn
+
+
+def lines(outcome: Outcome) -> list[tuple[str, str]]:
+    """Say the figures: a name and a sentence each."""
+    settings, accuracy, traffic = outcome.settings, outcome.accuracy, outcome.traffic
+    found = [verdict for verdict in outcome.verdicts if verdict.outcome == "found"]
+    right = sum(verdict.named_right for verdict in found)
+    delays = [verdict.delay_h for verdict in found if verdict.delay_h is not None]
+    delay = f", after {np.median(delays):.1f} h in the median" if delays else ""
+    up = traffic.clients_up + traffic.aggregators_up
+    ratio = "-" if accuracy.ratio is None else f"{accuracy.ratio:.5f}"
+    aggregators = -(-settings.clients // 4)
+    said = [
+        _line(
+            "room",
+            f"{outcome.snapshots:,} snapshots of {outcome.values // outcome.snapshots} channels",
+            f"{outcome.filled / outcome.values:.1%} of values missing, and filled",
+            f"seed {settings.seed}",
+        ),
+        _line(
+            "fleet",
+            f"{settings.clients} clients, {aggregators} aggregators, a root",
+            f"{outcome.algorithm}, rank {settings.rank} + {OVERSAMPLE} spare",
+        ),
+        _line(
+            "accuracy",
+            f"error {ratio} times that of exact PCA of all rows at rank {settings.rank}",
+            f"{accuracy.energy_kept:.2%} of the energy kept",
+        ),
+        _line(
+            "angle",
+            f"{accuracy.angle_deg:.2g}° at most between the leading {accuracy.separated}"
+            f" directions of both (the last whose eigenvalue is {SEPARATED:g} times the next)",
+        ),
+        _line(
+            "traffic",
+            f"{_mega(up)} up ({traffic.reports} reports of {traffic.report / 1000:.1f} kB, then"
+            " merged)",
+            f"{_mega(traffic.models_down)} of models down",
+            f"the readings themselves are {_mega(traffic.raw)} (float32, over one link)",
+        ),
+        _line(
+            "memory",
+            f"{outcome.memory.peak / 1000:.0f} kB at the peak of one client",
+            f"{outcome.memory.rest / 1000:.0f} kB at rest (tracemalloc, beside the interpreter)",
+        ),
+        _line(
+            "motes",
+            f"{len(found)} of {len(found) + outcome.count('missed')} faults found{delay}",
+            f"{right} with the right quantity",
+            f"{outcome.count('false')} false alarms on {MOTES} motes",
+        ),
+        _line(
+            "limits",
+            f"measured on {settings.settle_days / 2:.2g} days",
+            f"of {outcome.rows_judged:,} rows after that, {outcome.rows_over_spe:,} are over that"
+            f" of SPE and {outcome.rows_over_t2:,} over that of T2",
+        ),
+    ]
+    if settings.settle_days < SETTLE_DAYS:
+        said.append(_line("note", "a short run: limits rest on little weather; expect misses"))
+    return said
+
+
+def _line(name: str, *parts: str) -> tuple[str, str]:
+    return name, "; ".join(parts)
+
+
+def _binned(values: Array, column: npt.NDArray[np.int64], across: int) -> Array:
+    """The largest value of each column; 0 where there is none."""
+    worst = np.zeros(across)
+    np.maximum.at(worst, column, np.nan_to_num(values))
+    return worst
+
+
+def _chart(values: Array, *, loud: float, settled: int) -> list[Text]:
+    """Bars on a log scale, top row first: red where loud, pale before limits were known."""
+    top = max(1.0, float(np.ceil(np.log10(values.max()))))
+    decades = top - np.log10(FLOOR)
+    height = max(HEIGHT, round(decades))
+    share = np.log10(np.maximum(values, FLOOR) / FLOOR) / decades
+    eighths = (np.clip(share, 0, 1) * height * 8).round().astype(int)
+    drawn = []
+    for row in reversed(range(height)):
+        low, high = (np.log10(FLOOR) + decades * edge / height for edge in (row, row + 1))
+        power = int(np.ceil(low - 1e-9))
+        line = Text(f"{f'{10.0**power:g}x ┤' if power < high - 1e-9 else '│':>{LEFT}}")
+        for i, value in enumerate(values):
+            style = "dim" if i < settled else "red" if value > loud else "cyan"
+            line.append(BLOCKS[min(8, max(0, eighths[i] - 8 * row))], style=style)
+        drawn.append(line)
+    return drawn
+
+
+def _days(days: float, across: int) -> Text:
+    """The axis under the charts: names of days, as many as there is room for."""
+    cell = across / days
+    line = [" "] * (across + 3)
+    for day in range(0, int(np.ceil(days)), max(1, int(np.ceil(4 / cell)))):
+        line[round(day * cell) : round(day * cell) + 3] = WEEKDAYS[day % 7]
+    return Text(" " * LEFT + "".join(line)[:across], style="dim")
+
+
+def _span(verdict: Verdict, outcome: Outcome, across: int) -> Text:
+    """A verdict's own line under the chart."""
+    line = ["·"] * across
+    per = across / outcome.snapshots
+    name, kind = f"mote{verdict.mote:02d}", "false alarm"
+    if verdict.fault is not None:
+        name, kind = verdict.fault.channel, verdict.fault.kind
+        start = int(verdict.fault.start * per)
+        end = max(start + 1, round(verdict.fault.end * per))
+        line[start:end] = "━" * (end - start)
+    elif verdict.alarm is not None:
+        name += f".{verdict.alarm.quantity}"
+    if verdict.alarm is not None:
+        line[min(across - 1, int(verdict.alarm.snapshot * per))] = "◆"
+    text = Text(f"{name:<{LEFT - 1}} ")
+    text.append("".join(line), style=STYLE[verdict.outcome])
+    if verdict.delay_h is not None:
+        text.append(f" {kind}: found in {verdict.delay_h:.1f} h", style="green")
+    elif verdict.fault is not None:
+        text.append(f" {kind}: missed", style="yellow")
+    else:
+        day = (verdict.alarm.snapshot / DAY) if verdict.alarm else 0
+        text.append(f" {kind}, day {day:.1f}", style="red")
+    return text
+
+
+def _mega(n: int) -> str:
+    return f"{n / 1e6:.1f} MB"
