@@ -45,6 +45,13 @@ nothing: the first basis is already orthonormal to 1e-16 / 1e-2."""
 WIDTH = 1024
 """Columns that are multiplied at once: with 60 rows, half of a common L2."""
 
+SHORT, STRIP = 64, 12
+"""Stacks of up to 64 rows are multiplied with themselves 12 rows at a time.
+
+OpenBLAS has a kernel for small products (up to a million multiplications) that packs
+nothing; on short, long-rowed stacks it makes the half that is needed in three quarters
+of the time of one syrk. On taller ones syrk wins (benchmarks/ceiling.py)."""
+
 EPS = float(np.finfo(np.float64).eps)
 
 
@@ -153,21 +160,27 @@ def leading(
 
 
 def inner(rows: Storage) -> Array:
-    """`rows @ rows.T` in float64, (m, m). NumPy makes it one syrk a slice."""
-    parts = slices(rows)
-    first = next(parts)
-    total = first @ first.T
-    for part in parts:
-        total += part @ part.T
+    """`rows @ rows.T` in float64, (m, m): its upper triangle by strips, mirrored."""
+    m = len(rows)
+    strip = STRIP if m <= SHORT else m
+    total = np.zeros((m, m))
+    for part in slices(rows):
+        for i in range(0, m, strip):
+            total[i : i + strip, i:] += part[i : i + strip] @ part[i:].T
+    for i in range(strip, m, strip):
+        total[i : i + strip, :i] = total[:i, i : i + strip].T
     return total
 
 
 def multiply(left: Array, rows: Storage, *, out: Storage, mix: Mix | None = None) -> None:
-    """Write `left @ mix @ rows` into `out`, which may be the head of `rows`."""
+    """Write `left @ mix @ rows` into `out`, which may be the head of `rows`.
+
+    left, out : (k, m), (k, dim); or a vector each, (m,) and (dim,)
+    """
     start = 0
     for part in slices(rows, mix):
         end = start + part.shape[1]
-        out[:, start:end] = left @ part
+        out[..., start:end] = left @ part
         start = end
 
 

@@ -13,7 +13,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from submerge._linalg import CANCELLED, Array, Directions, Mix, Storage, inner, leading, slices
+from submerge._linalg import (
+    CANCELLED,
+    Array,
+    Directions,
+    Mix,
+    Storage,
+    inner,
+    leading,
+    multiply,
+    slices,
+)
 from submerge.block import Blend, Digest
 
 
@@ -61,7 +71,8 @@ class LowRank:
         old, n = len(self.sigma), len(blend.weights)
         stack = self._stack[: old + n]
         u = blend.weights / blend.mass
-        drift = np.concatenate([u @ part for part in slices(stack[old:])])
+        drift = np.empty(stack.shape[1])
+        multiply(u, stack[old:], out=drift)
         roots = np.sqrt(blend.weights)
         scale = np.concatenate([blend.past**0.5 * self.sigma, roots])
         v = np.zeros(old + n)
