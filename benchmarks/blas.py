@@ -28,11 +28,11 @@ def check() -> list[str]:
                 f"expected one thread in {pool['filepath']}, got {pool['num_threads']}:"
                 " import blas before numpy"
             )
-    return [
+    return sorted(
         f"{pool['internal_api']} {pool['version']} ({pool.get('architecture', pool['user_api'])},"
         f" {pool['num_threads']} thread, {_owner(pool['filepath'])})"
         for pool in pools
-    ]
+    )
 
 
 def _owner(path: str) -> str:

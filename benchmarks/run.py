@@ -1,7 +1,7 @@
 """All rooms, one after another, into benchmarks/results.md: what `make bench` runs.
 
-About five minutes on a quiet machine; `--quick` some twenty seconds. Each room also
-runs alone: `python benchmarks/speed.py --quick --json`.
+Some seven minutes, or with `--quick` under two. Each room also runs alone:
+`python benchmarks/speed.py --quick --json`.
 """
 
 import datetime

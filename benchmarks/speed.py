@@ -16,7 +16,7 @@ from report import Table, command
 
 from submerge import SAPCA
 
-BLOCKS = (20, 30, 45, 60, 80, 100, 150, 200, 300, 400, 500)
+BLOCKS = (20, 30, 33, 45, 60, 80, 100, 150, 200, 300, 400, 500)
 ROWS = {48: 40_000, 400: 20_000, 1000: 12_000, 10_000: 2_000}
 SEARCHED = 600  # rows, at least, of the search for a block size; and three blocks
 CASES = ((48, 10), (400, 10), (1000, 10), (10_000, 10), (400, 50), (1000, 50), (10_000, 50))

@@ -45,13 +45,6 @@ nothing: the first basis is already orthonormal to 1e-16 / 1e-2."""
 WIDTH = 1024
 """Columns that are multiplied at once: with 60 rows, half of a common L2."""
 
-SHORT, STRIP = 64, 12
-"""Stacks of up to 64 rows are multiplied with themselves 12 rows at a time.
-
-OpenBLAS has a kernel for small products (up to a million multiplications) that packs
-nothing; on short, long-rowed stacks it makes the half that is needed in three quarters
-of the time of one syrk. On taller ones syrk wins (benchmarks/ceiling.py)."""
-
 EPS = float(np.finfo(np.float64).eps)
 
 
@@ -92,10 +85,9 @@ class Mix(NamedTuple):
         square *= self.scale
         square *= self.scale[:, None]
         taken = self.pull * (square @ self.v)
-        taken -= 0.5 * self.pull * (taken @ self.v) * self.v
-        outer = np.multiply.outer(taken, self.v)
-        square -= outer
-        square -= outer.T
+        taken -= (0.5 * self.pull * (taken @ self.v)) * self.v
+        both = np.array([taken, self.v])
+        square -= both.T @ both[::-1]
         return square
 
     def of_coefficients(self, coefficients: Array) -> Array:
@@ -160,15 +152,12 @@ def leading(
 
 
 def inner(rows: Storage) -> Array:
-    """`rows @ rows.T` in float64, (m, m): its upper triangle by strips, mirrored."""
-    m = len(rows)
-    strip = STRIP if m <= SHORT else m
-    total = np.zeros((m, m))
-    for part in slices(rows):
-        for i in range(0, m, strip):
-            total[i : i + strip, i:] += part[i : i + strip] @ part[i:].T
-    for i in range(strip, m, strip):
-        total[i : i + strip, :i] = total[:i, i : i + strip].T
+    """`rows @ rows.T` in float64, (m, m). NumPy makes it one syrk a slice."""
+    parts = slices(rows)
+    first = next(parts)
+    total = first @ first.T
+    for part in parts:
+        total += part @ part.T
     return total
 
 
@@ -187,7 +176,7 @@ def multiply(left: Array, rows: Storage, *, out: Storage, mix: Mix | None = None
 def slices(rows: Storage, mix: Mix | None = None) -> Iterator[Array]:
     """Cut rows into float64 pieces, side by side, that fit the cache; `mix` each."""
     # Float32 is copied to be multiplied, and whoever chose it is short of memory.
-    width = WIDTH if rows.dtype == np.float64 else WIDTH // 4
+    width = WIDTH if rows.dtype == np.float64 else WIDTH // 8
     for start in range(0, rows.shape[1], width):
         part = np.asarray(rows[:, start : start + width], dtype=np.float64)
         yield part if mix is None else mix.of_rows(part)

@@ -82,12 +82,17 @@ def merge(*parts: Subspace, rank: int, center: Literal["fleet", "own"] = "fleet"
     weights = np.array([part.weight for part in parts])
     shift = weights @ shifts / weight
     energy = sum(part.energy for part in parts)
-    rows = [part.basis.T * part.sigma[:, None].astype(part.basis.dtype) for part in parts]
+    held = sum(part.rank for part in parts)
+    stack = np.empty((held + len(parts) * (center == "fleet"), len(origin)))
+    start = 0
+    for part in parts:
+        np.multiply(part.basis.T, part.sigma[:, None], out=stack[start : start + part.rank])
+        start += part.rank
     if center == "fleet":
-        between = np.sqrt(weights)[:, None] * (shifts - shift)
+        between = stack[held:]
+        np.multiply(np.sqrt(weights)[:, None], shifts - shift, out=between)
         energy += float(np.vdot(between, between))
-        rows.append(between)
-    found = leading(np.vstack(rows), rank)
+    found = leading(stack, rank)
     return oriented(
         found.rows.astype(np.result_type(*(part.basis for part in parts)), copy=False),
         found.sigma,

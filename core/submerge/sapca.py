@@ -56,7 +56,7 @@ class SAPCA:
     center : bool
         Subtract the running mean, exactly. False measures about zero.
     block_size : int, optional
-        Rows learnt at once; by default max(20, 3 k). More cost memory, fewer time.
+        Rows learnt at once; by default k + 30. More cost memory, fewer time.
     exact : {"auto", "never"}
         "auto" keeps the whole scatter where that is small, dim <= k + block_size.
     dtype : float64 or float32
@@ -112,7 +112,7 @@ class SAPCA:
         self.center = center if schema is None else schema.center != "none"
         self.exact = exact
         self.dtype = np.dtype(dtype)
-        self.block_size = block_size or max(20, 3 * (self.rule.start + oversample))
+        self.block_size = block_size or self.rule.start + oversample + 30
         self.n_samples_seen = 0
         """Rows ever passed, none faded."""
         self.fallbacks = 0

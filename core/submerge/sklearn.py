@@ -61,7 +61,7 @@ class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     center : bool
         Subtract the running mean, exactly. False measures about zero.
     block_size : int, optional
-        Rows learnt at once; by default max(20, 3 (n_components + oversample)).
+        Rows learnt at once; by default n_components + oversample + 30.
     exact : {"auto", "never"}
         "auto" keeps the whole covariance where that is small,
         n_features <= n_components + oversample + block_size: results are then those of

@@ -31,7 +31,7 @@ from submerge_fleet.replay_run import PAPER, Outcome, Settings, replay
 @click.option(
     "--block",
     type=int,
-    help="Rows learnt at once; more cost memory.  [default: max(20, 3 (rank + oversample))]",
+    help="Rows learnt at once; more cost memory.  [default: rank + oversample + 30]",
 )
 @click.option(
     "--oversample",
