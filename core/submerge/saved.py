@@ -91,7 +91,10 @@ def loads(data: bytes) -> SAPCA:
         about = json.loads(arrays.pop("about").tobytes())
         form = about["form"]
     except UNREADABLE as error:
-        raise PeerError(f"expected a saved SAPCA (.npz), got something else: {error}") from error
+        # Not in NumPy's words: they advise to allow pickles.
+        raise PeerError(
+            f"expected a saved SAPCA (.npz), got {len(data)} bytes of something else, or damaged"
+        ) from error
     if form != FORM:
         raise PeerError(f"expected a saved SAPCA of form {FORM}, got form {form}: update submerge")
     try:

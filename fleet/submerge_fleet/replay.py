@@ -9,7 +9,9 @@ from typing import Any
 
 import click
 
+from submerge import UsageError
 from submerge_fleet.datasets import read
+from submerge_fleet.picture import check_target
 from submerge_fleet.replay_run import PAPER, Outcome, Settings, replay
 
 
@@ -65,8 +67,13 @@ from submerge_fleet.replay_run import PAPER, Outcome, Settings, replay
     show_default=True,
     help="Of an Intel Lab log: temperature, humidity, light, voltage, or all.",
 )
+@click.option(
+    "--skip", multiple=True, metavar="COLUMN", help="Leave a column out, by name; may be repeated."
+)
 @click.option("--leaves", type=click.IntRange(1), help="Deal the rows to so many.  [default: 1]")
-@click.option("--fan-in", type=int, help="Children of a node in their tree.  [default: 4]")
+@click.option(
+    "--fan-in", type=int, help="Children of a node in their tree: a power of two.  [default: 4]"
+)
 @click.option(
     "--deal",
     type=click.Choice(["turn", "runs"]),
@@ -87,6 +94,7 @@ from submerge_fleet.replay_run import PAPER, Outcome, Settings, replay
 def command(
     files: tuple[Path, ...],
     quantity: str,
+    skip: tuple[str, ...],
     paper: bool,
     plot: Path | None,
     as_json: bool,
@@ -99,9 +107,13 @@ def command(
     bounds and energy are per row, in squared units of the data.
     """
     given = {name: value for name, value in options.items() if value not in (None, ())}
+    _refuse_what_has_no_effect(given, PAPER if paper else {})
     if plot is not None:
-        from submerge_fleet.replay_plot import draw  # a missing extra is said before the work
-    table = read(files, quantity=quantity)
+        # A missing extra, or a place that cannot be, is said before the work.
+        from submerge_fleet.replay_plot import draw
+
+        check_target(plot, inputs=files)
+    table = read(files, quantity=quantity, skip=skip)
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         outcome, curves = replay(
@@ -115,21 +127,50 @@ def command(
         click.echo(f"{'picture':<12} {plot}", err=as_json)
 
 
+NEEDED = {
+    "alpha": ("rank_rule", "sapca"),
+    "beta": ("rank_rule", "sapca"),
+    "energy": ("rank_rule", "energy"),
+    "fan_in": ("leaves", "2 or more"),
+    "deal": ("leaves", "2 or more"),
+}
+"""Options that say nothing without another."""
+
+
+def _refuse_what_has_no_effect(given: dict[str, Any], paper: dict[str, Any]) -> None:
+    """An option that would be passed over in silence is a question without an answer."""
+    for name, value in paper.items():
+        if given.get(name, value) != value:
+            raise UsageError(
+                f"--paper stands for {_option(name)} {value}, got {_option(name)}"
+                f" {given[name]} as well: leave one of them out"
+            )
+    chosen = given | paper
+    for name, (other, value) in NEEDED.items():
+        missed = chosen.get("leaves", 1) < 2 if other == "leaves" else chosen.get(other) != value
+        if name in given and missed:
+            raise UsageError(f"{_option(name)} has an effect with {_option(other)} {value} only")
+
+
+def _option(name: str) -> str:
+    return "--" + name.replace("_", "-")
+
+
 def _told(outcome: Outcome) -> str:
     """Say the outcome to a person, a line each."""
+    filled = " as filled" if outcome.filled else ""
+    faded = ", of rows as they have faded" if outcome.faded else ""
+    bounds = f"frobenius {outcome.frobenius_bound:.6g}, spectral {outcome.spectral_bound:.6g}"
     ratio = "-" if outcome.ratio is None else f"{outcome.ratio:.9g}"
     lines = [
         ("algorithm", outcome.algorithm),
         ("rows", f"{outcome.rows} of {outcome.dim} columns"),
         ("rank", f"{outcome.rank}"),
-        ("error", f"{outcome.error:.6g} per row"),
-        ("optimum", f"{outcome.optimum:.6g} per row, exact PCA at that rank"),
+        ("error", f"{outcome.error:.6g} per row, over all rows{filled}"),
+        ("optimum", f"{outcome.optimum:.6g} per row, exact PCA of them at that rank"),
         ("ratio", ratio),
-        (
-            "bounds",
-            f"frobenius {outcome.frobenius_bound:.6g}, spectral {outcome.spectral_bound:.6g}",
-        ),
-        ("energy", f"{outcome.energy:.6g} per row"),
+        ("bounds", bounds + faded),
+        ("energy", f"{outcome.energy:.6g} per row{faded}"),
         ("speed", f"{outcome.rows_per_s:,.0f} rows/s, {outcome.seconds:.3g} s in all"),
         ("memory", f"{outcome.peak_bytes / 1024:,.0f} KiB at the peak of one estimator"),
         ("fall-backs", f"{outcome.fallbacks} blocks"),

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from submerge import UsageError
+from submerge_fleet.picture import save
 from submerge_fleet.replay_run import Curves, Outcome
 
 try:
@@ -44,7 +45,10 @@ def draw(path: Path, outcome: Outcome, curves: Curves) -> None:
 
     shown = np.arange(1, len(curves.shown) + 1)
     most = min(len(curves.exact), max(20, 3 * len(shown)))
-    spectra.semilogy(
+    if curves.exact[0] > 0:
+        # Rows that are all alike have nothing to show on a scale of powers.
+        spectra.set_yscale("log")
+    spectra.plot(
         np.arange(1, most + 1),
         curves.exact[:most],
         "o-",
@@ -53,12 +57,7 @@ def draw(path: Path, outcome: Outcome, curves: Curves) -> None:
         lw=0.8,
         label="exact PCA",
     )
-    spectra.semilogy(shown, curves.shown, "x", color="C3", label=f"submerge, rank {outcome.rank}")
+    spectra.plot(shown, curves.shown, "x", color="C3", label=f"submerge, rank {outcome.rank}")
     spectra.set(xlabel="direction", ylabel="variance (squared units)", title="Spectrum")
     spectra.legend(fontsize="small")
-    try:
-        figure.savefig(path, dpi=130, format="png")
-    except OSError as error:
-        raise UsageError(
-            f"cannot write the picture to {path}: {error.strerror or error}"
-        ) from error
+    save(figure, path, dpi=130)

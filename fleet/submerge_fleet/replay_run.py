@@ -58,6 +58,7 @@ class Outcome:
     ratio : error / optimum; None where only the optimum is zero
     frobenius_bound, spectral_bound, energy : the subspace's own, over its weight
     seconds : spent learning, and merging if there is a tree
+    faded : whether bounds and energy are of rows that have faded, which error is not
     peak_bytes : of one estimator (of a tree: its largest leaf), by tracemalloc
     fallbacks : blocks that needed the slower, guarded kernel
     """
@@ -80,6 +81,7 @@ class Outcome:
     dropped: int
     zeros: int
     leaves: int
+    faded: bool
     notes: tuple[str, ...]
 
     def figures(self) -> dict[str, Any]:
@@ -99,6 +101,7 @@ class Curves:
 def replay(table: Table, settings: Settings, *, watch: bool) -> tuple[Outcome, Curves]:
     """Stream the table as the settings say, and hold the result against exact PCA."""
     rule = _rule(settings, table.rows.shape[1])
+    _check(settings, len(table.rows))
     gaps = deal_with_gaps(
         table.rows,
         table.names,
@@ -153,9 +156,26 @@ def replay(table: Table, settings: Settings, *, watch: bool) -> tuple[Outcome, C
         dropped=gaps.dropped,
         zeros=gaps.zeros,
         leaves=len(leaves),
+        faded=settings.forgetting_factor < 1,
         notes=table.notes,
     )
     return outcome, Curves(subspace.explained_variance, spectrum / n, leaves)
+
+
+def _check(settings: Settings, rows: int) -> None:
+    """Refuse, in the command's own words, what an engine or a tree would refuse in theirs."""
+    if settings.block is not None and not 1 <= settings.block <= rows:
+        raise UsageError(
+            f"--block must be from 1 to the {rows} rows there are, got {settings.block}"
+        )
+    if settings.oversample < 0:
+        raise UsageError(f"--oversample must be at least 0, got {settings.oversample}")
+    if not 0 < settings.forgetting_factor <= 1:
+        raise UsageError(
+            f"--forgetting-factor must be in (0, 1], got {settings.forgetting_factor:g}"
+        )
+    if settings.fan_in < 2 or settings.fan_in & (settings.fan_in - 1):
+        raise UsageError(f"--fan-in must be a power of two, at least 2, got {settings.fan_in}")
 
 
 def _rule(settings: Settings, dim: int) -> RankRule:

@@ -42,6 +42,10 @@ def deal_with_gaps(
         zeros = int(np.count_nonzero(rows == 0))
         rows = np.where(rows == 0, np.nan, rows)
     gaps = np.isnan(rows)
+    if gaps.all():
+        raise UsageError(
+            f"every value of the {len(rows)} rows is missing: there is nothing to learn"
+        )
     count = int(np.count_nonzero(gaps))
     if count and missing == "reject":
         row, column = (int(i) for i in np.argwhere(gaps)[0])

@@ -205,6 +205,54 @@ def test_a_person_reads_every_figure(submerge, matrix):
     )
 
 
+def test_a_picture_never_destroys_anything(submerge, matrix, tmp_path):
+    """Not what is read, not what is no picture; an older picture may go."""
+    data = tmp_path / "data.png"
+    data.write_bytes(matrix.read_bytes())
+    other = tmp_path / "other.png"
+    other.write_text("not a picture")
+    older = tmp_path / "older.png"
+    older.write_bytes(b"\x89PNG\r\n\x1a\n")
+
+    for place, words in [(data, "is read from"), (other, "is no PNG")]:
+        before = place.read_bytes()
+        status, out, err = submerge("replay", data, "--plot", place)
+        assert (2, "") == (status, out)
+        assert words in err
+        assert place.read_bytes() == before
+    assert submerge("replay", data, "--plot", older)[0] == 0
+    assert older.stat().st_size > 1000
+    assert not list(tmp_path.glob(".*.part"))
+
+
+def test_rows_that_are_all_alike_have_a_picture_too(submerge, tmp_path):
+    """Nothing varies: no error, no warning, a flat spectrum."""
+    path = tmp_path / "flat.csv"
+    path.write_text("1,2\n" * 30)
+
+    status, out, err = submerge("replay", path, "--plot", tmp_path / "flat.png")
+
+    assert (0, "") == (status, err)
+    assert "rank         0" in out
+
+
+def test_columns_can_be_skipped(replay, tmp_path):
+    """A column of words is left out by name; what stands in it is not looked at."""
+    path = tmp_path / "words.csv"
+    path.write_text("a,b,kind,c\n" + "".join(f"{i},{i * i % 7},word,{-i}\n" for i in range(9)))
+
+    assert replay(path, "--skip", "kind", "--rank", 1)["dim"] == 3
+    assert replay(path, "--skip", "kind", "--skip", "a", "--rank", 1)["dim"] == 2
+
+
+def test_bounds_of_a_faded_past_are_said_to_be_so(submerge, matrix):
+    """The error is over all rows, the bounds over what has not faded."""
+    _, out, _ = submerge("replay", matrix, "--forgetting-factor", 0.99)
+
+    assert "spectral" in out
+    assert out.count("of rows as they have faded") == 2
+
+
 BAD_FILES = {
     "missing": (None, "expected a file"),
     "empty": (b"", "empty"),
@@ -213,6 +261,7 @@ BAD_FILES = {
     "gap": (b"1,2\n,4\n5,6\n", "--missing"),
     "one-column": (b"1\n2\n3\n", "one column"),
     "binary": (bytes(range(256)), "binary"),
+    "nothing": (b"NA,NA\nNA,NA\n", "every value"),
 }
 
 
@@ -238,13 +287,19 @@ def test_a_bad_file_is_one_line(submerge, tmp_path, kind):
         (["--rank", 31], "from 1 to the 30 columns there are, got 31"),
         (["--rank-rule", "sapca", "--alpha", 0.1, "--beta", 0.1], "alpha 0.1 and beta 0.1"),
         (["--rank-rule", "energy", "--energy", 0.9, 0.8], "0.9 and 0.8"),
-        (["--block", 0], "at least 1, got 0"),
+        (["--block", 0], "--block must be from 1 to the 600 rows there are, got 0"),
         (["--oversample", -1], "at least 0, got -1"),
         (["--forgetting-factor", 0], "in (0, 1], got 0"),
         (["--leaves", 601], "600 rows to 601 leaves"),
         (["--leaves", 2, "--fan-in", 3], "power of two"),
-        (["--paper", "--block", 601], "one block of 601 rows, got 600"),
-        (["--plot", "/nowhere/at/all.png"], "/nowhere/at/all.png"),
+        (["--block", 601], "from 1 to the 600 rows there are, got 601"),
+        (["--plot", "/nowhere/at/all.png"], "/nowhere/at"),
+        (["--plot", "picture.pdf"], "to end in .png"),
+        (["--alpha", 0.2], "--rank-rule sapca only"),
+        (["--energy", 0.9, 0.95, "--rank-rule", "sapca"], "--rank-rule energy only"),
+        (["--deal", "runs"], "--leaves 2 or more only"),
+        (["--paper", "--exact", "auto"], "--paper stands for --exact never"),
+        (["--skip", "x99"], "did you mean 'x9'?"),
         (["--frobnicate"], "--frobnicate"),
         (["--rank", "ten"], "'ten'"),
     ],

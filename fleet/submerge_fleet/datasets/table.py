@@ -6,7 +6,8 @@ are finite or NaN: the loaders see to that, because only they know the place.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import difflib
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -60,6 +61,28 @@ class Table:
                     mend="rename one",
                 )
         return cls(names, rows, (*notes, *_gaps(path, names, rows)))
+
+    def without(self, path: Path, skip: Collection[str]) -> Table:
+        """Return the table of the other columns."""
+        if not skip:
+            return self
+        used = columns_but(path, self.names, skip)
+        names = [self.names[i] for i in used]
+        return Table.of(path, self.rows[:, used], names=names, notes=self.notes)
+
+
+def columns_but(path: Path, names: Sequence[str], skip: Collection[str]) -> list[int]:
+    """Return the places of all columns but those named, which must be there."""
+    for name in skip:
+        if name not in names:
+            near = difflib.get_close_matches(name, names, n=1)
+            raise refusal(
+                path,
+                expected=f"a column {name!r} to skip",
+                got="no such column",
+                mend=f"did you mean {near[0]!r}?" if near else "check its name",
+            )
+    return [i for i, name in enumerate(names) if name not in skip]
 
 
 def stacked(paths: Sequence[Path], tables: Sequence[Table]) -> Table:

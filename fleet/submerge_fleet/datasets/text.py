@@ -16,7 +16,7 @@ import csv
 import math
 import re
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from itertools import islice
 from typing import NamedTuple
@@ -33,7 +33,7 @@ from submerge_fleet.datasets.source import (
     refusal,
     shown,
 )
-from submerge_fleet.datasets.table import Table
+from submerge_fleet.datasets.table import Table, columns_but
 
 MISSING = frozenset({"", "NA", "nan", "NaN", "?"})
 
@@ -61,13 +61,15 @@ class Form(NamedTuple):
     skip: int
 
 
-def read(source: Source) -> Table:
-    """Read a matrix of numbers, with or without a header."""
+def read(source: Source, skip: Collection[str] = ()) -> Table:
+    """Read a matrix of numbers, with or without a header, but for the columns in `skip`."""
     form = _form(source)
-    rows = _at_once(source, form)
-    if rows is None or rows.shape[1] != form.width or np.isinf(rows).any():
-        rows = _row_by_row(source, form)
-    return Table.of(source.path, rows, names=form.names, notes=_remarks(source, form))
+    names = form.names or tuple(f"x{i}" for i in range(form.width))
+    used = columns_but(source.path, names, skip)
+    rows = _at_once(source, form, used)
+    if rows is None or rows.shape[1] != len(used) or np.isinf(rows).any():
+        rows = _row_by_row(source, form, used)
+    return Table.of(source.path, rows, names=[names[i] for i in used], notes=_remarks(source, form))
 
 
 def _form(source: Source) -> Form:
@@ -123,7 +125,7 @@ def _rows(
         ) from error
 
 
-def _at_once(source: Source, form: Form) -> Array | None:
+def _at_once(source: Source, form: Form, used: list[int]) -> Array | None:
     """Read everything with NumPy's C parser, or return None if it refuses."""
     with source.text() as lines:
         for _ in islice(lines, form.skip):
@@ -134,6 +136,7 @@ def _at_once(source: Source, form: Form) -> Array | None:
                 delimiter=form.delimiter,
                 quotechar=None if form.delimiter is None else '"',
                 comments=None,
+                usecols=used if len(used) < form.width else None,
                 ndmin=2,
                 encoding=None,
             )
@@ -142,18 +145,20 @@ def _at_once(source: Source, form: Form) -> Array | None:
             return None
 
 
-def _row_by_row(source: Source, form: Form) -> Array:
+def _row_by_row(source: Source, form: Form, used: list[int]) -> Array:
     """Read everything with care: missing values become NaN, and errors have a place."""
     numbers = array("d")
     with source.text() as lines:
         for line, fields in _rows(source, lines, form.delimiter):
             if line > form.skip:
-                numbers.extend(_numbers(source, form, line, fields))
-    return np.asarray(numbers).reshape(-1, form.width)
+                numbers.extend(_numbers(source, form, used, line, fields))
+    return np.asarray(numbers).reshape(-1, len(used))
 
 
-def _numbers(source: Source, form: Form, line: int, fields: list[str]) -> list[float]:
-    if len(fields) == form.width and _USUAL.fullmatch("".join(fields)):
+def _numbers(
+    source: Source, form: Form, used: list[int], line: int, fields: list[str]
+) -> list[float]:
+    if len(used) == len(fields) == form.width and _USUAL.fullmatch("".join(fields)):
         # Nearly all rows: several times as fast as asking each field what it is.
         with suppress(ValueError):
             row = [math.nan if field in MISSING else float(field) for field in fields]
@@ -168,10 +173,7 @@ def _numbers(source: Source, form: Form, line: int, fields: list[str]) -> list[f
             mend="complete the row (NA for what is missing) or leave it out",
         )
     names = form.names or ("",) * form.width
-    return [
-        _number(field, Place(source.path, line, column, name))
-        for column, (field, name) in enumerate(zip(fields, names, strict=True), 1)
-    ]
+    return [_number(fields[i], Place(source.path, line, i + 1, names[i])) for i in used]
 
 
 def _number(field: str, place: Place) -> float:
@@ -191,7 +193,7 @@ def _number(field: str, place: Place) -> float:
         place,
         expected="a number",
         got=shown(text),
-        mend="leave the column out, or write NA for a missing value",
+        mend="leave the column out (--skip), or write NA for a missing value",
     )
 
 

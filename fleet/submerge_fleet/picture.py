@@ -1,0 +1,46 @@
+"""Where a picture may go: judged before the work, written whole or not at all."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from submerge import UsageError
+
+PNG = b"\x89PNG\r\n\x1a\n"
+
+
+def check_target(path: Path, *, inputs: Iterable[Path] = ()) -> None:
+    """Refuse a place where a picture cannot go, or where it would destroy something.
+
+    Only a new file or an older PNG may be written: a slip of the finger must not cost
+    anyone the data that they came to look at.
+    """
+    if path.suffix.lower() != ".png":
+        raise UsageError(f"expected a picture's name to end in .png, got {path}: rename it")
+    if not os.access(path.parent, os.W_OK):
+        raise UsageError(
+            f"expected a folder that can be written to, got {path.parent} for {path.name}:"
+            " make it, or name another"
+        )
+    if any(given.exists() and path.exists() and path.samefile(given) for given in inputs):
+        raise UsageError(f"{path} is read from, and would be overwritten: name another file")
+    if path.exists():
+        with path.open("rb") as file:
+            if file.read(len(PNG)) not in (PNG, b""):
+                raise UsageError(f"{path} exists and is no PNG: name another file, or remove it")
+
+
+def save(figure: Any, path: Path, *, dpi: int) -> None:
+    """Write a matplotlib figure to `path`; what stood there stays until it is whole."""
+    partial = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        figure.savefig(partial, dpi=dpi, format="png")
+        partial.replace(path)
+    except OSError as error:
+        partial.unlink(missing_ok=True)
+        raise UsageError(
+            f"cannot write the picture to {path}: {error.strerror or error}"
+        ) from error
