@@ -6,6 +6,8 @@ import os
 
 from hypothesis import settings
 
+# Before NumPy loads: threads that wait for one another make small matrices slow.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 # Before scipy loads: scikit-learn skips its array API check without it.
 os.environ.setdefault("SCIPY_ARRAY_API", "1")
 

@@ -10,7 +10,7 @@ wanted are the leading right singular vectors and the singular values of
 2. QR of the stack, slice by slice, and an SVD of R: slower, and right for
    rank-deficient and badly scaled rows, constant sensors among them.
 
-Rules of this file: `numpy.linalg` only (scipy.linalg costs a client 23 MiB);
+Rules of this file: `numpy.linalg` only (a device pays for what it loads);
 products are taken over slices of `dim`, so that temporaries stay in cache and
 float32 stacks are multiplied in float64; no argument is changed but `out`.
 """

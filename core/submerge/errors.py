@@ -7,6 +7,9 @@ changes nothing but a counter. Nothing here is raised for a bug of ours.
 
 from __future__ import annotations
 
+from numbers import Integral
+from typing import Any
+
 
 class SubmergeError(Exception):
     """Anything that submerge refuses to do."""
@@ -69,3 +72,10 @@ class NothingLearnt(UsageError):
 
 class PeerError(SubmergeError):
     """Foreign bytes that do not say what they should."""
+
+
+def whole(name: str, value: Any, *, least: int) -> int:
+    """Return `value` as an int, or refuse what is not a whole number of at least `least`."""
+    if not isinstance(value, Integral) or int(value) < least:
+        raise UsageError(f"{name} must be a whole number of at least {least}, got {value!r}")
+    return int(value)

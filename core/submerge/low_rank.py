@@ -54,7 +54,7 @@ class LowRank:
 
     def directions(self, k: int) -> Directions:
         """Return a copy of what is kept: at least `k`, if the data have so many."""
-        return Directions(self.rows.copy(), self.sigma, 0.0, False)
+        return Directions(self.rows.copy(), self.sigma.copy(), 0.0, False)
 
     def look(self, blend: Blend, k: int) -> Digest:
         """Summarise past and block; change nothing."""

@@ -12,6 +12,7 @@ from typing import Literal
 import numpy as np
 
 from submerge._linalg import leading
+from submerge.errors import UsageError
 from submerge.subspace import Subspace, check_rank, check_same_schema, oriented
 
 
@@ -32,7 +33,8 @@ def merge(*parts: Subspace, rank: int, center: Literal["fleet", "own"] = "fleet"
         "fleet" measures variation about one mean, "own" each part's about its own:
         the differences between the parts' means then leave sigma and energy (so
         energy is within-energy, with weight - len(parts) degrees of freedom), and
-        `mean` is still that of all data.
+        `mean` is still that of all data. Between nodes, say what their schema's
+        `center` says; a node's own parts always merge with their means.
 
     Returns
     -------
@@ -67,8 +69,10 @@ def merge(*parts: Subspace, rank: int, center: Literal["fleet", "own"] = "fleet"
     True
     """
     check_rank(rank)
+    if center not in ("fleet", "own"):
+        raise UsageError(f'center must be "fleet" or "own", got {center!r}')
     if not parts:
-        raise TypeError("merge() needs at least one subspace")
+        raise UsageError("merge needs at least one subspace, got none")
     for part in parts:
         check_same_schema(parts[0], part)
     parts = tuple(part for part in parts if part.weight > 0) or parts[:1]

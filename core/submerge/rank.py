@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Protocol, runtime_checkable
 
 from submerge._linalg import Array
-from submerge.errors import UsageError
+from submerge.errors import UsageError, whole
 
 
 @runtime_checkable
@@ -54,8 +54,7 @@ class FixedRank:
     adaptive: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        if self.start < 1:
-            raise UsageError(f"rank must be at least 1, got {self.start}")
+        object.__setattr__(self, "start", whole("rank", self.start, least=1))
 
     @property
     def lowest(self) -> int:
@@ -93,6 +92,8 @@ class SapcaRank:
 
     def __post_init__(self) -> None:
         _check_limits(self)
+        for name in ("alpha", "beta"):
+            object.__setattr__(self, name, float(getattr(self, name)))
         if not 0 <= self.alpha < self.beta:
             raise UsageError(
                 f"alpha must be at least 0 and below beta, got alpha {self.alpha:g}"
@@ -137,6 +138,8 @@ class EnergyRank:
 
     def __post_init__(self) -> None:
         _check_limits(self)
+        for name in ("low", "high"):
+            object.__setattr__(self, name, float(getattr(self, name)))
         if not 0 < self.low < self.high <= 1:
             raise UsageError(
                 f"the energy limits must be 0 < low < high <= 1, got {self.low:g} and {self.high:g}"
@@ -151,12 +154,15 @@ class EnergyRank:
         return rank
 
 
-def _check_limits(rule: RankRule) -> None:
+def _check_limits(rule: SapcaRank | EnergyRank) -> None:
+    for name in ("start", "lowest", "hold"):
+        least = 0 if name == "hold" else 1
+        object.__setattr__(rule, name, whole(name, getattr(rule, name), least=least))
+    if rule.highest is not None:
+        object.__setattr__(rule, "highest", whole("highest", rule.highest, least=1))
     highest = rule.start if rule.highest is None else rule.highest
     if not 1 <= rule.lowest <= rule.start <= highest:
         raise UsageError(
             "the rank's limits must be 1 <= lowest <= start <= highest, got"
             f" {rule.lowest}, {rule.start}, {rule.highest}"
         )
-    if rule.hold < 0:
-        raise UsageError(f"hold must be at least 0 blocks, got {rule.hold}")

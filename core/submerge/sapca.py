@@ -13,15 +13,14 @@ Mathematics of a block: `block`; the two memories: `low_rank`, `scatter`.
 
 from __future__ import annotations
 
-from numbers import Integral
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from submerge._linalg import Array, signs
 from submerge.block import Blend, Totals
-from submerge.errors import NothingLearnt, ShapeError, UsageError
+from submerge.errors import NothingLearnt, ShapeError, UsageError, whole
 from submerge.low_rank import LowRank
 from submerge.rank import FixedRank, RankRule
 from submerge.scatter import Scatter
@@ -53,14 +52,15 @@ class SAPCA:
         optimum with 5, 6 % with none (benchmarks/accuracy.py).
     forgetting_factor : float in (0, 1]
         What each row leaves of the weight of those before it.
-    center : bool
-        Subtract the running mean, exactly. False measures about zero.
+    center : bool, optional
+        Subtract the running mean, exactly; False measures about zero. By default what the
+        schema says, and without one True.
     block_size : int, optional
         Rows learnt at once; by default k + 30. More cost memory, fewer time.
     exact : {"auto", "never"}
         "auto" keeps the whole scatter where that is small, dim <= k + block_size.
     dtype : float64 or float32
-        Of what is stored; sums are float64 in either case.
+        Of what is stored; sums are float64 in either case, of rows as they are stored.
     schema : Schema, optional
         What the rows mean. Rows passed here are `schema.lift`ed already. Left out,
         an anonymous one that depends on their number of columns only.
@@ -88,31 +88,32 @@ class SAPCA:
         *,
         oversample: int = 5,
         forgetting_factor: float = 1.0,
-        center: bool = True,
+        center: bool | None = None,
         block_size: int | None = None,
         exact: Exact = "auto",
         dtype: npt.DTypeLike = np.float64,
         schema: Schema | None = None,
     ) -> None:
-        _check_whole("oversample", oversample, least=0)
-        if block_size is not None:
-            _check_whole("block_size", block_size, least=1)
         if not 0 < forgetting_factor <= 1:
             raise UsageError(f"forgetting_factor must be in (0, 1], got {forgetting_factor}")
         if exact not in ("auto", "never"):
             raise UsageError(f'exact must be "auto" or "never", got {exact!r}')
         if np.dtype(dtype) not in (np.float64, np.float32):
             raise UsageError(f"dtype must be float64 or float32, got {np.dtype(dtype)}")
-        if not isinstance(rank, RankRule):
-            _check_whole("rank", rank, least=1)
-            rank = FixedRank(int(rank))
-        self.rule = rank
-        self.oversample = oversample
-        self.forgetting_factor = forgetting_factor
-        self.center = center if schema is None else schema.center != "none"
+        by_schema = schema is None or schema.center != "none"
+        if schema is not None and center not in (None, by_schema):
+            raise UsageError(
+                f'center={center} contradicts the schema, whose center is "{schema.center}"'
+            )
+        self.rule = rank if isinstance(rank, RankRule) else FixedRank(rank)
+        self.oversample = whole("oversample", oversample, least=0)
+        self.forgetting_factor = float(forgetting_factor)
+        self.center = by_schema if center is None else bool(center)
         self.exact = exact
         self.dtype = np.dtype(dtype)
-        self.block_size = block_size or self.rule.start + oversample + 30
+        self.block_size = self.rule.start + self.oversample + 30
+        if block_size is not None:
+            self.block_size = whole("block_size", block_size, least=1)
         self.n_samples_seen = 0
         """Rows ever passed, none faded."""
         self.fallbacks = 0
@@ -165,7 +166,9 @@ class SAPCA:
         if self._memory is None or self.n_samples_seen:
             raise UsageError("only an engine with a schema that has learnt nothing can resume")
         check_same_schema(Subspace.empty(self._schema), past)
-        wanted = min(rank or self._target, self.rule.highest or self._schema.dim)
+        whole("n_samples_seen", n_samples_seen, least=1)
+        wanted = self._target if rank is None else whole("rank", rank, least=1)
+        wanted = min(wanted, self.rule.highest or self._schema.dim)
         self._target = min(max(self.rule.lowest, wanted), self._schema.dim)
         if isinstance(self._memory, Scatter):
             scaled = past.basis * past.sigma
@@ -203,8 +206,14 @@ class SAPCA:
     def algorithm(self) -> str:
         """Which algorithm really runs."""
         if isinstance(self._memory, Scatter):
-            return "exact covariance, d <= k + b"
+            since = "" if self._totals.dropped == 0 else ", since a truncated past"
+            return f"exact covariance, d <= k + b{since}"
         return "SAPCA" if self.rule.adaptive else "SPCA"
+
+    @property
+    def target(self) -> int:
+        """The rule's choice of rank, which the data may not have directions for yet."""
+        return self._target
 
     def transform(self, X: npt.ArrayLike) -> Array:
         """Project rows X (n, dim) on the shown directions, (n, rank)."""
@@ -326,7 +335,7 @@ class SAPCA:
         else:
             found = self._memory.directions(k)
             mean, weight, energy, dropped = self._totals
-            totals = Totals(mean, weight, energy, dropped + found.dropped)
+            totals = Totals(mean.copy(), weight, energy, dropped + found.dropped)
         return oriented(
             found.rows.astype(self.dtype, copy=False),
             found.sigma,
@@ -336,8 +345,3 @@ class SAPCA:
             energy=totals.energy,
             spectral_bound=totals.dropped,
         )
-
-
-def _check_whole(name: str, value: Any, *, least: int) -> None:
-    if not isinstance(value, Integral) or int(value) < least:
-        raise UsageError(f"{name} must be a whole number of at least {least}, got {value!r}")

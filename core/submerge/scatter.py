@@ -1,7 +1,8 @@
 """Scatter: the whole (dim, dim) scatter, where that is smaller than a buffer.
 
-For dim <= k + b, a sensor node's usual case, this is exact, faster, and takes no
-more memory. It obeys the same contract as `LowRank`, so `SAPCA` need not know.
+For dim <= k + b, a sensor node's usual case, this is exact and faster, and the dim^2
+numbers that it keeps are fewer than the temporaries that it spares. It obeys the same
+contract as `LowRank`, so `SAPCA` need not know.
 """
 
 from __future__ import annotations

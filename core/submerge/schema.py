@@ -16,7 +16,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from submerge._linalg import Array
-from submerge.errors import PeerError, ShapeError, UsageError
+from submerge.errors import PeerError, ShapeError, UsageError, whole
 from submerge.features import FeatureMap, Identity
 
 Center = Literal["fleet", "own", "none"]
@@ -29,6 +29,11 @@ class Channel:
 
     name: str
     unit: str = ""
+
+    def __post_init__(self) -> None:
+        for text in (self.name, self.unit):
+            if not isinstance(text, str) or text.encode(errors="replace").decode() != text:
+                raise UsageError(f"a channel's name and unit must be Unicode text, got {text!r}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +80,11 @@ class Schema:
     half_life: float | None = None
 
     def __post_init__(self) -> None:
-        names = self.names if not isinstance(self.channels, int) else ()
+        names: tuple[str, ...] = ()
+        if isinstance(self.channels, tuple):
+            names = self.names
+        else:
+            object.__setattr__(self, "channels", whole("channels", self.channels, least=1))
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
             raise UsageError(f"channel names must differ, got {twice[0]!r} more than once")
@@ -107,8 +116,8 @@ class Schema:
             channels, scaling, half_life = (
                 content.pop(key) for key in ("channels", "scaling", "half_life")
             )
-            return cls(
-                channels if isinstance(channels, int) else tuple(Channel(*c) for c in channels),
+            schema = cls(
+                channels if type(channels) is int else tuple(Channel(*c) for c in channels),
                 scaling=scaling
                 and Scaling(
                     *(tuple(map(float.fromhex, scaling[key])) for key in ("offset", "scale"))
@@ -116,8 +125,14 @@ class Schema:
                 half_life=None if half_life is None else float.fromhex(half_life),
                 **content,
             )
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except (
+            *(ValueError, KeyError, TypeError, AttributeError),  # JSON of another shape
+            *(OverflowError, RecursionError),  # numbers and nesting that no one means
+        ) as error:
             raise PeerError(f"expected a schema's canonical text: {error}") from error
+        if schema.canonical != canonical:
+            raise PeerError("expected a schema's canonical text, got another text for one")
+        return schema
 
     @property
     def width(self) -> int:

@@ -3,8 +3,8 @@
 `hotelling` (T2) is large for rows far out along known directions, `spe` (Q) for rows
 off the subspace: together they say how, and `contributions` which channels, a row is
 odd. All take rows in the units that were learnt and a subspace at the rank to score
-with. Limits belong to whoever measured them: a textbook 1 % limit gave 17.7 % false
-alarms on the Tennessee Eastman process.
+with. Limits belong to whoever measured them on scores of their own: textbook limits
+assume data that sensors do not send.
 """
 
 from __future__ import annotations
@@ -62,11 +62,12 @@ def contributions(X: Array, subspace: Subspace) -> Array:
 
     Returns
     -------
-    (n, dim), shares that sum to 1 along each row (all 0 for a row with no residual).
+    (n, dim), shares that sum to 1 along each row: all 0 for a row with no residual, all
+    NaN for one with a gap.
     """
     squares = _residual(X, subspace) ** 2
     total = squares.sum(axis=1, keepdims=True)
-    return np.asarray(np.divide(squares, total, out=np.zeros_like(squares), where=total > 0))
+    return np.asarray(np.divide(squares, total, out=np.zeros_like(squares), where=total != 0))
 
 
 def _centered(X: Array, subspace: Subspace) -> Array:

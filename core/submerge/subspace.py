@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from submerge._linalg import Array, Storage, leading, signs
-from submerge.errors import SchemaMismatch, ShapeError, UsageError, ValuesError
+from submerge.errors import SchemaMismatch, ShapeError, UsageError, ValuesError, whole
 from submerge.schema import Schema
 
 LARGEST = 1e140
@@ -129,8 +129,11 @@ class Subspace:
 
         Below 1 it forgets; above 1 is the paper's enhancing factor.
         """
-        if not 0 < factor < np.inf:
-            raise UsageError(f"a fading factor must be positive and finite, got {factor}")
+        if not 0 < factor < np.inf or not max(self.weight, self.energy) * factor < LARGEST**2:
+            raise UsageError(
+                "a fading factor must be positive and leave weight and energy finite,"
+                f" got {factor} for {self.weight:g} and {self.energy:g}"
+            )
         return replace(
             self,
             sigma=self.sigma * factor**0.5,
@@ -152,13 +155,15 @@ def oriented(
 ) -> Subspace:
     """Build a subspace from orthonormal `rows` (k, dim), which it takes over; sets the signs."""
     rows *= signs(rows)[:, None].astype(rows.dtype)
+    # A value is shared, by merges and trees too: nobody may change it.
+    for array in (rows, sigma, mean):
+        array.flags.writeable = False
     return Subspace(schema, rows.T, sigma, mean, weight, energy, spectral_bound)
 
 
 def check_rank(rank: int) -> None:
     """Refuse a rank below one."""
-    if rank < 1:
-        raise UsageError(f"rank must be at least 1, got {rank}")
+    whole("rank", rank, least=1)
 
 
 def check_same_schema(first: Subspace, other: Subspace) -> None:

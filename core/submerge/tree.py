@@ -5,8 +5,8 @@ children are merged in the order of their slots: the same fleet gives the same b
 whatever order its reports came in. An update marks the path to the root; asking for
 the root merges again what is marked, and nothing else.
 
-A child is replaced, never added to: a child counted twice turned a merged subspace
-by 25 degrees.
+A child is replaced, never added to: merging is not idempotent, and a child that is
+counted twice turns the merged subspace toward itself.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import hashlib
 from collections.abc import Iterator
 from typing import Literal
 
-from submerge.errors import UsageError
+from submerge.errors import UsageError, whole
 from submerge.merging import merge
 from submerge.subspace import Subspace, check_rank, check_same_schema
 
@@ -63,7 +63,10 @@ class MergeTree:
         self, *, rank: int, fan_in: int = 4, center: Literal["fleet", "own"] = "fleet"
     ) -> None:
         check_rank(rank)
-        if fan_in < 2 or fan_in & (fan_in - 1):
+        fan_in = whole("fan_in", fan_in, least=2)
+        if center not in ("fleet", "own"):
+            raise UsageError(f'center must be "fleet" or "own", got {center!r}')
+        if fan_in & (fan_in - 1):
             raise UsageError(f"fan_in must be a power of two, at least 2, got {fan_in}")
         self.rank = rank
         self.fan_in = fan_in
@@ -86,6 +89,8 @@ class MergeTree:
 
     def __setitem__(self, key: str, subspace: Subspace) -> None:
         """Put a child in, in place of the one that it was."""
+        if not isinstance(key, str) or not key or not key.isprintable():
+            raise UsageError(f"a child's key must be printable text, got {key!r}")
         if self._leaves:
             check_same_schema(next(iter(self._leaves.values())).merged, subspace)
         if key in self._leaves:

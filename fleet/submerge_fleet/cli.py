@@ -61,7 +61,7 @@ def submerge() -> None:
 def main() -> None:
     """Run the command; say in one line what was wrong with its input."""
     # Before NumPy loads: our matrices are small, and threads that wait for one another
-    # make a step of 0.2 ms take 10 where cores are shared.
+    # make each step many times slower where cores are shared.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
         submerge.main(standalone_mode=False)

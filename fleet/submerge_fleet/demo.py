@@ -21,6 +21,7 @@ import click
 from rich.console import Console
 
 from submerge_fleet.demo_run import Demo, Settings
+from submerge_fleet.picture import check_target
 
 
 @click.command(epilog="Example: submerge demo --days 14 --plot demo.png")
@@ -62,7 +63,10 @@ def command(
     the motes that were singled out against those that really went bad.
     """
     if plot is not None:
-        from submerge_fleet.demo_plot import draw  # a missing extra is said before the work
+        # A missing extra, or a place that cannot be, is said before the work.
+        from submerge_fleet.demo_plot import draw
+
+        check_target(plot)
     console = Console(highlight=False)
     demo = Demo(Settings(seed=seed, days=days, clients=clients, rank=rank))
     began = time.perf_counter()

@@ -13,7 +13,8 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from submerge import Subspace
-from submerge_fleet.demo_fleet import Aggregator, Client
+from submerge_fleet.demo_client import Client
+from submerge_fleet.demo_fleet import Aggregator
 from submerge_fleet.demo_run import Demo
 from submerge_fleet.room import DAY
 
@@ -51,7 +52,8 @@ def watching(demo: Demo) -> Iterator[Callable[[int], None]]:
 def fleet_table(demo: Demo, *, width: int) -> Table:
     """Return the fleet as it stands, clients, aggregators, root, `width` columns wide at most."""
     fleet = demo.fleet
-    table = Table(title=f"{len(fleet.clients)} clients learn one room", box=box.SIMPLE_HEAD)
+    title = f"{len(fleet.clients)} clients learn one room"
+    table = Table(title=title, box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("node", no_wrap=True)
     for heading in ("rows", "rank", "reports", "kB sent", "energy", "kB held", "top SPE"):
         table.add_column(heading, justify="right", no_wrap=True)

@@ -11,6 +11,7 @@ from submerge import UsageError
 from submerge_fleet.demo_run import Demo, Outcome
 from submerge_fleet.demo_verdict import Verdict
 from submerge_fleet.demo_watch import MARGIN
+from submerge_fleet.picture import save
 from submerge_fleet.room import DAY, MOTES, QUANTITIES
 from submerge_fleet.room_plan import DEPTH, WIDTH
 
@@ -44,12 +45,7 @@ def draw(path: Path, demo: Demo, outcome: Outcome) -> None:
     _motes(figure, motes, demo, outcome)
     _plan(figure.add_subplot(grid[2, 0]), demo, outcome)
     _spectrum(figure.add_subplot(grid[2, 1]), outcome)
-    try:
-        figure.savefig(path, dpi=110, format="png")
-    except OSError as error:
-        raise UsageError(
-            f"cannot write the picture to {path}: {error.strerror or error}"
-        ) from error
+    save(figure, path, dpi=110)
 
 
 def _scores(axes: Any, demo: Demo, outcome: Outcome) -> None:
@@ -78,6 +74,7 @@ def _scores(axes: Any, demo: Demo, outcome: Outcome) -> None:
                 lw=0,
             )
     axes.set_yscale("log")
+    axes.set_ylim(top=5 * axes.get_ylim()[1])  # room for the legend
     axes.set(ylabel="SPE (scaled units, squared)", xlim=(0, outcome.settings.days))
     axes.set_title("How far rows lie off the fleet's model, scored before they are learnt")
     axes.legend(loc="upper right", fontsize=9, ncols=3)
@@ -191,7 +188,7 @@ def _spectrum(axes: Any, outcome: Outcome) -> None:
         np.arange(1, len(merged) + 1), merged, "x", color="C3", ms=6, mew=1.5,
         label="merged from the clients' reports",
     )  # fmt: skip
-    ratio = "-" if accuracy.ratio is None else f"{accuracy.ratio:.4f}"
+    ratio = "-" if accuracy.ratio is None else f"{accuracy.ratio:.5f}"
     axes.set_title(f"Spectrum: error {ratio} times the optimum")
     axes.set(xlabel="direction", ylabel="variance (scaled units, squared)")
     axes.set_xlim(0.5, len(exact) + 0.5)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 from rich.console import Console
 from rich.text import Text
 
-from submerge_fleet.demo_run import OVERSAMPLE, SEPARATED, SETTLE_DAYS, History, Outcome
+from submerge_fleet.demo_accuracy import SEPARATED
+from submerge_fleet.demo_fleet import CHILDREN
+from submerge_fleet.demo_run import OVERSAMPLE, SETTLE_DAYS, History, Outcome
 from submerge_fleet.demo_verdict import Verdict
 from submerge_fleet.demo_watch import MARGIN
 from submerge_fleet.room import DAY, MOTES
@@ -39,13 +40,12 @@ def picture(outcome: Outcome, history: History, limit: float | None, *, width: i
     across = max(20, min(WIDEST, width - LEFT - RIGHT))
     if limit is None:
         return [Text("(the run ended before limits were measured: no picture)", style="dim")]
-    column = (np.array(history.snapshot) - 1) * across // outcome.snapshots
     settled = int(outcome.settings.settle_days / outcome.settings.days * across)
     drawn = [Text("worst SPE of the fleet's rows, over its limit", style="bold")]
-    spe = _binned(np.array(history.spe_worst) / limit, column, across)
+    spe = _binned(np.array(history.spe_worst) / limit, history, across)
     drawn += _chart(spe, loud=1.0, settled=settled)
     drawn.append(Text("worst residual of a channel, over its own limit", style="bold"))
-    channel = _binned(np.stack(history.multiple).max(axis=1), column, across)
+    channel = _binned(np.stack(history.multiple).max(axis=1), history, across)
     drawn += _chart(channel, loud=MARGIN, settled=settled)
     drawn.append(_days(outcome.settings.days, across))
     drawn += [_span(verdict, outcome, across) for verdict in outcome.verdicts]
@@ -64,7 +64,7 @@ def lines(outcome: Outcome) -> list[tuple[str, str]]:
     delay = f", after {np.median(delays):.1f} h in the median" if delays else ""
     up = traffic.clients_up + traffic.aggregators_up
     ratio = "-" if accuracy.ratio is None else f"{accuracy.ratio:.5f}"
-    aggregators = -(-settings.clients // 4)
+    aggregators = -(-settings.clients // CHILDREN)
     said = [
         _line(
             "room",
@@ -74,7 +74,7 @@ def lines(outcome: Outcome) -> list[tuple[str, str]]:
         ),
         _line(
             "fleet",
-            f"{settings.clients} clients, {aggregators} aggregators, a root",
+            f"{_of(settings.clients, 'client')}, {_of(aggregators, 'aggregator')}, a root",
             f"{outcome.algorithm}, rank {settings.rank} + {OVERSAMPLE} spare",
         ),
         _line(
@@ -121,11 +121,14 @@ def _line(name: str, *parts: str) -> tuple[str, str]:
     return name, "; ".join(parts)
 
 
-def _binned(values: Array, column: npt.NDArray[np.int64], across: int) -> Array:
-    """The largest value of each column; 0 where there is none."""
-    worst = np.zeros(across)
-    np.maximum.at(worst, column, np.nan_to_num(values))
-    return worst
+def _binned(values: Array, history: History, across: int) -> Array:
+    """The largest value of the rounds that each column touches; 0 where nothing is known."""
+    ends = np.array(history.snapshot)
+    edges = np.linspace(0, ends[-1], across + 1)
+    first = np.searchsorted(ends, edges[:-1], side="right")
+    last = np.searchsorted(ends, edges[1:], side="left")
+    known = np.nan_to_num(values)
+    return np.array([known[i : j + 1].max() for i, j in zip(first, last, strict=True)])
 
 
 def _chart(values: Array, *, loud: float, settled: int) -> list[Text]:
@@ -180,6 +183,10 @@ def _span(verdict: Verdict, outcome: Outcome, across: int) -> Text:
         day = (verdict.alarm.snapshot / DAY) if verdict.alarm else 0
         text.append(f" {kind}, day {day:.1f}", style="red")
     return text
+
+
+def _of(n: int, what: str) -> str:
+    return f"{n} {what}{'' if n == 1 else 's'}"
 
 
 def _mega(n: int) -> str:

@@ -6,24 +6,25 @@ measured. Timing belongs to whoever runs it.
 
 from __future__ import annotations
 
-import tracemalloc
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 
 import numpy as np
 
 from submerge import Scaling, Schema, Subspace
-from submerge_fleet.demo_fleet import Client, Fleet, wire_bytes
+from submerge_fleet.demo_accuracy import Accuracy, Pooled
+from submerge_fleet.demo_client import Client, wire_bytes
+from submerge_fleet.demo_fleet import Fleet
 from submerge_fleet.demo_verdict import Verdict, judged
 from submerge_fleet.demo_watch import Watch
-from submerge_fleet.exact import ratio
 from submerge_fleet.room import DAY, MOTES, Room
 from submerge_fleet.room_plan import Array
+from submerge_fleet.tracing import Bytes, traced
 
 OVERSAMPLE = 10
 """Spare directions. A fault that comes late is small in its first blocks; with five to
-spare it was cut off before it had grown, and one seed in seven ended 1-3 % above the
-optimum. With ten none of forty did."""
+spare it may be cut off before it has grown: of seeds 0-19 and 100-119 three ended 1.6 to
+2.3 % above the optimum. With ten none is more than 0.5 % above it."""
 
 REPORT_EVERY_DAYS = 0.5
 SETTLE_DAYS = 4.0
@@ -32,9 +33,6 @@ SETTLE_DAYS = 4.0
 OFFSET = (21.0, 33.0, 200.0, 2.7)
 SCALE = (1.0, 3.0, 300.0, 0.04)
 """The fixed scaling, by quantity: about thirty times what a sound sensor stirs by."""
-
-SEPARATED = 2.0
-"""Eigenvalue over the next from which a direction is told apart from those behind it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,39 +51,6 @@ class Settings:
 
 
 @dataclass(frozen=True, slots=True)
-class Accuracy:
-    """The merged model against exact PCA of every filled row.
-
-    Attributes
-    ----------
-    error, optimum : float
-        Squared distance of all rows to the merged and to the exact subspace, both at
-        the rank that is shown, a row.
-    ratio : float or None
-        error / optimum: 1 is perfect.
-    energy_kept : float
-        Share of all variation that the merged subspace holds.
-    separated : int
-        How many leading directions are compared by angle: up to the last eigenvalue,
-        within the rank, that is twice the next (directions of equal variance may
-        turn into one another freely).
-    angle_deg : float
-        Largest principal angle between those of both.
-    merged, exact : tuple of float
-        Variance along each leading direction.
-    """
-
-    error: float
-    optimum: float
-    ratio: float | None
-    energy_kept: float
-    separated: int
-    angle_deg: float
-    merged: tuple[float, ...]
-    exact: tuple[float, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Traffic:
     """Bytes on every link, by the wire's formula, `report` being one of the clients' last.
 
@@ -98,14 +63,6 @@ class Traffic:
     models_down: int
     report: int
     raw: int
-
-
-@dataclass(frozen=True, slots=True)
-class Memory:
-    """One client, by tracemalloc, beside interpreter and libraries: at rest, at its peak."""
-
-    rest: int
-    peak: int
 
 
 @dataclass(slots=True)
@@ -137,7 +94,7 @@ class Outcome:
     rows_over_t2: int
     accuracy: Accuracy
     traffic: Traffic
-    memory: Memory
+    memory: Bytes
     verdicts: tuple[Verdict, ...]
 
     def count(self, outcome: str) -> int:
@@ -180,9 +137,7 @@ class Demo:
         self.watch = Watch(self.room.channels, settle=int(settings.settle_days * DAY))
         self.history = History()
         self.snapshots = 0
-        dim = self.schema.dim
-        # For the comparison alone: no member of the fleet could afford to keep it.
-        self._sum, self._square = np.zeros(dim), np.zeros((dim, dim))
+        self._pooled = Pooled(self.schema.dim)
         self._heard = 0
 
     def rounds(self) -> Iterator[int]:
@@ -190,8 +145,7 @@ class Demo:
         for readings in self.room.stream(self.fleet.round_length):
             filled, scores = self.fleet.hear(readings, self.watch.muted)
             multiple = self.watch.see(scores)
-            self._sum += filled.sum(axis=0)
-            self._square += filled.T @ filled
+            self._pooled.add(filled)
             self._heard += int(np.count_nonzero(~np.isnan(readings)))
             self.snapshots += len(readings)
             known = not np.isnan(scores.spe).all()
@@ -214,7 +168,7 @@ class Demo:
             rows_judged=self.watch.rows,
             rows_over_spe=self.watch.over_spe,
             rows_over_t2=self.watch.over_t2,
-            accuracy=self._accuracy(model),
+            accuracy=self._pooled.compare(model, rank=self.settings.rank),
             traffic=Traffic(
                 reports=sum(client.reports for client in fleet.clients),
                 clients_up=sum(client.bytes_up for client in fleet.clients),
@@ -227,57 +181,25 @@ class Demo:
             verdicts=judged(self.room.faults, self.watch.alarms),
         )
 
-    def _accuracy(self, model: Subspace) -> Accuracy:
-        """Hold the merged model against exact PCA of the pooled scatter."""
-        n, rank = self.snapshots, self.settings.rank
-        scatter = self._square - np.outer(self._sum, self._sum) / n
-        exact, vectors = np.linalg.eigh(scatter)
-        exact, vectors = exact[::-1], vectors[:, ::-1]
-        basis = np.asarray(model.truncated(rank).basis, dtype=np.float64)
-        energy = float(np.trace(scatter))
-        error = energy - float(np.vdot(basis, scatter @ basis))
-        optimum = float(exact[rank:].sum())
-        gaps = exact[:rank] / np.maximum(exact[1 : rank + 1], 1e-12 * exact[0])
-        clear = np.flatnonzero(gaps >= SEPARATED)
-        q = int(clear[-1] if len(clear) else gaps.argmax()) + 1
-        q = min(q, basis.shape[1])
-        # The sine, not the cosine: it keeps its digits where the angle is small.
-        off = vectors[:, :q] - basis[:, :q] @ (basis[:, :q].T @ vectors[:, :q])
-        sine = min(1.0, float(np.linalg.norm(off, 2)))
-        return Accuracy(
-            error=error / n,
-            optimum=optimum / n,
-            ratio=ratio(error, optimum, energy),
-            energy_kept=1 - error / energy,
-            separated=q,
-            angle_deg=float(np.degrees(np.arcsin(sine))),
-            merged=tuple(float(x) for x in model.explained_variance),
-            exact=tuple(float(x) for x in exact[: 3 * model.rank] / n),
-        )
-
-    def _memory(self, model: Subspace) -> Memory:
+    def _memory(self, model: Subspace) -> Bytes:
         """Measure one more client, on the room's first readings, in a few blocks."""
         block = self.fleet.round_length // len(self.fleet.clients)
         rows = self.schema.lift(self.room.readings(0, min(600, self.snapshots)))
         muted = np.zeros(self.schema.dim, dtype=bool)
-        tracing = tracemalloc.is_tracing()
-        if not tracing:
-            tracemalloc.start()
-        tracemalloc.reset_peak()
-        before = tracemalloc.get_traced_memory()[0]
-        client = Client(
-            "one more",
-            self.schema,
-            rank=self.settings.rank,
-            oversample=OVERSAMPLE,
-            first_report=len(rows),
-            report_every=len(rows),
-        )
-        client.take(model)
-        for start in range(0, len(rows), block):
-            client.hear(rows[start : start + block], muted)
-        client.last_report()
-        rest, peak = tracemalloc.get_traced_memory()
-        if not tracing:
-            tracemalloc.stop()
-        return Memory(rest - before, peak - before)
+
+        def learn() -> Client:
+            client = Client(
+                "one more",
+                self.schema,
+                rank=self.settings.rank,
+                oversample=OVERSAMPLE,
+                first_report=len(rows),
+                report_every=len(rows),
+            )
+            client.take(model)
+            for start in range(0, len(rows), block):
+                client.hear(rows[start : start + block], muted)
+            client.last_report()
+            return client
+
+        return traced(learn)

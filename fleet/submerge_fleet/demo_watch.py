@@ -14,9 +14,13 @@ The rule, whole:
    fault that pulls a row to one side makes its neighbors look odd too.
 
 What it does not do: it never says that a mote is well again, and it does not keep
-what it singles out from being *learnt*. A fault that lasts enters the model, takes
-one of its directions, and grows quiet; a slow or small one may do so before the rule
-has seen enough of it. A stuck light sensor is normal every night. Such are missed.
+what it singles out from being *learnt*. A fault that lasts enters the model, takes one
+of its directions, and grows quiet: a slow or small one before the rule has seen enough
+of it, and a light sensor stuck at night before morning. Such are missed. What the lost
+direction used to explain, a lamp or the sun, then looks odd on sound motes: those are
+the false alarms. `submerge demo --seed N --json` for N = 0..19 and 100..119: 220 of 240
+faults found, 219 by a right quantity, after 4 h in the median; 16 false alarms. In the
+rooms of 0..19 without their faults there was none.
 
 References
 ----------
@@ -33,7 +37,7 @@ import numpy as np
 import numpy.typing as npt
 
 from submerge import Channel, UsageError
-from submerge_fleet.demo_fleet import Scores
+from submerge_fleet.demo_client import Scores
 from submerge_fleet.room import SNAPSHOT_S
 from submerge_fleet.room_plan import Array
 

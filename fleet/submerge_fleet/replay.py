@@ -159,7 +159,6 @@ def _option(name: str) -> str:
 def _told(outcome: Outcome) -> str:
     """Say the outcome to a person, a line each."""
     filled = " as filled" if outcome.filled else ""
-    faded = ", of rows as they have faded" if outcome.faded else ""
     bounds = f"frobenius {outcome.frobenius_bound:.6g}, spectral {outcome.spectral_bound:.6g}"
     ratio = "-" if outcome.ratio is None else f"{outcome.ratio:.9g}"
     lines = [
@@ -169,8 +168,8 @@ def _told(outcome: Outcome) -> str:
         ("error", f"{outcome.error:.6g} per row, over all rows{filled}"),
         ("optimum", f"{outcome.optimum:.6g} per row, exact PCA of them at that rank"),
         ("ratio", ratio),
-        ("bounds", bounds + faded),
-        ("energy", f"{outcome.energy:.6g} per row{faded}"),
+        ("bounds", bounds),
+        ("energy", f"{outcome.energy:.6g} per row"),
         ("speed", f"{outcome.rows_per_s:,.0f} rows/s, {outcome.seconds:.3g} s in all"),
         ("memory", f"{outcome.peak_bytes / 1024:,.0f} KiB at the peak of one estimator"),
         ("fall-backs", f"{outcome.fallbacks} blocks"),

@@ -11,7 +11,7 @@ from submerge import SAPCA, EnergyRank, FixedRank, RankRule, SapcaRank, Subspace
 from submerge_fleet import exact
 from submerge_fleet.datasets import Table
 from submerge_fleet.progress import advancing
-from submerge_fleet.rows import Missing, deal_with_gaps, dealt, without_mean
+from submerge_fleet.rows import Missing, check_magnitudes, deal_with_gaps, dealt, without_mean
 from submerge_fleet.streaming import Array, Leaf, merged, peak_bytes, stream
 
 
@@ -51,6 +51,9 @@ PAPER: dict[str, Any] = {
 class Outcome:
     """What a replay found. All but counts and times is per row, in squared units.
 
+    With forgetting, rows weigh in error, optimum, bounds and energy alike what they weigh
+    at the end of the stream, and "per row" is per unit of weight.
+
     Attributes
     ----------
     error : ||Y - Y U U'||_F^2 / n for the final subspace and all rows
@@ -58,7 +61,6 @@ class Outcome:
     ratio : error / optimum; None where only the optimum is zero
     frobenius_bound, spectral_bound, energy : the subspace's own, over its weight
     seconds : spent learning, and merging if there is a tree
-    faded : whether bounds and energy are of rows that have faded, which error is not
     peak_bytes : of one estimator (of a tree: its largest leaf), by tracemalloc
     fallbacks : blocks that needed the slower, guarded kernel
     """
@@ -81,7 +83,6 @@ class Outcome:
     dropped: int
     zeros: int
     leaves: int
-    faded: bool
     notes: tuple[str, ...]
 
     def figures(self) -> dict[str, Any]:
@@ -102,6 +103,7 @@ def replay(table: Table, settings: Settings, *, watch: bool) -> tuple[Outcome, C
     """Stream the table as the settings say, and hold the result against exact PCA."""
     rule = _rule(settings, table.rows.shape[1])
     _check(settings, len(table.rows))
+    check_magnitudes(table.rows, table.names)
     gaps = deal_with_gaps(
         table.rows,
         table.names,
@@ -130,36 +132,40 @@ def replay(table: Table, settings: Settings, *, watch: bool) -> tuple[Outcome, C
     subspace, seconds = _summary(leaves, settings.fan_in)
     learnt = leaves[0].rows if len(leaves) == 1 else np.concatenate([leaf.rows for leaf in leaves])
 
-    centered = learnt - learnt.mean(axis=0) if settings.center == "stream" else learnt
-    spectrum = exact.spectrum(centered)
-    n, energy = len(learnt), float(spectrum.sum())
-    error = exact.residual(learnt - subspace.mean, subspace.basis)
+    # Held to the same account: rows weigh here what they weighed there.
+    ages = [np.arange(len(leaf.rows) - 1, -1, -1) for leaf in leaves]
+    weights = settings.forgetting_factor ** np.concatenate(ages).astype(np.float64)
+    roots, total = np.sqrt(weights)[:, None], float(weights.sum())
+    mean = np.zeros(learnt.shape[1])
+    if settings.center == "stream":
+        mean = learnt[0] + weights @ (learnt - learnt[0]) / total
+    spectrum = exact.spectrum(roots * (learnt - mean))
+    error = exact.residual(roots * (learnt - subspace.mean), subspace.basis)
     optimum = float(spectrum[subspace.rank :].sum())
     first = leaves[0].engine
     tree = f", {len(leaves)} leaves merged with fan-in {settings.fan_in}"
     outcome = Outcome(
         algorithm=first.algorithm + (tree if len(leaves) > 1 else ""),
-        rows=n,
+        rows=len(learnt),
         dim=learnt.shape[1],
         rank=subspace.rank,
-        error=error / n,
-        optimum=optimum / n,
-        ratio=exact.ratio(error, optimum, energy),
+        error=error / total,
+        optimum=optimum / total,
+        ratio=exact.ratio(error, optimum, float(spectrum.sum())),
         frobenius_bound=subspace.frobenius_bound / subspace.weight,
         spectral_bound=subspace.spectral_bound / subspace.weight,
         energy=subspace.energy / subspace.weight,
         seconds=seconds,
         peak_bytes=peak_bytes(max((leaf.rows for leaf in leaves), key=len), engine),
         fallbacks=sum(leaf.engine.fallbacks for leaf in leaves),
-        rows_per_s=n / seconds,
+        rows_per_s=len(learnt) / seconds,
         filled=sum(leaf.filled for leaf in leaves),
         dropped=gaps.dropped,
         zeros=gaps.zeros,
         leaves=len(leaves),
-        faded=settings.forgetting_factor < 1,
         notes=table.notes,
     )
-    return outcome, Curves(subspace.explained_variance, spectrum / n, leaves)
+    return outcome, Curves(subspace.explained_variance, spectrum / total, leaves)
 
 
 def _check(settings: Settings, rows: int) -> None:

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from submerge import UsageError
+from submerge.subspace import LARGEST
 
 Array = npt.NDArray[np.float64]
 Missing = Literal["reject", "drop", "impute"]
@@ -42,9 +43,11 @@ def deal_with_gaps(
         zeros = int(np.count_nonzero(rows == 0))
         rows = np.where(rows == 0, np.nan, rows)
     gaps = np.isnan(rows)
-    if gaps.all():
+    silent = np.flatnonzero(gaps.all(axis=0))
+    if len(silent):
         raise UsageError(
-            f"every value of the {len(rows)} rows is missing: there is nothing to learn"
+            f"expected values in every column, got none in the {len(rows)} rows of column"
+            f" {names[int(silent[0])]}: leave it out with --skip {names[int(silent[0])]}"
         )
     count = int(np.count_nonzero(gaps))
     if count and missing == "reject":
@@ -62,6 +65,17 @@ def deal_with_gaps(
             )
         return Gaps(rows[whole], zeros, int(np.count_nonzero(~whole)), 0)
     return Gaps(rows, zeros, 0, count)
+
+
+def check_magnitudes(rows: Array, names: tuple[str, ...]) -> None:
+    """Refuse readings that no engine takes, by the place they have in the file."""
+    large = np.abs(rows) >= LARGEST / 10
+    if large.any():
+        row, column = (int(i) for i in np.argwhere(large)[0])
+        raise UsageError(
+            f"expected readings below {LARGEST / 10:g}, got {rows[row, column]:g} in data row"
+            f" {row + 1}, column {names[column]}: scale the column, or leave it out with --skip"
+        )
 
 
 def without_mean(rows: Array) -> Array:

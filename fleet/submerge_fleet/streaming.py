@@ -7,7 +7,6 @@ measurement are taken outside of the clock.
 from __future__ import annotations
 
 import time
-import tracemalloc
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
@@ -17,12 +16,13 @@ import numpy.typing as npt
 
 from submerge import SAPCA, MergeTree, Schema, Subspace, spe
 from submerge.missing import fill
+from submerge_fleet.tracing import traced
 
 Array = npt.NDArray[np.float64]
 Progress = Callable[[int], None]
 
 MEASURED_BLOCKS = 40
-"""Blocks that the memory measurement runs over: what a block needs, every block needs."""
+"""Blocks that memory is measured over at a fixed rank: each needs what the others need."""
 
 
 class Moment(NamedTuple):
@@ -70,10 +70,12 @@ def stream(rows: Array, engine: SAPCA, *, watch: bool, progress: Progress) -> Le
 
 
 def merged(leaves: list[Leaf], *, fan_in: int) -> tuple[Subspace, int, float]:
-    """Merge the leaves in a tree: the root, the rank to show, and the seconds it took."""
-    rank = max(leaf.engine.rank for leaf in leaves)
-    kept = max(leaf.engine.subspace.rank for leaf in leaves)
-    tree = MergeTree(rank=kept, fan_in=fan_in)
+    """Merge the leaves in a tree: the root, the rank to show, and the seconds it took.
+
+    Both are what the rules chose, not what a leaf's few rows had directions for.
+    """
+    rank = max(leaf.engine.target for leaf in leaves)
+    tree = MergeTree(rank=rank + leaves[0].engine.oversample, fan_in=fan_in)
     began = time.perf_counter()
     for number, leaf in enumerate(leaves):
         tree[f"leaf-{number}"] = leaf.engine.subspace
@@ -83,22 +85,18 @@ def merged(leaves: list[Leaf], *, fan_in: int) -> tuple[Subspace, int, float]:
 def peak_bytes(rows: Array, make: Callable[[], SAPCA]) -> int:
     """Measure the memory of one estimator: all that it allocates, at its peak.
 
-    A second engine learns some blocks under tracemalloc and is read once.
+    A second engine learns the rows under tracemalloc and is read once: some blocks of
+    them, or all where the rank may grow.
     """
     engine = make()
-    part = rows[: MEASURED_BLOCKS * engine.block_size]
-    began = tracemalloc.is_tracing()
-    if not began:
-        tracemalloc.start()
-    before = tracemalloc.get_traced_memory()[0]
-    tracemalloc.reset_peak()
-    for start in range(0, len(part), engine.block_size):
-        engine.partial_fit(part[start : start + engine.block_size])
-    _ = engine.subspace
-    peak = tracemalloc.get_traced_memory()[1] - before
-    if not began:
-        tracemalloc.stop()
-    return peak
+    part = rows if engine.rule.adaptive else rows[: MEASURED_BLOCKS * engine.block_size]
+
+    def learn() -> None:
+        for start in range(0, len(part), engine.block_size):
+            engine.partial_fit(part[start : start + engine.block_size])
+        _ = engine.subspace
+
+    return traced(learn).peak
 
 
 def _first_guess(block: Array) -> Subspace:

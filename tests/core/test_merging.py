@@ -14,9 +14,14 @@ from support import checks, oracle
 from support.strategies import KINDS, cuts, rows_of, streams
 
 
-def parts_of(X: np.ndarray, slices: list[slice], rank: int, dtype=np.float64) -> list[Subspace]:
+def parts_of(
+    X: np.ndarray, slices: list[slice], rank: int, dtype=np.float64, factor: float = 1.0
+) -> list[Subspace]:
     """Each run learnt by an engine of its own."""
-    return [SAPCA(rank, exact="never", dtype=dtype).partial_fit(X[s]).subspace for s in slices]
+    return [
+        SAPCA(rank, exact="never", dtype=dtype, forgetting_factor=factor).partial_fit(X[s]).subspace
+        for s in slices
+    ]
 
 
 def in_a_tree(parts: list[Subspace], rank: int, shape: int) -> Subspace:
@@ -39,6 +44,22 @@ def test_every_law_holds_in_any_tree(X, shape, dtype, data):
     root = in_a_tree(parts_of(X, slices, rank, dtype), rank, shape)
 
     checks.never_overstates(root, oracle.twin(X), blocks=len(X) + len(slices))
+
+
+@given(streams(), st.integers(0, 2**16), st.sampled_from([0.999, 0.9, 0.5]), st.data())
+def test_every_law_holds_for_parts_that_forget(X, shape, factor, data):
+    """Weights then differ by orders of magnitude; the laws are those of weighted rows."""
+    rank = data.draw(st.integers(1, X.shape[1]))
+    slices = data.draw(cuts(len(X)))
+    scales = [data.draw(st.sampled_from([1.0, 1e-6, 1e6])) for _ in slices]
+    parts = parts_of(X, slices, rank, factor=factor)
+
+    root = in_a_tree([p.faded(s) for p, s in zip(parts, scales, strict=True)], rank, shape)
+
+    weights = np.concatenate(
+        [c * oracle.decay(len(X[s]), factor) for s, c in zip(slices, scales, strict=True)]
+    )
+    checks.never_overstates(root, oracle.twin(X, weights), blocks=len(X) + len(slices))
 
 
 @given(streams(), st.data())
@@ -217,10 +238,12 @@ def test_what_cannot_be_merged_is_refused():
     assert (one.schema, other.schema) == (refused.value.expected, refused.value.got)
     with pytest.raises(SchemaMismatch):
         merge(one, Subspace.empty(Schema.anonymous(5)), rank=2)
-    with pytest.raises(UsageError, match="at least 1, got 0"):
+    with pytest.raises(UsageError, match="whole number of at least 1, got 0"):
         merge(one, rank=0)
-    with pytest.raises(TypeError):
+    with pytest.raises(UsageError, match="at least one subspace"):
         merge(rank=2)
+    with pytest.raises(UsageError, match="got 'bogus'"):
+        merge(one, rank=2, center="bogus")
     forged = Subspace(one.schema, np.eye(3), np.ones(3), np.zeros(3), 3.0, 3.0, 0.0)
     with pytest.raises(ShapeError):
         merge(one, forged, rank=2)

@@ -65,7 +65,7 @@ def test_limits_that_no_share_can_reach_are_warned_of():
         (lambda: SapcaRank(alpha=-0.1), "at least 0"),
         (lambda: SapcaRank(start=3, lowest=4), "4, 3, None"),
         (lambda: SapcaRank(start=3, highest=2), "1, 3, 2"),
-        (lambda: SapcaRank(hold=-1), "at least 0 blocks"),
+        (lambda: SapcaRank(hold=-1), "hold must be a whole number of at least 0"),
         (lambda: EnergyRank(0.9, 0.9), "0.9 and 0.9"),
         (lambda: EnergyRank(0.5, 1.5), "0.5 and 1.5"),
     ],

@@ -309,6 +309,12 @@ def test_a_subspace_once_read_never_changes():
         read.append((found, found.mean.copy(), found.basis.copy()))
         engine.partial_fit(row[None])
 
+    with pytest.raises(ValueError, match="read-only"):
+        found.mean[:] = 77
+    with pytest.raises(ValueError, match="read-only"):
+        found.basis[:] = 77
+    with pytest.raises(ValueError, match="read-only"):
+        found.sigma[:] = 77
     for found, mean, basis in read:
         np.testing.assert_array_equal(mean, found.mean)
         np.testing.assert_array_equal(basis, found.basis)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 
 import numpy as np
 import pytest
@@ -139,6 +140,68 @@ def test_bytes_of_another_kind_are_refused(data):
     """Truncated, edited, pickled or simply foreign: one clear error, never a crash."""
     with pytest.raises(PeerError):
         loads(data)
+
+
+def about(**changes: object):
+    """Edit the JSON of a good file, under a checksum that is right again."""
+
+    def edit(array: np.ndarray) -> np.ndarray:
+        text = json.dumps(json.loads(array.tobytes()) | changes)
+        return np.frombuffer(text.encode(), np.uint8)
+
+    return changed(GOOD, about=edit)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        about(n_samples_seen=float("inf")),
+        about(n_samples_seen=-3),
+        about(schema=5),
+        about(schema="[" * 100_000),
+        about(schema=Schema.anonymous(10**15).canonical.decode()),
+        about(schema=Schema.anonymous(12, center="none").canonical.decode()),
+        about(block_size=10**13),
+        about(block_size=3),
+        about(target=-5),
+        about(target=10**9),
+        about(held=-3),
+        about(center="no"),
+        about(center=False),
+        about(dtype="float16"),
+        about(rule={"kind": "fixed", "start": 2.5}),
+        changed(GOOD, totals=lambda a: -a),
+        changed(GOOD, rows=lambda a: a * 3),
+        changed(GOOD, rows=lambda a: a * 0),
+        changed(GOOD, rows=lambda a: a * 1j),
+        changed(GOOD, rows=lambda a: a.astype(np.float32)),
+        changed(GOOD, sigma=lambda a: -a),
+        changed(GOOD, sigma=lambda a: a[::-1]),
+        changed(GOOD, sigma=lambda _: np.ones(40)),
+        changed(GOOD, waiting=lambda a: np.full_like(a, 1e300)),
+    ],
+)
+def test_what_contradicts_itself_is_refused(data):
+    """A whole file of the right form, with values that no engine has."""
+    with pytest.raises(PeerError):
+        loads(data)
+
+
+def test_a_scatter_that_is_none_is_refused():
+    """Negative variance is nobody's."""
+    exact = dumps(SAPCA(2).partial_fit(rows_of("noise", 100, 5, seed=0)))
+    with pytest.raises(PeerError, match="semi-definite"):
+        loads(changed(exact, scatter=lambda a: -a))
+
+
+def test_numpys_numbers_can_be_saved():
+    """What an engine accepts it can also save."""
+    rule = SapcaRank(np.int64(3), alpha=np.float32(0.01))
+    engine = SAPCA(rule, oversample=np.int64(2), forgetting_factor=np.float32(0.9))
+    engine.partial_fit(rows_of("noise", 30, 9, seed=0))
+
+    assert dumps(loads(dumps(engine))) == dumps(engine)
+    assert loads(dumps(SAPCA(FixedRank(np.int64(3))))).rule == FixedRank(3)
 
 
 def test_a_later_form_says_what_to_do():

@@ -103,7 +103,7 @@ def test_what_is_no_schema_is_refused():
     a = Channel("a")
     for build, message in [
         (lambda: Schema(()), "at least one channel"),
-        (lambda: Schema(0), "at least one channel"),
+        (lambda: Schema(0), "channels must be a whole number of at least 1, got 0"),
         (lambda: Schema((a, a)), "'a' more than once"),
         (lambda: Schema((a,), scaling=Scaling((0.0, 0.0), (1.0, 1.0))), "cover 1 channels, got 2"),
         (lambda: Scaling((0.0,), (1.0, 1.0)), "1 and 2"),
@@ -132,6 +132,13 @@ def test_what_is_no_schema_is_refused():
         Schema.anonymous(3).canonical.replace(b'"channels":3', b'"channels":[1]'),
         Schema.anonymous(3).canonical.replace(b'"channels":3', b'"channels":-3'),
         Schema.anonymous(3).canonical[:-1] + b',"more":1}',
+        b" " + Schema.anonymous(3).canonical,
+        Schema.anonymous(3).canonical.replace(b'"channels":3', b'"channels":true'),
+        Schema.anonymous(3).canonical.replace(b'"channels":3', b'"channels":"abc"'),
+        Schema.anonymous(3).canonical.replace(b'"channels":3', b'"channels":[[1,2],[3,null]]'),
+        Schema.anonymous(3).canonical.replace(b'"channels":3', b'"channels":[["\\ud800","V"]]'),
+        Schema.anonymous(3).canonical.replace(b'"half_life":null', b'"half_life":"0x1p99999"'),
+        b"[" * 200_000,
     ],
 )
 def test_foreign_text_is_refused(text):

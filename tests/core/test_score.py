@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from submerge import SAPCA, Schema, ShapeError, Subspace, contributions, hotelling, spe
 from submerge.missing import fill
-from support import oracle
+from support import checks, oracle
 from support.strategies import rows_of, streams
 
 
@@ -56,10 +56,12 @@ def test_t2_counts_in_variances():
 
 def test_t2_leaves_out_directions_of_nothing():
     """A direction with next to no variance would turn rounding into alarms."""
-    basis = np.eye(4)[:, :2]
-    model = Subspace("s", basis, np.array([1.0, 1e-9]), np.zeros(4), 10.0, 1.0, 0.0)
+    row = np.array([[0.0, 1.0, 0.0, 0.0]])
+    for share, counted in [(3.9 * checks.EPS, 0.0), (4.1 * checks.EPS, 1.0), (1e-12, 1.0)]:
+        sigma = np.array([1.0, share**0.5])
+        model = Subspace("s", np.eye(4)[:, :2], sigma, np.zeros(4), 1.0, 1.0, 0.0)
 
-    np.testing.assert_allclose(hotelling(np.array([[0.0, 1.0, 0.0, 0.0]]), model), [0.0])
+        np.testing.assert_allclose(hotelling(row, model) * share, [counted])
 
 
 def test_contributions_name_the_channel():
@@ -73,20 +75,20 @@ def test_contributions_name_the_channel():
     assert 7 == shares.argmax()
     np.testing.assert_allclose(shares.sum(axis=1), [1.0])
     assert not contributions(model.mean[None], model).any()
+    row[3] = np.nan
+    assert np.isnan(contributions(row[None], model)).all()
 
 
 @given(streams(max_rows=60, max_dim=10), st.integers(1, 10), st.integers(0, 999))
 def test_gaps_are_filled_by_the_conditional_mean(X, rank, seed):
     """Against the textbook's formula with the model's own covariance."""
     model = Subspace.of(X, Schema.anonymous(X.shape[1]), rank=min(rank, X.shape[1]))
-    if model.rank == 0 or model.sigma[-1] < 1e-4 * model.sigma[0]:
-        return
+    assume(model.rank and model.sigma[-1] > 1e-4 * model.sigma[0])
     rng = np.random.default_rng(seed)
     row = model.mean + rng.standard_normal(X.shape[1]) * model.explained_variance[0] ** 0.5
     row[rng.random(X.shape[1]) < 0.4] = np.nan
     noise = model.frobenius_bound / (model.weight * max(1, model.dim - model.rank))
-    if noise < 1e-6 * model.explained_variance[0]:
-        return
+    assume(noise > 1e-6 * model.explained_variance[0])
     covariance = oracle.Twin(model.weight, model.mean, oracle.scatter_of(model))
 
     filled, count = fill(row[None], model)
@@ -98,6 +100,22 @@ def test_gaps_are_filled_by_the_conditional_mean(X, rank, seed):
         expected - model.mean,
         atol=1e-6 * model.explained_variance[0] ** 0.5 + 1e-9 * np.abs(model.mean).max(),
     )
+
+
+def test_noiseless_rows_that_show_too_little_are_filled_all_the_same():
+    """Two values for three causes, and no noise to weigh by: a finite, moderate answer."""
+    X = rows_of("low rank", 200, 9, seed=0) + 5
+    model = SAPCA(3).partial_fit(X).shown
+    rows = X[:30].copy()
+    rows[:, 2:] = np.nan
+    enough = X[:30].copy()
+    enough[:, 5:] = np.nan
+
+    filled, _ = fill(rows, model)
+
+    assert np.isfinite(filled).all()
+    assert np.abs(filled - model.mean).max() <= 10 * np.abs(X - model.mean).max()
+    np.testing.assert_allclose(fill(enough, model)[0], X[:30], atol=1e-6)
 
 
 def test_filling_changes_only_gaps():

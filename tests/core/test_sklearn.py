@@ -335,7 +335,7 @@ def test_different_settings_merge_into_those_of_the_first():
     for first, second in [(exact, truncated), (truncated, exact)]:
         both = first.merge(second)
         assert both.get_params() == first.get_params()
-        assert both.engine_.algorithm == first.engine_.algorithm
+        assert both.engine_.algorithm.startswith(first.engine_.algorithm)
         # float32 storage: half a hundredth of a degree is its rounding over the gap.
         assert oracle.angle(optimum, both.components_[:3].T) < 5e-3
 

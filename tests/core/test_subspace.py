@@ -79,7 +79,7 @@ def test_what_means_nothing_is_refused():
     """Ranks below one, factors that are not positive, readings that are not numbers."""
     found = Subspace.of(np.eye(3), Schema.anonymous(3), rank=2)
     for factor in (0.0, -1.0, np.inf, np.nan):
-        with pytest.raises(UsageError, match="positive and finite"):
+        with pytest.raises(UsageError, match="positive and leave weight and energy finite"):
             found.faded(factor)
     with pytest.raises(UsageError, match="at least 1"):
         found.truncated(0)

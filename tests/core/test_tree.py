@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from submerge import MergeTree, Schema, SchemaMismatch, Subspace, UsageError
+from submerge import SAPCA, MergeTree, Schema, SchemaMismatch, Subspace, UsageError
 from support import checks, oracle
+from support.data import shared
 from support.strategies import rows_of
 
 SCHEMA = Schema.anonymous(10)
@@ -93,6 +94,22 @@ def test_own_means_stay_out_at_every_level():
     )
 
 
+@pytest.mark.parametrize("deal", ["turn", "runs"])
+def test_leaves_of_light_give_the_same_bytes_in_any_order(deal):
+    """Eight streamed leaves of real data: the root does not know who came first."""
+    X = np.loadtxt(shared("motes/light.dat.gz"))
+    parts = [X[i::8] for i in range(8)] if deal == "turn" else np.array_split(X, 8)
+    leaves = [SAPCA(10, exact="never").partial_fit(part).subspace for part in parts]
+    roots = set()
+    for seed in range(12):
+        tree = MergeTree(rank=15, fan_in=4)
+        for i in np.random.default_rng(seed).permutation(8):
+            tree[f"leaf-{i}"] = leaves[i]
+        roots.add(bytes_of(tree.root()))
+
+    assert len(roots) == 1
+
+
 def test_what_a_tree_refuses():
     """Other schemas, other fan-ins, an empty root, a key that is not there."""
     tree = MergeTree(rank=2)
@@ -105,6 +122,9 @@ def test_what_a_tree_refuses():
     assert tree["a"] is PARTS["node-1"]
     with pytest.raises(KeyError):
         del tree["b"]
-    for fan_in in (0, 1, 3, 12):
-        with pytest.raises(UsageError, match="power of two"):
+    for fan_in, message in [(0, "at least 2"), (4.5, "whole number"), (3, "power of two")]:
+        with pytest.raises(UsageError, match=message):
             MergeTree(rank=2, fan_in=fan_in)
+    for key in (7, "\ud800", ""):
+        with pytest.raises(UsageError, match="printable text"):
+            tree[key] = PARTS["node-1"]

@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from submerge_fleet import cli
+from submerge_fleet.rows import dealt
 from support import oracle
 from support.data import shared
 from support.strategies import rows_of
@@ -245,12 +246,91 @@ def test_columns_can_be_skipped(replay, tmp_path):
     assert replay(path, "--skip", "kind", "--skip", "a", "--rank", 1)["dim"] == 2
 
 
-def test_bounds_of_a_faded_past_are_said_to_be_so(submerge, matrix):
-    """The error is over all rows, the bounds over what has not faded."""
-    _, out, _ = submerge("replay", matrix, "--forgetting-factor", 0.99)
+@pytest.mark.parametrize("leaves", [1, 4])
+@pytest.mark.parametrize("exact", ["auto", "never"])
+def test_forgetting_is_held_to_the_same_account(replay, matrix, exact, leaves):
+    """Rows weigh in the optimum what they weighed in the stream: the exact path is exact."""
+    found = replay(
+        matrix, "--forgetting-factor", 0.98, "--exact", exact, "--leaves", leaves, "--rank", 4
+    )
 
-    assert "spectral" in out
-    assert out.count("of rows as they have faded") == 2
+    assert 1 - 1e-9 <= found["ratio"] <= (1 + 1e-9 if (exact, leaves) == ("auto", 1) else 1.05)
+    assert found["error"] <= found["frobenius_bound"] + 1e-12 * found["energy"]
+
+
+@pytest.mark.parametrize("exact", ["auto", "never"])
+@pytest.mark.parametrize("leaves", [2, 100, 300, 600])
+def test_small_leaves_do_not_lower_the_rank(replay, matrix, leaves, exact):
+    """Leaves of a row or two have fewer directions than were asked for; the root has not."""
+    found = replay(matrix, "--leaves", leaves, "--exact", exact)
+
+    assert found["rank"] == 10
+    assert found["ratio"] <= 1.02
+
+
+def test_leaves_that_saw_nothing_vary_merge_all_the_same(replay, tmp_path):
+    """Equal rows in each leaf: what varies is between them."""
+    path = tmp_path / "runs.csv"
+    path.write_text("".join(f"{i // 30},{i // 60},5\n" * 1 for i in range(240)))
+
+    found = replay(path, "--leaves", 8, "--deal", "runs", "--rank", 2)
+
+    assert (2, 1.0) == (found["rank"], round(found["ratio"], 9))
+
+
+def test_rows_are_dealt_as_was_asked():
+    """In turn: every third; in runs: a third at a time."""
+    rows = np.arange(9.0)[:, None]
+
+    assert [list(part[:, 0]) for part in dealt(rows, 3, "turn")] == [
+        [0, 3, 6],
+        [1, 4, 7],
+        [2, 5, 8],
+    ]
+    assert [list(part[:, 0]) for part in dealt(rows, 3, "runs")] == [
+        [0, 1, 2],
+        [3, 4, 5],
+        [6, 7, 8],
+    ]
+
+
+def test_filling_with_offline_centers_uses_the_mean_of_what_is_there(replay, tmp_path):
+    """A constant channel with gaps stays constant, at the start of the stream too."""
+    X = rows_of("decaying", 200, 8, seed=1)
+    X[:, 3] = 50.0
+    X[::4, 3] = np.nan
+    path = tmp_path / "gaps.npy"
+    np.save(path, X)
+    others = oracle.twin(np.delete(X, 3, axis=1))
+
+    for center in ("offline", "stream"):
+        found = replay(path, "--missing", "impute", "--center", center, "--rank", 2)
+        assert np.isclose(found["energy"], others.energy / 200, rtol=1e-9)
+
+
+def test_the_memory_of_a_rank_that_grows_is_measured_to_the_end(replay, tmp_path):
+    """Not over the first blocks, when it was small."""
+    path = tmp_path / "noise.npy"
+    np.save(path, rows_of("noise", 3000, 200, seed=0))
+    options = ("--rank-rule", "energy", "--rank", 1, "--block", 20, "--exact", "never")
+
+    found = replay(path, *options)
+
+    assert found["rank"] > 60
+    assert found["peak_bytes"] > 8 * 200 * (found["rank"] + 20)
+
+
+def test_a_reading_too_large_is_named_by_its_place_in_the_file(submerge, tmp_path):
+    """Before it is dealt, centered or cut into blocks."""
+    X = rows_of("noise", 600, 8, seed=0)
+    X[500, 3] = 1e200
+    path = tmp_path / "big.npy"
+    np.save(path, X)
+
+    for options in ((), ("--center", "offline"), ("--leaves", 8)):
+        status, _, err = submerge("replay", path, "--rank", 2, *options)
+        assert status == 2
+        assert "got 1e+200 in data row 501, column x3" in err
 
 
 BAD_FILES = {
@@ -261,7 +341,8 @@ BAD_FILES = {
     "gap": (b"1,2\n,4\n5,6\n", "--missing"),
     "one-column": (b"1\n2\n3\n", "one column"),
     "binary": (bytes(range(256)), "binary"),
-    "nothing": (b"NA,NA\nNA,NA\n", "every value"),
+    "nothing": (b"NA,NA\nNA,NA\n", "--skip x0"),
+    "silent": (b"1,NA\n2,NA\n", "--skip x1"),
 }
 
 

@@ -1,0 +1,89 @@
+"""The merged model against exact PCA of every row that the fleet learnt."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from submerge import Subspace
+from submerge_fleet.exact import ratio
+from submerge_fleet.room_plan import Array
+
+SEPARATED = 2.0
+"""Eigenvalue over the next from which a direction is told apart from those behind it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Accuracy:
+    """The merged model against exact PCA of every filled row.
+
+    Attributes
+    ----------
+    error, optimum : float
+        Squared distance of all rows to the merged and to the exact subspace, both at
+        the rank that is shown, a row.
+    ratio : float or None
+        error / optimum: 1 is perfect.
+    energy_kept : float
+        Share of all variation that the merged subspace holds.
+    separated : int
+        How many leading directions are compared by angle: up to the last eigenvalue,
+        within the rank, that is twice the next (directions of equal variance may
+        turn into one another freely).
+    angle_deg : float
+        Largest principal angle between those of both.
+    merged, exact : tuple of float
+        Variance along each leading direction.
+    """
+
+    error: float
+    optimum: float
+    ratio: float | None
+    energy_kept: float
+    separated: int
+    angle_deg: float
+    merged: tuple[float, ...]
+    exact: tuple[float, ...]
+
+
+class Pooled:
+    """The scatter of all rows; no member of the fleet could afford to keep it."""
+
+    def __init__(self, dim: int) -> None:
+        self._n = 0
+        self._sum, self._square = np.zeros(dim), np.zeros((dim, dim))
+
+    def add(self, rows: Array) -> None:
+        """Take rows (n, dim) in."""
+        self._n += len(rows)
+        self._sum += rows.sum(axis=0)
+        self._square += rows.T @ rows
+
+    def compare(self, model: Subspace, *, rank: int) -> Accuracy:
+        """Hold a model of these rows against their exact PCA, both at `rank`."""
+        scatter = self._square - np.outer(self._sum, self._sum) / self._n
+        exact, vectors = np.linalg.eigh(scatter)
+        exact, vectors = exact[::-1], vectors[:, ::-1]
+        # Orthonormal again: float32 columns are so to 1e-7, which would beat the optimum.
+        basis = np.linalg.qr(np.asarray(model.truncated(rank).basis, dtype=np.float64))[0]
+        energy = float(np.trace(scatter))
+        error = energy - float(np.vdot(basis, scatter @ basis))
+        optimum = float(exact[rank:].sum())
+        gaps = exact[:rank] / np.maximum(exact[1 : rank + 1], 1e-12 * exact[0])
+        clear = np.flatnonzero(gaps >= SEPARATED)
+        q = int(clear[-1] if len(clear) else gaps.argmax()) + 1
+        q = min(q, basis.shape[1])
+        # The sine, not the cosine: it keeps its digits where the angle is small.
+        off = vectors[:, :q] - basis[:, :q] @ (basis[:, :q].T @ vectors[:, :q])
+        sine = min(1.0, float(np.linalg.norm(off, 2)))
+        return Accuracy(
+            error=error / self._n,
+            optimum=optimum / self._n,
+            ratio=ratio(error, optimum, energy),
+            energy_kept=1 - error / energy,
+            separated=q,
+            angle_deg=float(np.degrees(np.arcsin(sine))),
+            merged=tuple(float(x) for x in model.explained_variance),
+            exact=tuple(float(x) for x in exact[: 3 * model.rank] / self._n),
+        )
