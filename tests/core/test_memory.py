@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import statistics
 import subprocess
 import sys
 import tracemalloc
@@ -19,7 +21,7 @@ BLOCKS = 1000
 
 def bound(dim: int, k: int, b: int) -> int:
     """MATHEMATICS section 1: everything, block included, in bytes."""
-    return 8 * dim * (3 * k + b + 4) + 48 * (k + b + 1) ** 2 + 64 * 1024
+    return 8 * dim * (3 * k + b + 4) + 48 * (k + b + 1) ** 2 + 64_000
 
 
 CASES = [
@@ -67,40 +69,52 @@ def test_a_rank_that_moves_up_and_down_does_not_leak():
 
 
 RESIDENT = """
-import sys, numpy as np
+import ctypes, gc, pathlib, sys
+import numpy as np
 from submerge import SAPCA
+
 dim, exact, dtype = int(sys.argv[1]), sys.argv[2], sys.argv[3]
 block = np.random.default_rng(0).standard_normal((45, dim)) * 0.9 ** np.arange(dim)
+
 def high():
-    lines = open("/proc/self/status").read().splitlines()
+    lines = pathlib.Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) * 1024
-# What BLAS and LAPACK set up once for all, on another engine of another size.
-SAPCA(10, block_size=45, exact="never").partial_fit(block[:, :60].repeat(2, 0)).subspace
-rows = block[:, :300] @ block[:, :300].T; np.linalg.eigh(rows)
+
+def learn(blocks):
+    engine = SAPCA(10, block_size=45, exact=exact, dtype=dtype)
+    for number in range(blocks):
+        engine.partial_fit(block)
+        if number == blocks // 2:
+            engine.subspace
+            middle = high()
+    engine.subspace
+    return middle
+
+# BLAS keeps what it sets up once; what else the warm-up freed goes back to the system,
+# or the engine would be hidden in it.
+learn(20)
+gc.collect()
+ctypes.CDLL("libc.so.6").malloc_trim(0)
+pathlib.Path("/proc/self/clear_refs").write_text("5")
 before = high()
-engine = SAPCA(10, block_size=45, exact=exact, dtype=dtype)
-for number in range(1000):
-    engine.partial_fit(block)
-    if number == 500:
-        engine.subspace
-        middle = high()
-engine.subspace
+middle = learn(1000)
 print(before, middle, high())
 """
 
 
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="VmHWM is Linux's")
+@pytest.mark.skipif(not os.access("/proc/self/clear_refs", os.W_OK), reason="VmHWM is Linux's")
 @pytest.mark.parametrize(("dim", "exact", "dtype"), CASES)
 def test_all_that_is_resident_stays_below_the_bound(dim, exact, dtype):
-    """By growth of VmHWM, LAPACK's own buffers included; none in the second half."""
-    done = subprocess.run(
-        [sys.executable, "-c", RESIDENT, str(dim), exact, dtype],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    before, middle, after = map(int, done.stdout.split())
+    """By growth of VmHWM, LAPACK's own buffers included: the median of three processes.
 
-    assert after - before <= bound(dim, 15, 45)
-    # Pages, not bytes; and malloc may find the second reading's vectors another place.
-    assert after - middle <= 16 * dim + 64 * 1024
+    In the second half nothing grows but by what malloc does with a second reading.
+    """
+    runs = []
+    for _ in range(3):
+        command = [sys.executable, "-c", RESIDENT, str(dim), exact, dtype]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        before, middle, after = map(int, done.stdout.split())
+        runs.append((after - before, after - middle))
+
+    assert 0 < statistics.median(grown for grown, _ in runs) <= bound(dim, 15, 45)
+    assert statistics.median(late for _, late in runs) <= 16 * dim + 64_000
