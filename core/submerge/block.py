@@ -14,6 +14,7 @@ moves by the same small vector.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -21,17 +22,41 @@ import numpy as np
 from submerge._linalg import Array, Directions
 
 
+class Ages(NamedTuple):
+    """What n rows weigh by their age; (n,) each but `mass`, their sum.
+
+    roots : of the weights
+    shares : weights / mass, which sum to 1
+    unit : roots / sqrt(mass), of length 1
+    """
+
+    weights: Array
+    roots: Array
+    shares: Array
+    unit: Array
+    mass: float
+
+    @classmethod
+    @lru_cache(maxsize=4)
+    def of(cls, n: int, forgetting_factor: float) -> Ages:
+        """Weigh `n` rows; whole blocks ask for the same again and again."""
+        weights = forgetting_factor ** np.arange(n - 1, -1, -1, dtype=np.float64)
+        roots, mass = np.sqrt(weights), float(weights.sum())
+        return cls(weights, roots, weights / mass, roots / mass**0.5, mass)
+
+
 class Blend(NamedTuple):
     """Weights of a block and of the past before it.
 
     past : factor on the past's weight, energy and squared sigma
-    weights : (n,), of the rows; their sum is `mass`
+    ages : what n rows of this age weigh, and what follows from that
+    mass : the sum of their weights
     pull : how far each row moves toward the drift; 0 where nothing is centered
     follow : how far the running mean moves toward it, W / (w + W)
     """
 
     past: float
-    weights: Array
+    ages: Ages
     mass: float
     pull: float
     follow: float
@@ -39,15 +64,12 @@ class Blend(NamedTuple):
     @classmethod
     def of(cls, n: int, weight: float, *, forgetting_factor: float, center: bool) -> Blend:
         """Blend `n` rows into a past of that weight."""
-        if forgetting_factor == 1.0:
-            past, weights, mass = 1.0, np.ones(n), float(n)
-        else:
-            weights = forgetting_factor ** np.arange(n - 1, -1, -1, dtype=np.float64)
-            past, mass = forgetting_factor**n, float(weights.sum())
+        ages = Ages.of(n, forgetting_factor)
+        past, mass = forgetting_factor**n, ages.mass
         if not center:
-            return cls(past, weights, mass, 0.0, 0.0)
+            return cls(past, ages, mass, 0.0, 0.0)
         share = past * weight / (past * weight + mass)
-        return cls(past, weights, mass, 1.0 - share**0.5, 1.0 - share)
+        return cls(past, ages, mass, 1.0 - share**0.5, 1.0 - share)
 
 
 class Digest(NamedTuple):

@@ -68,22 +68,19 @@ class LowRank:
         return digest
 
     def _digest(self, blend: Blend, k: int, out: Storage | None) -> Digest:
-        old, n = len(self.sigma), len(blend.weights)
-        stack = self._stack[: old + n]
-        u = blend.weights / blend.mass
+        old, (_, roots, shares, unit, _) = len(self.sigma), blend.ages
+        stack = self._stack[: old + len(roots)]
         drift = np.empty(stack.shape[1])
-        multiply(u, stack[old:], out=drift)
-        roots = np.sqrt(blend.weights)
+        multiply(shares, stack[old:], out=drift)
         scale = np.concatenate([blend.past**0.5 * self.sigma, roots])
-        v = np.zeros(old + n)
-        v[old:] = roots / blend.mass**0.5
+        v = np.concatenate([np.zeros(old), unit])
         mix = Mix(scale, v, blend.pull)
 
         gram = mix.of_gram(inner(stack))
         energy = float(gram.diagonal()[old:].sum())
         cancelled = blend.pull * (2 - blend.pull) * blend.mass * float(drift @ drift)
         if cancelled > CANCELLED * energy:
-            block = Mix(roots, v[old:], blend.pull)
+            block = Mix(roots, unit, blend.pull)
             energy = sum(float(np.vdot(part, part)) for part in slices(stack[old:], block))
         found = leading(stack, k, mix=mix, gram=gram, cancelled=cancelled, out=out)
         return Digest(found, drift, energy)

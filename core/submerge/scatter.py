@@ -41,11 +41,11 @@ class Scatter:
 
     def _moved(self, blend: Blend) -> tuple[Array, Array]:
         """The drift, and the block's rows, centered and weighed."""
-        block = self.room[: len(blend.weights)]
-        drift = blend.weights @ block / blend.mass
+        block = self.room[: len(blend.ages.roots)]
+        drift = blend.ages.shares @ block
         moved = block - blend.pull * drift
         if blend.past != 1.0:
-            moved *= np.sqrt(blend.weights)[:, None]
+            moved *= blend.ages.roots[:, None]
         return drift, moved
 
 
