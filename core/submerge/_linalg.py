@@ -207,8 +207,10 @@ def _by_qr(stack: Storage, mix: Mix | None, k: int) -> tuple[Array, Array, float
 
 
 def signs(rows: Storage) -> Array:
-    """+1 or -1 a row, so that its entry of largest size becomes positive."""
+    """+1 or -1 a row, so that its entry of largest size (the first, of equals) is positive."""
     if rows.size == 0:
         return np.ones(len(rows))
-    largest = np.abs(rows).argmax(axis=1)
-    return np.where(rows[np.arange(len(rows)), largest] < 0, -1.0, 1.0)
+    # By both ends: sizes of all entries would be another copy of the rows.
+    each, high, low = np.arange(len(rows)), rows.argmax(axis=1), rows.argmin(axis=1)
+    top, bottom = rows[each, high], -rows[each, low]
+    return np.where((bottom > top) | ((bottom == top) & (low < high)), -1.0, 1.0)

@@ -217,4 +217,7 @@ def test_the_sign_rule():
     rows = np.array([[1.0, -3.0, 2.0], [4.0, -1.0, 0.0]])
 
     assert [-1.0, 1.0] == list(_linalg.signs(rows))
+    # Of equals the first decides, so that a row and its opposite become the same.
+    ties = np.array([[0.0, -2.0, 2.0], [0.0, 2.0, -2.0], [0.0, 0.0, 0.0]])
+    assert [-1.0, 1.0, 1.0] == list(_linalg.signs(ties))
     assert len(_linalg.signs(np.empty((0, 3)))) == 0
