@@ -4,6 +4,7 @@ Three nouns: a `Subspace` is all that is remembered, a `SAPCA` learns one from a
 stream, a `MergeTree` keeps the merge of many. Two verbs: `partial_fit` and `merge`.
 """
 
+from submerge._linalg import Array
 from submerge.errors import PeerError, SchemaMismatch, ShapeError, SubmergeError, UsageError
 from submerge.features import FeatureMap, Identity
 from submerge.merging import merge
@@ -19,6 +20,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "SAPCA",
+    "Array",
     "Channel",
     "EnergyRank",
     "FeatureMap",

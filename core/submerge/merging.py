@@ -49,7 +49,7 @@ def merge(*parts: Subspace, rank: int, center: Literal["fleet", "own"] = "fleet"
     -----
     The thin SVD of `[U_1 S_1, U_2 S_2, ..., sqrt(w_i) (mean_i - mean)]`: O(dim m^2)
     for m = total rank + number of parts. We stack everything and decompose once:
-    a product Z = U1'U2 first would save a third of a pair merge, and only of that.
+    a product Z = U1'U2 first would save part of a pair merge, and only of that.
 
     References
     ----------

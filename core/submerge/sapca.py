@@ -237,9 +237,9 @@ class SAPCA:
     def _checked(self, X: npt.ArrayLike) -> Array:
         """X as an (n, dim) array of usable numbers, or an error."""
         rows = np.asarray(X)
-        dim = "dim" if self._memory is None else self._schema.dim
-        if rows.ndim != 2 or rows.shape[1] != (self._schema.dim if self._memory else rows.shape[1]):
-            raise ShapeError("rows", expected=f"(n, {dim})", got=rows.shape)
+        dim = self._schema.dim if self._memory else None
+        if rows.ndim != 2 or dim not in (None, rows.shape[1]):
+            raise ShapeError("rows", expected=f"(n, {dim or 'dim'})", got=rows.shape)
         if rows.dtype.kind not in "fiub":
             raise UsageError(f"rows must be real numbers, got dtype {rows.dtype}")
         # What is stored in float32 must fit it, its distance to the mean included.

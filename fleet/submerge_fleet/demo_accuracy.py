@@ -6,9 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from submerge import Subspace
+from submerge import Array, Subspace
 from submerge_fleet.exact import ratio
-from submerge_fleet.room_plan import Array
 
 SEPARATED = 2.0
 """Eigenvalue over the next from which a direction is told apart from those behind it."""

@@ -15,9 +15,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from submerge import SAPCA, Schema, Subspace, contributions, hotelling, spe
+from submerge import SAPCA, Array, Schema, Subspace, contributions, hotelling, spe
 from submerge.missing import fill
-from submerge_fleet.room_plan import Array
 
 
 def wire_bytes(subspace: Subspace) -> int:

@@ -13,9 +13,8 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from submerge import MergeTree, Schema, Subspace, UsageError
+from submerge import Array, MergeTree, Schema, Subspace, UsageError
 from submerge_fleet.demo_client import Client, Scores, on_the_wire, wire_bytes
-from submerge_fleet.room_plan import Array
 
 CHILDREN = 4
 """Clients of one aggregator."""

@@ -6,13 +6,13 @@ import numpy as np
 from rich.console import Console
 from rich.text import Text
 
+from submerge import Array
 from submerge_fleet.demo_accuracy import SEPARATED
 from submerge_fleet.demo_fleet import CHILDREN
 from submerge_fleet.demo_run import OVERSAMPLE, SETTLE_DAYS, History, Outcome
 from submerge_fleet.demo_verdict import Verdict
 from submerge_fleet.demo_watch import MARGIN
 from submerge_fleet.room import DAY, MOTES
-from submerge_fleet.room_plan import Array
 
 BLOCKS = " ▁▂▃▄▅▆▇█"
 HEIGHT = 4

@@ -11,14 +11,13 @@ from dataclasses import asdict, dataclass, field
 
 import numpy as np
 
-from submerge import Scaling, Schema, Subspace
+from submerge import Array, Scaling, Schema, Subspace
 from submerge_fleet.demo_accuracy import Accuracy, Pooled
 from submerge_fleet.demo_client import Client, wire_bytes
 from submerge_fleet.demo_fleet import Fleet
 from submerge_fleet.demo_verdict import Verdict, judged
 from submerge_fleet.demo_watch import Watch
 from submerge_fleet.room import DAY, MOTES, Room
-from submerge_fleet.room_plan import Array
 from submerge_fleet.tracing import Bytes, traced
 
 OVERSAMPLE = 10

@@ -36,10 +36,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from submerge import Channel, UsageError
+from submerge import Array, Channel, UsageError
 from submerge_fleet.demo_client import Scores
 from submerge_fleet.room import SNAPSHOT_S
-from submerge_fleet.room_plan import Array
 
 QUANTILE = 0.999
 MARGIN = 2.0

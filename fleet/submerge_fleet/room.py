@@ -23,9 +23,9 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from submerge import Channel, UsageError
+from submerge import Array, Channel, UsageError
 from submerge_fleet.room_faults import QUANTITIES, SNAPSHOT_S, Fault, drawn, spoil
-from submerge_fleet.room_plan import MOTES, Array, Plan
+from submerge_fleet.room_plan import MOTES, Plan
 from submerge_fleet.room_weather import Almanac, saturation
 
 __all__ = ["DAY", "MOTES", "QUANTITIES", "SNAPSHOT_S", "UNITS", "Fault", "Room"]

@@ -13,8 +13,8 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from submerge import UsageError
-from submerge_fleet.room_plan import MOTES, Array
+from submerge import Array, UsageError
+from submerge_fleet.room_plan import MOTES
 
 Kind = Literal["stuck", "drift", "noise", "offset", "dying"]
 KINDS: tuple[Kind, ...] = get_args(Kind)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-Array = npt.NDArray[np.float64]
+from submerge import Array
 
 WIDTH, DEPTH = 40.0, 31.0
 MOTES = 54

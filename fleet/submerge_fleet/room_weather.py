@@ -12,15 +12,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from submerge_fleet.room_plan import ZONES, Array
+from submerge import Array
+from submerge_fleet.room_plan import ZONES
 
 HOUR = 3600.0
 DAY = 24 * HOUR
 STEP = 300.0
 BEAMS = (9.0, 12.0, 15.0)
 """Hours at which the sun stands before the east, middle and west of the windows."""
-
-NAMES = ("outdoors", "vapor", "heating", "diffuse", "sky", "beams", "glow", "people", "crowd")
 
 
 @dataclass(frozen=True, slots=True)

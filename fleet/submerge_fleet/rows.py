@@ -10,12 +10,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
-from submerge import UsageError
+from submerge import Array, UsageError
 from submerge.subspace import LARGEST
 
-Array = npt.NDArray[np.float64]
 Missing = Literal["reject", "drop", "impute"]
 
 

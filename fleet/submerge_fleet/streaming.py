@@ -12,13 +12,11 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from submerge import SAPCA, MergeTree, Schema, Subspace, spe
+from submerge import SAPCA, Array, MergeTree, Schema, Subspace, spe
 from submerge.missing import fill
 from submerge_fleet.tracing import traced
 
-Array = npt.NDArray[np.float64]
 Progress = Callable[[int], None]
 
 MEASURED_BLOCKS = 40

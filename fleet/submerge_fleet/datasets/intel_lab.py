@@ -28,7 +28,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from submerge._linalg import Array
+from submerge import Array
 from submerge_fleet.datasets.source import Source, refusal
 from submerge_fleet.datasets.table import Table, counted
 

@@ -8,7 +8,7 @@ from typing import BinaryIO
 import numpy as np
 from numpy.lib import format as npy
 
-from submerge._linalg import Array
+from submerge import Array
 from submerge_fleet.datasets.source import Source, refusal
 from submerge_fleet.datasets.table import Table
 

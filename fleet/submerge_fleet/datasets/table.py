@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from submerge._linalg import Array
+from submerge import Array
 from submerge_fleet.datasets.source import Place, refusal
 
 

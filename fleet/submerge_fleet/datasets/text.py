@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from submerge._linalg import Array
+from submerge import Array
 from submerge_fleet.datasets.source import (
     Place,
     Source,
