@@ -52,6 +52,10 @@ class LowRank:
         self._stack[: len(sigma)] = rows
         self.sigma = sigma
 
+    def fade(self, factor: float) -> None:
+        """Weigh the past by `factor`."""
+        self.sigma = self.sigma * factor**0.5
+
     def directions(self, k: int) -> Directions:
         """Return a copy of what is kept: at least `k`, if the data have so many."""
         return Directions(self.rows.copy(), self.sigma.copy(), 0.0, False)

@@ -180,6 +180,23 @@ class SAPCA:
         self.n_samples_seen, self._seen = n_samples_seen, None
         return self
 
+    def fade(self, factor: float) -> Self:
+        """Count all that was learnt so far `factor` times: time has passed without a row.
+
+        Rows that wait for a full block are taken in first, as a smaller one.
+        """
+        if not 0 < factor <= 1:
+            raise UsageError(f"a fading factor must be in (0, 1], got {factor}")
+        if self._memory is None or not self._totals.weight + self._waiting:
+            return self
+        if self._waiting:
+            self._absorb(self._memory, None)
+        self._memory.fade(factor)
+        mean, weight, energy, dropped = self._totals
+        self._totals = Totals(mean, weight * factor, energy * factor, dropped * factor)
+        self._seen = None
+        return self
+
     @property
     def subspace(self) -> Subspace:
         """All that was learnt, with the spare directions: what to ship and merge."""

@@ -20,6 +20,10 @@ class Scatter:
         self.total: Array = np.zeros((dim, dim))
         self.room: Storage = np.empty((block_size, dim))
 
+    def fade(self, factor: float) -> None:
+        """Weigh the past by `factor`."""
+        self.total *= factor
+
     def directions(self, k: int) -> Directions:
         """Decompose the past alone."""
         return _directions(self.total, k)

@@ -152,6 +152,13 @@ class Schema:
         return tuple(channel.name for channel in self.channels)
 
     @property
+    def _channels(self) -> tuple[Channel, ...]:
+        """The channels, those without names and units included."""
+        if isinstance(self.channels, int):
+            return tuple(Channel(name) for name in self.names)
+        return self.channels
+
+    @property
     def canonical(self) -> bytes:
         """The text that is hashed: UTF-8 JSON, sorted keys, floats as `float.hex()`."""
         channels: object = self.channels
@@ -186,3 +193,29 @@ class Schema:
         if self.scaling is not None:
             X = (X - self.scaling.offset) / self.scaling.scale
         return self.features.lift(X)
+
+
+def differences(ours: Schema, theirs: Schema) -> tuple[str, ...]:
+    """Return what keeps two nodes from sharing a model, a line for each; none if nothing does.
+
+    Scaling may be left out of `theirs`: a node without takes the fleet's.
+    """
+    ours_by_name, theirs_by_name = (
+        {channel.name: channel.unit for channel in schema._channels} for schema in (ours, theirs)
+    )
+    lines = [f"missing channel: {name}" for name in ours_by_name if name not in theirs_by_name]
+    lines += [f"extra channel: {name}" for name in theirs_by_name if name not in ours_by_name]
+    lines += [
+        f"unit of {name}: expected {unit!r}, got {theirs_by_name[name]!r}"
+        for name, unit in ours_by_name.items()
+        if theirs_by_name.get(name, unit) != unit
+    ]
+    if not lines and ours.names != theirs.names:
+        lines.append(f"order: expected {', '.join(ours.names)}, got {', '.join(theirs.names)}")
+    for what in ("features", "center", "half_life"):
+        expected, got = getattr(ours, what), getattr(theirs, what)
+        if expected != got:
+            lines.append(f"{what}: expected {expected}, got {got}")
+    if theirs.scaling not in (None, ours.scaling):
+        lines.append("scaling: expected the fleet's, got another; leave it out to take the fleet's")
+    return tuple(lines)

@@ -1,0 +1,407 @@
+"""AggregatorNode: every decision of an aggregator; the root is one without a parent.
+
+1. An incarnation belongs to one parent incarnation for ever, here and below. An aggregator
+   that changes its parent, or gains or loses one, begins an empty store. One exception: what
+   is pinned to a root may go over, unchanged, to the root that takes its place.
+2. A store that is not pinned yet names no incarnation: it answers "not now" to everybody.
+3. What a message changes is kept in one transaction, before it is acknowledged.
+4. A store that is a copy, or older than its parent remembers, is given up.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from submerge.errors import PeerError
+from submerge.group import Group, GroupPlan
+from submerge.ledger import Ledger
+from submerge.messages import (
+    Answer,
+    Hello,
+    Incarnation,
+    Join,
+    Joined,
+    Message,
+    Model,
+    Pin,
+    Reason,
+    Report,
+    Stamp,
+    binds,
+)
+from submerge.settings import AggregatorSettings
+from submerge.steps import (
+    Drop,
+    Effect,
+    Event,
+    Flush,
+    Forget,
+    Keep,
+    Key,
+    Linked,
+    Note,
+    Now,
+    Publish,
+    Received,
+    Records,
+    Send,
+    Start,
+)
+from submerge.upward import Line
+
+STORE = ("store",)
+"""The record that says whose store this is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """Whose store it is: its own name, and its parent's; None for a root's."""
+
+    incarnation: Incarnation
+    pin: Pin | None
+
+
+class AggregatorNode:
+    """One aggregator.
+
+    Parameters
+    ----------
+    settings : AggregatorSettings
+    plans : mapping of str to GroupPlan
+        By the groups' names.
+    rng : numpy.random.Generator
+        For names and waits. Two nodes must never share the same state of one.
+
+    Attributes
+    ----------
+    incarnation : Incarnation
+        The store's.
+    pin : Pin or None
+        Whom the store belongs to; None for a root, and before the first join.
+    settled : bool
+        It is a root's, or pinned: it may speak to children.
+    strangers : int
+        Messages on a shared way that were for another store.
+    """
+
+    incarnation: Incarnation
+
+    def __init__(
+        self,
+        settings: AggregatorSettings,
+        plans: Mapping[str, GroupPlan],
+        rng: np.random.Generator,
+    ) -> None:
+        self.settings, self._plans, self._rng = settings, plans, rng
+        self.pin: Pin | None = None
+        self.settled = False
+        self.strangers = 0
+        self._groups: dict[str, Group] = {}
+        self._boot = 0
+        self._parent_boot: int | None = None
+        self._writes: dict[Key, Any] = {}
+        self._anew = False
+        self._tidy_at = -math.inf
+
+    @property
+    def top(self) -> bool:
+        """Whether it has no parent."""
+        return self.settings.parent is None
+
+    @property
+    def wakes_at(self) -> float:
+        """When a `Tick` may change something, on the steady clock, if nothing else comes in."""
+        return min(self._tidy_at, *(group.wakes_at for group in self._groups.values()))
+
+    def ledger(self, group: str) -> Ledger | None:
+        """Return a group's rows; None while its schema is not known."""
+        return self._groups[group].ledger
+
+    def model(self, group: str) -> Model | None:
+        """Return the newest model of a group."""
+        return self._groups[group].model
+
+    def step(self, event: Event, now: Now) -> list[Effect]:
+        """Return what is to be done about an event, in order."""
+        effects: list[Effect] = []
+        match event:
+            case Start():
+                self._start(event.kept, now, effects)
+            case Received():
+                self._receive(event.message, event.shared, now, effects)
+            case Linked():
+                for group in self._groups.values():
+                    group.upward.tether.linked()
+            case Flush():
+                for group in self._groups.values():
+                    group.upward.tether.hurry()
+                    group.stir(now=True)
+            case Forget() | Drop():
+                self._amend(event)
+            case _:
+                pass  # a tick: what is due is due below
+        self._advance(now, effects)
+        return self._committed(effects)
+
+    def _committed(self, effects: list[Effect]) -> list[Effect]:
+        """Put what has changed in front of all that rests on it."""
+        for group in self._groups.values():
+            if group.ledger is not None:
+                self._writes.update(group.ledger.changes)
+                group.ledger.changes.clear()
+        if not self.settled:
+            # A store that belongs to nobody holds nothing yet.
+            self._writes.clear()
+        if self._writes or self._anew:
+            effects.insert(0, Keep(self._writes, anew=self._anew))
+            self._writes, self._anew = {}, False
+        return effects
+
+    # -- the store -------------------------------------------------------------
+
+    def _start(self, kept: Records, now: Now, effects: list[Effect]) -> None:
+        self._boot = int(self._rng.integers(2**63))
+        store: Store | None = kept.get(STORE)
+        if store is None or not self._ours(store):
+            self.renew("no store of this parent", now, effects)
+            return
+        self.incarnation, self.pin, self.settled = store.incarnation, store.pin, True
+        for name, plan in self._plans.items():
+            group = self._groups[name] = Group(name, plan, self.settings)
+            canonical = kept.get(("schema", name), b"")
+            if not canonical and plan.schema is not None:
+                canonical = plan.schema.canonical
+            if canonical:
+                self._learn_schema(group, canonical, kept=(kept, now))
+            group.version = kept.get(("version", name), 0)
+            group.upward.line = kept.get(("line", name), Line())
+            if not self.top:
+                self._draw_fence(group)
+        self._greet(effects)
+
+    def _ours(self, store: Store) -> bool:
+        """Whether a store belongs under the parent that is configured now."""
+        if store.pin is None:
+            return self.top
+        return store.pin.parent == self.settings.parent
+
+    def renew(self, why: str, now: Now, effects: list[Effect], *, floor: int = 0) -> None:
+        """Begin an empty store: what was held here and not told above is gone."""
+        effects.append(Note("new store", {"why": why}))
+        created = max(now.wall_ms, floor + 1, 1)
+        self.incarnation = Incarnation(created, int(self._rng.integers(2**63)))
+        self.pin, self.settled = None, self.top
+        self._writes, self._anew = {}, True
+        for name, plan in self._plans.items():
+            group = self._groups[name] = Group(name, plan, self.settings)
+            if plan.schema is not None:
+                self._learn_schema(group, plan.schema.canonical)
+            if not self.top:
+                self._draw_fence(group)
+        if self.top:
+            self._writes[STORE] = Store(self.incarnation, None)
+            self._greet(effects)
+
+    def _settle(self, pin: Pin, effects: list[Effect]) -> None:
+        """Pin the store to a parent, and keep what was held in memory till now."""
+        self.pin, self.settled = pin, True
+        self._writes[STORE] = Store(self.incarnation, pin)
+        for group in self._groups.values():
+            self._writes["line", group.name] = group.upward.line
+        self._greet(effects)
+
+    def _greet(self, effects: list[Effect]) -> None:
+        hello = Hello(self.settings.node, self.incarnation, self.top, self._boot)
+        effects.append(Publish(hello))
+
+    def _learn_schema(
+        self, group: Group, canonical: bytes, *, kept: tuple[Records, Now] | None = None
+    ) -> None:
+        group.learn_schema(canonical, self.incarnation.created_ms / 1000, kept=kept)
+        self._writes["schema", group.name] = canonical
+
+    def _draw_fence(self, group: Group) -> None:
+        """Claim the store for this process: kept before it is sent."""
+        group.upward.draw_fence(self._rng)
+        self._writes["line", group.name] = group.upward.line
+
+    # -- what comes in ---------------------------------------------------------
+
+    def _receive(self, message: Message, shared: bool, now: Now, effects: list[Effect]) -> None:
+        match message:
+            case Join():
+                self._admit(message, effects)
+            case Report():
+                self._reported(message, shared, now, effects)
+            case Joined() if not self.top:
+                self._joined(message, now, effects)
+            case Answer() if not self.top and message.stamp.incarnation == self.incarnation:
+                self._answered(message, now, effects)
+            case Hello() if message.node == self.settings.parent:
+                other = self.pin is not None and message.incarnation != self.pin.incarnation
+                if message.boot != self._parent_boot or other:
+                    self._parent_boot = message.boot
+                    for group in self._groups.values():
+                        group.upward.tether.rejoin()
+            case Model() if not self.top and message.group in self._groups:
+                if self._groups[message.group].takes_model(message):
+                    # What is said upward does not know of it.
+                    effects.append(Publish(message))
+            case _:
+                effects.append(Note("ignored", {"message": type(message).__name__}))
+
+    # -- children --------------------------------------------------------------
+
+    def _admit(self, join: Join, effects: list[Effect]) -> None:
+        stamp, group = join.stamp, self._groups.get(join.stamp.group)
+        if group is None:
+            lines = (f"no group {stamp.group!r} here, but {', '.join(sorted(self._groups))}",)
+            answer = Joined(stamp, Reason.SCHEMA, join.fence, None, self.top, 0, b"", lines)
+        elif not self.settled:
+            answer = Joined(stamp, Reason.UNAVAILABLE, join.fence, None, self.top, 0, b"")
+        else:
+            answer = group.admits(join, self.incarnation, top=self.top)
+        effects.append(Send(stamp.node, answer))
+        if group is not None and group.model is not None and answer.reason is Reason.ACK:
+            effects.append(Send(stamp.node, group.model))
+
+    def _reported(self, report: Report, shared: bool, now: Now, effects: list[Effect]) -> None:
+        stamp, group = report.stamp, self._groups.get(report.stamp.group)
+        if group is None or not self.settled:
+            effects.append(Send(stamp.node, Answer(stamp, Reason.UNAVAILABLE)))
+        elif report.pinned == self.incarnation:
+            answer = group.judges(report, self.incarnation, now, top=self.top)
+            effects.append(Send(stamp.node, answer))
+            model = group.model_for(report)
+            if model is not None:
+                effects.append(Send(stamp.node, model))
+        elif shared:
+            # On a broker it is another aggregator's, or was: a hello tells the child.
+            self.strangers += 1
+        else:
+            wrong = Answer(stamp, Reason.WRONG_PARENT, self.incarnation, self.top)
+            effects.append(Send(stamp.node, wrong))
+
+    # -- the parent ------------------------------------------------------------
+
+    def _joined(self, joined: Joined, now: Now, effects: list[Effect]) -> None:
+        group = self._groups.get(joined.stamp.group)
+        # Only the answer to the join that is pending, of this process.
+        if group is None or not group.upward.tether.joining:
+            return
+        line, pinned = group.upward.line, joined.pinned
+        if joined.stamp.incarnation != self.incarnation or joined.fence != line.fences[-1]:
+            return
+        if joined.reason in (Reason.LINEAGE, Reason.STALE):
+            self.renew(joined.reason.name.lower(), now, effects, floor=joined.floor)
+        elif joined.reason is not Reason.ACK or pinned is None:
+            if joined.reason is not Reason.UNAVAILABLE:
+                facts = {"reason": joined.reason.name, "lines": joined.lines}
+                effects.append(Note("join refused", facts))
+        elif not self.keeps_store(self.pin, Pin(str(self.settings.parent), pinned, joined.top)):
+            self.renew("the parent is another", now, effects)
+        elif self.is_behind(joined.stamp.seq, line.seq):
+            self.renew("the parent knows more of it", now, effects)
+        else:
+            pin = Pin(str(self.settings.parent), pinned, joined.top)
+            self._take_place(group, pin, joined, effects)
+
+    def _take_place(self, group: Group, pin: Pin, joined: Joined, effects: list[Effect]) -> None:
+        """The parent lets it speak."""
+        if joined.schema != group.canonical:
+            try:
+                self._learn_schema(group, joined.schema)
+            except PeerError as error:
+                effects.append(Note("schema refused", {"why": str(error)}))
+                return
+        if self.pin != pin:
+            self._settle(pin, effects)
+            for each in self._groups.values():
+                self._writes["schema", each.name] = each.canonical
+        if group.upward.tether.joined(joined.stamp.seq):
+            group.stir()
+
+    def keeps_store(self, old: Pin | None, new: Pin) -> bool:
+        """Return whether the store goes on under another pin (rule 1)."""
+        return binds(old, new)
+
+    def is_behind(self, newest: int, seq: int) -> bool:
+        """Return whether the parent holds what this store does not know that it said (rule 4)."""
+        return newest > seq
+
+    def _answered(self, answer: Answer, now: Now, effects: list[Effect]) -> None:
+        group = self._groups.get(answer.stamp.group)
+        if group is None:
+            return
+        tether = group.upward.tether
+        if answer.reason in (Reason.STALE, Reason.EQUIVOCATION):
+            self.renew(answer.reason.name.lower(), now, effects, floor=answer.floor)
+        elif self.is_behind(answer.newest, group.upward.line.seq):
+            self.renew("the parent knows more of it", now, effects)
+        elif answer.reason is Reason.FENCED and not tether.joining:
+            self._draw_fence(group)
+        elif answer.reason is Reason.WRONG_PARENT:
+            if self.pin is None or answer.pinned != self.pin.incarnation:
+                tether.rejoin()
+        elif answer.reason is Reason.SCHEMA:
+            tether.rejoin()
+        elif answer.reason is Reason.ACK:
+            group.upward.acknowledged(answer)
+
+    # -- what is due -----------------------------------------------------------
+
+    def _amend(self, event: Forget | Drop) -> None:
+        group = self._groups.get(event.group)
+        if group is None or group.ledger is None:
+            return
+        if isinstance(event, Forget):
+            group.ledger.forget(event.node, ban=event.ban)
+        else:
+            group.ledger.drop(event.node, event.incarnation)
+        group.stir()
+
+    def _advance(self, now: Now, effects: list[Effect]) -> None:
+        tidies = self._tidy_at <= now.steady
+        for group in self._groups.values():
+            if tidies and group.ledger is not None:
+                group.ledger.tidy(now)
+            if not self.top:
+                if group.upward.due_at <= now.steady:
+                    self._speak(group, now, effects)
+                continue
+            canonical, model = group.canonical, group.makes_model(now)
+            if model is not None:
+                if group.canonical != canonical:
+                    self._writes["schema", group.name] = group.canonical
+                self._writes["version", group.name] = group.version
+                effects.append(Publish(model))
+        if tidies:
+            self._tidy_at = now.steady + self.settings.seal_after_s / 8
+
+    def _speak(self, group: Group, now: Now, effects: list[Effect]) -> None:
+        """Ask the parent to join, or tell it what the rows say."""
+        upward, tether, parent = group.upward, group.upward.tether, str(self.settings.parent)
+        if tether.joining or tether.knocks_instead() or self.pin is None:
+            stamp = Stamp(self.settings.node, group.name, self.incarnation, upward.line.seq)
+            fences = upward.line.fences
+            configured = group.plan.schema.canonical if group.plan.schema is not None else b""
+            effects.append(Send(parent, Join(stamp, fences[-1], fences[:-1], configured)))
+            tether.join.tried(now.steady, self._rng)
+            return
+        if tether.pending is None or tether.forced or upward.changed:
+            report = group.report(self.settings.node, self.incarnation, now)
+            if report is not None:
+                upward.says(report, now.steady, self._rng)
+                self._writes["line", group.name] = upward.line
+        if tether.pending is not None:
+            # Bound to another root, or under another fence, it is still the same report.
+            tether.pending = replace(
+                tether.pending, pinned=self.pin.incarnation, fence=upward.line.fences[-1]
+            )
+            effects.append(Send(parent, tether.pending))
+            tether.wait.tried(now.steady, self._rng)

@@ -1,0 +1,346 @@
+"""ClientNode: every decision of an edge client, and none of its I/O.
+
+1. It joins before it reports; a parent's incarnation, once joined, is the one it keeps to.
+2. It scores readings with the newest model before it learns them; the model is never learnt.
+3. A report says everything; a newer one takes the place of one that is still unanswered.
+4. A life never resumes from disk. What was kept of it is sent again as its final report.
+5. Whatever cannot be delivered is declared lost, in the reports of the life that follows.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+
+from submerge._linalg import Array
+from submerge.errors import PeerError, ShapeError
+from submerge.finals import CHECKPOINT, Finals, given_up
+from submerge.life import Life
+from submerge.limits import Tally
+from submerge.messages import (
+    Answer,
+    Hello,
+    Incarnation,
+    Join,
+    Joined,
+    Message,
+    Model,
+    Pin,
+    Reason,
+    Report,
+    Scores,
+    Stamp,
+    binds,
+)
+from submerge.schema import Schema
+from submerge.settings import ClientSettings
+from submerge.steps import (
+    Effect,
+    Event,
+    Flush,
+    Keep,
+    Linked,
+    Note,
+    Now,
+    Reading,
+    Received,
+    Records,
+    Scored,
+    Send,
+    Start,
+)
+from submerge.summaries import Summaries
+from submerge.tether import Tether
+
+MODEL = ("model",)
+"""The record that keeps the newest model; a client can do without any of its records."""
+
+
+class ClientNode:
+    """One edge client.
+
+    Parameters
+    ----------
+    settings : ClientSettings
+    schema : Schema
+        What its sensors send. Without scaling it takes the fleet's, if there is one.
+    summaries : Summaries
+    rng : numpy.random.Generator
+        For names and waits. Two nodes must never share the same state of one.
+
+    Attributes
+    ----------
+    life : Life
+    finals : Finals
+    model : Model or None
+        The newest, for scoring.
+    """
+
+    life: Life
+
+    def __init__(
+        self,
+        settings: ClientSettings,
+        schema: Schema,
+        summaries: Summaries,
+        rng: np.random.Generator,
+    ) -> None:
+        self.settings = settings
+        self.finals = Finals(settings)
+        self.model: Model | None = None
+        self._schema, self._summaries, self._rng = schema, summaries, rng
+        self._configured = schema.canonical
+        self._spe, self._t2 = Tally(), Tally()
+        self._tether = self._new_tether()
+        self._built = 0  # readings in the newest report
+        self._look_at = settings.min_turned_rows
+        self._checkpoint_at = math.inf
+        self._kept: tuple[int, Pin | None] = 0, None  # what the newest checkpoint knew
+        self._boot: int | None = None
+
+    @property
+    def lifetime(self) -> int:
+        """Readings that it ever saw, as far as it remembers."""
+        counts = self.life.counts
+        return self.finals.past.lifetime + counts.learnt + counts.withheld
+
+    @property
+    def wakes_at(self) -> float:
+        """When a `Tick` may change something, on the steady clock, if nothing else comes in."""
+        due = min(self._tether.due_at(news=self._has_news()), self.finals.due_at)
+        return due if self._kept == self._worth_keeping() else min(due, self._checkpoint_at)
+
+    def step(self, event: Event, now: Now) -> list[Effect]:
+        """Return what is to be done about an event, in order.
+
+        Raises
+        ------
+        ShapeError
+            If a reading has another number of channels than the schema; nothing changes.
+        """
+        effects: list[Effect] = []
+        match event:
+            case Start():
+                self._start(event.kept, now, effects)
+            case Reading():
+                self._read(event.rows, now, effects)
+            case Received():
+                self._receive(event.message, now, effects)
+            case Linked():
+                self._tether.linked()
+                self.finals.linked()
+            case Flush():
+                self._tether.hurry()
+                self._checkpoint_at = now.steady
+            case _:
+                pass  # a tick: what is due is due below
+        self._advance(now, effects)
+        return effects
+
+    # -- lives -----------------------------------------------------------------
+
+    def _start(self, kept: Records, now: Now, effects: list[Effect]) -> None:
+        self.finals.load(kept, effects)
+        self.model = kept.get(MODEL)
+        if self.model is not None and self.settings.learns_scaling:
+            # The fleet's scaling, if it had one; the next join says whether it still holds.
+            self._schema = Schema.parse(self.model.schema)
+        self._checkpoint_at = now.steady + self.settings.checkpoint_every_s
+        self._begin(now, lost=self.finals.past.lost)
+
+    def _begin(self, now: Now, *, lost: int, floor: int = 0) -> None:
+        """Start a life, from zero; it has to join before it may speak."""
+        created = max(now.wall_ms, floor + 1, 1)
+        self.life = Life(
+            Incarnation(created, int(self._rng.integers(2**63))),
+            self._schema,
+            self._summaries,
+            now,
+            learns=not self.settings.learns_scaling or self._schema.scaling is not None,
+            lost=lost,
+        )
+        self._built, self._kept = 0, (0, None)
+        self._look_at = self.settings.min_turned_rows
+        self._tether = self._new_tether()
+        self._tether.delay(now.steady, self._rng)
+        self._tether.join.now()
+
+    def _end(self, why: str, now: Now, effects: list[Effect], *, floor: int = 0) -> None:
+        """Give the life up; the next one declares what this one could not deliver."""
+        lost = self.life.undelivered
+        effects.append(given_up(self._report(now), lost, why))
+        self.finals.closes(self.life, effects)
+        self._begin(now, lost=lost, floor=floor)
+
+    # -- readings --------------------------------------------------------------
+
+    def _read(self, rows: Array, now: Now, effects: list[Effect]) -> None:
+        if rows.ndim != 2 or rows.shape[1] != self._schema.width:
+            raise ShapeError("readings", expected=f"(n, {self._schema.width})", got=rows.shape)
+        rows, lifted = self.life.usable(np.asarray(rows, dtype=np.float64))
+        model = self.model
+        known = model is not None and model.fingerprint == self.life.fingerprint
+        if model is not None and model.summary is not None and known and len(rows):
+            spe, t2 = self._summaries.scores(lifted, model.summary)
+            self._spe.add(spe)
+            self._t2.add(t2)
+            effects.append(Scored(spe, t2, model.version))
+        self.life.learn(rows, lifted, now)
+
+    # -- what comes in ---------------------------------------------------------
+
+    def _receive(self, message: Message, now: Now, effects: list[Effect]) -> None:
+        match message:
+            case Joined():
+                self._joined(message, now, effects)
+            case Answer() if message.stamp.incarnation == self.life.incarnation:
+                self._answered(message, now, effects)
+            case Answer():
+                self.finals.answered(message, self.life, effects)
+            case Hello() if message.node == self.settings.parent:
+                pin = self.life.pin
+                other = pin is None or pin.incarnation != message.incarnation
+                if message.boot != self._boot or other:
+                    self._boot = message.boot
+                    self._tether.rejoin()
+            case Model() if message.group == self.settings.group:
+                self._take(message, effects)
+            case _:
+                effects.append(Note("ignored", {"message": type(message).__name__}))
+
+    def _joined(self, joined: Joined, now: Now, effects: list[Effect]) -> None:
+        life, tether = self.life, self._tether
+        # Only the answer to the join that is pending: one from before may name a dead parent.
+        if not tether.joining or joined.stamp.incarnation != life.incarnation:
+            return
+        if joined.reason is Reason.STALE:
+            self._end("stale", now, effects, floor=joined.floor)
+        elif joined.reason is not Reason.ACK or joined.pinned is None:
+            if joined.reason is not Reason.UNAVAILABLE:
+                facts = {"reason": joined.reason.name, "lines": joined.lines}
+                effects.append(Note("join refused", facts))
+        elif joined.schema and joined.schema != life.schema.canonical:
+            self._adopt(joined.schema, now, effects)
+        else:
+            pin = Pin(self.settings.parent, joined.pinned, joined.top)
+            if not self.keeps_life(life.pin, pin):
+                self._end("the parent is another", now, effects)
+            elif joined.stamp.seq > life.seq:
+                self._end("the parent knows more of it", now, effects)
+            else:
+                life.pin = pin
+                self.finals.meet(pin, life, effects)
+                if tether.joined(joined.stamp.seq):
+                    life.delivered = 0
+
+    def keeps_life(self, old: Pin | None, new: Pin) -> bool:
+        """Return whether the life goes on under another pin."""
+        return binds(old, new)
+
+    def _adopt(self, canonical: bytes, now: Now, effects: list[Effect]) -> None:
+        """Take the fleet's schema: the same channels, another scaling."""
+        try:
+            self._schema = Schema.parse(canonical)
+        except PeerError as error:
+            effects.append(Note("schema refused", {"why": str(error)}))
+            return
+        if self.life.counts.learnt or self.life.pin is not None:
+            self._end("another schema", now, effects)
+        else:
+            self._begin(now, lost=self.life.counts.lost)
+
+    def _answered(self, answer: Answer, now: Now, effects: list[Effect]) -> None:
+        life, tether = self.life, self._tether
+        match answer.reason:
+            case Reason.ACK:
+                taken = tether.confirmed(answer.newest)
+                if taken is not None:
+                    life.confirm(taken)
+                if answer.root is not None:
+                    life.root, life.durable = answer.root, answer.durable
+            case Reason.STALE | Reason.SHRUNK | Reason.EQUIVOCATION:
+                self._end(answer.reason.name.lower(), now, effects, floor=answer.floor)
+            case Reason.WRONG_PARENT:
+                if life.pin is None or answer.pinned != life.pin.incarnation:
+                    tether.rejoin()
+            case Reason.SCHEMA:
+                tether.rejoin()
+            case _:
+                pass  # not now: the back-off goes on
+
+    def _take(self, model: Model, effects: list[Effect]) -> None:
+        """Keep a model that is newer, of this node's own schema."""
+        if model.fingerprint != self.life.fingerprint:
+            if model.schema != self._configured:
+                self._tether.rejoin()  # the fleet may have settled on a scaling
+        elif self.model is None or model.version > self.model.version:
+            self.model = model
+            effects.append(Keep({MODEL: model}))
+
+    # -- what is due -----------------------------------------------------------
+
+    def _advance(self, now: Now, effects: list[Effect]) -> None:
+        self.finals.send(now, self._rng, effects)
+        self._watch_turn(now)
+        if self._tether.due_at(news=self._has_news()) <= now.steady:
+            self._speak(now, effects)
+        worth = self._worth_keeping()
+        if self._checkpoint_at <= now.steady and worth != self._kept:
+            self._kept = worth
+            self._checkpoint_at = now.steady + self.settings.checkpoint_every_s
+            effects.append(Keep({CHECKPOINT: self.life.checkpoint(self._report(now))}))
+
+    def _has_news(self) -> bool:
+        """Whether there is enough to report that the newest report does not say."""
+        settings, generated = self.settings, self.life.counts.generated
+        enough = settings.min_new_rows if self._built else settings.min_rows
+        return generated - self._built >= enough
+
+    def _speak(self, now: Now, effects: list[Effect]) -> None:
+        """Ask to join, or send the pending report, or a newer one in its place."""
+        settings, life, tether = self.settings, self.life, self._tether
+        if tether.joining or tether.knocks_instead() or life.pin is None:
+            stamp = Stamp(settings.node, settings.group, life.incarnation, life.seq)
+            effects.append(Send(settings.parent, Join(stamp, b"", (), self._configured)))
+            tether.join.tried(now.steady, self._rng)
+            return
+        if tether.pending is None or tether.forced or life.counts.generated > self._built:
+            tether.says(self._report(now), now.steady, self._rng)
+            self._built = life.counts.generated
+        if tether.pending is not None:
+            # Bound to another root since it was built, it is still the same report.
+            tether.pending = replace(tether.pending, pinned=life.pin.incarnation)
+            effects.append(Send(settings.parent, tether.pending))
+            tether.wait.tried(now.steady, self._rng)
+
+    def _watch_turn(self, now: Now) -> None:
+        """Do not wait for the clock where what is shown has turned."""
+        settings, life = self.settings, self.life
+        if life.counts.learnt < self._look_at:
+            return
+        self._look_at = life.counts.learnt + settings.min_turned_rows
+        if life.shown is not None and life.learns:
+            turned = self._summaries.moved(life.shown, life.summary(now))
+            if turned > settings.turned_by:
+                self._tether.soon(now.steady)
+
+    def _report(self, now: Now) -> Report:
+        spe = self._spe.sketch
+        return self.life.report(
+            self.settings.node,
+            self.settings.group,
+            now,
+            version=0 if self.model is None else self.model.version,
+            lifetime=self.lifetime,
+            scores=Scores(spe, self._t2.sketch) if spe.n else None,
+        )
+
+    def _worth_keeping(self) -> tuple[int, Pin | None]:
+        """What a checkpoint would say: while it does not change, there is nothing to keep."""
+        return self.life.counts.generated, self.life.pin
+
+    def _new_tether(self) -> Tether:
+        settings = self.settings
+        return Tether(settings.report_every_s, settings.patience_s, settings.cap_s)

@@ -1,0 +1,258 @@
+"""Group: what an aggregator holds of nodes that share a schema.
+
+Its rows, its way up, and its model: how a child is answered, what is said upward, and, at
+the root, what goes down. Which store all this belongs to is `aggregator_node`'s concern.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+from submerge.errors import PeerError
+from submerge.ledger import Ledger
+from submerge.messages import (
+    BELIEVED,
+    Answer,
+    Incarnation,
+    Join,
+    Joined,
+    Model,
+    Reason,
+    Report,
+    Stamp,
+)
+from submerge.schema import Schema, differences
+from submerge.settings import AggregatorSettings
+from submerge.standing import census, limits, newest_version, scores, staleness
+from submerge.steps import Now, Records
+from submerge.summaries import Summaries
+from submerge.tether import Tether
+from submerge.upward import Line, Upward
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GroupPlan:
+    """A group that an aggregator serves.
+
+    summaries : Summaries
+    schema : Schema or None
+        The root's; below it None: it comes down with the answer to the join.
+    learns_scaling : bool
+        The root works out center and scale from the readings.
+    """
+
+    summaries: Summaries
+    schema: Schema | None = None
+    learns_scaling: bool = False
+
+
+class Group:
+    """One group of one aggregator.
+
+    Attributes
+    ----------
+    ledger : Ledger or None
+        None while the schema is not known.
+    canonical : bytes
+        The schema's text; empty while it is not known.
+    upward : Upward
+    model : Model or None
+        The newest.
+    version : int
+        Of the newest model that was made here.
+    """
+
+    def __init__(self, name: str, plan: GroupPlan, settings: AggregatorSettings) -> None:
+        self.name, self.plan = name, plan
+        self.ledger: Ledger | None = None
+        self.canonical = b""
+        self.model: Model | None = None
+        self.version = 0
+        tether = Tether(settings.report_every_s, settings.patience_s, settings.cap_s)
+        self.upward = Upward(tether, Line())
+        self._settings = settings
+        self._stirred = True  # the rows say more than the newest model
+        self._model_at = -math.inf
+
+    @property
+    def wakes_at(self) -> float:
+        """When something is due, on the steady clock."""
+        if self._settings.parent is not None:
+            return self.upward.due_at
+        return self._model_at if self._stirred and self.ledger is not None else math.inf
+
+    def stir(self, *, now: bool = False) -> None:
+        """The rows have changed: there is news for above, and for the model."""
+        self._stirred = self.upward.changed = True
+        if now:
+            self._model_at = -math.inf
+
+    def learn_schema(
+        self, canonical: bytes, created: float, *, kept: tuple[Records, Now] | None = None
+    ) -> None:
+        """Go over to a schema; rows of another leave the model.
+
+        Raises
+        ------
+        PeerError
+            If it is not a schema's canonical text; nothing changes.
+        """
+        schema = Schema.parse(canonical)
+        self.canonical, self._stirred = canonical, True
+        if self.ledger is not None:
+            self.ledger.change_schema(schema)
+            return
+        self.ledger = Ledger(
+            self.name, schema, self.plan.summaries, self._settings, created=created
+        )
+        if kept is not None:
+            self.ledger.load(*kept)
+            # What the rows hold and no report has said cannot be told from here.
+            self.upward.changed = bool(self.ledger.rows)
+
+    # -- children --------------------------------------------------------------
+
+    def admits(self, join: Join, me: Incarnation, *, top: bool) -> Joined:
+        """Answer a child that asks to speak."""
+        stamp, ledger, reason, floor = join.stamp, self.ledger, Reason.ACK, 0
+        lines: tuple[str, ...] = ()
+        newest = 0
+        if ledger is None:
+            reason = Reason.UNAVAILABLE
+        else:
+            member = ledger.member(stamp.node)
+            row = ledger.rows.get((stamp.node, stamp.incarnation))
+            newest, floor = 0 if row is None else row.report.stamp.seq, member.floor
+            lines = self._objections(join.schema, ledger.schema)
+            if member.banned:
+                reason = Reason.BANNED
+            elif ledger.over(stamp.node, stamp.incarnation) is not None:
+                reason = Reason.STALE
+            elif lines:
+                reason = Reason.SCHEMA
+            elif join.fence and not ledger.admit(
+                stamp.node, stamp.incarnation, join.fence, join.past_fences
+            ):
+                reason = Reason.LINEAGE
+        canonical = self.canonical if reason is Reason.ACK else b""
+        pinned = None if reason is Reason.UNAVAILABLE else me
+        stamp = stamp._replace(seq=newest)
+        return Joined(stamp, reason, join.fence, pinned, top, floor, canonical, lines)
+
+    def _objections(self, theirs: bytes, ours: Schema) -> tuple[str, ...]:
+        if theirs in (b"", self.canonical):
+            return ()
+        try:
+            return differences(ours, Schema.parse(theirs))
+        except PeerError as error:
+            return (str(error),)
+
+    def judges(self, report: Report, me: Incarnation, now: Now, *, top: bool) -> Answer:
+        """Let the rows take a report; say what became of it, and what the root holds of it."""
+        ledger, stamp = self.ledger, report.stamp
+        if ledger is None:
+            return Answer(stamp, Reason.UNAVAILABLE)
+        child = stamp.node, stamp.incarnation
+        before = ledger.rows.get(child)
+        held = 0 if before is None else before.report.stamp.seq
+        verdict = ledger.accept(report, now)
+        if verdict.reason is Reason.ACK and verdict.newest > held:
+            self.stir()
+            self.upward.mark(child, verdict.newest)
+        if child not in ledger.rows:
+            self.upward.dropped(child)
+        return Answer(
+            stamp,
+            verdict.reason,
+            me,
+            top,
+            verdict.newest,
+            root=me if top else self.upward.root,
+            durable=verdict.newest if top else self.upward.held(child),
+            floor=ledger.member(stamp.node).floor,
+        )
+
+    def model_for(self, report: Report) -> Model | None:
+        """Return the model, if a child still speaks of an older one."""
+        model = self.model
+        if model is None or model.fingerprint != report.fingerprint:
+            return None
+        if self._settings.parent is None and model.version < report.version <= BELIEVED:
+            self._stirred = True  # its version has to rise above the child's
+        return model if report.version < model.version else None
+
+    # -- above -----------------------------------------------------------------
+
+    def report(self, node: str, me: Incarnation, now: Now) -> Report | None:
+        """Return everything that the rows say, under the next number."""
+        ledger, upward = self.ledger, self.upward
+        if ledger is None:
+            return None
+        counts = ledger.counts()
+        version = 0 if self.model is None else self.model.version
+        return Report(
+            stamp=Stamp(node, self.name, me, upward.line.seq + 1),
+            final=False,
+            pinned=me,  # the parent's, when it is sent
+            fence=upward.line.fences[-1],
+            fingerprint=ledger.fingerprint,
+            summary=ledger.summary(now.wall),
+            moments=ledger.moments(),
+            counts=counts,
+            as_of=now.wall,
+            synced=now.synced,
+            version=max(version, newest_version(ledger)),
+            lifetime=counts.generated,
+            census=census(ledger, now),
+            scores=scores(ledger),
+        )
+
+    # -- below -----------------------------------------------------------------
+
+    def takes_model(self, model: Model) -> bool:
+        """Take a model that is newer; return whether to hand it down."""
+        if model.schema != self.canonical:
+            self.upward.tether.rejoin()
+            return False
+        if self.model is not None and model.version <= self.model.version:
+            return False
+        self.model = model
+        return True
+
+    def makes_model(self, now: Now) -> Model | None:
+        """The root's rows as a model, if one is due."""
+        ledger = self.ledger
+        if ledger is None or not self._stirred or self._model_at > now.steady:
+            return None
+        self._settle_scaling(ledger)
+        # Above every version in use: a clock that once ran years ahead must not freeze the
+        # fleet, nor a store that was lost. Above all clocks, it is a lie.
+        in_use = newest_version(ledger)
+        believed = in_use if in_use <= BELIEVED else 0
+        self.version = max(self.version, now.wall_ms - 1, believed) + 1
+        known, every = census(ledger, now), self._settings.model_every_s
+        self.model = Model(
+            self.name,
+            self.version,
+            self.canonical,
+            ledger.fingerprint,
+            ledger.summary(),
+            limits(scores(ledger)),
+            ledger.counts(),
+            known.nodes,
+            staleness(known),
+            created=now.wall,
+            expires=now.wall + 10 * max(every, self._settings.report_every_s),
+        )
+        self._stirred, self._model_at = False, now.steady + every
+        return self.model
+
+    def _settle_scaling(self, ledger: Ledger) -> None:
+        """Publish center and scale, once enough moments have come in."""
+        moments = ledger.moments()
+        if not self.plan.learns_scaling or ledger.schema.scaling is not None or moments is None:
+            return
+        if moments.count >= self._settings.scaling_rows:
+            schema = replace(ledger.schema, scaling=moments.scaling)
+            self.learn_schema(schema.canonical, 0.0)

@@ -1,0 +1,349 @@
+"""Ledger: an aggregator's rows of one group, and which of them a report may change.
+
+One row for each (node, incarnation): the newest report, by `seq`. What the model is made
+of follows from the rows alone (`pool`), so a message that comes late, twice or out of order
+changes nothing, and nobody is counted twice.
+
+A client's row that will not be heard again is *sealed*: folded into the node's one sealed
+row, and its incarnation closed. Closed ones are remembered by name, the last 64 of a node;
+when one falls off the list, a floor rises above its creation time.
+
+The ledger decides and remembers. What has changed is in `changes` until someone keeps it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+from submerge.messages import Counts, Incarnation, Reason, Report, digest
+from submerge.moments import Moments, pooled
+from submerge.pool import Pool, Row, Sealed, added
+from submerge.schema import Schema
+from submerge.settings import AggregatorSettings
+from submerge.steps import Key, Now, Records
+from submerge.summaries import Summaries, Summary
+
+CLIENT_ROWS, AGGREGATOR_ROWS, CLOSED, FENCES = 6, 4, 64, 8
+"""Most live rows of a client, of an aggregator; closed incarnations and fences remembered."""
+
+AHEAD_S = 30.0
+"""A clock may run ahead by so much before it is not believed."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Member:
+    """What is remembered of a node beside its rows.
+
+    closed : incarnations that are over, and the seq that was taken of each
+    floor : incarnations created before it (ms) are over as well
+    fences : of an aggregator's incarnations, who speaks for each
+    """
+
+    closed: dict[Incarnation, int] = field(default_factory=dict)
+    floor: int = 0
+    fences: dict[Incarnation, bytes] = field(default_factory=dict)
+    banned: bool = False
+
+
+class Verdict(NamedTuple):
+    """What becomes of a report, and the seq that is held now."""
+
+    reason: Reason
+    newest: int
+
+
+class Ledger:
+    """The rows of one group.
+
+    Parameters
+    ----------
+    group : str
+    schema : Schema
+        Rows of another fingerprint are kept, and left out of everything.
+    created : float
+        Wall time that rows are first faded to: the store's birth.
+
+    Attributes
+    ----------
+    changes : dict
+        Records to keep, None to delete.
+    rows : dict of (node, incarnation) to Row
+    heard : dict of (node, incarnation) to float
+        When each was last heard, on the steady clock; from the start for all before it.
+    """
+
+    def __init__(
+        self,
+        group: str,
+        schema: Schema,
+        summaries: Summaries,
+        settings: AggregatorSettings,
+        *,
+        created: float,
+    ) -> None:
+        self.group = group
+        self.changes: dict[Key, Any] = {}
+        self.rows: dict[tuple[str, Incarnation], Row] = {}
+        self.heard: dict[tuple[str, Incarnation], float] = {}
+        self._sealed: dict[tuple[str, str], Sealed] = {}
+        self._members: dict[str, Member] = {}
+        self._live: dict[str, list[Incarnation]] = {}
+        self._summaries, self._settings = summaries, settings
+        self._pool = Pool(schema, summaries, created)
+
+    def load(self, records: Records, now: Now) -> None:
+        """Take up what a store holds of this group."""
+        for key, record in records.items():
+            match key:
+                case ("row", self.group, node, created, nonce):
+                    incarnation = Incarnation(int(created), int(nonce))
+                    self.rows[node, incarnation] = record
+                    self.heard[node, incarnation] = now.steady
+                    self._live.setdefault(node, []).append(incarnation)
+                case ("sealed", self.group, node, fingerprint):
+                    self._sealed[node, fingerprint] = record
+                case ("member", self.group, node):
+                    self._members[node] = record
+                case ("reference", self.group):
+                    self._pool.reference = record
+                case _:
+                    pass
+        self._refill()
+
+    def change_schema(self, schema: Schema) -> None:
+        """Go over to another schema: rows of the old one leave the model."""
+        self._pool = Pool(schema, self._summaries, self._pool.reference)
+        self._refill()
+
+    # -- what comes in ---------------------------------------------------------
+
+    def accept(self, report: Report, now: Now) -> Verdict:
+        """Judge a report that is pinned to this store, and take what it says if it is news."""
+        node, incarnation, seq = report.stamp.node, report.stamp.incarnation, report.stamp.seq
+        row = self.rows.get((node, incarnation))
+        held = 0 if row is None else row.report.stamp.seq
+        refusal = self._refusal(report, row)
+        if refusal is not None:
+            return refusal
+        if row is not None:
+            self.heard[node, incarnation] = now.steady
+        if seq > held:
+            self._put_row(report, now)
+            self._make_room(node, incarnation)
+        if report.final:
+            self.seal(node, incarnation)
+        self._refresh(node)
+        return Verdict(Reason.ACK, max(seq, held))
+
+    def _refusal(self, report: Report, row: Row | None) -> Verdict | None:
+        """Return why a report changes nothing; None if it may."""
+        stamp = report.stamp
+        member = self.member(stamp.node)
+        held = 0 if row is None else row.report.stamp.seq
+        over = self.over(stamp.node, stamp.incarnation)
+        if member.banned:
+            return Verdict(Reason.BANNED, held)
+        if over is not None:
+            # A final that came twice: what it says is folded in already.
+            known = report.final and stamp.seq <= over
+            return Verdict(Reason.ACK if known else Reason.STALE, over)
+        if report.fingerprint != self.fingerprint:
+            return Verdict(Reason.SCHEMA, held)
+        if report.fence and member.fences.get(stamp.incarnation) != report.fence:
+            return Verdict(Reason.FENCED, held)
+        if row is None:
+            return None
+        if stamp.seq < held and not report.final:
+            return Verdict(Reason.ACK, held)
+        if stamp.seq == held and digest(report, self._summaries) != row.digest:
+            return Verdict(Reason.EQUIVOCATION, held)
+        shrunk = report.counts.learnt < row.report.counts.learnt
+        if stamp.seq > held and row.from_client and shrunk:
+            return Verdict(Reason.SHRUNK, held)
+        return None
+
+    def over(self, node: str, incarnation: Incarnation) -> int | None:
+        """Return the seq that was taken of a closed incarnation; None if it is not closed."""
+        member = self.member(node)
+        if incarnation in member.closed:
+            return member.closed[incarnation]
+        return 0 if incarnation.created_ms < member.floor else None
+
+    def admit(
+        self, node: str, incarnation: Incarnation, fence: bytes, past: tuple[bytes, ...]
+    ) -> bool:
+        """Let an aggregator's process speak for its store from now on, if it may.
+
+        It may if no other process has since: the fence that is held is its own, or one that
+        it remembers having held. A copy of its store, or an old backup, does not.
+        """
+        member = self.member(node)
+        held = member.fences.get(incarnation)
+        if held is not None and held != fence and held not in past:
+            return False
+        if held != fence:
+            fences = {name: f for name, f in member.fences.items() if name != incarnation}
+            spare = [name for name in fences if (node, name) not in self.rows]
+            for name in spare[: max(0, len(spare) + 1 - FENCES)]:
+                del fences[name]
+            self._put_member(node, replace(member, fences={**fences, incarnation: fence}))
+        return True
+
+    # -- what an operator does, and what time does ---------------------------------
+
+    def forget(self, node: str, *, ban: bool) -> None:
+        """Take a node out: the model is what it would be had the node never been."""
+        for incarnation in list(self._live.get(node, ())):
+            self.drop(node, incarnation)
+        for name, fingerprint in list(self._sealed):
+            if name == node:
+                del self._sealed[name, fingerprint]
+                self.changes["sealed", self.group, node, fingerprint] = None
+        if ban:
+            self._put_member(node, replace(self.member(node), banned=True))
+        self._refresh(node)
+
+    def drop(self, node: str, incarnation: Incarnation) -> None:
+        """Take one incarnation out, and close it."""
+        if (node, incarnation) in self.rows:
+            row = self._delete_row(node, incarnation)
+            self.close(node, incarnation, row.report.stamp.seq)
+            self._refresh(node)
+
+    def tidy(self, now: Now) -> None:
+        """Seal what has fallen silent; move the reference time where it is far away."""
+        for node, live in list(self._live.items()):
+            newest = max(self.heard[node, incarnation] for incarnation in live)
+            for incarnation in list(live):
+                heard = self.heard[node, incarnation]
+                silent = now.steady - heard > self._settings.seal_after_s and heard < newest
+                if silent and self.rows[node, incarnation].from_client:
+                    self.seal(node, incarnation)
+                    self._refresh(node)
+        if self._pool.out_of_reach(now.wall):
+            self._pool.reference = self.changes["reference", self.group] = now.wall
+            for key, row in self.rows.items():
+                # A clock that once ran ahead, ours or theirs, has come back.
+                if row.as_of > now.wall + AHEAD_S:
+                    self.rows[key] = replace(row, as_of=now.wall)
+                    self.changes[self._key(*key)] = self.rows[key]
+            self._refill()
+
+    # -- what follows from the rows --------------------------------------------
+
+    @property
+    def schema(self) -> Schema:
+        """What the rows in the model mean."""
+        return self._pool.schema
+
+    @property
+    def fingerprint(self) -> str:
+        """Of the schema."""
+        return self._pool.fingerprint
+
+    def member(self, node: str) -> Member:
+        """Return what is remembered of a node beside its rows."""
+        return self._members.get(node) or Member()
+
+    def current(self) -> Iterator[Row]:
+        """Walk the rows of this schema."""
+        return (row for row in self.rows.values() if row.report.fingerprint == self.fingerprint)
+
+    def counts(self) -> Counts:
+        """Add up the readings of all rows of this schema."""
+        return added(
+            [row.report.counts for row in self.current()]
+            + [sealed.counts for sealed in self._folded()]
+        )
+
+    def moments(self) -> Moments | None:
+        """Pool the moments of all rows; None if they send summaries."""
+        # In one order: rounding must not depend on when rows came.
+        rows = [self.rows[key].report for key in sorted(self.rows)]
+        told = [row.moments for row in rows if row.fingerprint == self.fingerprint]
+        told += [sealed.moments for sealed in self._folded()]
+        parts = [moments for moments in told if moments is not None]
+        return pooled(*parts) if parts else None
+
+    def summary(self, wall: float | None = None) -> Summary | None:
+        """Merge all rows, as of a wall time; by default of the reference time."""
+        return self._pool.summary(wall)
+
+    # -- inside ----------------------------------------------------------------
+
+    def seal(self, node: str, incarnation: Incarnation) -> None:
+        """Fold a row into the node's sealed one, and close its incarnation."""
+        row = self._delete_row(node, incarnation)
+        report, place = row.report, (node, row.report.fingerprint)
+        new = Sealed(report.summary, report.moments, report.counts, row.as_of)
+        old = self._sealed.get(place)
+        if old is not None:
+            new = self._pool.fold(old, new, own=row.from_client)
+        self._sealed[place] = self.changes["sealed", self.group, *place] = new
+        self.close(node, incarnation, report.stamp.seq)
+
+    def close(self, node: str, incarnation: Incarnation, seq: int) -> None:
+        """Take no more of an incarnation."""
+        member = self.member(node)
+        closed, floor = {**member.closed, incarnation: seq}, member.floor
+        fences = {name: f for name, f in member.fences.items() if name != incarnation}
+        while len(closed) > CLOSED:
+            oldest = min(closed)
+            del closed[oldest]
+            floor = max(floor, oldest.created_ms + 1)
+        self._put_member(node, replace(member, closed=closed, floor=floor, fences=fences))
+        # What is created below the floor cannot be told from what is over.
+        below = [other for other in self._live.get(node, ()) if other.created_ms < floor]
+        if below:
+            self.seal(node, below[0])  # which closes it, and looks again
+
+    def _put_row(self, report: Report, now: Now) -> None:
+        stamp = report.stamp
+        key = stamp.node, stamp.incarnation
+        if key not in self.rows:
+            self._live.setdefault(stamp.node, []).append(stamp.incarnation)
+        # A clock that nobody vouches for counts as "when it came".
+        earliest, latest = now.wall - self._settings.max_age_s, now.wall + AHEAD_S
+        as_of = min(max(report.as_of, earliest), latest) if report.synced else now.wall
+        row = Row(report, digest(report, self._summaries), as_of)
+        self.rows[key] = self.changes[self._key(*key)] = row
+        self.heard[key] = now.steady
+
+    def _make_room(self, node: str, spared: Incarnation) -> None:
+        """Fold the longest silent rows where a node has too many."""
+        live = self._live[node]
+        most = CLIENT_ROWS if self.rows[node, spared].from_client else AGGREGATOR_ROWS
+        while len(live) > most:
+            others = [incarnation for incarnation in live if incarnation != spared]
+            self.seal(node, min(others, key=lambda i: (self.heard[node, i], i)))
+
+    def _delete_row(self, node: str, incarnation: Incarnation) -> Row:
+        self.changes[self._key(node, incarnation)] = None
+        del self.heard[node, incarnation]
+        live = self._live[node]
+        live.remove(incarnation)
+        if not live:
+            del self._live[node]
+        return self.rows.pop((node, incarnation))
+
+    def _put_member(self, node: str, member: Member) -> None:
+        self._members[node] = self.changes["member", self.group, node] = member
+
+    def _refresh(self, node: str) -> None:
+        """Work out again what a node's rows come to."""
+        rows = [self.rows[node, i] for i in sorted(self._live.get(node, ()))]
+        self._pool.put(node, rows, self._sealed.get((node, self.fingerprint)))
+
+    def _refill(self) -> None:
+        for node in {node for node, _ in self.rows} | {node for node, _ in self._sealed}:
+            self._refresh(node)
+
+    def _folded(self) -> list[Sealed]:
+        """The sealed rows of this schema, by node."""
+        places = sorted(place for place in self._sealed if place[1] == self.fingerprint)
+        return [self._sealed[place] for place in places]
+
+    def _key(self, node: str, incarnation: Incarnation) -> Key:
+        return "row", self.group, node, str(incarnation.created_ms), str(incarnation.nonce)

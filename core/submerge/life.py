@@ -1,0 +1,173 @@
+"""Life: one incarnation of a client, from zero to its last report.
+
+What it has learnt, what it has counted, and how far its parent knows of it. It never
+resumes from disk: a process that comes back starts another life, and what it had kept
+of this one travels as a final report under this one's name (`Checkpoint`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from submerge._linalg import Array
+from submerge.messages import Counts, Incarnation, Pin, Report, Scores, Stamp
+from submerge.moments import Moments, pooled
+from submerge.schema import Schema
+from submerge.steps import Now
+from submerge.subspace import LARGEST
+from submerge.summaries import Learner, Summaries, Summary
+
+FADE_STEPS = 64
+"""A half-life is walked in so many steps at least: no row's age is wrong by more than 1.1 %."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Checkpoint:
+    """A life as it was, on disk: what is sent again should the process not come back.
+
+    pin : None if it was written before the first join; such a one is never sent, since it
+        could bind to a second parent
+    delivered : readings of it that the parent had confirmed
+    """
+
+    report: Report
+    pin: Pin | None
+    delivered: int
+
+    @property
+    def undelivered(self) -> int:
+        """Readings that are lost if it is refused."""
+        return self.report.counts.generated - self.delivered
+
+
+class Life:
+    """One uninterrupted run.
+
+    Parameters
+    ----------
+    lost : int
+        Readings that lives before it could not deliver: it says so in their place.
+
+    Attributes
+    ----------
+    pin : Pin or None
+        None before the first join.
+    seq : int
+        Rises with every report and every checkpoint.
+    delivered : int
+        Readings of it that the parent holds.
+    root, durable : Incarnation or None, int
+        The root's incarnation, and the seq that it holds for certain.
+    """
+
+    def __init__(
+        self,
+        incarnation: Incarnation,
+        schema: Schema,
+        summaries: Summaries,
+        now: Now,
+        *,
+        learns: bool,
+        lost: int,
+    ) -> None:
+        self.incarnation = incarnation
+        self.schema = schema
+        self.fingerprint = schema.fingerprint
+        self.counts = Counts(lost=lost)
+        self.pin: Pin | None = None
+        self.seq = self.delivered = self.durable = 0
+        self.root: Incarnation | None = None
+        self.shown: Summary | None = None
+        """What the newest confirmed report said."""
+        self._summaries = summaries
+        self._learner: Learner | None = summaries.learner(schema) if learns else None
+        self._moments: Moments | None = None
+        self._faded_at = now.steady
+
+    @property
+    def learns(self) -> bool:
+        """False while it gathers moments, for a scaling that is not known yet."""
+        return self._learner is not None
+
+    @property
+    def undelivered(self) -> int:
+        """Readings that are lost if it ends here."""
+        return self.counts.generated - self.delivered
+
+    def usable(self, rows: Array) -> tuple[Array, Array]:
+        """Return rows (n, channels), and (n, dim) as lifted; withhold those that cannot be learnt.
+
+        That is a row with a gap, or with a number too large to square.
+        """
+        lifted = self.schema.lift(rows)
+        fine = (np.abs(rows) < LARGEST).all(axis=1) & (np.abs(lifted) < LARGEST).all(axis=1)
+        if fine.all():
+            return rows, lifted
+        self.counts = self.counts + Counts(withheld=int((~fine).sum()))
+        return rows[fine], lifted[fine]
+
+    def learn(self, rows: Array, lifted: Array, now: Now) -> None:
+        """Take in usable rows (n, channels), and (n, dim) as they were lifted."""
+        if not len(rows):
+            return
+        if self._learner is None:
+            new = Moments.of(rows)
+            self._moments = new if self._moments is None else pooled(self._moments, new)
+        else:
+            half_life = self.schema.half_life
+            if half_life and now.steady - self._faded_at >= half_life / FADE_STEPS:
+                self._learner.fade(self._age_factor(now))
+                self._faded_at = now.steady
+            self._learner.learn(lifted)
+        self.counts = self.counts + Counts(learnt=len(rows))
+
+    def declare(self, lost: int) -> None:
+        """Say that so many readings will never be delivered."""
+        self.counts = self.counts + Counts(lost=lost)
+
+    def summary(self, now: Now) -> Summary | None:
+        """Return what was learnt, as of now; None before the first row."""
+        if self._learner is None or not self.counts.learnt:
+            return None
+        return self._summaries.faded(self._learner.summary(), self._age_factor(now))
+
+    def report(
+        self, node: str, group: str, now: Now, *, version: int, lifetime: int, scores: Scores | None
+    ) -> Report:
+        """Return everything that it has seen, under the next number.
+
+        Before the first join it is pinned to nothing that exists.
+        """
+        self.seq += 1
+        return Report(
+            stamp=Stamp(node, group, self.incarnation, self.seq),
+            final=False,
+            pinned=Incarnation(0, 0) if self.pin is None else self.pin.incarnation,
+            fence=b"",
+            fingerprint=self.fingerprint,
+            summary=self.summary(now),
+            moments=self._moments,
+            counts=self.counts,
+            as_of=now.wall,
+            synced=now.synced,
+            version=version,
+            lifetime=lifetime,
+            scores=scores,
+        )
+
+    def checkpoint(self, report: Report) -> Checkpoint:
+        """Return what to keep: `report` as the last that will be heard of this life."""
+        return Checkpoint(replace(report, final=True), self.pin, self.delivered)
+
+    def confirm(self, report: Report) -> None:
+        """The parent holds a report of it."""
+        self.delivered, self.shown = report.counts.generated, report.summary
+
+    def _age_factor(self, now: Now) -> float:
+        if not self.schema.half_life:
+            return 1.0
+        # 2^-1000 of a reading is still a number; a summary of weight zero is none.
+        halvings = (now.steady - self._faded_at) / self.schema.half_life
+        return float(2.0 ** -min(halvings, 1000.0))

@@ -1,0 +1,313 @@
+"""What nodes tell one another.
+
+Up: `Join`, then `Report`s. Down: `Joined`, an `Answer` to each report, `Hello`, `Model`.
+A report says everything that one incarnation has seen; it replaces the one before it and
+is never added to it. Rules: docs/protocol.md.
+"""
+
+from __future__ import annotations
+
+import enum
+import hashlib
+import struct
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from submerge.limits import Sketch, packed
+from submerge.moments import Moments
+from submerge.summaries import Summaries, Summary
+
+BELIEVED = 2**62
+"""A model version above this is a lie: no clock counts so many milliseconds."""
+
+
+class Incarnation(NamedTuple):
+    """One life of a state, from zero: a client's process, an aggregator's store.
+
+    created_ms is by a clock that may lie: it names, it does not order.
+    """
+
+    created_ms: int
+    nonce: int
+
+    def __str__(self) -> str:
+        return f"{self.created_ms:x}-{self.nonce:016x}"
+
+
+class Pin(NamedTuple):
+    """The one parent that an incarnation belongs to; `top`: that parent has none itself."""
+
+    parent: str
+    incarnation: Incarnation
+    top: bool
+
+
+def binds(old: Pin | None, new: Pin) -> bool:
+    """Return whether what is pinned to `old` may speak to `new`.
+
+    An incarnation belongs to one parent incarnation for ever, with one exception: from a
+    root that is gone to the root in its place. No two roots are ever merged, so what the
+    one has counted the other may count as well.
+    """
+    return old is None or old.incarnation == new.incarnation or (old.top and new.top)
+
+
+class Stamp(NamedTuple):
+    """Who speaks, in which life, and how far that life has come (`seq` only rises)."""
+
+    node: str
+    group: str
+    incarnation: Incarnation
+    seq: int
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Readings of one incarnation, or of all below it; they add up over rows.
+
+    learnt : counted in a summary
+    withheld : seen and not learnt: a gap, or a number too large to square
+    lost : known to be lost for good, by lives before it that could not deliver them
+    """
+
+    learnt: int = 0
+    withheld: int = 0
+    lost: int = 0
+
+    @property
+    def generated(self) -> int:
+        """All that are known of."""
+        return self.learnt + self.withheld + self.lost
+
+    def __add__(self, other: Counts) -> Counts:
+        return Counts(
+            self.learnt + other.learnt, self.withheld + other.withheld, self.lost + other.lost
+        )
+
+
+class Scores(NamedTuple):
+    """How odd readings were to the model that had not seen them: sketches of recent ones."""
+
+    spe: Sketch
+    t2: Sketch
+
+
+class Census(NamedTuple):
+    """Clients below an aggregator, and how long they have been silent.
+
+    ages : clients by silence; bin i holds those of [2^i, 2^(i+1)) seconds, the first from 0
+    """
+
+    nodes: int
+    ages: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Report:
+    """Everything that an incarnation has seen.
+
+    Attributes
+    ----------
+    final : bool
+        No more will come: the process that gathered it is gone.
+    pinned : Incarnation
+        Of the parent that it is for; another parent must not count it.
+    fence : bytes
+        An aggregator's right to speak for its store, 16 bytes; empty from a client.
+    summary : Summary or None
+        None while the scaling is not known; then `moments` say how large channels are.
+    as_of, synced : float, bool
+        Wall time that it speaks of, in seconds, and whether that clock is to be trusted.
+    version : int
+        Of the newest model in use, here or below.
+    lifetime : int
+        Readings that this node ever saw, restarts included, as far as it remembers.
+    """
+
+    stamp: Stamp
+    final: bool
+    pinned: Incarnation
+    fence: bytes
+    fingerprint: str
+    summary: Summary | None
+    moments: Moments | None
+    counts: Counts
+    as_of: float
+    synced: bool
+    version: int
+    lifetime: int
+    census: Census | None = None
+    scores: Scores | None = None
+
+
+class Reason(enum.Enum):
+    """Why a message was taken, or was not."""
+
+    ACK = "taken, and committed"
+    UNAVAILABLE = "not now: try again"
+    WRONG_PARENT = "pinned to another incarnation of the parent"
+    STALE = "this incarnation is closed"
+    SHRUNK = "fewer readings than before, in the same incarnation"
+    EQUIVOCATION = "two reports with one number"
+    FENCED = "another process speaks for this store: join again"
+    LINEAGE = "the store is a copy, or older than what its parent knows"
+    SCHEMA = "another schema"
+    BANNED = "an operator has shut this node out"
+
+
+class Join(NamedTuple):
+    """A child asks to speak; nothing is reported before it is answered.
+
+    seq : the newest that the child has given out
+    schema : canonical text of what the child is configured for; empty: whatever there is
+    """
+
+    stamp: Stamp
+    fence: bytes
+    past_fences: tuple[bytes, ...]
+    schema: bytes
+
+
+class Joined(NamedTuple):
+    """The answer to a join.
+
+    stamp : the child's, echoed; its seq is the newest that the parent holds, 0 for none
+    pinned : the parent's incarnation; None where it cannot say (UNAVAILABLE)
+    lines : a refused schema's differences, one a line
+    """
+
+    stamp: Stamp
+    reason: Reason
+    fence: bytes
+    pinned: Incarnation | None
+    top: bool
+    floor: int
+    schema: bytes
+    lines: tuple[str, ...] = ()
+
+
+class Answer(NamedTuple):
+    """What became of a report.
+
+    stamp : the report's
+    pinned, top : of the parent that answers
+    newest : the seq that it holds now
+    root, durable : the root's incarnation, and the seq of this row that it holds for certain
+    floor : incarnations must be created later than this (ms)
+    """
+
+    stamp: Stamp
+    reason: Reason
+    pinned: Incarnation | None = None
+    top: bool = False
+    newest: int = 0
+    root: Incarnation | None = None
+    durable: int = 0
+    floor: int = 0
+
+
+class Hello(NamedTuple):
+    """A parent says that it is there; a new `boot` means: join again."""
+
+    node: str
+    incarnation: Incarnation
+    top: bool
+    boot: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Limits:
+    """Scores that a share of recent readings of the whole group stayed below.
+
+    spe, t2 : the values at `shares`
+    n : scores behind them
+    """
+
+    shares: tuple[float, ...]
+    spe: tuple[float, ...]
+    t2: tuple[float, ...]
+    n: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Model:
+    """What the fleet considers normal: the root's merge, on its way down.
+
+    Attributes
+    ----------
+    staleness : (p50, p99, max)
+        Seconds since clients were heard, rounded up to powers of two.
+    created, expires : float
+        Wall time at the root, seconds. An expired model still scores, and says so.
+    """
+
+    group: str
+    version: int
+    schema: bytes
+    fingerprint: str
+    summary: Summary | None
+    limits: Limits | None
+    counts: Counts
+    nodes: int
+    staleness: tuple[float, float, float]
+    created: float
+    expires: float
+
+    @property
+    def coverage(self) -> float:
+        """Share of the readings known of that it counts."""
+        return self.counts.learnt / self.counts.generated if self.counts.generated else 0.0
+
+
+Message = Join | Joined | Report | Answer | Hello | Model
+
+
+def payload(report: Report, summaries: Summaries) -> bytes:
+    """Return what a report says, as bytes: all but `final`, `pinned` and `fence`.
+
+    Compact, so that its length is an honest size; the wire itself is protobuf.
+    """
+    stamp, counts = report.stamp, report.counts
+    parts = [
+        f"{stamp.node}\n{stamp.group}\n".encode(),
+        struct.pack("<QQQ", *stamp.incarnation, stamp.seq),
+        bytes.fromhex(report.fingerprint),
+        *map(
+            varint,
+            (counts.learnt, counts.withheld, counts.lost, report.version, report.lifetime),
+        ),
+        struct.pack("<d?", report.as_of, report.synced),
+    ]
+    if report.summary is not None:
+        parts.append(summaries.packed(report.summary))
+    if report.moments is not None:
+        parts.append(report.moments.packed)
+    if report.census is not None:
+        parts.extend(map(varint, (report.census.nodes, *report.census.ages)))
+    return b"".join(parts) + scores_bytes(report)
+
+
+def scores_bytes(report: Report) -> bytes:
+    """Return the part of a payload that its scores take."""
+    return b"" if report.scores is None else b"".join(packed(sketch) for sketch in report.scores)
+
+
+def size(report: Report, summaries: Summaries) -> int:
+    """Return what a report weighs on its way, in bytes."""
+    # pinned, fence, and what says whether it is final.
+    return len(payload(report, summaries)) + 16 + len(report.fence) + 1
+
+
+def digest(report: Report, summaries: Summaries) -> bytes:
+    """Return 16 bytes that two reports share only if they say the same."""
+    return hashlib.blake2b(payload(report, summaries), digest_size=16).digest()
+
+
+def varint(number: int) -> bytes:
+    """Return a number of at least 0 in seven bits a byte, the lowest first."""
+    out = bytearray()
+    while number > 0x7F:
+        out.append(number & 0x7F | 0x80)
+        number >>= 7
+    out.append(number)
+    return bytes(out)

@@ -1,0 +1,50 @@
+"""Retry: when to try again what was not answered.
+
+Full jitter below a doubling ceiling: after a power cut a thousand clients come back at
+once, and their parent must not meet them all in the same second. It never gives up.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+
+class Retry:
+    """One thing that is tried until it is answered.
+
+    Parameters
+    ----------
+    patience_s : float
+        How long an answer may take; the first ceiling of the wait that follows, too.
+    cap_s : float
+        Longest time from one try to the next.
+
+    Attributes
+    ----------
+    at : float
+        When the next try is due, on the steady clock; `inf` while there is nothing to try.
+    tries : int
+        Made since it was first due.
+    """
+
+    def __init__(self, patience_s: float, cap_s: float) -> None:
+        self._patience, self._cap = patience_s, cap_s
+        self.tries = 0
+        self.at = math.inf
+
+    def now(self) -> None:
+        """Make a first try due at once."""
+        self.tries, self.at = 0, -math.inf
+
+    def stop(self) -> None:
+        """It was answered: nothing is due."""
+        self.tries, self.at = 0, math.inf
+
+    def tried(self, steady: float, rng: np.random.Generator) -> None:
+        """Count a try made at `steady`; set when the next one is due."""
+        # 2**20 s is beyond any cap: the exponent need not grow for ever.
+        ceiling = min(self._cap, self._patience * 2.0 ** min(self.tries, 20))
+        self.tries += 1
+        self.at = steady + min(self._cap, self._patience + ceiling * rng.random())

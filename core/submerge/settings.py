@@ -1,0 +1,80 @@
+"""How nodes behave. Each setting: what it means, and what raising it does."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class ClientSettings:
+    """How a client behaves.
+
+    Attributes
+    ----------
+    node, group, parent : str
+        Its own name; whom it shares a schema with; whom it reports to.
+    learns_scaling : bool
+        The fleet works out center and scale: until it has, only moments are gathered.
+    report_every_s : float
+        More costs the model its freshness, fewer costs bytes. Each wait varies by 20 %.
+    checkpoint_every_s : float
+        More loses more readings with a crash, fewer wears the card.
+    min_rows : int
+        Rows before the first report: ten times the rank, or it says little but noise.
+    min_new_rows : int
+        Rows before each later one; more says less of any single reading.
+    turned_by : float
+        Degrees by which what is shown may turn before a report is sent early.
+    min_turned_rows : int
+        Rows between two looks whether it has.
+    patience_s, cap_s : float
+        How long an answer may take; the longest wait between two tries.
+    finals : int
+        Final reports of earlier lives that wait at most; the oldest is given up first.
+    """
+
+    node: str
+    group: str
+    parent: str
+    learns_scaling: bool = False
+    report_every_s: float = 300.0
+    checkpoint_every_s: float = 240.0
+    min_rows: int = 100
+    min_new_rows: int = 1
+    turned_by: float = 15.0
+    min_turned_rows: int = 64
+    patience_s: float = 10.0
+    cap_s: float = 300.0
+    finals: int = 4
+
+
+@dataclass(frozen=True, slots=True)
+class AggregatorSettings:
+    """How an aggregator behaves.
+
+    Attributes
+    ----------
+    node : str
+    parent : str or None
+        None makes it the root.
+    report_every_s, patience_s, cap_s : float
+        As for a client.
+    model_every_s : float
+        A root's model follows its rows no faster than this.
+    seal_after_s : float
+        Silence after which a row is folded away, if its node speaks under another.
+    max_age_s : float
+        How long ago a report may claim to have been gathered.
+    scaling_rows : int
+        Readings whose moments a root waits for before it settles on center and scale.
+    """
+
+    node: str
+    parent: str | None
+    report_every_s: float = 300.0
+    model_every_s: float = 60.0
+    seal_after_s: float = 3600.0
+    max_age_s: float = 30 * 86400.0
+    scaling_rows: int = 1000
+    patience_s: float = 10.0
+    cap_s: float = 300.0

@@ -1,0 +1,12 @@
+"""A fleet of any size in one process, in virtual time, with everything that can go wrong.
+
+    outcome = run(Plan(nodes=8, depth=3, faults="swarm-1"), seed=7)
+
+The machines are the ones that ship. The same seed gives the same run, to the byte.
+"""
+
+from submerge.simulate.fleet import Fleet
+from submerge.simulate.plan import PRESETS, Faults, Plan
+from submerge.simulate.run import Outcome, run
+
+__all__ = ["PRESETS", "Faults", "Fleet", "Outcome", "Plan", "run"]

@@ -1,0 +1,348 @@
+"""Fleet: many nodes in one process, in virtual time.
+
+One heap of events and one seeded generator: the same seed runs the same way, to the byte.
+The nodes are the ones that ship; hosts, disks and network are pretended (`hosts`,
+`network`), what goes wrong is drawn beforehand (`mishaps`), and an oracle watches every
+step (`oracle`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import heapq
+import math
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from submerge.aggregator_node import AggregatorNode
+from submerge.client_node import ClientNode
+from submerge.group import GroupPlan
+from submerge.messages import Message, Report, payload
+from submerge.settings import AggregatorSettings, ClientSettings
+from submerge.simulate.feeds import Feed
+from submerge.simulate.hosts import Host
+from submerge.simulate.network import Delivery, Network
+from submerge.simulate.plan import Faults, Plan
+from submerge.steps import (
+    Effect,
+    Event,
+    Keep,
+    Note,
+    Publish,
+    Reading,
+    Received,
+    Records,
+    Send,
+    Start,
+    Tick,
+)
+
+GROUP = "room"
+
+
+class Watch:
+    """What an onlooker is told; the oracle is one."""
+
+    def stepped(self, host: Host, event: Event, effects: list[Effect]) -> None:
+        """A node has decided; nothing is performed yet."""
+
+    def kept(self, host: Host) -> None:
+        """A store has changed."""
+
+    def died(self, host: Host) -> None:
+        """A process is about to die."""
+
+    def harmed(self, host: Host, before: Records, after: Records, why: str) -> None:
+        """A disk was replaced by another, or is gone."""
+
+    def forgotten(self, node: str) -> None:
+        """An operator is about to have a client forgotten."""
+
+
+class Fleet:
+    """A simulated fleet.
+
+    Parameters
+    ----------
+    plan : Plan
+    faults : Faults
+    rng : numpy.random.Generator
+    feed : Feed
+        Gives readings, and what summaries are.
+    client, aggregator : type
+        The nodes; tests put mutants in their place.
+
+    Attributes
+    ----------
+    time : float
+        Virtual seconds.
+    watch : Watch
+    bytes_up, reports : int
+        What clients have sent as reports.
+    trace : hashlib hash
+        Of everything that was delivered.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        faults: Faults,
+        rng: np.random.Generator,
+        feed: Feed,
+        *,
+        client: type[ClientNode] = ClientNode,
+        aggregator: type[AggregatorNode] = AggregatorNode,
+    ) -> None:
+        self.plan, self.faults, self.rng, self.feed = plan, faults, rng, feed
+        self.network = Network(faults, rng)
+        self.watch = Watch()
+        self.time = 0.0
+        self.trace = hashlib.blake2b(digest_size=16)
+        self.transcript: deque[str] | None = None
+        self.bytes_up = self.reports = self.largest = 0
+        self.sensing = True
+        self._client, self._aggregator = client, aggregator
+        self._heap: list[tuple[float, int, Callable[..., None], tuple[Any, ...]]] = []
+        self._events = 0
+        self._numbers = 0
+        self.levels: list[list[Host]] = self._built()
+
+    # -- the shape -------------------------------------------------------------
+
+    def _built(self) -> list[list[Host]]:
+        """Clients at level 0, aggregators above, one root."""
+        plan = self.plan
+        sizes = [plan.nodes]
+        for level in range(1, plan.depth):
+            sizes.append(max(1, -(-plan.nodes // plan.fan_in**level)))
+        sizes.append(1)
+        levels = []
+        for level, size in enumerate(sizes):
+            above = sizes[level + 1] if level + 1 < len(sizes) else 0
+            hosts = []
+            for i in range(size):
+                parent = self.name(level + 1, i * above // size) if above else None
+                host = self.new_host(self.name(level, i), level, parent)
+                hosts.append(host)
+                if level and self.rng.random() < self.faults.broker:
+                    self.network.shared.add(host.name)
+            levels.append(hosts)
+        return levels
+
+    def name(self, level: int, i: int) -> str:
+        """Return a node's name."""
+        if level == self.plan.depth:
+            return "root"
+        return f"c{i}" if level == 0 else f"a{level}.{i}"
+
+    def new_host(self, name: str, level: int, parent: str | None) -> Host:
+        """Put a machine into the field, without a process yet."""
+        self._numbers += 1
+        host = Host(name, level, parent, self._numbers)
+        self.network.add(host)
+        return host
+
+    @property
+    def hosts(self) -> list[Host]:
+        """All machines, clones included."""
+        return [host for hosts in self.network.hosts.values() for host in hosts]
+
+    @property
+    def root(self) -> Host:
+        """The machine of the root."""
+        return self.levels[-1][0]
+
+    # -- time ------------------------------------------------------------------
+
+    def at(self, time: float, action: Callable[..., None], *args: Any) -> None:
+        """Have something happen."""
+        self._events += 1
+        heapq.heappush(self._heap, (time, self._events, action, args))
+
+    def run_until(self, time: float, *, rest: Callable[[float], None] | None = None) -> None:
+        """Let all happen that happens before a time."""
+        while self._heap and self._heap[0][0] <= time:
+            self.time, _, action, args = heapq.heappop(self._heap)
+            action(*args)
+            if rest is not None:
+                rest(self.time)
+        self.time = max(self.time, time)
+
+    # -- processes -------------------------------------------------------------
+
+    def start(self, host: Host) -> None:
+        """Start a process on a machine that has none."""
+        if host.node is not None or host not in self.network.hosts[host.name]:
+            return
+        host.life += 1
+        # Its own names and waits, from the one generator.
+        rng = np.random.Generator(np.random.PCG64(int(self.rng.integers(2**63))))
+        host.node = self._new_client(host, rng) if host.level == 0 else self._new_parent(host, rng)
+        self.log(host, "starts")
+        host.wake = math.inf
+        self.step(host, Start(dict(host.records)))
+        for parent in {host.name, host.parent} & self.network.shared:
+            if parent:
+                for delivery in self.network.subscribed(host):
+                    self.post(delivery)
+                break
+        if host.level == 0:
+            self.at(
+                self.time + self.plan.reading_every_s * self.rng.random(),
+                self._sense,
+                host,
+                host.life,
+            )
+
+    def _new_client(self, host: Host, rng: np.random.Generator) -> ClientNode:
+        plan = self.plan
+        settings = ClientSettings(
+            host.name,
+            GROUP,
+            str(host.parent),
+            report_every_s=plan.report_every_s,
+            checkpoint_every_s=plan.checkpoint_every_s,
+            cap_s=plan.cap_s,
+            min_rows=1,
+        )
+        return self._client(settings, self.feed.schema, self.feed.summaries, rng)
+
+    def _new_parent(self, host: Host, rng: np.random.Generator) -> AggregatorNode:
+        plan = self.plan
+        settings = AggregatorSettings(
+            host.name,
+            host.parent,
+            report_every_s=plan.report_every_s,
+            cap_s=plan.cap_s,
+        )
+        schema = self.feed.schema if host.parent is None else None
+        return self._aggregator(settings, {GROUP: GroupPlan(self.feed.summaries, schema)}, rng)
+
+    def kill(self, host: Host) -> None:
+        """End a process as a power cut does."""
+        if host.node is not None:
+            self.log(host, "dies")
+            self.watch.died(host)
+            host.node = None
+            host.life += 1
+
+    # -- steps -----------------------------------------------------------------
+
+    def step(self, host: Host, event: Event, asked_by: Host | None = None) -> None:
+        """Have a node decide, and perform what it asks for, one effect after the other."""
+        node, life = host.node, host.life
+        if node is None:
+            return
+        effects = node.step(event, host.now(self.time))
+        self.watch.stepped(host, event, effects)
+        faults, rng = self.faults, self.rng
+        for effect in effects:
+            if faults.kill_between and rng.random() < faults.kill_between:
+                self.kill(host)
+                self.at(self.time + faults.down_s * float(rng.exponential()), self.start, host)
+                return
+            match effect:
+                case Keep():
+                    if not self._write(host, effect):
+                        return
+                case Send():
+                    self._send(host, effect, asked_by)
+                case Publish():
+                    for delivery in self.network.publish(host, effect.message, self.time):
+                        self.post(delivery)
+                case Note():
+                    self.log(host, effect.what, effect.facts)
+                case _:
+                    pass
+        if host.life == life:
+            self._wind(host, node)
+
+    def _write(self, host: Host, keep: Keep) -> bool:
+        """Perform a write; False if the process did not survive that it failed."""
+        failed = self.faults.failed_write and self.rng.random() < self.faults.failed_write
+        if not failed:
+            host.disk.write(keep)
+            self.watch.kept(host)
+            return True
+        self.log(host, "write fails")
+        if host.level == 0:
+            return True  # a client can do without
+        self.kill(host)
+        self.start(host)
+        return False
+
+    def _send(self, host: Host, send: Send, asked_by: Host | None) -> None:
+        message = send.message
+        if host.level == 0 and isinstance(message, Report):
+            self.reports += 1
+            weight = self.feed.size(message)
+            self.bytes_up += weight
+            self.largest = max(self.largest, weight)
+        for delivery in self.network.send(host, send.to, message, asked_by, self.time):
+            self.post(delivery)
+
+    def post(self, delivery: Delivery) -> None:
+        """Let a message arrive."""
+        self.at(self.time + delivery.delay, self._deliver, delivery)
+
+    def _deliver(self, delivery: Delivery) -> None:
+        host, message = delivery.host, delivery.message
+        # A broker waits for a process to come back; a call to a dead one fails.
+        if host.node is None or (not delivery.shared and host.life != delivery.life):
+            return
+        self._record(host, message)
+        self.step(host, Received(message, delivery.shared), delivery.origin)
+
+    def _wind(self, host: Host, node: ClientNode | AggregatorNode) -> None:
+        """Have a node woken when it wants to be."""
+        wakes = node.wakes_at - host.now(0.0).steady
+        if wakes < host.wake:
+            host.wake = max(wakes, self.time)
+            self.at(host.wake, self._wake, host, host.life, host.wake)
+
+    def _wake(self, host: Host, life: int, wake: float) -> None:
+        if host.life == life and host.wake == wake:
+            host.wake = math.inf
+            self.step(host, Tick())
+
+    def _sense(self, host: Host, life: int) -> None:
+        if host.life != life or host.node is None or not self.sensing:
+            return
+        self.step(host, Reading(self.feed.reading(host, self.rng)))
+        self.at(self.time + self.plan.reading_every_s, self._sense, host, life)
+
+    # -- what is remembered of it ------------------------------------------------
+
+    def _record(self, host: Host, message: Message) -> None:
+        body = f"{self.time!r} {host.name} {host.life} {type(message).__name__}".encode()
+        if isinstance(message, Report):
+            body += payload(message, self.feed.summaries)
+        self.trace.update(body)
+        self.log(host, "hears", message)
+
+    def log(self, host: Host, what: str, facts: object = "") -> None:
+        """Add a line to the transcript, if one is kept."""
+        if self.transcript is not None:
+            self.transcript.append(f"{self.time:9.1f} {host!r:<8} {what} {told(facts)}")
+
+
+def told(facts: object) -> str:
+    """Return a message or facts, in few words."""
+    if isinstance(facts, dict):
+        return ", ".join(f"{name}: {told(value)}" for name, value in facts.items())
+    stamp = getattr(facts, "stamp", None)
+    if stamp is None:
+        return "" if facts == "" else f"{facts}"[:90]
+    name = f"{stamp.node}/{stamp.incarnation.nonce % 65521:04x}#{stamp.seq}"
+    extra = []
+    for field in ("final", "reason", "pinned", "fence", "top", "newest"):
+        value = getattr(facts, field, None)
+        if value is not None and value is not False:
+            value = getattr(value, "name", value)
+            value = f"{value.nonce % 65521:04x}" if hasattr(value, "nonce") else value
+            value = value.hex()[:4] if isinstance(value, bytes) else value
+            extra.append(f"{field}={value}")
+    return f"{type(facts).__name__} {name} {' '.join(extra)}"

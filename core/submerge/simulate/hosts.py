@@ -1,0 +1,92 @@
+"""Host and Disk: where a simulated process runs, and what outlives it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from submerge.aggregator_node import AggregatorNode
+from submerge.client_node import ClientNode
+from submerge.steps import Keep, Key, Now
+
+COPIES = 12
+"""Old copies of a disk that may come back."""
+
+
+class Disk:
+    """A store: records, and copies of how they were."""
+
+    def __init__(self) -> None:
+        self.records: dict[Key, Any] = {}
+        self._copies: list[dict[Key, Any]] = []
+
+    def write(self, keep: Keep) -> None:
+        """Perform one transaction."""
+        records = {} if keep.anew else self.records
+        for key, record in keep.records.items():
+            if record is None:
+                records.pop(key, None)
+            else:
+                records[key] = record
+        self.records = records
+
+    def copy(self) -> None:
+        """Remember how it is."""
+        self._copies.append(dict(self.records))
+        del self._copies[:-COPIES]
+
+    def roll_back(self, rng: np.random.Generator) -> None:
+        """Become an old copy, or empty if there is none."""
+        copies = self._copies or [{}]
+        self.records = dict(copies[int(rng.integers(len(copies)))])
+
+    def clone(self) -> Disk:
+        """Return another disk with the same on it."""
+        twin = Disk()
+        twin.records, twin._copies = dict(self.records), list(self._copies)
+        return twin
+
+
+class Host:
+    """One machine in the field: at most one process on one disk.
+
+    Attributes
+    ----------
+    name : str
+        The node's; a clone has the same.
+    level : int
+        0 for clients, the depth of the fleet for the root.
+    parent : str or None
+    node : ClientNode, AggregatorNode or None
+        None while no process runs.
+    life : int
+        Counts processes: what was meant for an earlier one does not reach a later.
+    """
+
+    def __init__(self, name: str, level: int, parent: str | None, number: int) -> None:
+        self.name, self.level, self.parent, self.number = name, level, parent, number
+        self.disk = Disk()
+        self.node: ClientNode | AggregatorNode | None = None
+        self.life = 0
+        self.clock_error = 0.0
+        self.synced = True
+        self.cut_until = self.slow_until = self.wake = 0.0
+        self.clone = False
+
+    def now(self, time: float) -> Now:
+        """Both clocks; a process's steady one begins anywhere."""
+        return Now(time + 1000.0 * self.number, EPOCH + time + self.clock_error, self.synced)
+
+    @property
+    def records(self) -> Mapping[Key, Any]:
+        """What the process was started from, and has kept since."""
+        return self.disk.records
+
+    def __repr__(self) -> str:
+        return f"{self.name}{'*' if self.clone else ''}"
+
+
+EPOCH = 1_700_000_000.0
+"""Unix time at which every simulation begins."""

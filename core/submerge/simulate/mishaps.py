@@ -1,0 +1,167 @@
+"""Mishaps: what goes wrong in a simulated fleet, kind by kind, and how it is healed.
+
+All is drawn before the run begins: how often, when, and where.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from submerge.aggregator_node import AggregatorNode
+from submerge.simulate.fleet import GROUP, Fleet
+from submerge.simulate.hosts import Host
+from submerge.simulate.plan import quiet
+from submerge.steps import Flush, Forget, Linked
+
+HOUR, YEAR = 3600.0, 365.25 * 86400.0
+
+COPY_EVERY_S = 1200.0
+"""Each disk is copied about so often; an old copy may come back."""
+
+
+class Mishaps:
+    """Everything that goes wrong until a fleet is healed."""
+
+    def __init__(self, fleet: Fleet) -> None:
+        self._fleet, self._rng = fleet, fleet.rng
+        self._clones: list[Host] = []
+        clients, root = fleet.levels[0], [fleet.root]
+        middle = [host for hosts in fleet.levels[1:-1] for host in hosts]
+        everyone = clients + middle + root
+        faults = fleet.faults
+        kinds: list[tuple[float, list[Host], Callable[[Host], None]]] = [
+            (faults.partition, everyone, self._cut),
+            (faults.slow, middle + root, self._slow),
+            (faults.redeliver, middle + root, self._redeliver),
+            (faults.kill, everyone, self._kill),
+            (faults.card_lost, clients, self._lose_disk),
+            (faults.card_back, clients, self._restore_disk),
+            (faults.store_lost, middle, self._lose_disk),
+            (faults.store_back, middle, self._restore_disk),
+            (faults.root_lost, root, self._lose_disk),
+            (faults.root_back, root, self._restore_disk),
+            (faults.card_clone, clients, self._clone),
+            (faults.store_clone, middle, self._clone),
+            (faults.move, clients + middle, self._move),
+            (faults.clock, everyone, self._set_clock),
+            (faults.forget, clients, self._forget),
+        ]
+        span = fleet.plan.hours * HOUR
+        for rate, hosts, mishap in kinds:
+            for host in hosts if rate else ():
+                for _ in range(int(self._rng.poisson(rate * fleet.plan.hours))):
+                    fleet.at(span * self._rng.random(), mishap, host)
+        if faults.harms_disks:
+            for host in everyone:
+                fleet.at(COPY_EVERY_S * self._rng.random(), self._copy, host)
+
+    def heal(self) -> None:
+        """Let everything be well from now on."""
+        fleet = self._fleet
+        fleet.log(fleet.root, "== all is healed")
+        fleet.faults = quiet(fleet.faults)
+        fleet.network.faults = fleet.faults
+        for clone in list(self._clones):
+            self._retire(clone)
+        for host in fleet.hosts:
+            host.cut_until = host.slow_until = 0.0
+            fleet.start(host)
+
+    # -- network ---------------------------------------------------------------
+
+    def _cut(self, host: Host) -> None:
+        self._fleet.log(host, "is cut off")
+        host.cut_until = self._fleet.time + self._span(self._fleet.faults.outage_s)
+        if self._rng.random() < 0.5:
+            self._fleet.at(host.cut_until, self._link, host, host.life)
+
+    def _link(self, host: Host, life: int) -> None:
+        if host.life == life:
+            self._fleet.step(host, Linked())
+
+    def _slow(self, host: Host) -> None:
+        host.slow_until = self._fleet.time + self._span(1800.0)
+
+    def _redeliver(self, host: Host) -> None:
+        for delivery in self._fleet.network.subscribed(host):
+            self._fleet.post(delivery)
+
+    # -- processes and disks -----------------------------------------------------
+
+    def _kill(self, host: Host) -> None:
+        self._fleet.kill(host)
+        self._fleet.at(
+            self._fleet.time + self._span(self._fleet.faults.down_s), self._fleet.start, host
+        )
+
+    def _copy(self, host: Host) -> None:
+        host.disk.copy()
+        self._fleet.at(self._fleet.time + 2 * COPY_EVERY_S * self._rng.random(), self._copy, host)
+
+    def _lose_disk(self, host: Host) -> None:
+        self._kill(host)
+        before, host.disk.records = host.disk.records, {}
+        self._harmed(host, before, "lost")
+
+    def _restore_disk(self, host: Host) -> None:
+        self._kill(host)
+        before = host.disk.records
+        host.disk.roll_back(self._rng)
+        self._harmed(host, before, "rolled back")
+
+    def _harmed(self, host: Host, before: dict, why: str) -> None:  # type: ignore[type-arg]
+        what = ("card", "store")[min(host.level, 1)]
+        what = "root's store" if host is self._fleet.root else what
+        self._fleet.log(host, f"{what} {why}")
+        self._fleet.watch.harmed(host, before, host.disk.records, f"{what} {why}")
+
+    def _clone(self, host: Host) -> None:
+        """A second process beside the first, from a copy of its disk, new or old."""
+        if host.level and host.node is None:
+            return
+        clone = self._fleet.new_host(host.name, host.level, host.parent)
+        clone.clone, clone.disk = True, host.disk.clone()
+        if self._rng.random() < 0.5:
+            clone.disk.roll_back(self._rng)
+        self._fleet.log(clone, "is cloned")
+        self._clones.append(clone)
+        self._fleet.start(clone)
+        self._fleet.at(self._fleet.time + self._span(HOUR), self._retire, clone)
+
+    def _retire(self, clone: Host) -> None:
+        if clone not in self._clones:
+            return
+        self._clones.remove(clone)
+        self._fleet.kill(clone)
+        self._fleet.network.remove(clone)
+        self._fleet.watch.harmed(clone, clone.disk.records, {}, "clone retired")
+
+    def _move(self, host: Host) -> None:
+        """Another parent of the same level; half the time its process can say goodbye."""
+        others = [other.name for other in self._fleet.levels[host.level + 1]]
+        others = [name for name in others if name != host.parent]
+        if not others:
+            return
+        if self._rng.random() < 0.5:
+            self._fleet.step(host, Flush())
+        self._kill(host)
+        host.parent = others[int(self._rng.integers(len(others)))]
+        self._fleet.log(host, f"moves to {host.parent}")
+
+    # -- clocks and operators ------------------------------------------------------
+
+    def _set_clock(self, host: Host) -> None:
+        years = float(self._rng.normal()) * 3.0
+        host.clock_error = 0.0 if self._rng.random() < 0.3 else years * YEAR
+        host.synced = bool(self._rng.random() < 0.5)
+
+    def _forget(self, host: Host) -> None:
+        for parent in self._fleet.network.hosts[str(host.parent)]:
+            if isinstance(parent.node, AggregatorNode):
+                self._fleet.log(parent, f"is told to forget {host.name}")
+                self._fleet.watch.forgotten(host.name)
+                self._fleet.network.clear(parent.name, host.name)
+                self._fleet.step(parent, Forget(GROUP, host.name))
+
+    def _span(self, mean: float) -> float:
+        return mean * float(self._rng.exponential())

@@ -1,0 +1,248 @@
+"""Oracle: it knows where every reading is, and says which rule a fleet has broken.
+
+Invariants (docs/protocol.md):
+
+I1  No reading is counted twice.
+I2  What the root has counted it goes on counting, but for a restored root and a forgotten node.
+I3  After healing the root knows everything within `Plan.settles_in_s`; the same rows give
+    the same bytes.
+I4  Every reading is counted, or its loss has a cause, and lies within what that may cost.
+I5  Rows, closed incarnations, fences and waiting finals stay within their limits.
+I6  A message that is refused changes no row.
+I7  A model's version never falls, and the newest reaches everyone.
+I8  A process that dies, its disk unharmed, finds its store's incarnation as it was.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from submerge.aggregator_node import STORE, AggregatorNode
+from submerge.client_node import ClientNode
+from submerge.finals import CHECKPOINT, PAST, Past
+from submerge.ledger import AGGREGATOR_ROWS, CLIENT_ROWS, CLOSED, FENCES
+from submerge.life import Checkpoint
+from submerge.messages import Answer, Incarnation, Reason, Report
+from submerge.pool import Row, Sealed
+from submerge.simulate.feeds import Ids
+from submerge.simulate.fleet import GROUP, Fleet, Watch
+from submerge.simulate.hosts import Host
+from submerge.steps import Effect, Event, Keep, Note, Received, Records, Send, Start
+
+
+class Oracle(Watch):
+    """Watches a fleet of sample ids.
+
+    Attributes
+    ----------
+    violations : list of (str, str)
+        Invariant and what was seen, the first of each kind.
+    excused : dict of str to int
+        Ids that may be missing, by cause, as bits.
+    counted_at : float
+        When the root last counted something new.
+    """
+
+    def __init__(self, fleet: Fleet, feed: Ids) -> None:
+        self._fleet, self._feed = fleet, feed
+        self.violations: list[tuple[str, str]] = []
+        self.excused: dict[str, int] = defaultdict(int)
+        self.counted_at = 0.0
+        self.counted = 0
+        self._confirmed: dict[Incarnation, int] = {}
+        self._stores: dict[str, Incarnation] = {}
+        self._versions: dict[str, int] = {}
+
+    def violated(self, invariant: str, what: str) -> None:
+        """Remember a violation, the first of its kind."""
+        if all(invariant != known for known, _ in self.violations):
+            self._fleet.log(self._fleet.root, f"!! {invariant}: {what}")
+            self.violations.append((invariant, f"at {self._fleet.time:.0f} s: {what}"))
+
+    # -- as it goes ------------------------------------------------------------
+
+    def stepped(self, host: Host, event: Event, effects: list[Effect]) -> None:
+        """Look at a decision before it is performed."""
+        node = host.node
+        doubled = self._feed.summaries.doubled
+        if doubled:
+            self.violated("I1", f"{host} counts {doubled.bit_count()} readings twice")
+        if isinstance(node, ClientNode):
+            for effect in effects:
+                if isinstance(effect, Note) and effect.what == "lost":
+                    self._declared(host, effect)
+            shown = node.life.shown
+            if shown is not None:
+                self._confirmed[node.life.incarnation] = shown.bits
+            self._watch_version(host, 0 if node.model is None else node.model.version)
+            return
+        if any(isinstance(effect, Note) and effect.what == "new store" for effect in effects):
+            self._give_up(host, bits_in(host.records), "store given up")
+        refused = (
+            isinstance(event, Received)
+            and isinstance(event.message, Report)
+            and any(
+                isinstance(effect, Send)
+                and isinstance(effect.message, Answer)
+                and effect.message.reason is not Reason.ACK
+                for effect in effects
+            )
+        )
+        kept = [key for effect in effects if isinstance(effect, Keep) for key in effect.records]
+        if refused and any(key[0] in ("row", "sealed") for key in kept):
+            self.violated("I6", f"{host} refuses a report and changes its rows")
+        if isinstance(event, Start) and not self._fleet.faults.harms_disks:
+            self._watch_store(host)
+
+    def _watch_store(self, host: Host) -> None:
+        kept = host.records.get(STORE)
+        node = host.node
+        if kept is not None and isinstance(node, AggregatorNode):
+            known = self._stores.setdefault(host.name, kept.incarnation)
+            if not known == kept.incarnation == node.incarnation:
+                self.violated("I8", f"{host} comes back with another store")
+
+    def _watch_version(self, host: Host, version: int) -> None:
+        key = f"{host.number}.{host.life}"
+        if version < self._versions.get(key, 0):
+            self.violated("I7", f"{host} went back to an older model")
+        self._versions[key] = version
+
+    def kept(self, host: Host) -> None:
+        """Look at the root after each write."""
+        node = host.node
+        if host is not self._fleet.root or not isinstance(node, AggregatorNode):
+            return
+        ledger = node.ledger(GROUP)
+        summary = None if ledger is None else ledger.summary()
+        counted = 0 if summary is None else summary.bits
+        gone = self.counted & ~counted & ~self.excused["forgotten"]
+        if gone:
+            self.violated("I2", f"the root has lost {gone.bit_count()} readings")
+        if counted != self.counted:
+            self.counted, self.counted_at = counted, self._fleet.time
+
+    def _declared(self, host: Host, note: Note) -> None:
+        """A client gives something up, and says how much."""
+        report: Report = note.facts["report"]
+        bits = 0 if report.summary is None else report.summary.bits
+        bits &= ~self._confirmed.get(report.stamp.incarnation, 0)
+        if bits.bit_count() > note.facts["readings"]:
+            self.violated("I4", f"{host} declares fewer readings lost than it gives up")
+        self.excused[f"declared: {note.facts['why']}"] |= bits
+
+    def died(self, host: Host) -> None:
+        """A client that dies takes with it what is neither on its card nor confirmed."""
+        node = host.node
+        if not isinstance(node, ClientNode):
+            return
+        summary = node.life.summary(host.now(self._fleet.time))
+        bits = 0 if summary is None else summary.bits
+        bits &= ~self._confirmed.get(node.life.incarnation, 0)
+        self.excused["killed: not kept yet"] |= bits & ~self._on_card(host.records)
+
+    def harmed(self, host: Host, before: Records, after: Records, why: str) -> None:
+        """A disk is replaced: what was on it, and nowhere else, may be gone."""
+        if host.level == 0:
+            self.excused[why] |= self._on_card(before) & ~self._on_card(after)
+        elif host is self._fleet.root:
+            left = bits_in(after)
+            self.excused[why] |= self.counted & ~left
+            self.counted &= left
+        else:
+            gone = bits_in(before) & ~bits_in(after)
+            for twin in self._fleet.network.hosts[host.name]:
+                if twin is not host:
+                    gone &= ~bits_in(twin.records)
+            self._give_up(host, gone, why)
+
+    def forgotten(self, node: str) -> None:
+        """Its readings may leave, from here to the root."""
+        self.excused["forgotten"] |= self._feed.given.get(node, 0)
+
+    def _give_up(self, host: Host, bits: int, why: str) -> None:
+        """An aggregator's rows are gone: all but what is known above it."""
+        for level in self._fleet.levels[host.level + 1 :]:
+            for above in level:
+                for twin in self._fleet.network.hosts[above.name]:
+                    bits &= ~bits_in(twin.records)
+        self.excused[why] |= bits
+
+    def _on_card(self, records: Records) -> int:
+        """What a client's disk can bring back, and its parent has not confirmed."""
+        past: Past = records.get(PAST, Past())
+        kept: list[Checkpoint] = list(past.finals)
+        last: Checkpoint | None = records.get(CHECKPOINT)
+        if last is not None and last.pin is not None:
+            kept.append(last)
+        bits = 0
+        for checkpoint in kept:
+            report = checkpoint.report
+            if report.summary is not None:
+                known = self._confirmed.get(report.stamp.incarnation, 0)
+                bits |= report.summary.bits & ~known
+        return bits
+
+    # -- in the end ------------------------------------------------------------
+
+    def conclude(self, healed: float, missing_before_flush: bool) -> dict[str, int]:
+        """Check what can be said only when all is at rest; return missing readings by cause."""
+        fleet = self._fleet
+        took = self.counted_at - healed
+        if missing_before_flush or took > fleet.plan.settles_in_s:
+            self.violated("I3", f"the root settles {took:.0f} s after healing")
+        missing = sum(self._feed.given.values()) & ~self.counted
+        causes: dict[str, int] = {}
+        for cause, bits in self.excused.items():
+            if missing & bits:
+                causes[cause] = (missing & bits).bit_count()
+                missing &= ~bits
+        if missing:
+            names = [name for name, bits in self._feed.given.items() if bits & missing]
+            whose = ", ".join(sorted(names)[:3])
+            self.violated(
+                "I4", f"{missing.bit_count()} readings of {whose} are missing without a cause"
+            )
+        root = fleet.root.node
+        model = root.model(GROUP) if isinstance(root, AggregatorNode) else None
+        for host in fleet.hosts:
+            self._check_rest(host)
+            if isinstance(host.node, ClientNode) and model is not None:
+                version = 0 if host.node.model is None else host.node.model.version
+                if version != model.version:
+                    self.violated("I7", f"{host} stays at an older model")
+        return causes
+
+    def _check_rest(self, host: Host) -> None:
+        node = host.node
+        if isinstance(node, ClientNode):
+            if len(host.records.get(PAST, Past()).finals) > node.settings.finals:
+                self.violated("I5", f"{host} keeps too many finals")
+            return
+        ledger = None if node is None else node.ledger(GROUP)
+        if ledger is None:
+            return
+        rows: dict[str, int] = defaultdict(int)
+        for (name, _), row in ledger.rows.items():
+            rows[name] += 1
+            most = CLIENT_ROWS if row.from_client else AGGREGATOR_ROWS
+            if rows[name] > most:
+                self.violated("I5", f"{host} holds more than {most} rows of {name}")
+            member = ledger.member(name)
+            if len(member.closed) > CLOSED or len(member.fences) > FENCES + AGGREGATOR_ROWS:
+                self.violated("I5", f"{host} remembers too much of {name}")
+        held = ledger.summary()
+        if (0 if held is None else held.bits) != bits_in(host.records):
+            self.violated("I3", f"{host} would say something else after a restart")
+
+
+def bits_in(records: Records) -> int:
+    """Return the ids that an aggregator's store holds."""
+    bits = 0
+    for record in records.values():
+        summary = record.report.summary if isinstance(record, Row) else None
+        if isinstance(record, Sealed):
+            summary = record.summary
+        if summary is not None:
+            bits |= summary.bits
+    return bits

@@ -1,0 +1,153 @@
+"""run(): one seed, from the first reading to the last check."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from submerge.aggregator_node import AggregatorNode
+from submerge.client_node import ClientNode
+from submerge.simulate.feeds import Ids, Rows, feed_for
+from submerge.simulate.fleet import GROUP, Fleet
+from submerge.simulate.mishaps import HOUR, Mishaps
+from submerge.simulate.oracle import Oracle
+from submerge.simulate.plan import Faults, Plan
+from submerge.steps import Flush
+
+FLUSHED_S = 60.0
+"""Between the forced reports of one level and the next."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Outcome:
+    """What became of one seed.
+
+    Attributes
+    ----------
+    violations : list of (str, str)
+        Invariant, and what was seen.
+    generated, counted : int
+        Readings of all sensors; readings in the root's last model.
+    missing : dict of str to int
+        Readings that are not counted, by cause; only with sample ids.
+    settled_s : float
+        Time from healing to the root's last change.
+    bytes_per_node_day : float
+        Reports of a client.
+    largest_report : int
+    staleness : (p50, p99, max) seconds, as the last model under faults says
+    angle : float or None
+        Degrees between model and pooled truth; None with sample ids.
+    trace : str
+        Hash of everything that was delivered.
+    transcript : deque of str or None
+    """
+
+    seed: int
+    faults: Faults
+    violations: list[tuple[str, str]]
+    generated: int
+    counted: int
+    missing: dict[str, int]
+    settled_s: float
+    bytes_per_node_day: float
+    largest_report: int
+    staleness: tuple[float, float, float]
+    angle: float | None
+    trace: str
+    transcript: deque[str] | None
+
+
+def run(
+    plan: Plan,
+    seed: int,
+    *,
+    client: type[ClientNode] = ClientNode,
+    aggregator: type[AggregatorNode] = AggregatorNode,
+    transcript: int = 0,
+    progress: Callable[[float], None] | None = None,
+) -> Outcome:
+    """Run one seed.
+
+    Parameters
+    ----------
+    plan : Plan
+    seed : int
+    client, aggregator : type
+        The nodes; tests put mutants in their place.
+    transcript : int
+        Lines to keep of what happened; 0 keeps none, and is faster.
+    progress : callable, optional
+        Called with the virtual time, in seconds, after each event.
+    """
+    rng = np.random.Generator(np.random.PCG64(seed))
+    faults = plan.drawn(rng)
+    feed = feed_for(plan.dim, plan.rank, plan.oversample, rng, plan.half_life_s)
+    fleet = Fleet(plan, faults, rng, feed, client=client, aggregator=aggregator)
+    if transcript:
+        fleet.transcript = deque(maxlen=transcript)
+    oracle = Oracle(fleet, feed) if isinstance(feed, Ids) else None
+    if oracle is not None:
+        fleet.watch = oracle
+    mishaps = Mishaps(fleet)
+    for host in fleet.hosts:
+        # Machines are switched on over a minute, parents and children in any order.
+        fleet.at(60.0 * rng.random(), fleet.start, host)
+
+    healed = plan.hours * HOUR
+    fleet.run_until(healed, rest=progress)
+    staleness = _staleness(fleet)
+    bytes_per_node_day = fleet.bytes_up / plan.nodes / (plan.hours / 24)
+    fleet.sensing = False
+    mishaps.heal()
+    fleet.run_until(healed + plan.settles_in_s, rest=progress)
+    settled, counted = (oracle.counted_at, oracle.counted) if oracle else (0.0, 0)
+    for hosts in fleet.levels:
+        for host in hosts:
+            fleet.step(host, Flush())
+        fleet.run_until(fleet.time + FLUSHED_S, rest=progress)
+    # Models on their way down.
+    fleet.run_until(fleet.time + 2 * FLUSHED_S, rest=progress)
+
+    missing: dict[str, int] = {}
+    if oracle is not None:
+        oracle.counted_at = settled
+        missing = oracle.conclude(healed, oracle.counted != counted)
+    return Outcome(
+        seed,
+        faults,
+        [] if oracle is None else oracle.violations,
+        feed.generated,
+        _counted(fleet),
+        missing,
+        max(0.0, settled - healed),
+        bytes_per_node_day,
+        fleet.largest,
+        staleness,
+        _angle(fleet, feed),
+        fleet.trace.hexdigest(),
+        fleet.transcript,
+    )
+
+
+def _counted(fleet: Fleet) -> int:
+    root = fleet.root.node
+    ledger = root.ledger(GROUP) if isinstance(root, AggregatorNode) else None
+    return 0 if ledger is None else ledger.counts().learnt
+
+
+def _staleness(fleet: Fleet) -> tuple[float, float, float]:
+    root = fleet.root.node
+    model = root.model(GROUP) if isinstance(root, AggregatorNode) else None
+    return (0.0, 0.0, 0.0) if model is None else model.staleness
+
+
+def _angle(fleet: Fleet, feed: Ids | Rows) -> float | None:
+    root = fleet.root.node
+    model = root.model(GROUP) if isinstance(root, AggregatorNode) else None
+    if isinstance(feed, Ids) or model is None or model.summary is None:
+        return None
+    return feed.angle(model.summary)

@@ -1,0 +1,127 @@
+"""SampleSets: summaries that know which readings they hold.
+
+In place of subspaces, through the very same machines: a summary is the set of the ids of
+its readings. Merging is union, and two sets that share an id were merged by mistake: some
+reading was counted twice. A set is the bits of one whole number, so unions are cheap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from submerge._linalg import Array
+from submerge.schema import Schema
+
+
+@dataclass(frozen=True, slots=True)
+class Samples:
+    """A set of sample ids: bit i stands for id i."""
+
+    bits: int
+
+    @property
+    def weight(self) -> float:
+        """How many there are."""
+        return float(self.bits.bit_count())
+
+
+class SampleSets:
+    """Summaries that are sets of sample ids.
+
+    Attributes
+    ----------
+    doubled : int
+        Ids that were ever merged with themselves: none, if all is well.
+    """
+
+    def __init__(self) -> None:
+        self.doubled = 0
+
+    def union(self, parts: Sequence[Samples]) -> Samples:
+        """Merge, and remember what was in two parts."""
+        bits = 0
+        for part in parts:
+            self.doubled |= bits & part.bits
+            bits |= part.bits
+        return Samples(bits)
+
+    def learner(self, schema: Schema) -> Bag:
+        """Return an empty memory."""
+        return Bag()
+
+    def tree(self, schema: Schema) -> Basket:
+        """Return a tree without children."""
+        return Basket(self)
+
+    def merged(self, schema: Schema, parts: Sequence[Samples], *, own: bool) -> Samples:
+        """Unite."""
+        return self.union(parts)
+
+    def faded(self, summary: Samples, factor: float) -> Samples:
+        """An id does not fade."""
+        return summary
+
+    def packed(self, summary: Samples) -> bytes:
+        """Return the bits."""
+        return summary.bits.to_bytes(-(-summary.bits.bit_length() // 8), "little")
+
+    def scores(self, rows: Array, summary: Samples) -> tuple[Array, Array]:
+        """No id is odd."""
+        return np.zeros(len(rows)), np.zeros(len(rows))
+
+    def moved(self, before: Samples, after: Samples) -> float:
+        """Sets do not turn."""
+        return 0.0
+
+
+class Bag:
+    """One incarnation's ids."""
+
+    def __init__(self) -> None:
+        self._bits = 0
+
+    def learn(self, rows: Array) -> None:
+        """Take in rows whose first column is an id."""
+        for row in rows:
+            self._bits |= 1 << int(row[0])
+
+    def fade(self, factor: float) -> None:
+        """An id does not fade."""
+
+    def summary(self) -> Samples:
+        """Return all ids."""
+        return Samples(self._bits)
+
+
+class Basket:
+    """Children's ids."""
+
+    def __init__(self, sets: SampleSets) -> None:
+        self._sets = sets
+        self._parts: dict[str, Samples] = {}
+        self._root: Samples | None = None
+
+    def __len__(self) -> int:
+        return len(self._parts)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._parts
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._parts)
+
+    def __setitem__(self, key: str, summary: Samples) -> None:
+        self._parts[key], self._root = summary, None
+
+    def __delitem__(self, key: str) -> None:
+        del self._parts[key]
+        self._root = None
+
+    def root(self) -> Samples:
+        """Return the union of all children."""
+        if self._root is None:
+            self._root = self._sets.union(list(self._parts.values()))
+        return self._root

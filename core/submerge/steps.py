@@ -1,0 +1,137 @@
+"""What a machine is told, and what it asks for.
+
+    effects = node.step(event, now)
+
+The same state and the same event give the same effects. Effects are performed in order:
+an acknowledgement follows the `Keep` that it rests on, and where a `Keep` fails, none
+after it is performed and the machine is thrown away and started again from what was kept.
+`Start` is the first event that a machine is told, and comes once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from submerge._linalg import Array
+from submerge.messages import Incarnation, Message
+
+Key = tuple[str, ...]
+"""Names a record in a node's store."""
+
+Records = Mapping[Key, Any]
+
+
+class Now(NamedTuple):
+    """Two clocks: waiting is measured on the one, and the other is only ever written down.
+
+    steady : seconds, never set back; from any start
+    wall : Unix seconds; may lie by years
+    synced : whether somebody vouches for `wall`
+    """
+
+    steady: float
+    wall: float
+    synced: bool = True
+
+    @property
+    def wall_ms(self) -> int:
+        """Wall time in whole milliseconds."""
+        return int(self.wall * 1000)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Start:
+    """The process begins; `kept` is what its store holds."""
+
+    kept: Records
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reading:
+    """Rows (n, channels) from the sensors, in their units; NaN is a gap."""
+
+    rows: Array
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Received:
+    """A message came in; `shared`: by a way that other aggregators listen on, too."""
+
+    message: Message
+    shared: bool = False
+
+
+class Tick(NamedTuple):
+    """Time has passed."""
+
+
+class Linked(NamedTuple):
+    """The way to the parent is open again: do not wait out the back-off."""
+
+
+class Flush(NamedTuple):
+    """Report and keep what there is, now: the process is about to end, or someone asks."""
+
+
+class Forget(NamedTuple):
+    """An operator takes a node out, as if it had never been; `ban` keeps it out."""
+
+    group: str
+    node: str
+    ban: bool = False
+
+
+class Drop(NamedTuple):
+    """An operator takes out one incarnation: a dead aggregator's last row."""
+
+    group: str
+    node: str
+    incarnation: Incarnation
+
+
+Event = Start | Reading | Received | Tick | Linked | Flush | Forget | Drop
+
+
+class Send(NamedTuple):
+    """Send to one node."""
+
+    to: str
+    message: Message
+
+
+class Publish(NamedTuple):
+    """Send to every child."""
+
+    message: Message
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Keep:
+    """Write records in one transaction; None deletes. On disk before the next effect.
+
+    anew : the store is another one from here on: delete all that it held first
+    """
+
+    records: Mapping[Key, Any | None]
+    anew: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scored:
+    """Rows judged before they were learnt; (n,) each, by the model of that version."""
+
+    spe: Array
+    t2: Array
+    version: int
+
+
+class Note(NamedTuple):
+    """Something for the log: what, and its facts as fields."""
+
+    what: str
+    facts: dict[str, Any]
+
+
+Effect = Send | Publish | Keep | Scored | Note

@@ -1,0 +1,106 @@
+"""Upward: an aggregator's tether, for one group, and what its children hear of the root.
+
+An aggregator is a client of its parent, with one difference: its state lives in a database,
+which may be copied or restored behind its back. So each process draws a *fence*, and the
+parent lets only the newest heir of a line speak.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from submerge.messages import Answer, Incarnation, Report
+from submerge.tether import Tether
+
+FENCES = 64
+"""Fences remembered: the parent may be restored from a backup of that many starts ago."""
+
+MARKS = 8
+"""Reports on the way whose contents are remembered, for saying what the root holds."""
+
+Child = tuple[str, Incarnation]
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """What a store keeps of its speaking: committed with the rows that it speaks of.
+
+    seq : of the newest report
+    fences : drawn so far, the newest last
+    """
+
+    seq: int = 0
+    fences: tuple[bytes, ...] = ()
+
+
+class Upward:
+    """One group's way up.
+
+    Attributes
+    ----------
+    tether : Tether
+    line : Line
+    changed : bool
+        The rows say more than the newest report.
+    root, durable : Incarnation or None, int
+        The root's incarnation, and the newest report of ours that it holds.
+    """
+
+    def __init__(self, tether: Tether, line: Line) -> None:
+        self.tether, self.line = tether, line
+        self.changed = False
+        self.root: Incarnation | None = None
+        self.durable = 0
+        self._marks: dict[Child, list[tuple[int, int]]] = {}
+        self._held: dict[Child, int] = {}
+
+    @property
+    def due_at(self) -> float:
+        """When something is to be sent, if nothing else happens."""
+        return self.tether.due_at(news=self.changed)
+
+    def draw_fence(self, rng: np.random.Generator) -> None:
+        """Claim the line for this process, and ask to join under it."""
+        self.line = replace(self.line, fences=(*self.line.fences, rng.bytes(16))[-FENCES:])
+        self.tether.join.now()
+
+    def says(self, report: Report, steady: float, rng: np.random.Generator) -> None:
+        """Take a new report; its number is committed before it is sent."""
+        self.line = replace(self.line, seq=report.stamp.seq)
+        self.changed = False
+        self.tether.says(report, steady, rng)
+
+    def acknowledged(self, answer: Answer) -> None:
+        """The parent holds a report; maybe the root does, too."""
+        self.tether.confirmed(answer.newest)
+        if answer.root is None:
+            return
+        if answer.root != self.root:
+            # Another root holds nothing for certain until it says so.
+            self._held.clear()
+        self.root, self.durable = answer.root, answer.durable
+
+    # -- what the root holds of a child ------------------------------------------
+
+    def mark(self, child: Child, seq: int) -> None:
+        """The next report is the first to hold a child's `seq`."""
+        marks = self._marks.setdefault(child, [])
+        following = self.line.seq + 1
+        if marks and marks[-1][1] == following:
+            marks.pop()
+        marks.append((seq, following))
+        del marks[:-MARKS]
+
+    def held(self, child: Child) -> int:
+        """Return the newest seq of a child that the root holds for certain."""
+        marks = self._marks.get(child, [])
+        while marks and marks[0][1] <= self.durable:
+            self._held[child] = marks.pop(0)[0]
+        return self._held.get(child, 0)
+
+    def dropped(self, child: Child) -> None:
+        """A child's row is gone: nothing more will be asked of it."""
+        self._marks.pop(child, None)
+        self._held.pop(child, None)
