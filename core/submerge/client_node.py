@@ -16,7 +16,7 @@ import numpy as np
 
 from submerge._linalg import Array
 from submerge.errors import PeerError, ShapeError
-from submerge.finals import CHECKPOINT, Finals, given_up
+from submerge.finals import CHECKPOINT, PAST, Finals, given_up
 from submerge.life import Life
 from submerge.limits import Tally
 from submerge.messages import (
@@ -51,7 +51,7 @@ from submerge.steps import (
     Send,
     Start,
 )
-from submerge.summaries import Summaries
+from submerge.summaries import Summaries, Summary
 from submerge.tether import Tether
 
 MODEL = ("model",)
@@ -90,6 +90,7 @@ class ClientNode:
         self.settings = settings
         self.finals = Finals(settings)
         self.model: Model | None = None
+        self._shown: Summary | None = None  # of the model, what is scored with
         self._schema, self._summaries, self._rng = schema, summaries, rng
         self._configured = schema.canonical
         self._spe, self._t2 = Tally(), Tally()
@@ -143,7 +144,9 @@ class ClientNode:
 
     def _start(self, kept: Records, now: Now, effects: list[Effect]) -> None:
         self.finals.load(kept, effects)
-        self.model = kept.get(MODEL)
+        model: Model | None = kept.get(MODEL)
+        if model is not None:
+            self._use(model)
         if self.model is not None and self.settings.learns_scaling:
             # The fleet's scaling, if it had one; the next join says whether it still holds.
             self._schema = Schema.parse(self.model.schema)
@@ -182,8 +185,8 @@ class ClientNode:
         rows, lifted = self.life.usable(np.asarray(rows, dtype=np.float64))
         model = self.model
         known = model is not None and model.fingerprint == self.life.fingerprint
-        if model is not None and model.summary is not None and known and len(rows):
-            spe, t2 = self._summaries.scores(lifted, model.summary)
+        if model is not None and self._shown is not None and known and len(rows):
+            spe, t2 = self._summaries.scores(lifted, self._shown)
             self._spe.add(spe)
             self._t2.add(t2)
             effects.append(Scored(spe, t2, model.version))
@@ -276,8 +279,12 @@ class ClientNode:
             if model.schema != self._configured:
                 self._tether.rejoin()  # the fleet may have settled on a scaling
         elif self.model is None or model.version > self.model.version:
-            self.model = model
+            self._use(model)
             effects.append(Keep({MODEL: model}))
+
+    def _use(self, model: Model) -> None:
+        self.model = model
+        self._shown = None if model.summary is None else self._summaries.shown(model.summary)
 
     # -- what is due -----------------------------------------------------------
 
@@ -290,7 +297,10 @@ class ClientNode:
         if self._checkpoint_at <= now.steady and worth != self._kept:
             self._kept = worth
             self._checkpoint_at = now.steady + self.settings.checkpoint_every_s
-            effects.append(Keep({CHECKPOINT: self.life.checkpoint(self._report(now))}))
+            checkpoint = self.life.checkpoint(self._report(now))
+            # With what earlier lives left: their write may have failed, and this one takes
+            # the place of the last that could have brought it back.
+            effects.append(Keep({CHECKPOINT: checkpoint, PAST: self.finals.past}))
 
     def _has_news(self) -> bool:
         """Whether there is enough to report that the newest report does not say."""

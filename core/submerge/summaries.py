@@ -68,7 +68,10 @@ class Summaries(Protocol):
     def packed(self, summary: Summary) -> bytes:
         """Return it as bytes, as small as it travels."""
 
-    def scores(self, rows: Array, summary: Summary) -> tuple[Array, Array]:
+    def shown(self, summary: Summary) -> Summary:
+        """Return what of a summary is scored with."""
+
+    def scores(self, rows: Array, shown: Summary) -> tuple[Array, Array]:
         """Return SPE and T2 of rows (n, dim), (n,) each."""
 
     def moved(self, before: Summary, after: Summary) -> float:
@@ -123,9 +126,12 @@ class Subspaces:
             )
         )
 
-    def scores(self, rows: Array, summary: Subspace) -> tuple[Array, Array]:
-        """SPE and T2 at the rank that is shown."""
-        shown = summary.truncated(self.rule.start)
+    def shown(self, summary: Subspace) -> Subspace:
+        """The leading directions, without the spares."""
+        return summary.truncated(self.rule.start)
+
+    def scores(self, rows: Array, shown: Subspace) -> tuple[Array, Array]:
+        """SPE and T2."""
         return spe(rows, shown), hotelling(rows, shown)
 
     def moved(self, before: Subspace, after: Subspace) -> float:

@@ -58,6 +58,9 @@ class Watch:
     def harmed(self, host: Host, before: Records, after: Records, why: str) -> None:
         """A disk was replaced by another, or is gone."""
 
+    def cloned(self, host: Host) -> None:
+        """A disk was copied, and a second process is about to run on the copy."""
+
     def forgotten(self, node: str) -> None:
         """An operator is about to have a client forgotten."""
 

@@ -121,9 +121,10 @@ class Mishaps:
             return
         clone = self._fleet.new_host(host.name, host.level, host.parent)
         clone.clone, clone.disk = True, host.disk.clone()
-        if self._rng.random() < 0.5:
+        if self._rng.random() < 0.3:
             clone.disk.roll_back(self._rng)
         self._fleet.log(clone, "is cloned")
+        self._fleet.watch.cloned(clone)
         self._clones.append(clone)
         self._fleet.start(clone)
         self._fleet.at(self._fleet.time + self._span(HOUR), self._retire, clone)

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from submerge.aggregator_node import STORE, AggregatorNode
+from submerge.aggregator_node import AggregatorNode
 from submerge.client_node import ClientNode
 from submerge.finals import CHECKPOINT, PAST, Past
 from submerge.ledger import AGGREGATOR_ROWS, CLIENT_ROWS, CLOSED, FENCES
@@ -27,7 +27,10 @@ from submerge.pool import Row, Sealed
 from submerge.simulate.feeds import Ids
 from submerge.simulate.fleet import GROUP, Fleet, Watch
 from submerge.simulate.hosts import Host
-from submerge.steps import Effect, Event, Keep, Note, Received, Records, Send, Start
+from submerge.steps import Effect, Event, Keep, Note, Received, Records, Send
+
+SUSPECT = ("the parent knows more of it", "lineage", "equivocation")
+"""Reasons to give a store up that only an old or a copied disk can give."""
 
 
 class Oracle(Watch):
@@ -50,7 +53,7 @@ class Oracle(Watch):
         self.counted_at = 0.0
         self.counted = 0
         self._confirmed: dict[Incarnation, int] = {}
-        self._stores: dict[str, Incarnation] = {}
+        self._tampered: set[str] = set()
         self._versions: dict[str, int] = {}
 
     def violated(self, invariant: str, what: str) -> None:
@@ -76,8 +79,11 @@ class Oracle(Watch):
                 self._confirmed[node.life.incarnation] = shown.bits
             self._watch_version(host, 0 if node.model is None else node.model.version)
             return
-        if any(isinstance(effect, Note) and effect.what == "new store" for effect in effects):
-            self._give_up(host, bits_in(host.records), "store given up")
+        for effect in effects:
+            if isinstance(effect, Note) and effect.what == "new store":
+                self._give_up(host, bits_in(host.records), "store given up")
+                if effect.facts["why"] in SUSPECT and host.name not in self._tampered:
+                    self.violated("I8", f"{host} gives up a sound store: {effect.facts['why']}")
         refused = (
             isinstance(event, Received)
             and isinstance(event.message, Report)
@@ -91,16 +97,6 @@ class Oracle(Watch):
         kept = [key for effect in effects if isinstance(effect, Keep) for key in effect.records]
         if refused and any(key[0] in ("row", "sealed") for key in kept):
             self.violated("I6", f"{host} refuses a report and changes its rows")
-        if isinstance(event, Start) and not self._fleet.faults.harms_disks:
-            self._watch_store(host)
-
-    def _watch_store(self, host: Host) -> None:
-        kept = host.records.get(STORE)
-        node = host.node
-        if kept is not None and isinstance(node, AggregatorNode):
-            known = self._stores.setdefault(host.name, kept.incarnation)
-            if not known == kept.incarnation == node.incarnation:
-                self.violated("I8", f"{host} comes back with another store")
 
     def _watch_version(self, host: Host, version: int) -> None:
         key = f"{host.number}.{host.life}"
@@ -129,6 +125,8 @@ class Oracle(Watch):
         bits &= ~self._confirmed.get(report.stamp.incarnation, 0)
         if bits.bit_count() > note.facts["readings"]:
             self.violated("I4", f"{host} declares fewer readings lost than it gives up")
+        if note.facts["why"] == "kept before a join" and report.pinned.created_ms:
+            self.violated("I4", f"{host} gives up what its parent could still take")
         self.excused[f"declared: {note.facts['why']}"] |= bits
 
     def died(self, host: Host) -> None:
@@ -143,6 +141,7 @@ class Oracle(Watch):
 
     def harmed(self, host: Host, before: Records, after: Records, why: str) -> None:
         """A disk is replaced: what was on it, and nowhere else, may be gone."""
+        self._tampered.add(host.name)
         if host.level == 0:
             self.excused[why] |= self._on_card(before) & ~self._on_card(after)
         elif host is self._fleet.root:
@@ -155,6 +154,10 @@ class Oracle(Watch):
                 if twin is not host:
                     gone &= ~bits_in(twin.records)
             self._give_up(host, gone, why)
+
+    def cloned(self, host: Host) -> None:
+        """Two processes on two copies of a disk: either may find itself out."""
+        self._tampered.add(host.name)
 
     def forgotten(self, node: str) -> None:
         """Its readings may leave, from here to the root."""

@@ -49,6 +49,8 @@ class Faults:
         store, beside the first.
     move : float
         How often a node is given another parent.
+    late : float
+        Share of machines that are switched on up to an hour after the first.
     clock : float
         How often a clock is set wrong by up to years.
     forget : float
@@ -78,6 +80,7 @@ class Faults:
     card_clone: float = 0.0
     store_clone: float = 0.0
     move: float = 0.0
+    late: float = 0.0
     clock: float = 0.0
     forget: float = 0.0
 
@@ -110,7 +113,7 @@ MOST = Faults(
     slow_s=40.0,
     kill=0.5,
     down_s=900.0,
-    kill_between=0.002,
+    kill_between=0.005,
     failed_write=0.03,
     card_lost=0.15,
     card_back=0.2,
@@ -119,8 +122,9 @@ MOST = Faults(
     root_lost=0.1,
     root_back=0.15,
     card_clone=0.1,
-    store_clone=0.1,
+    store_clone=0.3,
     move=0.15,
+    late=0.5,
     clock=0.1,
     forget=0.03,
 )
@@ -128,7 +132,7 @@ MOST = Faults(
 
 NETWORK = (
     *("loss", "duplicate", "reorder", "delay_s", "broker", "redeliver", "partition"),
-    *("outage_s", "slow", "slow_s"),
+    *("outage_s", "slow", "slow_s", "late"),
 )
 
 
@@ -152,6 +156,11 @@ PRESETS: dict[str, Callable[[np.random.Generator], Faults]] = {
     "none": lambda _: Faults(),
     "network": lambda rng: _drawn(rng, NETWORK),
     "kills": lambda rng: _drawn(rng, (*NETWORK, "kill", "down_s", "kill_between", "failed_write")),
+    "copies": lambda rng: replace(
+        _drawn(rng, (*NETWORK, "kill", "down_s", "card_back", "store_back")),
+        card_clone=MOST.card_clone * rng.random() * 3,
+        store_clone=MOST.store_clone * rng.random() * 3,
+    ),
     "swarm-1": lambda rng: _drawn(rng, ALL),
 }
 

@@ -95,7 +95,8 @@ def run(
     mishaps = Mishaps(fleet)
     for host in fleet.hosts:
         # Machines are switched on over a minute, parents and children in any order.
-        fleet.at(60.0 * rng.random(), fleet.start, host)
+        late = HOUR if rng.random() < faults.late else 0.0
+        fleet.at((60.0 + late) * rng.random(), fleet.start, host)
 
     healed = plan.hours * HOUR
     fleet.run_until(healed, rest=progress)

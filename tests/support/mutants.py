@@ -1,0 +1,139 @@
+"""Nodes with one rule broken each (PROTOCOL.md, section 9): the simulator must notice.
+
+A mutant is a list of (class, method, replacement). What it breaks is its name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from submerge.aggregator_node import AggregatorNode
+from submerge.client_node import ClientNode
+from submerge.finals import CHECKPOINT, Finals
+from submerge.ledger import Ledger
+from submerge.messages import Incarnation
+from submerge.steps import Keep, Send
+from submerge.upward import Line
+
+Patch = tuple[type, str, Callable[..., Any]]
+
+_client_start = ClientNode._start
+_renew = AggregatorNode.renew
+_committed = AggregatorNode._committed
+_start = AggregatorNode._start
+_admit = Ledger.admit
+_refusal = Ledger._refusal
+
+
+def resumes(self, kept, now, effects):
+    """The process goes on where the checkpoint ends."""
+    last = kept.get(CHECKPOINT)
+    if last is None or last.pin is None:
+        return _client_start(self, kept, now, effects)
+    _client_start(self, {}, now, effects)
+    life, report = self.life, last.report
+    life.incarnation, life.seq, life.pin = report.stamp.incarnation, report.stamp.seq, last.pin
+    life.counts, life.delivered = report.counts, last.delivered
+    if report.summary is not None:
+        life._learner._bits = report.summary.bits
+    return None
+
+
+def named_for_good(self, why, now, effects, *, floor=0):
+    """A store that was lost comes back under its old name."""
+    _renew(self, why, now, effects, floor=floor)
+    self.incarnation = Incarnation(1, hash(self.settings.node) & 0xFFFF)
+    if self.top:
+        store = self._writes["store",]
+        self._writes["store",] = replace(store, incarnation=self.incarnation)
+
+
+def lets_everyone_speak(self, node, incarnation, fence, past):
+    """Whoever says that it is the store is the store."""
+    _admit(self, node, incarnation, fence, (*past, *self.member(node).fences.values()))
+    return True
+
+
+def ignores_fences(self, report, row):
+    """A report is taken under whatever fence."""
+    fences = self.member(report.stamp.node).fences
+    return _refusal(
+        self, replace(report, fence=fences.get(report.stamp.incarnation, report.fence)), row
+    )
+
+
+def forgets_seq(self, effects):
+    """The number of the newest report is in memory only."""
+    line = self._writes.get(("line", "room"))
+    if line is not None:
+        self._writes["line", "room"] = Line(0, line.fences)
+    return _committed(self, effects)
+
+
+def seq_after(self, effects):
+    """The number is kept after the report has gone, in a transaction of its own."""
+    line = self._writes.get(("line", "room"))
+    sent = any(isinstance(effect, Send) and hasattr(effect.message, "fence") for effect in effects)
+    if line is None or not sent or not self.settled or ("store",) in self._writes:
+        return _committed(self, effects)
+    del self._writes["line", "room"]
+    return [*_committed(self, effects), Keep({("line", "room"): line})]
+
+
+def drops_the_dead(self, node, incarnation, fence, past):
+    """An aggregator that comes back as another is thought to replace what it was."""
+    for other in list(self._live.get(node, ())):
+        if other != incarnation:
+            self.drop(node, other)
+    return _admit(self, node, incarnation, fence, past)
+
+
+def acknowledges_first(self, effects):
+    """The answer goes out before the write."""
+    effects = _committed(self, effects)
+    return sorted(effects, key=lambda effect: isinstance(effect, Keep))
+
+
+def closes_nothing(self, node, incarnation, seq):
+    """What is sealed may speak again."""
+
+
+def always(*args: object, **kwargs: object) -> bool:
+    return True
+
+
+def never(*args: object, **kwargs: object) -> bool:
+    return False
+
+
+COPIES_ONLY = {"A3' no fence", "fence' none on reports"}
+"""What only copied stores can tell; the other checks of a copy hide it in most other runs."""
+
+MUTANTS: dict[str, list[Patch]] = {
+    "C1' resume the incarnation from the checkpoint": [(ClientNode, "_start", resumes)],
+    "C2' never send the checkpoint again": [(Finals, "may_send", never)],
+    "C2'' send an unpinned checkpoint": [(Finals, "may_send", always)],
+    "A1' a client keeps its incarnation on a new parent": [(ClientNode, "keeps_life", always)],
+    "A1' an aggregator keeps its store on a new parent": [
+        (AggregatorNode, "keeps_store", always),
+        (AggregatorNode, "_ours", always),
+    ],
+    "A2' keep the name after loss": [(AggregatorNode, "renew", named_for_good)],
+    "A3' no fence": [
+        (Ledger, "admit", lets_everyone_speak),
+        (Ledger, "_refusal", ignores_fences),
+    ],
+    "A3' no rollback check": [(AggregatorNode, "is_behind", never)],
+    "A4' the upward seq is lost": [(AggregatorNode, "_committed", forgets_seq)],
+    "A4' the upward seq outside the transaction": [(AggregatorNode, "_committed", seq_after)],
+    "A5' drop a dead aggregator's row": [(Ledger, "admit", drops_the_dead)],
+    "A6' rebind any store": [
+        (ClientNode, "keeps_life", always),
+        (AggregatorNode, "keeps_store", always),
+    ],
+    "seal' close nothing": [(Ledger, "close", closes_nothing)],
+    "ack' acknowledge before the commit": [(AggregatorNode, "_committed", acknowledges_first)],
+    "fence' none on reports": [(Ledger, "_refusal", ignores_fences)],
+}
