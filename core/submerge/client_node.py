@@ -51,7 +51,7 @@ from submerge.steps import (
     Send,
     Start,
 )
-from submerge.summaries import Summaries, Summary
+from submerge.summaries import Scoring, Summaries
 from submerge.tether import Tether
 
 MODEL = ("model",)
@@ -90,7 +90,7 @@ class ClientNode:
         self.settings = settings
         self.finals = Finals(settings)
         self.model: Model | None = None
-        self._shown: Summary | None = None  # of the model, what is scored with
+        self._scoring: Scoring | None = None  # with the model
         self._schema, self._summaries, self._rng = schema, summaries, rng
         self._configured = schema.canonical
         self._spe, self._t2 = Tally(), Tally()
@@ -185,8 +185,8 @@ class ClientNode:
         rows, lifted = self.life.usable(np.asarray(rows, dtype=np.float64))
         model = self.model
         known = model is not None and model.fingerprint == self.life.fingerprint
-        if model is not None and self._shown is not None and known and len(rows):
-            spe, t2 = self._summaries.scores(lifted, self._shown)
+        if model is not None and self._scoring is not None and known and len(rows):
+            spe, t2 = self._scoring.scores(lifted)
             self._spe.add(spe)
             self._t2.add(t2)
             effects.append(Scored(spe, t2, model.version))
@@ -284,7 +284,8 @@ class ClientNode:
 
     def _use(self, model: Model) -> None:
         self.model = model
-        self._shown = None if model.summary is None else self._summaries.shown(model.summary)
+        summary = model.summary
+        self._scoring = None if summary is None else self._summaries.scorer(summary)
 
     # -- what is due -----------------------------------------------------------
 

@@ -102,7 +102,9 @@ class Life:
         That is a row with a gap, or with a number too large to square.
         """
         lifted = self.schema.lift(rows)
-        fine = (np.abs(rows) < LARGEST).all(axis=1) & (np.abs(lifted) < LARGEST).all(axis=1)
+        fine = (np.abs(rows) < LARGEST).all(axis=1)
+        if lifted is not rows:
+            fine &= (np.abs(lifted) < LARGEST).all(axis=1)
         if fine.all():
             return rows, lifted
         self.counts = self.counts + Counts(withheld=int((~fine).sum()))

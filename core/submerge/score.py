@@ -52,6 +52,32 @@ def hotelling(X: Array, subspace: Subspace) -> Array:
     return np.asarray((z**2) @ (1 / variance[solid]))
 
 
+class Scorer:
+    """SPE and T2 against one subspace, for rows that come a few at a time.
+
+    What depends on the subspace alone is worked out once.
+
+    Parameters
+    ----------
+    subspace : Subspace
+        At the rank to score with.
+    """
+
+    def __init__(self, subspace: Subspace) -> None:
+        variance = subspace.explained_variance
+        solid = variance > subspace.dim * EPS * variance[:1]
+        self._mean = subspace.mean
+        self._basis = subspace.basis.astype(np.float64)
+        self._weights = np.divide(1.0, variance, out=np.zeros_like(variance), where=solid)
+
+    def scores(self, X: Array) -> tuple[Array, Array]:
+        """Return `spe` and `hotelling` of rows X (n, dim), (n,) each."""
+        centered = X - self._mean
+        z = centered @ self._basis
+        centered -= z @ self._basis.T
+        return np.einsum("ij,ij->i", centered, centered), (z**2) @ self._weights
+
+
 def contributions(X: Array, subspace: Subspace) -> Array:
     """Return which channels each row's SPE comes from.
 

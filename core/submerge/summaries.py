@@ -18,7 +18,7 @@ from submerge.merging import merge
 from submerge.rank import FixedRank, RankRule
 from submerge.sapca import SAPCA
 from submerge.schema import Schema
-from submerge.score import hotelling, spe
+from submerge.score import Scorer
 from submerge.subspace import Subspace
 from submerge.tree import MergeTree
 
@@ -50,6 +50,13 @@ class Tree(Protocol):
         """Return the merge of all children, at least one."""
 
 
+class Scoring(Protocol):
+    """Judges rows by one summary."""
+
+    def scores(self, X: Array, /) -> tuple[Array, Array]:
+        """Return SPE and T2 of rows (n, dim), (n,) each."""
+
+
 class Summaries(Protocol):
     """All that is done with summaries of one kind."""
 
@@ -68,11 +75,8 @@ class Summaries(Protocol):
     def packed(self, summary: Summary) -> bytes:
         """Return it as bytes, as small as it travels."""
 
-    def shown(self, summary: Summary) -> Summary:
-        """Return what of a summary is scored with."""
-
-    def scores(self, rows: Array, shown: Summary) -> tuple[Array, Array]:
-        """Return SPE and T2 of rows (n, dim), (n,) each."""
+    def scorer(self, summary: Summary) -> Scoring:
+        """Return what scores with it."""
 
     def moved(self, before: Summary, after: Summary) -> float:
         """Return by how many degrees what is shown has turned; 0 where that has no answer."""
@@ -126,13 +130,9 @@ class Subspaces:
             )
         )
 
-    def shown(self, summary: Subspace) -> Subspace:
-        """The leading directions, without the spares."""
-        return summary.truncated(self.rule.start)
-
-    def scores(self, rows: Array, shown: Subspace) -> tuple[Array, Array]:
-        """SPE and T2."""
-        return spe(rows, shown), hotelling(rows, shown)
+    def scorer(self, summary: Subspace) -> Scoring:
+        """Score with the leading directions, without the spares."""
+        return Scorer(summary.truncated(self.rule.start))
 
     def moved(self, before: Subspace, after: Subspace) -> float:
         """Largest principal angle between the shown directions, where a gap tells them apart."""

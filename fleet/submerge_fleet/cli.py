@@ -26,6 +26,7 @@ class Subcommand(NamedTuple):
 SUBCOMMANDS = {
     "demo": Subcommand("submerge_fleet.demo", "Show the whole system on a generated room."),
     "replay": Subcommand("submerge_fleet.replay", "Stream files as if they came in live."),
+    "simulate": Subcommand("submerge_fleet.simulate", "Run a fleet in virtual time, with faults."),
 }
 
 

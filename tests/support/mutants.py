@@ -100,11 +100,11 @@ def closes_nothing(self, node, incarnation, seq):
     """What is sealed may speak again."""
 
 
-def always(*args: object, **kwargs: object) -> bool:
+def always(*_: object) -> bool:
     return True
 
 
-def never(*args: object, **kwargs: object) -> bool:
+def never(*_: object) -> bool:
     return False
 
 

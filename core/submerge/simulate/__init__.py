@@ -6,7 +6,7 @@ The machines are the ones that ship. The same seed gives the same run, to the by
 """
 
 from submerge.simulate.fleet import Fleet
-from submerge.simulate.plan import PRESETS, Faults, Plan
+from submerge.simulate.plan import PRESETS, SHARES, Faults, Plan
 from submerge.simulate.run import Outcome, run
 
-__all__ = ["PRESETS", "Faults", "Fleet", "Outcome", "Plan", "run"]
+__all__ = ["PRESETS", "SHARES", "Faults", "Fleet", "Outcome", "Plan", "run"]

@@ -20,7 +20,17 @@ import numpy as np
 from submerge.aggregator_node import AggregatorNode
 from submerge.client_node import ClientNode
 from submerge.group import GroupPlan
-from submerge.messages import Message, Report, payload
+from submerge.messages import (
+    Answer,
+    Hello,
+    Incarnation,
+    Join,
+    Joined,
+    Message,
+    Model,
+    Report,
+    payload,
+)
 from submerge.settings import AggregatorSettings, ClientSettings
 from submerge.simulate.feeds import Feed
 from submerge.simulate.hosts import Host
@@ -72,6 +82,7 @@ class Fleet:
     ----------
     plan : Plan
     faults : Faults
+        Until healing; `suffered` remembers them.
     rng : numpy.random.Generator
     feed : Feed
         Gives readings, and what summaries are.
@@ -87,6 +98,10 @@ class Fleet:
         What clients have sent as reports.
     trace : hashlib hash
         Of everything that was delivered.
+    transcript : deque of str or None
+        What happened, if it is to be kept, up to the first violation.
+    writing : bool
+        Whether it still grows.
     """
 
     def __init__(
@@ -100,11 +115,13 @@ class Fleet:
         aggregator: type[AggregatorNode] = AggregatorNode,
     ) -> None:
         self.plan, self.faults, self.rng, self.feed = plan, faults, rng, feed
+        self.suffered = faults
         self.network = Network(faults, rng)
         self.watch = Watch()
         self.time = 0.0
         self.trace = hashlib.blake2b(digest_size=16)
         self.transcript: deque[str] | None = None
+        self.writing = True
         self.bytes_up = self.reports = self.largest = 0
         self.sensing = True
         self._client, self._aggregator = client, aggregator
@@ -224,6 +241,12 @@ class Fleet:
         schema = self.feed.schema if host.parent is None else None
         return self._aggregator(settings, {GROUP: GroupPlan(self.feed.summaries, schema)}, rng)
 
+    def twin(self, host: Host) -> AggregatorNode:
+        """Return another process of an aggregator, started from the same disk, on no network."""
+        node = self._new_parent(host, np.random.default_rng(0))
+        node.step(Start(dict(host.records)), host.now(self.time))
+        return node
+
     def kill(self, host: Host) -> None:
         """End a process as a power cut does."""
         if host.node is not None:
@@ -328,24 +351,37 @@ class Fleet:
 
     def log(self, host: Host, what: str, facts: object = "") -> None:
         """Add a line to the transcript, if one is kept."""
-        if self.transcript is not None:
+        if self.transcript is not None and self.writing:
             self.transcript.append(f"{self.time:9.1f} {host!r:<8} {what} {told(facts)}")
 
 
 def told(facts: object) -> str:
     """Return a message or facts, in few words."""
-    if isinstance(facts, dict):
-        return ", ".join(f"{name}: {told(value)}" for name, value in facts.items())
-    stamp = getattr(facts, "stamp", None)
-    if stamp is None:
-        return "" if facts == "" else f"{facts}"[:90]
-    name = f"{stamp.node}/{stamp.incarnation.nonce % 65521:04x}#{stamp.seq}"
-    extra = []
-    for field in ("final", "reason", "pinned", "fence", "top", "newest"):
-        value = getattr(facts, field, None)
-        if value is not None and value is not False:
-            value = getattr(value, "name", value)
-            value = f"{value.nonce % 65521:04x}" if hasattr(value, "nonce") else value
-            value = value.hex()[:4] if isinstance(value, bytes) else value
-            extra.append(f"{field}={value}")
-    return f"{type(facts).__name__} {name} {' '.join(extra)}"
+    match facts:
+        case dict():
+            return ", ".join(f"{name}: {told(value)}" for name, value in facts.items())
+        case Hello():
+            return f"Hello {facts.node}/{short(facts.incarnation)}"
+        case Model():
+            return f"Model {facts.version}, {facts.counts.learnt} readings"
+        case Join() | Joined() | Report() | Answer():
+            stamp = facts.stamp
+            words = [type(facts).__name__, f"{stamp.node}/{short(stamp.incarnation)}#{stamp.seq}"]
+            if isinstance(facts, Report) and facts.final:
+                words.append("final")
+            if isinstance(facts, Joined | Answer):
+                words.append(facts.reason.name)
+            if isinstance(facts, Answer):
+                words.append(f"newest #{facts.newest}")
+            if not isinstance(facts, Join) and facts.pinned is not None:
+                words.append(f"pinned {short(facts.pinned)}")
+            if not isinstance(facts, Answer) and facts.fence:
+                words.append(f"fence {facts.fence.hex()[:4]}")
+            return " ".join(words)
+        case _:
+            return f"{facts}"
+
+
+def short(incarnation: Incarnation) -> str:
+    """Return enough of a name to tell it from others by eye."""
+    return f"{incarnation.nonce % 0xFFF1:04x}"

@@ -60,6 +60,7 @@ class Oracle(Watch):
         """Remember a violation, the first of its kind."""
         if all(invariant != known for known, _ in self.violations):
             self._fleet.log(self._fleet.root, f"!! {invariant}: {what}")
+            self._fleet.writing = False
             self.violations.append((invariant, f"at {self._fleet.time:.0f} s: {what}"))
 
     # -- as it goes ------------------------------------------------------------

@@ -95,6 +95,9 @@ class Faults:
         return not (self.harms_disks or self.kill or self.kill_between or self.failed_write)
 
 
+SHARES = ("loss", "duplicate", "reorder", "broker", "kill_between", "failed_write", "late")
+"""Fields that are shares; of the others, those in `_s` are times, the rest are rates."""
+
 DISKS = (
     *("card_lost", "card_back", "store_lost", "store_back", "root_lost", "root_back"),
     *("card_clone", "store_clone", "move", "forget"),
@@ -181,6 +184,8 @@ class Plan:
         Of real subspaces; 0 counts sample ids instead.
     faults : str or Faults
         A preset's name, or rates.
+    given : tuple of (str, float)
+        Rates that every seed has in place of those drawn; all else of a seed stays as it is.
     """
 
     nodes: int = 8
@@ -196,10 +201,12 @@ class Plan:
     oversample: int = 5
     half_life_s: float | None = None
     faults: str | Faults = "swarm-1"
+    given: tuple[tuple[str, float], ...] = ()
 
     def drawn(self, rng: np.random.Generator) -> Faults:
         """Return the rates that one seed runs with."""
-        return PRESETS[self.faults](rng) if isinstance(self.faults, str) else self.faults
+        drawn = PRESETS[self.faults](rng) if isinstance(self.faults, str) else self.faults
+        return replace(drawn, **dict(self.given))
 
     @property
     def settles_in_s(self) -> float:

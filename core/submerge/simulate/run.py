@@ -10,6 +10,7 @@ import numpy as np
 
 from submerge.aggregator_node import AggregatorNode
 from submerge.client_node import ClientNode
+from submerge.simulate.audit import audit
 from submerge.simulate.feeds import Ids, Rows, feed_for
 from submerge.simulate.fleet import GROUP, Fleet
 from submerge.simulate.mishaps import HOUR, Mishaps
@@ -33,8 +34,8 @@ class Outcome:
         Readings of all sensors; readings in the root's last model.
     missing : dict of str to int
         Readings that are not counted, by cause; only with sample ids.
-    settled_s : float
-        Time from healing to the root's last change.
+    settled_s : float or None
+        Time from healing to the root's last change; None with real subspaces.
     bytes_per_node_day : float
         Reports of a client.
     largest_report : int
@@ -52,7 +53,7 @@ class Outcome:
     generated: int
     counted: int
     missing: dict[str, int]
-    settled_s: float
+    settled_s: float | None
     bytes_per_node_day: float
     largest_report: int
     staleness: tuple[float, float, float]
@@ -120,11 +121,11 @@ def run(
     return Outcome(
         seed,
         faults,
-        [] if oracle is None else oracle.violations,
+        audit(fleet) if oracle is None else oracle.violations,
         feed.generated,
         _counted(fleet),
         missing,
-        max(0.0, settled - healed),
+        None if oracle is None else max(0.0, settled - healed),
         bytes_per_node_day,
         fleet.largest,
         staleness,

@@ -68,13 +68,9 @@ class SampleSets:
         """Return the bits."""
         return summary.bits.to_bytes(-(-summary.bits.bit_length() // 8), "little")
 
-    def shown(self, summary: Samples) -> Samples:
-        """All of it."""
-        return summary
-
-    def scores(self, rows: Array, shown: Samples) -> tuple[Array, Array]:
+    def scorer(self, summary: Samples) -> Bag:
         """No id is odd."""
-        return np.zeros(len(rows)), np.zeros(len(rows))
+        return Bag()
 
     def moved(self, before: Samples, after: Samples) -> float:
         """Sets do not turn."""
@@ -94,6 +90,10 @@ class Bag:
 
     def fade(self, factor: float) -> None:
         """An id does not fade."""
+
+    def scores(self, X: Array) -> tuple[Array, Array]:
+        """No id is odd."""
+        return np.zeros(len(X)), np.zeros(len(X))
 
     def summary(self) -> Samples:
         """Return all ids."""

@@ -1,0 +1,42 @@
+"""audit(): what can be checked of real subspaces, where no oracle knows each reading.
+
+I3  A node that restarts from what it kept says the same, to the byte.
+I4  No more readings are counted than there were; all of them, if only messages suffered.
+"""
+
+from __future__ import annotations
+
+from submerge.aggregator_node import AggregatorNode
+from submerge.simulate.fleet import GROUP, Fleet
+
+ROUNDING = 1e-9
+"""Relative: weights are sums of as many numbers as there are readings."""
+
+
+def audit(fleet: Fleet) -> list[tuple[str, str]]:
+    """Return violations, the first of each kind."""
+    found: dict[str, str] = {}
+    for hosts in fleet.levels[1:]:
+        for host in hosts:
+            if isinstance(host.node, AggregatorNode) and _says(fleet, host.node) != _says(
+                fleet, fleet.twin(host)
+            ):
+                found.setdefault("I3", f"{host} would say something else after a restart")
+    root = fleet.root.node
+    ledger = root.ledger(GROUP) if isinstance(root, AggregatorNode) else None
+    counted = 0 if ledger is None else ledger.counts().learnt
+    if counted > fleet.feed.generated or (
+        fleet.suffered.network_only and counted != fleet.feed.generated
+    ):
+        found["I4"] = f"{counted} readings are counted, of {fleet.feed.generated}"
+    summary = None if ledger is None else ledger.summary()
+    fades = fleet.feed.schema.half_life is not None
+    if summary is not None and not fades and abs(summary.weight - counted) > ROUNDING * counted:
+        found["I1"] = f"the model weighs {summary.weight}, {counted} readings are counted"
+    return list(found.items())
+
+
+def _says(fleet: Fleet, node: AggregatorNode) -> bytes:
+    ledger = node.ledger(GROUP)
+    summary = None if ledger is None else ledger.summary()
+    return b"" if summary is None else fleet.feed.summaries.packed(summary)
