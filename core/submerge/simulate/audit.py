@@ -30,8 +30,7 @@ def audit(fleet: Fleet) -> list[tuple[str, str]]:
     ):
         found["I4"] = f"{counted} readings are counted, of {fleet.feed.generated}"
     summary = None if ledger is None else ledger.summary()
-    fades = fleet.feed.schema.half_life is not None
-    if summary is not None and not fades and abs(summary.weight - counted) > ROUNDING * counted:
+    if summary is not None and abs(summary.weight - counted) > ROUNDING * counted:
         found["I1"] = f"the model weighs {summary.weight}, {counted} readings are counted"
     return list(found.items())
 

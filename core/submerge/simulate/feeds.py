@@ -74,15 +74,8 @@ class Rows:
         Directions that the fleet varies along, each half as strong as the one before.
     """
 
-    def __init__(
-        self,
-        dim: int,
-        rank: int,
-        oversample: int,
-        rng: np.random.Generator,
-        half_life: float | None = None,
-    ) -> None:
-        self.schema = Schema(dim, half_life=half_life)
+    def __init__(self, dim: int, rank: int, oversample: int, rng: np.random.Generator) -> None:
+        self.schema = Schema.anonymous(dim)
         self.summaries = Subspaces(rank, oversample=oversample)
         self.generated = 0
         strengths = 4.0 * 0.75 ** np.arange(rank)
@@ -113,8 +106,6 @@ class Rows:
         return float(np.degrees(np.arccos(np.clip(cosines.min(), 0.0, 1.0))))
 
 
-def feed_for(
-    dim: int, rank: int, oversample: int, rng: np.random.Generator, half_life: float | None = None
-) -> Ids | Rows:
+def feed_for(dim: int, rank: int, oversample: int, rng: np.random.Generator) -> Ids | Rows:
     """Return sample ids for dim 0, real rows otherwise."""
-    return Rows(dim, rank, oversample, rng, half_life) if dim else Ids()
+    return Rows(dim, rank, oversample, rng) if dim else Ids()

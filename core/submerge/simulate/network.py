@@ -21,6 +21,9 @@ from submerge.simulate.plan import Faults
 HELD_UP_S = 900.0
 """A message that is reordered comes up to so much later."""
 
+RECONNECTS = 0.1
+"""Share of calls that find their connection gone, where two processes answer to one name."""
+
 
 class Delivery(NamedTuple):
     """A message on its way to one process of a host."""
@@ -58,6 +61,7 @@ class Network:
         self.hosts: dict[str, list[Host]] = {}
         self.shared: set[str] = set()
         self._kept: dict[Topic, Message] = {}
+        self._connections: dict[tuple[int, str], Host] = {}
 
     def add(self, host: Host) -> None:
         """Connect a host."""
@@ -80,7 +84,7 @@ class Network:
         elif asked_by is not None and asked_by.name == to:
             targets = [asked_by]
         else:
-            targets = self._one_of(self.hosts.get(to, []))
+            targets = self._connected(source, to)
         for target in targets:
             yield from self._carry(source, target, message, parent in self.shared, time)
 
@@ -123,5 +127,13 @@ class Network:
     def _delay(self) -> float:
         return 0.001 + self.faults.delay_s * float(self._rng.exponential())
 
-    def _one_of(self, hosts: list[Host]) -> list[Host]:
-        return hosts if len(hosts) < 2 else [hosts[int(self._rng.integers(len(hosts)))]]
+    def _connected(self, source: Host, to: str) -> list[Host]:
+        """One of the processes of a name: the same as before, while the connection lasts."""
+        hosts = self.hosts.get(to, [])
+        if len(hosts) < 2:
+            return list(hosts)
+        host = self._connections.get((source.number, to))
+        if host not in hosts or self._rng.random() < RECONNECTS:
+            host = hosts[int(self._rng.integers(len(hosts)))]
+            self._connections[source.number, to] = host
+        return [host]

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from submerge.aggregator_node import AggregatorNode
+from submerge.aggregator_node import STORE, AggregatorNode, Store
 from submerge.client_node import ClientNode
 from submerge.finals import CHECKPOINT, PAST, Past
 from submerge.ledger import AGGREGATOR_ROWS, CLIENT_ROWS, CLOSED, FENCES
@@ -31,6 +31,8 @@ from submerge.steps import Effect, Event, Keep, Note, Received, Records, Send
 
 SUSPECT = ("the parent knows more of it", "lineage", "equivocation")
 """Reasons to give a store up that only an old or a copied disk can give."""
+
+ANOTHER = "the parent is another"
 
 
 class Oracle(Watch):
@@ -83,8 +85,7 @@ class Oracle(Watch):
         for effect in effects:
             if isinstance(effect, Note) and effect.what == "new store":
                 self._give_up(host, bits_in(host.records), "store given up")
-                if effect.facts["why"] in SUSPECT and host.name not in self._tampered:
-                    self.violated("I8", f"{host} gives up a sound store: {effect.facts['why']}")
+                self._judge_renewal(host, effect.facts["why"])
         refused = (
             isinstance(event, Received)
             and isinstance(event.message, Report)
@@ -98,6 +99,23 @@ class Oracle(Watch):
         kept = [key for effect in effects if isinstance(effect, Keep) for key in effect.records]
         if refused and any(key[0] in ("row", "sealed") for key in kept):
             self.violated("I6", f"{host} refuses a report and changes its rows")
+
+    def _judge_renewal(self, host: Host, why: str) -> None:
+        """A store is given up: only for a parent that is gone, or one's own disk."""
+        store: Store | None = host.records.get(STORE)
+        pinned = None if store is None or store.pin is None else store.pin.incarnation
+        if host.name not in self._tampered and (
+            why in SUSPECT or (why == ANOTHER and self._still_there(host, pinned))
+        ):
+            self.violated("I8", f"{host} gives up a sound store: {why}")
+
+    def _still_there(self, host: Host, pinned: Incarnation | None) -> bool:
+        """Whether the parent is still what a host was pinned to, and has no double."""
+        stores = [
+            twin.records.get(STORE) for twin in self._fleet.network.hosts.get(str(host.parent), ())
+        ]
+        same = all(store is not None and store.incarnation == pinned for store in stores)
+        return same and host.parent not in self._tampered and bool(stores)
 
     def _watch_version(self, host: Host, version: int) -> None:
         key = f"{host.number}.{host.life}"
@@ -127,6 +145,8 @@ class Oracle(Watch):
         if bits.bit_count() > note.facts["readings"]:
             self.violated("I4", f"{host} declares fewer readings lost than it gives up")
         if note.facts["why"] == "kept before a join" and report.pinned.created_ms:
+            self.violated("I4", f"{host} gives up what its parent could still take")
+        if note.facts["why"] == ANOTHER and self._still_there(host, report.pinned):
             self.violated("I4", f"{host} gives up what its parent could still take")
         self.excused[f"declared: {note.facts['why']}"] |= bits
 

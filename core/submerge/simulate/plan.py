@@ -161,8 +161,10 @@ PRESETS: dict[str, Callable[[np.random.Generator], Faults]] = {
     "kills": lambda rng: _drawn(rng, (*NETWORK, "kill", "down_s", "kill_between", "failed_write")),
     "copies": lambda rng: replace(
         _drawn(rng, (*NETWORK, "kill", "down_s", "card_back", "store_back")),
-        card_clone=MOST.card_clone * rng.random() * 3,
-        store_clone=MOST.store_clone * rng.random() * 3,
+        # Half of what is said is lost: two processes of one store then find out late.
+        loss=0.5 * rng.random(),
+        card_clone=0.3 * rng.random(),
+        store_clone=2.0 * rng.random(),
     ),
     "swarm-1": lambda rng: _drawn(rng, ALL),
 }
@@ -199,7 +201,6 @@ class Plan:
     dim: int = 0
     rank: int = 0
     oversample: int = 5
-    half_life_s: float | None = None
     faults: str | Faults = "swarm-1"
     given: tuple[tuple[str, float], ...] = ()
 

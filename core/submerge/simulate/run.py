@@ -86,7 +86,7 @@ def run(
     """
     rng = np.random.Generator(np.random.PCG64(seed))
     faults = plan.drawn(rng)
-    feed = feed_for(plan.dim, plan.rank, plan.oversample, rng, plan.half_life_s)
+    feed = feed_for(plan.dim, plan.rank, plan.oversample, rng)
     fleet = Fleet(plan, faults, rng, feed, client=client, aggregator=aggregator)
     if transcript:
         fleet.transcript = deque(maxlen=transcript)
