@@ -350,8 +350,12 @@ class AggregatorNode:
                 tether.rejoin()
         elif answer.reason is Reason.SCHEMA:
             tether.rejoin()
-        elif answer.reason is Reason.ACK:
+        elif answer.reason is Reason.ACK and self._from_parent(answer):
             group.upward.acknowledged(answer)
+
+    def _from_parent(self, answer: Answer) -> bool:
+        """Whether it comes from the parent that the store is pinned to, not one that is gone."""
+        return self.pin is not None and answer.pinned == self.pin.incarnation
 
     # -- what is due -----------------------------------------------------------
 
@@ -368,8 +372,8 @@ class AggregatorNode:
     def _advance(self, now: Now, effects: list[Effect]) -> None:
         tidies = self._tidy_at <= now.steady
         for group in self._groups.values():
-            if tidies and group.ledger is not None:
-                group.ledger.tidy(now)
+            if tidies:
+                group.tidy(now)
             if not self.top:
                 if group.upward.due_at <= now.steady:
                     self._speak(group, now, effects)

@@ -20,6 +20,7 @@ from submerge.finals import CHECKPOINT, PAST, Finals, given_up
 from submerge.life import Life
 from submerge.limits import Tally
 from submerge.messages import (
+    BELIEVED,
     Answer,
     Hello,
     Incarnation,
@@ -257,12 +258,12 @@ class ClientNode:
     def _answered(self, answer: Answer, now: Now, effects: list[Effect]) -> None:
         life, tether = self.life, self._tether
         match answer.reason:
-            case Reason.ACK:
+            case Reason.ACK if life.pin is not None and answer.pinned == life.pin.incarnation:
+                # Of this parent: one that is gone by now may have sent it.
                 taken = tether.confirmed(answer.newest)
                 if taken is not None:
                     life.confirm(taken)
-                if answer.root is not None:
-                    life.root, life.durable = answer.root, answer.durable
+                life.hear(answer)
             case Reason.STALE | Reason.SHRUNK | Reason.EQUIVOCATION:
                 self._end(answer.reason.name.lower(), now, effects, floor=answer.floor)
             case Reason.WRONG_PARENT:
@@ -278,7 +279,7 @@ class ClientNode:
         if model.fingerprint != self.life.fingerprint:
             if model.schema != self._configured:
                 self._tether.rejoin()  # the fleet may have settled on a scaling
-        elif self.model is None or model.version > self.model.version:
+        elif model.version <= BELIEVED and model.version > self._version:
             self._use(model)
             effects.append(Keep({MODEL: model}))
 
@@ -343,10 +344,14 @@ class ClientNode:
             self.settings.node,
             self.settings.group,
             now,
-            version=0 if self.model is None else self.model.version,
+            version=self._version,
             lifetime=self.lifetime,
             scores=Scores(spe, self._t2.sketch) if spe.n else None,
         )
+
+    @property
+    def _version(self) -> int:
+        return 0 if self.model is None else self.model.version
 
     def _worth_keeping(self) -> tuple[int, Pin | None]:
         """What a checkpoint would say: while it does not change, there is nothing to keep."""

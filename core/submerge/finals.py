@@ -118,7 +118,8 @@ class Finals:
             if final.report.stamp.incarnation != answer.stamp.incarnation:
                 continue
             if answer.reason is Reason.ACK:
-                if answer.newest >= final.report.stamp.seq:
+                known = answer.pinned == final.report.pinned
+                if known and answer.newest >= final.report.stamp.seq:
                     self._drop(final, None, life, effects)
             elif answer.reason is Reason.WRONG_PARENT and answer.pinned is not None:
                 pin = Pin(self._settings.parent, answer.pinned, answer.top)

@@ -82,6 +82,12 @@ class Group:
             return self.upward.due_at
         return self._model_at if self._stirred and self.ledger is not None else math.inf
 
+    def tidy(self, now: Now) -> None:
+        """Let time do to the rows what it does."""
+        if self.ledger is not None:
+            self.ledger.tidy(now)
+            self.upward.only(self.ledger.rows)
+
     def stir(self, *, now: bool = False) -> None:
         """The rows have changed: there is news for above, and for the model."""
         self._stirred = self.upward.changed = True
@@ -160,8 +166,6 @@ class Group:
         if verdict.reason is Reason.ACK and verdict.newest > held:
             self.stir()
             self.upward.mark(child, verdict.newest)
-        if child not in ledger.rows:
-            self.upward.dropped(child)
         return Answer(
             stamp,
             verdict.reason,
@@ -227,10 +231,8 @@ class Group:
             return None
         self._settle_scaling(ledger)
         # Above every version in use: a clock that once ran years ahead must not freeze the
-        # fleet, nor a store that was lost. Above all clocks, it is a lie.
-        in_use = newest_version(ledger)
-        believed = in_use if in_use <= BELIEVED else 0
-        self.version = max(self.version, now.wall_ms - 1, believed) + 1
+        # fleet, nor a store that was lost.
+        self.version = max(self.version, now.wall_ms - 1, newest_version(ledger)) + 1
         known, every = census(ledger, now), self._settings.model_every_s
         self.model = Model(
             self.name,

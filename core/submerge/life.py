@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from submerge._linalg import Array
-from submerge.messages import Counts, Incarnation, Pin, Report, Scores, Stamp
+from submerge.messages import Answer, Counts, Incarnation, Pin, Report, Scores, Stamp
 from submerge.moments import Moments, pooled
 from submerge.schema import Schema
 from submerge.steps import Now
@@ -166,6 +166,13 @@ class Life:
     def confirm(self, report: Report) -> None:
         """The parent holds a report of it."""
         self.delivered, self.shown = report.counts.generated, report.summary
+
+    def hear(self, answer: Answer) -> None:
+        """Learn what the root holds for certain; it starts again with another root."""
+        if answer.root is not None:
+            known = self.durable if answer.root == self.root else 0
+            # An older answer may come later.
+            self.root, self.durable = answer.root, max(known, answer.durable)
 
     def _age_factor(self, now: Now) -> float:
         if not self.schema.half_life:

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 
 from submerge.ledger import Ledger
 from submerge.limits import merged, quantile
-from submerge.messages import Census, Incarnation, Limits, Scores
+from submerge.messages import BELIEVED, Census, Incarnation, Limits, Scores
 from submerge.pool import Row
 from submerge.steps import Now
 
@@ -68,8 +68,9 @@ def limits(told: Scores | None) -> Limits | None:
 
 
 def newest_version(ledger: Ledger) -> int:
-    """Return the highest model version that anyone below uses."""
-    return max((row.report.version for row in ledger.current()), default=0)
+    """Return the highest model version that anyone below uses, and that can be true."""
+    versions = (row.report.version for row in ledger.current())
+    return max((version for version in versions if version <= BELIEVED), default=0)
 
 
 def _spokesmen(ledger: Ledger) -> Iterable[tuple[tuple[str, Incarnation], Row]]:

@@ -7,6 +7,7 @@ parent lets only the newest heir of a line speak.
 
 from __future__ import annotations
 
+from collections.abc import Container
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -80,7 +81,9 @@ class Upward:
         if answer.root != self.root:
             # Another root holds nothing for certain until it says so.
             self._held.clear()
-        self.root, self.durable = answer.root, answer.durable
+            self.durable = 0
+        # An older answer may come later.
+        self.root, self.durable = answer.root, max(self.durable, answer.durable)
 
     # -- what the root holds of a child ------------------------------------------
 
@@ -100,7 +103,8 @@ class Upward:
             self._held[child] = marks.pop(0)[0]
         return self._held.get(child, 0)
 
-    def dropped(self, child: Child) -> None:
-        """A child's row is gone: nothing more will be asked of it."""
-        self._marks.pop(child, None)
-        self._held.pop(child, None)
+    def only(self, children: Container[Child]) -> None:
+        """Forget what is remembered of others: their rows are gone."""
+        for known in (self._marks, self._held):
+            for child in [child for child in known if child not in children]:
+                del known[child]

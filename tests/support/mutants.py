@@ -15,7 +15,7 @@ from submerge.finals import CHECKPOINT, Finals
 from submerge.ledger import Ledger
 from submerge.messages import Incarnation
 from submerge.steps import Keep, Send
-from submerge.upward import Line
+from submerge.upward import Line, Upward
 
 Patch = tuple[type, str, Callable[..., Any]]
 
@@ -100,6 +100,12 @@ def closes_nothing(self, node, incarnation, seq):
     """What is sealed may speak again."""
 
 
+def claims_too_much(self, child):
+    """What is here is said to be at the root."""
+    marks = self._marks.get(child, [])
+    return marks[-1][0] if marks else self._held.get(child, 0)
+
+
 def always(*_: object) -> bool:
     return True
 
@@ -135,5 +141,6 @@ MUTANTS: dict[str, list[Patch]] = {
     ],
     "seal' close nothing": [(Ledger, "close", closes_nothing)],
     "ack' acknowledge before the commit": [(AggregatorNode, "_committed", acknowledges_first)],
+    "durable' say that the root holds what is here": [(Upward, "held", claims_too_much)],
     "fence' none on reports": [(Ledger, "_refusal", ignores_fences)],
 }

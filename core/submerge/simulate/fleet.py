@@ -11,7 +11,6 @@ from __future__ import annotations
 import hashlib
 import heapq
 import math
-from collections import deque
 from collections.abc import Callable
 from typing import Any
 
@@ -20,22 +19,13 @@ import numpy as np
 from submerge.aggregator_node import AggregatorNode
 from submerge.client_node import ClientNode
 from submerge.group import GroupPlan
-from submerge.messages import (
-    Answer,
-    Hello,
-    Incarnation,
-    Join,
-    Joined,
-    Message,
-    Model,
-    Report,
-    payload,
-)
+from submerge.messages import Message, Report, payload
 from submerge.settings import AggregatorSettings, ClientSettings
 from submerge.simulate.feeds import Feed
 from submerge.simulate.hosts import Host
 from submerge.simulate.network import Delivery, Network
 from submerge.simulate.plan import Faults, Plan
+from submerge.simulate.transcript import Transcript
 from submerge.steps import (
     Effect,
     Event,
@@ -98,10 +88,8 @@ class Fleet:
         What clients have sent as reports.
     trace : hashlib hash
         Of everything that was delivered.
-    transcript : deque of str or None
-        What happened, if it is to be kept, up to the first violation.
-    writing : bool
-        Whether it still grows.
+    transcript : Transcript or None
+        What happened, if that is to be kept.
     """
 
     def __init__(
@@ -120,8 +108,7 @@ class Fleet:
         self.watch = Watch()
         self.time = 0.0
         self.trace = hashlib.blake2b(digest_size=16)
-        self.transcript: deque[str] | None = None
-        self.writing = True
+        self.transcript: Transcript | None = None
         self.bytes_up = self.reports = self.largest = 0
         self.sensing = True
         self._client, self._aggregator = client, aggregator
@@ -351,37 +338,5 @@ class Fleet:
 
     def log(self, host: Host, what: str, facts: object = "") -> None:
         """Add a line to the transcript, if one is kept."""
-        if self.transcript is not None and self.writing:
-            self.transcript.append(f"{self.time:9.1f} {host!r:<8} {what} {told(facts)}")
-
-
-def told(facts: object) -> str:
-    """Return a message or facts, in few words."""
-    match facts:
-        case dict():
-            return ", ".join(f"{name}: {told(value)}" for name, value in facts.items())
-        case Hello():
-            return f"Hello {facts.node}/{short(facts.incarnation)}"
-        case Model():
-            return f"Model {facts.version}, {facts.counts.learnt} readings"
-        case Join() | Joined() | Report() | Answer():
-            stamp = facts.stamp
-            words = [type(facts).__name__, f"{stamp.node}/{short(stamp.incarnation)}#{stamp.seq}"]
-            if isinstance(facts, Report) and facts.final:
-                words.append("final")
-            if isinstance(facts, Joined | Answer):
-                words.append(facts.reason.name)
-            if isinstance(facts, Answer):
-                words.append(f"newest #{facts.newest}")
-            if not isinstance(facts, Join) and facts.pinned is not None:
-                words.append(f"pinned {short(facts.pinned)}")
-            if not isinstance(facts, Answer) and facts.fence:
-                words.append(f"fence {facts.fence.hex()[:4]}")
-            return " ".join(words)
-        case _:
-            return f"{facts}"
-
-
-def short(incarnation: Incarnation) -> str:
-    """Return enough of a name to tell it from others by eye."""
-    return f"{incarnation.nonce % 0xFFF1:04x}"
+        if self.transcript is not None:
+            self.transcript.add(self.time, host, what, facts)

@@ -56,13 +56,15 @@ class Oracle(Watch):
         self.counted = 0
         self._confirmed: dict[Incarnation, int] = {}
         self._tampered: set[str] = set()
+        self._said: dict[tuple[Incarnation, int], int] = {}
         self._versions: dict[str, int] = {}
 
     def violated(self, invariant: str, what: str) -> None:
         """Remember a violation, the first of its kind."""
         if all(invariant != known for known, _ in self.violations):
             self._fleet.log(self._fleet.root, f"!! {invariant}: {what}")
-            self._fleet.writing = False
+            if self._fleet.transcript is not None:
+                self._fleet.transcript.close()
             self.violations.append((invariant, f"at {self._fleet.time:.0f} s: {what}"))
 
     # -- as it goes ------------------------------------------------------------
@@ -77,6 +79,7 @@ class Oracle(Watch):
             for effect in effects:
                 if isinstance(effect, Note) and effect.what == "lost":
                     self._declared(host, effect)
+            self._check_durable(host, node, effects)
             shown = node.life.shown
             if shown is not None:
                 self._confirmed[node.life.incarnation] = shown.bits
@@ -99,6 +102,22 @@ class Oracle(Watch):
         kept = [key for effect in effects if isinstance(effect, Keep) for key in effect.records]
         if refused and any(key[0] in ("row", "sealed") for key in kept):
             self.violated("I6", f"{host} refuses a report and changes its rows")
+
+    def _check_durable(self, host: Host, node: ClientNode, effects: list[Effect]) -> None:
+        """What a client believes to be at the root is there."""
+        life, root = node.life, self._fleet.root
+        for effect in effects:
+            if isinstance(effect, Send) and isinstance(effect.message, Report):
+                report = effect.message
+                if report.summary is not None:
+                    self._said[report.stamp.incarnation, report.stamp.seq] = report.summary.bits
+        store: Store | None = root.records.get(STORE)
+        if store is None or life.root != store.incarnation or root.name in self._tampered:
+            return
+        said = self._said.get((life.incarnation, life.durable), 0)
+        gone = said & ~self.counted & ~self.excused["forgotten"]
+        if gone:
+            self.violated("I2", f"{host} is told that the root holds what it does not")
 
     def _judge_renewal(self, host: Host, why: str) -> None:
         """A store is given up: only for a parent that is gone, or one's own disk."""

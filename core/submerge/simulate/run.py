@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -16,6 +15,7 @@ from submerge.simulate.fleet import GROUP, Fleet
 from submerge.simulate.mishaps import HOUR, Mishaps
 from submerge.simulate.oracle import Oracle
 from submerge.simulate.plan import Faults, Plan
+from submerge.simulate.transcript import Transcript
 from submerge.steps import Flush
 
 FLUSHED_S = 60.0
@@ -44,7 +44,8 @@ class Outcome:
         Degrees between model and pooled truth; None with sample ids.
     trace : str
         Hash of everything that was delivered.
-    transcript : deque of str or None
+    transcript : list of str or None
+        Up to the first violation.
     """
 
     seed: int
@@ -59,7 +60,7 @@ class Outcome:
     staleness: tuple[float, float, float]
     angle: float | None
     trace: str
-    transcript: deque[str] | None
+    transcript: list[str] | None
 
 
 def run(
@@ -89,7 +90,7 @@ def run(
     feed = feed_for(plan.dim, plan.rank, plan.oversample, rng)
     fleet = Fleet(plan, faults, rng, feed, client=client, aggregator=aggregator)
     if transcript:
-        fleet.transcript = deque(maxlen=transcript)
+        fleet.transcript = Transcript(transcript)
     oracle = Oracle(fleet, feed) if isinstance(feed, Ids) else None
     if oracle is not None:
         fleet.watch = oracle
@@ -131,7 +132,7 @@ def run(
         staleness,
         _angle(fleet, feed),
         fleet.trace.hexdigest(),
-        fleet.transcript,
+        None if fleet.transcript is None else list(fleet.transcript.lines),
     )
 
 
