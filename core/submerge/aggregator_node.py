@@ -17,10 +17,12 @@ from typing import Any
 
 import numpy as np
 
-from submerge.errors import PeerError
+from submerge.errors import PeerError, UsageError
 from submerge.group import Group, GroupPlan
 from submerge.ledger import Ledger
 from submerge.messages import (
+    ANOTHER,
+    BEHIND,
     Answer,
     Hello,
     Incarnation,
@@ -97,6 +99,8 @@ class AggregatorNode:
         plans: Mapping[str, GroupPlan],
         rng: np.random.Generator,
     ) -> None:
+        if not plans:
+            raise UsageError("an aggregator serves one group or more, got none")
         self.settings, self._plans, self._rng = settings, plans, rng
         self.pin: Pin | None = None
         self.settled = False
@@ -142,7 +146,7 @@ class AggregatorNode:
                     group.upward.tether.hurry()
                     group.stir(now=True)
             case Forget() | Drop():
-                self._amend(event)
+                self._amend(event, now, effects)
             case _:
                 pass  # a tick: what is due is due below
         self._advance(now, effects)
@@ -168,17 +172,19 @@ class AggregatorNode:
         self._boot = int(self._rng.integers(2**63))
         store: Store | None = kept.get(STORE)
         if store is None or not self._ours(store):
+            for name, plan in self._plans.items():
+                group = self._groups[name] = Group(name, plan, self.settings)
+                group.banned = frozenset(kept.get(("banned", name), ()))
             self.renew("no store of this parent", now, effects)
             return
         self.incarnation, self.pin, self.settled = store.incarnation, store.pin, True
         for name, plan in self._plans.items():
             group = self._groups[name] = Group(name, plan, self.settings)
-            canonical = kept.get(("schema", name), b"")
-            if not canonical and plan.schema is not None:
-                canonical = plan.schema.canonical
+            canonical = group.opens_with(kept.get(("schema", name), b""))
             if canonical:
                 self._learn_schema(group, canonical, kept=(kept, now))
             group.version = kept.get(("version", name), 0)
+            group.banned = frozenset(kept.get(("banned", name), ()))
             group.upward.line = kept.get(("line", name), Line())
             if not self.top:
                 self._draw_fence(group)
@@ -193,12 +199,14 @@ class AggregatorNode:
     def renew(self, why: str, now: Now, effects: list[Effect], *, floor: int = 0) -> None:
         """Begin an empty store: what was held here and not told above is gone."""
         effects.append(Note("new store", {"why": why}))
-        created = max(now.wall_ms, floor + 1, 1)
-        self.incarnation = Incarnation(created, int(self._rng.integers(2**63)))
+        self.incarnation = Incarnation.drawn(now.wall_ms, floor, self._rng)
         self.pin, self.settled = None, self.top
         self._writes, self._anew = {}, True
         for name, plan in self._plans.items():
+            before = self._groups.get(name)
             group = self._groups[name] = Group(name, plan, self.settings)
+            if before is not None:
+                self._ban(group, before.banned)
             if plan.schema is not None:
                 self._learn_schema(group, plan.schema.canonical)
             if not self.top:
@@ -213,6 +221,8 @@ class AggregatorNode:
         self._writes[STORE] = Store(self.incarnation, pin)
         for group in self._groups.values():
             self._writes["line", group.name] = group.upward.line
+            self._writes["schema", group.name] = group.canonical
+            self._ban(group, group.banned)
         self._greet(effects)
 
     def _greet(self, effects: list[Effect]) -> None:
@@ -224,6 +234,11 @@ class AggregatorNode:
     ) -> None:
         group.learn_schema(canonical, self.incarnation.created_ms / 1000, kept=kept)
         self._writes["schema", group.name] = canonical
+
+    def _ban(self, group: Group, nodes: frozenset[str]) -> None:
+        """Shut nodes out: for good, so a new store takes the list along."""
+        group.banned = nodes
+        self._writes["banned", group.name] = tuple(sorted(nodes))
 
     def _draw_fence(self, group: Group) -> None:
         """Claim the store for this process: kept before it is sent."""
@@ -240,14 +255,14 @@ class AggregatorNode:
                 self._reported(message, shared, now, effects)
             case Joined() if not self.top:
                 self._joined(message, now, effects)
-            case Answer() if not self.top and message.stamp.incarnation == self.incarnation:
+            case Answer() if not self.top:
                 self._answered(message, now, effects)
             case Hello() if message.node == self.settings.parent:
                 other = self.pin is not None and message.incarnation != self.pin.incarnation
                 if message.boot != self._parent_boot or other:
                     self._parent_boot = message.boot
                     for group in self._groups.values():
-                        group.upward.tether.rejoin()
+                        group.upward.tether.join.soon(now.steady, self._rng)
             case Model() if not self.top and message.group in self._groups:
                 if self._groups[message.group].takes_model(message):
                     # What is said upward does not know of it.
@@ -267,13 +282,15 @@ class AggregatorNode:
         else:
             answer = group.admits(join, self.incarnation, top=self.top)
         effects.append(Send(stamp.node, answer))
-        if group is not None and group.model is not None and answer.reason is Reason.ACK:
-            effects.append(Send(stamp.node, group.model))
+        model = None if group is None else group.model
+        # One of a schema before would only have it ask again.
+        if model is not None and answer.reason is Reason.ACK and model.schema == answer.schema:
+            effects.append(Send(stamp.node, model))
 
     def _reported(self, report: Report, shared: bool, now: Now, effects: list[Effect]) -> None:
         stamp, group = report.stamp, self._groups.get(report.stamp.group)
         if group is None or not self.settled:
-            effects.append(Send(stamp.node, Answer(stamp, Reason.UNAVAILABLE)))
+            effects.append(Send(stamp.node, Answer(stamp, Reason.UNAVAILABLE, report.fence)))
         elif report.pinned == self.incarnation:
             answer = group.judges(report, self.incarnation, now, top=self.top)
             effects.append(Send(stamp.node, answer))
@@ -284,7 +301,8 @@ class AggregatorNode:
             # On a broker it is another aggregator's, or was: a hello tells the child.
             self.strangers += 1
         else:
-            wrong = Answer(stamp, Reason.WRONG_PARENT, self.incarnation, self.top)
+            reason, me = Reason.WRONG_PARENT, self.incarnation
+            wrong = Answer(stamp, reason, report.fence, me, self.top)
             effects.append(Send(stamp.node, wrong))
 
     # -- the parent ------------------------------------------------------------
@@ -292,7 +310,7 @@ class AggregatorNode:
     def _joined(self, joined: Joined, now: Now, effects: list[Effect]) -> None:
         group = self._groups.get(joined.stamp.group)
         # Only the answer to the join that is pending, of this process.
-        if group is None or not group.upward.tether.joining:
+        if group is None or not group.upward.tether.asked:
             return
         line, pinned = group.upward.line, joined.pinned
         if joined.stamp.incarnation != self.incarnation or joined.fence != line.fences[-1]:
@@ -304,9 +322,9 @@ class AggregatorNode:
                 facts = {"reason": joined.reason.name, "lines": joined.lines}
                 effects.append(Note("join refused", facts))
         elif not self.keeps_store(self.pin, Pin(str(self.settings.parent), pinned, joined.top)):
-            self.renew("the parent is another", now, effects)
+            self.renew(ANOTHER, now, effects)
         elif self.is_behind(joined.stamp.seq, line.seq):
-            self.renew("the parent knows more of it", now, effects)
+            self.renew(BEHIND, now, effects)
         else:
             pin = Pin(str(self.settings.parent), pinned, joined.top)
             self._take_place(group, pin, joined, effects)
@@ -321,9 +339,10 @@ class AggregatorNode:
                 return
         if self.pin != pin:
             self._settle(pin, effects)
-            for each in self._groups.values():
-                self._writes["schema", each.name] = each.canonical
-        if group.upward.tether.joined(joined.stamp.seq):
+        upward = group.upward
+        upward.line = replace(upward.line, held=upward.line.fences[-1])
+        self._writes["line", group.name] = upward.line
+        if upward.tether.joined(joined.stamp.seq):
             group.stir()
 
     def keeps_store(self, old: Pin | None, new: Pin) -> bool:
@@ -336,37 +355,42 @@ class AggregatorNode:
 
     def _answered(self, answer: Answer, now: Now, effects: list[Effect]) -> None:
         group = self._groups.get(answer.stamp.group)
-        if group is None:
+        # Of this store, and this process: a twin's answers may come here, too.
+        if group is None or answer.stamp.incarnation != self.incarnation:
             return
         tether = group.upward.tether
+        if answer.fence != group.upward.line.fences[-1]:
+            return
+        if self.pin is None or answer.pinned != self.pin.incarnation:
+            # It is from a store that this one does not belong to, or no longer.
+            if answer.reason is Reason.WRONG_PARENT:
+                tether.rejoin()
+            return
         if answer.reason in (Reason.STALE, Reason.EQUIVOCATION):
             self.renew(answer.reason.name.lower(), now, effects, floor=answer.floor)
         elif self.is_behind(answer.newest, group.upward.line.seq):
-            self.renew("the parent knows more of it", now, effects)
+            self.renew(BEHIND, now, effects)
         elif answer.reason is Reason.FENCED and not tether.joining:
             self._draw_fence(group)
-        elif answer.reason is Reason.WRONG_PARENT:
-            if self.pin is None or answer.pinned != self.pin.incarnation:
-                tether.rejoin()
         elif answer.reason is Reason.SCHEMA:
             tether.rejoin()
-        elif answer.reason is Reason.ACK and self._from_parent(answer):
+        elif answer.reason is Reason.ACK:
             group.upward.acknowledged(answer)
-
-    def _from_parent(self, answer: Answer) -> bool:
-        """Whether it comes from the parent that the store is pinned to, not one that is gone."""
-        return self.pin is not None and answer.pinned == self.pin.incarnation
 
     # -- what is due -----------------------------------------------------------
 
-    def _amend(self, event: Forget | Drop) -> None:
+    def _amend(self, event: Forget | Drop, now: Now, effects: list[Effect]) -> None:
         group = self._groups.get(event.group)
-        if group is None or group.ledger is None:
+        if group is not None and isinstance(event, Forget) and event.ban:
+            self._ban(group, group.banned | {event.node})
+        if group is None or group.ledger is None or not group.ledger.knows(event.node):
+            # It may be further down: this is to be said where it reports.
+            effects.append(Note("unknown node", {"group": event.group, "node": event.node}))
             return
         if isinstance(event, Forget):
-            group.ledger.forget(event.node, ban=event.ban)
+            group.ledger.forget(event.node, now)
         else:
-            group.ledger.drop(event.node, event.incarnation)
+            group.ledger.drop(event.node, event.incarnation, now)
         group.stir()
 
     def _advance(self, now: Now, effects: list[Effect]) -> None:
@@ -394,7 +418,8 @@ class AggregatorNode:
             stamp = Stamp(self.settings.node, group.name, self.incarnation, upward.line.seq)
             fences = upward.line.fences
             configured = group.plan.schema.canonical if group.plan.schema is not None else b""
-            effects.append(Send(parent, Join(stamp, fences[-1], fences[:-1], configured)))
+            join = Join(stamp, fences[-1], upward.line.past, configured)
+            effects.append(Send(parent, join))
             tether.join.tried(now.steady, self._rng)
             return
         if tether.pending is None or tether.forced or upward.changed:
@@ -408,4 +433,4 @@ class AggregatorNode:
                 tether.pending, pinned=self.pin.incarnation, fence=upward.line.fences[-1]
             )
             effects.append(Send(parent, tether.pending))
-            tether.wait.tried(now.steady, self._rng)
+            tether.tried(now.steady, self._rng)

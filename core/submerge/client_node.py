@@ -20,7 +20,9 @@ from submerge.finals import CHECKPOINT, PAST, Finals, given_up
 from submerge.life import Life
 from submerge.limits import Tally
 from submerge.messages import (
-    BELIEVED,
+    ANOTHER,
+    BEHIND,
+    HIGHEST,
     Answer,
     Hello,
     Incarnation,
@@ -54,6 +56,9 @@ from submerge.steps import (
 )
 from submerge.summaries import Scoring, Summaries
 from submerge.tether import Tether
+
+TWIN_S = 3600.0
+"""Contradicted twice within this time, a client keeps silent for as long."""
 
 MODEL = ("model",)
 """The record that keeps the newest model; a client can do without any of its records."""
@@ -99,8 +104,9 @@ class ClientNode:
         self._built = 0  # readings in the newest report
         self._look_at = settings.min_turned_rows
         self._checkpoint_at = math.inf
-        self._kept: tuple[int, Pin | None] = 0, None  # what the newest checkpoint knew
+        self._kept: tuple[int, int, Pin | None] = 0, 0, None  # what the newest checkpoint knew
         self._boot: int | None = None
+        self._contradicted_at = -math.inf
 
     @property
     def lifetime(self) -> int:
@@ -148,24 +154,31 @@ class ClientNode:
         model: Model | None = kept.get(MODEL)
         if model is not None:
             self._use(model)
-        if self.model is not None and self.settings.learns_scaling:
-            # The fleet's scaling, if it had one; the next join says whether it still holds.
-            self._schema = Schema.parse(self.model.schema)
+            if self.settings.learns_scaling:
+                self._recall_scaling(model)
         self._checkpoint_at = now.steady + self.settings.checkpoint_every_s
         self._begin(now, lost=self.finals.past.lost)
 
+    def _recall_scaling(self, model: Model) -> None:
+        """Take the fleet's scaling from the model; the next join says whether it still holds."""
+        try:
+            schema = Schema.parse(model.schema)
+        except PeerError:
+            return  # of a later form: it is settled at the join
+        if replace(schema, scaling=None) == self._schema:
+            self._schema = schema
+
     def _begin(self, now: Now, *, lost: int, floor: int = 0) -> None:
         """Start a life, from zero; it has to join before it may speak."""
-        created = max(now.wall_ms, floor + 1, 1)
         self.life = Life(
-            Incarnation(created, int(self._rng.integers(2**63))),
+            Incarnation.drawn(now.wall_ms, floor, self._rng),
             self._schema,
             self._summaries,
             now,
             learns=not self.settings.learns_scaling or self._schema.scaling is not None,
             lost=lost,
         )
-        self._built, self._kept = 0, (0, None)
+        self._built, self._kept = 0, (0, 0, None)
         self._look_at = self.settings.min_turned_rows
         self._tether = self._new_tether()
         self._tether.delay(now.steady, self._rng)
@@ -190,7 +203,7 @@ class ClientNode:
             spe, t2 = self._scoring.scores(lifted)
             self._spe.add(spe)
             self._t2.add(t2)
-            effects.append(Scored(spe, t2, model.version))
+            effects.append(Scored(spe, t2, model.version, now.wall > model.expires))
         self.life.learn(rows, lifted, now)
 
     # -- what comes in ---------------------------------------------------------
@@ -202,13 +215,15 @@ class ClientNode:
             case Answer() if message.stamp.incarnation == self.life.incarnation:
                 self._answered(message, now, effects)
             case Answer():
+                if message.reason is Reason.WRONG_PARENT:
+                    self._tether.rejoin()  # having met it, finals are sent or given up
                 self.finals.answered(message, self.life, effects)
             case Hello() if message.node == self.settings.parent:
                 pin = self.life.pin
                 other = pin is None or pin.incarnation != message.incarnation
                 if message.boot != self._boot or other:
                     self._boot = message.boot
-                    self._tether.rejoin()
+                    self._tether.join.soon(now.steady, self._rng)
             case Model() if message.group == self.settings.group:
                 self._take(message, effects)
             case _:
@@ -217,9 +232,13 @@ class ClientNode:
     def _joined(self, joined: Joined, now: Now, effects: list[Effect]) -> None:
         life, tether = self.life, self._tether
         # Only the answer to the join that is pending: one from before may name a dead parent.
-        if not tether.joining or joined.stamp.incarnation != life.incarnation:
+        if not tether.asked or joined.stamp.incarnation != life.incarnation:
             return
-        if joined.reason is Reason.STALE:
+        if joined.reason is Reason.STALE and life.pin is None:
+            # Nobody knows it by this name yet: another will do.
+            life.incarnation = Incarnation.drawn(now.wall_ms, joined.floor, self._rng)
+            tether.join.again()
+        elif joined.reason is Reason.STALE:
             self._end("stale", now, effects, floor=joined.floor)
         elif joined.reason is not Reason.ACK or joined.pinned is None:
             if joined.reason is not Reason.UNAVAILABLE:
@@ -230,9 +249,9 @@ class ClientNode:
         else:
             pin = Pin(self.settings.parent, joined.pinned, joined.top)
             if not self.keeps_life(life.pin, pin):
-                self._end("the parent is another", now, effects)
+                self._end(ANOTHER, now, effects)
             elif joined.stamp.seq > life.seq:
-                self._end("the parent knows more of it", now, effects)
+                self._end(BEHIND, now, effects)
             else:
                 life.pin = pin
                 self.finals.meet(pin, life, effects)
@@ -250,42 +269,60 @@ class ClientNode:
         except PeerError as error:
             effects.append(Note("schema refused", {"why": str(error)}))
             return
-        if self.life.counts.learnt or self.life.pin is not None:
+        counts = self.life.counts
+        if counts.generated > counts.lost or self.life.pin is not None:
             self._end("another schema", now, effects)
         else:
-            self._begin(now, lost=self.life.counts.lost)
+            self._begin(now, lost=counts.lost)
 
     def _answered(self, answer: Answer, now: Now, effects: list[Effect]) -> None:
         life, tether = self.life, self._tether
+        if life.pin is None or answer.pinned != life.pin.incarnation:
+            # It is from a store that this life does not belong to, or no longer.
+            if answer.reason is Reason.WRONG_PARENT:
+                tether.rejoin()
+            return
         match answer.reason:
-            case Reason.ACK if life.pin is not None and answer.pinned == life.pin.incarnation:
-                # Of this parent: one that is gone by now may have sent it.
+            case Reason.ACK:
                 taken = tether.confirmed(answer.newest)
                 if taken is not None:
                     life.confirm(taken)
                 life.hear(answer)
-            case Reason.STALE | Reason.SHRUNK | Reason.EQUIVOCATION:
+            case Reason.STALE:
+                self._end("stale", now, effects, floor=answer.floor)
+            case Reason.SHRUNK | Reason.EQUIVOCATION:
                 self._end(answer.reason.name.lower(), now, effects, floor=answer.floor)
-            case Reason.WRONG_PARENT:
-                if life.pin is None or answer.pinned != life.pin.incarnation:
-                    tether.rejoin()
+                self._suspect_a_twin(now, effects)
             case Reason.SCHEMA:
                 tether.rejoin()
             case _:
                 pass  # not now: the back-off goes on
+
+    def _suspect_a_twin(self, now: Now, effects: list[Effect]) -> None:
+        """Another process speaks as this one did: once it may be chance, twice it is a copy.
+
+        Two copies that share even their random numbers would reset each other for ever.
+        """
+        if now.steady - self._contradicted_at < TWIN_S:
+            effects.append(Note("copy suspected", {"silent_s": TWIN_S}))
+            self._tether.silent_until = now.steady + TWIN_S
+        self._contradicted_at = now.steady
 
     def _take(self, model: Model, effects: list[Effect]) -> None:
         """Keep a model that is newer, of this node's own schema."""
         if model.fingerprint != self.life.fingerprint:
             if model.schema != self._configured:
                 self._tether.rejoin()  # the fleet may have settled on a scaling
-        elif model.version <= BELIEVED and model.version > self._version:
+        elif model.version <= HIGHEST and model.version > self._version:
             self._use(model)
-            effects.append(Keep({MODEL: model}))
+            effects.append(Keep({MODEL: self.model}))
 
     def _use(self, model: Model) -> None:
-        self.model = model
-        summary = model.summary
+        """Score with a model; with the last that knew something, if a root begins anew."""
+        old = self.model
+        if model.summary is None and old is not None and old.fingerprint == model.fingerprint:
+            model = replace(model, summary=old.summary, limits=old.limits)
+        self.model, summary = model, model.summary
         self._scoring = None if summary is None else self._summaries.scorer(summary)
 
     # -- what is due -----------------------------------------------------------
@@ -325,7 +362,7 @@ class ClientNode:
             # Bound to another root since it was built, it is still the same report.
             tether.pending = replace(tether.pending, pinned=life.pin.incarnation)
             effects.append(Send(settings.parent, tether.pending))
-            tether.wait.tried(now.steady, self._rng)
+            tether.tried(now.steady, self._rng)
 
     def _watch_turn(self, now: Now) -> None:
         """Do not wait for the clock where what is shown has turned."""
@@ -353,9 +390,9 @@ class ClientNode:
     def _version(self) -> int:
         return 0 if self.model is None else self.model.version
 
-    def _worth_keeping(self) -> tuple[int, Pin | None]:
+    def _worth_keeping(self) -> tuple[int, int, Pin | None]:
         """What a checkpoint would say: while it does not change, there is nothing to keep."""
-        return self.life.counts.generated, self.life.pin
+        return self.life.counts.generated, self.life.delivered, self.life.pin
 
     def _new_tether(self) -> Tether:
         settings = self.settings

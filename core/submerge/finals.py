@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from submerge.life import Checkpoint, Life
-from submerge.messages import Answer, Incarnation, Pin, Reason, Report, binds
+from submerge.messages import ANOTHER, Answer, Incarnation, Pin, Reason, Report, binds
 from submerge.retry import Retry
 from submerge.settings import ClientSettings
 from submerge.steps import Effect, Keep, Note, Now, Records, Send
@@ -113,23 +113,19 @@ class Finals:
             self._rebind(final, pin, life, effects)
 
     def answered(self, answer: Answer, life: Life, effects: list[Effect]) -> None:
-        """One was answered, maybe."""
+        """One was answered, maybe; only its own parent can take or refuse it."""
         for final, _ in list(self._waiting):
-            if final.report.stamp.incarnation != answer.stamp.incarnation:
+            # Not what became of an earlier report of that life, which comes late.
+            if final.report.stamp != answer.stamp or final.report.pinned != answer.pinned:
                 continue
             if answer.reason is Reason.ACK:
-                known = answer.pinned == final.report.pinned
-                if known and answer.newest >= final.report.stamp.seq:
-                    self._drop(final, None, life, effects)
-            elif answer.reason is Reason.WRONG_PARENT and answer.pinned is not None:
-                pin = Pin(self._settings.parent, answer.pinned, answer.top)
-                self._rebind(final, pin, life, effects)
+                self._drop(final, None, life, effects)
             elif answer.reason is not Reason.UNAVAILABLE:
                 self._drop(final, answer.reason.name.lower(), life, effects)
 
     def _rebind(self, final: Checkpoint, pin: Pin, life: Life, effects: list[Effect]) -> None:
         if final.pin is not None and not binds(final.pin, pin):
-            self._drop(final, "the parent is another", life, effects)
+            self._drop(final, ANOTHER, life, effects)
             return
         i = next(i for i, (other, _) in enumerate(self._waiting) if other is final)
         report = replace(final.report, pinned=pin.incarnation)

@@ -13,6 +13,7 @@ from submerge.errors import PeerError
 from submerge.ledger import Ledger
 from submerge.messages import (
     BELIEVED,
+    HIGHEST,
     Answer,
     Incarnation,
     Join,
@@ -61,6 +62,8 @@ class Group:
         The newest.
     version : int
         Of the newest model that was made here.
+    banned : frozenset of str
+        Nodes that an operator has shut out, whatever becomes of the store.
     """
 
     def __init__(self, name: str, plan: GroupPlan, settings: AggregatorSettings) -> None:
@@ -69,6 +72,7 @@ class Group:
         self.canonical = b""
         self.model: Model | None = None
         self.version = 0
+        self.banned: frozenset[str] = frozenset()
         tether = Tether(settings.report_every_s, settings.patience_s, settings.cap_s)
         self.upward = Upward(tether, Line())
         self._settings = settings
@@ -94,6 +98,20 @@ class Group:
         if now:
             self._model_at = -math.inf
 
+    def opens_with(self, kept: bytes) -> bytes:
+        """Return the schema to start with: what is configured goes before what was kept.
+
+        But for the scaling, where the fleet has settled it.
+        """
+        configured = self.plan.schema
+        if configured is None or (kept and self._settings.parent is not None):
+            return kept
+        if kept and self.plan.learns_scaling:
+            known = Schema.parse(kept)
+            if replace(known, scaling=None) == replace(configured, scaling=None):
+                return kept
+        return configured.canonical
+
     def learn_schema(
         self, canonical: bytes, created: float, *, kept: tuple[Records, Now] | None = None
     ) -> None:
@@ -108,14 +126,16 @@ class Group:
         self.canonical, self._stirred = canonical, True
         if self.ledger is not None:
             self.ledger.change_schema(schema)
+            # A report that waits speaks of the schema before: it is to be made anew.
+            self.stir()
             return
         self.ledger = Ledger(
             self.name, schema, self.plan.summaries, self._settings, created=created
         )
         if kept is not None:
             self.ledger.load(*kept)
-            # What the rows hold and no report has said cannot be told from here.
-            self.upward.changed = bool(self.ledger.rows)
+            # What was kept and no report has said cannot be told from here.
+            self.upward.changed = True
 
     # -- children --------------------------------------------------------------
 
@@ -131,7 +151,7 @@ class Group:
             row = ledger.rows.get((stamp.node, stamp.incarnation))
             newest, floor = 0 if row is None else row.report.stamp.seq, member.floor
             lines = self._objections(join.schema, ledger.schema)
-            if member.banned:
+            if stamp.node in self.banned:
                 reason = Reason.BANNED
             elif ledger.over(stamp.node, stamp.incarnation) is not None:
                 reason = Reason.STALE
@@ -158,17 +178,18 @@ class Group:
         """Let the rows take a report; say what became of it, and what the root holds of it."""
         ledger, stamp = self.ledger, report.stamp
         if ledger is None:
-            return Answer(stamp, Reason.UNAVAILABLE)
+            return Answer(stamp, Reason.UNAVAILABLE, report.fence)
+        if stamp.node in self.banned:
+            return Answer(stamp, Reason.BANNED, report.fence, me, top)
         child = stamp.node, stamp.incarnation
-        before = ledger.rows.get(child)
-        held = 0 if before is None else before.report.stamp.seq
         verdict = ledger.accept(report, now)
-        if verdict.reason is Reason.ACK and verdict.newest > held:
+        if verdict.news:
             self.stir()
             self.upward.mark(child, verdict.newest)
         return Answer(
             stamp,
             verdict.reason,
+            report.fence,
             me,
             top,
             verdict.newest,
@@ -219,7 +240,8 @@ class Group:
         if model.schema != self.canonical:
             self.upward.tether.rejoin()
             return False
-        if self.model is not None and model.version <= self.model.version:
+        known = 0 if self.model is None else self.model.version
+        if not known < model.version <= HIGHEST:
             return False
         self.model = model
         return True
@@ -239,7 +261,7 @@ class Group:
             self.version,
             self.canonical,
             ledger.fingerprint,
-            ledger.summary(),
+            ledger.summary(now.wall),
             limits(scores(ledger)),
             ledger.counts(),
             known.nodes,

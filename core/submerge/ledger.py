@@ -13,6 +13,7 @@ The ledger decides and remembers. What has changed is in `changes` until someone
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
@@ -44,14 +45,14 @@ class Member:
     closed: dict[Incarnation, int] = field(default_factory=dict)
     floor: int = 0
     fences: dict[Incarnation, bytes] = field(default_factory=dict)
-    banned: bool = False
 
 
 class Verdict(NamedTuple):
-    """What becomes of a report, and the seq that is held now."""
+    """What becomes of a report, the seq that is held now, and whether a row has changed."""
 
     reason: Reason
     newest: int
+    news: bool = False
 
 
 class Ledger:
@@ -87,20 +88,24 @@ class Ledger:
         self.changes: dict[Key, Any] = {}
         self.rows: dict[tuple[str, Incarnation], Row] = {}
         self.heard: dict[tuple[str, Incarnation], float] = {}
+        self._came: dict[tuple[str, Incarnation], float] = {}
         self._sealed: dict[tuple[str, str], Sealed] = {}
         self._members: dict[str, Member] = {}
         self._live: dict[str, list[Incarnation]] = {}
         self._summaries, self._settings = summaries, settings
         self._pool = Pool(schema, summaries, created)
+        self._offset = 0.0  # of the wall clock from the steady one
 
     def load(self, records: Records, now: Now) -> None:
         """Take up what a store holds of this group."""
+        self._wall(now)
+        self._offset = now.wall - now.steady
         for key, record in records.items():
             match key:
                 case ("row", self.group, node, created, nonce):
                     incarnation = Incarnation(int(created), int(nonce))
                     self.rows[node, incarnation] = record
-                    self.heard[node, incarnation] = now.steady
+                    self.heard[node, incarnation] = self._came[node, incarnation] = now.steady
                     self._live.setdefault(node, []).append(incarnation)
                 case ("sealed", self.group, node, fingerprint):
                     self._sealed[node, fingerprint] = record
@@ -114,7 +119,9 @@ class Ledger:
 
     def change_schema(self, schema: Schema) -> None:
         """Go over to another schema: rows of the old one leave the model."""
+        latest = self._pool.latest
         self._pool = Pool(schema, self._summaries, self._pool.reference)
+        self._pool.latest = latest
         self._refill()
 
     # -- what comes in ---------------------------------------------------------
@@ -124,6 +131,7 @@ class Ledger:
         node, incarnation, seq = report.stamp.node, report.stamp.incarnation, report.stamp.seq
         row = self.rows.get((node, incarnation))
         held = 0 if row is None else row.report.stamp.seq
+        self._wall(now)
         refusal = self._refusal(report, row)
         if refusal is not None:
             return refusal
@@ -132,10 +140,11 @@ class Ledger:
         if seq > held:
             self._put_row(report, now)
             self._make_room(node, incarnation)
-        if report.final:
+        # Making room may have raised the floor above it, and sealed it.
+        if report.final and (node, incarnation) in self.rows:
             self.seal(node, incarnation)
         self._refresh(node)
-        return Verdict(Reason.ACK, max(seq, held))
+        return Verdict(Reason.ACK, max(seq, held), news=seq > held)
 
     def _refusal(self, report: Report, row: Row | None) -> Verdict | None:
         """Return why a report changes nothing; None if it may."""
@@ -143,16 +152,16 @@ class Ledger:
         member = self.member(stamp.node)
         held = 0 if row is None else row.report.stamp.seq
         over = self.over(stamp.node, stamp.incarnation)
-        if member.banned:
-            return Verdict(Reason.BANNED, held)
         if over is not None:
-            # A final that came twice: what it says is folded in already.
-            known = report.final and stamp.seq <= over
+            # A final that came twice, a report that comes late: it is folded in already.
+            known = stamp.seq <= over
             return Verdict(Reason.ACK if known else Reason.STALE, over)
         if report.fingerprint != self.fingerprint:
             return Verdict(Reason.SCHEMA, held)
-        if report.fence and member.fences.get(stamp.incarnation) != report.fence:
+        if member.fences.get(stamp.incarnation, b"") != report.fence:
             return Verdict(Reason.FENCED, held)
+        if report.summary is not None and not self._summaries.fits(self.schema, report.summary):
+            return Verdict(Reason.INVALID, held)
         if row is None:
             return None
         if stamp.seq < held and not report.final:
@@ -193,42 +202,41 @@ class Ledger:
 
     # -- what an operator does, and what time does ---------------------------------
 
-    def forget(self, node: str, *, ban: bool) -> None:
+    def forget(self, node: str, now: Now) -> None:
         """Take a node out: the model is what it would be had the node never been."""
         for incarnation in list(self._live.get(node, ())):
-            self.drop(node, incarnation)
-        for name, fingerprint in list(self._sealed):
-            if name == node:
-                del self._sealed[name, fingerprint]
-                self.changes["sealed", self.group, node, fingerprint] = None
-        if ban:
-            self._put_member(node, replace(self.member(node), banned=True))
-        self._refresh(node)
+            self.drop(node, incarnation, now)
+        self.drop(node, None, now)
 
-    def drop(self, node: str, incarnation: Incarnation) -> None:
-        """Take one incarnation out, and close it."""
-        if (node, incarnation) in self.rows:
+    def drop(self, node: str, incarnation: Incarnation | None, now: Now) -> None:
+        """Take one incarnation out, and close it; None: what closed ones have left."""
+        self._wall(now)
+        if incarnation is None:
+            for name, fingerprint in list(self._sealed):
+                if name == node:
+                    del self._sealed[name, fingerprint]
+                    self.changes["sealed", self.group, node, fingerprint] = None
+        elif (node, incarnation) in self.rows:
             row = self._delete_row(node, incarnation)
             self.close(node, incarnation, row.report.stamp.seq)
-            self._refresh(node)
+        self._refresh(node)
 
     def tidy(self, now: Now) -> None:
         """Seal what has fallen silent; move the reference time where it is far away."""
+        self._wall(now)
         for node, live in list(self._live.items()):
-            newest = max(self.heard[node, incarnation] for incarnation in live)
-            for incarnation in list(live):
-                heard = self.heard[node, incarnation]
-                silent = now.steady - heard > self._settings.seal_after_s and heard < newest
-                if silent and self.rows[node, incarnation].from_client:
+            for incarnation in [i for i in live if self._is_silent(node, i, now)]:
+                # Sealing one may have sealed others below its floor.
+                if (node, incarnation) in self.rows:
                     self.seal(node, incarnation)
                     self._refresh(node)
-        if self._pool.out_of_reach(now.wall):
+        # Rows keep the time that they came with; how it is read follows our clock, which may
+        # have been wrong then, or be wrong now.
+        moved = self._pool.out_of_reach(now.wall) and now.synced
+        if moved:
             self._pool.reference = self.changes["reference", self.group] = now.wall
-            for key, row in self.rows.items():
-                # A clock that once ran ahead, ours or theirs, has come back.
-                if row.as_of > now.wall + AHEAD_S:
-                    self.rows[key] = replace(row, as_of=now.wall)
-                    self.changes[self._key(*key)] = self.rows[key]
+        offset, self._offset = self._offset, now.wall - now.steady
+        if self.schema.half_life and (moved or abs(self._offset - offset) > AHEAD_S):
             self._refill()
 
     # -- what follows from the rows --------------------------------------------
@@ -246,6 +254,10 @@ class Ledger:
     def member(self, node: str) -> Member:
         """Return what is remembered of a node beside its rows."""
         return self._members.get(node) or Member()
+
+    def knows(self, node: str) -> bool:
+        """Whether anything is remembered of a node."""
+        return node in self._live or node in self._members
 
     def current(self) -> Iterator[Row]:
         """Walk the rows of this schema."""
@@ -290,7 +302,8 @@ class Ledger:
         closed, floor = {**member.closed, incarnation: seq}, member.floor
         fences = {name: f for name, f in member.fences.items() if name != incarnation}
         while len(closed) > CLOSED:
-            oldest = min(closed)
+            # Never the one just closed: its last message may come again.
+            oldest = min(name for name in closed if name != incarnation)
             del closed[oldest]
             floor = max(floor, oldest.created_ms + 1)
         self._put_member(node, replace(member, closed=closed, floor=floor, fences=fences))
@@ -299,14 +312,33 @@ class Ledger:
         if below:
             self.seal(node, below[0])  # which closes it, and looks again
 
+    def _is_silent(self, node: str, incarnation: Incarnation, now: Now) -> bool:
+        """Whether a client's row has been silent for long while the node spoke under another.
+
+        Counted from when the other was first heard: a client that was away for days sends
+        its last life's final report only after it has come back.
+        """
+        heard = self.heard[node, incarnation]
+        others = [
+            self._came[node, other] for other in self._live[node] if self.heard[node, other] > heard
+        ]
+        if not others or not self.rows[node, incarnation].from_client:
+            return False
+        return now.steady - max(heard, min(others)) > self._settings.seal_after_s
+
     def _put_row(self, report: Report, now: Now) -> None:
         stamp = report.stamp
         key = stamp.node, stamp.incarnation
         if key not in self.rows:
             self._live.setdefault(stamp.node, []).append(stamp.incarnation)
-        # A clock that nobody vouches for counts as "when it came".
-        earliest, latest = now.wall - self._settings.max_age_s, now.wall + AHEAD_S
-        as_of = min(max(report.as_of, earliest), latest) if report.synced else now.wall
+            self._came[key] = now.steady
+        as_of = now.wall
+        # A clock that nobody vouches for counts as "when it came"; unless it is ours.
+        if report.synced and now.synced:
+            earliest, latest = now.wall - self._settings.max_age_s, now.wall + AHEAD_S
+            as_of = min(max(report.as_of, earliest), latest)
+        elif report.synced:
+            as_of = report.as_of
         row = Row(report, digest(report, self._summaries), as_of)
         self.rows[key] = self.changes[self._key(*key)] = row
         self.heard[key] = now.steady
@@ -321,7 +353,7 @@ class Ledger:
 
     def _delete_row(self, node: str, incarnation: Incarnation) -> Row:
         self.changes[self._key(node, incarnation)] = None
-        del self.heard[node, incarnation]
+        del self.heard[node, incarnation], self._came[node, incarnation]
         live = self._live[node]
         live.remove(incarnation)
         if not live:
@@ -330,6 +362,10 @@ class Ledger:
 
     def _put_member(self, node: str, member: Member) -> None:
         self._members[node] = self.changes["member", self.group, node] = member
+
+    def _wall(self, now: Now) -> None:
+        """Believe no row to be of the future, while our own clock is believed."""
+        self._pool.latest = now.wall + AHEAD_S if now.synced else math.inf
 
     def _refresh(self, node: str) -> None:
         """Work out again what a node's rows come to."""

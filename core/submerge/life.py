@@ -19,6 +19,10 @@ from submerge.steps import Now
 from submerge.subspace import LARGEST
 from submerge.summaries import Learner, Summaries, Summary
 
+LARGEST_LIFTED = 1e12
+"""Larger ones are withheld: the sum of ten years of their squares is no longer a float32, and
+no peer would take it."""
+
 FADE_STEPS = 64
 """A half-life is walked in so many steps at least: no row's age is wrong by more than 1.1 %."""
 
@@ -99,12 +103,14 @@ class Life:
     def usable(self, rows: Array) -> tuple[Array, Array]:
         """Return rows (n, channels), and (n, dim) as lifted; withhold those that cannot be learnt.
 
-        That is a row with a gap, or with a number too large to square.
+        That is a row with a gap, or with a number too large for those who sum its square. Where
+        the scaling is not known yet, only NumPy has to bear it.
         """
         lifted = self.schema.lift(rows)
-        fine = (np.abs(rows) < LARGEST).all(axis=1)
+        largest = LARGEST_LIFTED if self.learns else LARGEST
+        fine = (np.abs(lifted) < largest).all(axis=1)
         if lifted is not rows:
-            fine &= (np.abs(lifted) < LARGEST).all(axis=1)
+            fine &= (np.abs(rows) < LARGEST).all(axis=1)
         if fine.all():
             return rows, lifted
         self.counts = self.counts + Counts(withheld=int((~fine).sum()))

@@ -13,12 +13,15 @@ import struct
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
+
 from submerge.limits import Sketch, packed
 from submerge.moments import Moments
 from submerge.summaries import Summaries, Summary
 
-BELIEVED = 2**62
-"""A model version above this is a lie: no clock counts so many milliseconds."""
+BELIEVED, HIGHEST = 2**62, 2**63 - 1
+"""A model version in use above the one is a lie: no clock counts so many milliseconds. A root
+that was told just that still has as many to go, up to the other."""
 
 
 class Incarnation(NamedTuple):
@@ -32,6 +35,16 @@ class Incarnation(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.created_ms:x}-{self.nonce:016x}"
+
+    @classmethod
+    def drawn(cls, wall_ms: int, floor: int, rng: np.random.Generator) -> Incarnation:
+        """Return a new name, created after `floor` whatever the clock says."""
+        return cls(max(wall_ms, floor + 1, 1), int(rng.integers(2**63)))
+
+
+ANOTHER, BEHIND = "the parent is another", "the parent knows more of it"
+"""Why a life or a store ends: its parent's store is not the one that it belongs to; the parent
+holds what it does not know that it said."""
 
 
 class Pin(NamedTuple):
@@ -66,7 +79,7 @@ class Counts:
     """Readings of one incarnation, or of all below it; they add up over rows.
 
     learnt : counted in a summary
-    withheld : seen and not learnt: a gap, or a number too large to square
+    withheld : seen and not learnt: a gap, or a number too large
     lost : known to be lost for good, by lives before it that could not deliver them
     """
 
@@ -152,6 +165,7 @@ class Reason(enum.Enum):
     FENCED = "another process speaks for this store: join again"
     LINEAGE = "the store is a copy, or older than what its parent knows"
     SCHEMA = "another schema"
+    INVALID = "numbers that no such summary has"
     BANNED = "an operator has shut this node out"
 
 
@@ -192,12 +206,14 @@ class Answer(NamedTuple):
     stamp : the report's
     pinned, top : of the parent that answers
     newest : the seq that it holds now
+    fence : the report's; two processes of one store can tell their answers apart
     root, durable : the root's incarnation, and the seq of this row that it holds for certain
     floor : incarnations must be created later than this (ms)
     """
 
     stamp: Stamp
     reason: Reason
+    fence: bytes = b""
     pinned: Incarnation | None = None
     top: bool = False
     newest: int = 0

@@ -43,7 +43,8 @@ class Moments:
         deviation = np.sqrt(self.m2 / self.count)
         # What rounding leaves of a constant is not a size.
         flat = deviation <= 1e-12 * np.abs(self.mean)
-        return Scaling(tuple(map(float, self.mean)), tuple(map(float, deviation + flat)))
+        scale = np.where(flat, 1.0, deviation)
+        return Scaling(tuple(map(float, self.mean)), tuple(map(float, scale)))
 
 
 def pooled(*parts: Moments) -> Moments:

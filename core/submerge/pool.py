@@ -7,6 +7,7 @@ each other does not change with the hour, so a merge that was made stays good.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -54,10 +55,13 @@ class Pool:
     ----------
     reference : float
         Wall time that all rows are faded to.
+    latest : float
+        Wall time that no row is believed to be later than.
     """
 
     def __init__(self, schema: Schema, summaries: Summaries, reference: float) -> None:
         self.schema, self.fingerprint, self.reference = schema, schema.fingerprint, reference
+        self.latest = math.inf
         self._summaries = summaries
         self._tree: Tree = summaries.tree(schema)
 
@@ -67,10 +71,12 @@ class Pool:
         parts = []
         for row in rows:
             if row.report.fingerprint == self.fingerprint and row.report.summary is not None:
-                parts.append(self.faded(row.report.summary, row.as_of, self.reference))
+                as_of = min(row.as_of, self.latest)
+                parts.append(self.faded(row.report.summary, as_of, self.reference))
                 own = row.from_client
         if sealed is not None and sealed.summary is not None:
-            parts.append(self.faded(sealed.summary, sealed.as_of, self.reference))
+            as_of = min(sealed.as_of, self.latest)
+            parts.append(self.faded(sealed.summary, as_of, self.reference))
         if parts:
             self._tree[node] = self._summaries.merged(self.schema, parts, own=own)
         elif node in self._tree:
@@ -85,9 +91,9 @@ class Pool:
 
     def fold(self, old: Sealed, new: Sealed, *, own: bool) -> Sealed:
         """Add one sealed row to another, both faded to the later time."""
-        as_of = max(old.as_of, new.as_of)
+        as_of = max(min(old.as_of, self.latest), min(new.as_of, self.latest))
         parts = [
-            self.faded(sealed.summary, sealed.as_of, as_of)
+            self.faded(sealed.summary, min(sealed.as_of, self.latest), as_of)
             for sealed in (old, new)
             if sealed.summary is not None
         ]
@@ -110,8 +116,8 @@ class Pool:
 
     def out_of_reach(self, wall: float) -> bool:
         """Whether the reference time is too far from now."""
-        half_life = self.schema.half_life
-        return bool(half_life) and abs(wall - self.reference) > HALVINGS * float(half_life or 0)
+        half_life = self.schema.half_life or math.inf
+        return abs(wall - self.reference) > HALVINGS * half_life
 
 
 def added(parts: Iterable[Counts]) -> Counts:

@@ -33,10 +33,22 @@ class Retry:
         self._patience, self._cap = patience_s, cap_s
         self.tries = 0
         self.at = math.inf
+        self._tried_at = -math.inf
 
     def now(self) -> None:
         """Make a first try due at once."""
         self.tries, self.at = 0, -math.inf
+
+    def again(self) -> None:
+        """Make a first try due, not sooner than `patience_s` after the last of before.
+
+        Where two sides cannot agree, they disagree at that pace, not at the network's.
+        """
+        self.tries, self.at = 0, self._tried_at + self._patience
+
+    def soon(self, steady: float, rng: np.random.Generator) -> None:
+        """Make a first try due within `patience_s`: many are told at once that they may."""
+        self.tries, self.at = 0, min(self.at, steady + self._patience * rng.random())
 
     def stop(self) -> None:
         """It was answered: nothing is due."""
@@ -47,4 +59,5 @@ class Retry:
         # 2**20 s is beyond any cap: the exponent need not grow for ever.
         ceiling = min(self._cap, self._patience * 2.0 ** min(self.tries, 20))
         self.tries += 1
+        self._tried_at = steady
         self.at = steady + min(self._cap, self._patience + ceiling * rng.random())

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+
+from submerge.errors import UsageError, whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +50,11 @@ class ClientSettings:
     cap_s: float = 300.0
     finals: int = 4
 
+    def __post_init__(self) -> None:
+        _check_times(self, "report_every_s", "checkpoint_every_s", "patience_s", "cap_s")
+        for name in ("min_rows", "min_new_rows", "min_turned_rows", "finals"):
+            whole(name, getattr(self, name), least=1)
+
 
 @dataclass(frozen=True, slots=True)
 class AggregatorSettings:
@@ -78,3 +86,16 @@ class AggregatorSettings:
     scaling_rows: int = 1000
     patience_s: float = 10.0
     cap_s: float = 300.0
+
+    def __post_init__(self) -> None:
+        _check_times(self, "report_every_s", "model_every_s", "seal_after_s", "max_age_s")
+        _check_times(self, "patience_s", "cap_s")
+        whole("scaling_rows", self.scaling_rows, least=1)
+
+
+def _check_times(settings: object, *names: str) -> None:
+    """Refuse times that would have a node spin, or wait for ever."""
+    for name in names:
+        seconds = getattr(settings, name)
+        if not 0 < seconds < math.inf:
+            raise UsageError(f"{name} must be a positive time in seconds, got {seconds!r}")

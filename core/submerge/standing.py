@@ -57,7 +57,7 @@ def scores(ledger: Ledger) -> Scores | None:
 
 def limits(told: Scores | None) -> Limits | None:
     """Return the measured limits; None before the first score."""
-    if told is None or not told.spe.n:
+    if told is None or not told.spe.n or not told.t2.n:
         return None
     return Limits(
         SHARES,

@@ -84,11 +84,14 @@ class Forget(NamedTuple):
 
 
 class Drop(NamedTuple):
-    """An operator takes out one incarnation: a dead aggregator's last row."""
+    """An operator takes out one incarnation: a dead aggregator's last row.
+
+    None takes out what closed ones have left.
+    """
 
     group: str
     node: str
-    incarnation: Incarnation
+    incarnation: Incarnation | None
 
 
 Event = Start | Reading | Received | Tick | Linked | Flush | Forget | Drop
@@ -120,11 +123,15 @@ class Keep:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scored:
-    """Rows judged before they were learnt; (n,) each, by the model of that version."""
+    """Rows judged before they were learnt; (n,) each, by the model of that version.
+
+    expired : that model is older than its root meant it to get
+    """
 
     spe: Array
     t2: Array
     version: int
+    expired: bool
 
 
 class Note(NamedTuple):

@@ -69,6 +69,9 @@ class Summaries(Protocol):
     def merged(self, schema: Schema, parts: Sequence[Summary], *, own: bool) -> Summary:
         """Merge; `own`: the parts are one client's, and its means merge whatever `center` is."""
 
+    def fits(self, schema: Schema, summary: Summary) -> bool:
+        """Whether it can be merged with others of that schema."""
+
     def faded(self, summary: Summary, factor: float) -> Summary:
         """Return it with all that it has seen counted `factor` times."""
 
@@ -112,6 +115,10 @@ class Subspaces:
         """Merge in the order given."""
         apart = schema.center == "own" and not own
         return merge(*parts, rank=self._kept, center="own" if apart else "fleet")
+
+    def fits(self, schema: Schema, summary: Subspace) -> bool:
+        """It is of the schema, and of its dimension."""
+        return (schema.fingerprint, schema.dim) == (summary.schema, summary.dim)
 
     def faded(self, summary: Subspace, factor: float) -> Subspace:
         """As `Subspace.faded`."""

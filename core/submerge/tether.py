@@ -36,6 +36,8 @@ class Tether:
         The newest seq that the parent is known to hold.
     forced : bool
         Report now, news or not.
+    silent_until : float
+        Nothing is sent before, on the steady clock.
     """
 
     def __init__(self, report_every_s: float, patience_s: float, cap_s: float) -> None:
@@ -43,6 +45,8 @@ class Tether:
         self.pending: Report | None = None
         self.acked = 0
         self.forced = False
+        self.silent_until = -math.inf
+        self._knocked = False
         self._every = report_every_s
         self._built_at, self._report_at = math.inf, -math.inf
 
@@ -51,8 +55,16 @@ class Tether:
         """Whether a join is unanswered: nothing is reported before."""
         return self.join.at < math.inf
 
+    @property
+    def asked(self) -> bool:
+        """Whether an answer to a join is waited for: one that comes unasked is an old one."""
+        return self.joining and self.join.tries > 0
+
     def due_at(self, *, news: bool) -> float:
         """When something is to be sent, if nothing else happens."""
+        return max(self._due_at(news=news), self.silent_until)
+
+    def _due_at(self, *, news: bool) -> float:
         if self.joining:
             return self.join.at
         if self.pending is not None:
@@ -65,7 +77,7 @@ class Tether:
     def rejoin(self) -> None:
         """Ask to speak, if that is not being asked already."""
         if not self.joining:
-            self.join.now()
+            self.join.again()
 
     def joined(self, newest: int) -> bool:
         """The parent lets it speak, and holds `newest`.
@@ -78,7 +90,8 @@ class Tether:
         behind = newest < self.acked
         self.acked = min(self.acked, newest)
         if self.pending is not None or behind:
-            self.wait.now()
+            # At once, and if that is in vain, too, no more often than before.
+            self.wait.at = -math.inf
         return behind
 
     def hurry(self) -> None:
@@ -109,11 +122,16 @@ class Tether:
 
     def knocks_instead(self) -> bool:
         """Whether so many reports went unanswered that it asks to join again first."""
-        if self.wait.tries < KNOCKS:
+        if self._knocked or not self.wait.tries or self.wait.tries % KNOCKS:
             return False
-        self.wait.stop()
+        self._knocked = True
         self.join.now()
         return True
+
+    def tried(self, steady: float, rng: np.random.Generator) -> None:
+        """The pending report goes out."""
+        self.wait.tried(steady, rng)
+        self._knocked = False
 
     def confirmed(self, newest: int) -> Report | None:
         """The parent holds `newest`; return the pending report if that is what it waited for."""

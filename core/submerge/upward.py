@@ -30,10 +30,17 @@ class Line:
 
     seq : of the newest report
     fences : drawn so far, the newest last
+    held : the one that the parent let in last; it knows no later one
     """
 
     seq: int = 0
     fences: tuple[bytes, ...] = ()
+    held: bytes = b""
+
+    @property
+    def past(self) -> tuple[bytes, ...]:
+        """All but the newest, and what the parent holds among them, however long ago."""
+        return (self.held, *self.fences[:-1]) if self.held else self.fences[:-1]
 
 
 class Upward:
@@ -94,7 +101,8 @@ class Upward:
         if marks and marks[-1][1] == following:
             marks.pop()
         marks.append((seq, following))
-        del marks[:-MARKS]
+        # From the middle: the oldest is the first that the root can confirm.
+        del marks[1 : len(marks) - MARKS + 1]
 
     def held(self, child: Child) -> int:
         """Return the newest seq of a child that the root holds for certain."""

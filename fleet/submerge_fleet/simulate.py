@@ -292,7 +292,7 @@ def _check_times(options: dict[str, Any]) -> None:
             )
 
 
-def _subspaces(dim: int, rank: int | None, oversample: int | None) -> dict[str, int]:
+def _subspaces(dim: int, rank: int | None, oversample: int | None) -> dict[str, Any]:
     """Return the fields of a plan that say what is learnt."""
     if not dim:
         for name, value in (("rank", rank), ("oversample", oversample)):

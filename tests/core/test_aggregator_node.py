@@ -28,7 +28,7 @@ from submerge.messages import (
     Report,
     Stamp,
 )
-from submerge.schema import Channel
+from submerge.schema import Channel, Scaling
 from submerge.simulate.samples import SampleSets
 from submerge.steps import (
     Drop,
@@ -62,6 +62,8 @@ from support.nodes import (
 from support.strategies import rows_of
 
 DAY = 86400.0
+PATIENCE = 10.0
+"""A hello is followed by a join within this time, and no second try comes within it."""
 
 
 def root(**settings) -> tuple[Table, Host]:
@@ -135,13 +137,14 @@ def test_an_unpinned_store_is_another_at_each_start():
 
 
 def test_pinning_is_one_transaction():
-    """Name, pin, fence and schema: all of them, or none."""
+    """Name, pin, fence, schema and bans: all of them, or none."""
     table = Table()
     host = table.aggregator("a", under="r")
     effects = table.step("a", Received(joined(asks(table), top=True)))
     (keep,) = [effect for effect in effects if isinstance(effect, Keep)]
 
-    assert {STORE, ("line", GROUP), ("schema", GROUP)} == set(keep.records)
+    of_group = {(kind, GROUP) for kind in ("line", "schema", "banned")}
+    assert {STORE, *of_group} == set(keep.records)
     assert (host.node.incarnation, "r", ME, True) == (
         keep.records[STORE].incarnation,
         *keep.records[STORE].pin,
@@ -205,6 +208,7 @@ def test_a_lost_database_is_a_new_store():
     table.passes(900)
     table.hosts["a"].disk.clear()
     table.restarts("a")
+    table.passes(15)
     table.reads("c", 3)
     table.passes(1800)
 
@@ -268,7 +272,7 @@ def test_an_answer_gives_a_backup_away_as_well():
     table, host = middle()
     before = host.node.incarnation
     stamp = Stamp("a", GROUP, before, 1)
-    table.tell("a", answer(stamp, newest=9))
+    table.tell("a", answer(stamp, newest=9, fence=asks(table).fence))
 
     assert before != host.node.incarnation
 
@@ -298,7 +302,8 @@ def test_an_answer_that_closes_a_store(reason):
     """As for a client: an empty one, created above the floor."""
     table, host = middle()
     before, floor = host.node.incarnation, life(0).created_ms + 10**9
-    table.tell("a", answer(Stamp("a", GROUP, before, 0), reason, floor=floor))
+    said = Stamp("a", GROUP, before, 0)
+    table.tell("a", answer(said, reason, floor=floor, fence=asks(table).fence))
 
     assert before != host.node.incarnation
     assert floor + 1 == host.node.incarnation.created_ms
@@ -357,6 +362,53 @@ def test_an_answer_for_another_process_of_the_store_is_not_taken():
     assert before != host.node.incarnation
 
 
+def test_what_a_twin_is_told_confirms_nothing():
+    """Its report had the same number, and said something else: ours is still to be taken."""
+    table, _ = middle(report_every_s=100)
+    put(table, "a", report("c", life(1), 1, range(3)))
+    upward = told(table)
+    table.tell("a", answer(upward, fence=b"hers" * 4, root=ME, durable=upward.stamp.seq))
+    many = len(table.reports("a"))
+    assert 0 == put(table, "a", report("c", life(1), 2, range(3))).durable
+    table.passes(30)
+
+    assert many < len(table.reports("a"))
+
+
+@pytest.mark.parametrize("reason", Reason, ids=lambda reason: reason.name)
+def test_what_a_twin_is_told_closes_nothing(reason):
+    """EQUIVOCATION is between it and the parent; the process that is let in stays."""
+    table, host = middle()
+    put(table, "a", report())
+    before, joins = host.node.incarnation, len(table.messages("a", Join))
+    told_her = answer(told(table), reason, fence=b"hers" * 4, newest=99, pinned=OTHER)
+    assert [] == table.tell("a", told_her)
+
+    assert before == host.node.incarnation
+    assert joins == len(table.messages("a", Join))
+    assert 3 == host.counted
+
+
+def test_every_answer_echoes_the_fence():
+    """Taken, fenced, for another parent, or for a group that is not here: all of them."""
+    table, host = root()
+    table.tell("r", join("a", fence=b"f" * 16))
+    mine = {"fence": b"f" * 16, "pinned": host.node.incarnation}
+    elsewhere = Stamp("a", "hall", life(1), 1)
+    messages = [
+        report("a", **mine),
+        report("a", **mine | {"fence": b"g" * 16}),
+        report("a", **mine | {"pinned": OTHER}),
+        replace(report("a", **mine), stamp=elsewhere),
+    ]
+    said = [next(m for m in table.tell("r", m) if isinstance(m, Answer)) for m in messages]
+
+    assert [m.fence for m in messages] == [m.fence for m in said]
+    assert [Reason.ACK, Reason.FENCED, Reason.WRONG_PARENT, Reason.UNAVAILABLE] == [
+        m.reason for m in said
+    ]
+
+
 def test_a_report_that_waits_goes_out_under_the_new_fence():
     """FENCED: it joins again, and says the same report once more, if it is let in."""
     table, host = middle()
@@ -373,14 +425,16 @@ def test_a_report_that_waits_goes_out_under_the_new_fence():
     assert host.node.incarnation == first.stamp.incarnation
 
 
-def test_64_fences_are_remembered():
-    """The parent may be restored from a backup of so many starts ago."""
+def test_64_fences_are_remembered_and_the_one_that_was_let_in():
+    """The parent may be restored from a backup of so many starts ago, or just be away."""
     table, _ = middle()
+    let_in = asks(table).fence
     for _ in range(80):
         table.restarts("a")
+    mine = asks(table)
 
-    assert 63 == len(asks(table).past_fences)
-    assert 64 == len(set(asks(table).past_fences) | {asks(table).fence})
+    assert let_in in mine.past_fences
+    assert 64 == len({mine.fence, *mine.past_fences} - {let_in})
 
 
 def test_a_retried_join_repeats_its_fence():
@@ -511,6 +565,32 @@ def named(*channels: str) -> Schema:
 
 
 @pytest.mark.parametrize(
+    ("first", "then"),
+    [
+        (named("flow l/s"), named("flow l/s", "heat K")),
+        (
+            replace(IDS, scaling=Scaling((0.0,), (1.0,))),
+            replace(IDS, scaling=Scaling((0.0,), (2.0,))),
+        ),
+        (IDS, replace(IDS, half_life=60.0)),
+    ],
+    ids=["channels", "scaling", "half-life"],
+)
+def test_a_root_goes_over_to_the_schema_it_is_configured_for(first, then):
+    """At the next start; rows of the old one leave the model, under the same store."""
+    table = Table(schema=first)
+    before = table.root("r").node.incarnation
+    put(table, "r", report(fingerprint=first.fingerprint))
+    assert 3 == table.hosts["r"].counted
+    host = table.moved("r", under=None, plans={GROUP: GroupPlan(table.summaries, then)})
+
+    assert (before, then) == (host.node.incarnation, host.ledger.schema)
+    assert then.canonical == host.disk["schema", GROUP] == host.model.schema
+    assert 0 == host.counted
+    assert then.canonical == table.tell("r", join(schema=then.canonical))[0].schema
+
+
+@pytest.mark.parametrize(
     ("theirs", "lines"),
     [
         (named("flow l/s"), ["missing channel: heat"]),
@@ -563,6 +643,36 @@ def test_a_banned_node_stays_out():
     assert 0 == host.counted
     assert Reason.BANNED is put(table, "r", report(incarnation=life(2))).reason
     assert Reason.BANNED is table.tell("r", join(number=3))[0].reason
+
+
+@pytest.mark.parametrize(
+    "event",
+    [Forget(GROUP, "d"), Drop(GROUP, "d", life(1)), Drop(GROUP, "d", None), Forget("x", "c")],
+    ids=["forget", "drop", "drop what closed ones left", "no such group"],
+)
+def test_a_node_that_nobody_knows_is_noted(event):
+    """It may be further down, or misspelt: the operator hears so, and nothing changes."""
+    table, host = root()
+    put(table, "r", report("c"))
+    table.passes(100)
+    before, models = dict(host.disk), len(table.spread("r", Model))
+    table.step("r", event)
+    table.passes(100)
+
+    facts = [note.facts for note in host.notes if note.what == "unknown node"]
+    assert [{"group": event.group, "node": event.node}] == facts
+    assert before == host.disk
+    assert models == len(table.spread("r", Model))
+
+
+def test_a_node_is_banned_before_it_is_known():
+    """It is noted as well: whoever misspelt the name reads so."""
+    table, host = root()
+    table.step("r", Forget(GROUP, "d", ban=True))
+
+    assert 1 == len([note for note in host.notes if note.what == "unknown node"])
+    assert Reason.BANNED is put(table, "r", report("d")).reason
+    assert 0 == host.counted
 
 
 def test_a_forgotten_client_starts_from_zero():
@@ -742,6 +852,7 @@ def test_durable_begins_anew_under_another_root():
     table.tell("a", answer(told(table), root=ME, durable=told(table).stamp.seq))
     assert 1 == put(table, "a", report("c", life(1), 2, range(3))).durable
     table.tell("a", Hello("r", OTHER, True, boot=5))
+    table.passes(PATIENCE)
     table.tell("a", joined(asks(table), pinned=OTHER, top=True))
     table.passes(1)
     upward = told(table)
@@ -758,6 +869,7 @@ def test_an_answer_of_a_parent_that_is_gone_is_not_taken():
     table.passes(130)
     upward = told(table)
     table.tell("a", Hello("r", OTHER, True, boot=5))
+    table.passes(PATIENCE)
     table.tell("a", joined(asks(table), pinned=OTHER, top=True))
     table.tell("a", answer(upward, pinned=ME, root=ME, durable=upward.stamp.seq))
     again = put(table, "a", report("c", life(1), 2, range(3)))
@@ -825,6 +937,22 @@ def test_a_version_above_all_clocks_is_a_lie():
 
     # The lie does not hide what others truthfully use.
     assert BELIEVED // 2 + 1 == host.model.version
+
+
+def test_the_highest_version_that_is_believed_does_not_freeze_the_fleet():
+    """Someone says it; the root goes on above it, and everyone takes what it says."""
+    table = fleet("c")
+    root = table.hosts["r"]
+    table.tell("r", report("liar", ids=[999], version=BELIEVED, pinned=root.node.incarnation))
+    seen = []
+    for _ in range(3):
+        table.reads("c", 5)
+        table.passes(900)
+        assert root.model.version == table.hosts["c"].node.model.version
+        seen.append(root.model.version)
+
+    assert BELIEVED < seen[0] < seen[1] < seen[2]
+    assert 16 == table.hosts["c"].node.model.counts.learnt
 
 
 def test_a_model_says_how_much_it_counts():

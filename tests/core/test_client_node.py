@@ -10,8 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from submerge import Schema, ShapeError, Subspace
+from submerge.client_node import TWIN_S
 from submerge.finals import CHECKPOINT, PAST
 from submerge.messages import (
+    BELIEVED,
+    HIGHEST,
     Answer,
     Counts,
     Hello,
@@ -24,7 +27,7 @@ from submerge.messages import (
 from submerge.schema import Scaling
 from submerge.score import hotelling, spe
 from submerge.simulate.samples import SampleSets
-from submerge.steps import Flush, Linked, Reading, Scored, Tick
+from submerge.steps import Flush, Linked, Reading, Received, Scored, Tick
 from submerge.summaries import Subspaces
 from support.nodes import (
     EPOCH,
@@ -43,6 +46,9 @@ from support.nodes import (
 )
 
 MONTH = 30 * 86400.0
+PATIENCE = 10.0
+"""A hello is followed by a join within this time, and no second try comes within it."""
+
 CLOSE_LIFE = (Reason.STALE, Reason.SHRUNK, Reason.EQUIVOCATION)
 REAL = Schema.anonymous(3)
 
@@ -82,6 +88,7 @@ def reported(readings: int = 3, **settings) -> tuple[Table, Host]:
 def rejoined(table: Table, **fields) -> None:
     """Have the client ask again to join, and answer it."""
     table.tell("c", Hello("a", ME, False, boot=len(table.said)))
+    table.passes(PATIENCE)
     table.tell("c", joined(asks(table), **fields))
     table.run()
 
@@ -150,11 +157,40 @@ def test_a_parents_new_boot_is_joined_again():
     table, host = pinned()
     before = len(table.messages("c", Join))
     table.tell("c", Hello("a", ME, False, boot=1))
+    table.passes(PATIENCE)
     table.tell("c", joined(asks(table)))
     table.tell("c", Hello("a", ME, False, boot=1))
+    table.passes(PATIENCE)
 
     assert before + 1 == len(table.messages("c", Join))
     assert ME == host.node.life.pin.incarnation
+
+
+def test_clients_come_back_one_by_one():
+    """A parent that is back says so to all at once: each joins at a random moment, and soon."""
+    table = Table()
+    for i in range(50):
+        table.client(f"c{i}")
+        table.tell(f"c{i}", joined(table.messages(f"c{i}", Join)[-1]))
+        table.tell(f"c{i}", Hello("a", ME, False, boot=1))
+    assert 50 == len(table.said)
+    table.passes(PATIENCE / 2)
+    early = len(table.said) - 50
+    table.passes(PATIENCE / 2)
+
+    assert 10 < early < 40
+    assert 100 == len(table.said)
+
+
+def test_a_hello_hurries_a_join_that_was_backing_off():
+    """It need not wait minutes for a parent that is there."""
+    table, _ = alone()
+    table.passes(3000)
+    before = len(table.messages("c", Join))
+    table.tell("c", Hello("a", ME, False, boot=1))
+    table.passes(PATIENCE)
+
+    assert before + 1 == len(table.messages("c", Join))
 
 
 # -- lives -----------------------------------------------------------------------
@@ -217,6 +253,7 @@ def test_another_schema_is_another_life():
     table, host = reported(3)
     scaled = replace(IDS, scaling=Scaling((0.0,), (2.0,)))
     table.tell("c", answer(said(table), Reason.SCHEMA))
+    table.passes(PATIENCE)
     table.tell("c", joined(asks(table), schema=scaled.canonical))
 
     assert scaled.fingerprint == host.node.life.fingerprint
@@ -243,7 +280,7 @@ def test_a_report_that_waits_goes_over_to_the_new_root():
 
 
 @given(
-    st.sampled_from(Reason),
+    st.sampled_from([reason for reason in Reason if reason is not Reason.WRONG_PARENT]),
     st.integers(0, 20),
     st.integers(0, 2**60),
 )
@@ -252,7 +289,7 @@ def test_an_answer_for_another_life_changes_nothing(reason, newest, floor):
     table, host = reported()
     before, due = host.node.life.incarnation, host.node.wakes_at
     stamp = said(table).stamp._replace(incarnation=life(77))
-    table.tell("c", Answer(stamp, reason, OTHER, True, newest, OTHER, newest, floor))
+    table.tell("c", Answer(stamp, reason, b"", OTHER, True, newest, OTHER, newest, floor))
 
     assert (before, 0, 0, due) == (
         host.node.life.incarnation,
@@ -268,6 +305,7 @@ def test_a_wrong_parent_makes_it_ask_again():
     before = host.node.life.incarnation
     joins = len(table.messages("c", Join))
     table.tell("c", answer(said(table), Reason.WRONG_PARENT, pinned=OTHER))
+    table.passes(PATIENCE)
 
     assert before == host.node.life.incarnation
     assert joins + 1 == len(table.messages("c", Join))
@@ -281,6 +319,108 @@ def test_a_parent_that_knows_more_of_a_life_ends_it():
 
     assert before != host.node.life.incarnation
     assert ["the parent knows more of it"] == host.why("lost")
+
+
+def test_rows_withheld_before_the_first_join_are_declared():
+    """The schema that comes down begins a life: what the one before saw is not forgotten."""
+    table, host = alone()
+    table.step("c", Reading(np.full((5, 1), np.nan)))
+    scaled = replace(IDS, scaling=Scaling((0.0,), (2.0,)))
+    table.tell("c", joined(asks(table), schema=scaled.canonical))
+
+    assert scaled.fingerprint == host.node.life.fingerprint
+    assert 5 == host.node.life.counts.generated
+    assert 5 == host.node.lifetime
+
+
+# -- copies ----------------------------------------------------------------------
+
+
+def contradicted(table: Table, reason: Reason) -> Host:
+    """Have the client join, report what it has learnt, and be told that it is not alone."""
+    table.tell("c", joined(asks(table), schema=REAL.canonical))
+    table.step("c", Reading(ROWS))
+    table.step("c", Flush())
+    table.run()
+    table.tell("c", answer(said(table), reason))
+    return table.hosts["c"]
+
+
+def suspicions(host: Host) -> int:
+    return len([note for note in host.notes if note.what == "copy suspected"])
+
+
+@pytest.mark.parametrize("first", [Reason.EQUIVOCATION, Reason.SHRUNK])
+@pytest.mark.parametrize("second", [Reason.EQUIVOCATION, Reason.SHRUNK])
+def test_contradicted_twice_it_keeps_silent_for_an_hour(first, second):
+    """Two copies with the same random numbers would end each other's lives for ever."""
+    table, _ = scoring()
+    before = contradicted(table, first).node.life.incarnation
+    host = contradicted(table, second)
+    assert before != host.node.life.incarnation
+    assert 1 == suspicions(host)
+    many = len(table.said)
+    table.passes(TWIN_S - 1)
+    assert many == len(table.said)
+    table.passes(2)
+
+    assert [Join] == [type(letter.message) for letter in table.said[many:]]
+
+
+def test_a_silent_client_goes_on_scoring_and_learning():
+    """Silence is about what it says, not about what it watches."""
+    table, _ = scoring(model(7))
+    contradicted(table, Reason.EQUIVOCATION)
+    host = contradicted(table, Reason.EQUIVOCATION)
+    many, lost = len(table.said), host.node.life.counts.lost
+    effects = table.step("c", Reading(ROWS))
+    table.step("c", Flush())
+
+    assert [7] == [effect.version for effect in effects if isinstance(effect, Scored)]
+    assert Counts(len(ROWS), lost=lost) == host.node.life.counts
+    assert len(ROWS) == host.disk[CHECKPOINT].report.counts.learnt
+    assert many == len(table.said)
+
+
+@pytest.mark.parametrize(
+    "event",
+    [Linked(), Flush(), Received(Hello("a", ME, False, boot=1))],
+    ids=["linked", "flush", "hello"],
+)
+def test_nothing_breaks_its_silence(event):
+    """A link that opens, a parent that says hello, someone who asks: it is the same copy."""
+    table, _ = scoring()
+    contradicted(table, Reason.EQUIVOCATION)
+    contradicted(table, Reason.EQUIVOCATION)
+    many = len(table.said)
+    table.step("c", event)
+    table.passes(TWIN_S - 1)
+    assert many == len(table.said)
+    table.passes(2)
+
+    assert many < len(table.said)
+
+
+def test_contradicted_once_it_goes_on():
+    """It may be chance: it asks to join under its new name at once."""
+    table, _ = scoring()
+    many = len(table.messages("c", Join))
+    host = contradicted(table, Reason.EQUIVOCATION)
+
+    assert many + 1 == len(table.messages("c", Join))
+    assert 0 == suspicions(host)
+
+
+def test_contradictions_far_apart_are_no_pattern():
+    """An hour later the first one is forgotten."""
+    table, _ = scoring()
+    contradicted(table, Reason.EQUIVOCATION)
+    table.passes(TWIN_S + 1)
+    many = len(table.messages("c", Join))
+    host = contradicted(table, Reason.EQUIVOCATION)
+
+    assert many + 1 == len(table.messages("c", Join))
+    assert 0 == suspicions(host)
 
 
 # -- finals ----------------------------------------------------------------------
@@ -364,6 +504,37 @@ def test_a_refused_final_counts_what_was_confirmed_as_delivered():
     table.tell("c", answer([r for r in table.reports("c") if r.final][-1], Reason.STALE))
 
     assert Counts(lost=2) == host.node.life.counts
+
+
+@pytest.mark.parametrize("reason", [Reason.ACK, *CLOSE_LIFE], ids=lambda reason: reason.name)
+def test_a_final_is_not_judged_by_an_earlier_reports_answer(reason):
+    """It comes late, and speaks of less: neither taken nor lost, the final waits for its own."""
+    table, host = reported(5)
+    early = said(table)
+    table.restarts("c")
+    final = said(table)
+    assert early.stamp.seq < final.stamp.seq
+    table.tell("c", answer(early, reason, newest=final.stamp.seq))
+
+    assert Counts() == host.node.life.counts
+    assert [final.stamp] == [f.report.stamp for f in host.disk[PAST].finals]
+    table.tell("c", answer(final))
+    assert () == host.disk[PAST].finals
+
+
+def test_a_lost_root_does_not_take_a_final():
+    """Its answer comes late: the root in its place has not heard what the final says."""
+    table, host = reported(5, top=True)
+    table.restarts("c")
+    first = said(table)
+    table.tell("c", joined(asks(table), pinned=OTHER, top=True))
+    table.run()
+    table.tell("c", answer(first, pinned=ME))
+    assert 1 == len(host.disk[PAST].finals)
+    table.tell("c", answer(said(table), pinned=OTHER))
+
+    assert () == host.disk[PAST].finals
+    assert Counts() == host.node.life.counts
 
 
 def test_a_final_of_a_root_goes_over_to_the_next_root():
@@ -623,6 +794,19 @@ def test_a_row_with_a_gap_is_withheld_and_counted():
     assert 5 == host.node.lifetime
 
 
+@pytest.mark.parametrize("scale", [0.01, 1.0, 100.0])
+def test_what_is_too_large_after_scaling_is_withheld(scale):
+    """A peer would refuse the sum of their squares: 1e12 is judged in units of the spread."""
+    schema = Schema(1, scaling=Scaling((5.0,), (scale,)))
+    table = Table(Subspaces(1, oversample=1), schema)
+    _, host = alone(table)
+    edge = 1e12 * scale
+    rows = np.array([[0.99 * edge], [-0.99 * edge], [1.01 * edge], [-1.01 * edge], [5.0]])
+    table.step("c", Reading(rows))
+
+    assert Counts(learnt=3, withheld=2) == host.node.life.counts
+
+
 @pytest.mark.parametrize("shape", [(3, 2), (3, 0), (3,), (1, 1, 1)])
 def test_readings_of_another_shape_are_refused(shape):
     """Nothing changes: no count, no number, nothing on its way."""
@@ -699,6 +883,16 @@ def test_readings_are_scored_before_they_are_learnt():
     np.testing.assert_array_equal(hotelling(ROWS, shown), scored.t2)
 
 
+@pytest.mark.parametrize(("age", "expired"), [(0, False), (600, False), (601, True)])
+def test_a_model_that_has_expired_says_so(age, expired):
+    """It still scores: whoever reads the scores decides what they are worth."""
+    table, _ = scoring(model(7))
+    table.time = float(age)
+    effects = table.step("c", Reading(ROWS))
+
+    assert [expired] == [effect.expired for effect in effects if isinstance(effect, Scored)]
+
+
 def test_what_is_withheld_is_not_scored():
     """A row with a gap has no distance from anything."""
     table, _ = scoring(model(7))
@@ -718,12 +912,24 @@ def test_only_a_higher_version_is_taken(version):
     assert EPOCH == host.node.model.created
 
 
+@pytest.mark.parametrize(
+    ("version", "taken"),
+    [(BELIEVED, True), (BELIEVED + 1, True), (HIGHEST, True), (HIGHEST + 1, False)],
+)
+def test_how_high_a_version_may_be(version, taken):
+    """Above what is believed of a peer: a root that was told that much goes on above it."""
+    _, host = scoring(model(7), model(version))
+
+    assert (version if taken else 7) == host.node.model.version
+
+
 def test_a_model_of_another_fingerprint_is_not_taken():
     """It asks to join instead: the fleet may have settled on a scaling."""
     table, host = scoring(model(7))
     other = replace(REAL, scaling=Scaling((0.0,) * 3, (1.0,) * 3))
     joins = len(table.messages("c", Join))
     table.tell("c", model(9, other))
+    table.passes(PATIENCE)
 
     assert 7 == host.node.model.version
     assert joins + 1 == len(table.messages("c", Join))

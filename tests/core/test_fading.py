@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from submerge import Schema, Subspace, merge
 from submerge.ledger import Ledger
 from submerge.life import FADE_STEPS
+from submerge.messages import Counts
 from submerge.settings import AggregatorSettings
 from submerge.steps import Flush, Now, Reading
 from submerge.summaries import Subspaces
@@ -120,6 +121,42 @@ def test_a_month_of_silence_is_still_a_number():
     np.testing.assert_allclose(
         weight_at_root(table), 8 * 2 ** -((table.time - start) / HALF), **ROUNDING
     )
+
+
+def test_the_largest_readings_can_fade_wherever_they_are():
+    """50 rows of nearly 1e12: learnt, checkpointed, reported and halved, without a wrong float."""
+    table = two_levels()
+    host = table.client("c", report_every_s=100)
+    rows = 0.99e12 * np.sign(rows_of("noise", 50, 3, seed=1))
+    for part in np.split(rows, 5):
+        table.step("c", Reading(part))
+        table.passes(HALF)
+    table.step("c", Flush())
+    table.run()
+    table.restarts("c")
+    table.passes(5 * HALF)
+    summary = table.hosts["r"].ledger.summary(EPOCH + table.time)
+
+    assert Counts(50) == table.hosts["r"].ledger.counts()
+    assert Counts() == host.node.life.counts
+    # Ten rows of each of five ages, a half-life apart.
+    np.testing.assert_allclose(
+        summary.weight, weighing([table.time - HALF * i for i in range(5)] * 10), rtol=STEP
+    )
+    assert np.isfinite(summary.energy)
+    assert np.isfinite(summary.sigma.astype(np.float32)).all()
+
+
+def test_readings_too_large_to_fade_are_withheld():
+    """Their squares can be written, but not summed, faded and merged: they are not learnt."""
+    table = two_levels()
+    host = table.client("c", report_every_s=100)
+    for _ in range(5):
+        table.step("c", Reading(np.full((10, 3), 0.99e140)))
+        table.passes(HALF)
+
+    assert Counts(withheld=50) == host.node.life.counts
+    assert Counts(withheld=50) == table.hosts["r"].ledger.counts()
 
 
 # -- one ledger --------------------------------------------------------------------

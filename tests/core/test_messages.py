@@ -234,3 +234,18 @@ def test_stopped_means_nothing_is_due():
     retry.now()
 
     assert (0, True) == (retry.tries, retry.at < -1e300)
+
+
+@given(
+    st.integers(0, 2**16),
+    st.sampled_from([-np.inf, 100.0, 103.0, 400.0, np.inf]),
+    st.integers(0, 9),
+)
+def test_soon_is_within_the_patience_and_never_later(seed, due, made):
+    """A try that was due earlier stays due; one that was backing off is hurried, and is a first."""
+    retry = Retry(10.0, 300.0)
+    retry.tries, retry.at = made, due
+    retry.soon(100.0, np.random.default_rng(seed))
+
+    assert min(due, 100.0) <= retry.at <= min(due, 110.0)
+    assert 0 == retry.tries

@@ -97,6 +97,13 @@ def test_a_constant_channel_keeps_its_size(value):
 # -- the fleet's scaling --------------------------------------------------------------
 
 
+def test_a_constant_keeps_its_size():
+    """What rounding leaves of it is no part of its scale: exactly 1, not 1.97."""
+    moments = Moments(400, np.array([1e12]), np.array([400 * 0.97**2]))
+
+    assert (1.0,) == moments.scaling.scale
+
+
 def fleet(rows: int = 1000, channels: Schema = RAW) -> Table:
     """A root that learns the scaling, an aggregator, and two clients."""
     table = Table(KIND, channels)
@@ -192,6 +199,22 @@ def test_a_settled_fleet_survives_the_roots_restart():
 
     assert before == table.hosts["r"].ledger.fingerprint
     assert before == table.hosts["c"].node.life.fingerprint
+
+
+@pytest.mark.parametrize(
+    ("edited", "keeps"),
+    [(RAW, True), (replace(RAW, half_life=60.0), False), (Schema(RAW.channels[:2]), False)],
+    ids=["same", "half-life", "channels"],
+)
+def test_a_scaling_is_kept_for_the_channels_that_it_was_learnt_of(edited, keeps):
+    """What is configured goes before what was kept, but for the scaling itself."""
+    table, _ = settled()
+    before = table.hosts["r"].ledger.schema
+    plan = GroupPlan(KIND, edited, learns_scaling=True)
+    root = table.moved("r", under=None, plans={GROUP: plan}, scaling_rows=10**6)
+
+    assert (before if keeps else edited) == root.ledger.schema
+    assert root.ledger.schema.canonical == root.disk["schema", GROUP] == root.model.schema
 
 
 def test_a_client_that_joins_later_takes_the_scaling():

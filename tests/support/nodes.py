@@ -105,10 +105,10 @@ def report(
 
 
 def answer(to: Report | Stamp, reason: Reason = Reason.ACK, **fields: Any) -> Answer:
-    """Return a parent's answer; an acknowledgement holds what was said."""
-    stamp = to if isinstance(to, Stamp) else to.stamp
+    """Return a parent's answer: it echoes the fence, and an acknowledgement holds what was said."""
+    stamp, fence = (to, b"") if isinstance(to, Stamp) else (to.stamp, to.fence)
     newest = stamp.seq if reason is Reason.ACK else 0
-    return Answer(stamp, reason, **{"pinned": ME, "newest": newest, **fields})
+    return Answer(stamp, reason, **{"fence": fence, "pinned": ME, "newest": newest, **fields})
 
 
 def joined(to: Join, reason: Reason = Reason.ACK, *, seq: int = 0, **fields: Any) -> Joined:

@@ -1,12 +1,14 @@
 """audit(): what can be checked of real subspaces, where no oracle knows each reading.
 
 I3  A node that restarts from what it kept says the same, to the byte.
+I7  Everybody ends with the newest model, of one schema.
 I4  No more readings are counted than there were; all of them, if only messages suffered.
 """
 
 from __future__ import annotations
 
 from submerge.aggregator_node import AggregatorNode
+from submerge.client_node import ClientNode
 from submerge.simulate.fleet import GROUP, Fleet
 
 ROUNDING = 1e-9
@@ -23,14 +25,22 @@ def audit(fleet: Fleet) -> list[tuple[str, str]]:
             ):
                 found.setdefault("I3", f"{host} would say something else after a restart")
     root = fleet.root.node
+    model = root.model(GROUP) if isinstance(root, AggregatorNode) else None
+    for host in fleet.levels[0]:
+        known = host.node.model if isinstance(host.node, ClientNode) else None
+        if model is not None and (known is None or known.version != model.version):
+            found.setdefault("I7", f"{host} stays at an older model")
     ledger = root.ledger(GROUP) if isinstance(root, AggregatorNode) else None
     counted = 0 if ledger is None else ledger.counts().learnt
     if counted > fleet.feed.generated or (
-        fleet.suffered.network_only and counted != fleet.feed.generated
+        fleet.suffered.network_only
+        and not fleet.plan.learns_scaling
+        and counted != fleet.feed.generated
     ):
         found["I4"] = f"{counted} readings are counted, of {fleet.feed.generated}"
     summary = None if ledger is None else ledger.summary()
-    if summary is not None and abs(summary.weight - counted) > ROUNDING * counted:
+    fades = fleet.plan.half_life_s is not None
+    if summary is not None and not fades and abs(summary.weight - counted) > ROUNDING * counted:
         found["I1"] = f"the model weighs {summary.weight}, {counted} readings are counted"
     return list(found.items())
 

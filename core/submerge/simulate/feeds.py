@@ -32,7 +32,7 @@ class Feed(Protocol):
     generated: int
     """Readings given out."""
 
-    def reading(self, host: Host, rng: np.random.Generator) -> Array:
+    def reading(self, host: Host, time: float, rng: np.random.Generator) -> Array:
         """Return the next reading of a host, (1, channels)."""
 
     def size(self, report: Report) -> int:
@@ -46,6 +46,8 @@ class Ids:
     ----------
     given : dict of str to int
         Ids by node, as bits.
+    read_at : list of float
+        When each was read, in virtual seconds.
     """
 
     def __init__(self) -> None:
@@ -53,9 +55,11 @@ class Ids:
         self.summaries = SampleSets()
         self.generated = 0
         self.given: dict[str, int] = {}
+        self.read_at: list[float] = []
 
-    def reading(self, host: Host, rng: np.random.Generator) -> Array:
+    def reading(self, host: Host, time: float, rng: np.random.Generator) -> Array:
         """Return a new id."""
+        self.read_at.append(time)
         self.given[host.name] = self.given.get(host.name, 0) | 1 << self.generated
         self.generated += 1
         return np.array([[float(self.generated - 1)]])
@@ -74,8 +78,15 @@ class Rows:
         Directions that the fleet varies along, each half as strong as the one before.
     """
 
-    def __init__(self, dim: int, rank: int, oversample: int, rng: np.random.Generator) -> None:
-        self.schema = Schema.anonymous(dim)
+    def __init__(
+        self,
+        dim: int,
+        rank: int,
+        oversample: int,
+        rng: np.random.Generator,
+        half_life: float | None = None,
+    ) -> None:
+        self.schema = Schema(dim, half_life=half_life)
         self.summaries = Subspaces(rank, oversample=oversample)
         self.generated = 0
         strengths = 4.0 * 0.75 ** np.arange(rank)
@@ -85,7 +96,7 @@ class Rows:
         self._drawn = np.zeros(BANK, dtype=np.int64)
         self._rank = rank
 
-    def reading(self, host: Host, rng: np.random.Generator) -> Array:
+    def reading(self, host: Host, time: float, rng: np.random.Generator) -> Array:
         """Return a row of the bank."""
         i = int(rng.integers(BANK))
         self._drawn[i] += 1
@@ -104,8 +115,3 @@ class Rows:
         truth = np.linalg.eigh(X.T @ X)[1][:, ::-1][:, : self._rank]
         cosines = np.linalg.svd(truth.T @ model.basis[:, : self._rank], compute_uv=False)
         return float(np.degrees(np.arccos(np.clip(cosines.min(), 0.0, 1.0))))
-
-
-def feed_for(dim: int, rank: int, oversample: int, rng: np.random.Generator) -> Ids | Rows:
-    """Return sample ids for dim 0, real rows otherwise."""
-    return Rows(dim, rank, oversample, rng) if dim else Ids()

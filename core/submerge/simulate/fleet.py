@@ -42,6 +42,13 @@ from submerge.steps import (
 
 GROUP = "room"
 
+SCALING_ROWS = 100
+"""Readings behind a scaling that the fleet works out."""
+
+CALM = 40
+"""Messages that a node has to send within a minute at most, and for each node below it: some
+joins, reports, answers and models, each tried again or asked for twice."""
+
 
 class Watch:
     """What an onlooker is told; the oracle is one."""
@@ -51,6 +58,9 @@ class Watch:
 
     def kept(self, host: Host) -> None:
         """A store has changed."""
+
+    def failed(self, host: Host) -> None:
+        """A write has failed."""
 
     def died(self, host: Host) -> None:
         """A process is about to die."""
@@ -86,6 +96,8 @@ class Fleet:
     watch : Watch
     bytes_up, reports : int
         What clients have sent as reports.
+    storm : str
+        A host that said more in a minute than anyone has to; empty if none did.
     trace : hashlib hash
         Of everything that was delivered.
     transcript : Transcript or None
@@ -111,6 +123,7 @@ class Fleet:
         self.transcript: Transcript | None = None
         self.bytes_up = self.reports = self.largest = 0
         self.sensing = True
+        self.storm = ""
         self._client, self._aggregator = client, aggregator
         self._heap: list[tuple[float, int, Callable[..., None], tuple[Any, ...]]] = []
         self._events = 0
@@ -214,6 +227,7 @@ class Fleet:
             checkpoint_every_s=plan.checkpoint_every_s,
             cap_s=plan.cap_s,
             min_rows=1,
+            learns_scaling=plan.learns_scaling,
         )
         return self._client(settings, self.feed.schema, self.feed.summaries, rng)
 
@@ -224,9 +238,11 @@ class Fleet:
             host.parent,
             report_every_s=plan.report_every_s,
             cap_s=plan.cap_s,
+            scaling_rows=SCALING_ROWS,
         )
         schema = self.feed.schema if host.parent is None else None
-        return self._aggregator(settings, {GROUP: GroupPlan(self.feed.summaries, schema)}, rng)
+        group = GroupPlan(self.feed.summaries, schema, plan.learns_scaling)
+        return self._aggregator(settings, {GROUP: group}, rng)
 
     def twin(self, host: Host) -> AggregatorNode:
         """Return another process of an aggregator, started from the same disk, on no network."""
@@ -281,6 +297,7 @@ class Fleet:
             self.watch.kept(host)
             return True
         self.log(host, "write fails")
+        self.watch.failed(host)
         if host.level == 0:
             return True  # a client can do without
         self.kill(host)
@@ -289,6 +306,7 @@ class Fleet:
 
     def _send(self, host: Host, send: Send, asked_by: Host | None) -> None:
         message = send.message
+        self._watch_pace(host)
         if host.level == 0 and isinstance(message, Report):
             self.reports += 1
             weight = self.feed.size(message)
@@ -296,6 +314,13 @@ class Fleet:
             self.largest = max(self.largest, weight)
         for delivery in self.network.send(host, send.to, message, asked_by, self.time):
             self.post(delivery)
+
+    def _watch_pace(self, host: Host) -> None:
+        minute = int(self.time // 60)
+        host.said = (minute, host.said[1] + 1 if host.said[0] == minute else 1)
+        below = min(self.plan.nodes, self.plan.fan_in**host.level) if host.level else 0
+        if not self.storm and host.said[1] > CALM * (1 + max(below, host.level)):
+            self.storm = f"{host} sends {host.said[1]} messages within a minute"
 
     def post(self, delivery: Delivery) -> None:
         """Let a message arrive."""
@@ -324,7 +349,7 @@ class Fleet:
     def _sense(self, host: Host, life: int) -> None:
         if host.life != life or host.node is None or not self.sensing:
             return
-        self.step(host, Reading(self.feed.reading(host, self.rng)))
+        self.step(host, Reading(self.feed.reading(host, self.time, self.rng)))
         self.at(self.time + self.plan.reading_every_s, self._sense, host, life)
 
     # -- what is remembered of it ------------------------------------------------

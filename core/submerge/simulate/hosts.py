@@ -73,6 +73,7 @@ class Host:
         self.clock_error = 0.0
         self.synced = True
         self.cut_until = self.slow_until = self.wake = 0.0
+        self.said = (0, 0)  # a minute, and messages sent in it
         self.clone = False
 
     def now(self, time: float) -> Now:

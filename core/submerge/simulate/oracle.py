@@ -22,17 +22,18 @@ from submerge.client_node import ClientNode
 from submerge.finals import CHECKPOINT, PAST, Past
 from submerge.ledger import AGGREGATOR_ROWS, CLIENT_ROWS, CLOSED, FENCES
 from submerge.life import Checkpoint
-from submerge.messages import Answer, Incarnation, Reason, Report
+from submerge.messages import ANOTHER, BEHIND, Answer, Incarnation, Reason, Report
 from submerge.pool import Row, Sealed
 from submerge.simulate.feeds import Ids
 from submerge.simulate.fleet import GROUP, Fleet, Watch
 from submerge.simulate.hosts import Host
 from submerge.steps import Effect, Event, Keep, Note, Received, Records, Send
 
-SUSPECT = ("the parent knows more of it", "lineage", "equivocation")
-"""Reasons to give a store up that only an old or a copied disk can give."""
+REFUSED = ("stale", "shrunk", "equivocation", "fenced", "invalid", "schema", "banned")
+"""Answers that a client gets only if its card was copied or restored, or it was forgotten."""
 
-ANOTHER = "the parent is another"
+SUSPECT = (BEHIND, "lineage", "equivocation")
+"""Reasons to give a store up that only an old or a copied disk can give."""
 
 
 class Oracle(Watch):
@@ -56,6 +57,9 @@ class Oracle(Watch):
         self.counted = 0
         self._confirmed: dict[Incarnation, int] = {}
         self._tampered: set[str] = set()
+        self._touched: set[str] = set()
+        self._pinned_at: dict[Incarnation, float] = {}
+        self._failed_at: dict[str, float] = {}
         self._said: dict[tuple[Incarnation, int], int] = {}
         self._versions: dict[str, int] = {}
 
@@ -81,6 +85,8 @@ class Oracle(Watch):
                     self._declared(host, effect)
             self._check_durable(host, node, effects)
             shown = node.life.shown
+            if node.life.pin is not None:
+                self._pinned_at.setdefault(node.life.incarnation, self._fleet.time)
             if shown is not None:
                 self._confirmed[node.life.incarnation] = shown.bits
             self._watch_version(host, 0 if node.model is None else node.model.version)
@@ -167,6 +173,8 @@ class Oracle(Watch):
             self.violated("I4", f"{host} gives up what its parent could still take")
         if note.facts["why"] == ANOTHER and self._still_there(host, report.pinned):
             self.violated("I4", f"{host} gives up what its parent could still take")
+        if note.facts["why"] in REFUSED and bits and host.name not in self._touched:
+            self.violated("I4", f"{host} is refused: {note.facts['why']}")
         self.excused[f"declared: {note.facts['why']}"] |= bits
 
     def died(self, host: Host) -> None:
@@ -177,11 +185,33 @@ class Oracle(Watch):
         summary = node.life.summary(host.now(self._fleet.time))
         bits = 0 if summary is None else summary.bits
         bits &= ~self._confirmed.get(node.life.incarnation, 0)
-        self.excused["killed: not kept yet"] |= bits & ~self._on_card(host.records)
+        bits &= ~self._on_card(host.records)
+        self._check_cost(host, node, bits)
+        self.excused["killed: not kept yet"] |= bits
+
+    def failed(self, host: Host) -> None:
+        """What this write held is at stake until the next."""
+        self._failed_at[host.name] = self._fleet.time
+
+    def _check_cost(self, host: Host, node: ClientNode, bits: int) -> None:
+        """A crash costs what came since the last checkpoint, and that was not long ago."""
+        life, every = node.life, node.settings.checkpoint_every_s
+        # From when on checkpoints count: a pinned life's, written without fail.
+        sound = max(
+            self._pinned_at.get(life.incarnation, self._fleet.time),
+            self._failed_at.get(host.name, -every),
+        )
+        earliest = max(self._fleet.time - every, min(sound + every, self._fleet.time)) - every
+        if bits and sound + every < self._fleet.time:
+            oldest = self._feed.read_at[(bits & -bits).bit_length() - 1]
+            if oldest < earliest:
+                age = self._fleet.time - oldest
+                self.violated("I4", f"{host} dies and loses readings of {age:.0f} s ago")
 
     def harmed(self, host: Host, before: Records, after: Records, why: str) -> None:
         """A disk is replaced: what was on it, and nowhere else, may be gone."""
         self._tampered.add(host.name)
+        self._touched.add(host.name)
         if host.level == 0:
             self.excused[why] |= self._on_card(before) & ~self._on_card(after)
         elif host is self._fleet.root:
@@ -198,9 +228,11 @@ class Oracle(Watch):
     def cloned(self, host: Host) -> None:
         """Two processes on two copies of a disk: either may find itself out."""
         self._tampered.add(host.name)
+        self._touched.add(host.name)
 
     def forgotten(self, node: str) -> None:
         """Its readings may leave, from here to the root."""
+        self._touched.add(node)
         self.excused["forgotten"] |= self._feed.given.get(node, 0)
 
     def _give_up(self, host: Host, bits: int, why: str) -> None:
@@ -228,14 +260,19 @@ class Oracle(Watch):
 
     # -- in the end ------------------------------------------------------------
 
-    def conclude(self, healed: float, missing_before_flush: bool) -> dict[str, int]:
-        """Check what can be said only when all is at rest; return missing readings by cause."""
+    def conclude(self, *, settled: bool) -> dict[str, int]:
+        """Check what can be said only when all is at rest; return missing readings by cause.
+
+        settled : the root knew everything in time, without being told to ask
+        """
         fleet = self._fleet
-        took = self.counted_at - healed
-        if missing_before_flush or took > fleet.plan.settles_in_s:
-            self.violated("I3", f"the root settles {took:.0f} s after healing")
+        if not settled:
+            allowed = fleet.plan.settles_in_s
+            self.violated("I3", f"the root does not know all {allowed:.0f} s after healing")
         missing = sum(self._feed.given.values()) & ~self.counted
         causes: dict[str, int] = {}
+        if missing and fleet.suffered.network_only:
+            self.violated("I4", f"{missing.bit_count()} readings are missing, for messages alone")
         for cause, bits in self.excused.items():
             if missing & bits:
                 causes[cause] = (missing & bits).bit_count()

@@ -184,6 +184,10 @@ class Plan:
         Of clients; aggregators report at the same pace.
     dim, rank : int
         Of real subspaces; 0 counts sample ids instead.
+    learns_scaling : bool
+        Real subspaces only: the fleet works out center and scale.
+    half_life_s : float or None
+        Real subspaces only.
     faults : str or Faults
         A preset's name, or rates.
     given : tuple of (str, float)
@@ -201,6 +205,8 @@ class Plan:
     dim: int = 0
     rank: int = 0
     oversample: int = 5
+    learns_scaling: bool = False
+    half_life_s: float | None = None
     faults: str | Faults = "swarm-1"
     given: tuple[tuple[str, float], ...] = ()
 

@@ -10,7 +10,7 @@ import numpy as np
 from submerge.aggregator_node import AggregatorNode
 from submerge.client_node import ClientNode
 from submerge.simulate.audit import audit
-from submerge.simulate.feeds import Ids, Rows, feed_for
+from submerge.simulate.feeds import Ids, Rows
 from submerge.simulate.fleet import GROUP, Fleet
 from submerge.simulate.mishaps import HOUR, Mishaps
 from submerge.simulate.oracle import Oracle
@@ -41,7 +41,8 @@ class Outcome:
     largest_report : int
     staleness : (p50, p99, max) seconds, as the last model under faults says
     angle : float or None
-        Degrees between model and pooled truth; None with sample ids.
+        Degrees between model and pooled truth; None with sample ids, and where readings are
+        scaled or fade: the truth that we pool is of readings as they come.
     trace : str
         Hash of everything that was delivered.
     transcript : list of str or None
@@ -87,7 +88,9 @@ def run(
     """
     rng = np.random.Generator(np.random.PCG64(seed))
     faults = plan.drawn(rng)
-    feed = feed_for(plan.dim, plan.rank, plan.oversample, rng)
+    feed: Ids | Rows = Ids()
+    if plan.dim:
+        feed = Rows(plan.dim, plan.rank, plan.oversample, rng, plan.half_life_s)
     fleet = Fleet(plan, faults, rng, feed, client=client, aggregator=aggregator)
     if transcript:
         fleet.transcript = Transcript(transcript)
@@ -117,12 +120,12 @@ def run(
 
     missing: dict[str, int] = {}
     if oracle is not None:
-        oracle.counted_at = settled
-        missing = oracle.conclude(healed, oracle.counted != counted)
+        missing = oracle.conclude(settled=oracle.counted == counted)
     return Outcome(
         seed,
         faults,
-        audit(fleet) if oracle is None else oracle.violations,
+        (audit(fleet) if oracle is None else oracle.violations)
+        + ([("I5", fleet.storm)] if fleet.storm else []),
         feed.generated,
         _counted(fleet),
         missing,
@@ -151,6 +154,7 @@ def _staleness(fleet: Fleet) -> tuple[float, float, float]:
 def _angle(fleet: Fleet, feed: Ids | Rows) -> float | None:
     root = fleet.root.node
     model = root.model(GROUP) if isinstance(root, AggregatorNode) else None
-    if isinstance(feed, Ids) or model is None or model.summary is None:
+    scaled = fleet.plan.learns_scaling or fleet.plan.half_life_s is not None
+    if isinstance(feed, Ids) or model is None or model.summary is None or scaled:
         return None
     return feed.angle(model.summary)
