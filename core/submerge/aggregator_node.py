@@ -313,7 +313,7 @@ class AggregatorNode:
         if group is None or not group.upward.tether.asked:
             return
         line, pinned = group.upward.line, joined.pinned
-        if joined.stamp.incarnation != self.incarnation or joined.fence != line.fences[-1]:
+        if joined.stamp.incarnation != self.incarnation or joined.fence != line.fence:
             return
         if joined.reason in (Reason.LINEAGE, Reason.STALE):
             self.renew(joined.reason.name.lower(), now, effects, floor=joined.floor)
@@ -340,7 +340,7 @@ class AggregatorNode:
         if self.pin != pin:
             self._settle(pin, effects)
         upward = group.upward
-        upward.line = replace(upward.line, held=upward.line.fences[-1])
+        upward.line = replace(upward.line, admitted=upward.line.fence)
         self._writes["line", group.name] = upward.line
         if upward.tether.joined(joined.stamp.seq):
             group.stir()
@@ -359,7 +359,7 @@ class AggregatorNode:
         if group is None or answer.stamp.incarnation != self.incarnation:
             return
         tether = group.upward.tether
-        if answer.fence != group.upward.line.fences[-1]:
+        if answer.fence != group.upward.line.fence:
             return
         if self.pin is None or answer.pinned != self.pin.incarnation:
             # It is from a store that this one does not belong to, or no longer.
@@ -416,9 +416,8 @@ class AggregatorNode:
         upward, tether, parent = group.upward, group.upward.tether, str(self.settings.parent)
         if tether.joining or tether.knocks_instead() or self.pin is None:
             stamp = Stamp(self.settings.node, group.name, self.incarnation, upward.line.seq)
-            fences = upward.line.fences
             configured = group.plan.schema.canonical if group.plan.schema is not None else b""
-            join = Join(stamp, fences[-1], upward.line.past, configured)
+            join = Join(stamp, upward.line.fence, upward.line.past, configured)
             effects.append(Send(parent, join))
             tether.join.tried(now.steady, self._rng)
             return
@@ -430,7 +429,7 @@ class AggregatorNode:
         if tether.pending is not None:
             # Bound to another root, or under another fence, it is still the same report.
             tether.pending = replace(
-                tether.pending, pinned=self.pin.incarnation, fence=upward.line.fences[-1]
+                tether.pending, pinned=self.pin.incarnation, fence=upward.line.fence
             )
             effects.append(Send(parent, tether.pending))
             tether.tried(now.steady, self._rng)

@@ -220,7 +220,7 @@ class Group:
             stamp=Stamp(node, self.name, me, upward.line.seq + 1),
             final=False,
             pinned=me,  # the parent's, when it is sent
-            fence=upward.line.fences[-1],
+            fence=upward.line.fence,
             fingerprint=ledger.fingerprint,
             summary=ledger.summary(now.wall),
             moments=ledger.moments(),

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from submerge.messages import Counts, Incarnation, Reason, Report, digest
+from submerge.messages import Counts, Incarnation, Left, Reason, Report, digest
 from submerge.moments import Moments, pooled
 from submerge.pool import Pool, Row, Sealed, added
 from submerge.schema import Schema
@@ -181,17 +181,22 @@ class Ledger:
         return 0 if incarnation.created_ms < member.floor else None
 
     def admit(
-        self, node: str, incarnation: Incarnation, fence: bytes, past: tuple[bytes, ...]
+        self, node: str, incarnation: Incarnation, fence: bytes, past: tuple[Left, ...]
     ) -> bool:
         """Let an aggregator's process speak for its store from now on, if it may.
 
         It may if no other process has since: the fence that is held is its own, or one that
-        it remembers having held. A copy of its store, or an old backup, does not.
+        its store has left behind; and under that one nothing was said after it was left. A
+        copy of its store, or an old backup, does not know what the other has said.
         """
-        member = self.member(node)
-        held = member.fences.get(incarnation)
-        if held is not None and held != fence and held not in past:
+        member, row = self.member(node), self.rows.get((node, incarnation))
+        held, left = member.fences.get(incarnation), dict(past)
+        if held is not None and held != fence and held not in left:
             return False
+        if row is not None:
+            stamp = row.report.stamp
+            if stamp.seq > left.get(row.report.fence, stamp.seq):
+                return False
         if held != fence:
             fences = {name: f for name, f in member.fences.items() if name != incarnation}
             spare = [name for name in fences if (node, name) not in self.rows]

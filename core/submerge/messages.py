@@ -169,6 +169,13 @@ class Reason(enum.Enum):
     BANNED = "an operator has shut this node out"
 
 
+class Left(NamedTuple):
+    """A fence that a store's processes have left behind, and the seq that it had come to."""
+
+    fence: bytes
+    seq: int
+
+
 class Join(NamedTuple):
     """A child asks to speak; nothing is reported before it is answered.
 
@@ -178,7 +185,7 @@ class Join(NamedTuple):
 
     stamp: Stamp
     fence: bytes
-    past_fences: tuple[bytes, ...]
+    past_fences: tuple[Left, ...]
     schema: bytes
 
 

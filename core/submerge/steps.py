@@ -68,7 +68,7 @@ class Tick(NamedTuple):
 
 
 class Linked(NamedTuple):
-    """The way to the parent is open again: do not wait out the back-off."""
+    """The way to the parent is open again: do not wait out the back-off, and join again."""
 
 
 class Flush(NamedTuple):

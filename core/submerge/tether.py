@@ -101,10 +101,14 @@ class Tether:
             self.wait.now()
 
     def linked(self) -> None:
-        """The way is open again: try at once what is being tried."""
+        """The way is open again: try at once what is being tried.
+
+        And join: at its other end may be an older self of the parent, or its copy.
+        """
         for retry in (self.join, self.wait):
             if retry.at < math.inf:
                 retry.now()
+        self.rejoin()
 
     def delay(self, steady: float, rng: np.random.Generator) -> None:
         """Let an interval pass before the next report."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from submerge.messages import Answer, Incarnation, Report
+from submerge.messages import Answer, Incarnation, Left, Report
 from submerge.tether import Tether
 
 FENCES = 64
@@ -29,18 +29,24 @@ class Line:
     """What a store keeps of its speaking: committed with the rows that it speaks of.
 
     seq : of the newest report
-    fences : drawn so far, the newest last
-    held : the one that the parent let in last; it knows no later one
+    fence : this process's
+    past : those of processes before it, the newest last, and the seq that each was left at
+    admitted : the one that the parent let in last; it knows no later one
     """
 
     seq: int = 0
-    fences: tuple[bytes, ...] = ()
-    held: bytes = b""
+    fence: bytes = b""
+    past: tuple[Left, ...] = ()
+    admitted: bytes = b""
 
-    @property
-    def past(self) -> tuple[bytes, ...]:
-        """All but the newest, and what the parent holds among them, however long ago."""
-        return (self.held, *self.fences[:-1]) if self.held else self.fences[:-1]
+    def drawn(self, fence: bytes) -> Line:
+        """Return the line under another fence."""
+        past = (*self.past, Left(self.fence, self.seq)) if self.fence else self.past
+        if len(past) > FENCES:
+            # However many starts ago it was, the one that the parent holds stays.
+            spared = 1 if past[0].fence == self.admitted else 0
+            past = past[:spared] + past[spared + 1 :]
+        return replace(self, fence=fence, past=past)
 
 
 class Upward:
@@ -71,7 +77,7 @@ class Upward:
 
     def draw_fence(self, rng: np.random.Generator) -> None:
         """Claim the line for this process, and ask to join under it."""
-        self.line = replace(self.line, fences=(*self.line.fences, rng.bytes(16))[-FENCES:])
+        self.line = self.line.drawn(rng.bytes(16))
         self.tether.join.now()
 
     def says(self, report: Report, steady: float, rng: np.random.Generator) -> None:

@@ -13,9 +13,9 @@ from submerge.aggregator_node import AggregatorNode
 from submerge.client_node import ClientNode
 from submerge.finals import CHECKPOINT, Finals
 from submerge.ledger import Ledger
-from submerge.messages import Incarnation
-from submerge.steps import Keep, Send
-from submerge.upward import Line, Upward
+from submerge.messages import Incarnation, Left
+from submerge.steps import Keep, Now, Send
+from submerge.upward import Upward
 
 Patch = tuple[type, str, Callable[..., Any]]
 
@@ -52,8 +52,14 @@ def named_for_good(self, why, now, effects, *, floor=0):
 
 def lets_everyone_speak(self, node, incarnation, fence, past):
     """Whoever says that it is the store is the store."""
-    _admit(self, node, incarnation, fence, (*past, *self.member(node).fences.values()))
+    everyone = (Left(held, 2**62) for held in self.member(node).fences.values())
+    _admit(self, node, incarnation, fence, (*past, *everyone))
     return True
+
+
+def asks_no_seq(self, node, incarnation, fence, past):
+    """Whoever remembers the fence that is held is the store, whatever it has forgotten."""
+    return _admit(self, node, incarnation, fence, tuple(Left(f, 2**62) for f, _ in past))
 
 
 def ignores_fences(self, report, row):
@@ -68,7 +74,7 @@ def forgets_seq(self, effects):
     """The number of the newest report is in memory only."""
     line = self._writes.get(("line", "room"))
     if line is not None:
-        self._writes["line", "room"] = Line(0, line.fences)
+        self._writes["line", "room"] = replace(line, seq=0)
     return _committed(self, effects)
 
 
@@ -86,7 +92,7 @@ def drops_the_dead(self, node, incarnation, fence, past):
     """An aggregator that comes back as another is thought to replace what it was."""
     for other in list(self._live.get(node, ())):
         if other != incarnation:
-            self.drop(node, other)
+            self.drop(node, other, Now(0.0, 0.0, synced=False))
     return _admit(self, node, incarnation, fence, past)
 
 
@@ -131,7 +137,10 @@ MUTANTS: dict[str, list[Patch]] = {
         (Ledger, "admit", lets_everyone_speak),
         (Ledger, "_refusal", ignores_fences),
     ],
-    "A3' no rollback check": [(AggregatorNode, "is_behind", never)],
+    "A3' no rollback check": [
+        (AggregatorNode, "is_behind", never),
+        (Ledger, "admit", asks_no_seq),
+    ],
     "A4' the upward seq is lost": [(AggregatorNode, "_committed", forgets_seq)],
     "A4' the upward seq outside the transaction": [(AggregatorNode, "_committed", seq_after)],
     "A5' drop a dead aggregator's row": [(Ledger, "admit", drops_the_dead)],

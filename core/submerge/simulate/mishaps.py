@@ -136,6 +136,10 @@ class Mishaps:
         self._fleet.kill(clone)
         self._fleet.network.remove(clone)
         self._fleet.watch.harmed(clone, clone.disk.records, {}, "clone retired")
+        for host in self._fleet.hosts:
+            if host.parent == clone.name:
+                # Its connection breaks, and leads to the other from now on.
+                self._fleet.at(self._fleet.time + self._rng.random(), self._link, host, host.life)
 
     def _move(self, host: Host) -> None:
         """Another parent of the same level; half the time its process can say goodbye."""
