@@ -134,6 +134,8 @@ DEEPEST, WIDEST = 6, 4096
 )
 @click.option("--rank", type=click.IntRange(1), help="Directions of them to show.")
 @click.option("--oversample", type=click.IntRange(0), help="Spare directions.  [default: 5]")
+@click.option("--learn-scaling", is_flag=True, help="The fleet works out center and scale.")
+@click.option("--half-life", type=duration, help="After which a reading counts for half.")
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="The first.")
 @click.option("--seeds", type=click.IntRange(1), default=1, show_default=True, help="How many.")
 @click.option(
@@ -151,6 +153,8 @@ def command(
     dim: int,
     rank: int | None,
     oversample: int | None,
+    learn_scaling: bool,
+    half_life: float | None,
     seed: int,
     seeds: int,
     jobs: int,
@@ -183,7 +187,7 @@ def command(
         report_every_s=options["report_every"],
         faults=preset,
         given=tuple(sorted(given.items())),
-        **_subspaces(dim, rank, oversample),
+        **_subspaces(dim, rank, oversample, learn_scaling, half_life),
     )
     found = collect(plan, range(seed, seed + seeds), jobs=jobs, quiet=quiet)
     _tell(found, as_json=as_json)
@@ -229,6 +233,10 @@ def repeating(plan: Plan, seed: int) -> str:
         words.append(f"{FLAGS[name]} {strength}" if name in FLAGS else f"--fault {name}={strength}")
     if plan.dim:
         words.append(f"--dim {plan.dim} --rank {plan.rank} --oversample {plan.oversample}")
+    if plan.learns_scaling:
+        words.append("--learn-scaling")
+    if plan.half_life_s is not None:
+        words.append(f"--half-life {told(plan.half_life_s)}")
     return " ".join(map(str, [*words, "--seed", seed]))
 
 
@@ -292,10 +300,23 @@ def _check_times(options: dict[str, Any]) -> None:
             )
 
 
-def _subspaces(dim: int, rank: int | None, oversample: int | None) -> dict[str, Any]:
+def _subspaces(
+    dim: int,
+    rank: int | None,
+    oversample: int | None,
+    learns_scaling: bool,
+    half_life: float | None,
+) -> dict[str, Any]:
     """Return the fields of a plan that say what is learnt."""
+    if half_life is not None and half_life < SHORTEST_S:
+        raise UsageError(
+            f"--half-life must be at least {told(SHORTEST_S)}, got {told(half_life)}:"
+            " name a longer one"
+        )
     if not dim:
-        for name, value in (("rank", rank), ("oversample", oversample)):
+        given = {"rank": rank, "oversample": oversample, "half-life": half_life}
+        given["learn-scaling"] = True if learns_scaling else None
+        for name, value in given.items():
             if value is not None:
                 raise UsageError(
                     f"--{name} is of real subspaces, got it without --dim: add --dim 64, say"
@@ -310,4 +331,5 @@ def _subspaces(dim: int, rank: int | None, oversample: int | None) -> dict[str, 
             f"--rank and --oversample must be at most --dim {dim} together,"
             f" got {rank} + {spare}: {mend}"
         )
-    return {"dim": dim, "rank": rank, "oversample": spare}
+    more = {"learns_scaling": learns_scaling, "half_life_s": half_life}
+    return {"dim": dim, "rank": rank, "oversample": spare} | more

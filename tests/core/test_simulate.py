@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from submerge.simulate import Plan, run
+from submerge.simulate import Faults, Plan, run
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -39,3 +39,35 @@ def test_a_network_alone_loses_nothing():
 
         assert [] == outcome.violations, seed
         assert outcome.generated == outcome.counted, seed
+
+
+@pytest.mark.slow
+def test_short_memories_cost_nothing(monkeypatch):
+    """With few rows and names remembered floors rise all the time, and nothing is lost by it."""
+    for name, number in {"CLOSED": 2, "CLIENT_ROWS": 2, "AGGREGATOR_ROWS": 2}.items():
+        monkeypatch.setattr(f"submerge.ledger.{name}", number)
+    often = Faults(kill=4.0, down_s=60.0, loss=0.2, duplicate=0.2, reorder=0.1)
+
+    bad = [v for seed in range(15) if (v := run(Plan(hours=3, faults=often), seed).violations)]
+
+    assert [] == bad
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("faults", ["network", "swarm-1"])
+def test_fleets_that_scale_and_forget_come_to_rest(faults):
+    """Real subspaces: a restart says the same bytes, nobody stays behind, nobody storms."""
+    plan = Plan(
+        hours=2, dim=6, rank=2, oversample=2, learns_scaling=True, half_life_s=3600, faults=faults
+    )
+
+    assert [] == [v for seed in range(12) if (v := run(plan, seed).violations)]
+
+
+@pytest.mark.slow
+def test_real_subspaces_end_near_the_truth():
+    """Eight clients, three levels of merging, no faults: what is shown is the pooled PCA."""
+    outcome = run(Plan(hours=2, dim=12, rank=3, faults="none"), seed=1)
+
+    assert [] == outcome.violations
+    assert outcome.angle < 0.5

@@ -7,10 +7,11 @@ I2  What the root has counted it goes on counting, but for a restored root and a
 I3  After healing the root knows everything within `Plan.settles_in_s`; the same rows give
     the same bytes.
 I4  Every reading is counted, or its loss has a cause, and lies within what that may cost.
-I5  Rows, closed incarnations, fences and waiting finals stay within their limits.
+I5  Rows, closed incarnations, fences and waiting finals stay within their limits, and so do
+    the messages of a minute.
 I6  A message that is refused changes no row.
 I7  A model's version never falls, and the newest reaches everyone.
-I8  A process that dies, its disk unharmed, finds its store's incarnation as it was.
+I8  A store is given up only for another parent, or when its disk was copied or restored.
 """
 
 from __future__ import annotations
