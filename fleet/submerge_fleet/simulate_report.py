@@ -19,7 +19,7 @@ INVARIANTS = {
     "I1": "no reading is counted twice",
     "I2": "what the root has counted it goes on counting",
     "I3": "after healing the root knows all in time; same rows, same bytes",
-    "I4": "every reading is counted, or lost to a named cause that may cost it",
+    "I4": "every reading is counted, or lost to a cause that may cost it",
     "I5": "what a node remembers, and says in a minute, has limits",
     "I6": "a message that is refused changes no row",
     "I7": "a model's version never falls, and the newest reaches all",
