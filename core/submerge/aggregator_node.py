@@ -132,6 +132,8 @@ class AggregatorNode:
 
     def step(self, event: Event, now: Now) -> list[Effect]:
         """Return what is to be done about an event, in order."""
+        if isinstance(event, Start) == bool(self._groups):
+            raise UsageError(f"the first event is Start, and it comes once, got {event!r}")
         effects: list[Effect] = []
         match event:
             case Start():

@@ -15,7 +15,7 @@ from dataclasses import replace
 import numpy as np
 
 from submerge._linalg import Array
-from submerge.errors import PeerError, ShapeError
+from submerge.errors import PeerError, ShapeError, UsageError
 from submerge.finals import CHECKPOINT, PAST, Finals, given_up
 from submerge.life import Life
 from submerge.limits import Tally
@@ -127,7 +127,11 @@ class ClientNode:
         ------
         ShapeError
             If a reading has another number of channels than the schema; nothing changes.
+        UsageError
+            If the first event is not `Start`, or another is.
         """
+        if isinstance(event, Start) == hasattr(self, "life"):
+            raise UsageError(f"the first event is Start, and it comes once, got {event!r}")
         effects: list[Effect] = []
         match event:
             case Start():

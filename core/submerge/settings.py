@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
 
 from submerge.errors import UsageError, whole
@@ -51,6 +52,7 @@ class ClientSettings:
     finals: int = 4
 
     def __post_init__(self) -> None:
+        _check_names(self.node, self.group, self.parent)
         _check_times(self, "report_every_s", "checkpoint_every_s", "patience_s", "cap_s")
         for name in ("min_rows", "min_new_rows", "min_turned_rows", "finals"):
             whole(name, getattr(self, name), least=1)
@@ -88,14 +90,24 @@ class AggregatorSettings:
     cap_s: float = 300.0
 
     def __post_init__(self) -> None:
+        _check_names(self.node, *(() if self.parent is None else (self.parent,)))
         _check_times(self, "report_every_s", "model_every_s", "seal_after_s", "max_age_s")
         _check_times(self, "patience_s", "cap_s")
         whole("scaling_rows", self.scaling_rows, least=1)
+
+
+def _check_names(*names: str) -> None:
+    """Refuse names that do not fit a certificate, a topic or a file; and a node below itself."""
+    for name in names:
+        if not re.fullmatch(r"[A-Za-z0-9._-]{1,64}", name):
+            raise UsageError(f"a name has 1 to 64 of A-Z a-z 0-9 . _ -, got {name!r}")
+    if names[0] in names[-1:] and len(names) > 1:
+        raise UsageError(f"a node cannot be its own parent, got {names[0]!r} for both")
 
 
 def _check_times(settings: object, *names: str) -> None:
     """Refuse times that would have a node spin, or wait for ever."""
     for name in names:
         seconds = getattr(settings, name)
-        if not 0 < seconds < math.inf:
+        if not isinstance(seconds, int | float) or not 0 < seconds < math.inf:
             raise UsageError(f"{name} must be a positive time in seconds, got {seconds!r}")

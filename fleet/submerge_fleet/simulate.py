@@ -55,6 +55,8 @@ NEEDED = {
 MOST_HOURS = 8784.0
 SPARE = 5
 SHORTEST_S = 0.01
+MOST_FAILED = 0.8
+NARROWEST = 40
 DEEPEST, WIDEST = 6, 4096
 
 
@@ -166,8 +168,8 @@ def command(
 
     Readings are sample ids: an oracle knows where each one is, and says which of the
     invariants I1 to I8 a seed has broken (status 1, with what led to it and the command
-    that repeats it). With --dim, clients learn real subspaces instead, nothing watches
-    the invariants, and the root's model is held against the pooled truth.
+    that repeats it). With --dim, clients learn real subspaces instead, only the end
+    state is audited, and the root's model is held against the pooled truth.
     """
     by_hand = {name: options.pop(name) for name in FLAGS}
     given = _given({name: value for name, value in by_hand.items() if value is not None}, others)
@@ -178,6 +180,11 @@ def command(
         if "outage_s" in given:
             given.setdefault("partition", PARTITION)
     _check_times(options)
+    if given.get("failed_write", 0.0) > MOST_FAILED:
+        raise UsageError(
+            f"--failed-write must be at most {MOST_FAILED:.0%}, got {given['failed_write']:.0%}:"
+            " nothing starts from a disk that fails more often"
+        )
     plan = Plan(
         nodes=options["nodes"],
         fan_in=options["fan_in"],
@@ -204,6 +211,8 @@ def _tell(found: Findings, *, as_json: bool) -> None:
     from submerge_fleet.simulate_report import Excerpt, accuse, leading, tell
 
     console = Console(highlight=False)
+    if console.width < NARROWEST:
+        console = Console(highlight=False, width=80)
     if not as_json:
         # Before the seed is run again: that may take as long as it did.
         tell(console, found)

@@ -133,7 +133,12 @@ def _figures(found: Findings) -> list[tuple[str, str]]:
             f"{_share(found.counted, found.generated)}: {found.counted:,} counted of"
             f" {found.generated:,} readings; causes are known with sample ids only"
         )
-        said.append(("invariants", "not watched: that takes sample ids, so leave out --dim"))
+        said.append(
+            (
+                "invariants",
+                "end state audited (I1, I3, I4, I5, I7); the rest takes sample ids, without --dim",
+            )
+        )
         said.append(("coverage", coverage))
         said.append(("angle", _angle(found)))
     if found.settled is not None:
@@ -191,7 +196,7 @@ def accuse(console: Console, violations: list[Violation], excerpt: Excerpt, repe
         console.print(f"and {len(violations) - NAMED} more: --json names them all")
     first = violations[0]
     title = f"what led to {first.invariant} in seed {first.seed}"
-    left = f" ({excerpt.left_out:,} lines before it or of others left out)"
+    left = f" ({excerpt.left_out:,} earlier or unrelated lines left out)"
     console.print(Text(title, style="bold") + Text(left if excerpt.left_out else ""))
     if not excerpt.lines:
         console.print("(run again, it did not come back: the seed is not repeatable)")

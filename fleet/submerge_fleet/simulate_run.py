@@ -209,17 +209,21 @@ def _outcomes(
         yield from (one(plan, seed, progress) for seed in seeds)
         return
     try:
-        with ProcessPoolExecutor(jobs, get_context("spawn"), _die_when_told) as pool:
-            yield from pool.map(partial(one, plan), seeds)
+        with ProcessPoolExecutor(jobs, get_context("spawn"), _leave_it_to_the_parent) as pool:
+            try:
+                yield from pool.map(partial(one, plan), seeds)
+            except KeyboardInterrupt:
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
     except BrokenProcessPool as error:
         raise UsageError(
             f"one of {jobs} processes was killed, perhaps for want of memory: ask for fewer --jobs"
         ) from error
 
 
-def _die_when_told() -> None:
-    """A worker that is interrupted has nothing to say about it."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+def _leave_it_to_the_parent() -> None:
+    """A worker leaves it to its parent to say that it was interrupted."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 @contextmanager

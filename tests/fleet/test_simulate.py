@@ -156,10 +156,10 @@ def test_a_person_reads_every_figure(submerge):
 
 
 def test_a_person_reads_of_real_subspaces(submerge):
-    """An angle, the bound of a report, and that nothing watched the invariants."""
+    """An angle, the bound of a report, and what was audited."""
     _, out, _ = submerge(*SMALL, "--dim", 16, "--rank", 3, "--faults", "none")
 
-    assert "not watched" in out
+    assert "end state audited" in out
     assert "within 4dk + 8(d+k) + 256 = 960" in out
     assert "degrees at most between model and pooled truth" in out
 

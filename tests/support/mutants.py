@@ -1,4 +1,4 @@
-"""Nodes with one rule broken each (PROTOCOL.md, section 9): the simulator must notice.
+"""Nodes with one rule of docs/protocol.md broken each: the simulator must notice.
 
 A mutant is a list of (class, method, replacement). What it breaks is its name.
 """

@@ -15,8 +15,8 @@ ROUNDING = 1e-9
 """Relative: weights are sums of as many numbers as there are readings."""
 
 
-def audit(fleet: Fleet) -> list[tuple[str, str]]:
-    """Return violations, the first of each kind."""
+def audit(fleet: Fleet, version: int) -> list[tuple[str, str]]:
+    """Return violations, the first of each kind; `version`: of the model that all should have."""
     found: dict[str, str] = {}
     for hosts in fleet.levels[1:]:
         for host in hosts:
@@ -28,7 +28,7 @@ def audit(fleet: Fleet) -> list[tuple[str, str]]:
     model = root.model(GROUP) if isinstance(root, AggregatorNode) else None
     for host in fleet.levels[0]:
         known = host.node.model if isinstance(host.node, ClientNode) else None
-        if model is not None and (known is None or known.version != model.version):
+        if model is not None and (known is None or known.version < version):
             found.setdefault("I7", f"{host} stays at an older model")
     ledger = root.ledger(GROUP) if isinstance(root, AggregatorNode) else None
     counted = 0 if ledger is None else ledger.counts().learnt
@@ -42,6 +42,8 @@ def audit(fleet: Fleet) -> list[tuple[str, str]]:
     fades = fleet.plan.half_life_s is not None
     if summary is not None and not fades and abs(summary.weight - counted) > ROUNDING * counted:
         found["I1"] = f"the model weighs {summary.weight}, {counted} readings are counted"
+    for invariant, what in found.items():
+        fleet.log(fleet.root, f"!! {invariant}: {what}")
     return list(found.items())
 
 

@@ -42,6 +42,9 @@ from submerge.steps import (
 
 GROUP = "room"
 
+RESTARTED_S = 1.0
+"""After a write that failed a supervisor starts an aggregator again."""
+
 SCALING_ROWS = 100
 """Readings behind a scaling that the fleet works out."""
 
@@ -301,7 +304,7 @@ class Fleet:
         if host.level == 0:
             return True  # a client can do without
         self.kill(host)
-        self.start(host)
+        self.at(self.time + RESTARTED_S, self.start, host)
         return False
 
     def _send(self, host: Host, send: Send, asked_by: Host | None) -> None:

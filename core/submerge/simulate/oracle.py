@@ -79,7 +79,7 @@ class Oracle(Watch):
         node = host.node
         doubled = self._feed.summaries.doubled
         if doubled:
-            self.violated("I1", f"{host} counts {doubled.bit_count()} readings twice")
+            self.violated("I1", f"{host} counts {self._readings(doubled)} twice")
         if isinstance(node, ClientNode):
             for effect in effects:
                 if isinstance(effect, Note) and effect.what == "lost":
@@ -159,7 +159,7 @@ class Oracle(Watch):
         counted = 0 if summary is None else summary.bits
         gone = self.counted & ~counted & ~self.excused["forgotten"]
         if gone:
-            self.violated("I2", f"the root has lost {gone.bit_count()} readings")
+            self.violated("I2", f"the root has lost {self._readings(gone)}")
         if counted != self.counted:
             self.counted, self.counted_at = counted, self._fleet.time
 
@@ -188,7 +188,8 @@ class Oracle(Watch):
         bits &= ~self._confirmed.get(node.life.incarnation, 0)
         bits &= ~self._on_card(host.records)
         self._check_cost(host, node, bits)
-        self.excused["killed: not kept yet"] |= bits
+        cause = "not kept yet" if node.life.pin is not None else "never joined"
+        self.excused[f"killed: {cause}"] |= bits
 
     def failed(self, host: Host) -> None:
         """What this write held is at stake until the next."""
@@ -261,10 +262,11 @@ class Oracle(Watch):
 
     # -- in the end ------------------------------------------------------------
 
-    def conclude(self, *, settled: bool) -> dict[str, int]:
+    def conclude(self, *, settled: bool, version: int) -> dict[str, int]:
         """Check what can be said only when all is at rest; return missing readings by cause.
 
         settled : the root knew everything in time, without being told to ask
+        version : of the model that all should have by now
         """
         fleet = self._fleet
         if not settled:
@@ -279,20 +281,21 @@ class Oracle(Watch):
                 causes[cause] = (missing & bits).bit_count()
                 missing &= ~bits
         if missing:
-            names = [name for name, bits in self._feed.given.items() if bits & missing]
-            whose = ", ".join(sorted(names)[:3])
-            self.violated(
-                "I4", f"{missing.bit_count()} readings of {whose} are missing without a cause"
-            )
+            self.violated("I4", f"{self._readings(missing)} are missing without a cause")
         root = fleet.root.node
         model = root.model(GROUP) if isinstance(root, AggregatorNode) else None
         for host in fleet.hosts:
             self._check_rest(host)
             if isinstance(host.node, ClientNode) and model is not None:
-                version = 0 if host.node.model is None else host.node.model.version
-                if version != model.version:
+                known = 0 if host.node.model is None else host.node.model.version
+                if known < version:
                     self.violated("I7", f"{host} stays at an older model")
         return causes
+
+    def _readings(self, ids: int) -> str:
+        """Say how many readings, and whose."""
+        names = sorted(name for name, bits in self._feed.given.items() if bits & ids)
+        return f"{ids.bit_count()} readings of {', '.join(names[:3])}"
 
     def _check_rest(self, host: Host) -> None:
         node = host.node

@@ -115,17 +115,20 @@ def run(
         for host in hosts:
             fleet.step(host, Flush())
         fleet.run_until(fleet.time + FLUSHED_S, rest=progress)
-    # Models on their way down.
+    # What is the newest model now has time to come down; a newer one need not.
+    version = _version(fleet)
     fleet.run_until(fleet.time + 2 * FLUSHED_S, rest=progress)
 
     missing: dict[str, int] = {}
     if oracle is not None:
-        missing = oracle.conclude(settled=oracle.counted == counted)
+        missing = oracle.conclude(settled=oracle.counted == counted, version=version)
+    violations = audit(fleet, version) if oracle is None else oracle.violations
+    if fleet.storm:
+        violations.append(("I5", fleet.storm))
     return Outcome(
         seed,
         faults,
-        (audit(fleet) if oracle is None else oracle.violations)
-        + ([("I5", fleet.storm)] if fleet.storm else []),
+        violations,
         feed.generated,
         _counted(fleet),
         missing,
@@ -137,6 +140,12 @@ def run(
         fleet.trace.hexdigest(),
         None if fleet.transcript is None else list(fleet.transcript.lines),
     )
+
+
+def _version(fleet: Fleet) -> int:
+    root = fleet.root.node
+    model = root.model(GROUP) if isinstance(root, AggregatorNode) else None
+    return 0 if model is None else model.version
 
 
 def _counted(fleet: Fleet) -> int:
