@@ -7,6 +7,7 @@ This file imports click only; a subcommand's module loads when it is called, so 
 
 from __future__ import annotations
 
+import errno
 import importlib
 import os
 import sys
@@ -77,6 +78,12 @@ def main() -> None:
     except BrokenPipeError:
         # The reader has what it wanted; Python must not complain at exit either.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        click.echo("submerge: expected room to write, the disk is full: free some", err=True)
+        sys.exit(1)
     except Exception as error:
         from submerge.errors import SubmergeError
 
