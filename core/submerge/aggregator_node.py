@@ -108,7 +108,7 @@ class AggregatorNode:
         self._groups: dict[str, Group] = {}
         self._boot = 0
         self._parent_boot: int | None = None
-        self._writes: dict[Key, Any] = {}
+        self._known: Records = {}  # what the store holds, beside rows
         self._anew = False
         self._tidy_at = -math.inf
 
@@ -156,40 +156,42 @@ class AggregatorNode:
 
     def _committed(self, effects: list[Effect]) -> list[Effect]:
         """Put what has changed in front of all that rests on it."""
-        for group in self._groups.values():
-            if group.ledger is not None:
-                self._writes.update(group.ledger.changes)
-                group.ledger.changes.clear()
-        if not self.settled:
-            # A store that belongs to nobody holds nothing yet.
-            self._writes.clear()
-        if self._writes or self._anew:
-            effects.insert(0, Keep(self._writes, anew=self._anew))
-            self._writes, self._anew = {}, False
+        writes: dict[Key, Any] = {}
+        if self.settled:  # a store that belongs to nobody holds nothing yet
+            held: dict[Key, Any] = {STORE: Store(self.incarnation, self.pin)}
+            for group in self._groups.values():
+                held |= group.records()
+                if group.ledger is not None:
+                    writes |= group.ledger.changes
+                    group.ledger.changes.clear()
+            writes |= {key: new for key, new in held.items() if self._known.get(key) != new}
+            self._known = held
+        if writes or self._anew:
+            effects.insert(0, Keep(writes, anew=self._anew))
+            self._anew = False
         return effects
 
     # -- the store -------------------------------------------------------------
 
     def _start(self, kept: Records, now: Now, effects: list[Effect]) -> None:
         self._boot = int(self._rng.integers(2**63))
+        for name, plan in self._plans.items():
+            group = self._groups[name] = Group(name, plan, self.settings)
+            group.banned = kept.get(("banned", name), frozenset())
         store: Store | None = kept.get(STORE)
         if store is None or not self._ours(store):
-            for name, plan in self._plans.items():
-                group = self._groups[name] = Group(name, plan, self.settings)
-                group.banned = frozenset(kept.get(("banned", name), ()))
             self.renew("no store of this parent", now, effects)
             return
         self.incarnation, self.pin, self.settled = store.incarnation, store.pin, True
-        for name, plan in self._plans.items():
-            group = self._groups[name] = Group(name, plan, self.settings)
+        self._known = kept
+        for name, group in self._groups.items():
             canonical = group.opens_with(kept.get(("schema", name), b""))
             if canonical:
                 self._learn_schema(group, canonical, kept=(kept, now))
             group.version = kept.get(("version", name), 0)
-            group.banned = frozenset(kept.get(("banned", name), ()))
             group.upward.line = kept.get(("line", name), Line())
             if not self.top:
-                self._draw_fence(group)
+                group.upward.draw_fence(self._rng)
         self._greet(effects)
 
     def _ours(self, store: Store) -> bool:
@@ -203,28 +205,21 @@ class AggregatorNode:
         effects.append(Note("new store", {"why": why}))
         self.incarnation = Incarnation.drawn(now.wall_ms, floor, self._rng)
         self.pin, self.settled = None, self.top
-        self._writes, self._anew = {}, True
+        self._known, self._anew = {}, True
         for name, plan in self._plans.items():
-            before = self._groups.get(name)
+            banned = self._groups[name].banned  # for good: a new store takes it along
             group = self._groups[name] = Group(name, plan, self.settings)
-            if before is not None:
-                self._ban(group, before.banned)
+            group.banned = banned
             if plan.schema is not None:
                 self._learn_schema(group, plan.schema.canonical)
             if not self.top:
-                self._draw_fence(group)
+                group.upward.draw_fence(self._rng)
         if self.top:
-            self._writes[STORE] = Store(self.incarnation, None)
             self._greet(effects)
 
     def _settle(self, pin: Pin, effects: list[Effect]) -> None:
-        """Pin the store to a parent, and keep what was held in memory till now."""
+        """Pin the store to a parent: what was held in memory till now is kept with the pin."""
         self.pin, self.settled = pin, True
-        self._writes[STORE] = Store(self.incarnation, pin)
-        for group in self._groups.values():
-            self._writes["line", group.name] = group.upward.line
-            self._writes["schema", group.name] = group.canonical
-            self._ban(group, group.banned)
         self._greet(effects)
 
     def _greet(self, effects: list[Effect]) -> None:
@@ -235,17 +230,6 @@ class AggregatorNode:
         self, group: Group, canonical: bytes, *, kept: tuple[Records, Now] | None = None
     ) -> None:
         group.learn_schema(canonical, self.incarnation.created_ms / 1000, kept=kept)
-        self._writes["schema", group.name] = canonical
-
-    def _ban(self, group: Group, nodes: frozenset[str]) -> None:
-        """Shut nodes out: for good, so a new store takes the list along."""
-        group.banned = nodes
-        self._writes["banned", group.name] = tuple(sorted(nodes))
-
-    def _draw_fence(self, group: Group) -> None:
-        """Claim the store for this process: kept before it is sent."""
-        group.upward.draw_fence(self._rng)
-        self._writes["line", group.name] = group.upward.line
 
     # -- what comes in ---------------------------------------------------------
 
@@ -323,13 +307,14 @@ class AggregatorNode:
             if joined.reason is not Reason.UNAVAILABLE:
                 facts = {"reason": joined.reason.name, "lines": joined.lines}
                 effects.append(Note("join refused", facts))
-        elif not self.keeps_store(self.pin, Pin(str(self.settings.parent), pinned, joined.top)):
-            self.renew(ANOTHER, now, effects)
-        elif self.is_behind(joined.stamp.seq, line.seq):
-            self.renew(BEHIND, now, effects)
         else:
             pin = Pin(str(self.settings.parent), pinned, joined.top)
-            self._take_place(group, pin, joined, effects)
+            if not self.keeps_store(self.pin, pin):
+                self.renew(ANOTHER, now, effects)
+            elif self.is_behind(joined.stamp.seq, line.seq):
+                self.renew(BEHIND, now, effects)
+            else:
+                self._take_place(group, pin, joined, effects)
 
     def _take_place(self, group: Group, pin: Pin, joined: Joined, effects: list[Effect]) -> None:
         """The parent lets it speak."""
@@ -343,7 +328,6 @@ class AggregatorNode:
             self._settle(pin, effects)
         upward = group.upward
         upward.line = replace(upward.line, admitted=upward.line.fence)
-        self._writes["line", group.name] = upward.line
         if upward.tether.joined(joined.stamp.seq):
             group.stir()
 
@@ -373,7 +357,7 @@ class AggregatorNode:
         elif self.is_behind(answer.newest, group.upward.line.seq):
             self.renew(BEHIND, now, effects)
         elif answer.reason is Reason.FENCED and not tether.joining:
-            self._draw_fence(group)
+            group.upward.draw_fence(self._rng)
         elif answer.reason is Reason.SCHEMA:
             tether.rejoin()
         elif answer.reason is Reason.ACK:
@@ -384,7 +368,7 @@ class AggregatorNode:
     def _amend(self, event: Forget | Drop, now: Now, effects: list[Effect]) -> None:
         group = self._groups.get(event.group)
         if group is not None and isinstance(event, Forget) and event.ban:
-            self._ban(group, group.banned | {event.node})
+            group.banned |= {event.node}
         if group is None or group.ledger is None or not group.ledger.knows(event.node):
             # It may be further down: this is to be said where it reports.
             effects.append(Note("unknown node", {"group": event.group, "node": event.node}))
@@ -404,11 +388,8 @@ class AggregatorNode:
                 if group.upward.due_at <= now.steady:
                     self._speak(group, now, effects)
                 continue
-            canonical, model = group.canonical, group.makes_model(now)
+            model = group.makes_model(now)
             if model is not None:
-                if group.canonical != canonical:
-                    self._writes["schema", group.name] = group.canonical
-                self._writes["version", group.name] = group.version
                 effects.append(Publish(model))
         if tidies:
             self._tidy_at = now.steady + self.settings.seal_after_s / 8
@@ -427,7 +408,6 @@ class AggregatorNode:
             report = group.report(self.settings.node, self.incarnation, now)
             if report is not None:
                 upward.says(report, now.steady, self._rng)
-                self._writes["line", group.name] = upward.line
         if tether.pending is not None:
             # Bound to another root, or under another fence, it is still the same report.
             tether.pending = replace(

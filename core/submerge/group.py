@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import Any
 
 from submerge.errors import PeerError
 from submerge.ledger import Ledger
@@ -26,7 +27,7 @@ from submerge.messages import (
 from submerge.schema import Schema, differences
 from submerge.settings import AggregatorSettings
 from submerge.standing import census, limits, newest_version, scores, staleness
-from submerge.steps import Now, Records
+from submerge.steps import Key, Now, Records
 from submerge.summaries import Summaries
 from submerge.tether import Tether
 from submerge.upward import Line, Upward
@@ -78,6 +79,16 @@ class Group:
         self._settings = settings
         self._stirred = True  # the rows say more than the newest model
         self._model_at = -math.inf
+
+    def records(self) -> dict[Key, Any]:
+        """Return what a store keeps of it, beside its rows."""
+        name = self.name
+        return {
+            ("line", name): self.upward.line,
+            ("schema", name): self.canonical,
+            ("version", name): self.version,
+            ("banned", name): self.banned,
+        }
 
     @property
     def wakes_at(self) -> float:

@@ -158,11 +158,7 @@ def packed(sketch: Sketch) -> bytes:
     for index, count in sketch.bins:
         step = index << 1 ^ index >> 63 if before is None else index - before
         before = index
-        for number in (step, count):
-            while number > 0x7F:
-                out.append(number & 0x7F | 0x80)
-                number >>= 7
-            out.append(number)
+        out += varint(step) + varint(count)
     return bytes(out)
 
 
@@ -237,6 +233,16 @@ def _index(score: float) -> int:
 
 def _refusal(score: float) -> UsageError:
     return UsageError(f"scores must be numbers of at least 0, got {score:g}")
+
+
+def varint(number: int) -> bytes:
+    """Return a number of at least 0 in seven bits a byte, the lowest first."""
+    out = bytearray()
+    while number > 0x7F:
+        out.append(number & 0x7F | 0x80)
+        number >>= 7
+    out.append(number)
+    return bytes(out)
 
 
 def _varints(data: bytes) -> list[int]:

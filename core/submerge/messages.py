@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from submerge.limits import Sketch, packed
+from submerge.limits import Sketch, packed, varint
 from submerge.moments import Moments
 from submerge.summaries import Summaries, Summary
 
@@ -324,13 +324,3 @@ def size(report: Report, summaries: Summaries) -> int:
 def digest(report: Report, summaries: Summaries) -> bytes:
     """Return 16 bytes that two reports share only if they say the same."""
     return hashlib.blake2b(payload(report, summaries), digest_size=16).digest()
-
-
-def varint(number: int) -> bytes:
-    """Return a number of at least 0 in seven bits a byte, the lowest first."""
-    out = bytearray()
-    while number > 0x7F:
-        out.append(number & 0x7F | 0x80)
-        number >>= 7
-    out.append(number)
-    return bytes(out)

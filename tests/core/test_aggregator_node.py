@@ -138,13 +138,13 @@ def test_an_unpinned_store_is_another_at_each_start():
 
 
 def test_pinning_is_one_transaction():
-    """Name, pin, fence, schema and bans: all of them, or none."""
+    """Name, pin, fence, schema, model version and bans: all of them, or none."""
     table = Table()
     host = table.aggregator("a", under="r")
     effects = table.step("a", Received(joined(asks(table), top=True)))
     (keep,) = [effect for effect in effects if isinstance(effect, Keep)]
 
-    of_group = {(kind, GROUP) for kind in ("line", "schema", "banned")}
+    of_group = {(kind, GROUP) for kind in ("line", "schema", "version", "banned")}
     assert {STORE, *of_group} == set(keep.records)
     assert (host.node.incarnation, "r", ME, True) == (
         keep.records[STORE].incarnation,

@@ -17,6 +17,8 @@ from submerge.messages import Incarnation, Left
 from submerge.steps import Keep, Now, Send
 from submerge.upward import Upward
 
+LINE = ("line", "room")
+
 Patch = tuple[type, str, Callable[..., Any]]
 
 _client_start = ClientNode._start
@@ -44,10 +46,7 @@ def resumes(self, kept, now, effects):
 def named_for_good(self, why, now, effects, *, floor=0):
     """A store that was lost comes back under its old name."""
     _renew(self, why, now, effects, floor=floor)
-    self.incarnation = Incarnation(1, hash(self.settings.node) & 0xFFFF)
-    if self.top:
-        store = self._writes["store",]
-        self._writes["store",] = replace(store, incarnation=self.incarnation)
+    self.incarnation = Incarnation(1, int.from_bytes(self.settings.node.encode(), "little"))
 
 
 def lets_everyone_speak(self, node, incarnation, fence, past):
@@ -72,20 +71,25 @@ def ignores_fences(self, report, row):
 
 def forgets_seq(self, effects):
     """The number of the newest report is in memory only."""
-    line = self._writes.get(("line", "room"))
-    if line is not None:
-        self._writes["line", "room"] = replace(line, seq=0)
-    return _committed(self, effects)
+    return [
+        Keep({**effect.records, LINE: replace(effect.records[LINE], seq=0)}, effect.anew)
+        if isinstance(effect, Keep) and LINE in effect.records
+        else effect
+        for effect in _committed(self, effects)
+    ]
 
 
 def seq_after(self, effects):
     """The number is kept after the report has gone, in a transaction of its own."""
-    line = self._writes.get(("line", "room"))
+    effects = _committed(self, effects)
+    keep = effects[0] if effects else None
     sent = any(isinstance(effect, Send) and hasattr(effect.message, "fence") for effect in effects)
-    if line is None or not sent or not self.settled or ("store",) in self._writes:
-        return _committed(self, effects)
-    del self._writes["line", "room"]
-    return [*_committed(self, effects), Keep({("line", "room"): line})]
+    if not isinstance(keep, Keep) or LINE not in keep.records or not sent:
+        return effects
+    if ("store",) in keep.records:
+        return effects
+    line = {LINE: keep.records.pop(LINE)}
+    return [*effects, Keep(line)]
 
 
 def drops_the_dead(self, node, incarnation, fence, past):

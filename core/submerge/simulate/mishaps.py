@@ -11,7 +11,7 @@ from submerge.aggregator_node import AggregatorNode
 from submerge.simulate.fleet import GROUP, Fleet
 from submerge.simulate.hosts import Host
 from submerge.simulate.plan import quiet
-from submerge.steps import Flush, Forget, Linked
+from submerge.steps import Flush, Forget, Linked, Records
 
 HOUR, YEAR = 3600.0, 365.25 * 86400.0
 
@@ -109,7 +109,7 @@ class Mishaps:
         host.disk.roll_back(self._rng)
         self._harmed(host, before, "rolled back")
 
-    def _harmed(self, host: Host, before: dict, why: str) -> None:  # type: ignore[type-arg]
+    def _harmed(self, host: Host, before: Records, why: str) -> None:
         what = ("card", "store")[min(host.level, 1)]
         what = "root's store" if host is self._fleet.root else what
         self._fleet.log(host, f"{what} {why}")
