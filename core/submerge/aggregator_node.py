@@ -52,7 +52,9 @@ from submerge.steps import (
     Received,
     Records,
     Send,
+    SetApart,
     Start,
+    refused,
 )
 from submerge.upward import Line
 
@@ -118,6 +120,19 @@ class AggregatorNode:
         return self.settings.parent is None
 
     @property
+    def untold(self) -> bool:
+        """Whether the parent has still to hear, or to confirm, what is held here."""
+        if self.top:
+            return False
+        upwards = [group.upward for group in self._groups.values() if group.ledger is not None]
+        return any(each.changed or each.tether.pending is not None for each in upwards)
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """Names of the groups that it serves."""
+        return tuple(self._plans)
+
+    @property
     def wakes_at(self) -> float:
         """When a `Tick` may change something, on the steady clock, if nothing else comes in."""
         return min(self._tidy_at, *(group.wakes_at for group in self._groups.values()))
@@ -129,6 +144,10 @@ class AggregatorNode:
     def model(self, group: str) -> Model | None:
         """Return the newest model of a group."""
         return self._groups[group].model
+
+    def set_apart(self, group: str) -> tuple[frozenset[str], frozenset[str]]:
+        """Return which nodes of a group an operator has banned, and which are quarantined."""
+        return self._groups[group].banned, self._groups[group].apart
 
     def step(self, event: Event, now: Now) -> list[Effect]:
         """Return what is to be done about an event, in order."""
@@ -147,7 +166,7 @@ class AggregatorNode:
                 for group in self._groups.values():
                     group.upward.tether.hurry()
                     group.stir(now=True)
-            case Forget() | Drop():
+            case Forget() | Drop() | SetApart():
                 self._amend(event, now, effects)
             case _:
                 pass  # a tick: what is due is due below
@@ -178,6 +197,7 @@ class AggregatorNode:
         for name, plan in self._plans.items():
             group = self._groups[name] = Group(name, plan, self.settings)
             group.banned = kept.get(("banned", name), frozenset())
+            group.apart = kept.get(("quarantined", name), frozenset())
         store: Store | None = kept.get(STORE)
         if store is None or not self._ours(store):
             self.renew("no store of this parent", now, effects)
@@ -207,9 +227,10 @@ class AggregatorNode:
         self.pin, self.settled = None, self.top
         self._known, self._anew = {}, True
         for name, plan in self._plans.items():
-            banned = self._groups[name].banned  # for good: a new store takes it along
+            old = self._groups[name]
             group = self._groups[name] = Group(name, plan, self.settings)
-            group.banned = banned
+            # For good: a new store takes along what an operator has said of nodes.
+            group.banned, group.apart = old.banned, old.apart
             if plan.schema is not None:
                 self._learn_schema(group, plan.schema.canonical)
             if not self.top:
@@ -246,9 +267,9 @@ class AggregatorNode:
             case Hello() if message.node == self.settings.parent:
                 other = self.pin is not None and message.incarnation != self.pin.incarnation
                 if message.boot != self._parent_boot or other:
-                    self._parent_boot = message.boot
+                    first, self._parent_boot = self._parent_boot is None, message.boot
                     for group in self._groups.values():
-                        group.upward.tether.join.soon(now.steady, self._rng)
+                        group.upward.tether.greeted(now.steady, self._rng, first=first)
             case Model() if not self.top and message.group in self._groups:
                 if self._groups[message.group].takes_model(message):
                     # What is said upward does not know of it.
@@ -299,14 +320,17 @@ class AggregatorNode:
         if group is None or not group.upward.tether.asked:
             return
         line, pinned = group.upward.line, joined.pinned
+        if joined.reason is Reason.VERSION:  # which knows no fence to echo
+            effects.append(refused("join", joined))
+            return
         if joined.stamp.incarnation != self.incarnation or joined.fence != line.fence:
             return
         if joined.reason in (Reason.LINEAGE, Reason.STALE):
             self.renew(joined.reason.name.lower(), now, effects, floor=joined.floor)
         elif joined.reason is not Reason.ACK or pinned is None:
+            group.upward.tether.join.unanswered = False
             if joined.reason is not Reason.UNAVAILABLE:
-                facts = {"reason": joined.reason.name, "lines": joined.lines}
-                effects.append(Note("join refused", facts))
+                effects.append(refused("join", joined))
         else:
             pin = Pin(str(self.settings.parent), pinned, joined.top)
             if not self.keeps_store(self.pin, pin):
@@ -362,21 +386,27 @@ class AggregatorNode:
             tether.rejoin()
         elif answer.reason is Reason.ACK:
             group.upward.acknowledged(answer)
+        elif answer.reason is not Reason.UNAVAILABLE:
+            effects.append(refused("report", answer))
 
     # -- what is due -----------------------------------------------------------
 
-    def _amend(self, event: Forget | Drop, now: Now, effects: list[Effect]) -> None:
+    def _amend(self, event: Forget | Drop | SetApart, now: Now, effects: list[Effect]) -> None:
         group = self._groups.get(event.group)
+        if isinstance(event, SetApart):
+            if group is not None:
+                group.set_apart(event.node, apart=event.apart)
+            return
         if group is not None and isinstance(event, Forget) and event.ban:
             group.banned |= {event.node}
         if group is None or group.ledger is None or not group.ledger.knows(event.node):
             # It may be further down: this is to be said where it reports.
             effects.append(Note("unknown node", {"group": event.group, "node": event.node}))
             return
-        if isinstance(event, Forget):
-            group.ledger.forget(event.node, now)
-        else:
+        if isinstance(event, Drop):
             group.ledger.drop(event.node, event.incarnation, now)
+        else:
+            group.ledger.forget(event.node, now)
         group.stir()
 
     def _advance(self, now: Now, effects: list[Effect]) -> None:

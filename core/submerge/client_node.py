@@ -13,6 +13,7 @@ import math
 from dataclasses import replace
 
 import numpy as np
+import numpy.typing as npt
 
 from submerge._linalg import Array
 from submerge.errors import PeerError, ShapeError, UsageError
@@ -53,6 +54,7 @@ from submerge.steps import (
     Scored,
     Send,
     Start,
+    refused,
 )
 from submerge.summaries import Scoring, Summaries
 from submerge.tether import Tether
@@ -113,6 +115,12 @@ class ClientNode:
         """Readings that it ever saw, as far as it remembers."""
         counts = self.life.counts
         return self.finals.past.lifetime + counts.learnt + counts.withheld
+
+    @property
+    def told(self) -> bool:
+        """Whether the parent holds everything that it has seen, earlier lives included."""
+        generated = self.life.counts.generated
+        return self.life.delivered == generated and not self.finals.waiting
 
     @property
     def wakes_at(self) -> float:
@@ -200,15 +208,47 @@ class ClientNode:
     def _read(self, rows: Array, now: Now, effects: list[Effect]) -> None:
         if rows.ndim != 2 or rows.shape[1] != self._schema.width:
             raise ShapeError("readings", expected=f"(n, {self._schema.width})", got=rows.shape)
-        rows, lifted = self.life.usable(np.asarray(rows, dtype=np.float64))
-        model = self.model
+        rows = np.asarray(rows, dtype=np.float64)
+        lifted = self._schema.lift(rows)
+        model, gaps = self.model, None
         known = model is not None and model.fingerprint == self.life.fingerprint
+        if self.settings.fills_gaps and self.life.learns:
+            gaps = np.isnan(lifted)
+            lifted = self._filled(lifted, gaps, now)
+        fine = self.life.usable(rows, lifted)
+        rows, lifted = rows[fine], lifted[fine]
         if model is not None and self._scoring is not None and known and len(rows):
             spe, t2 = self._scoring.scores(lifted)
             self._spe.add(spe)
             self._t2.add(t2)
-            effects.append(Scored(spe, t2, model.version, now.wall > model.expires))
+            which, filled = np.flatnonzero(fine), None if gaps is None else gaps[fine]
+            expired = now.wall > model.expires
+            effects.append(Scored(spe, t2, lifted, which, filled, model.version, expired))
         self.life.learn(rows, lifted, now)
+
+    def _filled(self, lifted: Array, gaps: npt.NDArray[np.bool_], now: Now) -> Array:
+        """Fill the gaps of rows that show enough: by the model, else by what was learnt here.
+
+        Before either, by the scaling's own offset, which is zero here; without a scaling
+        nothing is known yet, and the row is withheld.
+        """
+        some = gaps.any(axis=1) & ~np.isinf(lifted).any(axis=1)
+        some &= 2 * gaps.sum(axis=1) <= gaps.shape[1]
+        if not some.any():
+            return lifted
+        model, normal = self.model, None
+        if model is not None and model.fingerprint == self.life.fingerprint:
+            normal = model.summary
+        if normal is None:
+            normal = self.life.summary(now)
+        if normal is None and self._schema.scaling is None:
+            return lifted
+        lifted = lifted.copy()
+        if normal is None:
+            lifted[some] = np.nan_to_num(lifted[some])
+        else:
+            lifted[some] = self._summaries.filled(lifted[some], normal)
+        return lifted
 
     # -- what comes in ---------------------------------------------------------
 
@@ -226,8 +266,8 @@ class ClientNode:
                 pin = self.life.pin
                 other = pin is None or pin.incarnation != message.incarnation
                 if message.boot != self._boot or other:
+                    self._tether.greeted(now.steady, self._rng, first=self._boot is None)
                     self._boot = message.boot
-                    self._tether.join.soon(now.steady, self._rng)
             case Model() if message.group == self.settings.group:
                 self._take(message, effects)
             case _:
@@ -245,9 +285,9 @@ class ClientNode:
         elif joined.reason is Reason.STALE:
             self._end("stale", now, effects, floor=joined.floor)
         elif joined.reason is not Reason.ACK or joined.pinned is None:
+            tether.join.unanswered = False
             if joined.reason is not Reason.UNAVAILABLE:
-                facts = {"reason": joined.reason.name, "lines": joined.lines}
-                effects.append(Note("join refused", facts))
+                effects.append(refused("join", joined))
         elif joined.schema and joined.schema != life.schema.canonical:
             self._adopt(joined.schema, now, effects)
         else:
@@ -299,8 +339,10 @@ class ClientNode:
                 self._suspect_a_twin(now, effects)
             case Reason.SCHEMA:
                 tether.rejoin()
+            case Reason.UNAVAILABLE:
+                pass  # the back-off goes on
             case _:
-                pass  # not now: the back-off goes on
+                effects.append(refused("report", answer))
 
     def _suspect_a_twin(self, now: Now, effects: list[Effect]) -> None:
         """Another process speaks as this one did: once it may be chance, twice it is a copy.

@@ -51,6 +51,11 @@ class Finals:
         self._waiting: list[tuple[Checkpoint, Retry]] = []
 
     @property
+    def waiting(self) -> int:
+        """How many there are."""
+        return len(self._waiting)
+
+    @property
     def due_at(self) -> float:
         """When the next one is to be tried."""
         return min((retry.at for _, retry in self._waiting), default=np.inf)

@@ -63,8 +63,9 @@ class Group:
         The newest.
     version : int
         Of the newest model that was made here.
-    banned : frozenset of str
-        Nodes that an operator has shut out, whatever becomes of the store.
+    banned, apart : frozenset of str
+        Nodes that an operator has shut out, whatever becomes of the store; and those whose rows
+        are kept out of the model.
     """
 
     def __init__(self, name: str, plan: GroupPlan, settings: AggregatorSettings) -> None:
@@ -74,6 +75,7 @@ class Group:
         self.model: Model | None = None
         self.version = 0
         self.banned: frozenset[str] = frozenset()
+        self.apart: frozenset[str] = frozenset()
         tether = Tether(settings.report_every_s, settings.patience_s, settings.cap_s)
         self.upward = Upward(tether, Line())
         self._settings = settings
@@ -88,6 +90,7 @@ class Group:
             ("schema", name): self.canonical,
             ("version", name): self.version,
             ("banned", name): self.banned,
+            ("quarantined", name): self.apart,
         }
 
     @property
@@ -108,6 +111,16 @@ class Group:
         self._stirred = self.upward.changed = True
         if now:
             self._model_at = -math.inf
+
+    def set_apart(self, node: str, *, apart: bool) -> None:
+        """Keep a node's rows out of the model, or take them in again."""
+        if apart:
+            self.apart |= {node}
+        else:
+            self.apart, self.banned = self.apart - {node}, self.banned - {node}
+        if self.ledger is not None:
+            self.ledger.leave_out(self.apart)
+        self.stir()
 
     def opens_with(self, kept: bytes) -> bytes:
         """Return the schema to start with: what is configured goes before what was kept.
@@ -143,6 +156,7 @@ class Group:
         self.ledger = Ledger(
             self.name, schema, self.plan.summaries, self._settings, created=created
         )
+        self.ledger.leave_out(self.apart)
         if kept is not None:
             self.ledger.load(*kept)
             # What was kept and no report has said cannot be told from here.

@@ -95,6 +95,13 @@ class Ledger:
         self._summaries, self._settings = summaries, settings
         self._pool = Pool(schema, summaries, created)
         self._offset = 0.0  # of the wall clock from the steady one
+        self._apart: frozenset[str] = frozenset()
+
+    def leave_out(self, nodes: frozenset[str]) -> None:
+        """Keep the rows of some nodes, and of no others, out of all that follows from rows."""
+        changed, self._apart = self._apart ^ nodes, nodes
+        for node in changed:
+            self._refresh(node)
 
     def load(self, records: Records, now: Now) -> None:
         """Take up what a store holds of this group."""
@@ -265,8 +272,12 @@ class Ledger:
         return node in self._live or node in self._members
 
     def current(self) -> Iterator[Row]:
-        """Walk the rows of this schema."""
-        return (row for row in self.rows.values() if row.report.fingerprint == self.fingerprint)
+        """Walk the rows of this schema that count."""
+        return (
+            row
+            for (node, _), row in self.rows.items()
+            if row.report.fingerprint == self.fingerprint and node not in self._apart
+        )
 
     def counts(self) -> Counts:
         """Add up the readings of all rows of this schema."""
@@ -278,7 +289,7 @@ class Ledger:
     def moments(self) -> Moments | None:
         """Pool the moments of all rows; None if they send summaries."""
         # In one order: rounding must not depend on when rows came.
-        rows = [self.rows[key].report for key in sorted(self.rows)]
+        rows = [self.rows[key].report for key in sorted(self.rows) if key[0] not in self._apart]
         told = [row.moments for row in rows if row.fingerprint == self.fingerprint]
         told += [sealed.moments for sealed in self._folded()]
         parts = [moments for moments in told if moments is not None]
@@ -374,6 +385,9 @@ class Ledger:
 
     def _refresh(self, node: str) -> None:
         """Work out again what a node's rows come to."""
+        if node in self._apart:
+            self._pool.put(node, (), None)
+            return
         rows = [self.rows[node, i] for i in sorted(self._live.get(node, ()))]
         self._pool.put(node, rows, self._sealed.get((node, self.fingerprint)))
 
@@ -382,8 +396,12 @@ class Ledger:
             self._refresh(node)
 
     def _folded(self) -> list[Sealed]:
-        """The sealed rows of this schema, by node."""
-        places = sorted(place for place in self._sealed if place[1] == self.fingerprint)
+        """The sealed rows of this schema that count, by node."""
+        places = sorted(
+            place
+            for place in self._sealed
+            if place[1] == self.fingerprint and place[0] not in self._apart
+        )
         return [self._sealed[place] for place in places]
 
     def _key(self, node: str, incarnation: Incarnation) -> Key:

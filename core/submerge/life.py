@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
+import numpy.typing as npt
 
 from submerge._linalg import Array
 from submerge.messages import Answer, Counts, Incarnation, Pin, Report, Scores, Stamp
@@ -100,21 +101,18 @@ class Life:
         """Readings that are lost if it ends here."""
         return self.counts.generated - self.delivered
 
-    def usable(self, rows: Array) -> tuple[Array, Array]:
-        """Return rows (n, channels), and (n, dim) as lifted; withhold those that cannot be learnt.
+    def usable(self, rows: Array, lifted: Array) -> npt.NDArray[np.bool_]:
+        """Return which rows (n, channels), lifted to (n, dim), can be learnt; the others count.
 
-        That is a row with a gap, or with a number too large for those who sum its square. Where
+        Not a row with a gap, or with a number too large for those who sum its square. Where
         the scaling is not known yet, only NumPy has to bear it.
         """
-        lifted = self.schema.lift(rows)
         largest = LARGEST_LIFTED if self.learns else LARGEST
-        fine = (np.abs(lifted) < largest).all(axis=1)
-        if lifted is not rows:
+        fine = np.asarray((np.abs(lifted) < largest).all(axis=1))
+        if lifted is not rows and not self.learns:
             fine &= (np.abs(rows) < LARGEST).all(axis=1)
-        if fine.all():
-            return rows, lifted
-        self.counts = self.counts + Counts(withheld=int((~fine).sum()))
-        return rows[fine], lifted[fine]
+        self.counts = self.counts + Counts(withheld=len(fine) - int(fine.sum()))
+        return fine
 
     def learn(self, rows: Array, lifted: Array, now: Now) -> None:
         """Take in usable rows (n, channels), and (n, dim) as they were lifted."""

@@ -135,6 +135,8 @@ class Report:
         Of the newest model in use, here or below.
     lifetime : int
         Readings that this node ever saw, restarts included, as far as it remembers.
+    software : str
+        What sent it, for people; empty before it has travelled.
     """
 
     stamp: Stamp
@@ -151,6 +153,7 @@ class Report:
     lifetime: int
     census: Census | None = None
     scores: Scores | None = None
+    software: str = ""
 
 
 class Reason(enum.Enum):
@@ -167,6 +170,7 @@ class Reason(enum.Enum):
     SCHEMA = "another schema"
     INVALID = "numbers that no such summary has"
     BANNED = "an operator has shut this node out"
+    VERSION = "another version of the protocol"
 
 
 class Left(NamedTuple):

@@ -27,12 +27,15 @@ class Retry:
         When the next try is due, on the steady clock; `inf` while there is nothing to try.
     tries : int
         Made since it was first due.
+    unanswered : bool
+        The last try may still bring something.
     """
 
     def __init__(self, patience_s: float, cap_s: float) -> None:
         self._patience, self._cap = patience_s, cap_s
         self.tries = 0
         self.at = math.inf
+        self.unanswered = False
         self._tried_at = -math.inf
 
     def now(self) -> None:
@@ -53,11 +56,13 @@ class Retry:
     def stop(self) -> None:
         """It was answered: nothing is due."""
         self.tries, self.at = 0, math.inf
+        self.unanswered = False
 
     def tried(self, steady: float, rng: np.random.Generator) -> None:
         """Count a try made at `steady`; set when the next one is due."""
         # 2**20 s is beyond any cap: the exponent need not grow for ever.
         ceiling = min(self._cap, self._patience * 2.0 ** min(self.tries, 20))
         self.tries += 1
+        self.unanswered = True
         self._tried_at = steady
         self.at = steady + min(self._cap, self._patience + ceiling * rng.random())

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
@@ -85,7 +86,7 @@ class Schema:
             names = self.names
         else:
             object.__setattr__(self, "channels", whole("channels", self.channels, least=1))
-        twice = sorted({name for name in names if names.count(name) > 1})
+        twice = sorted(name for name, n in Counter(names).items() if n > 1)
         if twice:
             raise UsageError(f"channel names must differ, got {twice[0]!r} more than once")
         if self.width < 1:

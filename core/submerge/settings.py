@@ -35,6 +35,9 @@ class ClientSettings:
         How long an answer may take; the longest wait between two tries.
     finals : int
         Final reports of earlier lives that wait at most; the oldest is given up first.
+    fills_gaps : bool
+        A row that shows half of its channels or more is learnt, and scored, with what the others
+        would most likely have been; otherwise a row with a gap is withheld.
     """
 
     node: str
@@ -50,6 +53,7 @@ class ClientSettings:
     patience_s: float = 10.0
     cap_s: float = 300.0
     finals: int = 4
+    fills_gaps: bool = False
 
     def __post_init__(self) -> None:
         _check_names(self.node, self.group, self.parent)

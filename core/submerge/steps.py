@@ -14,8 +14,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
+
 from submerge._linalg import Array
-from submerge.messages import Incarnation, Message
+from submerge.messages import Answer, Incarnation, Joined, Message
 
 Key = tuple[str, ...]
 """Names a record in a node's store."""
@@ -94,7 +97,18 @@ class Drop(NamedTuple):
     incarnation: Incarnation | None
 
 
-Event = Start | Reading | Received | Tick | Linked | Flush | Forget | Drop
+class SetApart(NamedTuple):
+    """An operator takes a node's rows out of the model, and keeps them; `apart` False: back in.
+
+    Back in means that it is no longer banned either.
+    """
+
+    group: str
+    node: str
+    apart: bool = True
+
+
+Event = Start | Reading | Received | Tick | Linked | Flush | Forget | Drop | SetApart
 
 
 class Send(NamedTuple):
@@ -123,13 +137,20 @@ class Keep:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scored:
-    """Rows judged before they were learnt; (n,) each, by the model of that version.
+    """Rows judged before they were learnt, by the model of that version.
 
+    spe, t2 : (n,)
+    rows : (n, dim), as they were lifted, without gaps
+    which : (n,), where each stood in its `Reading`
+    gaps : (n, dim), true where a number was filled in; None if none was
     expired : that model is older than its root meant it to get
     """
 
     spe: Array
     t2: Array
+    rows: Array
+    which: npt.NDArray[np.int64]
+    gaps: npt.NDArray[np.bool_] | None
     version: int
     expired: bool
 
@@ -139,6 +160,14 @@ class Note(NamedTuple):
 
     what: str
     facts: dict[str, Any]
+
+
+def refused(what: str, answer: Joined | Answer) -> Note:
+    """A join or a report was refused, and only a person may be able to mend that."""
+    facts: dict[str, Any] = {"reason": answer.reason.name, "meaning": answer.reason.value}
+    if isinstance(answer, Joined):
+        facts["lines"] = answer.lines
+    return Note(f"{what} refused", facts)
 
 
 Effect = Send | Publish | Keep | Scored | Note

@@ -15,6 +15,7 @@ import numpy as np
 
 from submerge._linalg import Array
 from submerge.merging import merge
+from submerge.missing import fill
 from submerge.rank import FixedRank, RankRule
 from submerge.sapca import SAPCA
 from submerge.schema import Schema
@@ -81,6 +82,9 @@ class Summaries(Protocol):
     def scorer(self, summary: Summary) -> Scoring:
         """Return what scores with it."""
 
+    def filled(self, rows: Array, summary: Summary) -> Array:
+        """Return rows (n, dim) with what each gap would most likely have been."""
+
     def moved(self, before: Summary, after: Summary) -> float:
         """Return by how many degrees what is shown has turned; 0 where that has no answer."""
 
@@ -140,6 +144,10 @@ class Subspaces:
     def scorer(self, summary: Subspace) -> Scoring:
         """Score with the leading directions, without the spares."""
         return Scorer(summary.truncated(self.rule.start))
+
+    def filled(self, rows: Array, summary: Subspace) -> Array:
+        """By the leading directions, as `missing.fill`."""
+        return fill(rows, summary.truncated(self.rule.start))[0]
 
     def moved(self, before: Subspace, after: Subspace) -> float:
         """Largest principal angle between the shown directions, where a gap tells them apart."""

@@ -79,6 +79,15 @@ class Tether:
         if not self.joining:
             self.join.again()
 
+    def greeted(self, steady: float, rng: np.random.Generator, *, first: bool) -> None:
+        """The parent says that it is there: join it, soon.
+
+        Not if a first join is on its way already, and this is the `first` that is heard of it:
+        a link that opens brings both at once, and the answer would come unasked.
+        """
+        if not (first and self.joining and self.join.unanswered and self.join.tries == 1):
+            self.join.soon(steady, rng)
+
     def joined(self, newest: int) -> bool:
         """The parent lets it speak, and holds `newest`.
 

@@ -144,7 +144,7 @@ def test_pinning_is_one_transaction():
     effects = table.step("a", Received(joined(asks(table), top=True)))
     (keep,) = [effect for effect in effects if isinstance(effect, Keep)]
 
-    of_group = {(kind, GROUP) for kind in ("line", "schema", "version", "banned")}
+    of_group = {(kind, GROUP) for kind in ("line", "schema", "version", "banned", "quarantined")}
     assert {STORE, *of_group} == set(keep.records)
     assert (host.node.incarnation, "r", ME, True) == (
         keep.records[STORE].incarnation,

@@ -193,6 +193,27 @@ def test_a_hello_hurries_a_join_that_was_backing_off():
     assert before + 1 == len(table.messages("c", Join))
 
 
+def test_a_first_hello_does_not_undo_the_join_that_it_came_with():
+    """A link that opens brings hello and answer at once: the answer is not unasked for that."""
+    table, _ = alone()
+    join = table.messages("c", Join)[-1]
+    table.tell("c", Hello("a", ME, False, boot=1))
+    table.tell("c", joined(join))
+
+    assert table.hosts["c"].node.life.pin is not None
+
+
+def test_a_hello_after_not_now_hurries_the_next_join():
+    """A parent that could not say its name yet has one now."""
+    table, _ = alone()
+    table.tell("c", joined(table.messages("c", Join)[-1], reason=Reason.UNAVAILABLE))
+    before = len(table.messages("c", Join))
+    table.tell("c", Hello("a", ME, False, boot=1))
+    table.passes(PATIENCE)
+
+    assert before + 1 == len(table.messages("c", Join))
+
+
 # -- lives -----------------------------------------------------------------------
 
 

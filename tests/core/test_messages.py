@@ -36,7 +36,7 @@ SETS = SampleSets()
 SKETCH = Sketch.of([0.5, 1.0, 2.0])
 
 # What a report can say differently, and stay the same report.
-OUTSIDE = {"final": True, "pinned": OTHER, "fence": b"f" * 16}
+OUTSIDE = {"final": True, "pinned": OTHER, "fence": b"f" * 16, "software": "submerge 9"}
 INSIDE = {
     "stamp": Stamp("d", "room", life(1), 1),
     "fingerprint": "ab" * 32,

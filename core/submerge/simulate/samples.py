@@ -76,6 +76,10 @@ class SampleSets:
         """No id is odd."""
         return Bag()
 
+    def filled(self, rows: Array, summary: Samples) -> Array:
+        """Ids have no gaps."""
+        return rows
+
     def moved(self, before: Samples, after: Samples) -> float:
         """Sets do not turn."""
         return 0.0
