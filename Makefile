@@ -21,12 +21,20 @@ check: .venv/dev  ## what to run before each commit: under a minute
 bench: .venv/bench  ## measure against other libraries; writes benchmarks/results.md
 	$(BIN)/python benchmarks/run.py
 
-proto:  ## regenerate the wire format's code
-	@echo "nothing to generate: the wire format comes with the network (CHANGELOG.md, Unreleased)"
+proto: .venv-proto/proto  ## regenerate the wire format's code
+	.venv-proto/bin/python -m grpc_tools.protoc -I proto --python_out=proto --pyi_out=proto \
+	  proto/submerge_proto/v1/*.proto
 
 clean:
-	rm -rf .venv dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache demo.png
+	rm -rf .venv .venv-proto dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache demo.png
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# An environment of its own: the generator is old on purpose.
+.venv-proto/proto: pyproject.toml
+	$(PYTHON) -m venv .venv-proto
+	.venv-proto/bin/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["proto"], sep="\n")' >.venv-proto/wanted
+	.venv-proto/bin/python -m pip install --quiet --disable-pip-version-check -r .venv-proto/wanted
+	@touch $@
 
 # One stamp for each set of extras; a changed pyproject.toml installs again.
 .venv/%: pyproject.toml

@@ -10,7 +10,13 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PACKAGES = {"submerge", "submerge_fleet"}
+PACKAGES = {
+    "submerge",
+    "submerge_proto",
+    "submerge_client",
+    "submerge_aggregator",
+    "submerge_fleet",
+}
 
 
 def modules_after(statement: str) -> set[str]:

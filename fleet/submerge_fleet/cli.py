@@ -11,7 +11,6 @@ import errno
 import importlib
 import os
 import sys
-from importlib.metadata import version
 from typing import NamedTuple
 
 import click
@@ -28,6 +27,8 @@ SUBCOMMANDS = {
     "demo": Subcommand("submerge_fleet.demo", "Show the whole system on a generated room."),
     "replay": Subcommand("submerge_fleet.replay", "Stream files as if they came in live."),
     "simulate": Subcommand("submerge_fleet.simulate", "Run a fleet in virtual time, with faults."),
+    "client": Subcommand("submerge_client.command", "Run a client, at the edge."),
+    "aggregator": Subcommand("submerge_aggregator.command", "Run an aggregator, or the root."),
 }
 
 
@@ -52,7 +53,7 @@ class LazyGroup(click.Group):
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(version("submerge"), prog_name="submerge")
+@click.version_option(package_name="submerge", prog_name="submerge")
 def submerge() -> None:
     """Streaming PCA for fleets of sensors: each device learns a subspace, and subspaces merge.
 

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from submerge import UsageError
-from submerge_fleet.datasets import read
+from submerge_client.datasets import read
 from submerge_fleet.picture import check_target
 from submerge_fleet.replay_run import PAPER, Outcome, Settings, replay
 

@@ -8,8 +8,8 @@ from typing import Any, Literal
 import numpy as np
 
 from submerge import SAPCA, Array, EnergyRank, FixedRank, RankRule, SapcaRank, Subspace, UsageError
+from submerge_client.datasets import Table
 from submerge_fleet import exact
-from submerge_fleet.datasets import Table
 from submerge_fleet.progress import advancing
 from submerge_fleet.rows import Missing, check_magnitudes, deal_with_gaps, dealt, without_mean
 from submerge_fleet.streaming import Leaf, merged, peak_bytes, stream

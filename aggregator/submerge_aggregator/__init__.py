@@ -1,0 +1,1 @@
+"""The program that merges: rows in a store, a model out."""

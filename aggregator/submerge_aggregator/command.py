@@ -1,0 +1,54 @@
+"""`submerge aggregator`: the program that merges; the root is one without a parent."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import click
+
+
+@click.group(
+    invoke_without_command=True,
+    epilog="Example: submerge aggregator init > root.toml, then"
+    " submerge aggregator --config root.toml",
+)
+@click.option(
+    "--config",
+    "path",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="What it serves, as TOML. SUBMERGE__SECTION__KEY in the environment overrides it.",
+)
+@click.option("--log-json", is_flag=True, help="Log lines as JSON, one object a line.")
+@click.pass_context
+def command(context: click.Context, path: Path | None, log_json: bool) -> None:
+    """Run an aggregator: reports of its children in, a model or its own report out.
+
+    SIGTERM and Ctrl-C report upward what there is, and end with status 0. See it with
+    `submerge nodes`, `submerge model`, and the addresses /healthz, /readyz and /metrics.
+    """
+    if context.invoked_subcommand is not None:
+        return
+    if path is None:
+        raise click.UsageError("expected --config FILE; submerge aggregator init prints a sample")
+    try:
+        from submerge_aggregator.assembly import serve
+    except ImportError as error:
+        raise click.UsageError(
+            f"an aggregator needs {error.name}, which is not here:"
+            " pip install 'submerge[aggregator]'"
+        ) from error
+    from submerge_aggregator.config import load
+    from submerge_client import logs
+
+    config = load(path, os.environ)
+    logs.begin(config.log, as_json=log_json)
+    serve(config)
+
+
+@command.command(epilog="Example: submerge aggregator init > root.toml")
+def init() -> None:
+    """Print a sample configuration: every setting, and what raising it does."""
+    from submerge_aggregator.sample import SAMPLE
+
+    click.echo(SAMPLE, nl=False)

@@ -1,0 +1,287 @@
+"""AggregatorConfig: all that an aggregator is told, from one TOML file.
+
+A root is one without `[parent]`: it says what each group's vectors mean. Below it the schema
+comes down, and may be left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from typing import Literal
+
+from msgspec.structs import asdict
+
+from submerge.group import GroupPlan
+from submerge.settings import AggregatorSettings
+from submerge_client.config import SummaryConfig, check_rank
+from submerge_client.links import (
+    Endpoint,
+    Link,
+    UplinkConfig,
+    check_insecure,
+    check_pair,
+    endpoint_of,
+)
+from submerge_client.schemas import SchemaConfig
+from submerge_client.sections import Name, Seconds, Section, Whole, refusal, shown
+from submerge_client.sizes import GRPC_LIMIT, MQTT_LIMIT, check_size
+from submerge_client.tomlfile import read
+
+
+class ParentConfig(UplinkConfig, frozen=True, kw_only=True):
+    """The aggregator above, and the way to it; `UplinkConfig` has the other settings.
+
+    Attributes
+    ----------
+    name : str
+        Its node name. Another one is another parent: this store is then begun anew.
+    """
+
+    name: Name
+
+
+class GrpcListen(Section, frozen=True, kw_only=True):
+    """A gRPC server for children.
+
+    Attributes
+    ----------
+    address : str
+        host:port; 0.0.0.0 is every network that this machine has.
+    insecure : bool
+        Serve without TLS: on this network everybody is trusted.
+    cert, key : Path, optional
+        The server's certificate, and the key to it.
+    ca : Path, optional
+        With it children need certificates of these authorities, each under its own name.
+    """
+
+    address: str = "0.0.0.0:8470"
+    insecure: bool = False
+    cert: Path | None = None
+    key: Path | None = None
+    ca: Path | None = None
+
+    def __post_init__(self) -> None:
+        _ = self.endpoint
+        check_pair(self.cert, self.key)
+        if self.cert is not None:
+            check_insecure(self.insecure, "a certificate")
+            return
+        if not self.insecure:
+            raise refusal(
+                "cert",
+                expected="a certificate and its key",
+                got="nothing",
+                mend="name both, or say insecure = true if the network is trusted",
+            )
+        if self.ca is not None:
+            raise refusal(
+                "ca",
+                expected="none without cert and key: there is no TLS",
+                got=shown(self.ca),
+                mend="leave it out, or name both",
+            )
+
+    @property
+    def endpoint(self) -> Endpoint:
+        """Where it listens."""
+        return endpoint_of(self.address)
+
+
+class MqttListen(Link, frozen=True, kw_only=True):
+    """A broker that children publish to; `Link` has the other settings.
+
+    Attributes
+    ----------
+    fleet : str
+        As the children's.
+    """
+
+    fleet: Name = "default"
+
+
+class ListenConfig(Section, frozen=True, kw_only=True):
+    """How children reach it: one way, or both at once.
+
+    Attributes
+    ----------
+    grpc : GrpcListen, optional
+    mqtt : MqttListen, optional
+    """
+
+    grpc: GrpcListen | None = None
+    mqtt: MqttListen | None = None
+
+    def __post_init__(self) -> None:
+        if self.grpc is None and self.mqtt is None:
+            raise refusal(
+                expected="[listen.grpc], [listen.mqtt] or both",
+                got="neither",
+                mend="add one: an aggregator that nobody reaches has nothing to do",
+            )
+
+
+class StatusConfig(Section, frozen=True, kw_only=True):
+    """Health and metrics, over HTTP.
+
+    Attributes
+    ----------
+    address : str
+        host:port; "" for none. Nothing protects it: whoever reaches it can read it.
+    """
+
+    address: str = "127.0.0.1:8471"
+
+    def __post_init__(self) -> None:
+        _ = self.endpoint
+
+    @property
+    def endpoint(self) -> Endpoint | None:
+        """Where it listens, if it does."""
+        return endpoint_of(self.address) if self.address else None
+
+
+class TimingConfig(Section, frozen=True, kw_only=True):
+    """When an aggregator speaks, and what it waits for; see `AggregatorSettings`.
+
+    Attributes
+    ----------
+    report_every_s : float
+        Raising it costs the model its freshness, lowering it costs bytes. A root sends none.
+    model_every_s : float
+        A root's model follows what is reported no faster. Raising it costs less work, and
+        fewer bytes down.
+    seal_after_s : float
+        Silence after which a row is folded away, if its node speaks under another. Raising it
+        keeps more rows.
+    max_age_s : float
+        How long ago a report may claim to have been gathered. Raising it believes clocks more.
+    scaling_rows : int
+        Readings that a root waits for before it settles on center and scale. Raising it
+        makes them better, and the first model later.
+    patience_s : float
+        How long an answer from above may take. Raising it sends less twice on a slow line.
+    cap_s : float
+        The longest wait between two tries. Raising it spares a parent that is down.
+    """
+
+    report_every_s: Seconds = 300.0
+    model_every_s: Seconds = 60.0
+    seal_after_s: Seconds = 3600.0
+    max_age_s: Seconds = 2592000.0
+    scaling_rows: Whole = 1000
+    patience_s: Seconds = 10.0
+    cap_s: Seconds = 300.0
+
+
+class GroupConfig(Section, frozen=True, kw_only=True):
+    """A group that is served.
+
+    Attributes
+    ----------
+    summary : SummaryConfig
+        What is kept and merged of its reports. Its nodes need the same.
+    schema : SchemaConfig, optional
+        What its vectors mean: a root has to say it.
+    """
+
+    summary: SummaryConfig = SummaryConfig()
+    schema: SchemaConfig | None = None
+
+    def __post_init__(self) -> None:
+        if self.schema is not None:
+            check_rank(self.summary, self.schema)
+
+    @property
+    def plan(self) -> GroupPlan:
+        """It as the node sees it."""
+        schema = self.schema
+        return GroupPlan(
+            self.summary.summaries,
+            None if schema is None else schema.built,
+            learns_scaling=schema is not None and schema.learns_scaling,
+        )
+
+
+class AggregatorConfig(Section, frozen=True, kw_only=True):
+    """All that an aggregator is told.
+
+    Attributes
+    ----------
+    node : str
+        Its name, the same for ever, and its certificate's.
+    store : Path
+        Its database: what it has acknowledged.
+    listen : ListenConfig
+    groups : dict of str to GroupConfig
+    parent : ParentConfig, optional
+        Left out, it is the root.
+    status : StatusConfig
+    timing : TimingConfig
+    log : {"debug", "info", "warning", "error"}
+        The least that is worth a line.
+    """
+
+    node: Name
+    store: Path
+    listen: ListenConfig
+    groups: dict[Name, GroupConfig]
+    parent: ParentConfig | None = None
+    status: StatusConfig = StatusConfig()
+    timing: TimingConfig = TimingConfig()
+    log: Literal["debug", "info", "warning", "error"] = "info"
+
+    def __post_init__(self) -> None:
+        if self.parent is not None and self.parent.name == self.node:
+            raise refusal("parent", "name", expected="another node", got=shown(self.node))
+        if not self.groups:
+            raise refusal("groups", expected="at least one, [groups.NAME]", got="none")
+        for name, group in self.groups.items():
+            if group.schema is not None:
+                self._check_sizes(name, group.summary, group.schema)
+            elif self.parent is None:
+                raise refusal(
+                    *("groups", name, "schema"),
+                    expected="one from the root",
+                    got="nothing",
+                    mend="add it, or name a [parent] that it comes from",
+                )
+        _ = self.settings
+
+    def _check_sizes(self, name: str, summary: SummaryConfig, config: SchemaConfig) -> None:
+        """Whether reports fit up, and models down."""
+        check = partial(check_size, config.dim, summary.kept)
+        lower = f"schema.lags, summary.rank or summary.oversample of group {name}"
+        if self.parent is not None:
+            raised = f"{lower}, or raise it as far as the parent does"
+            check(self.parent.limit, at=("parent", "max_message_bytes"), lower=raised)
+        for way, limit in (("grpc", GRPC_LIMIT), ("mqtt", MQTT_LIMIT)):
+            if getattr(self.listen, way) is not None:
+                at = ("listen", way)
+                check(limit, at=at, lower=lower)
+                # Built only now: the text of a schema that fits.
+                check(limit, at=at, lower=lower, text=len(config.built.canonical))
+
+    @property
+    def settings(self) -> AggregatorSettings:
+        """How its node behaves."""
+        parent = None if self.parent is None else self.parent.name
+        return AggregatorSettings(self.node, parent, **asdict(self.timing))
+
+    @property
+    def plans(self) -> dict[str, GroupPlan]:
+        """The groups as the node sees them."""
+        return {name: group.plan for name, group in self.groups.items()}
+
+
+def load(path: Path | str, environ: Mapping[str, str]) -> AggregatorConfig:
+    """Return the configuration in a file, with the environment's overrides.
+
+    Raises
+    ------
+    UsageError
+        For the first mistake, in one line.
+    """
+    return read(path, AggregatorConfig, environ, program="aggregator")

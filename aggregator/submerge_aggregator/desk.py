@@ -1,0 +1,360 @@
+"""Desk: the machine, its store, and turns, on one thread that is not the event loop's.
+
+A turn takes what has come in since the last one, steps the machine through it, and commits
+once; only then does anything go out. So many messages share one commit, the more of them
+the busier it is, and neither a merge nor a disk holds up the network.
+
+A write that fails takes back the whole turn: everybody hears "not now", the machine is thrown
+away, and another is started from what the store holds.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from submerge import PeerError, SubmergeError
+from submerge.aggregator_node import AggregatorNode
+from submerge.messages import Answer, Join, Joined, Message, Reason, Report, Stamp
+from submerge.steps import (
+    Effect,
+    Event,
+    Keep,
+    Key,
+    Linked,
+    Note,
+    Now,
+    Publish,
+    Received,
+    Send,
+    Start,
+    Tick,
+)
+from submerge_aggregator.downlink import Letter
+from submerge_aggregator.store import Store, StoreDamaged
+from submerge_client.logs import say
+from submerge_client.uplink import Came, Heard, Opened
+from submerge_proto import codec, records
+from submerge_proto.codec import Kind
+
+AGAIN_S = 5.0
+"""After a write that failed, the store is left alone for so long."""
+
+
+class Asked(NamedTuple):
+    """Something that an operator, or the program, wants of the machine.
+
+    question : called with the machine, after `event`, if there is one
+    reply : called on the event loop with what that returned, or with the error
+    """
+
+    event: Event | None
+    question: Callable[[AggregatorNode, Now], Any]
+    reply: Callable[[Any], None]
+
+
+Item = Letter | Heard | Asked
+
+
+class Down(NamedTuple):
+    """To a child; `letter` is the one that it answers, None if it answers none."""
+
+    letter: Letter | None
+    to: str
+    group: str
+    kind: Kind
+    data: bytes
+
+
+class Refuse(NamedTuple):
+    """A letter that is not answered."""
+
+    letter: Letter
+    why: str
+
+
+class Up(NamedTuple):
+    """To the parent."""
+
+    group: str
+    kind: Kind
+    data: bytes
+
+
+class All(NamedTuple):
+    """To every child of a group; "" for all groups."""
+
+    group: str
+    data: bytes
+
+
+class Reply(NamedTuple):
+    """To an operator."""
+
+    asked: Asked
+    value: Any
+
+
+Out = Down | Refuse | Up | All | Reply
+
+
+@dataclass(slots=True)
+class Tallies:
+    """What a desk has counted, for those who watch it."""
+
+    reports: int = 0
+    joins: int = 0
+    commits: int = 0
+    failed_writes: int = 0
+    foreign: int = 0
+    refused: int = 0
+
+
+class Desk:
+    """One aggregator's machine at work.
+
+    Parameters
+    ----------
+    made : callable
+        Returns a new machine, not started.
+    store : Store
+    clock : callable
+    coarse : bool
+        Reports upward go with int8 columns where that does little harm.
+
+    Attributes
+    ----------
+    node : AggregatorNode or None
+        None while the store cannot be read.
+    wakes_at : float
+        When a turn is due with nothing to take in, on the steady clock.
+    """
+
+    def __init__(
+        self,
+        made: Callable[[], AggregatorNode],
+        store: Store,
+        clock: Callable[[], Now],
+        *,
+        coarse: bool = False,
+    ) -> None:
+        self.node: AggregatorNode | None = None
+        self.tallies = Tallies()
+        self.wakes_at = 0.0
+        self._made, self._store, self._clock, self._coarse = made, store, clock, coarse
+        self._fails_until = -1.0
+        self._failing = False
+
+    def start(self) -> list[Out]:
+        """Start the machine from what the store holds.
+
+        Raises
+        ------
+        StoreDamaged
+            If that cannot be read as what it was.
+        """
+        self._fails_until = -1.0
+        return self._begin()
+
+    def turn(self, items: Sequence[Item]) -> list[Out]:
+        """Take in what has come, in order; return what is to go out, all of it committed."""
+        now = self._clock()
+        outs: list[Out] = []
+        if self.node is None and now.steady >= self._fails_until:
+            outs += self._begin()
+        node, keeps = self.node, list[Keep]()
+        if node is None:
+            return [out for item in items for out in self._not_now(item)]
+        for item in items:
+            outs += self._take(node, item, now, keeps)
+        if not items:
+            outs += self._step(node, Tick(), now, None, keeps)
+        if not self._commit(keeps):
+            return [out for item in items for out in self._not_now(item)]
+        self.wakes_at = node.wakes_at
+        return outs
+
+    def close(self) -> None:
+        """Let the store go."""
+        self._store.close()
+
+    # -- a turn ----------------------------------------------------------------
+
+    def _begin(self) -> list[Out]:
+        try:
+            kept = records.unpack_all(self._store.load())
+        except PeerError as error:
+            raise StoreDamaged(self._store.path, str(error)) from error
+        except SubmergeError as error:
+            if isinstance(error, StoreDamaged):
+                raise
+            self._fail(error)
+            return []
+        node, keeps = self._made(), list[Keep]()
+        outs = self._step(node, Start(kept), self._clock(), None, keeps)
+        if not self._commit(keeps):
+            return []
+        self.node, self.wakes_at = node, node.wakes_at
+        return outs
+
+    def _take(self, node: AggregatorNode, item: Item, now: Now, keeps: list[Keep]) -> list[Out]:
+        match item:
+            case Letter():
+                return self._read(node, item, now, keeps)
+            case Came():
+                try:
+                    message = codec.decode(item.kind, item.data)
+                except PeerError as error:
+                    self.tallies.foreign += 1
+                    say("message of the parent refused", level=logging.WARNING, why=str(error))
+                    return []
+                return self._step(node, Received(message), now, None, keeps)
+            case Opened():
+                return self._step(node, Linked(), now, None, keeps)
+            case Asked():
+                outs = [] if item.event is None else self._step(node, item.event, now, None, keeps)
+                try:
+                    value = item.question(node, now)
+                except SubmergeError as error:
+                    value = error
+                return [*outs, Reply(item, value)]
+            case _:
+                return []  # parted: the server says so
+
+    def _read(self, node: AggregatorNode, letter: Letter, now: Now, keeps: list[Keep]) -> list[Out]:
+        """Read a child's letter; foreign bytes change nothing but a counter."""
+        try:
+            message = codec.decode(letter.kind, letter.data)
+        except codec.Refused as refusal:
+            self.tallies.foreign += 1
+            if letter.node not in (None, refusal.stamp.node):
+                return [Refuse(letter, str(refusal))]
+            return [_down(letter, _refusal(letter.kind, refusal, node))]
+        except PeerError as error:
+            self.tallies.foreign += 1
+            return [Refuse(letter, str(error))]
+        stamp = message.stamp  # type: ignore[union-attr]
+        if letter.node not in (None, stamp.node):
+            self.tallies.foreign += 1
+            return [Refuse(letter, f"this is the way of {letter.node}, not of {stamp.node}")]
+        if isinstance(message, Join):
+            self.tallies.joins += 1
+        else:
+            self.tallies.reports += 1
+        outs = self._step(node, Received(message, letter.shared), now, letter, keeps)
+        if not any(isinstance(out, Down) and out.letter is letter for out in outs):
+            outs.append(Refuse(letter, "not for this aggregator"))
+        return outs
+
+    def _step(
+        self,
+        node: AggregatorNode,
+        event: Event,
+        now: Now,
+        letter: Letter | None,
+        keeps: list[Keep],
+    ) -> list[Out]:
+        outs: list[Out] = []
+        for effect in node.step(event, now):
+            if isinstance(effect, Keep):
+                keeps.append(effect)
+            else:
+                outs += self._out(node, effect, letter)
+        return outs
+
+    def _out(self, node: AggregatorNode, effect: Effect, letter: Letter | None) -> list[Out]:
+        match effect:
+            case Send(to, message) if isinstance(message, Join | Report):
+                data = codec.encode(message, coarse=self._coarse)
+                return [Up(message.stamp.group, codec.kind_of(message), data)]
+            case Send(to, message):
+                answers = isinstance(message, Joined | Answer)
+                if isinstance(message, Joined | Answer) and message.reason is not Reason.ACK:
+                    self.tallies.refused += 1
+                group = _group(message)
+                data, kind = codec.encode(message), codec.kind_of(message)
+                return [Down(letter if answers else None, to, group, kind, data)]
+            case Publish(message):
+                return [All(_group(message), codec.encode(message))]
+            case Note():
+                say(effect.what, **effect.facts)
+        return []
+
+    def _commit(self, keeps: list[Keep]) -> bool:
+        """Write what a turn keeps, in one transaction."""
+        if not keeps:
+            return True
+        anew = False
+        changes: dict[Key, Any] = {}
+        for keep in keeps:
+            if keep.anew:
+                anew, changes = True, {}
+            changes |= keep.records
+        packed = {
+            key: None if record is None else records.pack(key, record)
+            for key, record in changes.items()
+        }
+        try:
+            self._store.write(packed, anew=anew)
+        except SubmergeError as error:
+            self._fail(error)
+            return False
+        self.tallies.commits += 1
+        if self._failing:
+            self._failing = False
+            say("store written again")
+        return True
+
+    def _fail(self, error: SubmergeError) -> None:
+        """Throw the machine away: it believes what is not written."""
+        self.node = None
+        self.tallies.failed_writes += 1
+        self._fails_until = self.wakes_at = self._clock().steady + AGAIN_S
+        if not self._failing:
+            self._failing = True
+            say("store unavailable, trying on", level=logging.ERROR, why=str(error))
+
+    def _not_now(self, item: Item) -> list[Out]:
+        """Tell whoever waits for an answer that there is none now."""
+        if isinstance(item, Asked):
+            return [Reply(item, SubmergeError("the store cannot be written now"))]
+        if not isinstance(item, Letter):
+            return []
+        try:
+            message = codec.decode(item.kind, item.data)
+        except PeerError as error:
+            return [Refuse(item, str(error))]
+        if isinstance(message, Join):
+            stamp = message.stamp
+            late: Message = Joined(stamp, Reason.UNAVAILABLE, message.fence, None, False, 0, b"")
+        elif isinstance(message, Report):
+            late = Answer(message.stamp, Reason.UNAVAILABLE, message.fence)
+        else:
+            return []
+        return [_down(item, late)]
+
+
+def _down(letter: Letter, message: Message) -> Down:
+    stamp: Stamp = message.stamp  # type: ignore[union-attr]
+    data, kind = codec.encode(message), codec.kind_of(message)
+    return Down(letter, stamp.node, stamp.group, kind, data)
+
+
+def _group(message: Message) -> str:
+    """Whom a message down is for: a model's group, a stamp's; a hello is for all."""
+    group = getattr(message, "group", None)
+    if isinstance(group, str):
+        return group
+    stamp = getattr(message, "stamp", None)
+    return stamp.group if isinstance(stamp, Stamp) else ""
+
+
+def _refusal(kind: Kind, refusal: codec.Refused, node: AggregatorNode) -> Message:
+    """Return the answer that says why a message cannot be taken."""
+    pinned = node.incarnation if node.settled else None
+    if kind == "join":
+        lines = (str(refusal),)
+        return Joined(refusal.stamp, refusal.reason, b"", pinned, node.top, 0, b"", lines)
+    return Answer(refusal.stamp, refusal.reason, b"", pinned, node.top)

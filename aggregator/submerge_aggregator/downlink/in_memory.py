@@ -1,0 +1,85 @@
+"""InMemory: the way down inside one process; see `submerge_client.uplink.in_memory`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from submerge_aggregator.downlink import Letter, Take
+from submerge_client.sizes import GRPC_LIMIT
+from submerge_client.uplink.in_memory import InMemory as Child
+from submerge_client.uplink.in_memory import Memory
+from submerge_proto.codec import Kind
+
+
+class InMemory:
+    """A `Downlink` in memory.
+
+    Parameters
+    ----------
+    memory : Memory
+        Where the children are.
+    limit : int
+        Most bytes of a message, either way.
+
+    Attributes
+    ----------
+    counts : dict of str to int
+        Messages that were `too_large`, and went no further.
+    """
+
+    def __init__(self, memory: Memory, *, limit: int = GRPC_LIMIT) -> None:
+        self._memory, self._limit = memory, limit
+        self._take: Take = lambda _: None
+        self._newest: dict[str, bytes] = {}
+        self.counts = {"too_large": 0}
+
+    async def open(self, take: Take) -> None:
+        """Listen."""
+        self._take, self._loop = take, asyncio.get_running_loop()
+        self._memory.listen(self)
+
+    def publish(self, group: str, data: bytes) -> None:
+        """Tell all children of a group its newest model; of all groups, "", a hello."""
+        if not self._fits(data):
+            return
+        self._newest[group] = data
+        for child in self._memory.children():
+            if group in ("", *child.groups):
+                child.hear("watch", data)
+
+    def push(self, node: str, group: str, data: bytes) -> None:
+        """Tell one child the newest model again."""
+        if not self._fits(data):
+            return
+        for child in self._memory.children():
+            if child.node == node:
+                child.hear("watch", data)
+
+    async def close(self) -> None:
+        """Listen no more; answers have gone out when they were given."""
+        self._memory.leave(self)
+
+    # -- for children --------------------------------------------------------------
+
+    def soon(self, what: Callable[[], None], *, after_s: float = 0.0) -> None:
+        """Call on the event loop, from any thread."""
+        if after_s:
+            self._loop.call_soon_threadsafe(self._loop.call_later, after_s, what)
+        else:
+            self._loop.call_soon_threadsafe(what)
+
+    def take(self, child: Child, kind: Kind, data: bytes) -> None:
+        """Hand over what a child sent."""
+        if self._fits(data):
+            # Nobody can be told why: a child hears answers, and that the way is closed.
+            self._take(Letter(kind, data, child.node, False, child.hear, lambda _: None))
+
+    def newest(self, groups: Sequence[str]) -> list[bytes]:
+        """Return the hello, and the models of some groups, as far as there are any."""
+        return [self._newest[group] for group in ("", *groups) if group in self._newest]
+
+    def _fits(self, data: bytes) -> bool:
+        fits = len(data) <= self._limit
+        self.counts["too_large"] += not fits
+        return fits

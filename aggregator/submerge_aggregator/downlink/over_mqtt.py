@@ -1,0 +1,215 @@
+"""OverMqtt: the way to the children through an MQTT broker.
+
+The broker keeps each child's newest report, the hello and the models: after a restart, ours
+or the broker's, the reports come again as letters, and what we published is published again.
+Other aggregators may share the broker, but not our topics. A broker that is out of reach
+stops nobody: it is tried again without end, and once a minute that is said.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import Protocol
+
+from submerge_aggregator.downlink import Letter, Take
+from submerge_client.uplink.broker import Broker, Parting, Publication, overhead
+from submerge_client.uplink.line import Line
+from submerge_client.uplink.tls import Tls
+from submerge_proto import topics
+from submerge_proto.codec import Kind
+
+REPEAT_S = 600.0
+"""Between two publications of what has not changed: a broker may lose what it keeps."""
+
+PUSH_S = 10.0
+"""Between two publications of one group's model for a child that lacks it: all hear each."""
+
+REMIND_S = 60.0
+"""How often it is said that the broker is out of reach."""
+
+MOST_ARRIVING = 256
+"""Letters between the broker's thread and the event loop. Then the thread stops reading, and
+the broker waits: 10,000 reports that come back at once are lost nowhere."""
+
+STALLED_S = 20.0
+"""An event loop that takes nothing for so long ends the connection; the next brings it all
+again. Less than the broker's patience with a client that is silent."""
+
+MOST_ANSWERS = 16_384
+"""Answers that wait for the broker; a child whose answer finds no room asks again."""
+
+
+class Note(Protocol):
+    """Tells people something, with facts."""
+
+    def __call__(self, what: str, /, **facts: object) -> None:
+        """Log it."""
+
+
+class OverMqtt:
+    """A `Downlink` over MQTT.
+
+    Parameters
+    ----------
+    host, port : str, int
+        The broker's.
+    fleet, parent : str
+        They stand in every topic; `parent` is this aggregator's own name.
+    limit : int
+        Most bytes of a message, either way; of one that goes out, topic and header included.
+    note : callable
+        Told, on the event loop, when the broker is out of reach and when it is back.
+    username, password : str or None
+    tls : Tls or None
+        None: unprotected.
+    first_wait_s : float
+        Before the second try to connect; each further one waits twice as long, up to 60 s.
+
+    Attributes
+    ----------
+    counts : dict of str to int
+        What went no further: of what came in, `foreign` topics, `empty` payloads and what was
+        `too_large`; and `unsaid`, what was too large to go out, or found no broker or no room.
+
+    Raises
+    ------
+    UsageError
+        If a file of `tls` is of no use.
+    """
+
+    def __init__(
+        self,
+        host: str,
+        port: int,
+        *,
+        fleet: str,
+        parent: str,
+        limit: int,
+        note: Note,
+        username: str | None = None,
+        password: str | None = None,
+        tls: Tls | None = None,
+        first_wait_s: float = 1.0,
+    ) -> None:
+        self._fleet, self._parent, self._limit, self._note = fleet, parent, limit, note
+        self._broker = Broker(host, port, username, password, tls)
+        self._take: Take = lambda _: None
+        self._kept: dict[str, Publication] = {}
+        self._pushed_at: dict[str, float] = {}
+        self._remind_at = 0.0
+        self._away = False
+        self._arriving = threading.BoundedSemaphore(MOST_ARRIVING)
+        self.counts = {"foreign": 0, "empty": 0, "too_large": 0, "unsaid": 0}
+        self._line = Line(
+            self._broker,
+            name=f"submerge:{fleet}:{parent}",
+            topics=topics.all_up(fleet, parent),
+            will=None,
+            opened=self._opened,
+            parted=self._parted,
+            came=self._came,
+            first_wait_s=first_wait_s,
+        )
+
+    async def open(self, take: Take) -> None:
+        """Begin to connect."""
+        self._take, self._loop = take, asyncio.get_running_loop()
+        self._repeat = self._loop.call_later(REPEAT_S, self._say_again)
+        self._line.open()
+
+    def publish(self, group: str, data: bytes) -> None:
+        """Let the broker keep the newest model of a group; of all groups, "", a hello."""
+        topic = self._topic(group)
+        if not self._fits(topic, data):
+            self._note("not published: too large", group=group, size=len(data), most=self._limit)
+            return
+        self._kept[topic] = Publication(topic, data, retain=True)
+        self._line.put(topic, self._kept[topic])
+
+    def push(self, node: str, group: str, data: bytes) -> None:
+        """Publish a model again, for all, if that is not too soon."""
+        topic, now = self._topic(group), self._loop.time()
+        kept = self._kept.get(topic)
+        if kept is None or kept.data != data or now >= self._pushed_at.get(topic, 0.0) + PUSH_S:
+            self._pushed_at[topic] = now
+            self.publish(group, data)
+
+    async def close(self) -> None:
+        """Let answers that wait go out, for a moment; then end."""
+        self._repeat.cancel()
+        await asyncio.to_thread(self._line.close)
+
+    # -- on the line's thread ------------------------------------------------------
+
+    def _opened(self) -> None:
+        self._line.clear()  # answers of before: whoever waited for one has asked again
+        self._loop.call_soon_threadsafe(self._back)
+
+    def _parted(self, why: str) -> None:
+        self._loop.call_soon_threadsafe(self._gone, why)
+
+    def _came(self, topic: str, data: bytes) -> None:
+        origin = topics.origin(topic)
+        if len(data) > self._limit:
+            self.counts["too_large"] += 1
+        elif origin is None:
+            self.counts["foreign"] += 1
+        elif not data:
+            self.counts["empty"] += 1  # a report that was taken back
+        elif self._arriving.acquire(timeout=STALLED_S):
+            self._loop.call_soon_threadsafe(self._arrive, origin, data)
+        else:
+            raise Parting("nobody takes what arrives: the event loop stands still")
+
+    # -- on the event loop ---------------------------------------------------------
+
+    def _arrive(self, origin: topics.Origin, data: bytes) -> None:
+        self._arriving.release()
+        node = origin.node
+
+        def answer(kind: Kind, data: bytes) -> None:
+            self._answer(node, kind, data)
+
+        # Nobody can be told why a letter is refused: a topic for it would only be silence.
+        self._take(Letter(origin.kind, data, node, True, answer, lambda _: None))
+
+    def _answer(self, node: str, kind: Kind, data: bytes) -> None:
+        topic = topics.down(self._fleet, self._parent, node, kind)
+        if not self._fits(topic, data):
+            return
+        if not self._line.is_open or self._line.waiting >= MOST_ANSWERS:
+            self.counts["unsaid"] += 1
+            return
+        # Each answer is its own: those to one child may be about several groups and lives.
+        self._line.put(object(), Publication(topic, data, retain=False))
+
+    def _back(self) -> None:
+        self._say_all()
+        if self._away:
+            self._away = False
+            self._note("broker reached again", broker=str(self._broker))
+
+    def _gone(self, why: str) -> None:
+        if self._loop.time() >= self._remind_at:
+            self._away = True
+            self._remind_at = self._loop.time() + REMIND_S
+            self._note("broker unreachable, trying on", broker=str(self._broker), why=why)
+
+    def _say_again(self) -> None:
+        self._repeat = self._loop.call_later(REPEAT_S, self._say_again)
+        self._say_all()
+
+    def _say_all(self) -> None:
+        for topic, publication in self._kept.items():
+            self._line.put(topic, publication)
+
+    def _topic(self, group: str) -> str:
+        if not group:
+            return topics.hello(self._fleet, self._parent)
+        return topics.model(self._fleet, self._parent, group)
+
+    def _fits(self, topic: str, data: bytes) -> bool:
+        fits = len(data) + overhead(topic) <= self._limit
+        self.counts["unsaid"] += not fits
+        return fits

@@ -1,0 +1,142 @@
+"""SAMPLE: an aggregator's configuration with every setting in it, and what each is for.
+
+It loads as it stands, as the root that the client's own sample reports to. A line that begins
+with `#` and no blank is a setting; those of one paragraph can be taken in together. Tests hold it
+against the settings that there are.
+"""
+
+SAMPLE = """\
+# An aggregator of submerge: it merges what its children report, and reports upward in the same
+# way. Without a parent it is the root: its merge is the model that everybody scores with.
+#
+# `submerge aggregator init` prints this file; `submerge aggregator --config FILE` starts from it.
+# Every setting can also come from the environment: SUBMERGE__LISTEN__GRPC__ADDRESS.
+# A line that begins with "#" and no blank is a setting: what holds if it is left out, or
+# another way, a paragraph of them together. Paths start where the program is started.
+
+# Its name: the same for ever, no other node's, and the one in its certificate.
+node = "root"
+# The database of what it has acknowledged: keep it on a disk that lasts.
+store = "root.db"
+# The least that is worth a line: "debug", "info", "warning" or "error".
+#log = "info"
+
+
+# How children reach it: over gRPC, through a broker, or both.
+[listen.grpc]
+# 0.0.0.0 is every network that this machine has.
+address = "127.0.0.1:8470"
+# Serve without TLS. Anybody on the network can then read and forge what is sent.
+insecure = true
+
+# With TLS: the server's certificate and its key. With a ca, children need certificates of it,
+# each under its own name.
+#address = "0.0.0.0:8470"
+#insecure = false
+#cert = "root.pem"
+#key = "root.key"
+#ca = "ca.pem"
+
+#[listen.mqtt]
+# The broker: mqtt://host:port, or mqtts:// with TLS.
+#url = "mqtt://127.0.0.1:1883"
+# Needed for a url without TLS.
+#insecure = true
+# As the children's: topics begin with submerge/v1/{fleet}/.
+#fleet = "default"
+
+# A broker with TLS and a password. ca: whom to trust; left out, the system's authorities. cert
+# and key: this node's own, for a broker that asks for them. The file holds the password, and
+# nothing else.
+#[listen.mqtt]
+#url = "mqtts://broker.example:8883"
+#ca = "ca.pem"
+#cert = "root.pem"
+#key = "root.key"
+#username = "root"
+#password_file = "root.password"
+
+
+# The aggregator above; a root has none. With another name the store is begun anew.
+#[parent]
+#name = "headquarters"
+# As in a client's [uplink]: grpc://, mqtt://, or with TLS grpcs://, mqtts://.
+#url = "grpcs://headquarters.example:8470"
+#insecure = false
+#ca = "ca.pem"
+#cert = "root.pem"
+#key = "root.key"
+# Bytes that a message may have; left out, 122880 on MQTT and 4194304 on gRPC. Raise it only
+# as far as the broker and the parent do: what they refuse never arrives.
+#max_message_bytes = 4194304
+# "i8" sends the weaker directions in a quarter of the bytes, and coarser.
+#columns = "f32"
+
+# A parent behind a broker.
+#[parent]
+#name = "headquarters"
+#url = "mqtts://broker.example:8883"
+#fleet = "default"
+#username = "root"
+#password_file = "root.password"
+
+
+# A group of nodes that share a schema and a model: a section of each kind for every group.
+# Ranks as at the clients: directions of normal variation, and spare ones. Raising the rank
+# explains more of what is normal, and in the end faults as well; raising oversample makes
+# merges more exact. Each costs 4 bytes x channels x lags in every report.
+[groups.pumps.summary]
+#rank = 8
+#oversample = 5
+
+# What a vector means, as at the clients. A root has to say it; below the root it comes down.
+[groups.pumps.schema]
+# "name", "name [unit]" or { name = "flow", unit = "l/min" }, in the order of the readings.
+channels = ["flow [l/min]", "pressure [bar]", "current [A]", "temperature [°C]"]
+# Rows in a vector, the newest first. Raising it shows what follows what, for channels x lags
+# dimensions in memory and in each report.
+lags = 4
+# How channels of different units are brought to one size: "none" leaves readings as they are;
+# "fleet" works it out from all nodes, after `scaling_rows` readings; "fixed" takes
+# (reading - offset) / scale. Raising a scale gives its channel less weight.
+scaling = "fleet"
+
+#channels = [
+#{ name = "flow", unit = "l/min", offset = 20.0, scale = 5.0 },
+#{ name = "pressure", unit = "bar", offset = 3.0, scale = 0.5 },
+#]
+#scaling = "fixed"
+
+# What is subtracted before variation is measured: "fleet", one mean of all nodes; "own", each
+# node's own, so that sensors may differ in their offsets; "none".
+#center = "fleet"
+# Seconds after which a reading counts for half; left out, it counts for ever. Raising it makes
+# the model steadier, and slower to follow.
+#half_life_s = 2592000.0
+
+
+# Health and metrics, over HTTP; address = "" for none. Nothing protects it.
+[status]
+#address = "127.0.0.1:8471"
+
+
+# When it speaks, and what it waits for. These hold if they are left out.
+[timing]
+# Seconds between reports to the parent, give or take 20 %. Raising it costs the model its
+# freshness, lowering it costs bytes.
+#report_every_s = 300.0
+# Seconds between models, at a root, at least. Raising it costs less work, and fewer bytes down.
+#model_every_s = 60.0
+# Seconds of silence after which a row is folded away, if its node speaks under another. Raising
+# it keeps more rows.
+#seal_after_s = 3600.0
+# Seconds ago that a report may claim to have been gathered. Raising it believes clocks more.
+#max_age_s = 2592000.0
+# Readings that a root waits for before it settles on center and scale. Raising it makes them
+# better, and the first model later.
+#scaling_rows = 1000
+# Seconds that an answer from above may take. Raising it sends less twice on a slow line.
+#patience_s = 10.0
+# Seconds between two tries, at most. Raising it spares a parent that is down.
+#cap_s = 300.0
+"""

@@ -1,0 +1,224 @@
+"""Server: the event loop around a desk; what comes in, what goes out, and how it ends.
+
+Everything that comes in waits in one bounded queue. While the desk takes a turn, on its own
+thread, the next turn's items gather. What a turn returns goes out here, in order.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from typing import Any
+
+from submerge import SubmergeError
+from submerge.aggregator_node import AggregatorNode
+from submerge.steps import Event, Flush, Now
+from submerge_aggregator.desk import All, Asked, Desk, Down, Item, Out, Refuse, Reply, Up
+from submerge_aggregator.downlink import Downlink, Letter
+from submerge_client.logs import say
+from submerge_client.uplink import Heard, Opened, Parted, TooLarge, Uplink
+
+TURN = 128
+"""Items in one turn, and in one commit."""
+
+MOST_WAITING = 20_000
+"""Letters that wait at most: a child whose letter is dropped asks again."""
+
+REMIND_S = 60.0
+"""How often it is said that the parent is still away."""
+
+LINGER_S = 5.0
+"""At its end, how long it waits for the parent to hear the last report."""
+
+
+class Server:
+    """One aggregator.
+
+    Parameters
+    ----------
+    desk : Desk
+    downlinks : sequence of Downlink
+    uplink : Uplink or None
+        None at the root.
+    clock : callable
+
+    Attributes
+    ----------
+    ready : bool
+        It has started, and serves.
+    dropped : int
+        Letters that found no room.
+    """
+
+    def __init__(
+        self,
+        desk: Desk,
+        *,
+        downlinks: Sequence[Downlink],
+        uplink: Uplink | None,
+        clock: Callable[[], Now],
+    ) -> None:
+        self.desk = desk
+        self.ready = False
+        self.dropped = 0
+        self.parted: str | None = None
+        self._downlinks, self._uplink, self._clock = downlinks, uplink, clock
+        self._inbox: deque[Item] = deque()
+        self._stirred = asyncio.Event()
+        self._stopping = asyncio.Event()
+        self._worker = ThreadPoolExecutor(1, thread_name_prefix="desk")
+        self._remind_at = 0.0
+
+    def stop(self) -> None:
+        """Ask it to end; on the event loop."""
+        self._stopping.set()
+        self._stirred.set()
+
+    async def run(self) -> None:
+        """Serve until stopped.
+
+        Raises
+        ------
+        UsageError
+            If a place to listen is taken, or the store is not what it was.
+        """
+        loop = asyncio.get_running_loop()
+        began = await loop.run_in_executor(self._worker, self.desk.start)
+        for downlink in self._downlinks:
+            await downlink.open(self.take)
+        if self._uplink is not None:
+            self._uplink.open(lambda heard: self._heard(loop, heard))
+        self._perform(began)
+        self.ready = True
+        say("serving", incarnation=self._incarnation())
+        while not self._stopping.is_set():
+            await self._wait()
+            await self._turn(loop)
+        await self._end(loop)
+
+    async def ask(
+        self, question: Callable[[AggregatorNode, Now], Any], event: Event | None = None
+    ) -> Any:
+        """Let the machine take an event, and return what a question to it gives, committed."""
+        reply: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+
+        def answer(value: Any) -> None:
+            if reply.done():
+                return
+            if isinstance(value, SubmergeError):
+                reply.set_exception(value)
+            else:
+                reply.set_result(value)
+
+        self._put(Asked(event, question, answer))
+        return await reply
+
+    def take(self, letter: Letter) -> None:
+        """Take a letter in, if there is room."""
+        if len(self._inbox) >= MOST_WAITING:
+            self.dropped += 1
+            return
+        self._put(letter)
+
+    # -- inside ----------------------------------------------------------------
+
+    def _put(self, item: Item) -> None:
+        self._inbox.append(item)
+        self._stirred.set()
+
+    def _heard(self, loop: asyncio.AbstractEventLoop, heard: Heard) -> None:
+        """The uplink's threads speak here."""
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(self._put, heard)
+
+    async def _wait(self) -> None:
+        """Until something has come in, or the machine wants to be woken."""
+        if self._inbox:
+            # Let the network in between two turns, however much waits.
+            await asyncio.sleep(0)
+            return
+        self._stirred.clear()
+        wait = max(0.0, self.desk.wakes_at - self._clock().steady)
+        if self.parted is not None:
+            wait = min(wait, REMIND_S)
+        try:
+            await asyncio.wait_for(self._stirred.wait(), min(wait, 3600.0))
+        except TimeoutError:
+            self._remind()
+
+    async def _turn(self, loop: asyncio.AbstractEventLoop) -> None:
+        items = [self._inbox.popleft() for _ in range(min(TURN, len(self._inbox)))]
+        for item in items:
+            self._notice(item)
+        self._perform(await loop.run_in_executor(self._worker, self.desk.turn, items))
+
+    def _perform(self, outs: Sequence[Out]) -> None:
+        for out in outs:
+            match out:
+                case Down(letter, _, _, kind, data) if letter is not None:
+                    letter.answer(kind, data)
+                case Down(_, to, group, _, data):
+                    for downlink in self._downlinks:
+                        downlink.push(to, group, data)
+                case Refuse(letter, why):
+                    letter.refuse(why)
+                case All(group, data):
+                    for downlink in self._downlinks:
+                        downlink.publish(group, data)
+                case Up(group, kind, data) if self._uplink is not None:
+                    try:
+                        self._uplink.send(kind, group, data)
+                    except TooLarge as error:
+                        say("report too large", level=logging.ERROR, why=str(error))
+                case Reply(asked, value):
+                    asked.reply(value)
+
+    def _notice(self, item: Item) -> None:
+        """Say when the parent goes away and comes back."""
+        if isinstance(item, Parted):
+            if self.parted != item.why:
+                self.parted, self._remind_at = item.why, self._clock().steady + REMIND_S
+                say("parent unreachable, trying on", level=logging.WARNING, why=item.why)
+        elif isinstance(item, Opened):
+            if self.parted is not None:
+                say("parent reached again")
+            self.parted = None
+
+    def _remind(self) -> None:
+        if self.parted is not None and self._clock().steady >= self._remind_at:
+            self._remind_at = self._clock().steady + REMIND_S
+            say("parent still unreachable", level=logging.WARNING, why=self.parted)
+
+    def _incarnation(self) -> str:
+        node = self.desk.node
+        return "none yet" if node is None else str(node.incarnation)
+
+    async def _end(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Tell the parent what there is; let answers go out; close."""
+        self.ready = False
+        say("stopping")
+        self._inbox.append(Asked(Flush(), lambda *_: None, lambda _: None))
+        until = self._clock().steady + LINGER_S
+        while self._inbox or (self._untold() and self._clock().steady < until):
+            await self._turn(loop)
+            if not self._inbox and self._untold():
+                self._stirred.clear()
+                left = min(until, self.desk.wakes_at) - self._clock().steady
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._stirred.wait(), max(0.01, left))
+        if self._uplink is not None:
+            await loop.run_in_executor(None, self._uplink.close)
+        for downlink in self._downlinks:
+            await downlink.close()
+        await loop.run_in_executor(self._worker, self.desk.close)
+        self._worker.shutdown()
+        say("ended")
+
+    def _untold(self) -> bool:
+        """Whether a parent that is there has still to hear of something."""
+        node = self.desk.node
+        return node is not None and self._uplink is not None and self.parted is None and node.untold

@@ -1,0 +1,266 @@
+"""Store: an aggregator's records on disk, in one SQLite database.
+
+It promises that a `write` which returned is on disk, whole; that one which raised has
+changed nothing; and that what `load` returns is what was written. A file that was torn,
+cut short or changed is refused, never half believed. It does not know what a record says,
+and it mends nothing: a database that is not what it was is another database, and what
+follows from that is the protocol's affair (docs/protocol.md).
+
+1. Exactly one connection, exclusive for as long as the store is open. It may be opened in
+   one thread and used in another, but by one at a time.
+2. A commit waits for the disk (`synchronous=FULL`): acknowledgements rest on it.
+3. Each row carries a checksum over key and value, and `load` looks through the whole file:
+   SQLite itself would return a flipped bit as it stands.
+4. Nothing else in this process may open the file: to close any descriptor of it would drop
+   SQLite's lock (POSIX).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from hashlib import blake2b
+
+from submerge.errors import SubmergeError, UsageError
+from submerge.steps import Key
+
+FORM = 1
+APPLICATION_ID = int.from_bytes(b"subm", "big")
+
+PAGE_BYTES = 4096
+WAL_PAGES = 1000
+"""After so many pages the log is written into the database and begun again.
+
+More of them mean fewer rows written twice, a longer pause when it happens, and a larger file.
+"""
+
+# WITHOUT ROWID: rows then stand in one tree. The index that SQLite would keep beside them
+# is a copy of the keys that no checksum covers; were it damaged, a row could come twice.
+CREATE = """
+CREATE TABLE records (
+    key TEXT NOT NULL PRIMARY KEY,
+    value BLOB NOT NULL,
+    sum BLOB NOT NULL
+) WITHOUT ROWID
+"""
+PUT = """
+INSERT INTO records (key, value, sum) VALUES (?, ?, ?)
+ON CONFLICT (key) DO UPDATE SET value = excluded.value, sum = excluded.sum
+"""
+
+OUT_OF_REACH = frozenset(
+    # What says nothing about the file's contents, and may be over tomorrow.
+    {
+        *(sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY),
+        *(sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH),
+        *(sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL),
+    }
+)
+
+
+class StoreDamaged(UsageError):
+    """A store that is not what was written; nothing of it is believed.
+
+    Attributes
+    ----------
+    path, reason : str
+    """
+
+    def __init__(self, path: str, reason: str) -> None:
+        self.path, self.reason = path, " ".join(reason.split())
+        super().__init__(
+            f"expected a whole store in {path}, got a damaged one ({self.reason}): move it away;"
+            " the aggregator then begins a new store, and its children begin new lives"
+        )
+
+
+class StoreUnavailable(SubmergeError):
+    """The disk is full, read-only or out of order; the store is as it was before.
+
+    Attributes
+    ----------
+    path, reason : str
+    """
+
+    def __init__(self, path: str, reason: str) -> None:
+        self.path, self.reason = path, reason
+        super().__init__(f"the store {path} cannot be used now: {reason}")
+
+
+class Store:
+    """Records by key, in one file that one process holds.
+
+    Parameters
+    ----------
+    path : str or path
+        The database; it is made, and its folder, if there is none.
+
+    Raises
+    ------
+    UsageError
+        If another process uses it, or if it is not a store that we can read.
+    StoreDamaged
+        If it is no database, or no longer.
+    StoreUnavailable
+        If the disk does not let us.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = os.path.realpath(path)
+        if os.path.exists(self.path) and not os.path.isfile(self.path):
+            raise UsageError(f"a store must be a file, got {self.path}: name another")
+        try:
+            os.makedirs(os.path.dirname(self.path), exist_ok=True)
+        except OSError as error:
+            raise StoreUnavailable(self.path, str(error)) from error
+        with self._told():
+            self._sql = sqlite3.connect(
+                self.path, timeout=0, isolation_level=None, check_same_thread=False
+            )
+        try:
+            with self._told():
+                self._open()
+        except BaseException:
+            self._sql.close()
+            raise
+
+    def load(self) -> dict[Key, bytes]:
+        """Return all records, each as it was written.
+
+        Raises
+        ------
+        StoreDamaged
+            If a single one is not, or the file around them.
+
+        Notes
+        -----
+        Reads the whole file twice: once for its structure, and once for the rows.
+        """
+        records = {}
+        with self._told():
+            (verdict,) = self._sql.execute("PRAGMA quick_check(1)").fetchone()
+            if verdict != "ok":
+                raise StoreDamaged(self.path, verdict.splitlines()[-1])
+            for key, value, checksum in self._sql.execute("SELECT key, value, sum FROM records"):
+                if not isinstance(key, str) or not isinstance(value, bytes):
+                    raise StoreDamaged(self.path, f"a row has types that no row has: {key!r}")
+                if checksum != _checksum(key, value):
+                    raise StoreDamaged(self.path, f"{key} does not match its checksum")
+                records[tuple(json.loads(key))] = value
+        return records
+
+    def write(self, changes: Mapping[Key, bytes | None], *, anew: bool = False) -> None:
+        """Put and delete records in one transaction, on disk when this returns.
+
+        Parameters
+        ----------
+        changes : mapping of key to bytes or None
+            None deletes; to delete what is not there is no mistake.
+        anew : bool
+            Delete all that the store held first.
+
+        Raises
+        ------
+        StoreUnavailable
+            If the disk is full or worse. Nothing has changed, and the next `write` may
+            succeed.
+        """
+        names = {key: _name(key) for key in changes}
+        removals = [(names[key],) for key, value in changes.items() if value is None]
+        rows = [
+            (names[key], value, _checksum(names[key], value))
+            for key, value in changes.items()
+            if value is not None
+        ]
+        with self._told(), self._transaction():
+            if anew:
+                self._sql.execute("DELETE FROM records")
+            self._sql.executemany("DELETE FROM records WHERE key = ?", removals)
+            self._sql.executemany(PUT, rows)
+
+    def close(self) -> None:
+        """Write the log into the database, and let another process have it."""
+        self._sql.close()
+
+    def _open(self) -> None:
+        """Take the file for ourselves, see whose it is, and make it ours if it is empty."""
+        self._sql.execute("PRAGMA locking_mode = EXCLUSIVE")
+        self._sql.execute("PRAGMA trusted_schema = OFF")
+        self._sql.execute("PRAGMA cell_size_check = ON")
+        self._sql.execute(f"PRAGMA page_size = {PAGE_BYTES}")
+        try:
+            owner, form = self._number("application_id"), self._number("user_version")
+            empty = not self._sql.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+        except sqlite3.OperationalError as error:
+            if _primary(error) != sqlite3.SQLITE_BUSY:
+                raise
+            raise UsageError(
+                f"another process uses the store {self.path}: stop it, or name another file"
+            ) from error
+        if empty and owner == form == 0:
+            owner, form = APPLICATION_ID, FORM
+            with self._transaction():
+                self._sql.execute(CREATE)
+                self._sql.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+                self._sql.execute(f"PRAGMA user_version = {FORM}")
+        if owner != APPLICATION_ID:
+            raise UsageError(
+                f"expected a store of submerge in {self.path}, got another program's database:"
+                " name another file"
+            )
+        if form > FORM:
+            raise UsageError(
+                f"the store {self.path} was written by a later submerge (form {form}, this one"
+                f" knows {FORM}): update submerge, or name another file"
+            )
+        self._sql.execute("PRAGMA journal_mode = WAL")
+        self._sql.execute("PRAGMA synchronous = FULL")
+        self._sql.execute(f"PRAGMA wal_autocheckpoint = {WAL_PAGES}")
+        # One large transaction would otherwise leave a large log behind for ever.
+        self._sql.execute(f"PRAGMA journal_size_limit = {WAL_PAGES * PAGE_BYTES}")
+
+    def _number(self, pragma: str) -> int:
+        (number,) = self._sql.execute(f"PRAGMA {pragma}").fetchone()
+        return int(number)
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        self._sql.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            self._sql.execute("COMMIT")
+        finally:
+            # SQLite takes some failed transactions back by itself, and leaves others open.
+            if self._sql.in_transaction:
+                self._sql.execute("ROLLBACK")
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        """Say in our words what SQLite refuses."""
+        try:
+            yield
+        except sqlite3.ProgrammingError:
+            raise  # ours: a closed store was asked
+        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
+            # Python cannot read SQLite's own message where that quotes what is damaged.
+            if _primary(error) in OUT_OF_REACH:
+                raise StoreUnavailable(self.path, str(error)) from error
+            raise StoreDamaged(self.path, str(error)) from error
+
+
+def _primary(error: Exception) -> int:
+    """SQLite's code without its refinements; that of damage if Python itself complains."""
+    return int(getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT)) & 0xFF
+
+
+def _name(key: Key) -> str:
+    """A key as text: no two keys have the same, and a person can read it."""
+    return json.dumps(key, ensure_ascii=False, separators=(",", ":"))
+
+
+def _checksum(name: str, value: bytes) -> bytes:
+    # JSON holds no zero byte, so that the two cannot be cut elsewhere.
+    return blake2b(name.encode() + b"\0" + value, digest_size=16).digest()

@@ -1,0 +1,1 @@
+"""The program at the edge: sensors in, reports out."""

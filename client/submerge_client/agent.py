@@ -1,0 +1,264 @@
+"""Agent: one thread that drives a `ClientNode`, and everything around it.
+
+The sensor has a thread, the uplink has its own; both put what they have into one queue, and
+this loop alone touches the node: it steps it, and performs its effects in order. Rows wait
+outside while the node is behind; messages never do.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from queue import Empty, SimpleQueue
+from typing import NamedTuple
+
+from submerge import Array, PeerError
+from submerge.client_node import ClientNode
+from submerge.steps import (
+    Event,
+    Flush,
+    Keep,
+    Linked,
+    Note,
+    Now,
+    Reading,
+    Received,
+    Scored,
+    Send,
+    Start,
+    Tick,
+)
+from submerge_client.disk import Disk
+from submerge_client.logs import say
+from submerge_client.scores import ScoreLines
+from submerge_client.sensors import Sensor
+from submerge_client.sensors.lags import Lags
+from submerge_client.uplink import Came, Heard, Opened, Parted, TooLarge, Uplink
+from submerge_proto import codec
+
+AHEAD = 4
+"""Blocks that a sensor may be ahead of the node."""
+
+REMIND_S = 60.0
+"""How often it is said that the parent is still away."""
+
+LONGEST_WAIT_S = 3600.0
+"""A queue's wait has an upper limit; waking once an hour for nothing costs nothing."""
+
+
+class Ended(NamedTuple):
+    """The sensor has no more; `error` if it failed."""
+
+    error: Exception | None
+
+
+class Stopped(NamedTuple):
+    """Somebody wants the program to end."""
+
+
+class Agent:
+    """Drives one node.
+
+    Parameters
+    ----------
+    node : ClientNode
+        Not started yet.
+    uplink, sensor, disk, lags
+        The world.
+    scores : ScoreLines or None
+    clock : callable
+    coarse : bool
+        Reports go with int8 columns where that does little harm.
+    linger_s : float
+        How long it waits at its end for the parent to have everything.
+    """
+
+    def __init__(
+        self,
+        node: ClientNode,
+        *,
+        uplink: Uplink,
+        sensor: Sensor,
+        disk: Disk,
+        lags: Lags,
+        scores: ScoreLines | None,
+        clock: Callable[[], Now],
+        coarse: bool = False,
+        linger_s: float = 10.0,
+    ) -> None:
+        self.node = node
+        self.rows = self.foreign = 0
+        self._uplink, self._sensor, self._disk, self._lags = uplink, sensor, disk, lags
+        self._scores, self._clock, self._coarse = scores, clock, coarse
+        self._linger_s = linger_s
+        self._inbox: SimpleQueue[Array | Heard | Ended | Stopped] = SimpleQueue()
+        self._room = threading.BoundedSemaphore(AHEAD)
+        self._stop = threading.Event()
+        self._first = 0  # of the sensor's rows in the block that is being read
+        self._delivered = 0
+        self._parted: str | None = None
+        self._remind_at = 0.0
+
+    def stop(self) -> None:
+        """Ask it to end; from any thread, or a signal handler."""
+        self._inbox.put(Stopped())
+
+    def run(self) -> int:
+        """Run until stopped, or the sensor has no more; return the exit status."""
+        self._uplink.open(self._inbox.put)
+        self._step(Start(self._disk.load()))
+        reading = threading.Thread(target=self._read, name="sensor", daemon=True)
+        reading.start()
+        try:
+            status = self._loop()
+        finally:
+            self._stop.set()
+            self._finish()
+        reading.join(2.0)
+        return status
+
+    # -- the loop --------------------------------------------------------------
+
+    def _loop(self) -> int:
+        while True:
+            item = self._next(self.node.wakes_at)
+            match item:
+                case Ended(None):
+                    say("the sensor has no more", rows=self.rows)
+                    return 0
+                case Ended(error):
+                    say("the sensor failed", level=logging.ERROR, why=str(error))
+                    return 1
+                case Stopped():
+                    say("stopping", rows=self.rows)
+                    return 0
+                case _:
+                    self._take(item)
+
+    def _next(self, until: float) -> Array | Heard | Ended | Stopped | None:
+        """Wait for what comes in, at most until a time on the steady clock."""
+        wait = until - self._clock().steady
+        if self._parted is not None:
+            wait = min(wait, max(0.0, self._remind_at - time.monotonic()))
+        try:
+            # What has come goes first: a tick that is due is in no hurry.
+            return self._inbox.get_nowait()
+        except Empty:
+            pass
+        try:
+            return self._inbox.get(timeout=min(max(wait, 0.0), LONGEST_WAIT_S))
+        except Empty:
+            return None
+
+    def _take(self, item: Array | Heard | Ended | Stopped | None) -> None:
+        match item:
+            case None:
+                self._step(Tick())
+                self._remind()
+            case Came():
+                try:
+                    message = codec.decode(item.kind, item.data)
+                except PeerError as error:
+                    self.foreign += 1
+                    say("message refused", level=logging.WARNING, kind=item.kind, why=str(error))
+                    return
+                self._step(Received(message))
+            case Opened():
+                self._hear_open()
+                self._step(Linked())
+            case Parted():
+                if self._parted != item.why:
+                    self._parted = item.why
+                    self._remind_at = time.monotonic() + REMIND_S
+                    say("parent unreachable, trying on", level=logging.WARNING, why=item.why)
+            case Ended() | Stopped():
+                pass
+            case _:
+                self._hear_rows(item)
+
+    def _hear_rows(self, rows: Array) -> None:
+        self._first, self.rows = self.rows, self.rows + len(rows)
+        embedded = self._lags.embed(rows)
+        self._first += len(rows) - len(embedded)  # rows that only began a window
+        if len(embedded):
+            self._step(Reading(embedded))
+        self._room.release()
+
+    def _hear_open(self) -> None:
+        if self._parted is not None:
+            say("parent reached again")
+        self._parted = None
+
+    def _remind(self) -> None:
+        if self._parted is not None and time.monotonic() >= self._remind_at:
+            self._remind_at = time.monotonic() + REMIND_S
+            say("parent still unreachable", level=logging.WARNING, why=self._parted)
+
+    # -- the node --------------------------------------------------------------
+
+    def _step(self, event: Event) -> None:
+        now = self._clock()
+        for effect in self.node.step(event, now):
+            match effect:
+                case Keep():
+                    self._disk.keep(effect)
+                case Send():
+                    self._send(effect)
+                case Scored():
+                    if self._scores is not None and self.node.model is not None:
+                        model, schema = self.node.model, self.node.life.schema
+                        self._scores.tell(effect, model, schema, first=self._first, at=now.wall)
+                case Note():
+                    say(effect.what, **effect.facts)
+        self._tell_progress()
+
+    def _send(self, effect: Send) -> None:
+        message, group = effect.message, self.node.settings.group
+        kind = codec.kind_of(message)
+        try:
+            self._uplink.send(kind, group, codec.encode(message, coarse=self._coarse))
+        except TooLarge as error:
+            # Its configuration was judged by the same formula: this is a bug, or a final of an
+            # earlier configuration. Neither ends a node.
+            say("message too large", level=logging.ERROR, why=str(error))
+
+    def _tell_progress(self) -> None:
+        life = self.node.life
+        if life.delivered != self._delivered:
+            self._delivered = life.delivered
+            facts = {"incarnation": str(life.incarnation), "readings": life.delivered}
+            say("acknowledged", level=logging.DEBUG, **facts, durable=life.durable)
+
+    def _finish(self) -> None:
+        """Report and keep what there is, and wait a little for it to arrive."""
+        while not self._inbox.empty():
+            item = self._inbox.get()
+            self._take(item)
+        self._step(Flush())
+        until = self._clock().steady + self._linger_s
+        while not self.node.told and self._clock().steady < until:
+            self._take(self._next(min(until, self.node.wakes_at)))
+        self._uplink.close()
+        self._disk.close()
+        life = self.node.life
+        untold = life.counts.generated - life.delivered
+        say("ended", rows=self.rows, delivered=life.delivered, untold=untold)
+
+    # -- the sensor's thread ---------------------------------------------------
+
+    def _read(self) -> None:
+        try:
+            self._sensor.read(self._hand, self._stop)
+        except Exception as error:
+            self._inbox.put(Ended(error))
+        else:
+            self._inbox.put(Ended(None))
+
+    def _hand(self, rows: Array) -> None:
+        """Take rows from the sensor; wait while the node is behind."""
+        while not self._room.acquire(timeout=0.5):
+            if self._stop.is_set():
+                return
+        self._inbox.put(rows)

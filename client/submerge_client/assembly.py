@@ -1,0 +1,88 @@
+"""assembled(): a client from its configuration, ready to run; each part loaded if it is used."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from typing import BinaryIO
+
+import numpy as np
+
+from submerge.client_node import ClientNode
+from submerge_client import clock
+from submerge_client.agent import Agent
+from submerge_client.checkpoint import CheckpointFile
+from submerge_client.config import ClientConfig
+from submerge_client.disk import Disk
+from submerge_client.logs import remark, say
+from submerge_client.scores import ScoreLines, Tell
+from submerge_client.sensors import opened
+from submerge_client.sensors.lags import Lags
+from submerge_client.uplink.chosen import chosen
+
+
+def assembled(config: ClientConfig, *, stdout: BinaryIO | None = None) -> Agent:
+    """Return an agent that has not started yet.
+
+    Raises
+    ------
+    UsageError
+        If something that the configuration names is not there.
+    """
+    schema = config.built_schema
+    names = [channel.name for channel in config.schema.sensed]
+    sensor = opened(config.sensor, names, note=remark)
+    # Names and waits that no other node draws.
+    node = ClientNode(config.settings, schema, config.summaries, np.random.default_rng())
+    scores = None
+    if config.scores.to != "none":
+        scores = ScoreLines(
+            schema,
+            rank=config.summary.rank,
+            contributions=config.scores.contributions,
+            tell=_ear(config, sys.stdout.buffer if stdout is None else stdout),
+        )
+    uplink = chosen(config.uplink, parent=config.parent, node=config.node, groups=(config.group,))
+    return Agent(
+        node,
+        uplink=uplink,
+        sensor=sensor,
+        disk=_disk(config),
+        lags=Lags(config.schema.lags, len(config.schema.sensed)),
+        scores=scores,
+        clock=clock.now,
+        coarse=config.uplink.columns == "i8",
+    )
+
+
+def _disk(config: ClientConfig) -> Disk:
+    """The checkpoint; a disk that does not work is no reason not to measure."""
+    try:
+        return Disk(CheckpointFile(config.state))
+    except OSError as error:
+        say("no checkpoint: a restart begins from zero", level=logging.ERROR, why=str(error))
+        return Disk(None)
+
+
+def _ear(config: ClientConfig, stdout: BinaryIO) -> Tell:
+    """Who is told the scores."""
+    if config.scores.to == "mqtt":
+        from submerge_client.scores_mqtt import Publisher
+
+        return Publisher(config.scores_link, config.node).tell
+
+    deaf = False
+
+    def tell(lines: bytes) -> None:
+        nonlocal deaf
+        if deaf:
+            return
+        try:
+            stdout.write(lines)
+            stdout.flush()
+        except OSError as error:
+            # Whoever listened is gone; the node learns and reports all the same.
+            deaf = True
+            say("scores no longer told", level=logging.WARNING, why=str(error))
+
+    return tell

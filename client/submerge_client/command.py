@@ -1,0 +1,65 @@
+"""`submerge client`: the program at the edge."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+import click
+
+
+@click.group(
+    invoke_without_command=True,
+    epilog="Example: submerge client init > client.toml, then submerge client --config client.toml",
+)
+@click.option(
+    "--config",
+    "path",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="What the node is, as TOML. SUBMERGE__SECTION__KEY in the environment overrides it.",
+)
+@click.option(
+    "--test",
+    "trial",
+    is_flag=True,
+    help="Read the sensors for ten seconds, show what would be learnt, and send nothing.",
+)
+@click.option("--log-json", is_flag=True, help="Log lines as JSON, one object a line.")
+@click.pass_context
+def command(context: click.Context, path: Path | None, trial: bool, log_json: bool) -> None:
+    """Run a client: sensors in, reports to its parent out, until it is stopped.
+
+    SIGTERM and Ctrl-C report what there is, keep it, and end with status 0. Scores go to
+    standard output or a broker if the configuration says so, log lines to standard error.
+    """
+    if context.invoked_subcommand is not None:
+        return
+    if path is None:
+        raise click.UsageError("expected --config FILE; submerge client init prints a sample")
+    # Late: init needs none of it.
+    from submerge_client import logs
+    from submerge_client.config import load
+
+    config = load(path, os.environ)
+    logs.begin(config.log, as_json=log_json)
+    if trial:
+        from submerge_client.trial import try_out
+
+        try_out(config)
+        return
+    from submerge_client.assembly import assembled
+
+    agent = assembled(config)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: agent.stop())
+    sys.exit(agent.run())
+
+
+@command.command(epilog="Example: submerge client init > client.toml")
+def init() -> None:
+    """Print a sample configuration: every setting, and what raising it does."""
+    from submerge_client.sample import SAMPLE
+
+    click.echo(SAMPLE, nl=False)

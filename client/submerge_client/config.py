@@ -1,0 +1,313 @@
+"""ClientConfig: all that a client is told, from one TOML file.
+
+Whatever can be known to be wrong before anything is opened or sent is refused here, in one
+line. Files and brokers are not looked for: who opens them says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Literal
+
+from msgspec.structs import asdict, replace
+
+from submerge import Schema
+from submerge.settings import ClientSettings
+from submerge.summaries import Subspaces
+from submerge_client.links import Link, UplinkConfig
+from submerge_client.schemas import ChannelConfig, SchemaConfig
+from submerge_client.sections import (
+    BadSetting,
+    Name,
+    NotBelowZero,
+    Seconds,
+    Section,
+    Spare,
+    Text,
+    Whole,
+    refusal,
+    shown,
+)
+from submerge_client.sensing import AnySensor, FileSensor, HostSensor, MqttSensor, NdjsonSensor
+from submerge_client.sizes import check_size, size_of_report
+from submerge_client.tomlfile import read
+
+__all__ = [
+    "AnySensor",
+    "ChannelConfig",
+    "ClientConfig",
+    "FileSensor",
+    "HostSensor",
+    "Link",
+    "MqttSensor",
+    "NdjsonSensor",
+    "SchemaConfig",
+    "ScoresConfig",
+    "SummaryConfig",
+    "TimingConfig",
+    "UplinkConfig",
+    "check_rank",
+    "load",
+]
+
+Log = Literal["debug", "info", "warning", "error"]
+
+
+class SummaryConfig(Section, frozen=True, kw_only=True):
+    """How much of the readings is remembered.
+
+    Attributes
+    ----------
+    rank : int
+        Directions of normal variation, at most dim. Raising it explains more of what is
+        normal, and in the end faults as well.
+    oversample : int
+        Spare directions, learnt and sent beside them. Raising it makes merges more exact, for
+        4 bytes x dim each in every report.
+    """
+
+    rank: Whole = 8
+    oversample: Spare = 5
+
+    @property
+    def kept(self) -> int:
+        """Directions that are learnt and sent."""
+        return self.rank + self.oversample
+
+    @property
+    def summaries(self) -> Subspaces:
+        """What learns and merges so many."""
+        return Subspaces(self.rank, oversample=self.oversample)
+
+
+class TimingConfig(Section, frozen=True, kw_only=True):
+    """When a client speaks, and how often it keeps what it has; see `ClientSettings`.
+
+    Attributes
+    ----------
+    report_every_s : float
+        Raising it costs the model its freshness, lowering it costs bytes.
+    checkpoint_every_s : float
+        Raising it loses more readings with a crash, lowering it wears the card.
+    min_rows : int, optional
+        Rows before the first report; left out, ten times the rank.
+    min_new_rows : int
+        Rows before each later one. Raising it says less of any single reading.
+    turned_by : float
+        Degrees by which what is normal may turn before a report is sent early.
+    min_turned_rows : int
+        Rows between two looks whether it has. Raising it costs less, and sees it later.
+    patience_s : float
+        How long an answer may take. Raising it sends less twice on a slow line.
+    cap_s : float
+        The longest wait between two tries. Raising it spares a parent that is down.
+    finals : int
+        Last reports of earlier lives that wait for a parent. Raising it loses less to crashes
+        while there is none, for a report's bytes each.
+    """
+
+    report_every_s: Seconds = 300.0
+    checkpoint_every_s: Seconds = 240.0
+    min_rows: Whole | None = None
+    min_new_rows: Whole = 1
+    turned_by: NotBelowZero = 15.0
+    min_turned_rows: Whole = 64
+    patience_s: Seconds = 10.0
+    cap_s: Seconds = 300.0
+    finals: Whole = 4
+
+
+class ScoresConfig(Section, frozen=True, kw_only=True):
+    """Where scores of this node's readings go.
+
+    Attributes
+    ----------
+    to : {"none", "stdout", "mqtt"}
+    contributions : int
+        Channels that are named with each score, the guiltiest first.
+    url : str, optional
+        The broker; left out, the uplink's, with all that belongs to it.
+    fleet : str, optional
+        As the uplink's, if left out.
+    insecure, ca, cert, key, username, password_file
+        As in `Link`, for a url of their own.
+    """
+
+    to: Literal["none", "stdout", "mqtt"] = "none"
+    contributions: Spare = 3
+    url: Text | None = None
+    fleet: Name | None = None
+    insecure: bool = False
+    ca: Path | None = None
+    cert: Path | None = None
+    key: Path | None = None
+    username: Text | None = None
+    password_file: Path | None = None
+
+    def __post_init__(self) -> None:
+        if self.url is None:
+            for name in ("insecure", "ca", "cert", "key", "username", "password_file"):
+                if getattr(self, name):
+                    raise refusal(
+                        "url",
+                        expected=f"a url that {name} is for",
+                        got="nothing",
+                        mend=f"leave {name} out: without a url all is as in [uplink]",
+                    )
+
+    def link(self, uplink: UplinkConfig) -> UplinkConfig:
+        """Return the broker for scores."""
+        fleet = self.fleet or uplink.fleet
+        if self.url is None:
+            link = replace(uplink, fleet=fleet)
+        else:
+            link = UplinkConfig(
+                url=self.url,
+                insecure=self.insecure,
+                ca=self.ca,
+                cert=self.cert,
+                key=self.key,
+                username=self.username,
+                password_file=self.password_file,
+                fleet=fleet,
+            )
+        if link.scheme in ("grpc", "grpcs"):
+            raise refusal(
+                "url",
+                expected='a broker, mqtts://host:port, since to = "mqtt"',
+                got=shown(self.url) if self.url else f"nothing, and {link.scheme}:// in [uplink]",
+            )
+        return link
+
+
+class ClientConfig(Section, frozen=True, kw_only=True):
+    """All that a client is told.
+
+    Attributes
+    ----------
+    node : str
+        Its name, the same for ever, and its certificate's.
+    group : str
+        Whom it shares a schema and a model with.
+    parent : str
+        The aggregator that it reports to.
+    state : Path
+        The file of its checkpoints: what a restart brings back.
+    uplink : UplinkConfig
+    schema : SchemaConfig
+    sensor : AnySensor
+    summary : SummaryConfig
+    timing : TimingConfig
+    gaps : {"fill", "withhold"}
+        A row with a gap: fill it with what was most likely, or do not learn it.
+    scores : ScoresConfig
+    log : {"debug", "info", "warning", "error"}
+        The least that is worth a line.
+    """
+
+    node: Name
+    group: Name
+    parent: Name
+    state: Path
+    uplink: UplinkConfig
+    schema: SchemaConfig
+    sensor: AnySensor
+    summary: SummaryConfig = SummaryConfig()
+    timing: TimingConfig = TimingConfig()
+    gaps: Literal["fill", "withhold"] = "fill"
+    scores: ScoresConfig = ScoresConfig()
+    log: Log = "info"
+
+    def __post_init__(self) -> None:
+        if self.parent == self.node:
+            raise refusal("parent", expected="another node", got=shown(self.node))
+        check_rank(self.summary, self.schema)
+        check_size(
+            self.schema.dim,
+            self.summary.kept,
+            self.uplink.limit,
+            at=("uplink", "max_message_bytes"),
+            lower="schema.lags, summary.rank or summary.oversample,"
+            " or raise it as far as the other end does",
+        )
+        self._check_topics()
+        if self.scores.to == "mqtt":
+            _ = self.scores_link
+        _ = self.settings
+
+    def _check_topics(self) -> None:
+        if isinstance(self.sensor, MqttSensor):
+            for i, channel in enumerate(self.schema.sensed):
+                if set("+#\0") & set(channel.name):
+                    raise refusal(
+                        "schema",
+                        "channels",
+                        i,
+                        expected="a name without + and #, as it stands in a topic",
+                        got=shown(channel.name),
+                    )
+
+    @property
+    def settings(self) -> ClientSettings:
+        """How its node behaves."""
+        timing = asdict(self.timing)
+        if self.timing.min_rows is None:
+            # With fewer a report says little but noise.
+            timing["min_rows"] = 10 * self.summary.rank
+        return ClientSettings(
+            self.node,
+            self.group,
+            self.parent,
+            learns_scaling=self.schema.learns_scaling,
+            fills_gaps=self.gaps == "fill",
+            **timing,
+        )
+
+    @property
+    def summaries(self) -> Subspaces:
+        """What its node learns with."""
+        return self.summary.summaries
+
+    @property
+    def built_schema(self) -> Schema:
+        """What its vectors mean, lags included."""
+        return self.schema.built
+
+    @property
+    def scores_link(self) -> UplinkConfig:
+        """The broker for scores, if they go to one."""
+        try:
+            return self.scores.link(self.uplink)
+        except BadSetting as error:
+            raise error.under("scores") from None
+
+    @property
+    def largest_report(self) -> int:
+        """Bytes of the largest report that it will send."""
+        dim = self.schema.dim
+        return size_of_report(dim, min(self.summary.kept, dim))
+
+
+def check_rank(summary: SummaryConfig, schema: SchemaConfig) -> None:
+    """Refuse more directions than a vector has dimensions."""
+    width, lags = len(schema.channels), schema.lags
+    if summary.rank > schema.dim:
+        raise refusal(
+            "summary",
+            "rank",
+            expected=f"at most dim = channels x lags = {width} x {lags} = {schema.dim}",
+            got=str(summary.rank),
+            mend="lower it, or raise schema.lags",
+        )
+
+
+def load(path: Path | str, environ: Mapping[str, str]) -> ClientConfig:
+    """Return the configuration in a file, with the environment's overrides.
+
+    Raises
+    ------
+    UsageError
+        For the first mistake, in one line.
+    """
+    return read(path, ClientConfig, environ, program="client")

@@ -1,0 +1,180 @@
+"""Source: one file, plain or gzip, as bytes or text; and how a file is refused.
+
+Whatever goes wrong between the disk and a loader (no such file, no permission, a
+gzip that breaks off) leaves this module as a `UsageError`. Gzip is known by its
+first two bytes, so a suffix may be missing or wrong.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import stat
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, NamedTuple, TextIO, cast
+
+from submerge import UsageError
+
+GZIP = b"\x1f\x8b"
+HEAD = 1 << 16
+ARCHIVES = {
+    GZIP: "gzip inside gzip",
+    b"PK\x03\x04": "a zip archive",
+    b"\xfd7zXZ\x00": "an xz archive",
+    b"BZh": "a bzip2 archive",
+}
+"""What people hand over still packed, by first bytes."""
+
+
+class Place(NamedTuple):
+    """Where in a file: lines and columns count from one, as editors do."""
+
+    path: Path
+    line: int | None = None
+    column: int | None = None
+    name: str = ""
+
+    def __str__(self) -> str:
+        line = f", line {self.line}" if self.line else ""
+        column = f", column {self.column}" if self.column else ""
+        return f"{self.path}{line}{column}" + (f" ({self.name})" if self.name else "")
+
+
+@dataclass(frozen=True)
+class Source:
+    """A file that can be read from the start, as often as it takes.
+
+    path : as the caller named it
+    packed : whether it is gzip
+    head : its first `HEAD` bytes, unpacked
+    """
+
+    path: Path
+    packed: bool
+    head: bytes
+
+    @classmethod
+    def of(cls, path: Path) -> Source:
+        """Look at a file, and refuse what is none."""
+        with _blaming(path):
+            mode = path.stat().st_mode
+            if stat.S_ISDIR(mode):
+                raise refusal(path, expected="a file", got="a directory", mend="name its files")
+            if not stat.S_ISREG(mode):
+                raise refusal(
+                    path,
+                    expected="a file",
+                    got="a pipe or device",
+                    mend="save what it yields and name that",
+                )
+            with path.open("rb") as stream:
+                packed = stream.read(len(GZIP)) == GZIP
+        with cls(path, packed, b"").unpacked() as stream:
+            head = stream.read(HEAD)
+        if not head:
+            raise empty(path)
+        return cls(path, packed, head)
+
+    @contextmanager
+    def unpacked(self) -> Iterator[BinaryIO]:
+        """Open the file as bytes."""
+        with (
+            _blaming(self.path),
+            gzip.open(self.path) if self.packed else self.path.open("rb") as stream,
+        ):
+            yield cast("BinaryIO", stream)
+
+    @contextmanager
+    def damage_first(self) -> Iterator[None]:
+        """Blame a damaged gzip for its damage, not for what comes of it.
+
+        Its wrong rows are met first: its checksum stands at the very end.
+        """
+        try:
+            yield
+        except UsageError:
+            if self.packed:
+                with self.unpacked() as stream:
+                    while stream.read(1 << 20):
+                        pass
+            raise
+
+    @contextmanager
+    def text(self) -> Iterator[TextIO]:
+        """Open the file as UTF-8; bytes that are none become lone surrogates.
+
+        They fail as numbers, and `illegible` tells them from text; a decoding error
+        could not say in which line it came.
+        """
+        with (
+            self.unpacked() as stream,
+            io.TextIOWrapper(
+                stream, encoding="utf-8-sig", errors="surrogateescape", newline=""
+            ) as text,
+        ):
+            yield text
+
+
+def refusal(where: object, *, expected: str, got: str, mend: str) -> UsageError:
+    """Return the error that says what is wrong with a file, in one line."""
+    # Names of files and columns may have line breaks; a message has one line.
+    return UsageError(" ".join(f"{where}: expected {expected}, got {got}; {mend}".splitlines()))
+
+
+def empty(path: Path) -> UsageError:
+    """Return the error for a file with nothing in it."""
+    return refusal(
+        path, expected="rows of numbers", got="an empty file", mend="check how it was written"
+    )
+
+
+def binary(where: object, head: bytes, got: str) -> UsageError:
+    """Return the error for a file that is not text: `got`, or the archive that it is."""
+    for magic, archive in ARCHIVES.items():
+        if head.startswith(magic):
+            return refusal(where, expected="a table", got=archive, mend="unpack it first")
+    return refusal(
+        where,
+        expected="UTF-8 text or .npy, plain or gzip",
+        got=f"a binary file ({got})",
+        mend="export it as CSV in UTF-8",
+    )
+
+
+def illegible(text: str) -> str:
+    """Name the first character that no text has, or return an empty string."""
+    for character in text:
+        if character == "\0":
+            return "a zero byte"
+        if "\udc80" <= character <= "\udcff":
+            return f"byte 0x{ord(character) - 0xDC00:02x} is not UTF-8"
+    return ""
+
+
+def shown(text: str) -> str:
+    """Quote a field, shortened to fit a message."""
+    return repr(text if len(text) <= 40 else text[:39] + "…")
+
+
+@contextmanager
+def _blaming(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except (FileNotFoundError, NotADirectoryError):
+        raise refusal(
+            path, expected="a file", got="nothing of that name", mend="check the path"
+        ) from None
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        got = "one that breaks off" if isinstance(error, EOFError) else f"a damaged one ({error})"
+        raise refusal(path, expected="a whole gzip file", got=got, mend="copy it again") from error
+    except OSError as error:
+        raise refusal(
+            path,
+            expected="a readable file",
+            got=f"the system's answer: {error.strerror or error}",
+            mend="check its permissions and disk",
+        ) from error

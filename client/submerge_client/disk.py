@@ -1,0 +1,85 @@
+"""Disk: a client's records in memory, in step with its checkpoint file.
+
+A client can do without any of its records: what it loses is at most what it gathered since
+the newest one. So a disk that is full or read-only is said once, tried again with the next
+record, and never stops the node.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from submerge import PeerError
+from submerge.client_node import MODEL
+from submerge.steps import Keep, Key, Records
+from submerge_client.checkpoint import CheckpointFile
+from submerge_client.logs import say
+from submerge_proto import records
+
+
+class Disk:
+    """What a client keeps.
+
+    Parameters
+    ----------
+    file : CheckpointFile or None
+        None: nothing outlives the process.
+    """
+
+    def __init__(self, file: CheckpointFile | None) -> None:
+        self._file = file
+        self._packed: dict[Key, bytes] = {}
+        self._written = True
+        self._failed = False
+
+    def load(self) -> Records:
+        """Return what was kept; what cannot be read counts as not kept."""
+        if self._file is None:
+            return {}
+        kept = {}
+        try:
+            self._packed = dict(self._file.load())
+        except OSError as error:
+            say("checkpoint unreadable", level=logging.WARNING, why=str(error))
+        for note in self._file.notes:
+            say("checkpoint damaged", level=logging.WARNING, why=note)
+        for key, data in list(self._packed.items()):
+            try:
+                kept[key] = records.unpack(key, data)
+            except PeerError as error:
+                del self._packed[key]
+                say("record damaged", level=logging.WARNING, key="/".join(key), why=str(error))
+        return kept
+
+    def keep(self, effect: Keep) -> None:
+        """Write records, on disk before this returns, if the disk lets it."""
+        for key, record in effect.records.items():
+            if record is None:
+                self._packed.pop(key, None)
+            else:
+                self._packed[key] = records.pack(key, record)
+        self._written = False
+        # Nothing rests on a model: it waits for the next record, and spares the card a write.
+        if set(effect.records) != {MODEL}:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write what waits."""
+        if self._file is None or self._written:
+            return
+        try:
+            self._file.write(self._packed)
+        except OSError as error:
+            if not self._failed:
+                self._failed = True
+                say("checkpoint not written", level=logging.ERROR, why=str(error))
+            return
+        if self._failed:
+            say("checkpoint written again")
+        self._written, self._failed = True, False
+
+    def close(self) -> None:
+        """Write what waits, and let the file go."""
+        self.flush()
+        if self._file is not None:
+            self._file.close()

@@ -1,0 +1,202 @@
+"""SAMPLE: a client's configuration with every setting in it, and what each is for.
+
+It loads as it stands, and reports to the root of the aggregator's own sample. A line that begins
+with `#` and no blank is a setting; those of one paragraph can be taken in together. Tests hold it
+against the settings that there are.
+"""
+
+SAMPLE = """\
+# A client of submerge: it learns what is normal for this device's sensors, reports a summary
+# of it (never a reading), and scores readings with what the whole fleet considers normal.
+#
+# `submerge client init` prints this file; `submerge client --config FILE` starts from it.
+# Every setting can also come from the environment: SUBMERGE__UPLINK__URL, SUBMERGE__NODE.
+# A line that begins with "#" and no blank is a setting: what holds if it is left out, or
+# another way, a paragraph of them together. Paths start where the program is started.
+
+# This device's name: the same for ever, no other node's, and the one in its certificate.
+node = "pump-1"
+# Nodes that share a schema and a model: all pumps, all presses.
+group = "pumps"
+# The aggregator that it reports to, by its node name.
+parent = "root"
+# What a restart brings back: readings not yet reported, the newest model. A few kilobytes.
+state = "pump-1.state"
+# A row with a gap: "fill" learns it with what was most likely, if it shows half of its
+# channels or more; "withhold" does not learn it.
+#gaps = "fill"
+# The least that is worth a line: "debug", "info", "warning" or "error".
+#log = "info"
+
+
+# The way to the parent.
+[uplink]
+# grpc://host:port or mqtt://host:port (a broker that the parent listens on); with TLS
+# grpcs:// or mqtts://. Ports, if left out: 8470, 1883, with TLS 8470, 8883.
+url = "grpc://127.0.0.1:8470"
+# Needed for a url without TLS. Anybody on the network can then read and forge what is sent.
+insecure = true
+
+# With TLS. ca: whom to trust; left out, the system's authorities. cert and key: this node's
+# own, for a parent that asks for them.
+#url = "grpcs://aggregator.example:8470"
+#insecure = false
+#ca = "ca.pem"
+#cert = "pump-1.pem"
+#key = "pump-1.key"
+
+# Through a broker that asks for a password; the file holds it, and nothing else.
+#url = "mqtts://broker.example:8883"
+#insecure = false
+#username = "pump-1"
+#password_file = "pump-1.password"
+
+# MQTT topics begin with submerge/v1/{fleet}/: fleets on one broker need different ones.
+#fleet = "default"
+# Bytes that a message may have; left out, 122880 on MQTT and 4194304 on gRPC. Raise it only
+# as far as the broker and the parent do: what they refuse never arrives.
+#max_message_bytes = 122880
+# "i8" sends the weaker directions in a quarter of the bytes, and coarser.
+#columns = "f32"
+
+
+# What a vector means: the same for all nodes of the group, and at the root.
+[schema]
+# "name", "name [unit]" or { name = "flow", unit = "l/min" }, in the order of the readings.
+channels = ["flow [l/min]", "pressure [bar]", "current [A]", "temperature [°C]"]
+# Rows in a vector, the newest first. Raising it shows what follows what, for channels x lags
+# dimensions in memory and in each report.
+lags = 4
+# How channels of different units are brought to one size: "none" leaves readings as they are;
+# "fleet" lets the root work it out from all nodes, so that nothing is learnt until it has;
+# "fixed" takes (reading - offset) / scale. Raising a scale gives its channel less weight.
+scaling = "fleet"
+
+#channels = [
+#{ name = "flow", unit = "l/min", offset = 20.0, scale = 5.0 },
+#{ name = "pressure", unit = "bar", offset = 3.0, scale = 0.5 },
+#]
+#scaling = "fixed"
+
+# What is subtracted before variation is measured: "fleet", one mean of all nodes; "own", each
+# node's own, so that sensors may differ in their offsets; "none".
+#center = "fleet"
+# Seconds after which a reading counts for half; left out, it counts for ever. Raising it makes
+# the model steadier, and slower to follow.
+#half_life_s = 2592000.0
+
+
+# How much is remembered: the same for all nodes of the group, and at the aggregators.
+[summary]
+# Directions of normal variation, at most channels x lags. Raising it explains more of what is
+# normal, and in the end faults as well.
+#rank = 8
+# Spare directions, learnt and sent beside them. Raising it makes merges more exact, for
+# 4 bytes x channels x lags each in every report.
+#oversample = 5
+
+
+# Where readings come from: one kind.
+[sensor]
+# A line of JSON on standard input for each row: {"flow": 21.5, "pressure": null} or [21.5, ...].
+kind = "ndjson"
+
+# Files, as if they came in live: numbers in CSV or columns, .npy, Intel Lab logs; also gzip.
+#[sensor]
+#kind = "file"
+#paths = ["history.csv"]
+# Rows a second; 0 is as fast as possible.
+#speed = 0.0
+# Begin again at the end: the readings are counted again, as new ones.
+#loop = false
+# Columns to leave out.
+#skip = []
+# Take 0 for a gap, as some loggers write it.
+#zero_is_missing = false
+# From an Intel Lab log: "temperature", "humidity", "light", "voltage" or "all".
+#quantity = "temperature"
+
+# Messages of other devices, a topic for each channel.
+#[sensor]
+#kind = "mqtt"
+#url = "mqtt://127.0.0.1:1883"
+#insecure = true
+# {channel} stands for each channel's name.
+#topic = "plant/{channel}/value"
+# Where the number is in a message's JSON: "value", "reading.celsius"; "" if it is all of it.
+#value = "value"
+# Where its time is; "" takes the time at which it arrives.
+#time = ""
+# Seconds from row to row. Raising it gives fewer rows.
+#period_s = 10.0
+# Seconds that a row waits for values still on their way. Raising it catches more of them, and
+# scores later.
+#lateness_s = 2.0
+# Seconds for which a value stands for its channel. Raising it bridges longer silence, with
+# staler values.
+#max_age_s = 30.0
+# A channel's value in a row: "hold", the newest; "mean", of all since the row before, or else
+# the newest; "drop", the newest, but a row without one of each channel is left out.
+#missing = "hold"
+
+# The same with TLS and a password; ca, cert and key as in [uplink].
+#[sensor]
+#kind = "mqtt"
+#topic = "plant/{channel}/value"
+#url = "mqtts://broker.example:8883"
+#ca = "ca.pem"
+#cert = "pump-1.pem"
+#key = "pump-1.key"
+#username = "pump-1"
+#password_file = "pump-1.password"
+
+# What this machine says of itself.
+#[sensor]
+#kind = "host"
+# Seconds from row to row. Raising it costs less, and sees less.
+#period_s = 10.0
+
+
+# When it speaks. These hold if they are left out.
+[timing]
+# Seconds between reports, give or take 20 %. Raising it costs the model its freshness, lowering
+# it costs bytes.
+#report_every_s = 300.0
+# Seconds between writes to `state`. Raising it loses more readings with a crash, lowering it
+# wears the card.
+#checkpoint_every_s = 240.0
+# Rows before the first report; left out, ten times the rank: fewer say little but noise.
+#min_rows = 80
+# Rows before each later one. Raising it says less of any single reading.
+#min_new_rows = 1
+# Degrees by which what is normal may turn before a report is sent early.
+#turned_by = 15.0
+# Rows between two looks whether it has. Raising it costs less, and sees it later.
+#min_turned_rows = 64
+# Seconds that an answer may take. Raising it sends less twice on a slow line.
+#patience_s = 10.0
+# Seconds between two tries, at most. Raising it spares a parent that is down.
+#cap_s = 300.0
+# Last reports of earlier lives that wait for a parent. Raising it loses less to crashes while
+# there is none, for a report's bytes each.
+#finals = 4
+
+
+# How odd each row was, as a line of JSON.
+[scores]
+# "none"; "stdout"; or "mqtt", as submerge/v1/{fleet}/score/{node}.
+to = "stdout"
+# Channels that are named with each, the guiltiest first. Raising it costs bytes.
+#contributions = 3
+
+# To a broker of their own. Without a url all is as in [uplink], which is then on MQTT.
+#to = "mqtt"
+#url = "mqtts://dashboards.example:8883"
+#fleet = "default"
+#insecure = false
+#ca = "ca.pem"
+#cert = "pump-1.pem"
+#key = "pump-1.key"
+#username = "pump-1"
+#password_file = "pump-1.password"
+"""

@@ -1,0 +1,167 @@
+"""SchemaConfig: what a group's vectors mean, as both ends write it down.
+
+With lags a vector is the newest row and those before it, one after the other: what follows
+what is then part of what is normal.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Literal
+
+from submerge import Channel, Scaling, Schema
+from submerge.schema import Center
+from submerge_client.sections import AboveZero, Seconds, Section, Text, Whole, refusal, shown
+
+MOST = 1 << 16
+"""Dimensions of a vector: more is a slip of the pen, not a device."""
+
+
+class ChannelConfig(Section, frozen=True, kw_only=True):
+    """A channel with more to it than a name.
+
+    Attributes
+    ----------
+    name : str
+    unit : str
+    offset, scale : float, optional
+        With fixed scaling: a reading counts as (reading - offset) / scale. Raising the scale
+        gives the channel less weight.
+    """
+
+    name: Text
+    unit: str = ""
+    offset: float | None = None
+    scale: AboveZero | None = None
+
+
+class SchemaConfig(Section, frozen=True, kw_only=True):
+    """What a vector means.
+
+    Attributes
+    ----------
+    channels : tuple of str or ChannelConfig
+        "name", "name [unit]" or a table, in the order in which readings come.
+    lags : int
+        Rows in a vector, the newest first. Raising it shows what follows what, for
+        `channels x lags` dimensions in memory and in each report.
+    center : {"fleet", "own", "none"}
+        What is subtracted: one mean of all nodes, each node's own, or nothing.
+    half_life_s : float, optional
+        Seconds after which a reading counts for half; left out, it counts for ever. Raising it
+        makes the model steadier, and slower to follow.
+    scaling : {"none", "fixed", "fleet"}
+        Readings as they are; by each channel's offset and scale; by the mean and deviation
+        that the root works out from all nodes.
+    """
+
+    channels: tuple[str | ChannelConfig, ...]
+    lags: Whole = 1
+    center: Center = "fleet"
+    half_life_s: Seconds | None = None
+    scaling: Literal["none", "fixed", "fleet"] = "none"
+
+    def __post_init__(self) -> None:
+        # Nothing is built here: it may be far too large.
+        if not self.channels:
+            raise refusal("channels", expected="at least one", got="an empty list")
+        if self.dim > MOST:
+            raise refusal(
+                "lags",
+                expected=f"channels x lags to be at most {MOST}",
+                got=f"{len(self.channels)} x {self.lags}",
+                mend="lower it",
+            )
+        for i, channel in enumerate(self._tables):
+            self._check_scaling(i, channel)
+        self._check_names()
+
+    def _check_names(self) -> None:
+        seen: set[str] = set()
+        for name in self._names:
+            if name in seen:
+                raise refusal(
+                    "channels",
+                    expected='names that differ, also from "a-1" for "a" a row ago',
+                    got=f"{shown(name)} twice",
+                    mend="rename one",
+                )
+            seen.add(name)
+
+    def _check_scaling(self, i: int, channel: ChannelConfig) -> None:
+        name, numbers = shown(channel.name), (channel.offset, channel.scale)
+        if self.scaling == "fixed" and None in numbers:
+            raise refusal(
+                "channels",
+                i,
+                expected='offset and scale, since scaling = "fixed"',
+                got=name,
+                mend=f"write {{ name = {name}, offset = 0.0, scale = 1.0 }} with its own numbers",
+            )
+        if self.scaling != "fixed" and numbers != (None, None):
+            raise refusal(
+                "scaling",
+                expected=f'"fixed", since {name} has numbers for it',
+                got=shown(self.scaling),
+                mend="or leave offset and scale out",
+            )
+
+    @property
+    def sensed(self) -> tuple[Channel, ...]:
+        """The channels that a sensor sends, before lags."""
+        return tuple(Channel(channel.name, channel.unit) for channel in self._tables)
+
+    @property
+    def dim(self) -> int:
+        """Dimensions of a vector: channels x lags."""
+        return len(self.channels) * self.lags
+
+    @property
+    def built(self) -> Schema:
+        """The schema: all channels at lag 0, then all at lag 1 as `name-1`, and so on."""
+        units = [channel.unit for channel in self._tables] * self.lags
+        return Schema(
+            tuple(map(Channel, self._names, units)),
+            scaling=self._fixed,
+            center=self.center,
+            half_life=self.half_life_s,
+        )
+
+    @property
+    def learns_scaling(self) -> bool:
+        """Whether the root works out center and scale."""
+        return self.scaling == "fleet"
+
+    @property
+    def _fixed(self) -> Scaling | None:
+        if self.scaling != "fixed":
+            return None
+        offset, scale = (
+            tuple(float(getattr(channel, name)) for channel in self._tables)
+            for name in ("offset", "scale")
+        )
+        return Scaling(offset * self.lags, scale * self.lags)
+
+    @property
+    def _names(self) -> Iterator[str]:
+        sensed = [channel.name for channel in self._tables]
+        yield from sensed
+        for lag in range(1, self.lags):
+            yield from (f"{name}-{lag}" for name in sensed)
+
+    @property
+    def _tables(self) -> tuple[ChannelConfig, ...]:
+        return tuple(
+            _table(i, channel) if isinstance(channel, str) else channel
+            for i, channel in enumerate(self.channels)
+        )
+
+
+def _table(i: int, text: str) -> ChannelConfig:
+    """Read "name" or "name [unit]"; a[0] is a name."""
+    found = re.fullmatch(r"(.*\S)\s+\[([^][]*)\]", text.strip())
+    name, unit = found.groups() if found else (text.strip(), "")
+    if not name:
+        raise refusal("channels", i, expected="a name", got=shown(text))
+    return ChannelConfig(name=name, unit=unit.strip())

@@ -1,0 +1,118 @@
+"""Sections of a configuration: frozen structs, and the one line that refuses a setting.
+
+A section checks in `__post_init__` what its settings must be to one another; what it refuses
+gets its place in front on the way up. Nothing here knows of files or of the environment.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
+
+import msgspec
+from msgspec import Meta
+
+from submerge import UsageError
+
+Key = str | int
+"""Of a table; or the place in a list, from zero."""
+
+Name = Annotated[
+    str,
+    Meta(
+        pattern=r"^[A-Za-z0-9._-]{1,64}\Z",
+        description="a name in quotes, 1 to 64 of A-Z a-z 0-9 . _ -",
+    ),
+]
+"""Fits a certificate, a topic and a file."""
+
+Text = Annotated[str, Meta(min_length=1, description="text in quotes")]
+Whole = Annotated[int, Meta(ge=1, description="a whole number of at least 1")]
+Spare = Annotated[int, Meta(ge=0, description="a whole number of at least 0")]
+Seconds = Annotated[float, Meta(gt=0, description="a time in seconds, above 0")]
+NotBelowZero = Annotated[float, Meta(ge=0, description="a number of at least 0")]
+AboveZero = Annotated[float, Meta(gt=0, description="a number above 0")]
+
+
+class Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A table of settings."""
+
+
+class BadSetting(UsageError):
+    """A setting that cannot be.
+
+    Attributes
+    ----------
+    keys : tuple of Key
+        Where it stands, as seen from the section that refused it.
+    says : str
+        What was expected, what came, what to do.
+    """
+
+    def __init__(self, keys: tuple[Key, ...], says: str) -> None:
+        self.keys, self.says = keys, says
+        super().__init__(f"{written(keys)}: {says}" if keys else says)
+
+    def under(self, *outer: Key) -> BadSetting:
+        """Return it as seen from further out."""
+        return BadSetting((*outer, *self.keys), self.says)
+
+
+class UnknownSetting(BadSetting):
+    """A key that its section does not have; whoever knows the whole can say what was meant.
+
+    Attributes
+    ----------
+    section : type
+        Which does not have it.
+    """
+
+    def __init__(self, keys: tuple[Key, ...], section: type[Section]) -> None:
+        self.section = section
+        place = f"a setting of [{written(keys[:-1])}]" if keys[1:] else "a setting or a [section]"
+        super().__init__(keys, f"expected {place}, got {shown(keys[-1])}")
+
+    def under(self, *outer: Key) -> UnknownSetting:
+        """Return it as seen from further out."""
+        return UnknownSetting((*outer, *self.keys), self.section)
+
+
+class Given(NamedTuple):
+    """A value that came as text: TOML if it reads as such, or meant as it stands."""
+
+    text: str
+    parsed: Any
+
+
+def refusal(*keys: Key, expected: str, got: str, mend: str = "") -> BadSetting:
+    """Return the error that says what is wrong with a setting."""
+    return BadSetting(keys, f"expected {expected}, got {got}" + (f"; {mend}" if mend else ""))
+
+
+def written(keys: Iterable[Key]) -> str:
+    """Return where something stands, as TOML writes it: `groups.pumps.schema.channels[0]`."""
+    out = ""
+    for key in keys:
+        if isinstance(key, int):
+            out += f"[{key}]"
+        else:
+            bare = key.isascii() and key.replace("-", "_").replace("_", "a").isalnum()
+            out += ("." if out else "") + (key if bare else shown(key))
+    return out
+
+
+def shown(value: object) -> str:
+    """Return a value as TOML writes it, in one short line."""
+    if isinstance(value, Given):
+        return shown(value.parsed)
+    if isinstance(value, dict):
+        return "a table"
+    if isinstance(value, list):
+        return "a list"
+    if isinstance(value, Path):
+        value = str(value)
+    quoted = isinstance(value, str | bool)
+    text = json.dumps(value, ensure_ascii=False) if quoted else str(value)
+    return text if len(text) <= 80 else f"{text[:77]}..."

@@ -1,0 +1,178 @@
+"""FileReplay: files as if a sensor read them out, in their order, at any speed.
+
+1. Columns are found by name: each channel has one, the others are not looked at. A file
+   without a header, or a schema without names, goes by place: the width must fit.
+2. At `speed` rows a second, no row comes before its time, and none waits for its turn
+   longer than a twentieth of a second; at 0, rows come as fast as the node takes them.
+3. A node that falls behind is not hurried: after a second of delay the plan moves with it.
+4. Text is streamed (`datasets.flow` says what is not), again from the start with `loop`.
+
+The constructor looks at every file. A bad number deep inside one is met on the way, and
+leaves `read` as a UsageError that says where it stands.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+import threading
+import time
+from collections.abc import Callable, Collection, Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from submerge import Array, UsageError
+from submerge_client.datasets import Flow
+from submerge_client.datasets.source import refusal
+from submerge_client.datasets.table import columns_but
+from submerge_client.sensors.tally import Note, unheard
+
+TURN_S = 0.05
+"""Rows that are due within this time are handed over together."""
+
+BEHIND_S = 1.0
+BLOCK = 64
+
+
+class FileReplay:
+    """Rows from files.
+
+    Parameters
+    ----------
+    channels : sequence of str
+        The schema's names, in its order.
+    paths : sequence of Path or str
+        Whitespace matrices, CSV, `.npy` or Intel Lab logs, plain or gzip, one after another.
+    speed : float
+        Rows a second; 0 for as fast as the node takes them.
+    loop : bool
+        Begin again at the end, for ever.
+    skip : collection of str
+        Columns to leave out, by name; needed only where columns go by place.
+    zero_is_missing : bool
+        Read 0 as a gap: mote files mean it so.
+    quantity : {"temperature", "humidity", "light", "voltage", "all"}
+        What to take from an Intel Lab log.
+    note : Note
+        Takes remarks for the log.
+    clock : callable
+        Seconds, never set back.
+    wait : callable
+        `wait(stop, seconds)` returns at the latest when `stop` is set.
+
+    Attributes
+    ----------
+    counts : dict of str to int
+        "passes" over all files; "zeros" read as gaps; times that the replay was "late" by
+        more than a second.
+
+    Raises
+    ------
+    UsageError
+        If a file is no table, or its columns do not fit the channels.
+    """
+
+    def __init__(
+        self,
+        channels: Sequence[str],
+        *,
+        paths: Sequence[Path | str],
+        speed: float = 0.0,
+        loop: bool = False,
+        skip: Collection[str] = (),
+        zero_is_missing: bool = False,
+        quantity: str = "temperature",
+        note: Note = unheard,
+        clock: Callable[[], float] = time.monotonic,
+        wait: Callable[[threading.Event, float], object] = threading.Event.wait,
+    ) -> None:
+        if not (0 <= speed < math.inf):
+            raise UsageError(f"speed must be rows a second, or 0 for no limit, got {speed}")
+        if not paths:
+            raise UsageError("expected at least one file to replay, got none; name one")
+        self._speed = speed
+        self._loop = loop
+        self._zero_is_missing = zero_is_missing
+        self._clock = clock
+        self._wait = wait
+        self.counts = {"passes": 0, "zeros": 0, "late": 0}
+        self._flows: list[tuple[Flow, list[int]]] = []
+        for path in paths:
+            flow = Flow.of(Path(path), quantity=quantity)
+            for remark in flow.notes:
+                note("replay", file=flow.path.name, remark=remark)
+            self._flows.append((flow, _used(flow, channels, skip)))
+
+    def read(self, hand: Callable[[Array], None], stop: threading.Event) -> None:
+        """Hand over rows until the files end or `stop` is set.
+
+        Raises
+        ------
+        UsageError
+            At a value that is no finite number, or a file that is no longer there.
+        """
+        due = self._clock()
+        for rows in self._pieces():
+            if self._speed:
+                due = self._when_due(due + (len(rows) - 1) / self._speed, stop) + 1 / self._speed
+            if stop.is_set():
+                return
+            hand(rows)
+
+    def _pieces(self) -> Iterator[Array]:
+        """Yield rows in the pieces in which they are handed over."""
+        most = 1 + int(self._speed * TURN_S) if self._speed else BLOCK
+        while True:
+            for flow, used in self._flows:
+                for rows in flow.blocks(used):
+                    if self._zero_is_missing:
+                        zeros = rows == 0
+                        self.counts["zeros"] += int(np.count_nonzero(zeros))
+                        rows = np.where(zeros, np.nan, rows)
+                    for begin in range(0, len(rows), most):
+                        yield rows[begin : begin + most]
+            self.counts["passes"] += 1
+            if not self._loop:
+                return
+
+    def _when_due(self, due: float, stop: threading.Event) -> float:
+        """Wait until rows are due; return when they were, or now if that was long ago."""
+        now = self._clock()
+        while now < due and not stop.is_set():
+            self._wait(stop, due - now)
+            now = self._clock()
+        if now - due <= BEHIND_S:
+            return due
+        self.counts["late"] += 1
+        return now
+
+
+def _used(flow: Flow, channels: Sequence[str], skip: Collection[str]) -> list[int]:
+    """Return the place of each channel's column."""
+    left = columns_but(flow.path, flow.names, skip)
+    places = {flow.names[i]: i for i in left}
+    nameless = list(channels) == [f"x{i}" for i in range(len(channels))]
+    if flow.named and (not nameless or places.keys() >= set(channels)):
+        for name in channels:
+            if name not in places:
+                near = difflib.get_close_matches(name, places, n=1)
+                raise refusal(
+                    flow.path,
+                    expected=f"a column {name!r} for the channel of that name",
+                    got="no such column",
+                    mend=f"did you mean {near[0]!r}?" if near else f"it has {_some(places)}",
+                )
+        return [places[name] for name in channels]
+    if len(left) != len(channels):
+        raise refusal(
+            flow.path,
+            expected=f"{len(channels)} columns, one a channel",
+            got=str(len(left)),
+            mend="give it a header with the channels' names, or skip columns",
+        )
+    return left
+
+
+def _some(names: Collection[str]) -> str:
+    return ", ".join(list(names)[:10]) + ", …" * (len(names) > 10)

@@ -1,0 +1,212 @@
+"""Grid: readings that come one by one, each channel in its own time, become rows.
+
+Pure: time is an argument. The points of the grid are the multiples of `period_s`.
+
+1. A reading belongs to the first point that is not before it: point p has what was read
+   after p - period_s, up to p. Two readings of a channel at the same time are one: the
+   later to arrive counts.
+2. A point is given out once, when now >= p + lateness_s, and points in their order. A
+   reading whose point has been given out is late: it is counted and dropped.
+3. "hold": a channel's value at p is its newest reading, if that is no older than
+   max_age_s at p. "mean": the mean of the readings that belong to p; if none do, as
+   "hold". "drop": as "hold", but a row with any gap is counted ("incomplete") and left out.
+4. A channel without a value is a gap, NaN. A row of gaps alone is no row ("empty").
+5. Of many points due at once, the newest 256 are given out; the others are "skipped", but
+   what was read then is remembered. So a clock that leaps ahead makes no flood of rows.
+6. A reading is too early if its point lies more than lateness_s and one period ahead of
+   the next `rows(now)`. It is dropped there.
+7. A clock set back by more than lateness_s and a period begins the grid anew there
+   ("turned_back"): else nothing would be given out until it has caught up.
+8. The first `rows(now)` gives nothing out: it says where the grid begins. What was put
+   before is remembered by rule 3.
+9. No more than `most` readings wait for their points; beyond that they are "crowded" out.
+
+However readings arrive, as long as none is late, repeated or crowded out, the rows are
+the same, bit for bit. Each reading put is one of `waiting` or counted once as "taken",
+"late", "early", "repeated", "crowded" or "unusable"; each point passed is one of "rows",
+"empty", "incomplete" or "skipped".
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Literal, get_args
+
+import numpy as np
+
+from submerge import Array, UsageError
+from submerge.errors import whole
+from submerge.subspace import LARGEST
+
+Missing = Literal["hold", "mean", "drop"]
+
+SHORTEST_S = 0.001
+LATEST_S = 1e12
+"""Times beyond this, in the year 33658, are none."""
+MOST_ROWS = 256
+MOST_WAITING = 1 << 16
+
+
+class Grid:
+    """Aligns readings of several channels.
+
+    Parameters
+    ----------
+    channels : int
+        How many there are.
+    period_s : float
+        Seconds from a row to the next. More: fewer rows, each of more readings.
+    max_age_s : float
+        How old a reading may be that is held. More: fewer gaps, staler values.
+    lateness_s : float
+        How long a point waits for its readings. More: fewer late ones, later rows.
+    missing : {"hold", "mean", "drop"}
+        What a channel's value at a point is.
+    most : int
+        Readings that may wait for their points, over all channels.
+
+    Attributes
+    ----------
+    counts : dict of str to int
+        Readings and points by what became of them.
+    """
+
+    def __init__(
+        self,
+        channels: int,
+        *,
+        period_s: float,
+        max_age_s: float,
+        lateness_s: float,
+        missing: Missing = "hold",
+        most: int = MOST_WAITING,
+    ) -> None:
+        self.channels = whole("channels", channels, least=1)
+        if not SHORTEST_S <= period_s < math.inf:
+            raise UsageError(f"period_s must be at least {SHORTEST_S} seconds, got {period_s}")
+        for name, seconds in (("max_age_s", max_age_s), ("lateness_s", lateness_s)):
+            if not 0 <= seconds < math.inf:
+                raise UsageError(f"{name} must be a time in seconds, at least 0, got {seconds}")
+        if missing not in get_args(Missing):
+            raise UsageError(f'missing must be "hold", "mean" or "drop", got {missing!r}')
+        self._period = period_s
+        self._max_age = max_age_s
+        self._lateness = lateness_s
+        self._missing = missing
+        self._most = whole("most", most, least=1)
+        self._begun = False
+        self._next = 0
+        self._now = -math.inf
+        # Point, channel, time: value.
+        self._waiting: dict[int, dict[int, dict[float, float]]] = {}
+        self.waiting = 0
+        self._times = np.full(channels, -math.inf)
+        self._values = np.full(channels, math.nan)
+        self.counts = dict.fromkeys(
+            (
+                *("taken", "late", "early", "repeated", "crowded", "unusable"),
+                *("rows", "empty", "incomplete", "skipped", "turned_back"),
+            ),
+            0,
+        )
+
+    def put(self, channel: int, time: float, value: float) -> None:
+        """Add a reading.
+
+        Parameters
+        ----------
+        channel : int
+            Its place in the schema, from 0.
+        time : float
+            Seconds, of the same clock as `rows` is told.
+        value : float
+            A number that an engine takes; others are counted as unusable.
+        """
+        # Written so that NaN fails, too.
+        if not (abs(time) <= LATEST_S and abs(value) <= LARGEST):
+            self.counts["unusable"] += 1
+            return
+        point = math.ceil(time / self._period)
+        if self._begun and point < self._next:
+            self.counts["late"] += 1
+        elif self.waiting >= self._most:
+            self.counts["crowded"] += 1
+        else:
+            readings = self._waiting.setdefault(point, {}).setdefault(channel, {})
+            if time in readings:
+                self.counts["repeated"] += 1
+            else:
+                self.waiting += 1
+            readings[time] = value
+
+    def rows(self, now: float) -> Array:
+        """Return the rows of all points that are due, (n, channels), oldest first."""
+        due = math.floor((now - self._lateness) / self._period)
+        self._drop_early(math.ceil((now + self._lateness) / self._period) + 1)
+        if not self._begun or now < self._now - self._lateness - self._period:
+            self._begin_after(due, now)
+        self._now = max(now, self._now)
+        if due < self._next:
+            return np.empty((0, self.channels))
+        first = max(self._next, due - MOST_ROWS + 1)
+        self.counts["skipped"] += first - self._next
+        self._remember_until(first - 1)
+        rows = [self._row(point) for point in range(first, due + 1)]
+        self._next = due + 1
+        return self._kept(np.array(rows).reshape(-1, self.channels))
+
+    def _drop_early(self, last: int) -> None:
+        for point in [point for point in self._waiting if point > last]:
+            self.counts["early"] += self._counted_out(self._waiting.pop(point))
+
+    def _begin_after(self, due: int, now: float) -> None:
+        """Begin the grid, for the first time or because the clock was set back."""
+        if self._begun:
+            self.counts["turned_back"] += 1
+            # What was read in a future that is none would be the newest for ever.
+            self._times[self._times > now + self._lateness] = -math.inf
+        self._remember_until(due)
+        self._begun = True
+        self._next = due + 1
+        self._now = now
+
+    def _remember_until(self, last: int) -> None:
+        """Take what belongs to points that are not given out."""
+        for point in sorted(point for point in self._waiting if point <= last):
+            self._take(point)
+
+    def _take(self, point: int) -> dict[int, dict[float, float]]:
+        """Take what belongs to a point, and hold each channel's newest reading."""
+        bucket = self._waiting.pop(point, {})
+        self.counts["taken"] += self._counted_out(bucket)
+        for channel, readings in bucket.items():
+            time = max(readings)
+            self._times[channel] = time
+            self._values[channel] = readings[time]
+        return bucket
+
+    def _row(self, point: int) -> Array:
+        bucket = self._take(point)
+        fresh = self._times >= point * self._period - self._max_age
+        row: Array = np.where(fresh, self._values, math.nan)
+        if self._missing == "mean":
+            for channel, readings in bucket.items():
+                # fsum rounds once, so the order of arrival leaves no trace.
+                row[channel] = math.fsum(readings.values()) / len(readings)
+        return row
+
+    def _kept(self, rows: Array) -> Array:
+        """Leave out rows that say nothing, or too little."""
+        gaps = np.isnan(rows)
+        empty = gaps.all(axis=1)
+        left_out = gaps.any(axis=1) if self._missing == "drop" else empty
+        self.counts["empty"] += int(np.count_nonzero(empty))
+        self.counts["incomplete"] += int(np.count_nonzero(left_out & ~empty))
+        self.counts["rows"] += int(np.count_nonzero(~left_out))
+        return rows[~left_out]
+
+    def _counted_out(self, bucket: dict[int, dict[float, float]]) -> int:
+        """Return how many readings a point has, which wait no longer."""
+        number = sum(map(len, bucket.values()))
+        self.waiting -= number
+        return number

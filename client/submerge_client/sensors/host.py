@@ -1,0 +1,205 @@
+"""HostMeter: what a machine says of itself: processor, memory, disk, network, temperature.
+
+A channel's name says what it measures; `cpu.percent`, `load.1`, `mem.percent`,
+`net.rx_Bps`, `temp.max` are there nearly everywhere. A name that ends in `_Bps` is a rate:
+what a total grew by since the row before, bytes a second. What cannot be read for a while
+is a gap.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+import threading
+import time
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import psutil
+
+from submerge import Array, UsageError
+from submerge_client.sensors.tally import Note, Tally, unheard
+
+RATE = "_Bps"
+UNREADABLE = (OSError, psutil.Error, NotImplementedError)
+"""What a system answers that does not have something, or does not show it."""
+
+Look = dict[str, float]
+
+
+class HostMeter:
+    """A row about this machine every `period_s`.
+
+    Parameters
+    ----------
+    channels : sequence of str
+        The schema's names, in its order; each must be one of `measured()`.
+    period_s : float
+        Seconds from row to row, above 0.
+    note : Note
+        Takes remarks for the log.
+    clock : callable
+        Seconds, never set back.
+    wait : callable
+        `wait(stop, seconds)` returns at the latest when `stop` is set.
+
+    Attributes
+    ----------
+    counts : dict of str to int
+        Families of channels that "failed" to be read; values "missing"; rows "skipped"
+        because the node was behind.
+
+    Raises
+    ------
+    UsageError
+        If this host does not have a channel; the message lists those that it has.
+    """
+
+    def __init__(
+        self,
+        channels: Sequence[str],
+        *,
+        period_s: float,
+        note: Note = unheard,
+        clock: Callable[[], float] = time.monotonic,
+        wait: Callable[[threading.Event, float], object] = threading.Event.wait,
+    ) -> None:
+        if not 0 < period_s < math.inf:
+            raise UsageError(f"period_s must be a time in seconds, above 0, got {period_s}")
+        self._channels = tuple(channels)
+        self._period = period_s
+        self._clock = clock
+        self._wait = wait
+        self._tally = Tally(note, "failed", "missing", "skipped")
+        self.counts = self._tally.counts
+        self._families = sorted({family for family in map(_family, channels) if family in FAMILIES})
+        here = self._look(self._families)
+        for name in channels:
+            if name not in here:
+                raise _unknown(name)
+
+    def read(self, hand: Callable[[Array], None], stop: threading.Event) -> None:
+        """Hand over a row every period, the first after one, until `stop` is set."""
+        # Rates and the processor's shares are of the time between two looks.
+        before, then = self._look(self._families), self._clock()
+        due = then + self._period
+        while True:
+            while (left := due - self._clock()) > 0 and not stop.is_set():
+                self._wait(stop, left)
+            if stop.is_set():
+                return
+            look, now = self._look(self._families), self._clock()
+            row = [_value(name, look, before, now - then) for name in self._channels]
+            self.counts["missing"] += sum(map(math.isnan, row))
+            hand(np.array([row]))
+            before, then = look, now
+            missed = max(int((self._clock() - due) / self._period), 0)
+            self.counts["skipped"] += missed
+            due += (missed + 1) * self._period
+
+    def _look(self, families: Sequence[str]) -> Look:
+        look: Look = {}
+        for family in families:
+            try:
+                look |= FAMILIES[family]()
+            except UNREADABLE as error:
+                self._tally.add("failed", "cannot be read", channels=family, error=str(error))
+        return look
+
+
+def measured() -> list[str]:
+    """Return the names of all channels that this host has."""
+    names: list[str] = []
+    for look in FAMILIES.values():
+        try:
+            names += look()
+        except UNREADABLE:
+            continue
+    return names
+
+
+def _family(name: str) -> str:
+    return name.split(".")[0]
+
+
+def _value(name: str, look: Look, before: Look, seconds: float) -> float:
+    """Return a channel's value, or NaN: it is not there, or its total began anew."""
+    value = look.get(name, math.nan)
+    if not name.endswith(RATE):
+        return value
+    grown = value - before.get(name, math.nan)
+    return grown / seconds if grown >= 0 and seconds > 0 else math.nan
+
+
+def _unknown(name: str) -> UsageError:
+    names = measured()
+    near = difflib.get_close_matches(name, names, n=1)
+    hint = f"did you mean {near[0]!r}? " if near else ""
+    return UsageError(
+        f"expected channels that this host has, got {name!r}: {hint}it has {', '.join(names)}"
+    )
+
+
+def _cpu() -> Look:
+    times = psutil.cpu_times_percent()
+    look = {"cpu.percent": psutil.cpu_percent()}
+    shares = ("user", "system", "iowait")
+    look |= {f"cpu.{each}": getattr(times, each) for each in shares if hasattr(times, each)}
+    each_core = enumerate(psutil.cpu_percent(percpu=True))
+    return look | {f"cpu.{core}.percent": percent for core, percent in each_core}
+
+
+def _load() -> Look:
+    return dict(zip(("load.1", "load.5", "load.15"), psutil.getloadavg(), strict=True))
+
+
+def _mem() -> Look:
+    memory = psutil.virtual_memory()
+    return {"mem.percent": memory.percent, "mem.available_bytes": float(memory.available)}
+
+
+def _swap() -> Look:
+    return {"swap.percent": psutil.swap_memory().percent}
+
+
+def _disk() -> Look:
+    look = {"disk.percent": psutil.disk_usage("/").percent}
+    total = psutil.disk_io_counters()
+    if total is not None:
+        look |= {"disk.read_Bps": total.read_bytes, "disk.write_Bps": total.write_bytes}
+    return look
+
+
+def _net() -> Look:
+    # Without loopback: what a machine says to itself is no traffic.
+    cards = {n: c for n, c in psutil.net_io_counters(pernic=True).items() if n != "lo"}
+    look: Look = {
+        "net.rx_Bps": sum(card.bytes_recv for card in cards.values()),
+        "net.tx_Bps": sum(card.bytes_sent for card in cards.values()),
+    }
+    for name, card in cards.items():
+        look |= {f"net.{name}.rx_Bps": card.bytes_recv, f"net.{name}.tx_Bps": card.bytes_sent}
+    return look
+
+
+def _temp() -> Look:
+    """`temp.max`, and each sensor by its chip and label: `temp.coretemp.core_0`, in Celsius."""
+    read = getattr(psutil, "sensors_temperatures", dict)
+    look: Look = {}
+    for chip, sensors in read().items():
+        for i, sensor in enumerate(sensors):
+            label = (sensor.label or str(i)).lower().replace(" ", "_")
+            look[f"temp.{chip}.{label}" if len(sensors) > 1 else f"temp.{chip}"] = sensor.current
+    return {"temp.max": max(look.values()), **look} if look else {}
+
+
+FAMILIES: dict[str, Callable[[], Look]] = {
+    "cpu": _cpu,
+    "load": _load,
+    "mem": _mem,
+    "swap": _swap,
+    "disk": _disk,
+    "net": _net,
+    "temp": _temp,
+}
+"""Channels by the first word of their names: a family is read at once."""

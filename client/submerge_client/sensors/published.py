@@ -1,0 +1,137 @@
+"""Published: what an MQTT message means: which channel, which number, at what time.
+
+No I/O. `plant/{channel}/value` is subscribed to as `plant/+/value`; where `{channel}` is a
+part of its level, as in `plant/sensor-{channel}`, that whole level is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+import msgspec
+
+from submerge import UsageError
+
+PLACE = "{channel}"
+LARGEST_PAYLOAD = 1 << 16
+LATEST_S = 1e11
+"""The year 5138; a time beyond it is in milliseconds."""
+
+
+class Said(NamedTuple):
+    """A message's reading.
+
+    value : None if it says that there is none
+    time : seconds since 1970; None if it does not say
+    """
+
+    value: float | None
+    time: float | None
+
+
+class Published:
+    """Reads messages.
+
+    Parameters
+    ----------
+    channels : sequence of str
+        The schema's names, in its order.
+    topic : str
+        With `{channel}` in it once.
+    value : str
+        Where in the JSON of a message the number is: "value", "reading.celsius"; "" if the
+        message is nothing but a number.
+    time : str
+        Where its time is, in seconds since 1970 or as ISO 8601, of which UTC is meant if it
+        does not say; "" if nowhere.
+
+    Attributes
+    ----------
+    subscription : str
+        The topic filter that all channels are under.
+
+    Raises
+    ------
+    UsageError
+        If topic and channels do not fit, or a bare number is to have a time.
+    """
+
+    def __init__(self, channels: Sequence[str], *, topic: str, value: str, time: str) -> None:
+        if topic.count(PLACE) != 1 or set("+#\0") & set(topic):
+            raise UsageError(
+                f"topic must have {PLACE} in it once, and no + or #, got {topic!r}:"
+                f" write it as in 'plant/{PLACE}/value'"
+            )
+        for name in channels:
+            if not name or set("/+#\0") & set(name):
+                raise UsageError(
+                    f"channels of an MQTT sensor are parts of a topic, got {name!r}:"
+                    " rename it, without / + #"
+                )
+        if time and not value:
+            raise UsageError(
+                f"time must be left out where a message is nothing but a number, got {time!r}:"
+                " or say in value where the number is"
+            )
+        levels = topic.split("/")
+        self.subscription = "/".join("+" if PLACE in level else level for level in levels)
+        self._before, self._behind = topic.split(PLACE)
+        self._places = {name: place for place, name in enumerate(channels)}
+        self._value = value.split(".") if value else []
+        self._time = time.split(".") if time else []
+
+    def channel(self, topic: str) -> int | None:
+        """Return the place of the channel that a topic is about, or None."""
+        if not (topic.startswith(self._before) and topic.endswith(self._behind)):
+            return None
+        return self._places.get(topic[len(self._before) : len(topic) - len(self._behind)])
+
+    def read(self, payload: bytes | bytearray) -> Said:
+        """Return what a message says.
+
+        Raises
+        ------
+        ValueError
+            If it is not what it should be.
+        """
+        if len(payload) > LARGEST_PAYLOAD:
+            raise ValueError(f"expected {LARGEST_PAYLOAD} bytes at most, got {len(payload)}")
+        if not payload.strip():
+            return Said(None, None)
+        if not self._value:
+            text = payload.decode()
+            return Said(None if text.strip() == "null" else _number(text), None)
+        content = msgspec.json.decode(payload)
+        value = _at(self._value, content)
+        time = _seconds(_at(self._time, content)) if self._time else None
+        return Said(None if value is None else _number(value), time)
+
+
+def _at(path: Sequence[str], content: Any) -> Any:
+    for key in path:
+        if not isinstance(content, dict) or key not in content:
+            raise ValueError(f"expected something at {'.'.join(path)!r}, got nothing")
+        content = content[key]
+    return content
+
+
+def _number(value: object) -> float:
+    """Return a number, or what a text says that holds one: many devices write it so."""
+    if type(value) in (int, float) or (isinstance(value, str) and "_" not in value):
+        return float(value)  # type: ignore[arg-type]
+    raise ValueError(f"expected a number, got {value!r:.40}")
+
+
+def _seconds(value: object) -> float:
+    try:
+        seconds = _number(value)
+    except ValueError:
+        if not isinstance(value, str):
+            raise
+        moment = datetime.fromisoformat(value)
+        return moment.replace(tzinfo=moment.tzinfo or UTC).timestamp()
+    if not abs(seconds) <= LATEST_S:
+        raise ValueError(f"expected seconds since 1970, got {seconds:g}; are they milliseconds?")
+    return seconds

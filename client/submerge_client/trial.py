@@ -1,0 +1,110 @@
+"""try_out(): what a client would learn, before it runs: ten seconds of its sensors, told.
+
+Nothing is sent, and nothing is kept.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import click
+import numpy as np
+
+from submerge import Array
+from submerge_client.config import ClientConfig
+from submerge_client.sensors import opened
+from submerge_client.sensors.lags import Lags
+
+TRIAL_S = 10.0
+"""How long it listens."""
+
+SHOWN = 5
+"""Rows to show."""
+
+ENOUGH_ROWS = 100_000
+"""A file that is replayed as fast as possible has shown enough."""
+
+NARROW = 12
+"""With fewer dimensions there is little for a subspace to be narrower than."""
+
+
+def try_out(config: ClientConfig, *, seconds: float = TRIAL_S) -> None:
+    """Read the sensor for a while; print aligned rows, scaling, and what a report weighs."""
+    names = [channel.name for channel in config.schema.sensed]
+    sensor = opened(config.sensor, names)
+    blocks: list[Array] = []
+    stop = threading.Event()
+    failed: list[Exception] = []
+
+    def hand(rows: Array) -> None:
+        blocks.append(rows)
+        if sum(len(block) for block in blocks) >= ENOUGH_ROWS:
+            stop.set()
+
+    def read() -> None:
+        try:
+            sensor.read(hand, stop)
+        except Exception as error:
+            failed.append(error)
+
+    began = time.monotonic()
+    reading = threading.Thread(target=read, daemon=True)
+    reading.start()
+    click.echo(f"listening to the sensors for {seconds:g} s ...", err=True)
+    reading.join(seconds)
+    stop.set()
+    reading.join(2.0)
+    if failed:
+        raise failed[0]
+    rows = np.concatenate(blocks) if blocks else np.empty((0, len(names)))
+    for line in told(config, rows, time.monotonic() - began, dict(sensor.counts)):
+        click.echo(line)
+
+
+def told(config: ClientConfig, rows: Array, seconds: float, counts: dict[str, int]) -> list[str]:
+    """Return what rows (n, channels) say about a configuration, a line each."""
+    schema, dim = config.built_schema, config.built_schema.dim
+    names = [channel.name for channel in config.schema.sensed]
+    units = [channel.unit for channel in config.schema.sensed]
+    width = max(9, *(len(name) for name in names))
+    lines = [f"{len(rows)} rows of {len(names)} channels in {seconds:.1f} s"]
+    lines += [f"left out: {what} {n}" for what, n in counts.items() if n]
+    if not len(rows):
+        return [*lines, "no rows: is the source sending, and are its names those of the channels?"]
+    lines.append(" ".join(f"{name:>{width}}" for name in names))
+    lines += [" ".join(f"{x:>{width}.4g}" for x in row) for row in rows[:SHOWN]]
+    known = ~np.isnan(rows)
+    for i, name in enumerate(names):
+        column = rows[known[:, i], i]
+        if not len(column):
+            lines.append(f"{name}: only gaps")
+            continue
+        said = f"{name}: mean {column.mean():.4g} {units[i]}, deviation {column.std():.4g}"
+        gaps = len(rows) - len(column)
+        said += f", {gaps} gaps" if gaps else ""
+        said += ", constant" if column.std() == 0 else ""
+        if schema.scaling is not None:
+            offset, scale = schema.scaling.offset[i], schema.scaling.scale[i]
+            said += f"; scaled: mean {(column.mean() - offset) / scale:.3g},"
+            said += f" deviation {column.std() / scale:.3g}"
+        lines.append(said)
+    embedded = Lags(config.schema.lags, len(names)).embed(rows)
+    lines.append(
+        f"learnt: {len(embedded)} vectors of {dim} dimensions"
+        f" ({len(names)} channels x {config.schema.lags} lags), rank {config.summary.rank}"
+        f" + {config.summary.oversample}"
+    )
+    if dim < NARROW:
+        lags = -(-NARROW * 2 // len(names))
+        lines.append(
+            f"few dimensions: a subspace has little to find in {dim}; with [schema] lags = {lags}"
+            " it sees how channels move over time"
+        )
+    report, every = config.largest_report, config.timing.report_every_s
+    lines.append(
+        f"a report has at most {report} bytes, one every {every:g} s:"
+        f" {report * 86400 / every / 1e6:.3g} MB a day at most; the limit is"
+        f" {config.uplink.limit} bytes"
+    )
+    return [*lines, "nothing was sent"]

@@ -1,0 +1,71 @@
+"""chosen(): the uplink that a configuration names; what another kind needs is not loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from submerge import UsageError
+from submerge_client.links import Link, UplinkConfig
+from submerge_client.uplink import Uplink
+from submerge_client.uplink.tls import Tls
+
+
+def chosen(link: UplinkConfig, *, parent: str, node: str, groups: Sequence[str]) -> Uplink:
+    """Return the way to a parent, not open yet.
+
+    Raises
+    ------
+    UsageError
+        If the extra that it needs is not installed.
+    """
+    tls = tls_of(link)
+    try:
+        if link.scheme in ("grpc", "grpcs"):
+            from submerge_client.uplink.over_grpc import OverGrpc
+
+            target = f"{_bracketed(link.host)}:{link.port}"
+            return OverGrpc(target, node=node, groups=groups, limit=link.limit, tls=tls)
+        if link.scheme in ("mqtt", "mqtts"):
+            from submerge_client.uplink.over_mqtt import OverMqtt
+
+            return OverMqtt(
+                link.host,
+                link.port,
+                fleet=link.fleet,
+                parent=parent,
+                node=node,
+                groups=groups,
+                limit=link.limit,
+                username=link.username,
+                password=password_of(link),
+                tls=tls,
+            )
+    except ImportError as error:
+        extra = "grpc" if link.scheme.startswith("grpc") else "mqtt"
+        raise UsageError(
+            f"{link.url} needs {error.name}, which is not here: pip install 'submerge[{extra}]'"
+        ) from error
+    from submerge_client.uplink.in_memory import hub
+
+    return hub(link.host).uplink(node, groups, limit=link.limit)
+
+
+def tls_of(link: Link) -> Tls | None:
+    """Return the files that protect a link; None if nothing does."""
+    if not link.tls:
+        return None
+    return Tls(link.ca, link.cert, link.key)
+
+
+def password_of(link: Link) -> str | None:
+    """Return the password that a file holds, without the line break at its end."""
+    if link.password_file is None:
+        return None
+    try:
+        return link.password_file.read_text(encoding="utf-8").rstrip("\r\n")
+    except OSError as error:
+        raise UsageError(f"password_file: expected a file that can be read, got {error}") from error
+
+
+def _bracketed(host: str) -> str:
+    return f"[{host}]" if ":" in host else host

@@ -1,0 +1,257 @@
+"""Memory: where a parent and its children meet inside one process, for embedding and for tests.
+
+    meeting = hub("site")                       # the same for all who say memory://site
+    uplink = meeting.uplink("pump-3", ["press"])
+    meeting.cut("pump-3"), meeting.heal("pump-3"), meeting.drop("pump-3", "answer")
+
+Bytes go as they would over a network: the newest of each kind and group waits while there is
+no way, and what is too large is refused. Nobody has a thread: a child hears on its parent's
+event loop, so its `hear` must not block, as that of an agent does not. The parent's side is
+`submerge_aggregator.downlink.in_memory`.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Protocol
+from weakref import WeakValueDictionary
+
+from submerge import UsageError
+from submerge_client.sizes import GRPC_LIMIT
+from submerge_client.uplink import Came, Hear, Heard, Opened, Parted, check_size
+from submerge_proto.codec import Kind
+
+AGAIN_S = 0.5
+"""After a `hear` that raised, its way stays closed for so long."""
+
+
+class Parent(Protocol):
+    """What children need of whoever listens."""
+
+    def soon(self, what: Callable[[], None], *, after_s: float = 0.0) -> None:
+        """Call on its event loop, from any thread; a RuntimeError if that loop has ended."""
+
+    def take(self, child: InMemory, kind: Kind, data: bytes) -> None:
+        """Take what a child sent; on the loop."""
+
+    def newest(self, groups: Sequence[str]) -> list[bytes]:
+        """Return what a child that has just come is told."""
+
+
+class Memory:
+    """A place to meet, for one parent at a time.
+
+    Parameters
+    ----------
+    name : str
+        For what people read.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._lock = threading.Lock()
+        self._parent: Parent | None = None
+        self._children: list[InMemory] = []
+        self._cut: set[str] = set()
+        self._drops: Counter[tuple[str, Kind]] = Counter()
+
+    def uplink(self, node: str, groups: Sequence[str], *, limit: int = GRPC_LIMIT) -> InMemory:
+        """Return the way up for a node, not open yet."""
+        return InMemory(self, node, groups, limit)
+
+    # -- for tests ---------------------------------------------------------------
+
+    def cut(self, node: str) -> None:
+        """Let nothing through from a node or to it."""
+        with self._lock:
+            self._cut.add(node)
+        self._stir_all()
+
+    def heal(self, node: str) -> None:
+        """Let everything through again."""
+        with self._lock:
+            self._cut.discard(node)
+        self._stir_all()
+
+    def drop(self, node: str, kind: Kind, times: int = 1) -> None:
+        """Lose the next so many messages of a kind, from a node or to it."""
+        with self._lock:
+            self._drops[node, kind] += times
+
+    # -- for both ends -----------------------------------------------------------
+
+    def listen(self, parent: Parent) -> None:
+        """Be whom all children speak to.
+
+        Raises
+        ------
+        UsageError
+            If somebody is already.
+        """
+        with self._lock:
+            if self._parent is not None:
+                raise UsageError(
+                    f"expected nobody to listen on memory://{self.name} yet, but somebody does:"
+                    " close that one, or take another name"
+                )
+            self._parent = parent
+        self._stir_all()
+
+    def leave(self, parent: Parent) -> None:
+        """Listen no more."""
+        with self._lock:
+            if self._parent is not parent:
+                return
+            self._parent = None
+        self._stir_all()
+
+    def children(self) -> list[InMemory]:
+        """Return those that are open."""
+        with self._lock:
+            return list(self._children)
+
+    def parent_of(self, node: str) -> Parent | str:
+        """Return who listens to a node; if nobody, why."""
+        with self._lock:
+            if node in self._cut:
+                return f"memory://{self.name} is cut for {node}"
+            return self._parent or f"nobody listens on memory://{self.name}"
+
+    def loses(self, node: str, kind: Kind) -> bool:
+        """Return whether a message is to be lost, once for each that is."""
+        with self._lock:
+            if not self._drops[node, kind]:
+                return False
+            self._drops[node, kind] -= 1
+            return True
+
+    def join(self, child: InMemory) -> None:
+        """Let a child in."""
+        with self._lock:
+            self._children.append(child)
+        self.stir(child)
+
+    def part(self, child: InMemory) -> None:
+        """Let a child go."""
+        with self._lock:
+            if child in self._children:
+                self._children.remove(child)
+
+    def stir(self, child: InMemory, *, after_s: float = 0.0) -> None:
+        """Let a child look how things are, on the loop if there is one."""
+        with self._lock:
+            parent = self._parent
+        if parent is None:
+            child.look()
+            return
+        try:
+            parent.soon(child.look, after_s=after_s)
+        except RuntimeError:  # its loop has ended, and it did not say so
+            self.leave(parent)
+
+    def _stir_all(self) -> None:
+        for child in self.children():
+            self.stir(child)
+
+
+class InMemory:
+    """An `Uplink` in memory; `Memory.uplink` makes one.
+
+    Attributes
+    ----------
+    failures : int
+        Times that `hear` raised something.
+    """
+
+    def __init__(self, memory: Memory, node: str, groups: Sequence[str], limit: int) -> None:
+        self.node, self.groups = node, tuple(groups)
+        self.failures = 0
+        self._memory, self._limit = memory, limit
+        self._hear: Hear = lambda _: None
+        self._lock = threading.Lock()
+        self._waiting: dict[tuple[Kind, str], bytes] = {}
+        self._stirred = self._open = self._closed = False
+        self._why: str | None = None
+
+    def open(self, hear: Hear) -> None:
+        """Come to the meeting."""
+        self._hear = hear
+        self._memory.join(self)
+
+    def send(self, kind: Kind, group: str, data: bytes) -> None:
+        """Send a join or a report, or keep it, if it is the newest, until there is a way."""
+        check_size(kind, data, self._limit)
+        with self._lock:
+            if self._closed:
+                return
+            self._waiting[kind, group] = data
+            stirred, self._stirred = self._stirred, True
+        if not stirred:
+            self._memory.stir(self)
+
+    def close(self) -> None:
+        """Hear no more; what was sent still goes out."""
+        with self._lock:
+            self._closed = True
+        self._memory.part(self)
+
+    # -- for the other end, on its loop --------------------------------------------
+
+    def look(self) -> None:
+        """See whether there is a way, say so if that is new, and send what waits."""
+        with self._lock:
+            self._stirred = False
+        parent = self._memory.parent_of(self.node)
+        if isinstance(parent, str):
+            self._part(parent)
+            return
+        if not self._open and not self._closed:
+            self._open, self._why = True, None
+            self._hand(Opened())
+            for data in parent.newest(self.groups):
+                self.hear("watch", data)
+        if self._open:
+            with self._lock:
+                waiting, self._waiting = self._waiting, {}
+            for (kind, _), data in waiting.items():
+                if not self._memory.loses(self.node, kind):
+                    parent.take(self, kind, data)
+
+    def hear(self, kind: Kind, data: bytes) -> None:
+        """Hear from the parent, if the way is open."""
+        cut = isinstance(self._memory.parent_of(self.node), str)
+        if self._open and not cut and not self._memory.loses(self.node, kind):
+            self._hand(Came(kind, data))
+
+    def _part(self, why: str) -> None:
+        with self._lock:
+            told, self._why, self._open = self._why == why, why, False
+        if not told:
+            self._hand(Parted(why))
+
+    def _hand(self, heard: Heard) -> None:
+        """Let `hear` know; what it raises closes the way, for a moment."""
+        if self._closed:
+            return
+        try:
+            self._hear(heard)
+        except Exception as error:  # whoever else is on this loop must not suffer for it
+            self.failures += 1
+            if not isinstance(heard, Parted):
+                self._part(f"{type(error).__name__}: {error}")
+                self._memory.stir(self, after_s=AGAIN_S)
+
+
+_hubs: WeakValueDictionary[str, Memory] = WeakValueDictionary()
+_hubs_lock = threading.Lock()
+
+
+def hub(name: str) -> Memory:
+    """Return the place that `memory://name` means, the same for all who ask while it is in use."""
+    with _hubs_lock:
+        found = _hubs.get(name)
+        if found is None:
+            found = _hubs[name] = Memory(name)
+        return found

@@ -1,0 +1,308 @@
+"""Line: one connection to an MQTT broker, kept up by a thread of its own, for either end.
+
+It says when it is open and why it is not, hands over what arrives, and publishes what it is
+given, at QoS 1. It knows no topics but those that it is told, and no messages.
+
+1. Only the line's own thread touches paho. Others `put`, and ring.
+2. Each connection has a paho client of its own. One that is kept sends again what it still
+   holds, before anything newer, and what the broker cannot bear parts the two for ever.
+3. What waits is the newest for each key. What the broker has not acknowledged is at most
+   `WINDOW` messages, one for each key; they are lost with their connection.
+4. Whatever is raised, by paho, by the network or by those who are told, ends the connection
+   and is given as the reason; then it is tried again. paho's own thread would end in silence.
+5. The wait doubles up to `LONGEST_WAIT_S`, and is short again only after a connection that
+   held as long: paho takes any CONNACK for success, and two processes of one name would
+   chase each other off once a second.
+6. The thread waits with `selectors`: paho's own loop uses `select`, which ends at file 1024,
+   and an aggregator has more connections than that.
+
+MQTT 3.1.1: brokers of 5 speak it, and some in use speak nothing else. What 5 would add is why
+a message was refused; nodes answer one another, and learn from silence what they must.
+"""
+
+from __future__ import annotations
+
+import random
+import selectors
+import threading
+import time
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any
+
+import paho.mqtt.client as mqtt
+from paho.mqtt.enums import CallbackAPIVersion, MQTTErrorCode
+
+from submerge_client.uplink.bell import Bell
+from submerge_client.uplink.broker import Broker, Parting, Publication, reason
+
+WINDOW = 20
+"""Messages that the broker has yet to acknowledge, at most; more wait here, where a newer one
+takes their place."""
+
+KEEPALIVE_S = 60
+"""Seconds without a word before either side asks. Less finds out sooner that a way is dead."""
+
+PATIENCE_S = 10.0
+"""How long a broker may take to let us in and grant all topics."""
+
+LONGEST_WAIT_S = 60.0
+"""Between two tries; also, how long a connection must hold before the wait is short again."""
+
+GRACE_S = 1.0
+"""For what is on its way when the line is closed."""
+
+LOOK_S = 5.0
+"""How long the thread sleeps at most: paho looks after its keepalive when it is called."""
+
+
+class Line:
+    """One connection to a broker, kept up.
+
+    Parameters
+    ----------
+    broker : Broker
+    name : str
+        The client id: a broker hangs up on an older connection of the same name.
+    topics : sequence of str
+        To subscribe to.
+    will : Publication or None
+        What the broker says for us when the connection breaks.
+    opened : callable
+        Told when every topic is granted. This and the next two are called by the line's
+        thread, and not once `close` has returned.
+    parted : callable
+        Told why, after each connection, and each try that came to none.
+    came : callable
+        Handed topic and payload of what arrives.
+    first_wait_s : float
+        Before the second try; see rule 5.
+
+    Attributes
+    ----------
+    is_open : bool
+    failures : int
+        Errors raised on the thread that are no network's.
+
+    Raises
+    ------
+    UsageError
+        If a file of `broker.tls` is of no use.
+    """
+
+    def __init__(
+        self,
+        broker: Broker,
+        *,
+        name: str,
+        topics: Sequence[str],
+        will: Publication | None,
+        opened: Callable[[], None],
+        parted: Callable[[str], None],
+        came: Callable[[str, bytes], None],
+        first_wait_s: float = 1.0,
+    ) -> None:
+        if broker.tls is not None:
+            broker.tls.context()  # said at once; each connection reads them again: they are renewed
+        self._broker, self._name, self._topics, self._will = broker, name, tuple(topics), will
+        self._tell_opened, self._tell_parted, self._hand_over = opened, parted, came
+        self._first_wait_s = first_wait_s
+        self.is_open = False
+        self.failures = 0
+        self._lock = threading.Lock()
+        self._waiting: dict[Hashable, Publication] = {}
+        self._unacknowledged: dict[int, Hashable] = {}
+        self._closing = threading.Event()
+        self._bell = Bell()
+        self._thread = threading.Thread(target=self._run, name=f"mqtt {name}", daemon=True)
+
+    def open(self) -> None:
+        """Begin to connect; returns at once."""
+        self._thread.start()
+
+    def put(self, key: Hashable, publication: Publication) -> None:
+        """Publish as soon as possible, in place of what waits under the same key."""
+        with self._lock:
+            if self._closing.is_set():
+                return
+            self._waiting[key] = publication
+        self._bell.ring()
+
+    def clear(self) -> None:
+        """Forget what waits."""
+        with self._lock:
+            self._waiting.clear()
+
+    @property
+    def waiting(self) -> int:
+        """How many messages wait."""
+        return len(self._waiting)
+
+    def close(self, last: Publication | None = None) -> None:
+        """Send what waits, and `last`, if that takes no more than a moment; then end."""
+        with self._lock:
+            if last is not None:
+                self._waiting[last.topic] = last
+            self._closing.set()
+        self._bell.ring()
+        if self._thread.is_alive():
+            # One that hangs in a name server's silence ends by itself, and tells nobody.
+            self._thread.join(2 * GRACE_S)
+        else:
+            self._bell.close()
+
+    # -- the thread --------------------------------------------------------------
+
+    def _run(self) -> None:
+        wait, jitter = self._first_wait_s, random.SystemRandom()
+        while not self._closing.is_set():
+            began = time.monotonic()
+            try:
+                self._connect()
+            except Exception as error:  # rule 4
+                self._part(error)
+            if time.monotonic() - began >= LONGEST_WAIT_S:
+                wait = self._first_wait_s
+            # After a power cut all clients come back at once; not so to the broker.
+            self._closing.wait(wait * jitter.uniform(0.5, 1.0))
+            wait = min(2 * wait, LONGEST_WAIT_S)
+        self._bell.close()
+
+    def _part(self, error: Exception) -> None:
+        """Say why the way is closed."""
+        if not isinstance(error, Parting | OSError):
+            self.failures += 1
+        if self._closing.is_set():
+            return
+        try:
+            self._tell_parted(reason(error, self._broker))
+        except Exception:  # there is nobody else to tell
+            self.failures += 1
+
+    def _connect(self) -> None:
+        """Hold one connection until it breaks, or nobody wants it any more."""
+        client = self._client()
+        client.connect(self._broker.host, self._broker.port, keepalive=KEEPALIVE_S)
+        connection = client.socket()
+        if connection is None:
+            raise self._hung_up()
+        try:
+            with selectors.DefaultSelector() as selector:
+                selector.register(self._bell, selectors.EVENT_READ)
+                selector.register(connection, selectors.EVENT_READ)
+                self._serve(client, connection, selector)
+            client.disconnect()
+        finally:
+            # Closed without a farewell, the broker speaks our last will.
+            connection.close()
+            self.is_open = False
+            self._unacknowledged.clear()
+
+    def _serve(
+        self, client: mqtt.Client, connection: Any, selector: selectors.BaseSelector
+    ) -> None:
+        """Let paho read and write, until all is said and the line is closing."""
+        granted_by = time.monotonic() + PATIENCE_S
+        ends_at = float("inf")
+        while True:
+            if self._closing.is_set():
+                ends_at = min(ends_at, time.monotonic() + GRACE_S)
+                if not self._has_more_to_say() or time.monotonic() >= ends_at:
+                    return
+            if self.is_open:
+                self._publish(client)
+            elif time.monotonic() > granted_by:
+                raise Parting(f"{self._broker} does not answer: is it an MQTT broker?")
+            if client.socket() is None:
+                raise self._hung_up()
+            wants = selectors.EVENT_WRITE if client.want_write() else 0
+            selector.modify(connection, selectors.EVENT_READ | wants)
+            # TLS may hold what has arrived, and the socket looks empty.
+            held = self._broker.tls is not None and connection.pending() > 0
+            wait = 0.0 if held else max(0.0, min(LOOK_S, ends_at - time.monotonic()))
+            ready = {key.fileobj: events for key, events in selector.select(wait)}
+            self._bell.hush()
+            events = ready.get(connection, 0)
+            if held or events & selectors.EVENT_READ:
+                self._check(client.loop_read())
+            if events & selectors.EVENT_WRITE:
+                self._check(client.loop_write())
+            client.loop_misc()
+            if client.socket() is None:
+                raise Parting(f"{self._broker} has fallen silent")
+
+    def _has_more_to_say(self) -> bool:
+        return self.is_open and bool(self._waiting or self._unacknowledged)
+
+    def _publish(self, client: mqtt.Client) -> None:
+        """Give paho what waits, as far as the window reaches."""
+        while len(self._unacknowledged) < WINDOW:
+            busy = self._unacknowledged.values()
+            with self._lock:
+                key = next((key for key in self._waiting if key not in busy), None)
+                if key is None:
+                    return
+                topic, data, retain = self._waiting.pop(key)
+            sent = client.publish(topic, data, qos=1, retain=retain)
+            self._unacknowledged[sent.mid] = key
+
+    def _check(self, code: MQTTErrorCode) -> None:
+        if code == MQTTErrorCode.MQTT_ERR_PROTOCOL:
+            raise Parting(f"what {self._broker} says is not MQTT")
+        if code != MQTTErrorCode.MQTT_ERR_SUCCESS:
+            raise self._hung_up()
+
+    def _hung_up(self) -> Parting:
+        if not self.is_open:
+            return Parting(f"{self._broker} hung up before it let us in")
+        return Parting(
+            f"{self._broker} hung up: it has stopped, or another process calls itself {self._name}"
+        )
+
+    # -- paho --------------------------------------------------------------------
+
+    def _client(self) -> mqtt.Client:
+        client = mqtt.Client(
+            CallbackAPIVersion.VERSION2,
+            client_id=self._name,
+            clean_session=True,
+            protocol=mqtt.MQTTv311,
+            reconnect_on_failure=False,
+        )
+        client.max_inflight_messages_set(WINDOW)
+        client.max_queued_messages_set(WINDOW)
+        if self._broker.username is not None:
+            client.username_pw_set(self._broker.username, self._broker.password)
+        if self._broker.tls is not None:
+            client.tls_set_context(self._broker.tls.context())
+        if self._will is not None:
+            topic, data, retain = self._will
+            client.will_set(topic, data, qos=1, retain=retain)
+        client.on_connect = self._on_connect
+        client.on_subscribe = self._on_subscribe
+        client.on_message = self._on_message
+        client.on_publish = self._on_publish
+        return client
+
+    def _on_connect(self, client: mqtt.Client, _: Any, flags: Any, code: Any, more: Any) -> None:
+        if code.is_failure:
+            raise Parting(f"{self._broker} does not let {self._name} in: {str(code).lower()}")
+        client.subscribe([(topic, 1) for topic in self._topics])
+
+    def _on_subscribe(self, client: Any, _: Any, mid: int, codes: Any, more: Any) -> None:
+        for topic, code in zip(self._topics, codes, strict=True):
+            if code.is_failure:
+                raise Parting(f"{self._broker} does not let {self._name} read {topic}")
+        if not self._closing.is_set():
+            self.is_open = True
+            self._tell_opened()
+
+    def _on_publish(self, client: Any, _: Any, mid: int, code: Any, more: Any) -> None:
+        self._unacknowledged.pop(mid, None)
+
+    def _on_message(self, client: Any, _: Any, message: mqtt.MQTTMessage) -> None:
+        try:
+            topic = message.topic
+        except UnicodeDecodeError:
+            topic = ""  # as foreign as any that nobody asked for
+        if not self._closing.is_set():
+            self._hand_over(topic, bytes(message.payload))

@@ -1,0 +1,1 @@
+"""The wire: messages as bytes, and where they go."""

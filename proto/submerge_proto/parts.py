@@ -1,0 +1,196 @@
+"""Parts that several messages share, checked: names, incarnations, counts, moments, scores."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import re
+
+import numpy as np
+
+from submerge import Array, PeerError, __version__
+from submerge.limits import packed, unpacked
+from submerge.messages import Census, Counts, Incarnation, Left, Limits, Scores, Stamp
+from submerge.moments import Moments
+from submerge_proto.v1 import aggregator_service_pb2 as wire
+from submerge_proto.v1 import header_pb2, summary_pb2
+
+VERSION = 1
+"""Of the protocol that we speak."""
+
+SOFTWARE = f"submerge {__version__}"
+
+MOST = 2**62
+"""Numbers and times beyond this are a lie; ours can go on counting from there."""
+
+MOST_READINGS = 2**53
+"""In one message: as far as floats count, and sums of them still fit."""
+
+FENCE, FINGERPRINT = 16, 32
+"""Bytes of each."""
+
+
+def header(stamp: Stamp, software: str = "") -> header_pb2.Header:
+    """Return who speaks, of whom."""
+    return header_pb2.Header(
+        version=VERSION,
+        versions=[VERSION],
+        node=stamp.node,
+        group=stamp.group,
+        incarnation=incarnation(stamp.incarnation),
+        seq=stamp.seq,
+        software=software or SOFTWARE,
+    )
+
+
+def stamp(message: header_pb2.Header) -> Stamp:
+    """Return who speaks."""
+    return Stamp(
+        name(message.node),
+        name(message.group),
+        incarnation_of(message.incarnation),
+        number("seq", message.seq),
+    )
+
+
+def name(text: str) -> str:
+    """Return a node's or a group's name, if it is one."""
+    if not re.fullmatch(r"[A-Za-z0-9._-]{1,64}", text):
+        raise PeerError(f"a name has 1 to 64 of A-Z a-z 0-9 . _ -, got {text[:80]!r}")
+    return text
+
+
+def number(what: str, value: int, most: int = MOST) -> int:
+    """Return a number that can be true."""
+    if value > most:
+        raise PeerError(f"{what} must be at most {most}, got {value}")
+    return value
+
+
+def real(what: str, value: float) -> float:
+    """Return a finite number."""
+    if not math.isfinite(value):
+        raise PeerError(f"{what} must be finite, got {value}")
+    return value
+
+
+def incarnation(value: Incarnation) -> header_pb2.Incarnation:
+    """Return one life's name."""
+    return header_pb2.Incarnation(created_ms=value.created_ms, nonce=value.nonce)
+
+
+def incarnation_of(message: header_pb2.Incarnation) -> Incarnation:
+    """Return one life's name."""
+    return Incarnation(number("created_ms", message.created_ms), message.nonce)
+
+
+def maybe_incarnation(message: object, field: str) -> Incarnation | None:
+    """Return the life that a field names, if it names one."""
+    return incarnation_of(getattr(message, field)) if message.HasField(field) else None  # type: ignore[attr-defined]
+
+
+def fence(data: bytes) -> bytes:
+    """Return a fence; empty for none."""
+    if len(data) not in (0, FENCE):
+        raise PeerError(f"a fence has {FENCE} bytes, got {len(data)}")
+    return data
+
+
+def left(parts: tuple[Left, ...]) -> list[wire.Left]:
+    """Return the fences that a line has left behind."""
+    return [wire.Left(fence=part.fence, seq=part.seq) for part in parts]
+
+
+def left_of(messages: object) -> tuple[Left, ...]:
+    """Return the fences that a line has left behind."""
+    return tuple(Left(fence(m.fence), number("seq", m.seq)) for m in messages)  # type: ignore[attr-defined]
+
+
+def fingerprint(data: bytes) -> str:
+    """Return a schema's fingerprint, in hex."""
+    if len(data) != FINGERPRINT:
+        raise PeerError(f"a fingerprint has {FINGERPRINT} bytes, got {len(data)}")
+    return data.hex()
+
+
+def fingerprint_of_text(schema: bytes) -> str:
+    """Return the fingerprint of a schema's canonical text."""
+    return hashlib.sha256(schema).hexdigest()
+
+
+def counts(value: Counts) -> summary_pb2.Counts:
+    """Return counts; more readings than can be told are told as that many."""
+    parts = (min(n, MOST_READINGS) for n in (value.learnt, value.withheld, value.lost))
+    learnt, withheld, lost = parts
+    return summary_pb2.Counts(learnt=learnt, withheld=withheld, lost=lost)
+
+
+def counts_of(message: summary_pb2.Counts) -> Counts:
+    """Return counts."""
+    return Counts(
+        *(
+            number("readings", n, MOST_READINGS)
+            for n in (message.learnt, message.withheld, message.lost)
+        )
+    )
+
+
+def moments(value: Moments) -> summary_pb2.Moments:
+    """Return moments."""
+    return summary_pb2.Moments(
+        count=min(value.count, MOST_READINGS), mean=_bytes(value.mean), m2=_bytes(value.m2)
+    )
+
+
+def moments_of(message: summary_pb2.Moments) -> Moments:
+    """Return moments, if readings can have them."""
+    if len(message.mean) != len(message.m2) or len(message.mean) % 8 or not message.mean:
+        raise PeerError(f"moments: expected float64, got {len(message.mean)} bytes")
+    mean, m2 = np.frombuffer(message.mean, "<f8"), np.frombuffer(message.m2, "<f8")
+    count = number("readings", message.count, MOST_READINGS)
+    if not (count and np.isfinite(mean).all() and np.isfinite(m2).all() and (m2 >= 0).all()):
+        raise PeerError("moments must be finite, of one reading or more")
+    return Moments(count, mean, m2)
+
+
+def scores(value: Scores) -> summary_pb2.Scores:
+    """Return sketches of scores."""
+    return summary_pb2.Scores(spe=packed(value.spe), t2=packed(value.t2))
+
+
+def scores_of(message: summary_pb2.Scores) -> Scores:
+    """Return sketches of scores."""
+    return Scores(unpacked(message.spe), unpacked(message.t2))
+
+
+def census(value: Census) -> summary_pb2.Census:
+    """Return how many clients have been silent for how long."""
+    return summary_pb2.Census(nodes=value.nodes, ages=value.ages)
+
+
+def census_of(message: summary_pb2.Census) -> Census:
+    """Return how many clients have been silent for how long."""
+    if len(message.ages) > 64:
+        raise PeerError(f"a census has at most 64 bins, got {len(message.ages)}")
+    ages = tuple(number("clients", n, 2**40) for n in message.ages)
+    return Census(number("clients", message.nodes, 2**40), ages)
+
+
+def limits(value: Limits) -> summary_pb2.Limits:
+    """Return measured limits."""
+    return summary_pb2.Limits(shares=value.shares, spe=value.spe, t2=value.t2, n=value.n)
+
+
+def limits_of(message: summary_pb2.Limits) -> Limits:
+    """Return measured limits."""
+    shares, spe, t2 = tuple(message.shares), tuple(message.spe), tuple(message.t2)
+    if not 1 <= len(shares) == len(spe) == len(t2) <= 64:
+        raise PeerError("limits: expected as many scores as shares, 1 to 64")
+    for value in (*shares, *spe, *t2):
+        if not real("a limit", value) >= 0:
+            raise PeerError(f"a limit must not be negative, got {value}")
+    return Limits(shares, spe, t2, number("scores", message.n))
+
+
+def _bytes(array: Array) -> bytes:
+    return np.ascontiguousarray(array, dtype="<f8").tobytes()

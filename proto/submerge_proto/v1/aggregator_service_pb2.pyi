@@ -1,0 +1,184 @@
+from submerge_proto.v1 import header_pb2 as _header_pb2
+from submerge_proto.v1 import summary_pb2 as _summary_pb2
+from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from typing import ClassVar as _ClassVar, Iterable as _Iterable, Mapping as _Mapping, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class Reason(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    REASON_UNSPECIFIED: _ClassVar[Reason]
+    REASON_ACK: _ClassVar[Reason]
+    REASON_UNAVAILABLE: _ClassVar[Reason]
+    REASON_WRONG_PARENT: _ClassVar[Reason]
+    REASON_STALE: _ClassVar[Reason]
+    REASON_SHRUNK: _ClassVar[Reason]
+    REASON_EQUIVOCATION: _ClassVar[Reason]
+    REASON_FENCED: _ClassVar[Reason]
+    REASON_LINEAGE: _ClassVar[Reason]
+    REASON_SCHEMA: _ClassVar[Reason]
+    REASON_INVALID: _ClassVar[Reason]
+    REASON_BANNED: _ClassVar[Reason]
+    REASON_VERSION: _ClassVar[Reason]
+REASON_UNSPECIFIED: Reason
+REASON_ACK: Reason
+REASON_UNAVAILABLE: Reason
+REASON_WRONG_PARENT: Reason
+REASON_STALE: Reason
+REASON_SHRUNK: Reason
+REASON_EQUIVOCATION: Reason
+REASON_FENCED: Reason
+REASON_LINEAGE: Reason
+REASON_SCHEMA: Reason
+REASON_INVALID: Reason
+REASON_BANNED: Reason
+REASON_VERSION: Reason
+
+class Left(_message.Message):
+    __slots__ = ("fence", "seq")
+    FENCE_FIELD_NUMBER: _ClassVar[int]
+    SEQ_FIELD_NUMBER: _ClassVar[int]
+    fence: bytes
+    seq: int
+    def __init__(self, fence: _Optional[bytes] = ..., seq: _Optional[int] = ...) -> None: ...
+
+class JoinRequest(_message.Message):
+    __slots__ = ("header", "fence", "past_fences", "schema")
+    HEADER_FIELD_NUMBER: _ClassVar[int]
+    FENCE_FIELD_NUMBER: _ClassVar[int]
+    PAST_FENCES_FIELD_NUMBER: _ClassVar[int]
+    SCHEMA_FIELD_NUMBER: _ClassVar[int]
+    header: _header_pb2.Header
+    fence: bytes
+    past_fences: _containers.RepeatedCompositeFieldContainer[Left]
+    schema: bytes
+    def __init__(self, header: _Optional[_Union[_header_pb2.Header, _Mapping]] = ..., fence: _Optional[bytes] = ..., past_fences: _Optional[_Iterable[_Union[Left, _Mapping]]] = ..., schema: _Optional[bytes] = ...) -> None: ...
+
+class JoinResponse(_message.Message):
+    __slots__ = ("header", "reason", "fence", "pinned", "top", "floor_ms", "schema", "lines")
+    HEADER_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    FENCE_FIELD_NUMBER: _ClassVar[int]
+    PINNED_FIELD_NUMBER: _ClassVar[int]
+    TOP_FIELD_NUMBER: _ClassVar[int]
+    FLOOR_MS_FIELD_NUMBER: _ClassVar[int]
+    SCHEMA_FIELD_NUMBER: _ClassVar[int]
+    LINES_FIELD_NUMBER: _ClassVar[int]
+    header: _header_pb2.Header
+    reason: Reason
+    fence: bytes
+    pinned: _header_pb2.Incarnation
+    top: bool
+    floor_ms: int
+    schema: bytes
+    lines: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, header: _Optional[_Union[_header_pb2.Header, _Mapping]] = ..., reason: _Optional[_Union[Reason, str]] = ..., fence: _Optional[bytes] = ..., pinned: _Optional[_Union[_header_pb2.Incarnation, _Mapping]] = ..., top: bool = ..., floor_ms: _Optional[int] = ..., schema: _Optional[bytes] = ..., lines: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class ReportRequest(_message.Message):
+    __slots__ = ("header", "final", "pinned", "fence", "fingerprint", "subspace", "moments", "counts", "as_of_s", "synced", "model_version", "lifetime", "census", "scores")
+    HEADER_FIELD_NUMBER: _ClassVar[int]
+    FINAL_FIELD_NUMBER: _ClassVar[int]
+    PINNED_FIELD_NUMBER: _ClassVar[int]
+    FENCE_FIELD_NUMBER: _ClassVar[int]
+    FINGERPRINT_FIELD_NUMBER: _ClassVar[int]
+    SUBSPACE_FIELD_NUMBER: _ClassVar[int]
+    MOMENTS_FIELD_NUMBER: _ClassVar[int]
+    COUNTS_FIELD_NUMBER: _ClassVar[int]
+    AS_OF_S_FIELD_NUMBER: _ClassVar[int]
+    SYNCED_FIELD_NUMBER: _ClassVar[int]
+    MODEL_VERSION_FIELD_NUMBER: _ClassVar[int]
+    LIFETIME_FIELD_NUMBER: _ClassVar[int]
+    CENSUS_FIELD_NUMBER: _ClassVar[int]
+    SCORES_FIELD_NUMBER: _ClassVar[int]
+    header: _header_pb2.Header
+    final: bool
+    pinned: _header_pb2.Incarnation
+    fence: bytes
+    fingerprint: bytes
+    subspace: _summary_pb2.Subspace
+    moments: _summary_pb2.Moments
+    counts: _summary_pb2.Counts
+    as_of_s: float
+    synced: bool
+    model_version: int
+    lifetime: int
+    census: _summary_pb2.Census
+    scores: _summary_pb2.Scores
+    def __init__(self, header: _Optional[_Union[_header_pb2.Header, _Mapping]] = ..., final: bool = ..., pinned: _Optional[_Union[_header_pb2.Incarnation, _Mapping]] = ..., fence: _Optional[bytes] = ..., fingerprint: _Optional[bytes] = ..., subspace: _Optional[_Union[_summary_pb2.Subspace, _Mapping]] = ..., moments: _Optional[_Union[_summary_pb2.Moments, _Mapping]] = ..., counts: _Optional[_Union[_summary_pb2.Counts, _Mapping]] = ..., as_of_s: _Optional[float] = ..., synced: bool = ..., model_version: _Optional[int] = ..., lifetime: _Optional[int] = ..., census: _Optional[_Union[_summary_pb2.Census, _Mapping]] = ..., scores: _Optional[_Union[_summary_pb2.Scores, _Mapping]] = ...) -> None: ...
+
+class ReportResponse(_message.Message):
+    __slots__ = ("header", "reason", "fence", "pinned", "top", "newest", "root", "durable", "floor_ms")
+    HEADER_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    FENCE_FIELD_NUMBER: _ClassVar[int]
+    PINNED_FIELD_NUMBER: _ClassVar[int]
+    TOP_FIELD_NUMBER: _ClassVar[int]
+    NEWEST_FIELD_NUMBER: _ClassVar[int]
+    ROOT_FIELD_NUMBER: _ClassVar[int]
+    DURABLE_FIELD_NUMBER: _ClassVar[int]
+    FLOOR_MS_FIELD_NUMBER: _ClassVar[int]
+    header: _header_pb2.Header
+    reason: Reason
+    fence: bytes
+    pinned: _header_pb2.Incarnation
+    top: bool
+    newest: int
+    root: _header_pb2.Incarnation
+    durable: int
+    floor_ms: int
+    def __init__(self, header: _Optional[_Union[_header_pb2.Header, _Mapping]] = ..., reason: _Optional[_Union[Reason, str]] = ..., fence: _Optional[bytes] = ..., pinned: _Optional[_Union[_header_pb2.Incarnation, _Mapping]] = ..., top: bool = ..., newest: _Optional[int] = ..., root: _Optional[_Union[_header_pb2.Incarnation, _Mapping]] = ..., durable: _Optional[int] = ..., floor_ms: _Optional[int] = ...) -> None: ...
+
+class WatchRequest(_message.Message):
+    __slots__ = ("header",)
+    HEADER_FIELD_NUMBER: _ClassVar[int]
+    header: _header_pb2.Header
+    def __init__(self, header: _Optional[_Union[_header_pb2.Header, _Mapping]] = ...) -> None: ...
+
+class WatchResponse(_message.Message):
+    __slots__ = ("hello", "model")
+    HELLO_FIELD_NUMBER: _ClassVar[int]
+    MODEL_FIELD_NUMBER: _ClassVar[int]
+    hello: Hello
+    model: Model
+    def __init__(self, hello: _Optional[_Union[Hello, _Mapping]] = ..., model: _Optional[_Union[Model, _Mapping]] = ...) -> None: ...
+
+class Hello(_message.Message):
+    __slots__ = ("header", "top", "boot")
+    HEADER_FIELD_NUMBER: _ClassVar[int]
+    TOP_FIELD_NUMBER: _ClassVar[int]
+    BOOT_FIELD_NUMBER: _ClassVar[int]
+    header: _header_pb2.Header
+    top: bool
+    boot: int
+    def __init__(self, header: _Optional[_Union[_header_pb2.Header, _Mapping]] = ..., top: bool = ..., boot: _Optional[int] = ...) -> None: ...
+
+class Model(_message.Message):
+    __slots__ = ("header", "version", "schema", "subspace", "limits", "counts", "nodes", "staleness_p50_s", "staleness_p99_s", "staleness_max_s", "created_s", "expires_s")
+    HEADER_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    SCHEMA_FIELD_NUMBER: _ClassVar[int]
+    SUBSPACE_FIELD_NUMBER: _ClassVar[int]
+    LIMITS_FIELD_NUMBER: _ClassVar[int]
+    COUNTS_FIELD_NUMBER: _ClassVar[int]
+    NODES_FIELD_NUMBER: _ClassVar[int]
+    STALENESS_P50_S_FIELD_NUMBER: _ClassVar[int]
+    STALENESS_P99_S_FIELD_NUMBER: _ClassVar[int]
+    STALENESS_MAX_S_FIELD_NUMBER: _ClassVar[int]
+    CREATED_S_FIELD_NUMBER: _ClassVar[int]
+    EXPIRES_S_FIELD_NUMBER: _ClassVar[int]
+    header: _header_pb2.Header
+    version: int
+    schema: bytes
+    subspace: _summary_pb2.Subspace
+    limits: _summary_pb2.Limits
+    counts: _summary_pb2.Counts
+    nodes: int
+    staleness_p50_s: float
+    staleness_p99_s: float
+    staleness_max_s: float
+    created_s: float
+    expires_s: float
+    def __init__(self, header: _Optional[_Union[_header_pb2.Header, _Mapping]] = ..., version: _Optional[int] = ..., schema: _Optional[bytes] = ..., subspace: _Optional[_Union[_summary_pb2.Subspace, _Mapping]] = ..., limits: _Optional[_Union[_summary_pb2.Limits, _Mapping]] = ..., counts: _Optional[_Union[_summary_pb2.Counts, _Mapping]] = ..., nodes: _Optional[int] = ..., staleness_p50_s: _Optional[float] = ..., staleness_p99_s: _Optional[float] = ..., staleness_max_s: _Optional[float] = ..., created_s: _Optional[float] = ..., expires_s: _Optional[float] = ...) -> None: ...

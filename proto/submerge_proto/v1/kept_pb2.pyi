@@ -1,0 +1,133 @@
+from submerge_proto.v1 import aggregator_service_pb2 as _aggregator_service_pb2
+from submerge_proto.v1 import header_pb2 as _header_pb2
+from submerge_proto.v1 import summary_pb2 as _summary_pb2
+from google.protobuf.internal import containers as _containers
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from typing import ClassVar as _ClassVar, Iterable as _Iterable, Mapping as _Mapping, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class Pin(_message.Message):
+    __slots__ = ("parent", "incarnation", "top")
+    PARENT_FIELD_NUMBER: _ClassVar[int]
+    INCARNATION_FIELD_NUMBER: _ClassVar[int]
+    TOP_FIELD_NUMBER: _ClassVar[int]
+    parent: str
+    incarnation: _header_pb2.Incarnation
+    top: bool
+    def __init__(self, parent: _Optional[str] = ..., incarnation: _Optional[_Union[_header_pb2.Incarnation, _Mapping]] = ..., top: bool = ...) -> None: ...
+
+class Checkpoint(_message.Message):
+    __slots__ = ("report", "pin", "delivered")
+    REPORT_FIELD_NUMBER: _ClassVar[int]
+    PIN_FIELD_NUMBER: _ClassVar[int]
+    DELIVERED_FIELD_NUMBER: _ClassVar[int]
+    report: _aggregator_service_pb2.ReportRequest
+    pin: Pin
+    delivered: int
+    def __init__(self, report: _Optional[_Union[_aggregator_service_pb2.ReportRequest, _Mapping]] = ..., pin: _Optional[_Union[Pin, _Mapping]] = ..., delivered: _Optional[int] = ...) -> None: ...
+
+class Past(_message.Message):
+    __slots__ = ("finals", "absorbed", "lost", "lifetime")
+    FINALS_FIELD_NUMBER: _ClassVar[int]
+    ABSORBED_FIELD_NUMBER: _ClassVar[int]
+    LOST_FIELD_NUMBER: _ClassVar[int]
+    LIFETIME_FIELD_NUMBER: _ClassVar[int]
+    finals: _containers.RepeatedCompositeFieldContainer[Checkpoint]
+    absorbed: _header_pb2.Incarnation
+    lost: int
+    lifetime: int
+    def __init__(self, finals: _Optional[_Iterable[_Union[Checkpoint, _Mapping]]] = ..., absorbed: _Optional[_Union[_header_pb2.Incarnation, _Mapping]] = ..., lost: _Optional[int] = ..., lifetime: _Optional[int] = ...) -> None: ...
+
+class Store(_message.Message):
+    __slots__ = ("incarnation", "pin")
+    INCARNATION_FIELD_NUMBER: _ClassVar[int]
+    PIN_FIELD_NUMBER: _ClassVar[int]
+    incarnation: _header_pb2.Incarnation
+    pin: Pin
+    def __init__(self, incarnation: _Optional[_Union[_header_pb2.Incarnation, _Mapping]] = ..., pin: _Optional[_Union[Pin, _Mapping]] = ...) -> None: ...
+
+class Line(_message.Message):
+    __slots__ = ("seq", "fence", "past", "admitted")
+    SEQ_FIELD_NUMBER: _ClassVar[int]
+    FENCE_FIELD_NUMBER: _ClassVar[int]
+    PAST_FIELD_NUMBER: _ClassVar[int]
+    ADMITTED_FIELD_NUMBER: _ClassVar[int]
+    seq: int
+    fence: bytes
+    past: _containers.RepeatedCompositeFieldContainer[_aggregator_service_pb2.Left]
+    admitted: bytes
+    def __init__(self, seq: _Optional[int] = ..., fence: _Optional[bytes] = ..., past: _Optional[_Iterable[_Union[_aggregator_service_pb2.Left, _Mapping]]] = ..., admitted: _Optional[bytes] = ...) -> None: ...
+
+class Row(_message.Message):
+    __slots__ = ("report", "as_of_s", "digest")
+    REPORT_FIELD_NUMBER: _ClassVar[int]
+    AS_OF_S_FIELD_NUMBER: _ClassVar[int]
+    DIGEST_FIELD_NUMBER: _ClassVar[int]
+    report: _aggregator_service_pb2.ReportRequest
+    as_of_s: float
+    digest: bytes
+    def __init__(self, report: _Optional[_Union[_aggregator_service_pb2.ReportRequest, _Mapping]] = ..., as_of_s: _Optional[float] = ..., digest: _Optional[bytes] = ...) -> None: ...
+
+class Sealed(_message.Message):
+    __slots__ = ("subspace", "fingerprint", "moments", "counts", "as_of_s")
+    SUBSPACE_FIELD_NUMBER: _ClassVar[int]
+    FINGERPRINT_FIELD_NUMBER: _ClassVar[int]
+    MOMENTS_FIELD_NUMBER: _ClassVar[int]
+    COUNTS_FIELD_NUMBER: _ClassVar[int]
+    AS_OF_S_FIELD_NUMBER: _ClassVar[int]
+    subspace: _summary_pb2.Subspace
+    fingerprint: bytes
+    moments: _summary_pb2.Moments
+    counts: _summary_pb2.Counts
+    as_of_s: float
+    def __init__(self, subspace: _Optional[_Union[_summary_pb2.Subspace, _Mapping]] = ..., fingerprint: _Optional[bytes] = ..., moments: _Optional[_Union[_summary_pb2.Moments, _Mapping]] = ..., counts: _Optional[_Union[_summary_pb2.Counts, _Mapping]] = ..., as_of_s: _Optional[float] = ...) -> None: ...
+
+class Member(_message.Message):
+    __slots__ = ("closed", "floor_ms", "fences")
+    class Closed(_message.Message):
+        __slots__ = ("incarnation", "seq")
+        INCARNATION_FIELD_NUMBER: _ClassVar[int]
+        SEQ_FIELD_NUMBER: _ClassVar[int]
+        incarnation: _header_pb2.Incarnation
+        seq: int
+        def __init__(self, incarnation: _Optional[_Union[_header_pb2.Incarnation, _Mapping]] = ..., seq: _Optional[int] = ...) -> None: ...
+    class Fence(_message.Message):
+        __slots__ = ("incarnation", "fence")
+        INCARNATION_FIELD_NUMBER: _ClassVar[int]
+        FENCE_FIELD_NUMBER: _ClassVar[int]
+        incarnation: _header_pb2.Incarnation
+        fence: bytes
+        def __init__(self, incarnation: _Optional[_Union[_header_pb2.Incarnation, _Mapping]] = ..., fence: _Optional[bytes] = ...) -> None: ...
+    CLOSED_FIELD_NUMBER: _ClassVar[int]
+    FLOOR_MS_FIELD_NUMBER: _ClassVar[int]
+    FENCES_FIELD_NUMBER: _ClassVar[int]
+    closed: _containers.RepeatedCompositeFieldContainer[Member.Closed]
+    floor_ms: int
+    fences: _containers.RepeatedCompositeFieldContainer[Member.Fence]
+    def __init__(self, closed: _Optional[_Iterable[_Union[Member.Closed, _Mapping]]] = ..., floor_ms: _Optional[int] = ..., fences: _Optional[_Iterable[_Union[Member.Fence, _Mapping]]] = ...) -> None: ...
+
+class Nodes(_message.Message):
+    __slots__ = ("names",)
+    NAMES_FIELD_NUMBER: _ClassVar[int]
+    names: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, names: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class Number(_message.Message):
+    __slots__ = ("value",)
+    VALUE_FIELD_NUMBER: _ClassVar[int]
+    value: int
+    def __init__(self, value: _Optional[int] = ...) -> None: ...
+
+class Real(_message.Message):
+    __slots__ = ("value",)
+    VALUE_FIELD_NUMBER: _ClassVar[int]
+    value: float
+    def __init__(self, value: _Optional[float] = ...) -> None: ...
+
+class Text(_message.Message):
+    __slots__ = ("value",)
+    VALUE_FIELD_NUMBER: _ClassVar[int]
+    value: bytes
+    def __init__(self, value: _Optional[bytes] = ...) -> None: ...

@@ -1,0 +1,78 @@
+from google.protobuf.internal import containers as _containers
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from typing import ClassVar as _ClassVar, Iterable as _Iterable, Optional as _Optional
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class Subspace(_message.Message):
+    __slots__ = ("dim", "columns", "coarse", "scales", "sigma", "mean", "weight", "energy", "spectral_bound", "exact")
+    DIM_FIELD_NUMBER: _ClassVar[int]
+    COLUMNS_FIELD_NUMBER: _ClassVar[int]
+    COARSE_FIELD_NUMBER: _ClassVar[int]
+    SCALES_FIELD_NUMBER: _ClassVar[int]
+    SIGMA_FIELD_NUMBER: _ClassVar[int]
+    MEAN_FIELD_NUMBER: _ClassVar[int]
+    WEIGHT_FIELD_NUMBER: _ClassVar[int]
+    ENERGY_FIELD_NUMBER: _ClassVar[int]
+    SPECTRAL_BOUND_FIELD_NUMBER: _ClassVar[int]
+    EXACT_FIELD_NUMBER: _ClassVar[int]
+    dim: int
+    columns: bytes
+    coarse: bytes
+    scales: bytes
+    sigma: bytes
+    mean: bytes
+    weight: float
+    energy: float
+    spectral_bound: float
+    exact: bytes
+    def __init__(self, dim: _Optional[int] = ..., columns: _Optional[bytes] = ..., coarse: _Optional[bytes] = ..., scales: _Optional[bytes] = ..., sigma: _Optional[bytes] = ..., mean: _Optional[bytes] = ..., weight: _Optional[float] = ..., energy: _Optional[float] = ..., spectral_bound: _Optional[float] = ..., exact: _Optional[bytes] = ...) -> None: ...
+
+class Moments(_message.Message):
+    __slots__ = ("count", "mean", "m2")
+    COUNT_FIELD_NUMBER: _ClassVar[int]
+    MEAN_FIELD_NUMBER: _ClassVar[int]
+    M2_FIELD_NUMBER: _ClassVar[int]
+    count: int
+    mean: bytes
+    m2: bytes
+    def __init__(self, count: _Optional[int] = ..., mean: _Optional[bytes] = ..., m2: _Optional[bytes] = ...) -> None: ...
+
+class Scores(_message.Message):
+    __slots__ = ("spe", "t2")
+    SPE_FIELD_NUMBER: _ClassVar[int]
+    T2_FIELD_NUMBER: _ClassVar[int]
+    spe: bytes
+    t2: bytes
+    def __init__(self, spe: _Optional[bytes] = ..., t2: _Optional[bytes] = ...) -> None: ...
+
+class Counts(_message.Message):
+    __slots__ = ("learnt", "withheld", "lost")
+    LEARNT_FIELD_NUMBER: _ClassVar[int]
+    WITHHELD_FIELD_NUMBER: _ClassVar[int]
+    LOST_FIELD_NUMBER: _ClassVar[int]
+    learnt: int
+    withheld: int
+    lost: int
+    def __init__(self, learnt: _Optional[int] = ..., withheld: _Optional[int] = ..., lost: _Optional[int] = ...) -> None: ...
+
+class Census(_message.Message):
+    __slots__ = ("nodes", "ages")
+    NODES_FIELD_NUMBER: _ClassVar[int]
+    AGES_FIELD_NUMBER: _ClassVar[int]
+    nodes: int
+    ages: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, nodes: _Optional[int] = ..., ages: _Optional[_Iterable[int]] = ...) -> None: ...
+
+class Limits(_message.Message):
+    __slots__ = ("shares", "spe", "t2", "n")
+    SHARES_FIELD_NUMBER: _ClassVar[int]
+    SPE_FIELD_NUMBER: _ClassVar[int]
+    T2_FIELD_NUMBER: _ClassVar[int]
+    N_FIELD_NUMBER: _ClassVar[int]
+    shares: _containers.RepeatedScalarFieldContainer[float]
+    spe: _containers.RepeatedScalarFieldContainer[float]
+    t2: _containers.RepeatedScalarFieldContainer[float]
+    n: int
+    def __init__(self, shares: _Optional[_Iterable[float]] = ..., spe: _Optional[_Iterable[float]] = ..., t2: _Optional[_Iterable[float]] = ..., n: _Optional[int] = ...) -> None: ...

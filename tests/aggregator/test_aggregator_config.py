@@ -1,0 +1,378 @@
+"""An aggregator's configuration: roots and others, ways in and up, and how mistakes are told."""
+
+from __future__ import annotations
+
+import dataclasses
+import tomllib
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from submerge import UsageError
+from submerge.settings import AggregatorSettings
+from submerge_aggregator import config
+from submerge_aggregator.config import (
+    AggregatorConfig,
+    GrpcListen,
+    MqttListen,
+    ParentConfig,
+    StatusConfig,
+    load,
+)
+from submerge_aggregator.sample import SAMPLE
+from submerge_client.config import ClientConfig
+from submerge_client.decoding import decoded
+from submerge_client.sample import SAMPLE as CLIENT_SAMPLE
+from support.samples import settings_of, spoken_of, variants
+
+ROOT = """
+node = "root"
+store = "root.db"
+[listen.grpc]
+insecure = true
+"""
+SCHEMA = 'channels = ["a", "b", "c", "d"]\nlags = 2'
+PUMPS = f"[groups.pumps.schema]\n{SCHEMA}\n"
+PARENT = """
+[parent]
+name = "top"
+url = "mqtts://broker"
+"""
+
+
+@pytest.fixture
+def read(tmp_path, monkeypatch):
+    """Load a text, in the folder of its file: messages then name it as `aggregator.toml`."""
+    monkeypatch.chdir(tmp_path)
+
+    def read(text: str, **environ: str) -> AggregatorConfig:
+        Path("aggregator.toml").write_text(text, encoding="utf-8")
+        return load("aggregator.toml", environ)
+
+    return read
+
+
+@pytest.fixture
+def refused(read):
+    """Load what must be refused, and return the one line that says why."""
+
+    def refused(text: str, **environ: str) -> str:
+        with pytest.raises(UsageError) as error:
+            read(text, **environ)
+        return str(error.value)
+
+    return refused
+
+
+# What a configuration comes to
+
+
+def test_a_root_has_no_parent_and_says_the_schema(read) -> None:
+    """Its plan for a group has schema, ranks, and whether scaling is learnt."""
+    root = read(ROOT + PUMPS + 'scaling = "fleet"\n[groups.pumps.summary]\nrank = 3')
+    plan = root.plans["pumps"]
+
+    assert AggregatorSettings("root", None) == root.settings
+    assert ("a", "b", "c", "d", "a-1", "b-1", "c-1", "d-1") == plan.schema.names
+    assert plan.learns_scaling
+    assert (3, 5) == (plan.summaries.rule.start, plan.summaries.oversample)
+
+
+def test_below_a_root_the_schema_comes_down(read) -> None:
+    """It may be left out there; whose child it is, the parent's name says."""
+    site = read(ROOT + PARENT + "[groups.pumps]\n[timing]\nreport_every_s = 60")
+
+    assert AggregatorSettings("root", "top", report_every_s=60.0) == site.settings
+    assert site.plans["pumps"].schema is None
+    assert not site.plans["pumps"].learns_scaling
+
+
+def test_several_groups_are_served_each_by_its_own_plan(read) -> None:
+    """A section of each kind for every group."""
+    plans = read(ROOT + PUMPS + '[groups."press.2".schema]\nchannels = ["x"]\nlags = 9').plans
+
+    assert {"pumps": 8, "press.2": 9} == {name: plan.schema.dim for name, plan in plans.items()}
+
+
+def test_timing_has_all_that_the_node_lets_be_set() -> None:
+    """Names and defaults are the node's own."""
+    known = {field.name: field.default for field in dataclasses.fields(AggregatorSettings)}
+    del known["node"], known["parent"]
+
+    assert known == msgspec.structs.asdict(config.TimingConfig())
+
+
+def test_a_parent_is_an_uplink_with_a_name(read) -> None:
+    """All settings of an uplink hold."""
+    parent = read(ROOT + PARENT + 'columns = "i8"\n' + PUMPS).parent
+
+    assert ParentConfig(name="top", url="mqtts://broker", columns="i8") == parent
+    assert ("broker", 8883, True, 122880) == (parent.host, parent.port, parent.tls, parent.limit)
+
+
+@pytest.mark.parametrize(
+    ("address", "expected"),
+    [
+        ("10.0.0.1:8470", ("10.0.0.1", 8470)),
+        ("[::]:0", ("::", 0)),
+        ("localhost:65535", ("localhost", 65535)),
+    ],
+)
+def test_an_address_is_a_host_and_a_port(address, expected) -> None:
+    """Port 0 is any that is free."""
+    assert expected == GrpcListen(address=address, insecure=True).endpoint
+    assert expected == StatusConfig(address=address).endpoint
+
+
+def test_status_can_be_switched_off() -> None:
+    """With an empty address nothing listens."""
+    assert StatusConfig(address="").endpoint is None
+    assert ("127.0.0.1", 8471) == StatusConfig().endpoint
+
+
+# Mistakes
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        pytest.param(
+            ROOT + "[groups.pumps]",
+            "groups.pumps.schema: expected one from the root, got nothing; add it, or name a"
+            " [parent] that it comes from",
+            id="a root without schema",
+        ),
+        pytest.param(
+            ROOT + "[groups]",
+            "groups: expected at least one, [groups.NAME], got none",
+            id="no groups",
+        ),
+        pytest.param(
+            ROOT,
+            "groups: expected a table, got nothing; add [groups]",
+            id="no section of groups",
+        ),
+        pytest.param(
+            ROOT + '[groups."a b".schema]\nchannels = ["a"]',
+            'groups."a b": expected a name in quotes, 1 to 64 of A-Z a-z 0-9 . _ -, got "a b"',
+            id="a group that has no name",
+        ),
+        pytest.param(
+            ROOT + PUMPS + "[groups.pumps.summary]\nrank = 9",
+            "groups.pumps.summary.rank: expected at most dim = channels x lags = 4 x 2 = 8,"
+            " got 9; lower it, or raise schema.lags",
+            id="rank over dim",
+        ),
+        pytest.param(
+            ROOT + PUMPS + "[groups.pumps.sumary]\nrank = 2",
+            "groups.pumps.sumary: expected a setting of [groups.pumps], got"
+            ' "sumary"; did you mean "summary"?',
+            id="misspelt",
+        ),
+        pytest.param(
+            ROOT + PUMPS + "rank = 3",
+            'groups.pumps.schema.rank: expected a setting of [groups.pumps.schema], got "rank";'
+            " it belongs in [groups.NAME.summary]",
+            id="another section's",
+        ),
+        pytest.param(
+            ROOT.replace("[listen.grpc]\ninsecure = true", "[listen]") + PUMPS,
+            "listen: expected [listen.grpc], [listen.mqtt] or both, got neither; add one: an"
+            " aggregator that nobody reaches has nothing to do",
+            id="nobody reaches it",
+        ),
+        pytest.param(
+            ROOT.replace("insecure = true", "") + PUMPS,
+            "listen.grpc.cert: expected a certificate and its key, got nothing; name both, or say"
+            " insecure = true if the network is trusted",
+            id="insecure, and not said",
+        ),
+        pytest.param(
+            ROOT + 'ca = "ca.pem"\n' + PUMPS,
+            'listen.grpc.ca: expected none without cert and key: there is no TLS, got "ca.pem";'
+            " leave it out, or name both",
+            id="certificates for nothing",
+        ),
+        pytest.param(
+            ROOT + 'cert = "c"\nkey = "k"\n' + PUMPS,
+            "listen.grpc.insecure: expected false with a certificate, got true; leave it out:"
+            " certificates are checked all the same",
+            id="insecure for nothing",
+        ),
+        pytest.param(
+            ROOT + 'cert = "c"\n' + PUMPS,
+            "listen.grpc.key: expected the file that belongs to cert, got nothing",
+            id="half a pair",
+        ),
+        pytest.param(
+            ROOT + '[listen.mqtt]\nurl = "mqtt://broker"\n' + PUMPS,
+            'listen.mqtt.url: expected a url with TLS, mqtts://, got "mqtt://broker"; say'
+            " insecure = true if the network is trusted, or use mqtts:// with ca, cert and key",
+            id="a broker without TLS",
+        ),
+        pytest.param(
+            ROOT + '[listen.mqtt]\nurl = "grpcs://parent"\n' + PUMPS,
+            'listen.mqtt.url: expected mqtt://host:port or mqtts://host:port, got "grpcs://parent"',
+            id="no broker",
+        ),
+        pytest.param(
+            ROOT + PARENT.replace("top", "root") + PUMPS,
+            'parent.name: expected another node, got "root"',
+            id="its own parent",
+        ),
+        pytest.param(
+            ROOT + '[parent]\nurl = "mqtts://broker"\n' + PUMPS,
+            "parent.name: expected a name in quotes, 1 to 64 of A-Z a-z 0-9 . _ -, got nothing;"
+            " add name = ...",
+            id="a parent without a name",
+        ),
+        pytest.param(
+            ROOT + PUMPS + '[status]\naddress = "8471"',
+            'status.address: expected host:port, as in 0.0.0.0:8470 or [::]:8470, got "8471"',
+            id="no address",
+        ),
+        pytest.param(
+            ROOT + PUMPS + "[timing]\nscaling_rows = 0",
+            "timing.scaling_rows: expected a whole number of at least 1, got 0",
+            id="no readings",
+        ),
+        pytest.param(
+            ROOT + PUMPS + "[timing]\nmin_rows = 5",
+            'timing.min_rows: expected a setting of [timing], got "min_rows"; known here:'
+            " report_every_s, model_every_s, seal_after_s, max_age_s, scaling_rows, patience_s,"
+            " cap_s",
+            id="a client's setting",
+        ),
+    ],
+)
+def test_a_mistake_is_one_line_that_says_where_and_what_to_do(refused, text, expected) -> None:
+    """File, key as TOML writes it, what was expected, what came, what to do."""
+    assert f"aggregator.toml: {expected}" == refused(text)
+
+
+@pytest.mark.parametrize(
+    "address", ["", "host", ":80", "h:1:2", "h:-1", "h:65536", "u@h:1", "h:1/x"]
+)
+def test_what_is_no_address_is_refused(address) -> None:
+    """A server needs a host and a port, and nothing else."""
+    with pytest.raises(UsageError, match="expected host:port"):
+        GrpcListen(address=address, insecure=True)
+
+
+LARGE = f"""
+[groups.pumps.schema]
+channels = [{", ".join(f'"channel {i}"' for i in range(100))}]
+lags = 20
+[groups.pumps.summary]
+rank = 8
+"""
+MQTT = '[listen.mqtt]\nurl = "mqtts://broker"\n'
+
+
+def test_a_report_that_does_not_fit_upward_is_refused_with_the_numbers(refused) -> None:
+    """As at a client; k is the group's."""
+    size = 4 * 2000 * 13 + 8 * (2000 + 13) + 656
+
+    line = refused(ROOT + PARENT + "max_message_bytes = 120000" + LARGE)
+
+    assert (
+        f"aggregator.toml: parent.max_message_bytes: expected room for {size} bytes: dim 2000"
+        " (channels x lags), k 13 (rank + oversample), 4 dim k + 8 (dim + k) + 656, got a limit"
+        " of 120000 bytes; lower schema.lags, summary.rank or summary.oversample of group pumps,"
+        " or raise it as far as the parent does"
+    ) == line
+
+
+def test_a_model_that_does_not_fit_downward_is_refused(read, refused) -> None:
+    """It carries its schema's text, which a report does not."""
+    read(ROOT + LARGE)  # 4 MiB over gRPC
+    read(ROOT + PARENT + LARGE)  # the report alone goes by MQTT
+
+    line = refused(ROOT + MQTT + LARGE)
+
+    assert line.startswith("aggregator.toml: listen.mqtt: expected room for ")
+    assert "got a limit of 122880 bytes; lower schema.lags" in line
+
+
+# The environment
+
+
+def test_a_group_is_found_whatever_its_case(read) -> None:
+    """A variable has capitals only, and neither dots nor hyphens."""
+    text = ROOT + f'[groups."Pumps-n.1".schema]\n{SCHEMA}'
+
+    read_rank = read(text, SUBMERGE__GROUPS__PUMPS_N_1__SUMMARY__RANK="2")
+
+    assert 2 == read_rank.groups["Pumps-n.1"].summary.rank
+
+
+def test_a_section_can_come_from_the_environment_alone(read, refused) -> None:
+    """What is missing in it then is looked for in the file's own words."""
+    url = {"SUBMERGE__LISTEN__MQTT__URL": "mqtts://broker"}
+    fleet = {"SUBMERGE__LISTEN__MQTT__FLEET": "north"}
+
+    assert (
+        MqttListen(url="mqtts://broker", fleet="north")
+        == read(ROOT + PUMPS, **url, **fleet).listen.mqtt
+    )
+    assert (
+        "SUBMERGE__LISTEN__MQTT__FLEET: listen.mqtt.url: expected text in quotes, got nothing;"
+        " add url = ..."
+    ) == refused(ROOT + PUMPS, **fleet)
+
+
+def test_a_variable_that_is_wrong_is_named(refused) -> None:
+    """Not the file: that is not where to look."""
+    assert (
+        'SUBMERGE__STATUS__ADRESS: expected a setting of [status], got "adress"; did you mean'
+        ' "address"?'
+    ) == refused(ROOT + PUMPS, SUBMERGE__STATUS__ADRESS="x")
+
+
+# Files
+
+
+def test_a_file_that_is_not_there_says_how_to_get_one(tmp_path) -> None:
+    """`init` writes one."""
+    with pytest.raises(UsageError, match=r"submerge aggregator init > aggregator\.toml"):
+        load(tmp_path / "aggregator.toml", {})
+
+
+# The sample
+
+
+def test_the_sample_loads_as_it_stands(read) -> None:
+    """As a root."""
+    assert read(SAMPLE).parent is None
+
+
+def test_what_the_sample_leaves_to_be_taken_in_can_be() -> None:
+    """Paragraph by paragraph."""
+    assert 9 <= len([decoded(table, AggregatorConfig) for table in variants(SAMPLE)])
+
+
+def test_the_sample_speaks_of_every_setting_and_of_no_other() -> None:
+    """It is where people look for them."""
+    said = {setting for table in variants(SAMPLE) for setting in spoken_of(table)}
+
+    assert set(settings_of(AggregatorConfig)) == said
+
+
+def test_timing_in_the_sample_is_what_holds_without_it() -> None:
+    """A commented line shows the default."""
+    tables = [table for table in variants(SAMPLE) if table["timing"]]
+
+    assert [config.TimingConfig()] == [decoded(table, AggregatorConfig).timing for table in tables]
+
+
+def test_both_samples_are_one_fleet() -> None:
+    """The client's parent, address, group, ranks and schema are this root's."""
+    client = decoded(tomllib.loads(CLIENT_SAMPLE), ClientConfig)
+    root = decoded(tomllib.loads(SAMPLE), AggregatorConfig)
+
+    assert client.parent == root.node
+    assert (client.uplink.host, client.uplink.port) == root.listen.grpc.endpoint
+    assert client.built_schema == root.plans[client.group].schema
+    assert client.schema.scaling == root.groups[client.group].schema.scaling
+    assert client.summary == root.groups[client.group].summary

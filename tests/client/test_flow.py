@@ -1,0 +1,145 @@
+"""Flow: a file in blocks is the file, in the memory of a block."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import math
+import tracemalloc
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from submerge import UsageError
+from submerge_client.datasets import Flow, read, text
+
+LINE = "2004-03-31 03:38:15.757551 2 1 122.153 -3.91901 11.04 2.03397\n"
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Callable[[str, str | bytes], Path]:
+    def write(name: str, content: str | bytes) -> Path:
+        path = tmp_path / name
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        return path
+
+    return write
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("flow")
+
+
+def whole(flow: Flow, used: list[int] | None = None) -> np.ndarray:
+    return np.concatenate(list(flow.blocks(used or list(range(len(flow.names))))))
+
+
+rows = st.lists(
+    st.lists(st.sampled_from(["1", "2.5", '"3"', "NA", "-4e2"]), min_size=3, max_size=3)
+    | st.just([""]),
+    min_size=1,
+    max_size=3 * text.BLOCK,
+).filter(lambda rows: [""] != rows[0])
+
+
+@settings(max_examples=20)
+@given(rows=rows, used=st.permutations([0, 1, 2]), most=st.integers(1, 3))
+def test_blocks_are_the_file(folder, rows, used, most) -> None:
+    """Gaps, quotes and blank lines, wherever a block ends: the columns asked for, as asked."""
+    path = folder / "some.csv"
+    path.write_text("a,b,c\n" + "".join(",".join(row) + "\n" for row in rows))
+    values = {"NA": math.nan}
+    kept = [row for row in rows if row != [""]]
+    expected = [[values.get(x) or float(x.strip('"')) for x in row] for row in kept]
+
+    got = whole(Flow.of(path), used[:most])
+
+    np.testing.assert_array_equal(np.array(expected)[:, used[:most]], got)
+
+
+def test_a_field_in_quotes_may_run_over_the_end_of_a_block(file) -> None:
+    """A line end inside quotes is no row's end, in whatever block it stands."""
+    lines = ["x,y,remark"] + ["1,2,fine"] * (text.BLOCK - 1) + ['3,4,"not\nfine\n"', "5,6,fine"]
+
+    got = whole(Flow.of(file("a.csv", "\n".join(lines))), [1, 0])
+
+    np.testing.assert_array_equal([[2, 1], [4, 3], [6, 5]], got[[0, -2, -1]])
+    assert len(got) == text.BLOCK + 1
+
+
+def test_a_row_too_long_is_refused_though_its_columns_are_there(file) -> None:
+    """Fields beyond the header mean that the columns are not what they seem."""
+    path = file("a.csv", "a,b,c\n1,2,3\n1,2,3,4\n")
+
+    for choose in (lambda: whole(Flow.of(path), [0, 1]), lambda: read([path], skip=["c"])):
+        with pytest.raises(
+            UsageError, match=r"a.csv, line 3: expected 3 fields as in line 1, got 4"
+        ):
+            choose()
+
+
+def test_an_error_in_a_later_block_has_its_line(file) -> None:
+    """Lines are counted over all blocks, blank ones and the header with them."""
+    path = file("a.dat", "a b\n\n" + "1 2\n" * 2000 + "1 x\n")
+
+    with pytest.raises(UsageError, match=r"a.dat, line 2003, column 2 \(b\): expected a number"):
+        whole(Flow.of(path))
+
+
+def test_many_blank_lines_are_no_rows(file) -> None:
+    """A block of nothing else is passed over, without a warning."""
+    path = file("a.dat", "1 2\n" + "\n" * (3 * text.BLOCK) + "3 4\n")
+
+    np.testing.assert_array_equal([[1, 2], [3, 4]], whole(Flow.of(path)))
+
+
+def test_a_damaged_gzip_is_called_that_when_it_is_reached(file) -> None:
+    """Not the wrong number that comes of it."""
+    packed = gzip.compress(b"".join(b"%d %d\n" % (i * 7919 % 10007, i) for i in range(5000)))
+    middle = len(packed) * 3 // 4
+    bad = packed[:middle] + bytes([packed[middle] ^ 0xFF]) + packed[middle + 1 :]
+
+    with pytest.raises(UsageError, match=r"x.gz: expected a whole gzip file, got a damaged one"):
+        whole(Flow.of(file("x.gz", bad)))
+
+
+def test_a_log_and_a_matrix_of_numpy_flow_as_well(file) -> None:
+    """They are read at once, but handed out like the others."""
+    stored = io.BytesIO()
+    np.save(stored, np.arange(12.0).reshape(6, 2))
+    log = Flow.of(file("lab.txt", LINE + LINE.replace(" 1 ", " 2 ")), quantity="light")
+
+    assert log.named
+    np.testing.assert_array_equal([[11.04, 11.04]], whole(log))
+    np.testing.assert_array_equal(
+        [[1], [3]], whole(Flow.of(file("a.npy", stored.getvalue())), [1])[:2]
+    )
+
+
+def test_a_file_without_names_says_so(file) -> None:
+    """Its columns are called by number."""
+    flow = Flow.of(file("a.dat", "1 2\n"))
+
+    assert (("x0", "x1"), False) == (flow.names, flow.named)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["a.csv", "a.csv.gz"])
+def test_memory_does_not_grow_with_the_file(file, name) -> None:
+    """Twenty times as many rows take as much memory as one block of them does."""
+    peaks = []
+    for n in (1000, 20_000):
+        content = ("1.25," * 9 + "NA\n").encode() * n
+        path = file(name, gzip.compress(content, 1) if name.endswith("gz") else content)
+        tracemalloc.start()
+        total = sum(len(block) for block in Flow.of(path).blocks(list(range(10))))
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+        assert n == total
+
+    assert peaks[1] < 1.2 * peaks[0]

@@ -1,0 +1,284 @@
+"""Readings from a real broker: rows, loss, and a connection that comes back."""
+
+from __future__ import annotations
+
+import json
+import queue
+import shutil
+import socket
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+paho = pytest.importorskip("paho.mqtt.client")
+
+from submerge_client.sensors import mqtt  # noqa: E402
+from submerge_client.sensors.mqtt import MqttReadings  # noqa: E402
+
+pytestmark = pytest.mark.slow
+
+MOSQUITTO = shutil.which("mosquitto") or shutil.which("/usr/sbin/mosquitto")
+PATIENCE_S = 10.0
+
+
+class Broker:
+    """One mosquitto on a port of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = int(free.getsockname()[1])
+        self.url = f"mqtt://127.0.0.1:{self.port}"
+        self._config = folder / "mosquitto.conf"
+        self._config.write_text(
+            f"listener {self.port} 127.0.0.1\nallow_anonymous true\npersistence false\n"
+        )
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        self._process = subprocess.Popen(
+            [str(MOSQUITTO), "-c", str(self._config)], stderr=subprocess.DEVNULL
+        )
+
+        def answers() -> bool:
+            try:
+                socket.create_connection(("127.0.0.1", self.port), 1).close()
+            except OSError:
+                return False
+            return True
+
+        until(answers)
+
+    def stop(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait(PATIENCE_S)
+            self._process = None
+
+    def publish(self, topic: str, payload: Any, *, retain: bool = False) -> None:
+        client = paho.Client(paho.CallbackAPIVersion.VERSION2)
+        client.connect("127.0.0.1", self.port)
+        client.loop_start()
+        content = payload if isinstance(payload, str | bytes) else json.dumps(payload)
+        client.publish(topic, content, qos=1, retain=retain).wait_for_publish(PATIENCE_S)
+        client.disconnect()
+        client.loop_stop()
+
+
+class Reading:
+    """A sensor that reads in a thread, and what came of it."""
+
+    def __init__(self, sensor: MqttReadings, notes: list[tuple[str, dict[str, object]]]) -> None:
+        self.sensor, self.notes = sensor, notes
+        self.rows: queue.SimpleQueue[np.ndarray] = queue.SimpleQueue()
+        self.put = self.rows.put
+        self.stop = threading.Event()
+        self.thread = threading.Thread(
+            target=sensor.read, args=(lambda rows: self.put(rows), self.stop)
+        )
+        self.thread.start()
+
+    def ended(self) -> float:
+        """Stop it, and return how long that took."""
+        begun = time.monotonic()
+        self.stop.set()
+        self.thread.join(PATIENCE_S)
+        assert not self.thread.is_alive()
+        return time.monotonic() - begun
+
+    def noted(self, what: str) -> int:
+        return sum(1 for said, _ in self.notes if said == what)
+
+    def row_with(self, *expected: float) -> None:
+        """Wait for a row that is this one, among others."""
+        deadline = time.monotonic() + PATIENCE_S
+        while time.monotonic() < deadline:
+            for row in self.rows.get(timeout=PATIENCE_S):
+                if np.array_equal(row, expected, equal_nan=True):
+                    return
+        pytest.fail(f"no row {expected} within {PATIENCE_S} s")
+
+
+def until(true: Callable[[], bool]) -> None:
+    """Wait for something to be so."""
+    deadline = time.monotonic() + PATIENCE_S
+    while not true():
+        assert time.monotonic() < deadline, "it did not come to be"
+        time.sleep(0.02)
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[Broker]:
+    if MOSQUITTO is None:
+        pytest.skip("mosquitto is not installed")
+    broker = Broker(tmp_path)
+    broker.start()
+    yield broker
+    broker.stop()
+
+
+@pytest.fixture
+def listening(broker: Broker) -> Iterator[Callable[..., Reading]]:
+    """Sensors of this broker, connected, unless told not to wait for that."""
+    begun: list[Reading] = []
+
+    def begin(*, connected: bool = True, **chosen: Any) -> Reading:
+        notes: list[tuple[str, dict[str, object]]] = []
+        chosen = {
+            "url": broker.url,
+            "insecure": True,
+            "topic": "plant/{channel}/value",
+            "value": "",
+            "period_s": 0.05,
+            "lateness_s": 0.05,
+            "max_age_s": 60.0,
+        } | chosen
+        sensor = MqttReadings(
+            ("temp", "hum"), note=lambda what, /, **facts: notes.append((what, facts)), **chosen
+        )
+        begun.append(Reading(sensor, notes))
+        if connected:
+            until(lambda: begun[-1].noted("subscribed") > 0)
+        return begun[-1]
+
+    yield begin
+    for reading in begun:
+        reading.ended()
+
+
+def test_what_is_published_becomes_rows(broker, listening) -> None:
+    """A channel after the other, in the schema's order, a gap until one has spoken."""
+    reading = listening()
+    broker.publish("plant/hum/value", "40")
+    reading.row_with(np.nan, 40)
+    broker.publish("plant/temp/value", "21.5")
+
+    reading.row_with(21.5, 40)
+
+
+def test_a_stated_time_counts(broker, listening) -> None:
+    """Of two values, the one whose time is later, though it came first."""
+    reading = listening(value="v", time="at", period_s=1.0, lateness_s=2.0)
+    now = time.time()
+    broker.publish("plant/temp/value", {"v": 2, "at": now})
+    broker.publish("plant/temp/value", {"v": 1, "at": now - 0.001})
+    broker.publish("plant/hum/value", {"v": 3, "at": now})
+
+    reading.row_with(2, 3)
+
+
+def test_what_means_nothing_is_counted_and_costs_nothing_else(broker, listening) -> None:
+    """Malformed, null, retained and unknown messages; the next good one is read."""
+    broker.publish("plant/temp/value", "99", retain=True)
+    reading = listening()
+    for topic, payload in [("temp", "on"), ("temp", "null"), ("dew", "1"), ("hum", b"\xff")]:
+        broker.publish(f"plant/{topic}/value", payload)
+    broker.publish("plant/temp/value", "5")
+
+    reading.row_with(5, np.nan)
+    counts = reading.sensor.counts
+    assert {"malformed": 2, "null": 1, "unknown": 1, "retained": 1} == {
+        name: counts[name] for name in ("malformed", "null", "unknown", "retained")
+    }
+    assert reading.noted("malformed message") == 2
+
+
+def test_the_connection_comes_back(broker, listening) -> None:
+    """After the broker has died: said once, not every second, and rows go on."""
+    reading = listening()
+    broker.stop()
+    until(lambda: reading.sensor.counts["unreachable"] >= 2)
+    broker.start()
+    until(lambda: reading.noted("subscribed") == 2)
+    broker.publish("plant/temp/value", "7")
+
+    reading.row_with(7, np.nan)
+    assert reading.noted("broker unreachable, trying on") == 1
+
+
+def test_a_broker_may_come_later(broker, listening) -> None:
+    """Nobody has to start them in order."""
+    broker.stop()
+    reading = listening(connected=False)
+    until(lambda: reading.noted("broker unreachable, trying on") == 1)
+    ((_, facts),) = reading.notes
+    broker.start()
+    until(lambda: reading.noted("subscribed") == 1)
+
+    assert "refused" in str(facts["why"])
+
+
+def test_a_callback_that_fails_does_not_end_the_thread(broker, listening, monkeypatch) -> None:
+    """paho's thread would die of it, and say that it is connected ever after."""
+    reading = listening()
+    read = reading.sensor._published.read
+
+    def failing(payload: bytes) -> Any:
+        if payload == b"13":
+            raise RuntimeError("a bug of ours")
+        return read(payload)
+
+    monkeypatch.setattr(reading.sensor._published, "read", failing)
+    broker.publish("plant/temp/value", "13")
+    broker.publish("plant/temp/value", "14")
+
+    reading.row_with(14, np.nan)
+    assert reading.sensor.counts["failed"] == 1
+    assert reading.noted("MQTT callback failed") == 1
+
+
+def test_a_loop_that_fails_is_started_anew(broker, listening, monkeypatch) -> None:
+    """Bytes that paho does not expect cost the connection, not the sensor."""
+    reading = listening()
+
+    def failing() -> Any:
+        raise IndexError("bytearray index out of range")
+
+    monkeypatch.setattr(reading.sensor._client, "_packet_handle", failing)
+    broker.publish("plant/temp/value", "1")
+    until(lambda: reading.noted("subscribed") == 2)
+    broker.publish("plant/temp/value", "8")
+
+    reading.row_with(8, np.nan)
+    assert reading.noted("MQTT client failed, starting anew") == 1
+
+
+def test_a_node_that_is_behind_loses_readings_by_number(broker, listening, monkeypatch) -> None:
+    """What does not fit into the queue is counted; nothing grows."""
+    monkeypatch.setattr(mqtt, "WAITING", 4)
+    reading = listening()
+    behind, gate = threading.Event(), threading.Event()
+
+    def put(_rows: np.ndarray) -> None:
+        behind.set()
+        gate.wait(6 * PATIENCE_S)
+
+    reading.put = put
+    try:
+        broker.publish("plant/temp/value", "0")
+        assert behind.wait(PATIENCE_S)
+        for i in range(12):
+            broker.publish("plant/temp/value", str(i))
+        until(lambda: reading.sensor.counts["dropped"] == 8)
+    finally:
+        gate.set()
+
+    assert reading.noted("the node is behind, readings dropped") == 3
+
+
+def test_it_stops_at_once_connected_or_not(broker, listening) -> None:
+    """Within half a second and a little."""
+    connected = listening()
+    broker.publish("plant/temp/value", "1")
+    connected.row_with(1, np.nan)
+    took = [connected.ended()]
+    broker.stop()
+    took.append(listening(connected=False).ended())
+
+    assert max(took) < 0.75

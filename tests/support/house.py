@@ -1,0 +1,207 @@
+"""A house: a root at work in this process, without a network, whose doors are knocked on.
+
+    with House(tmp_path) as house:
+        house.hears("c", rows)
+        house.asks("GET", "/nodes").json
+
+The desk, its store and its thread are the ones that ship; time passes when the test says so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import unquote
+
+import numpy as np
+
+from submerge.aggregator_node import AggregatorNode
+from submerge.group import GroupPlan
+from submerge.messages import Answer, Counts, Incarnation, Join, Report, Stamp
+from submerge.schema import Channel, Schema
+from submerge.settings import AggregatorSettings
+from submerge.steps import Now, Tick
+from submerge.subspace import Subspace
+from submerge.summaries import Subspaces
+from submerge_aggregator import control, status
+from submerge_aggregator.desk import Desk
+from submerge_aggregator.downlink import Letter
+from submerge_aggregator.server import Server
+from submerge_aggregator.store import Store
+from submerge_proto import codec
+from support.nodes import EPOCH, GROUP, life
+
+SCHEMA = Schema(tuple(Channel(f"mote-{i}", "°C") for i in range(6)))
+RANK, OVERSAMPLE = 2, 2
+
+
+class Response(NamedTuple):
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+
+class Time:
+    """Both clocks, in a test's hands."""
+
+    def __init__(self) -> None:
+        self.steady = 100.0
+
+    def __call__(self) -> Now:
+        return Now(self.steady, EPOCH + self.steady)
+
+
+class House:
+    """One root; `parent` makes it an aggregator that nobody has answered yet.
+
+    Attributes
+    ----------
+    server : Server
+    time : Time
+    store : Path
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        schema: Schema = SCHEMA,
+        groups: tuple[str, ...] = (GROUP,),
+        parent: str | None = None,
+    ) -> None:
+        self.time, self.store = Time(), folder / "root.db"
+        summaries = Subspaces(RANK, oversample=OVERSAMPLE)
+        plans = {name: GroupPlan(summaries, None if parent else schema) for name in groups}
+        settings = AggregatorSettings("root", parent)
+
+        def made() -> AggregatorNode:
+            return AggregatorNode(settings, plans, np.random.default_rng(0))
+
+        self._desk = Desk(made, Store(self.store), self.time)
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._seq = 0
+
+    def __enter__(self) -> House:
+        self._thread.start()
+        self.does(self._begin())
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.does(self._finish())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    def does(self, work: Any) -> Any:
+        """Have the event loop do something, and wait for it."""
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(20.0)
+
+    async def _begin(self) -> None:
+        self.server = Server(self._desk, downlinks=(), uplink=None, clock=self.time)
+        self.control, self.status = control.app(self.server), status.app(self.server)
+        self._run = asyncio.create_task(self.server.run())
+        while not self.server.ready and not self._run.done():
+            await asyncio.sleep(0.001)
+
+    async def _finish(self) -> None:
+        self.server.stop()
+        await self._run
+
+    # -- children
+
+    def hears(
+        self, node: str, rows: np.ndarray, *, incarnation: Incarnation | None = None, **told: Any
+    ) -> Answer:
+        """Take in a client's report of rows; return the answer."""
+        me = self.does(self.server.ask(lambda machine, _: machine.incarnation))
+        self._seq += 1
+        group, schema = told.pop("group", GROUP), told.pop("schema", SCHEMA)
+        stamp = Stamp(node, group, life(1) if incarnation is None else incarnation, self._seq)
+        fields: dict[str, Any] = {
+            "final": False,
+            "pinned": me,
+            "fence": b"",
+            "fingerprint": schema.fingerprint,
+            "summary": Subspace.of(rows, schema, rank=RANK + OVERSAMPLE),
+            "moments": None,
+            "counts": Counts(len(rows), 0, 0),
+            "as_of": self.time().wall,
+            "synced": True,
+            "version": 0,
+            "lifetime": len(rows),
+        }
+        return self.posts("report", Report(stamp, **fields | told))
+
+    def joins(self, node: str, fence: bytes = b"") -> Any:
+        return self.posts("join", Join(Stamp(node, GROUP, life(1), 0), fence, (), b""))
+
+    def posts(self, kind: Any, message: Any) -> Any:
+        """Hand a letter in; return the message that answers it."""
+        data = message if isinstance(message, bytes) else codec.encode(message)
+        answered: Future[Any] = Future()
+
+        def answer(kind: Any, data: bytes) -> None:
+            answered.set_result(codec.decode(kind, data))
+
+        letter = Letter(kind, data, None, False, answer, answered.set_result)
+        self._loop.call_soon_threadsafe(self.server.take, letter)
+        return answered.result(20.0)
+
+    def passes(self, seconds: float) -> None:
+        """Let time pass, and the machine notice."""
+        self.time.steady += seconds
+        self.does(self.server.ask(lambda *_: None, Tick()))
+
+    # -- those who look on
+
+    def asks(self, method: str, path: str) -> Response:
+        """Knock on the operator's door."""
+        return self.does(called(self.control, method, path))
+
+    def watches(self, path: str, method: str = "GET", **headers: str) -> Response:
+        """Look at the status pages."""
+        return self.does(called(self.status, method, path, **headers))
+
+
+async def called(app: Callable[..., Any], method: str, path: str, **headers: str) -> Response:
+    """Call an ASGI app as a server would."""
+    where, _, query = path.partition("?")
+    sent: list[dict[str, Any]] = []
+    scope = {
+        "type": "http",
+        "asgi": {"version": "3.0"},
+        "http_version": "1.1",
+        "method": method,
+        "scheme": "http",
+        "path": unquote(where),
+        "raw_path": where.encode(),
+        "root_path": "",
+        "query_string": query.encode(),
+        "headers": [(b"host", b"here"), *((k.encode(), v.encode()) for k, v in headers.items())],
+        "client": ("test", 1),
+        "server": ("here", 80),
+    }
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    async def send(message: dict[str, Any]) -> None:
+        sent.append(message)
+
+    await app(scope, receive, send)
+    begin, *rest = sent
+    return Response(
+        begin["status"],
+        {key.decode().lower(): value.decode() for key, value in begin["headers"]},
+        b"".join(part.get("body", b"") for part in rest),
+    )
