@@ -34,7 +34,7 @@ from submerge.steps import (
 )
 from submerge_aggregator.downlink import Letter
 from submerge_aggregator.store import Store, StoreDamaged
-from submerge_client.logs import say
+from submerge_client.logs import Notes, say
 from submerge_client.uplink import Came, Heard, Opened
 from submerge_proto import codec, records
 from submerge_proto.codec import Kind
@@ -146,6 +146,7 @@ class Desk:
         self._made, self._store, self._clock, self._coarse = made, store, clock, coarse
         self._fails_until = -1.0
         self._failing = False
+        self._notes = Notes()
 
     def start(self) -> list[Out]:
         """Start the machine from what the store holds.
@@ -279,7 +280,7 @@ class Desk:
             case Publish(message):
                 return [All(_group(message), codec.encode(message))]
             case Note():
-                say(effect.what, **effect.facts)
+                self._notes.tell(effect, self._clock().steady)
         return []
 
     def _commit(self, keeps: list[Keep]) -> bool:

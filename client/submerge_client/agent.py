@@ -31,7 +31,7 @@ from submerge.steps import (
     Tick,
 )
 from submerge_client.disk import Disk
-from submerge_client.logs import say
+from submerge_client.logs import Notes, say
 from submerge_client.scores import ScoreLines
 from submerge_client.sensors import Sensor
 from submerge_client.sensors.lags import Lags
@@ -73,6 +73,17 @@ class Agent:
         Reports go with int8 columns where that does little harm.
     linger_s : float
         How long it waits at its end for the parent to have everything.
+
+    Attributes
+    ----------
+    rows : int
+        Rows that the sensor handed over.
+    delivered : int
+        Readings of the running life that the parent is known to hold.
+    foreign : int
+        Messages that were none.
+    sent_bytes, heard_bytes : int
+        Of messages, without what the transport adds.
     """
 
     def __init__(
@@ -89,15 +100,16 @@ class Agent:
         linger_s: float = 10.0,
     ) -> None:
         self.node = node
-        self.rows = self.foreign = 0
+        self.rows = self.delivered = self.foreign = 0
+        self.sent_bytes = self.heard_bytes = 0
         self._uplink, self._sensor, self._disk, self._lags = uplink, sensor, disk, lags
         self._scores, self._clock, self._coarse = scores, clock, coarse
         self._linger_s = linger_s
+        self._notes = Notes()
         self._inbox: SimpleQueue[Array | Heard | Ended | Stopped] = SimpleQueue()
         self._room = threading.BoundedSemaphore(AHEAD)
         self._stop = threading.Event()
         self._first = 0  # of the sensor's rows in the block that is being read
-        self._delivered = 0
         self._parted: str | None = None
         self._remind_at = 0.0
 
@@ -158,6 +170,7 @@ class Agent:
                 self._step(Tick())
                 self._remind()
             case Came():
+                self.heard_bytes += len(item.data)
                 try:
                     message = codec.decode(item.kind, item.data)
                 except PeerError as error:
@@ -211,14 +224,15 @@ class Agent:
                         model, schema = self.node.model, self.node.life.schema
                         self._scores.tell(effect, model, schema, first=self._first, at=now.wall)
                 case Note():
-                    say(effect.what, **effect.facts)
+                    self._notes.tell(effect, now.steady)
         self._tell_progress()
 
     def _send(self, effect: Send) -> None:
         message, group = effect.message, self.node.settings.group
-        kind = codec.kind_of(message)
+        kind, data = codec.kind_of(message), codec.encode(message, coarse=self._coarse)
         try:
-            self._uplink.send(kind, group, codec.encode(message, coarse=self._coarse))
+            self._uplink.send(kind, group, data)
+            self.sent_bytes += len(data)
         except TooLarge as error:
             # Its configuration was judged by the same formula: this is a bug, or a final of an
             # earlier configuration. Neither ends a node.
@@ -226,25 +240,31 @@ class Agent:
 
     def _tell_progress(self) -> None:
         life = self.node.life
-        if life.delivered != self._delivered:
-            self._delivered = life.delivered
+        if life.delivered != self.delivered:
+            self.delivered = life.delivered
             facts = {"incarnation": str(life.incarnation), "readings": life.delivered}
             say("acknowledged", level=logging.DEBUG, **facts, durable=life.durable)
 
     def _finish(self) -> None:
         """Report and keep what there is, and wait a little for it to arrive."""
         while not self._inbox.empty():
-            item = self._inbox.get()
-            self._take(item)
+            self._take(self._inbox.get())
         self._step(Flush())
         until = self._clock().steady + self._linger_s
         while not self.node.told and self._clock().steady < until:
-            self._take(self._next(min(until, self.node.wakes_at)))
+            item = self._next(min(until, self.node.wakes_at))
+            if isinstance(item, Stopped):
+                break  # asked twice
+            self._take(item)
         self._uplink.close()
         self._disk.close()
         life = self.node.life
         untold = life.counts.generated - life.delivered
-        say("ended", rows=self.rows, delivered=life.delivered, untold=untold)
+        # What the parent does not know of is in the checkpoint, and the next start tells it.
+        level = logging.WARNING if untold else logging.INFO
+        facts = {"delivered": life.delivered, "untold": untold, "withheld": life.counts.withheld}
+        traffic = {"sent_bytes": self.sent_bytes, "heard_bytes": self.heard_bytes}
+        say("ended", level=level, rows=self.rows, **facts, **traffic)
 
     # -- the sensor's thread ---------------------------------------------------
 

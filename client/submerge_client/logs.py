@@ -7,13 +7,20 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import sys
 import time
 from typing import Any, TextIO
 
 from submerge.messages import Report
+from submerge.steps import Note
 
 LEVELS = ("debug", "info", "warning", "error")
+
+LOUD = {"join refused", "report refused", "schema refused", "copy suspected", "lost"}
+"""Notes that somebody should look into."""
+
+AGAIN_S = 60.0
 
 log = logging.getLogger("submerge")
 
@@ -30,6 +37,23 @@ def begin(level: str, *, as_json: bool = False, stream: TextIO | None = None) ->
 def say(what: str, /, *, level: int = logging.INFO, **facts: Any) -> None:
     """Write one line."""
     log.log(level, "%s", what, extra={"facts": facts})
+
+
+class Notes:
+    """What one machine has to say; the same thing again, a minute later at the soonest."""
+
+    def __init__(self) -> None:
+        self._said: tuple[str, str] = "", ""
+        self._at = -math.inf
+
+    def tell(self, note: Note, steady: float) -> None:
+        """Write a note."""
+        said = note.what, repr(note.facts)
+        if said == self._said and steady - self._at < AGAIN_S:
+            return
+        self._said, self._at = said, steady
+        level = logging.WARNING if note.what in LOUD else logging.INFO
+        log.log(level, "%s", note.what, extra={"facts": note.facts})
 
 
 def remark(what: str, /, **facts: object) -> None:

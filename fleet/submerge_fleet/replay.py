@@ -86,6 +86,23 @@ from submerge_fleet.replay_run import PAPER, Outcome, Settings, replay
     " centering, the tail cut to whole blocks.",
 )
 @click.option(
+    "--into",
+    metavar="URL",
+    help="Feed a running fleet instead: grpc://HOST:PORT or mqtt://BROKER; grpcs, mqtts with TLS.",
+)
+@click.option("--parent", help="into: the aggregator's name.  [default: root]")
+@click.option("--group", help="into: the group that the rows belong to.")
+@click.option("--node", help="into: a name for the client.  [default: replay]")
+@click.option(
+    "--speed", type=click.FloatRange(0), help="into: rows a second and leaf.  [default: all]"
+)
+@click.option("--insecure", is_flag=True, help="into: the network is trusted, no TLS is needed.")
+@click.option("--ca", type=click.Path(path_type=Path), help="into: whom to trust, a PEM file.")
+@click.option(
+    "--cert", type=click.Path(path_type=Path), help="into: the client's certificate, with --key."
+)
+@click.option("--key", type=click.Path(path_type=Path), help="into: the key to --cert.")
+@click.option(
     "--plot",
     type=click.Path(path_type=Path, dir_okay=False),
     help="Draw error and rank over time, and the spectrum, into this PNG.",
@@ -98,15 +115,33 @@ def command(
     paper: bool,
     plot: Path | None,
     as_json: bool,
+    into: str | None,
     **options: Any,
 ) -> None:
     """Stream FILEs through one SAPCA, or through a tree of them.
 
     FILEs are whitespace matrices (as of the SPIRIT Motes set), Intel Lab logs, CSV or
-    .npy, plain or gzip. The result is held against exact PCA of the same rows. Errors,
-    bounds and energy are per row, in squared units of the data.
+    .npy, plain or gzip. With --into the rows go to a running fleet instead, as readings of
+    a client of their own, until its parent holds them. Otherwise the result is held against
+    exact PCA of the same rows. Errors, bounds and energy are per row, in squared units of the
+    data.
     """
-    given = {name: value for name, value in options.items() if value not in (None, ())}
+    # 0 is an answer, and a bad one; a flag that is not there is none.
+    given = {
+        name: value
+        for name, value in options.items()
+        if value is not None and value != () and value is not False
+    }
+    if into is not None:
+        if paper or plot is not None:
+            raise UsageError("--paper and --plot have no effect with --into: leave them out")
+        from submerge_fleet.replay_away import away
+
+        click.echo(away(into, read(files, quantity=quantity, skip=skip), given, as_json=as_json))
+        return
+    for name in ("parent", "group", "node", "speed", "insecure", "ca", "cert", "key"):
+        if name in given:
+            raise UsageError(f"{_option(name)} has an effect with --into only")
     _refuse_what_has_no_effect(given, PAPER if paper else {})
     if plot is not None:
         # A missing extra, or a place that cannot be, is said before the work.

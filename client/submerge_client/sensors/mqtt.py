@@ -27,11 +27,12 @@ from typing import Any, NamedTuple
 from paho.mqtt.client import Client, MQTTMessage
 from paho.mqtt.enums import CallbackAPIVersion
 
-from submerge import Array, UsageError
+from submerge import Array
 from submerge_client.links import Link
 from submerge_client.sensors.grid import Grid, Missing
 from submerge_client.sensors.published import Published
 from submerge_client.sensors.tally import Note, Tally, unheard
+from submerge_client.uplink.chosen import password_of
 from submerge_client.uplink.tls import Tls
 
 WAITING = 8192
@@ -101,7 +102,7 @@ class MqttReadings:
             password_file=password_file,
         )
         self._tls = Tls(ca, cert, key).context() if self._link.tls else None
-        self._password = _password(password_file)
+        self._password = password_of(self._link)
         self._published = Published(channels, topic=topic, value=value, time=time)
         self._grid = Grid(
             len(channels),
@@ -252,15 +253,3 @@ class MqttReadings:
             self._queue.put_nowait(_Reading(channel, at, said.value))
         except Full:
             self._tally.add("dropped", "the node is behind, readings dropped")
-
-
-def _password(path: Path | None) -> str | None:
-    """Return what a file holds, but for the line break at its end."""
-    if path is None:
-        return None
-    try:
-        return path.read_text(encoding="utf-8").rstrip("\r\n")
-    except (OSError, ValueError) as error:
-        raise UsageError(
-            f"password_file must be a file that can be read, got {path}: {error}"
-        ) from error

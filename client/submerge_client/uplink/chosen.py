@@ -63,8 +63,10 @@ def password_of(link: Link) -> str | None:
         return None
     try:
         return link.password_file.read_text(encoding="utf-8").rstrip("\r\n")
-    except OSError as error:
-        raise UsageError(f"password_file: expected a file that can be read, got {error}") from error
+    except (OSError, ValueError) as error:
+        raise UsageError(
+            f"password_file must be a file that can be read, got {link.password_file}: {error}"
+        ) from error
 
 
 def _bracketed(host: str) -> str:

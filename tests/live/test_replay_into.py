@@ -1,0 +1,100 @@
+"""`submerge replay --into URL`: files into an aggregator that runs."""
+
+from __future__ import annotations
+
+import json
+import threading
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from submerge_aggregator.assembly import server_of
+from submerge_aggregator.config import AggregatorConfig
+from submerge_client.tomlfile import read
+from submerge_fleet import cli
+
+ROOT = """
+node = "root"
+store = "{store}"
+[listen.grpc]
+address = "127.0.0.1:0"
+insecure = true
+[status]
+address = ""
+[timing]
+model_every_s = 1
+[groups.rows.schema]
+channels = ["a", "b", "c"]
+[groups.rows.summary]
+rank = 2
+"""
+
+
+@pytest.fixture
+def root(tmp_path):
+    """A root on a port of the system's choice; yields the port."""
+    import asyncio
+
+    path = tmp_path / "root.toml"
+    path.write_text(ROOT.format(store=tmp_path / "root.db"))
+    server = server_of(read(path, AggregatorConfig, {}))
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_until_complete, args=(server.run(),))
+    thread.start()
+    while not server.ready and thread.is_alive():
+        threading.Event().wait(0.01)
+    yield server
+    loop.call_soon_threadsafe(server.stop)
+    thread.join()
+    loop.close()
+
+
+def table(path, columns="abc", n=200):
+    """A CSV of some correlated columns."""
+    rng = np.random.default_rng(0)
+    rows = rng.standard_normal((n, 2)) @ rng.standard_normal((2, len(columns)))
+    lines = [",".join(columns), *(",".join(f"{x:.6g}" for x in row) for row in rows)]
+    path.write_text("\n".join(lines) + "\n")
+    return rows
+
+
+def into(server, *arguments):
+    """Run the command against a root."""
+    (downlink,) = server._downlinks
+    url = f"grpc://127.0.0.1:{downlink.port}"
+    return CliRunner().invoke(
+        cli.submerge, ["replay", *map(str, arguments), "--into", url, "--json"]
+    )
+
+
+@pytest.mark.slow
+def test_every_row_arrives_from_each_leaf(root, tmp_path):
+    """Two clients of their own; the parent holds every row when the command ends."""
+    table(tmp_path / "rows.csv")
+    done = into(
+        root, tmp_path / "rows.csv", "--group", "rows", "--insecure", "--leaves", 2, "--rank", 2
+    )
+    told = json.loads(done.stdout)
+
+    assert (0, 200, 200) == (done.exit_code, told["rows"], told["acknowledged"])
+    ledger = root.desk.node.ledger("rows")
+    assert 200 == ledger.counts().learnt
+    assert {"replay-1", "replay-2"} == {node for node, _ in ledger.rows}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--insecure",), "--into needs --group"),
+        (("--group", "rows"), "insecure = true"),
+        (("--group", "rows", "--insecure", "--alpha", "0.1"), "--alpha has no effect with --into"),
+    ],
+)
+def test_bad_options_are_refused_before_anything_is_sent(root, tmp_path, arguments, said):
+    """What is missing, and what has no effect."""
+    table(tmp_path / "rows.csv")
+    done = into(root, tmp_path / "rows.csv", *arguments)
+
+    assert said in str(done.exception)
+    assert not root.desk.node.ledger("rows").rows
