@@ -82,4 +82,7 @@ def test_the_wheel_holds_our_packages_and_nothing_else(tmp_path):
     assert PACKAGES == {top for top in tops if not top.endswith(".dist-info")}
     assert {f"{package}/py.typed" for package in PACKAGES} <= set(names)
     assert any(name.endswith("licenses/LICENSE") for name in names)
-    assert all(name.endswith((".py", "py.typed")) or ".dist-info/" in name for name in names)
+    assert all(
+        name.endswith((".py", ".pyi", ".proto", "py.typed")) or ".dist-info/" in name
+        for name in names
+    )

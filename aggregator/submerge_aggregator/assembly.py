@@ -50,11 +50,19 @@ def server_of(config: AggregatorConfig, now: Callable[[], Now] = clock.now) -> S
 
 
 async def _served(config: AggregatorConfig) -> None:
+    from submerge_aggregator.doors import Doors  # with all that HTTP needs
+
+    # The store's lock comes first: it keeps a second process off the operator's socket.
     server = server_of(config)
+    doors = Doors(server, config)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, server.stop)
-    await server.run()
+    await doors.start()
+    try:
+        await server.run()
+    finally:
+        await doors.stop()
 
 
 def _downlinks(config: AggregatorConfig) -> list[Downlink]:

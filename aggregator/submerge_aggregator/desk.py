@@ -211,6 +211,9 @@ class Desk:
                     self.tallies.foreign += 1
                     say("message of the parent refused", level=logging.WARNING, why=str(error))
                     return []
+                if isinstance(message, Answer) and message.reason is Reason.ACK:
+                    facts = {"group": message.stamp.group, "seq": message.newest}
+                    say("acknowledged", level=logging.DEBUG, **facts, durable=message.durable)
                 return self._step(node, Received(message), now, None, keeps)
             case Opened():
                 return self._step(node, Linked(), now, None, keeps)

@@ -20,7 +20,7 @@ from submerge.steps import Event, Flush, Now
 from submerge_aggregator.desk import All, Asked, Desk, Down, Item, Out, Refuse, Reply, Up
 from submerge_aggregator.downlink import Downlink, Letter
 from submerge_client.logs import say
-from submerge_client.uplink import Heard, Opened, Parted, TooLarge, Uplink
+from submerge_client.uplink import Came, Heard, Opened, Parted, TooLarge, Uplink
 
 TURN = 128
 """Items in one turn, and in one commit."""
@@ -52,6 +52,8 @@ class Server:
         It has started, and serves.
     dropped : int
         Letters that found no room.
+    sent_bytes, heard_bytes : int
+        Of messages to and from the parent, without what the transport adds.
     """
 
     def __init__(
@@ -64,7 +66,7 @@ class Server:
     ) -> None:
         self.desk = desk
         self.ready = False
-        self.dropped = 0
+        self.dropped = self.sent_bytes = self.heard_bytes = 0
         self.parted: str | None = None
         self._downlinks, self._uplink, self._clock = downlinks, uplink, clock
         self._inbox: deque[Item] = deque()
@@ -172,14 +174,17 @@ class Server:
                 case Up(group, kind, data) if self._uplink is not None:
                     try:
                         self._uplink.send(kind, group, data)
+                        self.sent_bytes += len(data)
                     except TooLarge as error:
                         say("report too large", level=logging.ERROR, why=str(error))
                 case Reply(asked, value):
                     asked.reply(value)
 
     def _notice(self, item: Item) -> None:
-        """Say when the parent goes away and comes back."""
-        if isinstance(item, Parted):
+        """Count what the parent says, and say when it goes away and comes back."""
+        if isinstance(item, Came):
+            self.heard_bytes += len(item.data)
+        elif isinstance(item, Parted):
             if self.parted != item.why:
                 self.parted, self._remind_at = item.why, self._clock().steady + REMIND_S
                 say("parent unreachable, trying on", level=logging.WARNING, why=item.why)
@@ -216,7 +221,7 @@ class Server:
             await downlink.close()
         await loop.run_in_executor(self._worker, self.desk.close)
         self._worker.shutdown()
-        say("ended")
+        say("ended", sent_bytes=self.sent_bytes, heard_bytes=self.heard_bytes)
 
     def _untold(self) -> bool:
         """Whether a parent that is there has still to hear of something."""

@@ -14,7 +14,7 @@ The ledger decides and remembers. What has changed is in `changes` until someone
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -262,6 +262,11 @@ class Ledger:
     def fingerprint(self) -> str:
         """Of the schema."""
         return self._pool.fingerprint
+
+    @property
+    def sealed(self) -> Mapping[tuple[str, str], Sealed]:
+        """What closed incarnations have left, by node and fingerprint."""
+        return self._sealed
 
     def member(self, node: str) -> Member:
         """Return what is remembered of a node beside its rows."""

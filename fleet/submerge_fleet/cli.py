@@ -29,6 +29,8 @@ SUBCOMMANDS = {
     "simulate": Subcommand("submerge_fleet.simulate", "Run a fleet in virtual time, with faults."),
     "client": Subcommand("submerge_client.command", "Run a client, at the edge."),
     "aggregator": Subcommand("submerge_aggregator.command", "Run an aggregator, or the root."),
+    "nodes": Subcommand("submerge_fleet.nodes", "See who reports; forget or quarantine a node."),
+    "model": Subcommand("submerge_fleet.model", "Show, save and compare what is normal."),
 }
 
 

@@ -87,11 +87,11 @@ class House:
             return AggregatorNode(settings, plans, np.random.default_rng(0))
 
         self._desk = Desk(made, Store(self.store), self.time)
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._seq = 0
 
     def __enter__(self) -> House:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._thread.start()
         self.does(self._begin())
         return self
@@ -106,8 +106,16 @@ class House:
         """Have the event loop do something, and wait for it."""
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(20.0)
 
+    def server_here(self) -> Server:
+        """Return the server, not started, for the loop that runs here; in place of `with`."""
+        return Server(self._desk, downlinks=(), uplink=None, clock=self.time)
+
+    def lets_go(self) -> None:
+        """Close what `server_here` has left open."""
+        self._desk.close()
+
     async def _begin(self) -> None:
-        self.server = Server(self._desk, downlinks=(), uplink=None, clock=self.time)
+        self.server = self.server_here()
         self.control, self.status = control.app(self.server), status.app(self.server)
         self._run = asyncio.create_task(self.server.run())
         while not self.server.ready and not self._run.done():
@@ -116,6 +124,10 @@ class House:
     async def _finish(self) -> None:
         self.server.stop()
         await self._run
+
+    def ends(self) -> None:
+        """Have the aggregator end, and keep its doors."""
+        self.does(self._finish())
 
     # -- children
 

@@ -111,10 +111,15 @@ class Host:
     def letter(self, data: bytes) -> Letter:
         """Return the next letter with certain bytes."""
         end = time.monotonic() + WITHIN_S
+        passed = []
         while True:
             letter = self.letters.get(timeout=max(0.0, end - time.monotonic()))
             if letter.data == data:
+                # Two children's letters may come in any order.
+                for other in passed:
+                    self.letters.put(other)
                 return letter
+            passed.append(letter)
 
     def close(self) -> None:
         """Close the downlink, and end the loop."""

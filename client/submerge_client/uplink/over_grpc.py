@@ -16,7 +16,7 @@ from typing import Any
 import grpc
 
 from submerge.messages import Incarnation, Stamp
-from submerge_client.uplink import Came, Hear, Opened, Parted, check_size
+from submerge_client.uplink import Came, Hear, Heard, Opened, Parted, check_size
 from submerge_client.uplink.tls import Tls
 from submerge_proto import parts
 from submerge_proto.codec import Kind
@@ -27,8 +27,15 @@ SERVICE = pb.DESCRIPTOR.services_by_name["AggregatorService"].full_name
 CALL_S = 10.0
 """Deadline of a call: the node's own patience."""
 
+MOST_CALLS = 8
+"""Calls of one kind and group at once: a report, and finals of earlier lives. Of what is more,
+the newest waits for one of them to end."""
+
 AGAIN_S, CAP_S = 1.0, 30.0
 """Between two tries of a watch that broke: at first, and at most, with full jitter below."""
+
+CLOSE_S = 2.0
+"""For calls that are on their way when it is closed."""
 
 QUIET = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.CANCELLED)
 """Failures that only mean "not now"."""
@@ -59,6 +66,11 @@ class OverGrpc:
         Most bytes of a message, either way.
     tls : Tls or None
         None: unprotected.
+
+    Attributes
+    ----------
+    failures : int
+        Times that `hear` raised something.
     """
 
     def __init__(
@@ -72,13 +84,18 @@ class OverGrpc:
     ) -> None:
         self._target, self._node, self._groups, self._limit = target, node, tuple(groups), limit
         self._tls = tls
+        self.failures = 0
         self._hear: Hear = lambda _: None
+        self._channel: Any = None
         self._closing = threading.Event()
         self._threads: list[threading.Thread] = []
         self._streams: dict[str, Any] = {}
-        self._waiting: set[Any] = set()
-        self._lock = threading.Lock()
-        self._parted = False
+        self._calls: dict[tuple[Kind, str], set[Any]] = {}
+        self._waiting: dict[tuple[Kind, str], bytes] = {}
+        # A call that is over when its callback is set calls it at once, on this very thread.
+        self._lock = threading.RLock()
+        self._changed = threading.Condition(self._lock)
+        self._why: str | None = None
 
     def open(self, hear: Hear) -> None:
         """Begin to connect, one watch a group."""
@@ -95,7 +112,7 @@ class OverGrpc:
                 *(_contents(path) for path in (self._tls.ca, self._tls.key, self._tls.cert))
             )
             self._channel = grpc.secure_channel(self._target, credentials, options)
-        self._calls = {
+        self._methods = {
             "join": self._channel.unary_unary(f"/{SERVICE}/Join"),
             "report": self._channel.unary_unary(f"/{SERVICE}/Report"),
         }
@@ -108,49 +125,57 @@ class OverGrpc:
             thread.start()
 
     def send(self, kind: Kind, group: str, data: bytes) -> None:
-        """Make a call; its answer is heard."""
+        """Make a call; its answer is heard. If too many are on their way, it is the next."""
         check_size(kind, data, self._limit)
-        if self._closing.is_set():
-            return
-        call = self._calls[kind].future(data, timeout=CALL_S)
         with self._lock:
-            self._waiting.add(call)
-        answer: Kind = "joined" if kind == "join" else "answer"
-        call.add_done_callback(lambda done: self._answered(answer, done))
+            if self._closing.is_set() or self._channel is None:
+                return
+            self._waiting[kind, group] = data
+            self._call(kind, group)
 
     def close(self) -> None:
         """Wait a moment for calls that are on their way; then end."""
-        with self._lock:
-            calls = list(self._waiting)
-        done = threading.Event()
-        closer = threading.Timer(2.0, done.set)
-        closer.daemon = True
-        closer.start()
-        while not done.is_set():
-            with self._lock:
-                if not any(call in self._waiting for call in calls):
-                    break
-            done.wait(0.02)
-        closer.cancel()
-        self._closing.set()
+        with self._changed:
+            self._changed.wait_for(
+                lambda: not self._waiting and not any(self._calls.values()), CLOSE_S
+            )
+            self._closing.set()
         for stream in list(self._streams.values()):
             stream.cancel()
-        self._channel.close()
+        if self._channel is not None:
+            self._channel.close()
         for thread in self._threads:
-            thread.join(5.0)
+            thread.join(CLOSE_S)
 
-    def _answered(self, kind: Kind, call: Any) -> None:
+    # -- calls -----------------------------------------------------------------
+
+    def _call(self, kind: Kind, group: str) -> None:
+        """Send what waits, if there is room for one more call; the lock is held."""
+        calls = self._calls.setdefault((kind, group), set())
+        if len(calls) >= MOST_CALLS or (kind, group) not in self._waiting:
+            return
+        call = self._methods[kind].future(self._waiting.pop((kind, group)), timeout=CALL_S)
+        calls.add(call)
+        call.add_done_callback(lambda done: self._answered(kind, group, done))
+
+    def _answered(self, kind: Kind, group: str, call: Any) -> None:
         """A call has ended; on one of gRPC's threads."""
-        with self._lock:
-            self._waiting.discard(call)
-        if self._closing.is_set() or call.cancelled():
+        with self._changed:
+            self._calls[kind, group].discard(call)
+            closing = self._closing.is_set()
+            if not closing:
+                self._call(kind, group)
+            self._changed.notify_all()
+        if closing or call.cancelled():
             return
         code = call.code()
         if code is grpc.StatusCode.OK:
-            self._hear(Came(kind, call.result()))
+            self._tell(Came("joined" if kind == "join" else "answer", call.result()))
         elif code not in QUIET:
             # It is open, and we are refused: nothing but a person can mend that.
-            self._hear(Parted(f"refused: {code.name} {call.details()}"))
+            self._tell(Parted(f"refused: {code.name} {call.details()}"))
+
+    # -- the watch -------------------------------------------------------------
 
     def _watch(self, group: str) -> None:
         """Listen for hello and models, as long as the uplink is open."""
@@ -158,25 +183,41 @@ class OverGrpc:
         request = pb.WatchRequest(header=header).SerializeToString()
         tries = 0
         while not self._closing.is_set():
-            try:
-                stream = self._streams[group] = self._watching(request)
-                first = True
-                for data in stream:
-                    if first:
-                        tries, first, self._parted = 0, False, False
-                        self._hear(Opened())
-                    self._hear(Came("watch", data))
-                why = "the parent ended the stream"
-            except grpc.RpcError as error:
-                why = f"{error.code().name}: {error.details()}"
+            opened, why = self._listen(group, request)
             if self._closing.is_set():
                 return
-            if not self._parted:
-                self._parted = True
-                self._hear(Parted(why))
+            if why != self._why:
+                self._why = why
+                self._tell(Parted(why))
+            tries = 0 if opened else min(tries + 1, 16)
             ceiling = min(CAP_S, AGAIN_S * 2.0**tries)
-            tries = min(tries + 1, 16)
             self._closing.wait(random.uniform(0.1, ceiling))  # noqa: S311 (jitter is no secret)
+
+    def _listen(self, group: str, request: bytes) -> tuple[bool, str]:
+        """Listen until the stream ends; return whether it was open, and why it ended."""
+        opened = False
+        try:
+            stream = self._streams[group] = self._watching(request)
+            for data in stream:
+                if not opened:
+                    opened, self._why = True, None
+                    if not self._tell(Opened()):
+                        return True, "nobody listens here"
+                self._tell(Came("watch", data))
+        except grpc.RpcError as error:
+            return opened, f"{error.code().name}: {error.details()}"
+        finally:
+            self._streams.pop(group, None)
+        return opened, "the parent ended the stream"
+
+    def _tell(self, heard: Heard) -> bool:
+        """Let `hear` know; what it raises ends no thread."""
+        try:
+            self._hear(heard)
+        except Exception:  # there is nobody else to tell
+            self.failures += 1
+            return False
+        return True
 
 
 def _contents(path: Path | None) -> bytes | None:

@@ -1,0 +1,174 @@
+"""/healthz, /readyz and /metrics: true whatever the store's disk does, and never a change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from submerge.messages import Counts
+from submerge_aggregator.store import StoreUnavailable
+from support.house import House
+
+ROWS = np.random.default_rng(0).normal(size=(60, 6))
+
+
+@pytest.fixture
+def house(tmp_path) -> Iterator[House]:
+    with House(tmp_path) as house:
+        yield house
+
+
+def samples(house: House) -> dict[tuple[str, ...], float]:
+    """All samples of /metrics, by name and label values."""
+    text = house.watches("/metrics").body.decode()
+    return {
+        (sample.name, *sample.labels.values()): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+
+
+def breaks(house: House, monkeypatch) -> None:
+    """Have the disk refuse writes from now on, and the aggregator notice."""
+
+    def full(*_: object, **__: object) -> None:
+        raise StoreUnavailable("root.db", "disk is full")
+
+    monkeypatch.setattr(house.server.desk._store, "write", full)
+    house.hears("c", ROWS)
+
+
+def test_health_is_answered_as_long_as_the_process_lives(house, monkeypatch):
+    """With a disk that is full, too."""
+    breaks(house, monkeypatch)
+    health = house.watches("/healthz")
+
+    assert 200 == health.status
+    assert {"uptime_s", "software"} == set(health.json)
+    assert health.json["uptime_s"] >= 0
+
+
+def test_a_root_that_serves_is_ready(house):
+    """It has no parent to wait for."""
+    ready = house.watches("/readyz")
+
+    assert (200, {"ready": True}) == (ready.status, ready.json)
+
+
+def test_a_store_that_cannot_be_written_is_not_ready(house, monkeypatch):
+    """503 and why; and ready again once the disk is."""
+    with monkeypatch.context() as patch:
+        breaks(house, patch)
+        ready = house.watches("/readyz")
+        assert (503, "the store cannot be written") == (ready.status, ready.json["why"])
+
+    house.passes(6.0)
+    assert 200 == house.watches("/readyz").status
+
+
+def test_an_aggregator_that_no_parent_has_answered_is_not_ready(tmp_path):
+    """It answers children "not now": load balancers should know."""
+    with House(tmp_path, parent="headquarters") as house:
+        ready = house.watches("/readyz")
+
+        assert 503 == ready.status
+        assert "headquarters has not answered" in ready.json["why"]
+        assert 200 == house.watches("/metrics").status
+
+
+def test_one_that_has_ended_is_not_ready(tmp_path):
+    """And says so at once: its machine is not asked any more."""
+    with House(tmp_path) as house:
+        house.ends()
+        ready, metrics = house.watches("/readyz"), samples(house)
+
+        assert (503, "it is starting or stopping") == (ready.status, ready.json["why"])
+        assert 0 == metrics["submerge_ready",]
+        assert ("submerge_clients", "room") not in metrics
+
+
+def test_metrics_count_what_came_in(house):
+    house.joins("c")
+    house.hears("c", ROWS)
+    house.hears("c", ROWS, fingerprint="00" * 32)
+    house.posts("report", b"\xff\xff")
+    found = samples(house)
+
+    assert 1 == found["submerge_joins_total",]
+    assert 2 == found["submerge_reports_total",]
+    assert 1 == found["submerge_refused_messages_total",]
+    assert 1 == found["submerge_foreign_messages_total",]
+    assert 0 == found["submerge_failed_writes_total",]
+    assert found["submerge_commits_total",] >= 2
+    assert found["process_resident_memory_bytes",] > 1e6
+
+
+def test_metrics_say_how_a_group_stands(house):
+    """Rows, clients, readings, coverage, staleness, the model's version and age."""
+    house.hears("c", ROWS, counts=Counts(60, 15, 5))
+    house.passes(90.0)
+    found = samples(house)
+
+    assert 1 == found["submerge_rows", "room", "client"]
+    assert 0 == found["submerge_rows", "room", "aggregator"]
+    assert 1 == found["submerge_clients", "room"]
+    assert (60, 15, 5) == tuple(
+        found["submerge_readings", "room", state] for state in ("learnt", "withheld", "lost")
+    )
+    assert 0.75 == found["submerge_coverage_ratio", "room"]
+    assert 128 == found["submerge_staleness_seconds", "room", "1"]
+    assert 0 == found["submerge_model_age_seconds", "room"]
+    house.time.steady += 30.0
+    assert 30 == samples(house)["submerge_model_age_seconds", "room"]
+    assert found["submerge_model_version", "room"] > 1.7e12
+
+
+def test_metrics_say_whether_the_parent_is_there(house):
+    assert 1 == samples(house)["submerge_parent_reachable",]
+    house.server.parted = "no route to host"
+    assert 0 == samples(house)["submerge_parent_reachable",]
+
+
+def test_what_is_not_known_has_no_sample(house):
+    """No coverage of no readings: a zero would raise an alarm."""
+    found = samples(house)
+
+    assert ("submerge_coverage_ratio", "room") not in found
+    assert ("submerge_staleness_seconds", "room", "1") not in found
+
+
+def test_metrics_are_there_while_the_disk_fails(house, monkeypatch):
+    """They matter most then: how often it failed, and that it is not ready."""
+    breaks(house, monkeypatch)
+    found = samples(house)
+
+    assert 1 == found["submerge_failed_writes_total",]
+    assert 0 == found["submerge_ready",]
+    assert ("submerge_clients", "room") not in found
+
+
+def test_prometheus_gets_the_form_that_it_asks_for(house):
+    old = house.watches("/metrics")
+    new = house.watches("/metrics", accept="application/openmetrics-text; version=1.0.0")
+
+    assert old.headers["content-type"].startswith("text/plain; version=0.0.4")
+    assert new.headers["content-type"].startswith("application/openmetrics-text")
+    assert new.body.endswith(b"# EOF\n")
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE"])
+@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/metrics"])
+def test_nothing_there_takes_anything(house, path, method):
+    assert 405 == house.watches(path, method).status
+
+
+def test_the_operators_door_is_not_there(house):
+    """Whoever reaches the status address does not reach the nodes."""
+    house.hears("c", ROWS)
+
+    assert 404 == house.watches("/nodes").status
+    assert 404 == house.watches("/nodes/room/c/forget", "POST").status
+    assert 1 == samples(house)["submerge_clients", "room"]
