@@ -11,6 +11,7 @@ away, and another is started from what the store holds.
 from __future__ import annotations
 
 import logging
+import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -110,6 +111,7 @@ class Tallies:
     failed_writes: int = 0
     foreign: int = 0
     refused: int = 0
+    bugs: int = 0
 
 
 class Desk:
@@ -169,7 +171,10 @@ class Desk:
         if node is None:
             return [out for item in items for out in self._not_now(item)]
         for item in items:
-            outs += self._take(node, item, now, keeps)
+            try:
+                outs += self._take(node, item, now, keeps)
+            except Exception:
+                return self._survive(items, item)
         if not items:
             outs += self._step(node, Tick(), now, None, keeps)
         if not self._commit(keeps):
@@ -319,6 +324,24 @@ class Desk:
         if not self._failing:
             self._failing = True
             say("store unavailable, trying on", level=logging.ERROR, why=str(error))
+
+    def _survive(self, items: Sequence[Item], culprit: Item) -> list[Out]:
+        """A bug of ours, met by one item: it costs that item, and the others a moment.
+
+        What the machine has half done is unknown, so it is thrown away like one that could not
+        write; what is on disk is whole.
+        """
+        self.node = None
+        self._fails_until = self.wakes_at = self._clock().steady + AGAIN_S / 5
+        self.tallies.bugs += 1
+        say("a bug, please report it", level=logging.ERROR, trace=traceback.format_exc())
+        outs: list[Out] = []
+        for item in items:
+            if item is culprit and isinstance(item, Letter):
+                outs.append(Refuse(item, "this aggregator cannot take it: see its log"))
+            else:
+                outs += self._not_now(item)
+        return outs
 
     def _not_now(self, item: Item) -> list[Out]:
         """Tell whoever waits for an answer that there is none now."""

@@ -20,16 +20,14 @@ from submerge.steps import Event, Flush, Now
 from submerge_aggregator.desk import All, Asked, Desk, Down, Item, Out, Refuse, Reply, Up
 from submerge_aggregator.downlink import Downlink, Letter
 from submerge_client.logs import say
-from submerge_client.uplink import Came, Heard, Opened, Parted, TooLarge, Uplink
+from submerge_client.reach import Reach
+from submerge_client.uplink import Came, Heard, Opened, Parted, Refused, TooLarge, Uplink
 
 TURN = 128
 """Items in one turn, and in one commit."""
 
-MOST_WAITING = 20_000
-"""Letters that wait at most: a child whose letter is dropped asks again."""
-
-REMIND_S = 60.0
-"""How often it is said that the parent is still away."""
+MOST_WAITING, MOST_BYTES = 20_000, 64 << 20
+"""Letters that wait at most, and their bytes: a child whose letter is dropped asks again."""
 
 LINGER_S = 5.0
 """At its end, how long it waits for the parent to hear the last report."""
@@ -68,12 +66,13 @@ class Server:
         self.ready = False
         self.dropped = self.sent_bytes = self.heard_bytes = 0
         self.parted: str | None = None
+        self._reach = Reach(lambda: clock().steady)
         self._downlinks, self._uplink, self._clock = downlinks, uplink, clock
         self._inbox: deque[Item] = deque()
+        self._waiting_bytes = 0
         self._stirred = asyncio.Event()
         self._stopping = asyncio.Event()
         self._worker = ThreadPoolExecutor(1, thread_name_prefix="desk")
-        self._remind_at = 0.0
 
     def stop(self) -> None:
         """Ask it to end; on the event loop."""
@@ -121,9 +120,10 @@ class Server:
 
     def take(self, letter: Letter) -> None:
         """Take a letter in, if there is room."""
-        if len(self._inbox) >= MOST_WAITING:
+        if len(self._inbox) >= MOST_WAITING or self._waiting_bytes > MOST_BYTES:
             self.dropped += 1
             return
+        self._waiting_bytes += len(letter.data)
         self._put(letter)
 
     # -- inside ----------------------------------------------------------------
@@ -144,17 +144,17 @@ class Server:
             await asyncio.sleep(0)
             return
         self._stirred.clear()
-        wait = max(0.0, self.desk.wakes_at - self._clock().steady)
-        if self.parted is not None:
-            wait = min(wait, REMIND_S)
+        wait = min(max(0.0, self.desk.wakes_at - self._clock().steady), self._reach.due_s)
         try:
             await asyncio.wait_for(self._stirred.wait(), min(wait, 3600.0))
         except TimeoutError:
-            self._remind()
+            self._reach.remind()
 
     async def _turn(self, loop: asyncio.AbstractEventLoop) -> None:
         items = [self._inbox.popleft() for _ in range(min(TURN, len(self._inbox)))]
         for item in items:
+            if isinstance(item, Letter):
+                self._waiting_bytes -= len(item.data)
             self._notice(item)
         self._perform(await loop.run_in_executor(self._worker, self.desk.turn, items))
 
@@ -185,18 +185,13 @@ class Server:
         if isinstance(item, Came):
             self.heard_bytes += len(item.data)
         elif isinstance(item, Parted):
-            if self.parted != item.why:
-                self.parted, self._remind_at = item.why, self._clock().steady + REMIND_S
-                say("parent unreachable, trying on", level=logging.WARNING, why=item.why)
+            self.parted = item.why
+            self._reach.parted(item.why)
         elif isinstance(item, Opened):
-            if self.parted is not None:
-                say("parent reached again")
             self.parted = None
-
-    def _remind(self) -> None:
-        if self.parted is not None and self._clock().steady >= self._remind_at:
-            self._remind_at = self._clock().steady + REMIND_S
-            say("parent still unreachable", level=logging.WARNING, why=self.parted)
+            self._reach.opened()
+        elif isinstance(item, Refused):
+            self._reach.refused(item.why)
 
     def _incarnation(self) -> str:
         node = self.desk.node

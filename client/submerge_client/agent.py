@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
 from collections.abc import Callable
 from queue import Empty, SimpleQueue
 from typing import NamedTuple
@@ -32,17 +31,15 @@ from submerge.steps import (
 )
 from submerge_client.disk import Disk
 from submerge_client.logs import Notes, say
+from submerge_client.reach import Reach
 from submerge_client.scores import ScoreLines
 from submerge_client.sensors import Sensor
 from submerge_client.sensors.lags import Lags
-from submerge_client.uplink import Came, Heard, Opened, Parted, TooLarge, Uplink
+from submerge_client.uplink import Came, Heard, Opened, Parted, Refused, TooLarge, Uplink
 from submerge_proto import codec
 
 AHEAD = 4
 """Blocks that a sensor may be ahead of the node."""
-
-REMIND_S = 60.0
-"""How often it is said that the parent is still away."""
 
 LONGEST_WAIT_S = 3600.0
 """A queue's wait has an upper limit; waking once an hour for nothing costs nothing."""
@@ -109,9 +106,9 @@ class Agent:
         self._inbox: SimpleQueue[Array | Heard | Ended | Stopped] = SimpleQueue()
         self._room = threading.BoundedSemaphore(AHEAD)
         self._stop = threading.Event()
+        self._durable = 0  # the seq that the root is known to hold
         self._first = 0  # of the sensor's rows in the block that is being read
-        self._parted: str | None = None
-        self._remind_at = 0.0
+        self._reach = Reach()
 
     def stop(self) -> None:
         """Ask it to end; from any thread, or a signal handler."""
@@ -121,6 +118,7 @@ class Agent:
         """Run until stopped, or the sensor has no more; return the exit status."""
         self._uplink.open(self._inbox.put)
         self._step(Start(self._disk.load()))
+        say("reading", incarnation=str(self.node.life.incarnation))
         reading = threading.Thread(target=self._read, name="sensor", daemon=True)
         reading.start()
         try:
@@ -152,8 +150,7 @@ class Agent:
     def _next(self, until: float) -> Array | Heard | Ended | Stopped | None:
         """Wait for what comes in, at most until a time on the steady clock."""
         wait = until - self._clock().steady
-        if self._parted is not None:
-            wait = min(wait, max(0.0, self._remind_at - time.monotonic()))
+        wait = min(wait, self._reach.due_s)
         try:
             # What has come goes first: a tick that is due is in no hurry.
             return self._inbox.get_nowait()
@@ -168,7 +165,7 @@ class Agent:
         match item:
             case None:
                 self._step(Tick())
-                self._remind()
+                self._reach.remind()
             case Came():
                 self.heard_bytes += len(item.data)
                 try:
@@ -179,13 +176,12 @@ class Agent:
                     return
                 self._step(Received(message))
             case Opened():
-                self._hear_open()
+                self._reach.opened()
                 self._step(Linked())
             case Parted():
-                if self._parted != item.why:
-                    self._parted = item.why
-                    self._remind_at = time.monotonic() + REMIND_S
-                    say("parent unreachable, trying on", level=logging.WARNING, why=item.why)
+                self._reach.parted(item.why)
+            case Refused():
+                self._reach.refused(item.why)
             case Ended() | Stopped():
                 pass
             case _:
@@ -198,16 +194,6 @@ class Agent:
         if len(embedded):
             self._step(Reading(embedded))
         self._room.release()
-
-    def _hear_open(self) -> None:
-        if self._parted is not None:
-            say("parent reached again")
-        self._parted = None
-
-    def _remind(self) -> None:
-        if self._parted is not None and time.monotonic() >= self._remind_at:
-            self._remind_at = time.monotonic() + REMIND_S
-            say("parent still unreachable", level=logging.WARNING, why=self._parted)
 
     # -- the node --------------------------------------------------------------
 
@@ -240,10 +226,16 @@ class Agent:
 
     def _tell_progress(self) -> None:
         life = self.node.life
-        if life.delivered != self.delivered:
-            self.delivered = life.delivered
-            facts = {"incarnation": str(life.incarnation), "readings": life.delivered}
-            say("acknowledged", level=logging.DEBUG, **facts, durable=life.durable)
+        if (life.delivered, life.durable) != (self.delivered, self._durable):
+            self.delivered, self._durable = life.delivered, life.durable
+            facts = {"incarnation": str(life.incarnation), "seq": self.node.acknowledged}
+            facts |= {"readings": life.delivered, "lost": life.counts.lost}
+            facts |= {"durable": life.durable, **self._traffic}
+            say("acknowledged", level=logging.DEBUG, **facts)
+
+    @property
+    def _traffic(self) -> dict[str, int]:
+        return {"sent_bytes": self.sent_bytes, "heard_bytes": self.heard_bytes}
 
     def _finish(self) -> None:
         """Report and keep what there is, and wait a little for it to arrive."""
@@ -263,8 +255,7 @@ class Agent:
         # What the parent does not know of is in the checkpoint, and the next start tells it.
         level = logging.WARNING if untold else logging.INFO
         facts = {"delivered": life.delivered, "untold": untold, "withheld": life.counts.withheld}
-        traffic = {"sent_bytes": self.sent_bytes, "heard_bytes": self.heard_bytes}
-        say("ended", level=level, rows=self.rows, **facts, **traffic)
+        say("ended", level=level, rows=self.rows, **facts, **self._traffic)
 
     # -- the sensor's thread ---------------------------------------------------
 

@@ -7,7 +7,6 @@ them, unions of sections that one key tells apart, and plain values, which msgsp
 
 from __future__ import annotations
 
-import difflib
 import math
 import types
 from collections.abc import Iterable, Iterator
@@ -83,6 +82,8 @@ def tag(kind: type[Section]) -> str:
 
 def nearest(said: str, known: Iterable[str]) -> str | None:
     """Return the word that was most likely meant; None where that would be a guess."""
+    import difflib  # late: most configurations have no mistake
+
     near = difflib.get_close_matches(said, known, n=1, cutoff=0.75)
     return near[0] if near else None
 

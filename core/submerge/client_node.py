@@ -117,6 +117,11 @@ class ClientNode:
         return self.finals.past.lifetime + counts.learnt + counts.withheld
 
     @property
+    def acknowledged(self) -> int:
+        """The newest seq of this life that the parent is known to hold."""
+        return self._tether.acked
+
+    @property
     def told(self) -> bool:
         """Whether the parent holds everything that it has seen, earlier lives included."""
         generated = self.life.counts.generated

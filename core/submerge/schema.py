@@ -12,6 +12,7 @@ import hashlib
 import json
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Literal, get_args
 
 import numpy as np
@@ -181,7 +182,7 @@ class Schema:
         text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
         return text.encode()
 
-    @property
+    @cached_property
     def fingerprint(self) -> str:
         """SHA-256 of the canonical text, in hex. Unequal ones never merge."""
         return hashlib.sha256(self.canonical).hexdigest()

@@ -152,13 +152,17 @@ class Meeting:
         limit: int = LIMIT,
         hear: Callable[[Heard], None] | None = None,
     ) -> tuple[Uplink, Ear]:
-        """A child of group g, if nothing else is said, that is open."""
+        """A child of group g, if nothing else is said, that has heard its host.
+
+        A broker is there before the host listens at it, and then a join is nobody's.
+        """
         ear = Ear()
         uplink = self.way.uplink(node, *(groups or ("g",)), limit=limit)
         self.uplinks.append(uplink)
         uplink.open(hear or ear)
         if hear is None:
             ear.opened()
+            ear.has(HELLO)
         return uplink, ear
 
     def answers(self, data: bytes, answer: bytes) -> None:
@@ -246,9 +250,11 @@ def test_answers_about_two_groups_both_arrive(meeting):
 
 def test_who_comes_late_hears_the_newest_and_nothing_older(meeting):
     """A child that opens after ten models hears the hello and the tenth."""
+    _, early = meeting.child("early")
     for number in range(10):
         meeting.host.publish("g", b"model %d" % number)
-    _, ear = meeting.child("c")
+    early.came(b"model 9")  # so it is on its way to all
+    _, ear = meeting.child("late")
     ear.came(b"model 9")
 
     assert {HELLO, b"model 9"} == set(ear.all_came)
@@ -321,7 +327,7 @@ def test_nothing_grows_while_there_is_no_way(meeting):
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     meeting.heal()
-    ear.opened()
+    ear.came(HELLO)  # before that, a broker is there, and perhaps nobody else
     uplink.send("join", "g", b"last")
     meeting.host.letter(b"last")
     reports = []
@@ -348,15 +354,14 @@ def test_each_parting_is_told_once(meeting):
 @pytest.mark.slow
 def test_a_child_that_is_first_waits_for_its_parent(way):
     """Nobody is there: that is said, and when somebody comes, what was sent may go."""
-    host = Host(way.downlink())
-    way.uplink("c", "g").close()
+    host, uplink, ear = Host(way.downlink()), way.uplink("c", "g"), Ear()
     way.cut(host)
-    ear, uplink = Ear(), way.uplink("c", "g")
     uplink.open(ear)
     parted = ear.parted()
     host = way.heal(host)
     host.publish("", HELLO)
     ear.opened()
+    ear.came(HELLO)
     uplink.send("join", "g", b"at last")
     letter = host.letter(b"at last")
     uplink.close()

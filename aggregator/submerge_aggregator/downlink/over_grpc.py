@@ -10,6 +10,7 @@ With mutual TLS a child is whom its certificate names; without, nobody says who 
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -19,6 +20,7 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
 from submerge import PeerError, UsageError
 from submerge_aggregator.downlink import Letter, Take
+from submerge_client.links import endpoint_of
 from submerge_client.uplink.tls import Tls
 from submerge_proto import parts
 from submerge_proto.codec import Kind
@@ -31,6 +33,9 @@ MOST_STREAMS = 65_536
 
 ANSWER_S = 30.0
 """A letter that is not answered by then never will be: the child has long asked again."""
+
+LOOK_S = 5.0
+"""Between two looks for such letters: a timer of its own for each would cost more than they do."""
 
 GRACE_S = 2.0
 """For calls that are on their way when it closes."""
@@ -66,6 +71,7 @@ class OverGrpc:
         self._hello = b""
         self._models: dict[str, bytes] = {}
         self._watches: dict[int, _Watch] = {}
+        self._unanswered: dict[asyncio.Future[bytes], float] = {}  # the oldest first
         self._closing = asyncio.Event()
 
     async def open(self, take: Take) -> None:
@@ -86,17 +92,21 @@ class OverGrpc:
         self._server.add_generic_rpc_handlers((generic,))
         self._health = health.aio.HealthServicer()
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
+        taken = UsageError(
+            f"expected to listen on {self.address}, but it is taken or not ours: free it, or"
+            " name another in listen.grpc.address"
+        )
+        if not _is_free(self.address):
+            raise taken
         try:
             if self._tls is None:
                 self.port = self._server.add_insecure_port(self.address)
             else:
                 self.port = self._server.add_secure_port(self.address, _credentials(self._tls))
         except RuntimeError as error:
-            raise UsageError(
-                f"expected to listen on {self.address}, but it is taken or not ours: free it, or"
-                " name another in listen.grpc.address"
-            ) from error
+            raise taken from error
         await self._server.start()
+        self._looking = asyncio.create_task(self._look())
         for name in ("", SERVICE):
             await self._health.set(name, health_pb2.HealthCheckResponse.SERVING)
 
@@ -125,6 +135,7 @@ class OverGrpc:
         for watch in self._watches.values():
             watch.end()
         await self._server.stop(GRACE_S)
+        self._looking.cancel()
 
     # -- calls -----------------------------------------------------------------
 
@@ -135,7 +146,8 @@ class OverGrpc:
         return await self._deliver("report", data, context)
 
     async def _deliver(self, kind: Kind, data: bytes, context: Any) -> bytes:
-        answered: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+        answered: asyncio.Future[bytes] = loop.create_future()
 
         def answer(_: Kind, data: bytes) -> None:
             if not answered.done():
@@ -146,13 +158,27 @@ class OverGrpc:
                 answered.set_exception(PeerError(why))
 
         self._take(Letter(kind, data, _identity(context), False, answer, refuse))
+        self._unanswered[answered] = loop.time()
         try:
-            return await asyncio.wait_for(answered, ANSWER_S)
+            return await answered
         except PeerError as error:
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error)[:1000])
         except TimeoutError:
             await context.abort(grpc.StatusCode.UNAVAILABLE, "no answer")
+        finally:
+            del self._unanswered[answered]
         raise AssertionError("abort raises")  # pragma: no cover
+
+    async def _look(self) -> None:
+        """Give up letters that nobody will answer."""
+        loop = asyncio.get_running_loop()
+        while True:
+            await asyncio.sleep(LOOK_S)
+            for answered, since in self._unanswered.items():
+                if since > loop.time() - ANSWER_S:
+                    break
+                if not answered.done():
+                    answered.set_exception(TimeoutError())
 
     async def _watch(self, data: bytes, context: Any) -> AsyncIterator[bytes]:
         try:
@@ -203,6 +229,19 @@ class _Watch:
         self._stirred.clear()
         said, self._hello, self._model = [self._hello, self._model], b"", b""
         return [data for data in said if data]
+
+
+def _is_free(address: str) -> bool:
+    """Whether one can listen there. gRPC finds out too, but prints lines of its own first."""
+    host, port = endpoint_of(address)
+    try:
+        (family, *_, place), *_ = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )
+        socket.create_server(place[:2], family=family).close()
+    except OSError:
+        return False
+    return True
 
 
 def _identity(context: Any) -> str | None:

@@ -70,7 +70,7 @@ class OverMqtt:
     ----------
     counts : dict of str to int
         What went no further: of what came in, `foreign` topics, `empty` payloads and what was
-        `too_large`; and `unsaid`, what was too large to go out, or found no broker or no room.
+        `too_large`; and `unsaid`, what was too large to go out, or found no room.
 
     Raises
     ------
@@ -125,7 +125,8 @@ class OverMqtt:
             self._note("not published: too large", group=group, size=len(data), most=self._limit)
             return
         self._kept[topic] = Publication(topic, data, retain=True)
-        self._line.put(topic, self._kept[topic])
+        if self._line.is_open:  # or all are published as soon as it is
+            self._line.put(topic, self._kept[topic])
 
     def push(self, node: str, group: str, data: bytes) -> None:
         """Publish a model again, for all, if that is not too soon."""
@@ -143,10 +144,10 @@ class OverMqtt:
     # -- on the line's thread ------------------------------------------------------
 
     def _opened(self) -> None:
-        self._line.clear()  # answers of before: whoever waited for one has asked again
         self._loop.call_soon_threadsafe(self._back)
 
     def _parted(self, why: str) -> None:
+        self._line.clear()  # answers: whoever waits for one will have asked again
         self._loop.call_soon_threadsafe(self._gone, why)
 
     def _came(self, topic: str, data: bytes) -> None:
@@ -178,7 +179,7 @@ class OverMqtt:
         topic = topics.down(self._fleet, self._parent, node, kind)
         if not self._fits(topic, data):
             return
-        if not self._line.is_open or self._line.waiting >= MOST_ANSWERS:
+        if self._line.waiting >= MOST_ANSWERS:
             self.counts["unsaid"] += 1
             return
         # Each answer is its own: those to one child may be about several groups and lives.

@@ -6,7 +6,8 @@ What every uplink promises (tests/live/test_transports.py holds all to it):
 1. `send` never blocks and never raises for want of a connection: what cannot go now is lost,
    or replaced by the newest of its kind. Nothing piles up.
 2. Whatever is heard is handed to `hear`, from any thread: `Came`, `Opened` each time that the
-   way is open (again), `Parted` when it is not, saying why, once for each time.
+   way is open (again), `Parted` when it is not, saying why, once for each time; `Refused`, by
+   transports that can tell, for what was sent in vain.
 3. No thread dies in silence: what fails inside one is a `Parted`, and it tries again.
 4. What is too large is refused before it is sent: `send` raises `TooLarge`.
 """
@@ -37,7 +38,13 @@ class Parted(NamedTuple):
     why: str
 
 
-Heard = Came | Opened | Parted
+class Refused(NamedTuple):
+    """The way is open, and the other end does not take what was sent: a person has to look."""
+
+    why: str
+
+
+Heard = Came | Opened | Parted | Refused
 Hear = Callable[[Heard], None]
 
 

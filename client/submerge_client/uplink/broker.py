@@ -7,6 +7,7 @@ import ssl
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from submerge import UsageError
 from submerge_client.uplink.tls import Tls
 
 
@@ -44,7 +45,7 @@ def overhead(topic: str) -> int:
 def reason(error: Exception, broker: Broker) -> str:
     """Return in words for people why a connection ended, or came to none."""
     match error:
-        case Parting():
+        case Parting() | UsageError():
             return str(error)
         case socket.gaierror():
             return f"no host {broker.host!r} is known: {error.strerror}"

@@ -15,6 +15,7 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Protocol
 from weakref import WeakValueDictionary
 
@@ -144,10 +145,10 @@ class Memory:
         with self._lock:
             parent = self._parent
         if parent is None:
-            child.look()
+            child.look(None)
             return
         try:
-            parent.soon(child.look, after_s=after_s)
+            parent.soon(partial(child.look, parent), after_s=after_s)
         except RuntimeError:  # its loop has ended, and it did not say so
             self.leave(parent)
 
@@ -171,6 +172,7 @@ class InMemory:
         self._memory, self._limit = memory, limit
         self._hear: Hear = lambda _: None
         self._lock = threading.Lock()
+        self._telling = threading.RLock()  # who tells, decides what there is to tell
         self._waiting: dict[tuple[Kind, str], bytes] = {}
         self._stirred = self._open = self._closed = False
         self._why: str | None = None
@@ -199,35 +201,47 @@ class InMemory:
 
     # -- for the other end, on its loop --------------------------------------------
 
-    def look(self) -> None:
-        """See whether there is a way, say so if that is new, and send what waits."""
-        with self._lock:
+    def look(self, parent: Parent | None) -> None:
+        """See whether there is a way, say so if that is new, and send what waits.
+
+        On the loop of `parent`; on any thread if there is none. A parent that has come since
+        lets us look again.
+        """
+        with self._telling:
             self._stirred = False
-        parent = self._memory.parent_of(self.node)
-        if isinstance(parent, str):
-            self._part(parent)
-            return
-        if not self._open and not self._closed:
-            self._open, self._why = True, None
-            self._hand(Opened())
-            for data in parent.newest(self.groups):
-                self.hear("watch", data)
-        if self._open:
-            with self._lock:
-                waiting, self._waiting = self._waiting, {}
-            for (kind, _), data in waiting.items():
-                if not self._memory.loses(self.node, kind):
-                    parent.take(self, kind, data)
+            found = self._memory.parent_of(self.node)
+            if isinstance(found, str):
+                self._part(found)
+            elif found is parent:
+                self._greet(found)
+                self._flush(found)
 
     def hear(self, kind: Kind, data: bytes) -> None:
         """Hear from the parent, if the way is open."""
-        cut = isinstance(self._memory.parent_of(self.node), str)
-        if self._open and not cut and not self._memory.loses(self.node, kind):
-            self._hand(Came(kind, data))
+        with self._telling:
+            cut = isinstance(self._memory.parent_of(self.node), str)
+            if self._open and not cut and not self._memory.loses(self.node, kind):
+                self._hand(Came(kind, data))
+
+    def _greet(self, parent: Parent) -> None:
+        if self._open or self._closed:
+            return
+        self._open, self._why = True, None
+        self._hand(Opened())
+        for data in parent.newest(self.groups):
+            self.hear("watch", data)
+
+    def _flush(self, parent: Parent) -> None:
+        if not self._open:
+            return
+        with self._lock:
+            waiting, self._waiting = self._waiting, {}
+        for (kind, _), data in waiting.items():
+            if not self._memory.loses(self.node, kind):
+                parent.take(self, kind, data)
 
     def _part(self, why: str) -> None:
-        with self._lock:
-            told, self._why, self._open = self._why == why, why, False
+        told, self._why, self._open = self._why == why, why, False
         if not told:
             self._hand(Parted(why))
 

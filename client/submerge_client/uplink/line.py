@@ -32,6 +32,7 @@ from typing import Any
 import paho.mqtt.client as mqtt
 from paho.mqtt.enums import CallbackAPIVersion, MQTTErrorCode
 
+from submerge import UsageError
 from submerge_client.uplink.bell import Bell
 from submerge_client.uplink.broker import Broker, Parting, Publication, reason
 
@@ -44,6 +45,9 @@ KEEPALIVE_S = 60
 
 PATIENCE_S = 10.0
 """How long a broker may take to let us in and grant all topics."""
+
+UNACKNOWLEDGED_S = 30.0
+"""How long a broker may keep a message to itself before another connection is tried."""
 
 LONGEST_WAIT_S = 60.0
 """Between two tries; also, how long a connection must hold before the wait is short again."""
@@ -110,9 +114,9 @@ class Line:
         self.failures = 0
         self._lock = threading.Lock()
         self._waiting: dict[Hashable, Publication] = {}
-        self._unacknowledged: dict[int, Hashable] = {}
+        self._unacknowledged: dict[int, tuple[Hashable, float]] = {}
         self._closing = threading.Event()
-        self._bell = Bell()
+        self._ring: Callable[[], None] = _nobody_sleeps
         self._thread = threading.Thread(target=self._run, name=f"mqtt {name}", daemon=True)
 
     def open(self) -> None:
@@ -125,7 +129,7 @@ class Line:
             if self._closing.is_set():
                 return
             self._waiting[key] = publication
-        self._bell.ring()
+        self._ring()
 
     def clear(self) -> None:
         """Forget what waits."""
@@ -143,12 +147,10 @@ class Line:
             if last is not None:
                 self._waiting[last.topic] = last
             self._closing.set()
-        self._bell.ring()
+        self._ring()
         if self._thread.is_alive():
             # One that hangs in a name server's silence ends by itself, and tells nobody.
             self._thread.join(2 * GRACE_S)
-        else:
-            self._bell.close()
 
     # -- the thread --------------------------------------------------------------
 
@@ -165,11 +167,10 @@ class Line:
             # After a power cut all clients come back at once; not so to the broker.
             self._closing.wait(wait * jitter.uniform(0.5, 1.0))
             wait = min(2 * wait, LONGEST_WAIT_S)
-        self._bell.close()
 
     def _part(self, error: Exception) -> None:
         """Say why the way is closed."""
-        if not isinstance(error, Parting | OSError):
+        if not isinstance(error, Parting | UsageError | OSError):
             self.failures += 1
         if self._closing.is_set():
             return
@@ -185,20 +186,24 @@ class Line:
         connection = client.socket()
         if connection is None:
             raise self._hung_up()
+        bell = Bell()
+        self._ring = bell.ring
         try:
             with selectors.DefaultSelector() as selector:
-                selector.register(self._bell, selectors.EVENT_READ)
+                selector.register(bell, selectors.EVENT_READ)
                 selector.register(connection, selectors.EVENT_READ)
-                self._serve(client, connection, selector)
+                self._serve(client, connection, selector, bell)
             client.disconnect()
         finally:
             # Closed without a farewell, the broker speaks our last will.
             connection.close()
+            bell.close()
+            self._ring = _nobody_sleeps
             self.is_open = False
             self._unacknowledged.clear()
 
     def _serve(
-        self, client: mqtt.Client, connection: Any, selector: selectors.BaseSelector
+        self, client: mqtt.Client, connection: Any, selector: selectors.BaseSelector, bell: Bell
     ) -> None:
         """Let paho read and write, until all is said and the line is closing."""
         granted_by = time.monotonic() + PATIENCE_S
@@ -210,6 +215,7 @@ class Line:
                     return
             if self.is_open:
                 self._publish(client)
+                self._check_acknowledged()
             elif time.monotonic() > granted_by:
                 raise Parting(f"{self._broker} does not answer: is it an MQTT broker?")
             if client.socket() is None:
@@ -220,7 +226,7 @@ class Line:
             held = self._broker.tls is not None and connection.pending() > 0
             wait = 0.0 if held else max(0.0, min(LOOK_S, ends_at - time.monotonic()))
             ready = {key.fileobj: events for key, events in selector.select(wait)}
-            self._bell.hush()
+            bell.hush()
             events = ready.get(connection, 0)
             if held or events & selectors.EVENT_READ:
                 self._check(client.loop_read())
@@ -236,14 +242,21 @@ class Line:
     def _publish(self, client: mqtt.Client) -> None:
         """Give paho what waits, as far as the window reaches."""
         while len(self._unacknowledged) < WINDOW:
-            busy = self._unacknowledged.values()
+            busy = {key for key, _ in self._unacknowledged.values()}
             with self._lock:
                 key = next((key for key in self._waiting if key not in busy), None)
                 if key is None:
                     return
                 topic, data, retain = self._waiting.pop(key)
             sent = client.publish(topic, data, qos=1, retain=retain)
-            self._unacknowledged[sent.mid] = key
+            self._unacknowledged[sent.mid] = key, time.monotonic()
+
+    def _check_acknowledged(self) -> None:
+        """Look at the oldest: a key that is never free again would be silent for ever."""
+        for _, sent_at in self._unacknowledged.values():
+            if time.monotonic() > sent_at + UNACKNOWLEDGED_S:
+                raise Parting(f"{self._broker} acknowledges nothing any more")
+            return
 
     def _check(self, code: MQTTErrorCode) -> None:
         if code == MQTTErrorCode.MQTT_ERR_PROTOCOL:
@@ -253,7 +266,9 @@ class Line:
 
     def _hung_up(self) -> Parting:
         if not self.is_open:
-            return Parting(f"{self._broker} hung up before it let us in")
+            how = "without" if self._broker.tls is None else "with"
+            question = f"is it an MQTT broker, {how} TLS?"
+            return Parting(f"{self._broker} hung up before it let us in: {question}")
         return Parting(
             f"{self._broker} hung up: it has stopped, or another process calls itself {self._name}"
         )
@@ -306,3 +321,7 @@ class Line:
             topic = ""  # as foreign as any that nobody asked for
         if not self._closing.is_set():
             self._hand_over(topic, bytes(message.payload))
+
+
+def _nobody_sleeps() -> None:
+    """Ring where nobody waits for sockets: what was put is found when somebody does."""

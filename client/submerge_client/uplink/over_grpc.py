@@ -16,7 +16,7 @@ from typing import Any
 import grpc
 
 from submerge.messages import Incarnation, Stamp
-from submerge_client.uplink import Came, Hear, Heard, Opened, Parted, check_size
+from submerge_client.uplink import Came, Hear, Heard, Opened, Parted, Refused, check_size
 from submerge_client.uplink.tls import Tls
 from submerge_proto import parts
 from submerge_proto.codec import Kind
@@ -173,7 +173,7 @@ class OverGrpc:
             self._tell(Came("joined" if kind == "join" else "answer", call.result()))
         elif code not in QUIET:
             # It is open, and we are refused: nothing but a person can mend that.
-            self._tell(Parted(f"refused: {code.name} {call.details()}"))
+            self._tell(Refused(f"{code.name}: {call.details()}"))
 
     # -- the watch -------------------------------------------------------------
 

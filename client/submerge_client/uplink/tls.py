@@ -50,4 +50,4 @@ class Tls(NamedTuple):
 
 
 def _unusable(what: str, path: object, error: OSError) -> UsageError:
-    return UsageError(f"{what} must be readable PEM files, got {path}: {error.strerror or error}")
+    return UsageError(f"expected {what} in PEM form, got {path}: {error.strerror or error}")

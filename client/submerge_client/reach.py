@@ -1,0 +1,69 @@
+"""Reach: says in the log that the parent is out of reach, and that it is back.
+
+At most one warning in REMIND_S, whatever the parent does: one that comes and goes, or a way
+that fails for a new reason each second, must not fill the log of a node that runs for years.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from collections.abc import Callable
+
+from submerge_client.logs import say
+
+REMIND_S = 60.0
+"""How often it is said that the parent is away."""
+
+
+class Reach:
+    """Whether the parent can be reached, as far as is known.
+
+    Parameters
+    ----------
+    steady : callable
+        A clock that is never set back, in seconds.
+
+    Attributes
+    ----------
+    why : str or None
+        Why it cannot; None if it can, or was not tried yet.
+    """
+
+    def __init__(self, steady: Callable[[], float] = time.monotonic) -> None:
+        self.why: str | None = None
+        self._steady = steady
+        self._told = False  # of this absence
+        self._next_at = -math.inf
+        self._refusal, self._refused_at = "", -math.inf
+
+    @property
+    def due_s(self) -> float:
+        """How long until there may be something to say."""
+        return math.inf if self.why is None else max(0.0, self._next_at - self._steady())
+
+    def parted(self, why: str) -> None:
+        """Take note that it cannot be reached."""
+        self.why = why
+        self.remind()
+
+    def opened(self) -> None:
+        """Take note that it can."""
+        if self._told:
+            say("parent reached again")
+        self.why, self._told = None, False
+
+    def refused(self, why: str) -> None:
+        """Take note that the parent does not take what is sent."""
+        if why != self._refusal or self._steady() >= self._refused_at + REMIND_S:
+            self._refusal, self._refused_at = why, self._steady()
+            say("refused by the parent", level=logging.WARNING, why=why)
+
+    def remind(self) -> None:
+        """Say that it is away, if it is, and it is time."""
+        if self.why is None or self._steady() < self._next_at:
+            return
+        what = "parent still unreachable" if self._told else "parent unreachable, trying on"
+        say(what, level=logging.WARNING, why=self.why)
+        self._told, self._next_at = True, self._steady() + REMIND_S

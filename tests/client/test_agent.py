@@ -1,0 +1,244 @@
+"""The agent: rows in, messages out, one thread; what fails around it does not stop it."""
+
+from __future__ import annotations
+
+import io
+import json
+import threading
+import time
+from typing import ClassVar
+
+import numpy as np
+import pytest
+
+from submerge import Schema, UsageError
+from submerge.client_node import ClientNode
+from submerge.messages import Answer, Hello, Incarnation, Joined, Reason
+from submerge.settings import ClientSettings
+from submerge.summaries import Subspaces
+from submerge_client import logs
+from submerge_client.agent import Agent
+from submerge_client.checkpoint import CheckpointFile
+from submerge_client.clock import now
+from submerge_client.disk import Disk
+from submerge_client.sensors.lags import Lags
+from submerge_client.uplink import Came, Opened, Parted, TooLarge
+from submerge_proto import codec
+
+PARENT = Incarnation(1_600_000_000_000, 5)
+ROWS = np.random.default_rng(0).standard_normal((200, 4))
+
+
+class Parent:
+    """An uplink whose other end answers at once, or does not; what it heard is in `heard`."""
+
+    def __init__(self, *, answers=True, says=()):
+        self.heard, self.closed = [], False
+        self._answers, self._says = answers, says
+
+    def open(self, hear):
+        self._hear = hear
+        if self._answers:
+            hear(Opened())
+            hear(Came("watch", codec.encode(Hello("root", PARENT, True, 1))))
+        for word in self._says:
+            hear(word)
+
+    def send(self, kind, group, data):
+        message = codec.decode(kind, data)
+        self.heard.append(message)
+        if not self._answers:
+            return
+        if kind == "join":
+            said = Joined(
+                message.stamp._replace(seq=0),
+                Reason.ACK,
+                b"",
+                PARENT,
+                True,
+                0,
+                Schema.anonymous(message_width(message)).canonical,
+            )
+        else:
+            seq = message.stamp.seq
+            said = Answer(message.stamp, Reason.ACK, b"", PARENT, True, seq, PARENT, seq)
+        self._hear(Came(codec.kind_of(said), codec.encode(said)))
+
+    def close(self):
+        self.closed = True
+
+
+def message_width(join):
+    return Schema.parse(join.schema).width
+
+
+class Rows:
+    """A sensor that hands over rows in blocks, then ends, fails, or waits to be stopped."""
+
+    counts: ClassVar[dict[str, int]] = {}
+
+    def __init__(self, rows=ROWS, *, fails=None, waits=False):
+        self._rows, self._fails, self._waits = rows, fails, waits
+
+    def read(self, hand, stop):
+        for first in range(0, len(self._rows), 50):
+            hand(self._rows[first : first + 50])
+        if self._fails is not None:
+            raise self._fails
+        if self._waits:
+            stop.wait()
+
+
+def agent(*, uplink, sensor=None, disk=None, lags=1, linger_s=0.5, **settings):
+    """An agent around a real node."""
+    node = ClientNode(
+        ClientSettings("c", "g", "root", report_every_s=0.05, min_rows=1, **settings),
+        Schema.anonymous(4 * lags),
+        Subspaces(2),
+        np.random.default_rng(),
+    )
+    return Agent(
+        node,
+        uplink=uplink,
+        sensor=sensor or Rows(),
+        disk=disk or Disk(None),
+        lags=Lags(lags, 4),
+        scores=None,
+        clock=now,
+        linger_s=linger_s,
+    )
+
+
+def said(log, what):
+    """Log lines that say something, as JSON has them."""
+    lines = map(json.loads, log.getvalue().splitlines())
+    return [line for line in lines if line["what"] == what]
+
+
+@pytest.fixture(autouse=True)
+def log():
+    """What is logged, as lines of JSON."""
+    lines = io.StringIO()
+    logs.begin("debug", as_json=True, stream=lines)
+    return lines
+
+
+def test_every_row_is_delivered_before_it_ends():
+    """The sensor ends; what it said is reported and acknowledged; status 0."""
+    parent = Parent()
+    driven = agent(uplink=parent)
+
+    assert 0 == driven.run()
+    assert (200, 200) == (driven.rows, driven.delivered)
+    assert parent.closed
+    assert 200 == parent.heard[-1].counts.learnt
+
+
+def test_a_parent_that_is_away_costs_no_more_than_the_lingering(log):
+    """It ends all the same, and says what it could not tell."""
+    driven = agent(uplink=Parent(answers=False, says=[Parted("nobody there")]), linger_s=0.1)
+    began = time.monotonic()
+
+    assert 0 == driven.run()
+    assert time.monotonic() - began < 5
+    (ended,) = said(log, "ended")
+    assert (200, "warning") == (ended["untold"], ended["level"])
+
+
+def test_a_sensor_that_fails_ends_it_with_status_1(log):
+    """What was read before is reported first."""
+    parent = Parent()
+    driven = agent(uplink=parent, sensor=Rows(fails=UsageError("line 7: expected a number")))
+
+    assert 1 == driven.run()
+    assert 200 == driven.delivered
+    assert "line 7" in said(log, "the sensor failed")[0]["why"]
+
+
+def test_it_ends_when_asked():
+    """From another thread, or a signal handler, while the sensor has more."""
+    driven = agent(uplink=Parent(), sensor=Rows(waits=True))
+    threading.Timer(0.2, driven.stop).start()
+
+    assert 0 == driven.run()
+    assert 200 == driven.delivered
+
+
+def test_who_is_asked_twice_does_not_linger():
+    """A second signal ends the wait for a parent that does not answer."""
+    driven = agent(uplink=Parent(answers=False), linger_s=60)
+    threading.Timer(0.2, driven.stop).start()
+    began = time.monotonic()
+    driven.run()
+
+    assert time.monotonic() - began < 10
+
+
+def test_a_disk_that_is_full_stops_nothing(tmp_path, monkeypatch, log):
+    """It is said once; rows are learnt, reported and acknowledged as before."""
+    file = CheckpointFile(tmp_path / "c.state")
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(file, "write", full)
+    driven = agent(uplink=Parent(), disk=Disk(file), checkpoint_every_s=0.01)
+
+    assert 0 == driven.run()
+    assert 200 == driven.delivered
+    (line,) = said(log, "checkpoint not written")
+    assert "No space left" in line["why"]
+
+
+def test_what_was_kept_is_sent_again_as_a_final(tmp_path):
+    """A life that joined, and could not report: the next process delivers it."""
+
+    class Mute(Parent):
+        """Lets its child in, and answers no report."""
+
+        def send(self, kind, group, data):
+            if kind == "join":
+                super().send(kind, group, data)
+
+    path = tmp_path / "c.state"
+    agent(uplink=Mute(), disk=Disk(CheckpointFile(path)), linger_s=0.2).run()
+    parent = Parent()
+    driven = agent(uplink=parent, sensor=Rows(ROWS[:0]), disk=Disk(CheckpointFile(path)))
+    driven.run()
+    finals = [each for each in parent.heard if getattr(each, "final", False)]
+
+    assert {200} == {final.counts.learnt for final in finals}
+    assert driven.node.told
+
+
+def test_foreign_bytes_are_counted_and_passed_over():
+    """Whatever comes by the way of the parent, the node goes on."""
+    driven = agent(uplink=Parent(says=[Came("watch", b"\xff\xff"), Came("answer", b"\x00")]))
+
+    assert 0 == driven.run()
+    assert (2, 200) == (driven.foreign, driven.delivered)
+
+
+def test_a_report_that_is_too_large_does_not_end_it(log):
+    """It is said, with the numbers; the configuration should have refused it."""
+
+    class Narrow(Parent):
+        def send(self, kind, group, data):
+            if kind == "report":
+                raise TooLarge(kind, size=len(data), most=10)
+            super().send(kind, group, data)
+
+    driven = agent(uplink=Narrow(), linger_s=0.1)
+
+    assert 0 == driven.run()
+    assert "over the limit of 10" in said(log, "message too large")[0]["why"]
+
+
+def test_lags_make_one_vector_of_several_rows():
+    """Three lags: two rows only begin a window."""
+    parent = Parent()
+    driven = agent(uplink=parent, lags=3)
+    driven.run()
+
+    assert (200, 198) == (driven.rows, driven.delivered)
+    assert 12 == parent.heard[-1].summary.dim
