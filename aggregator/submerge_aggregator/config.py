@@ -236,6 +236,8 @@ class AggregatorConfig(Section, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if self.parent is not None and self.parent.name == self.node:
             raise refusal("parent", "name", expected="another node", got=shown(self.node))
+        if self.node == "score" and self.listen.mqtt is not None:
+            raise refusal("node", expected="a name that is no topic of ours", got=shown(self.node))
         if not self.groups:
             raise refusal("groups", expected="at least one, [groups.NAME]", got="none")
         for name, group in self.groups.items():
@@ -256,7 +258,8 @@ class AggregatorConfig(Section, frozen=True, kw_only=True):
         lower = f"schema.lags, summary.rank or summary.oversample of group {name}"
         if self.parent is not None:
             raised = f"{lower}, or raise it as far as the parent does"
-            check(self.parent.limit, at=("parent", "max_message_bytes"), lower=raised)
+            at = ("parent", "max_message_bytes")
+            check(self.parent.limit, at=at, lower=raised, merged=True)
         for way, limit in (("grpc", GRPC_LIMIT), ("mqtt", MQTT_LIMIT)):
             if getattr(self.listen, way) is not None:
                 at = ("listen", way)

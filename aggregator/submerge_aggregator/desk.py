@@ -70,10 +70,11 @@ class Down(NamedTuple):
 
 
 class Refuse(NamedTuple):
-    """A letter that is not answered."""
+    """A letter that is not answered; `denied`: its sender is not who it says."""
 
     letter: Letter
     why: str
+    denied: bool = False
 
 
 class Up(NamedTuple):
@@ -247,7 +248,8 @@ class Desk:
         stamp = message.stamp  # type: ignore[union-attr]
         if letter.node not in (None, stamp.node):
             self.tallies.foreign += 1
-            return [Refuse(letter, f"this is the way of {letter.node}, not of {stamp.node}")]
+            why = f"this is the way of {letter.node}, not of {stamp.node}"
+            return [Refuse(letter, why, denied=True)]
         if isinstance(message, Join):
             self.tallies.joins += 1
         else:
@@ -383,5 +385,6 @@ def _refusal(kind: Kind, refusal: codec.Refused, node: AggregatorNode) -> Messag
     pinned = node.incarnation if node.settled else None
     if kind == "join":
         lines = (str(refusal),)
-        return Joined(refusal.stamp, refusal.reason, b"", pinned, node.top, 0, b"", lines)
-    return Answer(refusal.stamp, refusal.reason, b"", pinned, node.top)
+        fence, reason = refusal.fence, refusal.reason
+        return Joined(refusal.stamp, reason, fence, pinned, node.top, 0, b"", lines)
+    return Answer(refusal.stamp, refusal.reason, refusal.fence, pinned, node.top)

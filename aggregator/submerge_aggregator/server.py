@@ -166,8 +166,8 @@ class Server:
                 case Down(_, to, group, _, data):
                     for downlink in self._downlinks:
                         downlink.push(to, group, data)
-                case Refuse(letter, why):
-                    letter.refuse(why)
+                case Refuse(letter, why, denied):
+                    letter.refuse(why, denied)
                 case All(group, data):
                     for downlink in self._downlinks:
                         downlink.publish(group, data)

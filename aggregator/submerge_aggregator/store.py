@@ -256,9 +256,13 @@ def _primary(error: Exception) -> int:
     return int(getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT)) & 0xFF
 
 
+# Made once: `json.dumps` would make one for each key.
+_AS_TEXT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
+
 def _name(key: Key) -> str:
     """A key as text: no two keys have the same, and a person can read it."""
-    return json.dumps(key, ensure_ascii=False, separators=(",", ":"))
+    return _AS_TEXT(key)
 
 
 def _checksum(name: str, value: bytes) -> bytes:

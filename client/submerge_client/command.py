@@ -9,6 +9,12 @@ from pathlib import Path
 
 import click
 
+UNUSED = (
+    "urllib.request",  # paho's, to find a proxy that nobody names; brings HTTP and e-mail
+    "google.protobuf.internal.python_message",  # stands beside the one in C
+)
+"""What libraries import and we never look into: 2 MiB of a client."""
+
 
 @click.group(
     invoke_without_command=True,
@@ -51,8 +57,8 @@ def command(context: click.Context, path: Path | None, trial: bool, log_json: bo
         return
     from submerge_client.later import later
 
-    # paho imports it to look for a proxy that we never name, and with it HTTP and e-mail: 1.2 MiB.
-    later("urllib.request")
+    for name in UNUSED:
+        later(name)
     from submerge_client.assembly import assembled
 
     agent = assembled(config)

@@ -19,19 +19,27 @@ def later(name: str) -> None:
     Parameters
     ----------
     name : str
-        Of a module inside a package: `package.module`. One that has loaded already stays.
+        Of a module inside a package: `package.module`. One that has loaded already stays; one
+        that there is not is nobody's.
 
     Notes
     -----
     `importlib.util.LazyLoader` is made for this, but loads at the next `import` (CPython
     before 3.12): that looks at the module's spec, which counts as a use.
     """
-    if name not in sys.modules:
-        package, _, last = name.rpartition(".")
-        module = _Later(name)
-        module.__spec__ = find_spec(name)
-        sys.modules[name] = module
-        setattr(importlib.import_module(package), last, module)
+    if name in sys.modules:
+        return
+    try:
+        spec = find_spec(name)
+    except ModuleNotFoundError:  # nor is there its package
+        spec = None
+    if spec is None:
+        return
+    package, _, last = name.rpartition(".")
+    module = _Later(name)
+    module.__spec__ = spec
+    sys.modules[name] = module
+    setattr(sys.modules[package], last, module)
 
 
 class _Later(ModuleType):

@@ -21,8 +21,11 @@ SCORES = 400
 """Bytes that scores are allowed: two sketches of 16 buckets, 98 bytes each while counts are
 below 2^28, and never above 178. What they leave is room for names of 64 letters."""
 
+BELOW = 300
+"""What an aggregator's report has beside: a fence, a census, and sums of many."""
 
-def size_of_report(dim: int, k: int) -> int:
+
+def size_of_report(dim: int, k: int, *, merged: bool = False) -> int:
     """Return what a report weighs at most, in bytes: 4 dim k + 8 (dim + k) + 256 + scores.
 
     Parameters
@@ -32,13 +35,22 @@ def size_of_report(dim: int, k: int) -> int:
     k : int
         Columns, spare ones included. Counted as float32: how many of them can be coarser, the
         data decide.
+    merged : bool
+        It is an aggregator's: that has more to say.
     """
     # Moments, which go before the scaling is known, are 16 dim: as much as two columns.
-    return 4 * dim * max(k, 2) + 8 * (dim + k) + ENVELOPE + SCORES
+    return 4 * dim * max(k, 2) + 8 * (dim + k) + ENVELOPE + SCORES + BELOW * merged
 
 
 def check_size(
-    dim: int, k: int, limit: int, *, at: tuple[Key, ...], lower: str, text: int = 0
+    dim: int,
+    k: int,
+    limit: int,
+    *,
+    at: tuple[Key, ...],
+    lower: str,
+    text: int = 0,
+    merged: bool = False,
 ) -> None:
     """Refuse a configuration whose largest message is above a limit.
 
@@ -54,6 +66,8 @@ def check_size(
         What else can be changed.
     text : int
         Bytes that go with it: a model carries its schema.
+    merged : bool
+        It is an aggregator's report.
 
     Raises
     ------
@@ -61,12 +75,13 @@ def check_size(
         With the numbers.
     """
     k = min(k, dim)
-    size = size_of_report(dim, k) + text
+    size = size_of_report(dim, k, merged=merged) + text
+    more = size - size_of_report(dim, k) + ENVELOPE + SCORES
     if size > limit:
         raise refusal(
             *at,
             expected=f"room for {size} bytes: dim {dim} (channels x lags), k {k} (rank +"
-            f" oversample), 4 dim k + 8 (dim + k) + {ENVELOPE + SCORES + text}",
+            f" oversample), 4 dim k + 8 (dim + k) + {more}",
             got=f"a limit of {limit} bytes",
             mend=f"lower {lower}",
         )

@@ -38,7 +38,7 @@ from submerge.messages import (
     Stamp,
     binds,
 )
-from submerge.schema import Schema
+from submerge.schema import Schema, differences
 from submerge.settings import ClientSettings
 from submerge.steps import (
     Effect,
@@ -182,7 +182,7 @@ class ClientNode:
             schema = Schema.parse(model.schema)
         except PeerError:
             return  # of a later form: it is settled at the join
-        if replace(schema, scaling=None) == self._schema:
+        if schema.is_like(self._schema):
             self._schema = schema
 
     def _begin(self, now: Now, *, lost: int, floor: int = 0) -> None:
@@ -314,10 +314,16 @@ class ClientNode:
     def _adopt(self, canonical: bytes, now: Now, effects: list[Effect]) -> None:
         """Take the fleet's schema: the same channels, another scaling."""
         try:
-            self._schema = Schema.parse(canonical)
+            schema = Schema.parse(canonical)
         except PeerError as error:
             effects.append(Note("schema refused", {"why": str(error)}))
             return
+        if not schema.is_like(self._schema):
+            # The scaling is the fleet's; what the channels are, the sensors say.
+            lines = differences(schema, self._schema)
+            effects.append(Note("schema refused", {"lines": lines}))
+            return
+        self._schema = schema
         counts = self.life.counts
         if counts.generated > counts.lost or self.life.pin is not None:
             self._end("another schema", now, effects)

@@ -132,7 +132,7 @@ class Group:
             return kept
         if kept and self.plan.learns_scaling:
             known = Schema.parse(kept)
-            if replace(known, scaling=None) == replace(configured, scaling=None):
+            if known.is_like(configured):
                 return kept
         return configured.canonical
 
@@ -247,7 +247,7 @@ class Group:
             pinned=me,  # the parent's, when it is sent
             fence=upward.line.fence,
             fingerprint=ledger.fingerprint,
-            summary=ledger.summary(now.wall),
+            summary=ledger.summary(ledger.present(now)),
             moments=ledger.moments(),
             counts=counts,
             as_of=now.wall,
@@ -286,7 +286,7 @@ class Group:
             self.version,
             self.canonical,
             ledger.fingerprint,
-            ledger.summary(now.wall),
+            ledger.summary(ledger.present(now)),
             limits(scores(ledger)),
             ledger.counts(),
             known.nodes,

@@ -167,7 +167,7 @@ class Ledger:
             return Verdict(Reason.SCHEMA, held)
         if member.fences.get(stamp.incarnation, b"") != report.fence:
             return Verdict(Reason.FENCED, held)
-        if report.summary is not None and not self._summaries.fits(self.schema, report.summary):
+        if not self._fits(report):
             return Verdict(Reason.INVALID, held)
         if row is None:
             return None
@@ -179,6 +179,13 @@ class Ledger:
         if stamp.seq > held and row.from_client and shrunk:
             return Verdict(Reason.SHRUNK, held)
         return None
+
+    def _fits(self, report: Report) -> bool:
+        """Whether what a report says can be merged with others of the schema."""
+        summary, moments = report.summary, report.moments
+        if moments is not None and len(moments.mean) != self.schema.width:
+            return False
+        return summary is None or self._summaries.fits(self.schema, summary)
 
     def over(self, node: str, incarnation: Incarnation) -> int | None:
         """Return the seq that was taken of a closed incarnation; None if it is not closed."""
@@ -299,6 +306,17 @@ class Ledger:
         told += [sealed.moments for sealed in self._folded()]
         parts = [moments for moments in told if moments is not None]
         return pooled(*parts) if parts else None
+
+    def present(self, now: Now) -> float:
+        """Return the wall time that the rows are to be seen from.
+
+        Now; but a clock that nobody vouches for may be years behind what synced children say,
+        and rows must not gain weight for coming from its future.
+        """
+        if now.synced:
+            return now.wall
+        told = [row.as_of for row in self.current()] + [each.as_of for each in self._folded()]
+        return max(now.wall, *told) if told else now.wall
 
     def summary(self, wall: float | None = None) -> Summary | None:
         """Merge all rows, as of a wall time; by default of the reference time."""

@@ -177,20 +177,19 @@ def unpacked(data: bytes) -> Sketch:
     sketch = Sketch(level, tuple(zip(accumulate(steps), counts, strict=True)))
     if not _attainable(sketch):
         raise PeerError(f"no scores have these {size} bins at level {level}")
-    if packed(sketch) != data:
-        raise PeerError("a sketch's numbers must be as short as they can")
     return sketch
 
 
 def _attainable(sketch: Sketch) -> bool:
     """Whether scores exist that fill these bins, and more than 16 one level below."""
     lowest, highest = _reach(sketch.level)
-    if not all(lowest <= index <= highest for index, _ in sketch.bins):
+    bins = sketch.bins
+    if bins and not lowest <= bins[0][0] <= bins[-1][0] <= highest:
         return False
     if not sketch.level:
         return True
     lowest, highest = _reach(sketch.level - 1)
-    most = sum(min(n, (2 * i - 1 >= lowest) + (2 * i <= highest)) for i, n in sketch.bins)
+    most = sum(min(n, (2 * i - 1 >= lowest) + (2 * i <= highest)) for i, n in bins)
     return most > MOST_BINS
 
 
@@ -235,8 +234,13 @@ def _refusal(score: float) -> UsageError:
     return UsageError(f"scores must be numbers of at least 0, got {score:g}")
 
 
+_ONE_BYTE = [bytes((number,)) for number in range(0x80)]
+
+
 def varint(number: int) -> bytes:
     """Return a number of at least 0 in seven bits a byte, the lowest first."""
+    if number <= 0x7F:
+        return _ONE_BYTE[number]
     out = bytearray()
     while number > 0x7F:
         out.append(number & 0x7F | 0x80)
@@ -248,9 +252,14 @@ def varint(number: int) -> bytes:
 def _varints(data: bytes) -> list[int]:
     numbers, number, shift = [], 0, 0
     for byte in data:
-        number |= (byte & 0x7F) << shift
-        shift += 7
-        if byte < 0x80:
-            numbers.append(number)
+        if byte > 0x7F:
+            number |= (byte & 0x7F) << shift
+            shift += 7
+        elif byte or not shift:
+            numbers.append(number | byte << shift)
             number = shift = 0
+        else:
+            raise PeerError("a sketch's numbers must be as short as they can")
+    if shift:
+        raise PeerError("a sketch's last number must be whole")
     return numbers

@@ -11,8 +11,6 @@ from __future__ import annotations
 import io
 import json
 import struct
-import tokenize
-import zipfile
 import zlib
 from dataclasses import asdict
 from typing import Any
@@ -34,7 +32,7 @@ UNREADABLE = (
     # RuntimeError is zipfile's for flags that say "encrypted" or "compressed otherwise".
     *(ValueError, KeyError, TypeError, EOFError, OSError, RuntimeError, SyntaxError),
     *(MemoryError, OverflowError),  # a header that claims more than there is
-    *(struct.error, zlib.error, zipfile.BadZipFile, tokenize.TokenError),
+    *(struct.error, zlib.error),
 )
 UNBELIEVABLE = (SubmergeError, KeyError, TypeError, ValueError, AttributeError, OverflowError)
 MOST_ROWS = 1 << 20
@@ -97,7 +95,7 @@ def loads(data: bytes) -> SAPCA:
             arrays = {name: file[name] for name in file.files}
         about = json.loads(arrays.pop("about").tobytes())
         form = about["form"]
-    except UNREADABLE as error:
+    except _unreadable() as error:
         # Not in NumPy's words: they advise to allow pickles.
         raise PeerError(
             f"expected a saved SAPCA (.npz), got {len(data)} bytes of something else, or damaged"
@@ -108,6 +106,14 @@ def loads(data: bytes) -> SAPCA:
         return _restored(about, arrays)
     except UNBELIEVABLE as error:
         raise PeerError(f"this saved SAPCA contradicts itself: {error}") from error
+
+
+def _unreadable() -> tuple[type[Exception], ...]:
+    """All of `UNREADABLE`; what it lacks is loaded late, since a client never saves this way."""
+    import tokenize
+    import zipfile
+
+    return *UNREADABLE, zipfile.BadZipFile, tokenize.TokenError
 
 
 def _restored(about: dict[str, Any], arrays: dict[str, Storage]) -> SAPCA:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal, get_args
 
@@ -187,6 +187,10 @@ class Schema:
         """SHA-256 of the canonical text, in hex. Unequal ones never merge."""
         return hashlib.sha256(self.canonical).hexdigest()
 
+    def is_like(self, other: Schema) -> bool:
+        """Return whether the two differ in scaling at most."""
+        return replace(self, scaling=None) == replace(other, scaling=None)
+
     def lift(self, readings: Array) -> Array:
         """Scale readings (n, channels) in their units and map them to (n, dim)."""
         X = np.asarray(readings, dtype=np.float64)
@@ -202,6 +206,10 @@ def differences(ours: Schema, theirs: Schema) -> tuple[str, ...]:
 
     Scaling may be left out of `theirs`: a node without takes the fleet's.
     """
+    nameless = isinstance(ours.channels, int) or isinstance(theirs.channels, int)
+    if nameless and ours.width != theirs.width:
+        # Names that nobody gave are no help, and there may be a million of them.
+        return (f"channels: expected {ours.width}, got {theirs.width}",)
     ours_by_name, theirs_by_name = (
         {channel.name: channel.unit for channel in schema._channels} for schema in (ours, theirs)
     )

@@ -3,11 +3,16 @@
 The leading columns go as float32. Those whose sigma is at most 8 times the smallest may go
 as int8 and a scale: what rounding leaks from one into another is then small against either.
 The sender works out what the receiver will see, and says in `spectral_bound` by how much
-that is off. What comes in is checked here, number by number, and believed afterwards.
+that is off.
+
+What comes in is checked here, number by number, and believed afterwards. Sizes are bounded by
+what merging keeps: the mean square of two sets together is at most the larger one of theirs.
+So a child's wild numbers, if they pass here, pass at the parent of its parent, too.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -15,8 +20,8 @@ import numpy as np
 from submerge import Array, PeerError, Subspace
 from submerge_proto.v1 import summary_pb2 as pb
 
-MOST_DIM = 1 << 20
-"""Longer vectors than any device sends."""
+MOST_DIM, MOST_RANK = 1 << 20, 1 << 10
+"""Longer vectors, and more columns, than any device sends."""
 
 ALIKE = 8.0
 """Columns may be coarse whose sigma is at most so many times the smallest."""
@@ -26,6 +31,10 @@ OFF, OFF_COARSE, HONEST = 1e-3, 5e-2, 1e-5
 
 LARGEST = 3.4e38
 """Squares beyond this are no float32."""
+
+LEAST, FAINT = 2.0**-600, 1e-50
+"""A summary that weighs less is none; readings that differ less are the same. Below them,
+squares and quotients of what is merged are no longer numbers."""
 
 
 def packed(subspace: Subspace, *, coarse: bool = False, exact: bool = False) -> pb.Subspace:
@@ -38,18 +47,24 @@ def packed(subspace: Subspace, *, coarse: bool = False, exact: bool = False) -> 
         energy=subspace.energy,
         spectral_bound=subspace.spectral_bound,
     )
-    if exact:
-        out.exact = _bytes(subspace.basis.T, "<f8")
+    rows = subspace.basis.T
+    if exact and rows.dtype == np.float64:
+        out.exact = _bytes(rows, "<f8")
         return out
-    fine = _fine(subspace.sigma) if coarse else subspace.rank
-    out.columns = _bytes(subspace.basis.T[:fine], "<f4")
-    if fine < subspace.rank:
-        rows = np.asarray(subspace.basis.T[fine:], dtype=np.float64)
-        scales = (np.abs(rows).max(axis=1) / 127).astype("<f4")
-        steps = np.rint(rows / scales[:, None].astype(np.float64)).astype(np.int8)
-        out.coarse, out.scales = steps.tobytes(), scales.tobytes()
-        seen = _columns(out, subspace.rank)
-        out.spectral_bound += _difference(subspace.basis, seen, subspace.sigma)
+    fine = _fine(subspace.sigma) if coarse and not exact else subspace.rank
+    out.columns = _bytes(rows[:fine], "<f4")
+    if fine == subspace.rank:
+        return out
+    wide = np.asarray(rows[fine:], dtype=np.float64)
+    scales = (np.abs(wide).max(axis=1) / 127).astype("<f4")
+    steps = np.rint(wide / scales[:, None].astype(np.float64)).astype(np.int8)
+    out.coarse, out.scales = steps.tobytes(), scales.tobytes()
+    try:
+        seen = _columns(out, subspace.rank, subspace.rank, OFF_COARSE / 2)
+    except PeerError:
+        # Long columns with a few large numbers: 127 steps do not do for the small ones.
+        return packed(subspace)
+    out.spectral_bound += _difference(subspace.basis, seen, subspace.sigma)
     return out
 
 
@@ -67,27 +82,25 @@ def unpacked(message: pb.Subspace, fingerprint: str, *, kept: bool = False) -> S
     if message.exact and not kept:
         raise PeerError("columns travel as float32, got float64")
     sigma, mean = _array(message.sigma, "sigma"), _array(message.mean, "mean", dim)
-    if len(sigma) > dim:
-        raise PeerError(f"a subspace has at most {dim} directions, got {len(sigma)}")
-    numbers = np.array([message.weight, message.energy, message.spectral_bound])
-    if not (np.isfinite(numbers).all() and numbers[0] > 0 and (numbers >= 0).all()):
-        raise PeerError("weight, energy and bound must be finite and not negative")
-    if not np.abs(mean).max() < LARGEST**0.5 or not message.energy < LARGEST:
-        raise PeerError("mean and energy must be numbers whose squares are no larger than 3.4e38")
-    if not ((sigma >= 0).all() and (np.diff(sigma) <= 0).all() and np.isfinite(sigma).all()):
-        raise PeerError("sigma must be finite and descending, and not negative")
-    if message.energy < float(sigma @ sigma) * (1 - 1e-5):
-        raise PeerError("energy must not be less than what sigma holds")
-    basis = _columns(message, len(sigma))
+    if len(sigma) > min(dim, MOST_RANK):
+        raise PeerError(f"expected at most {min(dim, MOST_RANK)} directions, got {len(sigma)}")
+    _check_numbers(message, sigma)
+    bound, weight = message.spectral_bound, message.weight
+    if not kept:
+        _check_sizes(message, mean)
+        # Of no eigenvalue can more be missing than there is.
+        bound, mean = min(bound, message.energy), _flushed(mean)
+    held = int((sigma >= FAINT * weight**0.5).sum()) if weight >= LEAST else 0
+    basis = _columns(message, len(sigma), held, OFF_COARSE)
     basis.flags.writeable = False
     return Subspace(
         fingerprint,
         basis,
-        sigma,
+        sigma[:held],
         mean,
-        weight=message.weight,
+        weight=weight,
         energy=message.energy,
-        spectral_bound=message.spectral_bound,
+        spectral_bound=bound,
     )
 
 
@@ -96,39 +109,70 @@ def arrived(subspace: Subspace) -> Subspace:
     return replace(subspace, basis=np.asarray(subspace.basis, dtype=np.float32))
 
 
-def _columns(message: pb.Subspace, k: int) -> Array:
-    """The basis (dim, k), orthonormal."""
+def _check_numbers(message: pb.Subspace, sigma: Array) -> None:
+    """Refuse what no subspace has, whatever its data."""
+    numbers = message.weight, message.energy, message.spectral_bound
+    if not all(0 <= number < math.inf for number in numbers):
+        raise PeerError("weight, energy and bound must be finite and not negative")
+    if not ((sigma >= 0).all() and (sigma[1:] <= sigma[:-1]).all()):
+        raise PeerError("sigma must be descending, and not negative")
+    with np.errstate(over="ignore"):
+        held = float(sigma @ sigma)
+    # Squares that are next to nothing round as they like.
+    if not held * (1 - 1e-5) <= message.energy + 1e-300:
+        raise PeerError("energy must not be less than what sigma holds")
+
+
+def _check_sizes(message: pb.Subspace, mean: Array) -> None:
+    """Refuse numbers that sums, quotients and fading do not bear."""
+    weight, most = message.weight, LARGEST**0.5
+    if not LEAST <= weight < LARGEST:
+        raise PeerError(f"weight must be {LEAST:.2g} to {LARGEST:g}, got {weight:g}")
+    if not np.abs(mean).max() < most:
+        raise PeerError(f"means must be below {most:.2g}")
+    # What is read has a mean square, and the union of two sets has none larger than both.
+    square = (message.energy / weight + float(mean @ mean)) / message.dim
+    if not square <= LARGEST:
+        raise PeerError(f"the mean square of readings must be at most {LARGEST:g}, got {square:g}")
+
+
+def _flushed(mean: Array) -> Array:
+    """Return a mean with zeros for what is next to zero: its difference to another is a sigma."""
+    faint = (np.abs(mean) < FAINT) & (mean != 0)
+    return np.where(faint, 0.0, mean) if faint.any() else mean
+
+
+def _columns(message: pb.Subspace, k: int, held: int, off_coarse: float) -> Array:
+    """The first `held` of k columns, (dim, held), orthonormal."""
     dim = message.dim
     if message.exact:
         rows = _matrix(message.exact, "<f8", k, dim)
-        return _orthonormal(rows, OFF).T
+        return _orthonormal(rows[:held], OFF).T
     n_coarse = len(message.scales) // 4
-    if n_coarse > k:
-        raise PeerError(f"a subspace of {k} columns has at most {k} coarse ones, got {n_coarse}")
-    rows = _matrix(message.columns, "<f4", k - n_coarse, dim)
-    if not n_coarse:
-        return _orthonormal(rows, OFF).T
     if n_coarse > k - _fine(np.frombuffer(message.sigma, "<f8")):
         raise PeerError(f"columns are coarse only up to {ALIKE:g} times the smallest sigma")
-    scales = np.frombuffer(message.scales, "<f4")
+    rows = _matrix(message.columns, "<f4", k - n_coarse, dim)
+    scales = _matrix(message.scales, "<f4", n_coarse, 1)
     steps = _matrix(message.coarse, "i1", n_coarse, dim)
+    if not n_coarse:
+        return _orthonormal(rows[:held], OFF).T
     with np.errstate(over="ignore", invalid="ignore"):
-        wide = (steps * scales[:, None].astype(np.float64)).astype(np.float32)
-    return _orthonormal(np.concatenate([rows, wide]), OFF_COARSE).T
+        wide = (steps * scales.astype(np.float64)).astype(np.float32)
+    return _orthonormal(np.concatenate([rows, wide])[:held], off_coarse).T
 
 
 def _orthonormal(rows: Array, off: float) -> Array:
     """Return rows as they are, if they are orthonormal; else the nearest that are, if near."""
     if not len(rows):
         return rows
-    wide = np.asarray(rows, dtype=np.float64)
     with np.errstate(over="ignore", invalid="ignore"):
+        wide = np.asarray(rows, dtype=np.float64)
         gram = wide @ wide.T
-    error = gram - np.eye(len(gram))
-    # Both below LARGEST**2: a float64 holds them, and NaN fails every comparison.
-    if not np.abs(error).max() <= off:
+    worst = np.abs(gram - np.eye(len(gram))).max()
+    # NaN fails every comparison.
+    if not worst <= off:
         raise PeerError("columns must be orthonormal")
-    if np.abs(error).max() <= HONEST:
+    if worst <= HONEST:
         return rows
     lam, q = np.linalg.eigh(gram)
     if not max(1 - lam[0], lam[-1] - 1) <= off:

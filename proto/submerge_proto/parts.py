@@ -1,17 +1,24 @@
-"""Parts that several messages share, checked: names, incarnations, counts, moments, scores."""
+"""Parts that several messages share, checked: names, incarnations, counts, moments, scores.
+
+Sums are cut to what the next peer believes, on their way out: an aggregator adds up what its
+children say, each within bounds, and must not be refused for it.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import math
 import re
+from collections.abc import Sequence
 
 import numpy as np
 
-from submerge import Array, PeerError, __version__
-from submerge.limits import packed, unpacked
+from submerge import Array, PeerError, Schema, __version__
+from submerge.limits import Sketch, packed, unpacked
 from submerge.messages import Census, Counts, Incarnation, Left, Limits, Scores, Stamp
 from submerge.moments import Moments
+from submerge.subspace import LARGEST
+from submerge_proto.columns import MOST_DIM
 from submerge_proto.v1 import aggregator_service_pb2 as wire
 from submerge_proto.v1 import header_pb2, summary_pb2
 
@@ -26,8 +33,15 @@ MOST = 2**62
 MOST_READINGS = 2**53
 """In one message: as far as floats count, and sums of them still fit."""
 
+MOST_CLIENTS = 2**40
+"""Below one aggregator."""
+
 FENCE, FINGERPRINT = 16, 32
 """Bytes of each."""
+
+SOFTWARE_LETTERS, LINES, LETTERS = 64, 64, 400
+"""Of what is for people: who wrote a message; how many lines, and how long. A schema of 10,000
+channels differs in as many lines, and they would not fit into a message."""
 
 
 def header(stamp: Stamp, software: str = "") -> header_pb2.Header:
@@ -58,6 +72,26 @@ def name(text: str) -> str:
     if not re.fullmatch(r"[A-Za-z0-9._-]{1,64}", text):
         raise PeerError(f"a name has 1 to 64 of A-Z a-z 0-9 . _ -, got {text[:80]!r}")
     return text
+
+
+def text(value: str, letters: int) -> str:
+    """Return text for people: so much of it, and nothing in it that moves a cursor."""
+    value = value[:letters]
+    if value.isprintable():
+        return value
+    return "".join(letter if letter.isprintable() else "?" for letter in value)
+
+
+def lines(value: Sequence[str]) -> list[str]:
+    """Return lines for people, the first of many."""
+    told = [text(line, LETTERS) for line in value[:LINES]]
+    more = len(value) - len(told)
+    return [*told, f"and {more} more"] if more else told
+
+
+def lines_of(message: Sequence[str]) -> tuple[str, ...]:
+    """Return lines for people."""
+    return tuple(text(line, LETTERS) for line in message[: LINES + 1])
 
 
 def number(what: str, value: int, most: int = MOST) -> int:
@@ -103,6 +137,8 @@ def left(parts: tuple[Left, ...]) -> list[wire.Left]:
 
 def left_of(messages: object) -> tuple[Left, ...]:
     """Return the fences that a line has left behind."""
+    if not all(message.fence for message in messages):  # type: ignore[attr-defined]
+        raise PeerError(f"a past fence has {FENCE} bytes, got none")
     return tuple(Left(fence(m.fence), number("seq", m.seq)) for m in messages)  # type: ignore[attr-defined]
 
 
@@ -118,10 +154,23 @@ def fingerprint_of_text(schema: bytes) -> str:
     return hashlib.sha256(schema).hexdigest()
 
 
+def dim_of(schema: bytes) -> int | None:
+    """Return the length of a schema's vectors; None if the text is of a form not known here."""
+    try:
+        dim = Schema.parse(schema).dim
+    except PeerError:
+        return None
+    if dim > MOST_DIM:
+        # A text of a hundred bytes can stand for more names than memory holds.
+        raise PeerError(f"a schema has at most {MOST_DIM} dimensions, got {dim}")
+    return dim
+
+
 def counts(value: Counts) -> summary_pb2.Counts:
     """Return counts; more readings than can be told are told as that many."""
-    parts = (min(n, MOST_READINGS) for n in (value.learnt, value.withheld, value.lost))
-    learnt, withheld, lost = parts
+    learnt, withheld, lost = (
+        min(n, MOST_READINGS) for n in (value.learnt, value.withheld, value.lost)
+    )
     return summary_pb2.Counts(learnt=learnt, withheld=withheld, lost=lost)
 
 
@@ -136,10 +185,10 @@ def counts_of(message: summary_pb2.Counts) -> Counts:
 
 
 def moments(value: Moments) -> summary_pb2.Moments:
-    """Return moments."""
-    return summary_pb2.Moments(
-        count=min(value.count, MOST_READINGS), mean=_bytes(value.mean), m2=_bytes(value.m2)
-    )
+    """Return moments; of more readings than can be told, as of that many like them."""
+    count = min(value.count, MOST_READINGS)
+    m2 = value.m2 if count == value.count else value.m2 * (count / value.count)
+    return summary_pb2.Moments(count=count, mean=_bytes(value.mean), m2=_bytes(m2))
 
 
 def moments_of(message: summary_pb2.Moments) -> Moments:
@@ -150,46 +199,67 @@ def moments_of(message: summary_pb2.Moments) -> Moments:
     count = number("readings", message.count, MOST_READINGS)
     if not (count and np.isfinite(mean).all() and np.isfinite(m2).all() and (m2 >= 0).all()):
         raise PeerError("moments must be finite, of one reading or more")
+    # The mean square, which pooling keeps; honest readings are below LARGEST.
+    most = LARGEST * (1 + 1e-6)
+    if not (np.abs(mean).max() <= most and (m2 / count + mean**2 <= most**2).all()):
+        raise PeerError(f"moments must be of readings below {LARGEST:g}")
     return Moments(count, mean, m2)
 
 
 def scores(value: Scores) -> summary_pb2.Scores:
     """Return sketches of scores."""
-    return summary_pb2.Scores(spe=packed(value.spe), t2=packed(value.t2))
+    return summary_pb2.Scores(spe=packed(_thinned(value.spe)), t2=packed(_thinned(value.t2)))
 
 
 def scores_of(message: summary_pb2.Scores) -> Scores:
     """Return sketches of scores."""
-    return Scores(unpacked(message.spe), unpacked(message.t2))
+    told = Scores(unpacked(message.spe), unpacked(message.t2))
+    for sketch in told:
+        number("scores", sketch.n, MOST_READINGS)
+    return told
 
 
 def census(value: Census) -> summary_pb2.Census:
     """Return how many clients have been silent for how long."""
-    return summary_pb2.Census(nodes=value.nodes, ages=value.ages)
+    nodes, *ages = (min(n, MOST_CLIENTS) for n in (value.nodes, *value.ages))
+    return summary_pb2.Census(nodes=nodes, ages=ages)
 
 
 def census_of(message: summary_pb2.Census) -> Census:
     """Return how many clients have been silent for how long."""
     if len(message.ages) > 64:
         raise PeerError(f"a census has at most 64 bins, got {len(message.ages)}")
-    ages = tuple(number("clients", n, 2**40) for n in message.ages)
-    return Census(number("clients", message.nodes, 2**40), ages)
+    ages = tuple(number("clients", n, MOST_CLIENTS) for n in message.ages)
+    return Census(number("clients", message.nodes, MOST_CLIENTS), ages)
 
 
 def limits(value: Limits) -> summary_pb2.Limits:
     """Return measured limits."""
-    return summary_pb2.Limits(shares=value.shares, spe=value.spe, t2=value.t2, n=value.n)
+    n = min(value.n, MOST)
+    return summary_pb2.Limits(shares=value.shares, spe=value.spe, t2=value.t2, n=n)
 
 
 def limits_of(message: summary_pb2.Limits) -> Limits:
     """Return measured limits."""
-    shares, spe, t2 = tuple(message.shares), tuple(message.spe), tuple(message.t2)
-    if not 1 <= len(shares) == len(spe) == len(t2) <= 64:
+    if not 1 <= len(message.shares) == len(message.spe) == len(message.t2) <= 64:
         raise PeerError("limits: expected as many scores as shares, 1 to 64")
-    for value in (*shares, *spe, *t2):
+    shares, spe, t2 = tuple(message.shares), tuple(message.spe), tuple(message.t2)
+    for share in shares:
+        if not 0 < share <= 1:
+            raise PeerError(f"a share must be above 0 and at most 1, got {share}")
+    for value in (*spe, *t2):
         if not real("a limit", value) >= 0:
             raise PeerError(f"a limit must not be negative, got {value}")
     return Limits(shares, spe, t2, number("scores", message.n))
+
+
+def _thinned(sketch: Sketch) -> Sketch:
+    """Return a sketch of fewer scores in the same bins, where there are more than are believed."""
+    while sketch.n > MOST_READINGS:
+        # Never below two: that so many bins were needed must still be seen.
+        bins = ((index, n if n <= 2 else max(2, n // 2)) for index, n in sketch.bins)
+        sketch = Sketch(sketch.level, tuple(bins))
+    return sketch
 
 
 def _bytes(array: Array) -> bytes:

@@ -271,14 +271,14 @@ MQTT = '[listen.mqtt]\nurl = "mqtts://broker"\n'
 
 
 def test_a_report_that_does_not_fit_upward_is_refused_with_the_numbers(refused) -> None:
-    """As at a client; k is the group's."""
-    size = 4 * 2000 * 13 + 8 * (2000 + 13) + 656
+    """As at a client, and with what only an aggregator says; k is the group's."""
+    size = 4 * 2000 * 13 + 8 * (2000 + 13) + 956
 
     line = refused(ROOT + PARENT + "max_message_bytes = 120000" + LARGE)
 
     assert (
         f"aggregator.toml: parent.max_message_bytes: expected room for {size} bytes: dim 2000"
-        " (channels x lags), k 13 (rank + oversample), 4 dim k + 8 (dim + k) + 656, got a limit"
+        " (channels x lags), k 13 (rank + oversample), 4 dim k + 8 (dim + k) + 956, got a limit"
         " of 120000 bytes; lower schema.lags, summary.rank or summary.oversample of group pumps,"
         " or raise it as far as the parent does"
     ) == line

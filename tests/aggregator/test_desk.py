@@ -53,7 +53,7 @@ def letter(message, *, node=None, data=None):
     """A child's letter, answered into thin air."""
     kind = codec.kind_of(message)
     data = codec.encode(message) if data is None else data
-    return Letter(kind, data, node, False, lambda *_: None, lambda _: None)
+    return Letter(kind, data, node, False, lambda *_: None, lambda *_: None)
 
 
 def join(node="c"):

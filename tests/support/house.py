@@ -165,7 +165,10 @@ class House:
         def answer(kind: Any, data: bytes) -> None:
             answered.set_result(codec.decode(kind, data))
 
-        letter = Letter(kind, data, None, False, answer, answered.set_result)
+        def refuse(why: str, _: bool) -> None:
+            answered.set_result(why)
+
+        letter = Letter(kind, data, None, False, answer, refuse)
         self._loop.call_soon_threadsafe(self.server.take, letter)
         return answered.result(20.0)
 

@@ -34,7 +34,8 @@ class Letter:
     answer : callable
         Sends bytes of `kind` back to the child. For the event loop's thread.
     refuse : callable
-        Tells the child why there is no answer, where the transport can. Likewise.
+        Tells the child why there is no answer, where the transport can, and whether that is
+        because it is not who it says. Likewise.
     """
 
     kind: Kind
@@ -42,7 +43,7 @@ class Letter:
     node: str | None
     shared: bool
     answer: Callable[[Kind, bytes], None]
-    refuse: Callable[[str], None]
+    refuse: Callable[[str, bool], None]
 
 
 Take = Callable[[Letter], None]

@@ -73,7 +73,7 @@ class InMemory:
         """Hand over what a child sent."""
         if self._fits(data):
             # Nobody can be told why: a child hears answers, and that the way is closed.
-            self._take(Letter(kind, data, child.node, False, child.hear, lambda _: None))
+            self._take(Letter(kind, data, child.node, False, child.hear, lambda *_: None))
 
     def newest(self, groups: Sequence[str]) -> list[bytes]:
         """Return the hello, and the models of some groups, as far as there are any."""

@@ -153,9 +153,9 @@ class OverGrpc:
             if not answered.done():
                 answered.set_result(data)
 
-        def refuse(why: str) -> None:
+        def refuse(why: str, denied: bool) -> None:
             if not answered.done():
-                answered.set_exception(PeerError(why))
+                answered.set_exception(PermissionError(why) if denied else PeerError(why))
 
         self._take(Letter(kind, data, _identity(context), False, answer, refuse))
         self._unanswered[answered] = loop.time()
@@ -163,6 +163,8 @@ class OverGrpc:
             return await answered
         except PeerError as error:
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error)[:1000])
+        except PermissionError as error:
+            await context.abort(grpc.StatusCode.PERMISSION_DENIED, str(error)[:1000])
         except TimeoutError:
             await context.abort(grpc.StatusCode.UNAVAILABLE, "no answer")
         finally:
@@ -184,7 +186,7 @@ class OverGrpc:
         try:
             header = pb.WatchRequest.FromString(data).header
             node, group = parts.name(header.node), parts.name(header.group)
-        except (DecodeError, PeerError) as error:
+        except (DecodeError, PeerError, UnicodeDecodeError) as error:
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error)[:1000])
         who = _identity(context)
         if who not in (None, node):

@@ -173,7 +173,7 @@ class OverMqtt:
             self._answer(node, kind, data)
 
         # Nobody can be told why a letter is refused: a topic for it would only be silence.
-        self._take(Letter(origin.kind, data, node, True, answer, lambda _: None))
+        self._take(Letter(origin.kind, data, node, True, answer, lambda *_: None))
 
     def _answer(self, node: str, kind: Kind, data: bytes) -> None:
         topic = topics.down(self._fleet, self._parent, node, kind)

@@ -1,0 +1,214 @@
+"""Bytes that never change: `tests/golden/v1` is what version 1 is.
+
+Each message stands there as it goes out, and beside it as text. A change that breaks one of
+these breaks every device in the field: what is to be said otherwise is version 2, and these
+are still read. `SUBMERGE_REWRITE=1 pytest tests/proto/test_golden.py` writes those down that
+are not there yet, and never another.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from google.protobuf import text_format
+
+from submerge import Schema, Subspace
+from submerge.limits import Sketch
+from submerge.messages import (
+    Answer,
+    Census,
+    Counts,
+    Hello,
+    Incarnation,
+    Join,
+    Joined,
+    Left,
+    Limits,
+    Message,
+    Model,
+    Reason,
+    Report,
+    Scores,
+    Stamp,
+)
+from submerge.moments import Moments
+from submerge_proto import codec, parts
+from submerge_proto.v1 import aggregator_service_pb2 as pb
+from support.wire import told
+
+FOLDER = Path(__file__).parents[1] / "golden" / "v1"
+
+FORMS: dict[codec.Kind, Any] = {
+    "join": pb.JoinRequest,
+    "joined": pb.JoinResponse,
+    "report": pb.ReportRequest,
+    "answer": pb.ReportResponse,
+    "watch": pb.WatchResponse,
+}
+
+CLIENT = Incarnation(1_700_000_000_123, 0x0123456789ABCDEF)
+SITE = Incarnation(1_600_000_000_456, 0xFEDCBA9876543210)
+ROOT = Incarnation(1_500_000_000_789, 1)
+FENCE, BEFORE = bytes(range(16)), bytes(range(16, 32))
+SCHEMA = Schema.anonymous(4)
+WIDE = Schema.anonymous(11)
+
+HALVES = np.array([[1, 1, 1, 1], [1, -1, 1, -1], [1, 1, -1, -1]]) / 2
+"""Orthonormal, and exact in float32."""
+
+STEPS = np.zeros((3, 11))
+STEPS[0, 10] = 1
+STEPS[1, :5] = STEPS[2, 5:10] = np.array([127, 15, 5, 2, 1]) / 128
+"""Orthonormal, and exact in 127 steps of 2^-7."""
+
+SKETCH = Sketch(0, ((-8, 1), (0, 20), (8, 300), (30, 1)))
+COARSE = Sketch(1, tuple((i, 2) for i in range(-8, 8)))
+
+
+def subspace(schema: Schema, rows: np.ndarray, sigma: list[float], **fields: Any) -> Subspace:
+    return Subspace(
+        schema.fingerprint,
+        rows.T.astype(np.float32),
+        np.array(sigma),
+        **{
+            "mean": np.arange(schema.dim) / 4 - 1,
+            "weight": 86_400.5,
+            "energy": 90.0,
+            "spectral_bound": 0.75,
+            **fields,
+        },
+    )
+
+
+def report(**fields: Any) -> Report:
+    said: dict[str, Any] = {
+        "stamp": Stamp("pump-3", "pumps", CLIENT, 12),
+        "final": False,
+        "pinned": SITE,
+        "fence": b"",
+        "fingerprint": SCHEMA.fingerprint,
+        "summary": subspace(SCHEMA, HALVES, [8.0, 4.0, 2.5]),
+        "moments": None,
+        "counts": Counts(86_401, 17, 0),
+        "as_of": 1_700_086_400.25,
+        "synced": True,
+        "version": 1_700_086_000_000,
+        "lifetime": 600_000,
+        "scores": Scores(SKETCH, COARSE),
+        "software": "submerge 0.1.0",
+    }
+    return Report(**{**said, **fields})
+
+
+def model(**fields: Any) -> Model:
+    said: dict[str, Any] = {
+        "group": "pumps",
+        "version": 1_700_086_400_001,
+        "schema": SCHEMA.canonical,
+        "fingerprint": SCHEMA.fingerprint,
+        "summary": subspace(SCHEMA, HALVES, [8.0, 4.0, 2.5]),
+        "limits": Limits((0.95, 0.99, 0.999), (1.0, 2.5, 8.0), (9.0, 16.0, 40.0), 4096),
+        "counts": Counts(1_000_000, 500, 20),
+        "nodes": 12,
+        "staleness": (256.0, 512.0, 1024.0),
+        "created": 1_700_086_400.5,
+        "expires": 1_700_089_400.5,
+    }
+    return Model(**{**said, **fields})
+
+
+JOIN = Join(Stamp("pump-3", "pumps", CLIENT, 0), b"", (), SCHEMA.canonical)
+SITE_STAMP = Stamp("site-7", "pumps", SITE, 5)
+
+GOLDEN: dict[str, Message] = {
+    "join": JOIN,
+    "join_of_an_aggregator": Join(SITE_STAMP, FENCE, (Left(BEFORE, 4),), b""),
+    "joined": Joined(JOIN.stamp, Reason.ACK, b"", SITE, False, 0, SCHEMA.canonical),
+    "joined_refused": Joined(
+        SITE_STAMP._replace(seq=3),
+        Reason.SCHEMA,
+        FENCE,
+        ROOT,
+        True,
+        1_400_000_000_000,
+        b"",
+        ("missing channel: flow", "unit of heat: expected '°C', got 'K'"),
+    ),
+    "joined_not_now": Joined(JOIN.stamp, Reason.UNAVAILABLE, b"", None, False, 0, b""),
+    "report": report(),
+    "report_coarse": report(
+        fingerprint=WIDE.fingerprint,
+        summary=subspace(WIDE, STEPS, [100.0, 2.0, 1.0], energy=2.0**31, spectral_bound=2.0**30),
+        scores=None,
+    ),
+    "report_of_moments": report(
+        summary=None,
+        moments=Moments(50, np.array([20.5, 0, -3, 1e6]), np.array([2.0, 0, 1e-9, 1e12])),
+        scores=None,
+        synced=False,
+    ),
+    "report_of_constants": report(
+        summary=subspace(SCHEMA, HALVES[:0], [], energy=0.0, spectral_bound=0.0), scores=None
+    ),
+    "report_final": report(final=True, summary=None, counts=Counts(0, 0, 40), scores=None),
+    "report_of_an_aggregator": report(
+        stamp=SITE_STAMP,
+        pinned=ROOT,
+        fence=FENCE,
+        census=Census(12, (0, 0, 3, 8, 0, 1)),
+        counts=Counts(2**53, 2**53, 2**53),
+        lifetime=2**62,
+    ),
+    "answer": Answer(report().stamp, Reason.ACK, b"", SITE, False, 12, ROOT, 9, 0),
+    "answer_refused": Answer(
+        SITE_STAMP, Reason.FENCED, FENCE, ROOT, True, 4, ROOT, 4, 1_400_000_000_000
+    ),
+    "answer_not_now": Answer(report().stamp, Reason.UNAVAILABLE),
+    "hello": Hello("site-7", SITE, False, 0xFFFFFFFFFFFFFFFF),
+    "hello_of_a_root": Hello("root", ROOT, True, 7),
+    "model": model(),
+    "model_of_nothing": model(
+        summary=None, limits=None, counts=Counts(), nodes=0, staleness=(0.0, 0.0, 0.0)
+    ),
+}
+
+
+@pytest.fixture(autouse=True)
+def _of_that_version(monkeypatch):
+    """A header names the software: of these bytes, the one that wrote them first."""
+    monkeypatch.setattr(parts, "SOFTWARE", "submerge 0.1.0")
+
+
+@pytest.mark.parametrize("name", GOLDEN)
+def test_version_1_is_what_it_was(name):
+    """The same message is the same bytes, and the same bytes the same message, for ever."""
+    message, path = GOLDEN[name], FOLDER / f"{name}.bin"
+    kind, data = codec.kind_of(message), codec.encode(message, coarse="coarse" in name)
+    if os.environ.get("SUBMERGE_REWRITE") and not path.exists():
+        path.write_bytes(data)
+        text = text_format.MessageToString(FORMS[kind].FromString(data), as_utf8=True)
+        path.with_suffix(".txt").write_text(text, encoding="utf-8")
+    golden = path.read_bytes()
+
+    assert golden == data
+    assert told(message) == told(codec.decode(kind, golden))
+
+
+@pytest.mark.parametrize("name", GOLDEN)
+def test_the_text_beside_says_the_same(name):
+    """For whoever writes a client in another language, and has only bytes that are wrong."""
+    golden, form = FOLDER / f"{name}.bin", FORMS[codec.kind_of(GOLDEN[name])]
+    text = golden.with_suffix(".txt").read_text(encoding="utf-8")
+
+    assert form.FromString(golden.read_bytes()) == text_format.Parse(text, form())
+
+
+def test_no_golden_file_is_forgotten():
+    """What is no longer written is still read: nothing is taken out of the folder."""
+    assert {f"{name}{suffix}" for name in GOLDEN for suffix in (".bin", ".txt")} == {
+        path.name for path in FOLDER.iterdir()
+    }

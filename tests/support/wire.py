@@ -1,0 +1,321 @@
+"""Messages of every kind, drawn or written out.
+
+What is drawn here an honest node may say: numbers up to the bounds of docs/wire.md, names of
+any length. What no honest node says is in tests/proto/test_distrust.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass, replace
+from enum import Enum
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+from submerge import Schema, Subspace
+from submerge.limits import Sketch
+from submerge.messages import (
+    Answer,
+    Census,
+    Counts,
+    Hello,
+    Incarnation,
+    Join,
+    Joined,
+    Left,
+    Limits,
+    Message,
+    Model,
+    Reason,
+    Report,
+    Scores,
+    Stamp,
+)
+from submerge.moments import Moments
+from submerge_proto import codec, forms, parts
+from submerge_proto.v1 import aggregator_service_pb2 as pb
+from support.nodes import EPOCH, GROUP, life
+
+MOST, READINGS = 2**62, 2**53
+LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
+
+
+def told(value: Any) -> Any:
+    """Return all that a value says, to the last bit, in a form that can be compared."""
+    if isinstance(value, np.ndarray):
+        return str(value.dtype), value.shape, value.tobytes()
+    if is_dataclass(value):
+        return type(value).__name__, *(told(getattr(value, f.name)) for f in fields(value))
+    if isinstance(value, Mapping):
+        return tuple((told(key), told(each)) for key, each in value.items())
+    if isinstance(value, tuple | list):
+        return tuple(map(told, value))
+    if isinstance(value, float):
+        return value.hex()
+    return value.name if isinstance(value, Enum) else value
+
+
+def arrived(message: Message) -> Message:
+    """Return a message as it should come out at the other end."""
+    if isinstance(message, Report) and not message.software:
+        return replace(message, software=parts.SOFTWARE)
+    return message
+
+
+# -- parts --------------------------------------------------------------------------
+
+names = st.text(LETTERS, min_size=1, max_size=64) | st.sampled_from(["A" * 64, ".", "-"])
+numbers = st.integers(0, 1000) | st.integers(0, MOST) | st.just(MOST)
+readings = st.integers(0, 1000) | st.integers(0, READINGS) | st.just(READINGS)
+reals = st.floats(allow_nan=False, allow_infinity=False)
+scores_seen = st.lists(st.floats(0, 1e300), max_size=60)
+fences = st.binary(min_size=16, max_size=16)
+lines = st.lists(st.text(st.characters(categories=["L", "N", "P"]), max_size=40), max_size=6)
+
+incarnations = st.builds(Incarnation, numbers, st.integers(0, 2**64 - 1))
+stamps = st.builds(Stamp, names, names, incarnations, numbers)
+counts = st.builds(Counts, readings, readings, readings)
+sketches = scores_seen.map(Sketch.of)
+scores = st.builds(Scores, sketches, sketches)
+clients = st.integers(0, 2**40)
+censuses = st.builds(Census, clients, st.lists(clients, max_size=64).map(tuple))
+schemas = st.integers(1, 9).map(lambda dim: Schema.anonymous(dim).canonical) | st.binary(
+    max_size=90
+)
+
+
+def orthonormal(dim: int, k: int, seed: int) -> np.ndarray:
+    """(k, dim) rows, float32, in any position; their largest entries are positive."""
+    rows = np.linalg.qr(np.random.default_rng(seed).standard_normal((dim, k)))[0].T
+    rows *= np.sign(np.take_along_axis(rows, np.abs(rows).argmax(axis=1)[:, None], axis=1))
+    return rows.astype(np.float32)
+
+
+def subspace_of(
+    dim: int,
+    sigma: Any,
+    *,
+    seed: int = 0,
+    weight: float = 100.0,
+    mean: float = 1.0,
+    lost: float = 0.25,
+    schema: Schema | None = None,
+) -> Subspace:
+    """A subspace as it travels, with so much energy `lost`, as a share of what is held."""
+    schema = Schema.anonymous(dim) if schema is None else schema
+    sigma = np.asarray(sigma, dtype=np.float64)
+    held = float(sigma @ sigma)
+    return Subspace(
+        schema.fingerprint,
+        orthonormal(dim, len(sigma), seed).T,
+        sigma,
+        mean * np.cos(np.arange(dim, dtype=np.float64)),
+        weight=weight,
+        energy=held * (1 + lost),
+        spectral_bound=held * lost,
+    )
+
+
+@st.composite
+def subspaces(draw: Any, *, dim: int | None = None, most_weight: float = 1e15) -> Subspace:
+    """From k = 0 to k = dim, alike or far apart, as old as can be and as new."""
+    dim = draw(st.integers(1, 9)) if dim is None else dim
+    k = draw(st.sampled_from([0, dim]) | st.integers(0, dim))
+    size = draw(st.sampled_from([1e-30, 1.0, 1e12]))
+    spread = draw(st.sampled_from([1.0, 0.9, 1e-2]))
+    weight = draw(st.floats(0.5, 1.0)) * draw(st.sampled_from([most_weight, 2.0**-599]))
+    return subspace_of(
+        dim,
+        weight**0.5 * size * spread ** np.arange(k),
+        seed=draw(st.integers(0, 2**16)),
+        weight=weight,
+        mean=draw(st.sampled_from([0.0, -1.0, 1e19])),
+        lost=draw(st.sampled_from([0.0, 0.3, 1e3])),
+    )
+
+
+@st.composite
+def moments(draw: Any, *, dim: int | None = None, most: int = READINGS) -> Moments:
+    """Of one reading, or of all that can be."""
+    dim = draw(st.integers(1, 9)) if dim is None else dim
+    rng = np.random.default_rng(draw(st.integers(0, 2**16)))
+    count = draw(st.integers(1, most))
+    size = draw(st.sampled_from([0.0, 1e-200, 1.0, 0.7e140]))
+    return Moments(count, size * rng.uniform(-1, 1, dim), size**2 * count * rng.uniform(0, 1, dim))
+
+
+# -- messages -----------------------------------------------------------------------
+
+
+@st.composite
+def reports(draw: Any) -> Report:
+    """A client's, or an aggregator's; of a summary, of moments, of both, of neither."""
+    dim = draw(st.integers(1, 9))
+    told_counts = draw(counts)
+    fence = draw(st.just(b"") | fences)
+    learnt = READINGS if fence else told_counts.learnt
+    summary = spread = None
+    if learnt and draw(st.booleans()):
+        summary = draw(subspaces(dim=dim, most_weight=1e30 if fence else float(learnt)))
+    if learnt and draw(st.booleans()):
+        spread = draw(moments(dim=dim, most=learnt))
+    return Report(
+        stamp=draw(stamps),
+        final=draw(st.booleans()),
+        pinned=draw(incarnations),
+        fence=fence,
+        fingerprint=Schema.anonymous(dim).fingerprint,
+        summary=summary,
+        moments=spread,
+        counts=told_counts,
+        as_of=draw(reals),
+        synced=draw(st.booleans()),
+        version=draw(st.integers(0, 2**63 - 1)),
+        lifetime=draw(numbers),
+        census=draw(st.none() | censuses),
+        scores=draw(st.none() | scores),
+        software=draw(st.just("") | st.text("abc 1.0", max_size=64)),
+    )
+
+
+joins = st.builds(
+    Join,
+    stamps,
+    st.just(b"") | fences,
+    st.lists(st.builds(Left, fences, numbers), max_size=70).map(tuple),
+    schemas,
+)
+joineds = st.builds(
+    Joined,
+    stamps,
+    st.sampled_from(Reason),
+    st.just(b"") | fences,
+    st.none() | incarnations,
+    st.booleans(),
+    numbers,
+    schemas,
+    lines.map(tuple),
+)
+answers = st.builds(
+    Answer,
+    stamps,
+    st.sampled_from(Reason),
+    st.just(b"") | fences,
+    st.none() | incarnations,
+    st.booleans(),
+    numbers,
+    st.none() | incarnations,
+    numbers,
+    numbers,
+)
+hellos = st.builds(Hello, names, incarnations, st.booleans(), st.integers(0, 2**64 - 1))
+
+
+@st.composite
+def limits(draw: Any) -> Limits:
+    """One share or many."""
+    shares = sorted(draw(st.lists(st.floats(1e-9, 1), min_size=1, max_size=8)))
+    values = st.lists(st.floats(0, 2.0**900), min_size=len(shares), max_size=len(shares))
+    return Limits(tuple(shares), tuple(draw(values)), tuple(draw(values)), draw(numbers))
+
+
+@st.composite
+def models(draw: Any) -> Model:
+    """Of something, of nothing yet, or of a schema that only later versions read."""
+    dim = draw(st.integers(1, 9))
+    schema = Schema.anonymous(dim)
+    text = draw(st.sampled_from([schema.canonical, b"", b"a form to come"]))
+    summary = draw(st.none() | subspaces(dim=dim))
+    fingerprint = parts.fingerprint_of_text(text)
+    return Model(
+        draw(names),
+        draw(st.integers(0, 2**63 - 1)),
+        text,
+        fingerprint,
+        None if summary is None else replace(summary, schema=fingerprint),
+        draw(st.none() | limits()),
+        draw(counts),
+        draw(numbers),
+        (draw(reals), draw(reals), draw(reals)),
+        created=draw(reals),
+        expires=draw(reals),
+    )
+
+
+messages = st.one_of(joins, joineds, reports(), answers, hellos, models())
+
+
+# -- written out -----------------------------------------------------------------------
+
+SKETCH = Sketch.of([0.5, 1.0, 2.0])
+SCHEMA = Schema.anonymous(6)
+PARENT = life(0, nonce=2**63)
+
+
+def a_report(**fields: Any) -> Report:
+    """A client's, of everything that a report may hold."""
+    said: dict[str, Any] = {
+        "stamp": Stamp("press-3", GROUP, life(1), 7),
+        "final": False,
+        "pinned": PARENT,
+        "fence": b"",
+        "fingerprint": SCHEMA.fingerprint,
+        "summary": subspace_of(6, [5.0, 4.0, 3.0], weight=100.0),
+        "moments": Moments(50, np.ones(6), np.full(6, 9.0)),
+        "counts": Counts(100, 2, 1),
+        "as_of": EPOCH,
+        "synced": True,
+        "version": 3,
+        "lifetime": 200,
+        "census": Census(3, (1, 2)),
+        "scores": Scores(SKETCH, SKETCH),
+    }
+    return Report(**{**said, **fields})
+
+
+def a_model(**fields: Any) -> Model:
+    """A model of the same schema, with limits."""
+    said: dict[str, Any] = {
+        "group": GROUP,
+        "version": 1_700_000_000_123,
+        "schema": SCHEMA.canonical,
+        "fingerprint": SCHEMA.fingerprint,
+        "summary": subspace_of(6, [5.0, 4.0, 3.0], weight=100.0),
+        "limits": Limits((0.95, 0.99), (1.0, 2.0), (3.0, 4.0), 1000),
+        "counts": Counts(100, 2, 1),
+        "nodes": 3,
+        "staleness": (2.0, 8.0, 8.0),
+        "created": EPOCH,
+        "expires": EPOCH + 600,
+    }
+    return Model(**{**said, **fields})
+
+
+JOIN = Join(Stamp("site-7", GROUP, life(2), 5), b"f" * 16, (Left(b"e" * 16, 4),), SCHEMA.canonical)
+JOINED = Joined(JOIN.stamp, Reason.SCHEMA, JOIN.fence, PARENT, True, 9, b"", ("extra channel: x",))
+ANSWER = Answer(JOIN.stamp, Reason.ACK, b"f" * 16, PARENT, True, 5, PARENT, 4, 9)
+HELLO = Hello("site-7", life(2), True, 2**63 + 1)
+HONEST: dict[str, Message] = {
+    "join": JOIN,
+    "joined": JOINED,
+    "report": a_report(),
+    "answer": ANSWER,
+    "hello": HELLO,
+    "model": a_model(),
+}
+
+
+def form_of(name: str) -> tuple[Any, Any]:
+    """Return a message of that name as protobuf, and the part of it that is the message."""
+    if name in ("hello", "model"):
+        form = pb.WatchResponse.FromString(codec.encode(HONEST[name]))
+        return form, getattr(form, name)
+    form = getattr(forms, name)(HONEST[name])
+    return form, form
+
+
+def travelled(message: Message, *, coarse: bool = False) -> Message:
+    """Return what arrives of a message."""
+    return codec.decode(codec.kind_of(message), codec.encode(message, coarse=coarse))
