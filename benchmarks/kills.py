@@ -23,7 +23,7 @@ def way(over: str) -> Iterator[Way]:
     if over == "grpc":
         yield OverGrpc.on_free_ports()
         return
-    from live.conftest import Mosquitto
+    from support.broker import Mosquitto
 
     with tempfile.TemporaryDirectory() as folder:
         broker = Mosquitto(Path(folder))

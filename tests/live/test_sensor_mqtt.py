@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import json
 import queue
-import shutil
-import socket
-import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -20,46 +17,19 @@ paho = pytest.importorskip("paho.mqtt.client")
 
 from submerge_client.sensors import mqtt  # noqa: E402
 from submerge_client.sensors.mqtt import MqttReadings  # noqa: E402
+from support.broker import PROGRAM, REQUIRED, Mosquitto  # noqa: E402
 
 pytestmark = pytest.mark.slow
 
-MOSQUITTO = shutil.which("mosquitto") or shutil.which("/usr/sbin/mosquitto")
 PATIENCE_S = 10.0
 
 
-class Broker:
-    """One mosquitto on a port of its own."""
+class Broker(Mosquitto):
+    """A Mosquitto that publishes what it is told."""
 
-    def __init__(self, folder: Path) -> None:
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = int(free.getsockname()[1])
-        self.url = f"mqtt://127.0.0.1:{self.port}"
-        self._config = folder / "mosquitto.conf"
-        self._config.write_text(
-            f"listener {self.port} 127.0.0.1\nallow_anonymous true\npersistence false\n"
-        )
-        self._process: subprocess.Popen[bytes] | None = None
-
-    def start(self) -> None:
-        self._process = subprocess.Popen(
-            [str(MOSQUITTO), "-c", str(self._config)], stderr=subprocess.DEVNULL
-        )
-
-        def answers() -> bool:
-            try:
-                socket.create_connection(("127.0.0.1", self.port), 1).close()
-            except OSError:
-                return False
-            return True
-
-        until(answers)
-
-    def stop(self) -> None:
-        if self._process is not None:
-            self._process.kill()
-            self._process.wait(PATIENCE_S)
-            self._process = None
+    @property
+    def url(self) -> str:
+        return f"mqtt://{self.host}:{self.port}"
 
     def publish(self, topic: str, payload: Any, *, retain: bool = False) -> None:
         client = paho.Client(paho.CallbackAPIVersion.VERSION2)
@@ -115,7 +85,7 @@ def until(true: Callable[[], bool]) -> None:
 
 @pytest.fixture
 def broker(tmp_path: Path) -> Iterator[Broker]:
-    if MOSQUITTO is None:
+    if PROGRAM is None and not REQUIRED:
         pytest.skip("mosquitto is not installed")
     broker = Broker(tmp_path)
     broker.start()
