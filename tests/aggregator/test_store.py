@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 from submerge import UsageError
 from submerge_aggregator.store import PAGE_BYTES, WAL_PAGES, Store, StoreDamaged, StoreUnavailable
+from support.disks import MOUNT, small_disk
 
 RECORDS = {
     ("about",): b"an incarnation",
@@ -355,22 +356,11 @@ def test_the_log_does_not_grow_without_bound(tmp_path):
     assert not log.exists()
 
 
-MOUNT, UMOUNT = shutil.which("mount"), shutil.which("umount")
-
-
 @pytest.fixture
 def tiny(tmp_path):
     """A file system of 256 kB."""
-    if os.geteuid() or not MOUNT or not UMOUNT:
-        pytest.skip("only root may mount a file system to fill it")
-    place = tmp_path / "tiny"
-    place.mkdir()
-    mount = [MOUNT, "-t", "tmpfs", "-o", "size=256k", "tmpfs", place]
-    done = subprocess.run(mount, capture_output=True, text=True)
-    if done.returncode:
-        pytest.skip(f"no file system can be mounted here: {done.stderr.strip()}")
-    yield place
-    subprocess.run([UMOUNT, place], check=True)
+    with small_disk(tmp_path / "tiny", "256k") as disk:
+        yield disk.place
 
 
 def test_a_full_disk_costs_the_write_that_met_it(tiny):

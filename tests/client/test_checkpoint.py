@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -19,6 +18,7 @@ from hypothesis import strategies as st
 
 from submerge import UsageError
 from submerge_client.checkpoint import HEAD, HEADER_BYTES, LEAST_CAPACITY, CheckpointFile, _checksum
+from support.disks import MOUNT, small_disk
 
 OLD = {("checkpoint",): b"old" * 40, ("past",): b"", ("model", "hall 3"): bytes(range(256))}
 NEW = {("checkpoint",): b"new" * 50, ("past",): b"\0\0"}
@@ -42,22 +42,11 @@ def kept(path: Path, *several: dict[tuple[str, ...], bytes]) -> bytes:
     return path.read_bytes()
 
 
-MOUNT, UMOUNT = shutil.which("mount"), shutil.which("umount")
-
-
 @pytest.fixture
 def tiny(tmp_path):
     """A file system of 64 kB."""
-    if os.geteuid() or not MOUNT or not UMOUNT:
-        pytest.skip("only root may mount a file system to fill it")
-    place = tmp_path / "tiny"
-    place.mkdir()
-    mount = [MOUNT, "-t", "tmpfs", "-o", "size=64k", "tmpfs", place]
-    done = subprocess.run(mount, capture_output=True, text=True)
-    if done.returncode:
-        pytest.skip(f"no file system can be mounted here: {done.stderr.strip()}")
-    yield place
-    subprocess.run([UMOUNT, place], check=True)
+    with small_disk(tmp_path / "tiny", "64k") as disk:
+        yield disk.place
 
 
 def fill(path: Path) -> None:
