@@ -1,6 +1,6 @@
 """All rooms, one after another, into benchmarks/results.md: what `make bench` runs.
 
-Some seven minutes, or with `--quick` under two. Each room also runs alone:
+Some nine minutes, or with `--quick` two. Each room also runs alone:
 `python benchmarks/speed.py --quick --json`.
 """
 
@@ -16,6 +16,7 @@ import accuracy
 import blas
 import ceiling
 import click
+import durable
 import measure
 import memory
 import merging
@@ -30,6 +31,7 @@ ROOMS = {
     "Accuracy": accuracy,
     "Memory": memory,
     "Merging": merging,
+    "Durable": durable,
 }
 
 
