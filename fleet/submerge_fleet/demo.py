@@ -1,30 +1,51 @@
-"""`submerge demo`: the whole system in one process, on a generated room.
+"""`submerge demo`: the whole system on a generated room, every node a process of its own.
 
-A room of 54 motes (room.py) is dealt in turn to eight clients; four at a time report
-to an aggregator, both aggregators to a root; the root's model goes back down, and
-clients score with it what they have not learnt yet (demo_fleet.py). From the scores
-bad motes are singled out (demo_watch.py holds the rule). At the end the merged model
-is held against exact PCA of all rows, and the alarms against the truth (demo_run.py).
+A room of 54 motes (room.py) is dealt in turn to eight clients; four at a time report to an
+aggregator, both aggregators to a root; the root's model goes back down, and clients score
+with it what they have not learnt yet. They are the programs that run in the field, over gRPC
+or MQTT; the demo is their sensors, their supervisor and their operator (demo_run.py). From
+the scores bad motes are singled out (demo_watch.py) and taken out of service. On the way a
+client and an aggregator are killed. At the end every reading is accounted for
+(demo_balance.py), the merged model is held against exact PCA of all rows, and the alarms
+against the truth.
 """
 
 from __future__ import annotations
 
 import importlib.util
 import json
+import signal
 import sys
 import time
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
 
 import click
 from rich.console import Console
 
-from submerge_fleet.demo_run import Demo, Settings
+from submerge import UsageError
 from submerge_fleet.picture import check_target
 
+if TYPE_CHECKING:
+    from submerge_fleet.demo_run import Demo
 
-@click.command(epilog="Example: submerge demo --days 14 --plot demo.png")
+NEEDED = (
+    *("msgspec", "google.protobuf", "grpc", "grpc_health"),
+    *("prometheus_client", "starlette", "uvicorn"),
+)
+FOR_MQTT = ("paho.mqtt",)
+FOR_OWN_BROKER = ("amqtt",)
+
+OWN = "own"
+"""What `--mqtt` means without a value."""
+
+
+@click.command(
+    epilog="Example: submerge demo --plot demo.png, or submerge demo --mqtt 127.0.0.1:1883"
+)
 @click.option(
     "--seed", type=click.IntRange(0), default=0, show_default=True, help="Another is another room."
 )
@@ -36,11 +57,18 @@ from submerge_fleet.picture import check_target
     help="Length of the run; below ten, limits rest on little.",
 )
 @click.option(
+    "--seconds",
+    type=click.FloatRange(1, 86400),
+    default=20.0,
+    show_default=True,
+    help="How long these days take; more if the machine cannot keep up.",
+)
+@click.option(
     "--clients",
-    type=click.IntRange(1, 200),
+    type=click.IntRange(1, 64),
     default=8,
     show_default=True,
-    help="Base stations; four to an aggregator.",
+    help="Base stations; four to an aggregator, each a process of 70 MB.",
 )
 @click.option(
     "--rank",
@@ -50,57 +78,149 @@ from submerge_fleet.picture import check_target
     help="Directions to show; more cost bytes and let faults in.",
 )
 @click.option(
+    "--mqtt",
+    is_flag=False,
+    flag_value=OWN,
+    metavar="[HOST:PORT]",
+    help="Speak MQTT, not gRPC: through a broker that is there, or one of our own.",
+)
+@click.option(
+    "--keep",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Leave configurations and stores in this folder, which is made or empty.",
+)
+@click.option(
     "--plot", type=click.Path(path_type=Path, dir_okay=False), help="Draw the run into this PNG."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option("--quiet", is_flag=True, help="Show nothing while it runs.")
 def command(
-    seed: int, days: float, clients: int, rank: int, plot: Path | None, as_json: bool, quiet: bool
+    seed: int,
+    days: float,
+    seconds: float,
+    clients: int,
+    rank: int,
+    mqtt: str | None,
+    keep: Path | None,
+    plot: Path | None,
+    as_json: bool,
+    quiet: bool,
 ) -> None:
-    """Show the whole system on a generated room of sensors, two weeks in a few seconds.
+    """Show the whole system on a generated room of sensors, two weeks in half a minute.
 
-    Ends with the merged model against exact PCA, bytes moved, memory of a client, and
-    the motes that were singled out against those that really went bad.
+    Ends with every reading accounted for, the merged model against exact PCA, bytes moved,
+    memory of each process, and the motes that were singled out against those that really went
+    bad. Exit status 1: a reading that was acknowledged is missing, or one is counted twice.
     """
+    _check_extras(mqtt)
     if plot is not None:
         # A missing extra, or a place that cannot be, is said before the work.
         from submerge_fleet.demo_plot import draw
 
         check_target(plot)
+    from submerge_fleet.demo_fleet import FleetFailed
+    from submerge_fleet.demo_outcome import Settings
+    from submerge_fleet.demo_run import Demo
+    from submerge_fleet.demo_wires import wired
+
+    settings = Settings(seed=seed, days=days, clients=clients, rank=rank, seconds=seconds)
     console = Console(highlight=False)
-    demo = Demo(Settings(seed=seed, days=days, clients=clients, rank=rank))
     began = time.perf_counter()
-    with ExitStack() as stack:
-        show = _shown(stack, demo, quiet=quiet, live=console.is_terminal and not as_json)
-        for snapshots in demo.rounds():
-            show(snapshots)
-    seconds = time.perf_counter() - began
-    outcome = demo.outcome()
+    try:
+        with ExitStack() as stack:
+            stack.enter_context(_ending_on_signals())
+            folder = stack.enter_context(_folder(keep))
+            wire = stack.enter_context(wired(None if mqtt == OWN else mqtt, mqtt=mqtt is not None))
+            demo = Demo(settings, folder, wire)
+            live = console.is_terminal and not as_json
+            outcome = demo.run(_shown(stack, demo, quiet=quiet, live=live))
+    except FleetFailed as error:
+        click.echo(f"submerge: {error}", err=True)
+        sys.exit(1)
+    took = time.perf_counter() - began
     limit = demo.watch.limits.spe if demo.watch.limits else None
     if as_json:
-        click.echo(json.dumps(outcome.figures() | {"seconds": round(seconds, 3)}))
+        click.echo(json.dumps(outcome.figures() | {"took_s": round(took, 3)}))
     else:
         from submerge_fleet.demo_report import tell
 
         tell(console, outcome, demo.history, limit)
-        rate = outcome.snapshots / seconds
-        click.echo(f"{'time':<10} {seconds:.1f} s, {rate:,.0f} snapshots/s for the whole fleet")
+        click.echo(f"{'time':<10} {took:.1f} s, from the first process's start to the last's end")
     if plot is not None:
         draw(plot, demo, outcome)
         click.echo(f"{'picture':<10} {plot}", err=as_json)
     elif not as_json and importlib.util.find_spec("matplotlib") is None:
         click.echo("picture    --plot draws one: pip install 'submerge[plot]'")
+    if keep is not None:
+        root = keep / "root.toml"
+        click.echo(f"{'kept':<10} submerge aggregator --config {root} runs that root", err=as_json)
     sys.stdout.flush()
+    if outcome.balance.wrong:
+        sys.exit(1)
 
 
-def _shown(stack: ExitStack, demo: Demo, *, quiet: bool, live: bool) -> Callable[[int], None]:
-    """Open what a person watches meanwhile; return what to call after each round."""
+def _check_extras(mqtt: str | None) -> None:
+    """Refuse, in one line, where something is not installed."""
+    needed = NEEDED + (FOR_MQTT if mqtt else ()) + (FOR_OWN_BROKER if mqtt == OWN else ())
+    for module in needed:
+        try:
+            there = importlib.util.find_spec(module) is not None
+        except ModuleNotFoundError:
+            there = False
+        if not there:
+            raise UsageError(
+                f"the demo needs {module}, which is not installed: pip install 'submerge[demo]'"
+            )
+
+
+@contextmanager
+def _folder(keep: Path | None) -> Iterator[Path]:
+    """Yield the folder that the fleet lives in."""
+    if keep is None:
+        with TemporaryDirectory(prefix="submerge-demo-") as folder:
+            yield Path(folder).resolve()
+        return
+    try:
+        keep.mkdir(parents=True, exist_ok=True)
+        empty = not any(keep.iterdir())
+    except OSError as error:
+        raise UsageError(f"expected a folder to keep the fleet in, got {error}") from error
+    if not empty:
+        raise UsageError(f"expected an empty folder to keep the fleet in, got {keep}: name another")
+    yield keep.resolve()
+
+
+@contextmanager
+def _ending_on_signals() -> Iterator[None]:
+    """Leave by the front door, whoever closes it: no process of ours may stay behind."""
+    numbers = signal.SIGTERM, signal.SIGHUP
+    before = {number: signal.signal(number, _leave) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _leave(number: int, _: object) -> None:
+    sys.exit(128 + number)
+
+
+def _shown(stack: ExitStack, demo: Demo, *, quiet: bool, live: bool) -> Callable[[], None]:
+    """Open what a person watches meanwhile; return what to call every now and then."""
     if quiet:
-        return lambda _: None
+        return lambda: None
     if live:
         from submerge_fleet.demo_live import watching
 
         return stack.enter_context(watching(demo))
     from submerge_fleet.progress import advancing
 
-    return stack.enter_context(advancing("demo", demo.room.n_snapshots))
+    advance, seen = stack.enter_context(advancing("demo", demo.room.n_snapshots)), 0
+
+    def show() -> None:
+        nonlocal seen
+        advance(demo.dealer.dealt - seen)
+        seen = demo.dealer.dealt
+
+    return show

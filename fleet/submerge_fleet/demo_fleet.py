@@ -1,159 +1,238 @@
-"""A fleet in one process: clients that learn, aggregators that merge, a root.
+"""The fleet as its supervisor sees it: starts nodes, feeds them, hears them, kills them.
 
-No network, no clock: snapshots are dealt in turn to the clients, as to base stations
-on a duty cycle, and one `hear` is one round of the whole fleet. What would travel is
-rounded as it would be (float32 columns) and counted by the wire's own formula. A report
-replaces the one before it in the parent's tree; the root's model goes down to everyone.
+What nodes say on their pipes is taken apart here, and nowhere else: score lines on standard
+output, log lines as JSON on standard error.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
-import numpy as np
-import numpy.typing as npt
+import msgspec
 
-from submerge import Array, MergeTree, Schema, Subspace, UsageError
-from submerge_fleet.demo_client import Client, Scores, on_the_wire, wire_bytes
+from submerge import Array, SubmergeError
+from submerge_fleet.demo_feed import Stint
+from submerge_fleet.demo_mishaps import Mishap
+from submerge_fleet.demo_nodes import Node
+from submerge_fleet.demo_processes import Gone, Processes, Said
+from submerge_fleet.demo_rebuilt import Rebuilt
+from submerge_fleet.demo_scores import InOrder, read_line
+from submerge_fleet.demo_site import Member, OverMqtt, Site
 
-CHILDREN = 4
-"""Clients of one aggregator."""
+LOOK_S, WAIT_S = 0.5, 0.02
+"""Between two looks at memory; at most, for something to be said."""
 
-ROUND = 96
-"""Snapshots that the fleet takes in between two looks around, about."""
+PATIENCE_S = 60.0
+"""For nodes to start, or to end, before that counts as a failure."""
 
-FIRST_REPORT = 384
-"""Snapshots that the fleet waits for before it reports at all."""
+BROKER = Member("broker", "broker", None)
 
 
-class Aggregator:
-    """Merges its children's reports; reports its own merge in the same way."""
-
-    def __init__(self, name: str, *, kept: int) -> None:
-        self.name = name
-        self.tree = MergeTree(rank=kept)
-        self.reports = self.bytes_up = 0
-
-    @property
-    def subspace(self) -> Subspace | None:
-        """The merge of its children; None before the first report."""
-        return self.tree.root() if len(self.tree) else None
-
-    @property
-    def rows(self) -> int:
-        """Rows that its children have reported."""
-        return 0 if self.subspace is None else round(self.subspace.weight)
-
-    @property
-    def buffer_bytes(self) -> int:
-        """What its children's subspaces hold."""
-        return sum(self.tree[key].basis.nbytes + self.tree[key].mean.nbytes for key in self.tree)
-
-    def report(self) -> Subspace:
-        """Return its state, as it arrives."""
-        merged = self.tree.root()
-        self.reports += 1
-        self.bytes_up += wire_bytes(merged)
-        return on_the_wire(merged)
+class FleetFailed(SubmergeError):
+    """A node did what it should not."""
 
 
 class Fleet:
-    """Clients, four to an aggregator, and a root over the aggregators.
+    """All nodes of a demo; their processes live within a `with fleet.processes` block.
 
     Parameters
     ----------
-    schema : Schema
-    clients : int
-    rank : int
-        Directions to show and score with.
-    oversample : int
-        Spares that are learnt, shipped and merged beside them.
-    report_every : int
-        Snapshots between reports, once the beginning is over.
+    site : Site
+        Its configurations are written when the fleet starts.
+    members : sequence of Member
+    mishaps : sequence of Mishap
+        They hear what they wait for.
 
     Attributes
     ----------
-    model : Subspace or None
-        The root's newest, spares included.
-    bytes_down : int
-        What sending it to everyone has weighed.
+    nodes : dict of str to Node
+        The broker first, if it is ours; then the root, aggregators, clients.
+    scores : InOrder
+        What clients have said of their rows.
+    processes : Processes
     """
 
-    def __init__(
-        self, schema: Schema, *, clients: int, rank: int, oversample: int, report_every: int
-    ) -> None:
-        if clients < 1:
-            raise UsageError(f"a fleet needs at least one client, got {clients}")
-        if rank + oversample > schema.dim:
-            raise UsageError(
-                f"rank must leave room for {oversample} spare directions in {schema.dim}"
-                f" channels, got {rank}"
-            )
-        self.schema = schema
-        self.rank = rank
-        self.clients = [
-            Client(
-                f"client-{i + 1}",
-                schema,
-                rank=rank,
-                oversample=oversample,
-                first_report=max(1, FIRST_REPORT // clients),
-                report_every=max(1, report_every // clients),
-            )
-            for i in range(clients)
-        ]
-        kept = rank + oversample
-        self.aggregators = [
-            Aggregator(f"aggregator-{i + 1}", kept=kept) for i in range(-(-clients // CHILDREN))
-        ]
-        self.root = Aggregator("root", kept=kept)
-        self.model: Subspace | None = None
-        self.bytes_down = 0
+    def __init__(self, site: Site, members: Sequence[Member], mishaps: Sequence[Mishap]) -> None:
+        own = [BROKER] if isinstance(site.wire, OverMqtt) and site.wire.own else []
+        self.site = site
+        self.nodes = {member.name: Node(member) for member in (*own, *members)}
+        self.scores = InOrder(site.names)
+        self._mishaps = mishaps
+        self.processes = Processes()
+        self._encode = msgspec.json.Encoder().encode
+        self._looked_at = 0.0
+        self._closing = False
+
+    def of(self, role: str) -> list[Node]:
+        """Return the nodes of one role."""
+        return [node for node in self.nodes.values() if node.member.role == role]
 
     @property
-    def round_length(self) -> int:
-        """Snapshots of one round: as many for every client."""
-        return len(self.clients) * max(1, ROUND // len(self.clients))
+    def said(self) -> str:
+        """Each node's state and last words, for when it goes wrong."""
+        return "; ".join(f"{node.name} {node.state} ({node.words})" for node in self.nodes.values())
 
-    def hear(self, readings: Array, muted: npt.NDArray[np.bool_]) -> tuple[Array, Scores]:
-        """Deal a round of readings (n, channels) out, then let reports and model travel.
+    @property
+    def running(self) -> list[Stint]:
+        """The newest process of each client."""
+        return [node.stints[-1] for node in self.of("client")]
 
-        Returns
-        -------
-        filled : (n, dim)
-            What was learnt, in the order of the readings.
-        scores : Scores
-            Likewise.
-        """
-        rows, every = self.schema.lift(readings), len(self.clients)
-        filled, scores = np.empty_like(rows), Scores.unknown(*rows.shape)
-        for i, client in enumerate(self.clients[: len(rows)]):
-            own = slice(i, None, every)
-            filled[own], heard = client.hear(rows[own], muted)
-            scores.spe[own], scores.t2[own] = heard.spe, heard.t2
-            scores.residual[own] = heard.residual
-        self._deliver([(client, client.report()) for client in self.clients])
-        return filled, scores
+    @property
+    def model_age_s(self) -> float:
+        """Age of the oldest model that somebody scores with."""
+        known = [node.model for node in self.of("client") if node.stints[-1].known]
+        return max((time.time() - version / 1000 for version in known), default=0.0)
 
-    def finish(self) -> Subspace:
-        """Let every client report what it has, and return the last model."""
-        self._deliver([(client, client.last_report()) for client in self.clients if client.rows])
-        return self.root.tree.root()
+    @property
+    def rows_behind(self) -> int:
+        """Most rows that a client was given, and its parent has not acknowledged."""
+        return max(stint.given - stint.told for stint in self.running)
 
-    def _deliver(self, reports: Sequence[tuple[Client, Subspace | None]]) -> None:
-        """Carry reports up to the root, and the model that they make down again."""
-        stirred: dict[str, Aggregator] = {}
-        for i, (client, report) in enumerate(reports):
-            if report is not None:
-                aggregator = self.aggregators[i // CHILDREN]
-                aggregator.tree[client.name] = report
-                stirred[aggregator.name] = aggregator
-        if not stirred:
+    # -- what is done to it ------------------------------------------------------
+
+    def start(self, show: Callable[[], None]) -> None:
+        """Start all, and wait until they run."""
+        self.site.write(node.member for node in self.nodes.values() if node.member is not BROKER)
+        brokers = self.of("broker")
+        for node in brokers:
+            self.start_node(node)
+        self.wait_until(lambda: all(node.state == "running" for node in brokers), "start", show)
+        for node in self.nodes.values():
+            if node not in brokers:
+                self.start_node(node)
+        self.wait_until(
+            lambda: all(n.state == "running" for n in self.nodes.values()), "start", show
+        )
+
+    def start_node(self, node: Node) -> None:
+        """Start a node, the first time or again."""
+        role, wire = node.member.role, self.site.wire
+        if isinstance(wire, OverMqtt) and role == "broker":
+            module = ["submerge_fleet.demo_broker", str(wire.port)]
+            node.start(self.processes.start(node.name, module, fed=False))
             return
-        for aggregator in stirred.values():
-            self.root.tree[aggregator.name] = aggregator.report()
-        self.model = self.root.tree.root()
-        arriving = on_the_wire(self.model)
-        self.bytes_down += wire_bytes(self.model) * (len(self.aggregators) + len(self.clients))
-        for client in self.clients:
-            client.take(arriving)
+        program = "client" if role == "client" else "aggregator"
+        config = str(self.site.config(node.member))
+        arguments = ["submerge_fleet", program, "--config", config, "--log-json"]
+        node.start(self.processes.start(node.name, arguments, fed=role == "client"))
+        if role == "client":
+            node.stints.append(Stint(node.name))
+            node.rebuilt.append(Rebuilt(self.site.names))
+
+    def kill(self, node: Node) -> None:
+        """End a node without a word."""
+        if node.process is not None:
+            node.process.kill()
+        node.state = "killed"
+        for stint in node.stints[-1:]:
+            stint.killed = True
+
+    def give(self, stint: Stint, row: Array) -> None:
+        """Write a row of readings to a client; NaN is a gap."""
+        node = self.nodes[stint.node]
+        if node.process is not None:
+            self.processes.write(node.process, self._encode(row.tolist()) + b"\n")
+            node.rebuilt[-1].give(row)
+
+    def close(self, show: Callable[[], None]) -> None:
+        """Let all end, from the leaves up, each when it has told its parent everything."""
+        self._closing = True
+        for node in self.of("client"):
+            if node.process is not None:
+                self.processes.close_input(node.process)
+        self._wait_for_the_end(self.of("client"), show)
+        for role in ("aggregator", "root", "broker"):
+            for node in self.of(role):
+                if node.process is not None:
+                    node.process.end()
+            self._wait_for_the_end(self.of(role), show)
+
+    # -- what it says --------------------------------------------------------------
+
+    def wait(self, seconds: float = WAIT_S) -> None:
+        """Hear what is said within so long; feed who reads; look at memory now and then."""
+        for event in self.processes.wait(seconds):
+            node = self.nodes[event.process.name]
+            match event:
+                case Gone():
+                    self._gone(node, event.status)
+                case Said(_, "out", line):
+                    self._scored(node, line)
+                case Said(_, _, line):
+                    self._logged(node, line.decode(errors="replace"))
+        if time.monotonic() - self._looked_at >= LOOK_S:
+            self._looked_at = time.monotonic()
+            for node in self.nodes.values():
+                node.look()
+
+    def wait_until(self, done: Callable[[], bool], what: str, show: Callable[[], None]) -> None:
+        """Hear until something is so.
+
+        Raises
+        ------
+        FleetFailed
+            If it is not within `PATIENCE_S`.
+        """
+        until = time.monotonic() + PATIENCE_S
+        while not done():
+            if time.monotonic() > until:
+                raise FleetFailed(f"the fleet did not {what} within {PATIENCE_S:g} s: {self.said}")
+            self.wait()
+            show()
+
+    def _wait_for_the_end(self, nodes: Iterable[Node], show: Callable[[], None]) -> None:
+        waiting = list(nodes)
+        self.wait_until(lambda: all(node.process is None for node in waiting), "end", show)
+
+    def _scored(self, node: Node, raw: bytes) -> None:
+        line, stint = read_line(raw), node.stints[-1]
+        self._pass_over(stint, line.row)
+        self.scores.put(stint.snapshots[line.row], line)
+        stint.scored = line.row + 1
+        node.rebuilt[-1].fill(line.row, line.filled)
+        node.note_score(line)
+
+    def _pass_over(self, stint: Stint, until: int) -> None:
+        """Rows of a process before `until` that have no score will never have one."""
+        for row in range(stint.scored, until):
+            self.scores.put(stint.snapshots[row], None)
+        stint.scored = max(stint.scored, until)
+
+    def _logged(self, node: Node, text: str) -> None:
+        try:
+            note: dict[str, Any] = json.loads(text)
+            what = str(note.get("what"))
+        except (ValueError, AttributeError):
+            note, what = {}, ""  # a traceback, most likely: it is kept for when it has ended
+        if what != "acknowledged":
+            node.tail.append(" ".join(map(str, note.values())) if note else text)
+        node.note_traffic(note)
+        now = time.monotonic()
+        if node.stints and "incarnation" in note:
+            node.stints[-1].lives.add(note["incarnation"])
+        if what in ("reading", "serving"):
+            if node.state == "starting":
+                node.state = "running"
+            for stint in node.stints[-1:]:
+                stint.reading = True
+            for mishap in self._mishaps:
+                mishap.hear_ready(node.name, now)
+        if what == "acknowledged":
+            node.stints[-1].told = note["readings"]
+        if what == "acknowledged" or (what == "ended" and not note.get("untold")):
+            for mishap in self._mishaps:
+                mishap.hear_acknowledged(node.name, now)
+
+    def _gone(self, node: Node, status: int) -> None:
+        node.process = None
+        for stint in node.stints[-1:]:
+            self._pass_over(stint, stint.given)
+            stint.ended = True
+        if node.state == "killed":
+            return
+        if status or not self._closing:
+            raise FleetFailed(f"{node.name} ended with status {status}; it had said: {node.words}")
+        node.state = "ended"

@@ -1,4 +1,4 @@
-"""What a person sees while the demo runs: every node, a line each, and how far it is."""
+"""What a person sees while the demo runs: every process, a line each, and how far it is."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from rich.live import Live
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from submerge import Subspace
-from submerge_fleet.demo_client import Client
-from submerge_fleet.demo_fleet import Aggregator
+from submerge_fleet.demo_nodes import Node
 from submerge_fleet.demo_run import Demo
 from submerge_fleet.room import DAY
 
-REDRAW_S = 0.15
+REDRAW_S = 0.25
 """A few times a second: learning is not held up by paint."""
 
-ROOMY = 110
+ROOMY = 100
 """Columns from which there is room for the channel to blame."""
+
+STYLE = {"starting": "yellow", "running": "green", "killed": "bold red", "ended": "dim"}
 
 
 @contextmanager
-def watching(demo: Demo) -> Iterator[Callable[[int], None]]:
-    """Show the fleet while the body runs; the body calls what it is given after a round."""
+def watching(demo: Demo) -> Iterator[Callable[[], None]]:
+    """Show the fleet while the body runs; the body calls what it is given now and then."""
     bar = Progress(
         TextColumn("day {task.fields[day]:.1f} of {task.fields[days]:g}"),
         BarColumn(),
@@ -35,62 +35,68 @@ def watching(demo: Demo) -> Iterator[Callable[[int], None]]:
         TimeRemainingColumn(),
     )
     task = bar.add_task("", total=demo.room.n_snapshots, day=0.0, days=demo.settings.days)
-    # No thread of its own: it would read a fleet in the middle of a round.
+    # No thread of its own: whoever feeds the fleet has the time between two looks.
     with Live(auto_refresh=False, transient=True) as live:
         drawn = 0.0
 
-        def show(snapshots: int) -> None:
+        def show() -> None:
             nonlocal drawn
-            bar.update(task, advance=snapshots, day=demo.snapshots / DAY)
-            if time.monotonic() - drawn >= REDRAW_S:
-                live.update(Group(fleet_table(demo, width=live.console.width), bar), refresh=True)
-                drawn = time.monotonic()
+            if time.monotonic() - drawn < REDRAW_S:
+                return
+            bar.update(task, completed=demo.dealer.dealt, day=demo.dealer.dealt / DAY)
+            live.update(Group(fleet_table(demo, width=live.console.width), bar), refresh=True)
+            drawn = time.monotonic()
 
         yield show
 
 
 def fleet_table(demo: Demo, *, width: int) -> Table:
-    """Return the fleet as it stands, clients, aggregators, root, `width` columns wide at most."""
-    fleet = demo.fleet
-    title = f"{len(fleet.clients)} clients learn one room"
+    """Return the fleet as it stands, a line for each process, `width` columns wide at most."""
+    title = f"{demo.settings.clients} clients learn one room, over {demo.site.wire.name}"
     table = Table(title=title, box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("node", no_wrap=True)
-    for heading in ("rows", "rank", "reports", "kB sent", "energy", "kB held", "top SPE"):
+    table.add_column("process", no_wrap=True)
+    table.add_column("state", no_wrap=True)
+    for heading in ("rows", "told", "MB", "kB sent", "top SPE"):
         table.add_column(heading, justify="right", no_wrap=True)
     if width >= ROOMY:
         table.add_column("its top channel", no_wrap=True)
     cells = len(table.columns)
     limit = demo.watch.limits.spe if demo.watch.limits else None
-    for client in fleet.clients:
-        spe, channel = "-", ""
-        if client.worst is not None:
-            spe = f"{client.worst.spe:.1f}"
-            if limit is not None and client.worst.spe > limit:
-                spe = f"[bold red]{spe}[/]"
-            name = demo.room.channels[client.worst.channel].name
-            channel = f"{name} {client.worst.share:.0%}"
-        known = client.subspace if client.rows else None
-        table.add_row(*(*_cells(client, known, fleet.rank), spe, channel)[:cells])
+    clients = demo.fleet.of("client")
+    for node in clients:
+        table.add_row(
+            *(*_cells(node), f"{node.told:,}", *_used(node), *_oddest(node, limit))[:cells]
+        )
     table.add_section()
-    for node in fleet.aggregators:
-        table.add_row(*_cells(node, node.subspace, fleet.rank))
-    table.add_section()
-    name, rows, rank, _, _, energy, memory = _cells(fleet.root, fleet.model, fleet.rank)
-    down = f"{fleet.bytes_down / 1000:,.0f}"
-    said = "" if limit is None else f"{limit:.1f}"
-    last = (name, rows, rank, "", down, energy, memory, said, said and "is the limit")
-    table.add_row(*last[:cells])
+    for node in demo.fleet.nodes.values():
+        if node not in clients:
+            below = [child.told for child in clients if child.member.parent == node.name]
+            told = f"{sum(below):,}" if below else ""
+            table.add_row(*_cells(node), told, *_used(node))
     alarms = [f"mote{alarm.mote:02d} {alarm.quantity}" for alarm in demo.watch.alarms]
-    table.caption = f"singled out: {', '.join(alarms) or 'none'}"
+    table.caption = f"out of service: {', '.join(alarms) or 'none'}"
+    if limit is not None:
+        table.caption += f"; the limit of SPE is {limit:.1f}"
     return table
 
 
-def _cells(node: Client | Aggregator, subspace: Subspace | None, rank: int) -> tuple[str, ...]:
-    """What every node has: name, rows, rank, reports, bytes sent, energy kept, memory."""
-    shown, energy = "-", "-"
-    if subspace is not None and subspace.energy > 0:
-        seen = subspace.truncated(rank)
-        shown = f"{seen.rank}+{subspace.rank - seen.rank}"
-        energy = f"{float(seen.sigma @ seen.sigma) / seen.energy:.1%}"
-    sent, memory = (f"{n / 1000:,.0f}" for n in (node.bytes_up, node.buffer_bytes))
-    return node.name, f"{node.rows:,}", shown, f"{node.reports}", sent, energy, memory
+def _cells(node: Node) -> tuple[str, str, str]:
+    """Name, state, and rows that it was given."""
+    state = f"[{STYLE[node.state]}]{node.state}[/]"
+    return node.name, state, f"{node.rows:,}" if node.stints else ""
+
+
+def _used(node: Node) -> tuple[str, str]:
+    """Memory, and what it sent."""
+    memory = "" if node.memory is None else f"{node.memory.now / 1e6:.0f}"
+    return memory, f"{node.sent / 1000:,.0f}" if node.sent else ""
+
+
+def _oddest(node: Node, limit: float | None) -> tuple[str, str]:
+    """The newest row's score, red if it is over the limit, and the channel to blame."""
+    if node.odd is None:
+        return "-", ""
+    spe = f"{node.odd.spe:.1f}"
+    if limit is not None and node.odd.spe > limit:
+        spe = f"[bold red]{spe}[/]"
+    return spe, f"{node.odd.channel} {node.odd.share:.0%}"

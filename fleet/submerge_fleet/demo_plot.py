@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from submerge import UsageError
-from submerge_fleet.demo_run import Demo, Outcome
+from submerge_fleet.demo_outcome import Outcome
+from submerge_fleet.demo_run import Demo
 from submerge_fleet.demo_verdict import Verdict
 from submerge_fleet.demo_watch import MARGIN
 from submerge_fleet.picture import save
@@ -73,6 +74,14 @@ def _scores(axes: Any, demo: Demo, outcome: Outcome) -> None:
                 alpha=0.10,
                 lw=0,
             )
+    for mishap in outcome.mishaps:
+        at = mishap.at / DAY
+        axes.axvline(at, color="k", lw=1.0, ls=":")
+        back = "" if mishap.back_s is None else f", back in {mishap.back_s:.1f} s"
+        axes.annotate(
+            f"{mishap.node} killed{back}", (at, 0.04), (4, 0), ("data", "axes fraction"),
+            textcoords="offset points", fontsize=8, style="italic",
+        )  # fmt: skip
     axes.set_yscale("log")
     axes.set_ylim(top=5 * axes.get_ylim()[1])  # room for the legend
     axes.set(ylabel="SPE (scaled units, squared)", xlim=(0, outcome.settings.days))

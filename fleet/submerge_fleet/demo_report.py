@@ -8,8 +8,10 @@ from rich.text import Text
 
 from submerge import Array
 from submerge_fleet.demo_accuracy import SEPARATED
-from submerge_fleet.demo_fleet import CHILDREN
-from submerge_fleet.demo_run import OVERSAMPLE, SETTLE_DAYS, History, Outcome
+from submerge_fleet.demo_mishaps import Mishap
+from submerge_fleet.demo_outcome import SETTLE_DAYS, History, Outcome, Usage
+from submerge_fleet.demo_run import OVERSAMPLE
+from submerge_fleet.demo_site import REPORT_EVERY_S
 from submerge_fleet.demo_verdict import Verdict
 from submerge_fleet.demo_watch import MARGIN
 from submerge_fleet.room import DAY, MOTES
@@ -57,26 +59,28 @@ def picture(outcome: Outcome, history: History, limit: float | None, *, width: i
 
 def lines(outcome: Outcome) -> list[tuple[str, str]]:
     """Say the figures: a name and a sentence each."""
-    settings, accuracy, traffic = outcome.settings, outcome.accuracy, outcome.traffic
+    settings, accuracy = outcome.settings, outcome.accuracy
     found = [verdict for verdict in outcome.verdicts if verdict.outcome == "found"]
     right = sum(verdict.named_right for verdict in found)
     delays = [verdict.delay_h for verdict in found if verdict.delay_h is not None]
     delay = f", after {np.median(delays):.1f} h in the median" if delays else ""
-    up = traffic.clients_up + traffic.aggregators_up
     ratio = "-" if accuracy.ratio is None else f"{accuracy.ratio:.5f}"
-    aggregators = -(-settings.clients // CHILDREN)
     said = [
         _line(
             "room",
             f"{outcome.snapshots:,} snapshots of {outcome.values // outcome.snapshots} channels",
-            f"{outcome.filled / outcome.values:.1%} of values missing, and filled",
+            f"{outcome.gaps / outcome.values:.1%} of values missing or out of service, and filled",
             f"seed {settings.seed}",
         ),
         _line(
             "fleet",
-            f"{_of(settings.clients, 'client')}, {_of(aggregators, 'aggregator')}, a root",
-            f"{outcome.algorithm}, rank {settings.rank} + {OVERSAMPLE} spare",
+            f"{_of(settings.clients, 'client')},"
+            f" {_of(len(outcome.of('aggregator')), 'aggregator')}, a root, each a process",
+            outcome.wire,
+            f"rank {settings.rank} + {OVERSAMPLE} spare",
         ),
+        _balance(outcome),
+        *[_recovery(mishap) for mishap in outcome.mishaps],
         _line(
             "accuracy",
             f"error {ratio} times that of exact PCA of all rows at rank {settings.rank}",
@@ -87,18 +91,8 @@ def lines(outcome: Outcome) -> list[tuple[str, str]]:
             f"{accuracy.angle_deg:.2g}° at most between the leading {accuracy.separated}"
             f" directions of both (the last whose eigenvalue is {SEPARATED:g} times the next)",
         ),
-        _line(
-            "traffic",
-            f"{_mega(up)} up ({traffic.reports} reports of {traffic.report / 1000:.1f} kB, then"
-            " merged)",
-            f"{_mega(traffic.models_down)} of models down",
-            f"the readings themselves are {_mega(traffic.raw)} (float32, over one link)",
-        ),
-        _line(
-            "memory",
-            f"{outcome.memory.peak / 1000:.0f} kB at the peak of one client",
-            f"{outcome.memory.rest / 1000:.0f} kB at rest (tracemalloc, beside the interpreter)",
-        ),
+        _traffic(outcome),
+        _memory(outcome),
         _line(
             "motes",
             f"{len(found)} of {len(found) + outcome.count('missed')} faults found{delay}",
@@ -114,7 +108,65 @@ def lines(outcome: Outcome) -> list[tuple[str, str]]:
     ]
     if settings.settle_days < SETTLE_DAYS:
         said.append(_line("note", "a short run: limits rest on little weather; expect misses"))
+    said += [_line("WRONG", wrong) for wrong in outcome.balance.wrong]
     return said
+
+
+def _balance(outcome: Outcome) -> tuple[str, str]:
+    balance = outcome.balance
+    lost = [f"{n} lost with {node}" for node, n in balance.lost_with_kill.items()]
+    sums = [f"{balance.learnt:,} learnt", f"{balance.withheld} withheld"]
+    sums += [f"{balance.declared_lost} declared lost", *lost]
+    verdict = "it does not add up" if balance.wrong else "nothing acknowledged is missing"
+    return _line(
+        "balance",
+        f"{balance.fed:,} readings fed = {' + '.join(sums)}",
+        f"exact for the {_of(balance.exact, 'client')} never killed",
+        verdict,
+    )
+
+
+def _recovery(mishap: Mishap) -> tuple[str, str]:
+    """How long one that was killed needed."""
+    parts = [f"{mishap.node} killed"]
+    if mishap.ready_s is not None:
+        does = "reads" if mishap.role == "client" else "serves"
+        parts.append(f"{does} {mishap.ready_s:.1f} s after its new start")
+    if mishap.back_s is not None:
+        whose = "it is" if mishap.role == "client" else "all its children are"
+        parts.append(f"{whose} acknowledged again after {mishap.back_s:.1f} s")
+    return _line("recovery", *parts)
+
+
+def _traffic(outcome: Outcome) -> tuple[str, str]:
+    """Bytes up and down, by what sends them."""
+    clients, aggregators = outcome.of("client"), outcome.of("aggregator")
+    up, down = (
+        [sum(getattr(each, name) for each in some) for some in (clients, aggregators)]
+        for name in ("sent_bytes", "heard_bytes")
+    )
+    settings = outcome.settings
+    hours = REPORT_EVERY_S * 24 * settings.days / settings.seconds
+    return _line(
+        "traffic",
+        # One that was killed never said what it had moved.
+        f"{_mega(up[0])} up from clients, {_mega(up[1])} from aggregators (of one that was killed,"
+        " since then)",
+        f"{_mega(down[0])} and {_mega(down[1])} down, models mostly",
+        f"the readings themselves are {_mega(outcome.raw_bytes)} (float32)",
+        f"a client reports every {hours:.1f} h of the room",
+    )
+
+
+def _memory(outcome: Outcome) -> tuple[str, str]:
+    """The largest of each kind."""
+    names = {"client": "a client", "aggregator": "an aggregator", "root": "the root"}
+    parts = [f"{_largest(outcome.of(role))} {name}" for role, name in names.items()]
+    return _line("memory", ", ".join(parts) + " at most, as the system counts it (RSS)")
+
+
+def _largest(some: list[Usage]) -> str:
+    return _mega(max((each.peak_bytes for each in some), default=0))
 
 
 def _line(name: str, *parts: str) -> tuple[str, str]:

@@ -1,204 +1,249 @@
-"""One run of the demo: room, fleet and watch together, then what came of it.
+"""One run of the demo: the room is dealt to real processes, and what they say is judged.
 
-Everything here is a function of the settings, but for `Outcome.memory`, which is
-measured. Timing belongs to whoever runs it.
+Nothing is told to a node but its configuration and its readings. Nothing is believed of it
+but what it says on its pipes while it runs, and what stands in its store in the end.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import numpy as np
 
 from submerge import Array, Scaling, Schema, Subspace
+from submerge.missing import fill
 from submerge_fleet.demo_accuracy import Accuracy, Pooled
-from submerge_fleet.demo_client import Client, wire_bytes
-from submerge_fleet.demo_fleet import Fleet
-from submerge_fleet.demo_verdict import Verdict, judged
+from submerge_fleet.demo_balance import balanced, seen_by_killed
+from submerge_fleet.demo_feed import KNOCKS, Dealer, Trial
+from submerge_fleet.demo_fleet import PATIENCE_S, Fleet, FleetFailed
+from submerge_fleet.demo_mishaps import planned
+from submerge_fleet.demo_outcome import History, Outcome, Settings
+from submerge_fleet.demo_site import FIRST_ROWS, ROOT, Member, Site, Wire, members
+from submerge_fleet.demo_stores import Held, held_in, merged
+from submerge_fleet.demo_verdict import judged
 from submerge_fleet.demo_watch import Watch
 from submerge_fleet.room import DAY, MOTES, Room
-from submerge_fleet.tracing import Bytes, traced
 
 OVERSAMPLE = 10
 """Spare directions. A fault that comes late is small in its first blocks; with five to
-spare it may be cut off before it has grown: of seeds 0-19 and 100-119 three ended 1.6 to
-2.3 % above the optimum. With ten none is more than 0.5 % above it."""
-
-REPORT_EVERY_DAYS = 0.5
-SETTLE_DAYS = 4.0
-"""No fault before this, or before 2/7 of a shorter run: half to learn, half to measure."""
+spare it may be cut off before it has grown."""
 
 OFFSET = (21.0, 33.0, 200.0, 2.7)
 SCALE = (1.0, 3.0, 300.0, 0.04)
 """The fixed scaling, by quantity: about thirty times what a sound sensor stirs by."""
 
+ROUND = 48
+"""Snapshots that are judged together: under half an hour."""
 
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """What a run depends on, and nothing else."""
+LATE_DAYS, SLOWER = 0.75, 8.0
+"""While a client's model, or what its parent has acknowledged, is more of the room's days behind,
+the room's clock runs so much slower. On a busy machine, or with an aggregator away for seconds,
+days of weather would else pass that no model has heard of."""
 
-    seed: int = 0
-    days: float = 14.0
-    clients: int = 8
-    rank: int = 10
-
-    @property
-    def settle_days(self) -> float:
-        """Days in good order, for learning and for measuring limits."""
-        return min(SETTLE_DAYS, self.days * 2 / 7)
-
-
-@dataclass(frozen=True, slots=True)
-class Traffic:
-    """Bytes on every link, by the wire's formula, `report` being one of the clients' last.
-
-    `reports` counts the clients'; `raw` is every value that was heard, once, as float32.
-    """
-
-    reports: int
-    clients_up: int
-    aggregators_up: int
-    models_down: int
-    report: int
-    raw: int
-
-
-@dataclass(slots=True)
-class History:
-    """What the picture is drawn from: one entry a round.
-
-    snapshot : where the round ends
-    spe, spe_worst : median and largest SPE of its rows (NaN before the first model)
-    multiple : (motes,) worst channel's residual over its limit, root mean square
-    """
-
-    snapshot: list[int] = field(default_factory=list)
-    spe: list[float] = field(default_factory=list)
-    spe_worst: list[float] = field(default_factory=list)
-    multiple: list[Array] = field(default_factory=list)
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What came of a run."""
-
-    settings: Settings
-    algorithm: str
-    snapshots: int
-    values: int
-    filled: int
-    rows_judged: int
-    rows_over_spe: int
-    rows_over_t2: int
-    accuracy: Accuracy
-    traffic: Traffic
-    memory: Bytes
-    verdicts: tuple[Verdict, ...]
-
-    def count(self, outcome: str) -> int:
-        """Return how many verdicts are `found`, `missed` or `false`."""
-        return sum(verdict.outcome == outcome for verdict in self.verdicts)
-
-    def figures(self) -> dict[str, object]:
-        """Return all figures, ready for JSON."""
-        return asdict(self) | {
-            "settings": asdict(self.settings) | {"settle_days": self.settings.settle_days},
-            "found": self.count("found"),
-            "missed": self.count("missed"),
-            "false": self.count("false"),
-            "verdicts": [verdict.figures() for verdict in self.verdicts],
-        }
+SPARED, SPARED_RATE = 200, 40.0
+"""Snapshots that are left for whoever is not back yet, and how many of them a second."""
 
 
 class Demo:
-    """A run, a round at a time.
+    """A run.
+
+    Parameters
+    ----------
+    settings : Settings
+    folder : Path
+        Where the fleet lives: absolute, empty, and there.
+    wire : callable
+        Returns how nodes reach one another, from their names.
 
     Attributes
     ----------
-    room, fleet, watch, history
-        As they stand after the rounds so far.
-    snapshots : int
-        Taken in so far.
+    room, fleet, watch, history, mishaps
+        As they stand.
+    judged : int
+        Snapshots that the watch has seen.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(
+        self, settings: Settings, folder: Path, wire: Callable[[tuple[Member, ...]], Wire]
+    ) -> None:
         self.settings = settings
         self.room = Room(seed=settings.seed, days=settings.days, quiet_days=settings.settle_days)
-        self.schema = Schema(self.room.channels, Scaling(OFFSET * MOTES, SCALE * MOTES))
-        self.fleet = Fleet(
-            self.schema,
-            clients=settings.clients,
-            rank=settings.rank,
-            oversample=OVERSAMPLE,
-            report_every=int(REPORT_EVERY_DAYS * DAY),
+        channels, scaling = self.room.channels, Scaling(OFFSET * MOTES, SCALE * MOTES)
+        self.schema = Schema(channels, scaling)
+        who = members(settings.clients)
+        first_rows = max(2, FIRST_ROWS // settings.clients)
+        self.site = Site(
+            folder, wire(who), channels, scaling, settings.rank, OVERSAMPLE, first_rows
         )
+        total = self.room.n_snapshots
+        self.mishaps = planned(who, total)
+        self.fleet = Fleet(self.site, who, self.mishaps)
+        self.dealer = Dealer(total, Trial(first_rows, settings.clients / KNOCKS))
         self.watch = Watch(self.room.channels, settle=int(settings.settle_days * DAY))
         self.history = History()
-        self.snapshots = 0
+        self.judged = 0
         self._pooled = Pooled(self.schema.dim)
-        self._heard = 0
+        self._values = 0  # that were not missing
+        self._scored, self._scored_at = -1, 0.0
 
-    def rounds(self) -> Iterator[int]:
-        """Take in the room, a round at a time; yield the snapshots of each."""
-        for readings in self.room.stream(self.fleet.round_length):
-            filled, scores = self.fleet.hear(readings, self.watch.muted)
+    def run(self, show: Callable[[], None]) -> Outcome:
+        """Run it all; `show` is called every now and then.
+
+        Raises
+        ------
+        FleetFailed
+            If a node does not start, does not end, or ends by itself.
+        """
+        with self.fleet.processes:
+            self.fleet.start(show)
+            readings = self._readings()
+            while not self.dealer.done or any(m.state in ("to come", "down") for m in self.mishaps):
+                self.fleet.wait()
+                self._check_progress()
+                self._mishap()
+                self._deal(readings)
+                self._judge(ROUND)
+                self._pool()
+                show()
+            self.fleet.close(show)
+        self._judge(1)
+        return self._outcome()
+
+    # -- while it runs -----------------------------------------------------------
+
+    def _check_progress(self) -> None:
+        """Give up where nothing has come of anything for long.
+
+        Raises
+        ------
+        FleetFailed
+        """
+        now, scored = time.monotonic(), self.judged + self.fleet.scores.ready
+        if scored != self._scored:
+            self._scored, self._scored_at = scored, now
+        if now - self._scored_at > PATIENCE_S:
+            raise FleetFailed(
+                f"no row was scored for {PATIENCE_S:g} s, of {self.dealer.dealt} that were dealt:"
+                f" {self.fleet.said}"
+            )
+
+    def _readings(self) -> Iterator[Array]:
+        for readings in self.room.stream(ROUND):
+            yield from readings
+
+    def _deal(self, readings: Iterator[Array]) -> None:
+        rate, stints = self.dealer.total / self.settings.seconds, self.fleet.running
+        missed = self._missed()
+        if missed:
+            # It should be back before there is no more to deal, or another is killed.
+            rate = min(rate, SPARED_RATE)
+            stints = [stint for stint in stints if stint.node in missed]
+        elif self._is_late():
+            rate /= SLOWER
+        for _, stint in self.dealer.deal(stints, time.monotonic(), rate=rate):
+            row = next(readings)
+            self._values += int(np.count_nonzero(~np.isnan(row)))
+            # What was singled out is out of service.
+            self.fleet.give(stint, np.where(self.watch.muted, np.nan, row))
+
+    def _mishap(self) -> None:
+        """Kill who is to be killed, and start again who was."""
+        now = time.monotonic()
+        for mishap in self.mishaps:
+            node = self.fleet.nodes[mishap.node]
+            if mishap.is_due(now) and node.process is None:
+                mishap.starts(now)
+                self.fleet.start_node(node)
+            if mishap.state != "over":
+                if (
+                    mishap.state == "to come"
+                    and self.dealer.dealt >= mishap.at
+                    and node.has_something_to_lose
+                ):
+                    mishap.kills(now, self.dealer.dealt)
+                    self.fleet.kill(node)
+                return  # one at a time
+
+    def _is_late(self) -> bool:
+        """Whether what the fleet knows lags too far behind what it is fed."""
+        behind = self.fleet.rows_behind * self.settings.clients / DAY
+        age = self.fleet.model_age_s * self.settings.days / self.settings.seconds
+        return max(behind, age) > LATE_DAYS
+
+    def _missed(self) -> frozenset[str]:
+        """Return whose acknowledgement is waited for, if it is time to wait."""
+        ends = [*(mishap.at for mishap in self.mishaps[1:]), self.dealer.total]
+        for mishap, end in zip(self.mishaps, ends, strict=True):
+            if mishap.state != "over" and self.dealer.dealt >= end - SPARED:
+                return mishap.waits_for
+        return frozenset()
+
+    def _judge(self, least: int) -> None:
+        """Let the watch see what is scored, a round at a time."""
+        while self.fleet.scores.ready >= least:
+            scores = self.fleet.scores.take(ROUND)
             multiple = self.watch.see(scores)
-            self._pooled.add(filled)
-            self._heard += int(np.count_nonzero(~np.isnan(readings)))
-            self.snapshots += len(readings)
-            known = not np.isnan(scores.spe).all()
-            self.history.snapshot.append(self.snapshots)
-            self.history.spe.append(float(np.nanmedian(scores.spe)) if known else np.nan)
-            self.history.spe_worst.append(float(np.nanmax(scores.spe)) if known else np.nan)
+            self.judged += len(scores.spe)
+            spe = scores.spe[scores.known]
+            self.history.snapshot.append(self.judged)
+            self.history.spe.append(float(np.median(spe)) if len(spe) else np.nan)
+            self.history.spe_worst.append(float(spe.max()) if len(spe) else np.nan)
             self.history.multiple.append(multiple.reshape(MOTES, -1).max(axis=1))
-            yield len(readings)
 
-    def outcome(self) -> Outcome:
-        """Send the last reports, compare, judge."""
-        model = self.fleet.finish()
-        fleet = self.fleet
+    def _pool(self) -> None:
+        """Pool the rows that count for certain."""
+        for node in self.fleet.of("client"):
+            for stint, rebuilt in zip(node.stints, node.rebuilt, strict=True):
+                # A row that is acknowledged may still be in the other pipe, on its way to us.
+                rows = rebuilt.count(min(stint.told, stint.scored))
+                if len(rows):
+                    self._pooled.add(self.schema.lift(rows))
+
+    # -- when it is over -----------------------------------------------------------
+
+    def _outcome(self) -> Outcome:
+        stores = {
+            node.name: held_in(self.site.store(node.member))
+            for node in (*self.fleet.of("root"), *self.fleet.of("aggregator"))
+        }
+        root = stores.pop(ROOT)
+        model = merged(root, rank=self.settings.rank + OVERSAMPLE)
+        if model is None:
+            raise FleetFailed("the root holds nothing: no report has ever reached it")
+        clients = self.fleet.of("client")
+        stints = [stint for node in clients for stint in node.stints]
+        balance = balanced(stints, stores, root)
+        accuracy = self._accuracy(model, stores)
+        rebuilt = [each for node in clients for each in node.rebuilt]
         return Outcome(
             settings=self.settings,
-            algorithm=fleet.clients[0].engine.algorithm,
-            snapshots=self.snapshots,
-            values=self.snapshots * self.schema.width,
-            filled=sum(client.filled for client in fleet.clients),
+            wire=self.site.wire.name,
+            snapshots=self.dealer.dealt,
+            values=self.dealer.dealt * self.schema.width,
+            gaps=sum(each.gaps for each in rebuilt),
+            unheard=sum(len(each.unheard) for each in rebuilt),
             rows_judged=self.watch.rows,
             rows_over_spe=self.watch.over_spe,
             rows_over_t2=self.watch.over_t2,
-            accuracy=self._pooled.compare(model, rank=self.settings.rank),
-            traffic=Traffic(
-                reports=sum(client.reports for client in fleet.clients),
-                clients_up=sum(client.bytes_up for client in fleet.clients),
-                aggregators_up=sum(node.bytes_up for node in fleet.aggregators),
-                models_down=fleet.bytes_down,
-                report=wire_bytes(model),
-                raw=4 * self._heard,
-            ),
-            memory=self._memory(model),
+            raw_bytes=4 * self._values,
+            balance=balance,
+            accuracy=accuracy,
+            mishaps=self.mishaps,
+            usage=tuple(node.usage for node in self.fleet.nodes.values()),
             verdicts=judged(self.room.faults, self.watch.alarms),
         )
 
-    def _memory(self, model: Subspace) -> Bytes:
-        """Measure one more client, on the room's first readings, in a few blocks."""
-        block = self.fleet.round_length // len(self.fleet.clients)
-        rows = self.schema.lift(self.room.readings(0, min(600, self.snapshots)))
-        muted = np.zeros(self.schema.dim, dtype=bool)
-
-        def learn() -> Client:
-            client = Client(
-                "one more",
-                self.schema,
-                rank=self.settings.rank,
-                oversample=OVERSAMPLE,
-                first_report=len(rows),
-                report_every=len(rows),
-            )
-            client.take(model)
-            for start in range(0, len(rows), block):
-                client.hear(rows[start : start + block], muted)
-            client.last_report()
-            return client
-
-        return traced(learn)
+    def _accuracy(self, model: Subspace, stores: dict[str, dict[str, Held]]) -> Accuracy:
+        """Pool the last rows that are held, then hold the model against all of them."""
+        for node in self.fleet.of("client"):
+            held = stores[str(node.member.parent)].get(node.name, Held())
+            for stint, rebuilt in zip(node.stints, node.rebuilt, strict=True):
+                until = seen_by_killed(node.stints, held) if stint.killed else stint.given
+                self._pooled.add(self.schema.lift(rebuilt.count(until)))
+                if rebuilt.unheard:
+                    # Nobody has said what their gaps were taken for: the model's own guess.
+                    unheard = self.schema.lift(np.array(rebuilt.unheard))
+                    self._pooled.add(fill(unheard, model)[0])
+        return self._pooled.compare(model, rank=self.settings.rank)

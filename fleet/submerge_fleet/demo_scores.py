@@ -1,0 +1,111 @@
+"""Score lines as numbers, back in the order of the snapshots that they are about.
+
+Each client scores its own rows at its own pace. `InOrder` puts them together again: a
+snapshot is handed on when all before it are scored, or known never to be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from submerge import Array
+
+
+class ScoreLine(msgspec.Struct, frozen=True):
+    """A line that a client writes for a row, as far as it matters here.
+
+    Attributes
+    ----------
+    row : int
+        Of the client's rows since its process began.
+    spe, t2 : float
+    model : int
+        Its version.
+    top : dict of str to float
+        Shares of SPE by channel, the largest first.
+    filled : dict of str to float
+        What gaps were taken for, in the channel's unit.
+    """
+
+    row: int
+    spe: float
+    t2: float
+    model: int
+    top: dict[str, float] = {}
+    filled: dict[str, float] = {}
+
+
+read_line = msgspec.json.Decoder(ScoreLine).decode
+
+
+@dataclass(frozen=True, slots=True)
+class Scores:
+    """How odd rows were, to the model that had not seen them.
+
+    spe, t2 : (n,); NaN where no model has judged the row
+    residual : (n, dim), squared, by channel; each row sums to its spe
+    """
+
+    spe: Array
+    t2: Array
+    residual: Array
+
+    @classmethod
+    def unknown(cls, n: int, dim: int) -> Scores:
+        """Return scores of rows that nobody has judged."""
+        return cls(np.full(n, np.nan), np.full(n, np.nan), np.full((n, dim), np.nan))
+
+    @property
+    def known(self) -> npt.NDArray[np.bool_]:
+        """(n,), which rows were judged."""
+        return np.asarray(~np.isnan(self.spe))
+
+
+class InOrder:
+    """Scores by snapshot, handed on without gaps.
+
+    Parameters
+    ----------
+    names : sequence of str
+        The channels, in the schema's order.
+    """
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self._places = {name: place for place, name in enumerate(names)}
+        self._waiting: dict[int, ScoreLine | None] = {}
+        self._first = 0  # not handed on yet
+        self._after = 0  # the last of an unbroken run from there
+
+    @property
+    def ready(self) -> int:
+        """Snapshots that can be handed on."""
+        return self._after - self._first
+
+    def put(self, snapshot: int, line: ScoreLine | None) -> None:
+        """Take in what is known of a snapshot; None: it will never be scored."""
+        self._waiting[snapshot] = line
+        while self._after in self._waiting:
+            self._after += 1
+
+    def take(self, n: int) -> Scores:
+        """Hand on the next n, at most as many as are ready."""
+        n = min(n, self.ready)
+        scores = Scores.unknown(n, len(self._places))
+        for i in range(n):
+            line = self._waiting.pop(self._first + i)
+            if line is not None:
+                scores.spe[i], scores.t2[i] = line.spe, line.t2
+                scores.residual[i] = line.spe * self._shares(line.top)
+        self._first += n
+        return scores
+
+    def _shares(self, top: Mapping[str, float]) -> Array:
+        shares = np.zeros(len(self._places))
+        places = [self._places[name] for name in top]
+        shares[places] = list(top.values())
+        return shares
