@@ -33,7 +33,7 @@ from submerge.steps import (
     Start,
     Tick,
 )
-from submerge_aggregator.downlink import Letter
+from submerge_aggregator.downlink import Letter, Refusal
 from submerge_aggregator.store import Store, StoreDamaged
 from submerge_client.logs import Notes, say
 from submerge_client.uplink import Came, Heard, Opened
@@ -70,11 +70,11 @@ class Down(NamedTuple):
 
 
 class Refuse(NamedTuple):
-    """A letter that is not answered; `denied`: its sender is not who it says."""
+    """A letter that is not answered."""
 
     letter: Letter
     why: str
-    denied: bool = False
+    kind: Refusal = "foreign"
 
 
 class Up(NamedTuple):
@@ -164,24 +164,27 @@ class Desk:
 
     def turn(self, items: Sequence[Item]) -> list[Out]:
         """Take in what has come, in order; return what is to go out, all of it committed."""
-        now = self._clock()
-        outs: list[Out] = []
-        if self.node is None and now.steady >= self._fails_until:
-            outs += self._begin()
-        node, keeps = self.node, list[Keep]()
-        if node is None:
-            return [out for item in items for out in self._not_now(item)]
-        for item in items:
-            try:
-                outs += self._take(node, item, now, keeps)
-            except Exception:
-                return self._survive(items, item)
-        if not items:
-            outs += self._step(node, Tick(), now, None, keeps)
-        if not self._commit(keeps):
-            return [out for item in items for out in self._not_now(item)]
-        self.wakes_at = node.wakes_at
-        return outs
+        culprit: Item | None = None
+        try:
+            now, outs = self._clock(), list[Out]()
+            if self.node is None and now.steady >= self._fails_until:
+                outs += self._begin()
+            node, keeps = self.node, list[Keep]()
+            if node is None:
+                return self._nothing_now(items)
+            for culprit in items:
+                outs += self._take(node, culprit, now, keeps)
+            culprit = None
+            if not items:
+                outs += self._step(node, Tick(), now, None, keeps)
+            if not self._commit(keeps):
+                return self._nothing_now(items)
+            self.wakes_at = node.wakes_at
+            return outs
+        except StoreDamaged:
+            raise
+        except Exception:
+            return self._survive(items, culprit)
 
     def close(self) -> None:
         """Let the store go."""
@@ -249,7 +252,7 @@ class Desk:
         if letter.node not in (None, stamp.node):
             self.tallies.foreign += 1
             why = f"this is the way of {letter.node}, not of {stamp.node}"
-            return [Refuse(letter, why, denied=True)]
+            return [Refuse(letter, why, "denied")]
         if isinstance(message, Join):
             self.tallies.joins += 1
         else:
@@ -327,8 +330,8 @@ class Desk:
             self._failing = True
             say("store unavailable, trying on", level=logging.ERROR, why=str(error))
 
-    def _survive(self, items: Sequence[Item], culprit: Item) -> list[Out]:
-        """A bug of ours, met by one item: it costs that item, and the others a moment.
+    def _survive(self, items: Sequence[Item], culprit: Item | None) -> list[Out]:
+        """A bug of ours: it costs the item that met it, if one did, and the others a moment.
 
         What the machine has half done is unknown, so it is thrown away like one that could not
         write; what is on disk is whole.
@@ -337,13 +340,15 @@ class Desk:
         self._fails_until = self.wakes_at = self._clock().steady + AGAIN_S / 5
         self.tallies.bugs += 1
         say("a bug, please report it", level=logging.ERROR, trace=traceback.format_exc())
-        outs: list[Out] = []
-        for item in items:
-            if item is culprit and isinstance(item, Letter):
-                outs.append(Refuse(item, "this aggregator cannot take it: see its log"))
-            else:
-                outs += self._not_now(item)
+        outs = self._nothing_now([item for item in items if item is not culprit])
+        if isinstance(culprit, Letter):
+            outs.append(Refuse(culprit, "this aggregator cannot take it: see its log"))
+        elif isinstance(culprit, Asked):
+            outs.append(Reply(culprit, SubmergeError("a bug: see the aggregator's log")))
         return outs
+
+    def _nothing_now(self, items: Sequence[Item]) -> list[Out]:
+        return [out for item in items for out in self._not_now(item)]
 
     def _not_now(self, item: Item) -> list[Out]:
         """Tell whoever waits for an answer that there is none now."""
@@ -353,7 +358,7 @@ class Desk:
             return []
         try:
             message = codec.decode(item.kind, item.data)
-        except PeerError as error:
+        except Exception as error:  # not the time to be choosy: it may be the bug
             return [Refuse(item, str(error))]
         if isinstance(message, Join):
             stamp = message.stamp

@@ -32,6 +32,7 @@ COUNTED = {
         "refused_messages",
         "Joins and reports that were answered with anything but an acknowledgement.",
     ),
+    "bugs": ("bugs", "Errors of our own that a turn met, and survived; please report them."),
 }
 """What a desk tallies; what that is called here, and means."""
 

@@ -120,8 +120,11 @@ class Server:
 
     def take(self, letter: Letter) -> None:
         """Take a letter in, if there is room."""
-        if len(self._inbox) >= MOST_WAITING or self._waiting_bytes > MOST_BYTES:
+        full = len(self._inbox) >= MOST_WAITING or self._waiting_bytes > MOST_BYTES
+        if full or self._stopping.is_set():
+            # At once: a letter that waits for an answer holds its bytes.
             self.dropped += 1
+            letter.refuse("no room now, or no longer serving: ask again", "busy")
             return
         self._waiting_bytes += len(letter.data)
         self._put(letter)
@@ -166,8 +169,8 @@ class Server:
                 case Down(_, to, group, _, data):
                     for downlink in self._downlinks:
                         downlink.push(to, group, data)
-                case Refuse(letter, why, denied):
-                    letter.refuse(why, denied)
+                case Refuse(letter, why, kind):
+                    letter.refuse(why, kind)
                 case All(group, data):
                     for downlink in self._downlinks:
                         downlink.publish(group, data)
@@ -203,7 +206,7 @@ class Server:
         say("stopping")
         self._inbox.append(Asked(Flush(), lambda *_: None, lambda _: None))
         until = self._clock().steady + LINGER_S
-        while self._inbox or (self._untold() and self._clock().steady < until):
+        while (self._inbox or self._untold()) and self._clock().steady < until:
             await self._turn(loop)
             if not self._inbox and self._untold():
                 self._stirred.clear()

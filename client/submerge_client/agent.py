@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from submerge import Array, PeerError
 from submerge.client_node import ClientNode
+from submerge.messages import Report
 from submerge.steps import (
     Event,
     Flush,
@@ -217,7 +218,8 @@ class Agent:
         message, group = effect.message, self.node.settings.group
         kind, data = codec.kind_of(message), codec.encode(message, coarse=self._coarse)
         try:
-            self._uplink.send(kind, group, data)
+            final = isinstance(message, Report) and message.final
+            self._uplink.send(kind, group, data, final=final)
             self.sent_bytes += len(data)
         except TooLarge as error:
             # Its configuration was judged by the same formula: this is a bug, or a final of an
@@ -254,7 +256,8 @@ class Agent:
         untold = life.counts.generated - life.delivered
         # What the parent does not know of is in the checkpoint, and the next start tells it.
         level = logging.WARNING if untold else logging.INFO
-        facts = {"delivered": life.delivered, "untold": untold, "withheld": life.counts.withheld}
+        facts = {"delivered": life.delivered, "untold": untold}
+        facts |= {"withheld": life.counts.withheld, "lost": life.counts.lost}
         say("ended", level=level, rows=self.rows, **facts, **self._traffic)
 
     # -- the sensor's thread ---------------------------------------------------

@@ -1,23 +1,22 @@
 """Publisher: score lines to a broker, one message a row, for dashboards and alarms.
 
-Flat JSON on `submerge/v1/{fleet}/score/{node}`, QoS 0: what a broker misses is gone, and
-nothing piles up here. It has a connection of its own, so that scores can go elsewhere than
-reports, and a broker that is slow holds up no report.
+Flat JSON on `submerge/v1/{fleet}/score/{node}`, QoS 1, not retained. It has a connection of
+its own, so that scores can go elsewhere than reports, and a broker that is slow holds up no
+report: what it does not take in time is left out, and counted.
 """
 
 from __future__ import annotations
 
 import logging
 
-import paho.mqtt.client as mqtt
-from paho.mqtt.enums import CallbackAPIVersion
-
 from submerge_client.links import UplinkConfig
 from submerge_client.logs import say
+from submerge_client.uplink.broker import Broker, Publication
 from submerge_client.uplink.chosen import password_of, tls_of
+from submerge_client.uplink.line import Line
 from submerge_proto import topics
 
-MOST_QUEUED = 1000
+MOST_WAITING = 1000
 """Lines that wait for a broker that is slow; more are left out."""
 
 
@@ -39,30 +38,33 @@ class Publisher:
     def __init__(self, link: UplinkConfig, node: str) -> None:
         self.left_out = 0
         self._topic = topics.score(link.fleet, node)
-        self._away = False
-        client = self._client = mqtt.Client(
-            CallbackAPIVersion.VERSION2, client_id=f"submerge-score-{node}"
+        self._why: str | None = None
+        self._line = Line(
+            Broker(link.host, link.port, link.username, password_of(link), tls_of(link)),
+            name=f"submerge:{link.fleet}:score:{node}",
+            topics=(),
+            will=None,
+            opened=self._opened,
+            parted=self._parted,
+            came=lambda *_: None,
         )
-        client.max_queued_messages_set(MOST_QUEUED)
-        client.reconnect_delay_set(1, 60)
-        if link.username is not None:
-            client.username_pw_set(link.username, password_of(link))
-        tls = tls_of(link)
-        if tls is not None:
-            client.tls_set_context(tls.context())
-        client.connect_async(link.host, link.port)
-        client.loop_start()
+        self._line.open()
 
     def tell(self, lines: bytes) -> None:
-        """Publish lines, if there is a broker."""
-        if not self._client.is_connected():
-            self.left_out += lines.count(b"\n")
-            if not self._away:
-                self._away = True
-                say("scores not told: no broker", level=logging.WARNING)
-            return
-        if self._away:
-            self._away = False
-            say("scores told again", left_out=self.left_out)
+        """Publish lines, if there is a broker that takes them."""
         for line in lines.splitlines():
-            self._client.publish(self._topic, line, qos=0)
+            if self._line.is_open and self._line.waiting < MOST_WAITING:
+                # Each is its own: none takes the place of another.
+                self._line.put(object(), Publication(self._topic, line, retain=False))
+            else:
+                self.left_out += 1
+
+    def _opened(self) -> None:
+        if self._why is not None:
+            say("scores told again", left_out=self.left_out)
+        self._why = None
+
+    def _parted(self, why: str) -> None:
+        if why != self._why:
+            self._why = why
+            say("scores not told, trying on", level=logging.WARNING, why=why)

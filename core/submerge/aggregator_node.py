@@ -176,15 +176,20 @@ class AggregatorNode:
     def _committed(self, effects: list[Effect]) -> list[Effect]:
         """Put what has changed in front of all that rests on it."""
         writes: dict[Key, Any] = {}
-        if self.settled:  # a store that belongs to nobody holds nothing yet
-            held: dict[Key, Any] = {STORE: Store(self.incarnation, self.pin)}
+        held: dict[Key, Any] = {}
+        if self.settled:
+            held[STORE] = Store(self.incarnation, self.pin)
             for group in self._groups.values():
                 held |= group.records()
                 if group.ledger is not None:
                     writes |= group.ledger.changes
                     group.ledger.changes.clear()
-            writes |= {key: new for key, new in held.items() if self._known.get(key) != new}
-            self._known = held
+        else:
+            # A store that belongs to nobody holds nothing yet, but what an operator has said.
+            for group in self._groups.values():
+                held |= {k: v for k, v in group.orders().items() if v or k in self._known}
+        writes |= {key: new for key, new in held.items() if self._known.get(key) != new}
+        self._known = {**self._known, **held} if not self.settled else held
         if writes or self._anew:
             effects.insert(0, Keep(writes, anew=self._anew))
             self._anew = False

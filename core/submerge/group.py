@@ -89,9 +89,12 @@ class Group:
             ("line", name): self.upward.line,
             ("schema", name): self.canonical,
             ("version", name): self.version,
-            ("banned", name): self.banned,
-            ("quarantined", name): self.apart,
+            **self.orders(),
         }
+
+    def orders(self) -> dict[Key, frozenset[str]]:
+        """Return what an operator has said of its nodes, whatever store they are in."""
+        return {("banned", self.name): self.banned, ("quarantined", self.name): self.apart}
 
     @property
     def wakes_at(self) -> float:
@@ -228,7 +231,8 @@ class Group:
         model = self.model
         if model is None or model.fingerprint != report.fingerprint:
             return None
-        if self._settings.parent is None and model.version < report.version <= BELIEVED:
+        heard = report.stamp.node not in self.apart
+        if self._settings.parent is None and heard and model.version < report.version <= BELIEVED:
             self._stirred = True  # its version has to rise above the child's
         return model if report.version < model.version else None
 

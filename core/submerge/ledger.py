@@ -313,10 +313,7 @@ class Ledger:
         Now; but a clock that nobody vouches for may be years behind what synced children say,
         and rows must not gain weight for coming from its future.
         """
-        if now.synced:
-            return now.wall
-        told = [row.as_of for row in self.current()] + [each.as_of for each in self._folded()]
-        return max(now.wall, *told) if told else now.wall
+        return now.wall if now.synced else max(now.wall, self._told())
 
     def summary(self, wall: float | None = None) -> Summary | None:
         """Merge all rows, as of a wall time; by default of the reference time."""
@@ -403,8 +400,16 @@ class Ledger:
         self._members[node] = self.changes["member", self.group, node] = member
 
     def _wall(self, now: Now) -> None:
-        """Believe no row to be of the future, while our own clock is believed."""
-        self._pool.latest = now.wall + AHEAD_S if now.synced else math.inf
+        """Believe no row to be of the future: of our clock's, or of what most rows say."""
+        if now.synced:
+            self._pool.latest = now.wall + AHEAD_S
+        elif self.schema.half_life:
+            self._pool.latest = max(now.wall, self._told())
+
+    def _told(self) -> float:
+        """The time that half of the rows say it is, or later: one that lies moves it little."""
+        times = sorted(row.as_of for row in self.rows.values())
+        return times[len(times) // 2] if times else -math.inf
 
     def _refresh(self, node: str) -> None:
         """Work out again what a node's rows come to."""

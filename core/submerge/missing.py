@@ -58,7 +58,8 @@ def fill(rows: Array, subspace: Subspace) -> tuple[Array, int]:
         lacking = max(1, subspace.dim - subspace.rank)
         noise = subspace.frobenius_bound / (subspace.weight * lacking)
         # A row that shows too little to tell the directions apart still has an answer.
-        noise = max(noise, subspace.dim * EPS * float(variance[0]))
+        # Nor must one of next to nothing vanish where it is divided by.
+        noise = max(noise, subspace.dim * EPS * float(variance[0]), float(np.finfo(float).tiny))
         seen = np.einsum("dk,nd,dl->nkl", basis, ~absent, basis, optimize=True)
         normal = seen + np.diag(noise / variance)
         z = np.linalg.solve(normal, (centered @ basis)[:, :, None])[:, :, 0]

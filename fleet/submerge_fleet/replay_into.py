@@ -31,6 +31,9 @@ from submerge_fleet.progress import advancing
 BLOCK = 64
 """Rows that are handed on at once, where nobody waits for them."""
 
+JOIN_S = 30.0
+"""How long it waits for its parent to let it in."""
+
 LOOK_S = 0.2
 """Between two looks at how far everybody is."""
 
@@ -51,11 +54,17 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What came of it: rows read, rows that the parent holds, withheld ones among them."""
+    """What came of it.
+
+    rows : of the files
+    acknowledged : that the parent holds, `withheld` ones among them
+    lost : read, and gone with a life that the parent did not take
+    """
 
     rows: int
     acknowledged: int
     withheld: int
+    lost: int
     bytes: int
     seconds: float
     nodes: tuple[str, ...]
@@ -66,16 +75,26 @@ class Told:
 
 
 class Dealt:
-    """A sensor that has all of its rows."""
+    """A sensor that has all of its rows, and waits with them until its node has joined.
+
+    What is read before may belong to a life that ends with the join, because the fleet has a
+    scaling of its own: then it would be lost.
+    """
 
     counts: dict[str, int]
 
     def __init__(self, rows: Array, speed: float) -> None:
         self.counts = {}
+        self.joined: Callable[[], bool] = lambda: True
         self._rows, self._speed = rows, speed
 
     def read(self, hand: Callable[[Array], None], stop: threading.Event) -> None:
         """Hand over rows, at the speed that is asked for."""
+        until = time.monotonic() + JOIN_S
+        while not self.joined() and time.monotonic() < until and not stop.wait(0.02):
+            continue
+        if not self.joined():
+            return
         block = BLOCK if not self._speed else max(1, min(BLOCK, int(self._speed / 4)))
         began = time.monotonic()
         for first in range(0, len(self._rows), block):
@@ -129,10 +148,13 @@ def replay_into(
         for thread in threads:
             thread.join()
     lives = [agent.node.life for agent in agents]
+    lost = sum(life.counts.lost for life in lives)
     return Told(
-        rows=sum(agent.rows for agent in agents),
-        acknowledged=sum(life.delivered for life in lives),
+        rows=sum(map(len, leaves)),
+        # A loss that was declared is delivered as well, and no row.
+        acknowledged=max(0, sum(life.delivered for life in lives) - lost),
         withheld=sum(life.counts.withheld for life in lives),
+        lost=lost,
         bytes=sum(agent.sent_bytes for agent in agents),
         seconds=time.monotonic() - began,
         nodes=tuple(names),
@@ -157,10 +179,12 @@ def _agent(
         settings, schema, Subspaces(rank, oversample=oversample), np.random.default_rng()
     )
     uplink = chosen(target.link, parent=target.parent, node=name, groups=(target.group,))
+    sensor = Dealt(rows, target.speed)
+    sensor.joined = lambda: node.life.pin is not None
     return Agent(
         node,
         uplink=uplink,
-        sensor=Dealt(rows, target.speed),
+        sensor=sensor,
         disk=Disk(None),
         lags=Lags(1, schema.width),
         scores=None,

@@ -17,7 +17,7 @@ from submerge.summaries import Subspaces
 from submerge_aggregator.desk import AGAIN_S, Asked, Desk, Down, Refuse, Reply
 from submerge_aggregator.downlink import Letter
 from submerge_aggregator.store import Store, StoreUnavailable
-from submerge_proto import codec
+from submerge_proto import codec, parts, records
 from submerge_proto.v1 import aggregator_service_pb2 as pb
 
 SCHEMA, SUMMARIES = Schema.anonymous(4), Subspaces(2)
@@ -203,6 +203,38 @@ def test_a_bug_costs_the_letter_that_met_it(desk, clock, monkeypatch):
     assert [bad] == [out.letter for out in outs if isinstance(out, Refuse)]
     assert 1 == desk.tallies.bugs
     assert [Reason.ACK] == [answer.reason for answer in answers(later)]
+
+
+@pytest.mark.parametrize("where", ["step", "pack", "decode"])
+def test_no_bug_ends_the_process(desk, clock, monkeypatch, where):
+    """Wherever a turn meets it: on a tick, at the commit, in the bytes."""
+
+    def stumbles(*_, **__):
+        raise ZeroDivisionError("a bug")
+
+    said = letter(report(desk))
+    with monkeypatch.context() as patch:
+        place = {"step": AggregatorNode, "pack": records, "decode": codec}[where]
+        patch.setattr(place, where, stumbles)
+        desk.turn([said, said] if where != "step" else [])
+        desk.turn([said, said])
+    clock.steady += AGAIN_S
+    later = desk.turn([said])
+
+    assert desk.tallies.bugs
+    assert [Reason.ACK] == [answer.reason for answer in answers(later)]
+
+
+def test_a_wild_time_does_not_make_the_store_unreadable(desk):
+    """A life created as late as the wire allows, closed again and again: all of it can be read."""
+    late = parts.MOST // 2
+    for i in range(70):
+        stamp = Stamp("c", "g", Incarnation(late, i), 1)
+        final = replace(report(desk), stamp=stamp, final=True)
+        desk.turn([letter(final)])
+    desk.start()
+
+    assert late + 1 == desk.node.ledger("g").member("c").floor
 
 
 def test_a_question_is_answered_after_its_event_is_committed(desk):

@@ -44,7 +44,7 @@ class Parent:
         for word in self._says:
             hear(word)
 
-    def send(self, kind, group, data):
+    def send(self, kind, group, data, *, final=False):
         message = codec.decode(kind, data)
         self.heard.append(message)
         if not self._answers:
@@ -196,7 +196,7 @@ def test_what_was_kept_is_sent_again_as_a_final(tmp_path):
     class Mute(Parent):
         """Lets its child in, and answers no report."""
 
-        def send(self, kind, group, data):
+        def send(self, kind, group, data, *, final=False):
             if kind == "join":
                 super().send(kind, group, data)
 
@@ -223,7 +223,7 @@ def test_a_report_that_is_too_large_does_not_end_it(log):
     """It is said, with the numbers; the configuration should have refused it."""
 
     class Narrow(Parent):
-        def send(self, kind, group, data):
+        def send(self, kind, group, data, *, final=False):
             if kind == "report":
                 raise TooLarge(kind, size=len(data), most=10)
             super().send(kind, group, data)

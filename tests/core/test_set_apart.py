@@ -68,3 +68,15 @@ def test_released_is_no_longer_banned():
 
     assert {"a"} == banned
     assert frozenset() == table.hosts["r"].node.set_apart(GROUP)[0]
+
+
+def test_a_store_that_belongs_to_nobody_yet_keeps_what_was_said():
+    """An aggregator below a parent that is away: a ban and a quarantine survive its restart."""
+    table = Table()
+    table.aggregator("a", under="r")
+    table.step("a", Forget(GROUP, "x", ban=True))
+    table.step("a", SetApart(GROUP, "y"))
+    table.restarts("a")
+
+    assert ({"x"}, {"y"}) == table.hosts["a"].node.set_apart(GROUP)
+    assert not table.hosts["a"].node.settled

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import threading
 
@@ -13,6 +14,15 @@ from submerge_aggregator.assembly import server_of
 from submerge_aggregator.config import AggregatorConfig
 from submerge_client.tomlfile import read
 from submerge_fleet import cli
+
+SCALED = """
+scaling = "fixed"
+channels = [
+    { name = "a", offset = 1.0, scale = 2.0 },
+    { name = "b", offset = 1.0, scale = 2.0 },
+    { name = "c", offset = 1.0, scale = 2.0 },
+]
+"""
 
 ROOT = """
 node = "root"
@@ -31,13 +41,14 @@ rank = 2
 """
 
 
-@pytest.fixture
-def root(tmp_path):
-    """A root on a port of the system's choice; yields the port."""
-    import asyncio
-
+@pytest.fixture(params=["none"])
+def root(request, tmp_path):
+    """A root on a port of the system's choice, with a scaling or without."""
     path = tmp_path / "root.toml"
-    path.write_text(ROOT.format(store=tmp_path / "root.db"))
+    text = ROOT.format(store=tmp_path / "root.db")
+    if request.param == "fixed":
+        text = text.replace('channels = ["a", "b", "c"]', SCALED)
+    path.write_text(text)
     server = server_of(read(path, AggregatorConfig, {}))
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_until_complete, args=(server.run(),))
@@ -81,6 +92,18 @@ def test_every_row_arrives_from_each_leaf(root, tmp_path):
     ledger = root.desk.node.ledger("rows")
     assert 200 == ledger.counts().learnt
     assert {"replay-1", "replay-2"} == {node for node, _ in ledger.rows}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("root", ["fixed"], indirect=True)
+def test_no_row_is_lost_where_the_fleet_has_a_scaling(root, tmp_path):
+    """Rows wait until the node has joined: a life before that would end with the join."""
+    table(tmp_path / "rows.csv")
+    done = into(root, tmp_path / "rows.csv", "--group", "rows", "--insecure", "--rank", 2)
+    told = json.loads(done.stdout)
+
+    assert (0, 200, 0) == (done.exit_code, told["acknowledged"], told["lost"])
+    assert 200 == root.desk.node.ledger("rows").counts().learnt
 
 
 @pytest.mark.parametrize(

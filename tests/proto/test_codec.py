@@ -278,5 +278,5 @@ def test_every_reason_can_be_said():
 
 def test_an_incarnation_is_any_64_bits():
     """The nonce has no sign, and no end that is kept free."""
-    hello = HELLO._replace(incarnation=Incarnation(2**62, 2**64 - 1), boot=2**64 - 1)
+    hello = HELLO._replace(incarnation=Incarnation(2**61, 2**64 - 1), boot=2**64 - 1)
     assert hello == travelled(hello)

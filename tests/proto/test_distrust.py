@@ -87,7 +87,7 @@ HEADER: dict[str, Lie] = {
     "a name with a wildcard": _set("header.group", "+"),
     "a name with a newline": _set("header.group", "room\n"),
     "a name in another script": _set("header.group", "пресс"),
-    "created too late": _set("header.incarnation.created_ms", 2**62 + 1),
+    "created too late": _set("header.incarnation.created_ms", 2**61 + 1),
     "a seq that nobody reaches": _set("header.seq", 2**62 + 1),
 }
 
@@ -214,7 +214,7 @@ PINNED: dict[str, Lie] = {
     "no reason": _set("reason", 0),
     "a reason to come": _set("reason", 99),
     "a short fence": _set("fence", b"f"),
-    "a parent from the far future": _set("pinned.created_ms", 2**62 + 1),
+    "a parent from the far future": _set("pinned.created_ms", 2**61 + 1),
     "a floor above everything": _set("floor_ms", 2**63),
 }
 

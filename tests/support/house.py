@@ -165,7 +165,7 @@ class House:
         def answer(kind: Any, data: bytes) -> None:
             answered.set_result(codec.decode(kind, data))
 
-        def refuse(why: str, _: bool) -> None:
+        def refuse(why: str, _: object) -> None:
             answered.set_result(why)
 
         letter = Letter(kind, data, None, False, answer, refuse)

@@ -15,9 +15,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol
 
 from submerge_proto.codec import Kind
+
+Refusal = Literal["foreign", "denied", "busy"]
+"""Bytes that mean nothing here; a sender who is not who it says; not now."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -34,8 +37,8 @@ class Letter:
     answer : callable
         Sends bytes of `kind` back to the child. For the event loop's thread.
     refuse : callable
-        Tells the child why there is no answer, where the transport can, and whether that is
-        because it is not who it says. Likewise.
+        Tells the child why there is no answer, where the transport can, and of which kind that
+        refusal is. Likewise.
     """
 
     kind: Kind
@@ -43,7 +46,7 @@ class Letter:
     node: str | None
     shared: bool
     answer: Callable[[Kind, bytes], None]
-    refuse: Callable[[str, bool], None]
+    refuse: Callable[[str, Refusal], None]
 
 
 Take = Callable[[Letter], None]

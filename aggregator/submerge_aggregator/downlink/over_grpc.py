@@ -19,7 +19,7 @@ from google.protobuf.message import DecodeError
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
 from submerge import PeerError, UsageError
-from submerge_aggregator.downlink import Letter, Take
+from submerge_aggregator.downlink import Letter, Refusal, Take
 from submerge_client.links import endpoint_of
 from submerge_client.uplink.tls import Tls
 from submerge_proto import parts
@@ -50,6 +50,21 @@ OPTIONS = (
 )
 
 
+STATUS: dict[Refusal, grpc.StatusCode] = {
+    "foreign": grpc.StatusCode.INVALID_ARGUMENT,
+    "denied": grpc.StatusCode.PERMISSION_DENIED,
+    "busy": grpc.StatusCode.UNAVAILABLE,
+}
+
+
+class Unanswered(Exception):
+    """A letter to which there is no answer, and of which kind that is."""
+
+    def __init__(self, why: str, kind: Refusal) -> None:
+        self.kind = kind
+        super().__init__(why)
+
+
 class OverGrpc:
     """A `Downlink` over gRPC.
 
@@ -65,6 +80,10 @@ class OverGrpc:
     """
 
     def __init__(self, address: str, *, limit: int, tls: Tls | None = None) -> None:
+        if tls is not None:
+            if tls.cert is None or tls.key is None:
+                raise UsageError("a gRPC server with TLS needs cert and key, got one or none")
+            tls.context()  # said at once
         self.address, self.port = address, 0
         self._limit, self._tls = limit, tls
         self._take: Take = lambda _: None
@@ -153,18 +172,16 @@ class OverGrpc:
             if not answered.done():
                 answered.set_result(data)
 
-        def refuse(why: str, denied: bool) -> None:
+        def refuse(why: str, kind: Refusal) -> None:
             if not answered.done():
-                answered.set_exception(PermissionError(why) if denied else PeerError(why))
+                answered.set_exception(Unanswered(why, kind))
 
-        self._take(Letter(kind, data, _identity(context), False, answer, refuse))
         self._unanswered[answered] = loop.time()
+        self._take(Letter(kind, data, _identity(context), False, answer, refuse))
         try:
             return await answered
-        except PeerError as error:
-            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error)[:1000])
-        except PermissionError as error:
-            await context.abort(grpc.StatusCode.PERMISSION_DENIED, str(error)[:1000])
+        except Unanswered as error:
+            await context.abort(STATUS[error.kind], str(error)[:1000])
         except TimeoutError:
             await context.abort(grpc.StatusCode.UNAVAILABLE, "no answer")
         finally:
@@ -254,8 +271,5 @@ def _identity(context: Any) -> str | None:
 
 def _credentials(tls: Tls) -> Any:
     """Our certificate; with a ca, children need one of theirs."""
-    if tls.cert is None or tls.key is None:
-        raise UsageError("a gRPC server with TLS needs cert and key, got one of them or none")
-    ca = None if tls.ca is None else tls.ca.read_bytes()
-    pair = tls.key.read_bytes(), tls.cert.read_bytes()
-    return grpc.ssl_server_credentials([pair], ca, require_client_auth=ca is not None)
+    ca, key, cert = tls.contents()
+    return grpc.ssl_server_credentials([(key, cert)], ca, require_client_auth=ca is not None)

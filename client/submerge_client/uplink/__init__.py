@@ -54,8 +54,8 @@ class Uplink(Protocol):
     def open(self, hear: Hear) -> None:
         """Begin to connect, and to hand over what is heard; returns at once."""
 
-    def send(self, kind: Kind, group: str, data: bytes) -> None:
-        """Send a join or a report."""
+    def send(self, kind: Kind, group: str, data: bytes, *, final: bool = False) -> None:
+        """Send a join or a report; a `final` one does not take a running one's place."""
 
     def close(self) -> None:
         """Let what is on its way go out, for a moment; then stop hearing."""
@@ -67,7 +67,7 @@ class TooLarge(UsageError):
     def __init__(self, kind: Kind, *, size: int, most: int) -> None:
         super().__init__(
             f"a {kind} of {size} bytes is over the limit of {most}: lower rank or oversample,"
-            ' say columns = "i8", or raise max_message_bytes here and at the parent'
+            ' or say columns = "i8"'
         )
 
 

@@ -173,7 +173,7 @@ class InMemory:
         self._hear: Hear = lambda _: None
         self._lock = threading.Lock()
         self._telling = threading.RLock()  # who tells, decides what there is to tell
-        self._waiting: dict[tuple[Kind, str], bytes] = {}
+        self._waiting: dict[tuple[Kind, str, bytes], bytes] = {}
         self._stirred = self._open = self._closed = False
         self._why: str | None = None
 
@@ -182,13 +182,13 @@ class InMemory:
         self._hear = hear
         self._memory.join(self)
 
-    def send(self, kind: Kind, group: str, data: bytes) -> None:
+    def send(self, kind: Kind, group: str, data: bytes, *, final: bool = False) -> None:
         """Send a join or a report, or keep it, if it is the newest, until there is a way."""
         check_size(kind, data, self._limit)
         with self._lock:
             if self._closed:
                 return
-            self._waiting[kind, group] = data
+            self._waiting[kind, group, data if final else b""] = data
             stirred, self._stirred = self._stirred, True
         if not stirred:
             self._memory.stir(self)
@@ -236,7 +236,7 @@ class InMemory:
             return
         with self._lock:
             waiting, self._waiting = self._waiting, {}
-        for (kind, _), data in waiting.items():
+        for (kind, *_), data in waiting.items():
             if not self._memory.loses(self.node, kind):
                 parent.take(self, kind, data)
 

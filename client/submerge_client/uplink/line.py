@@ -68,7 +68,7 @@ class Line:
     name : str
         The client id: a broker hangs up on an older connection of the same name.
     topics : sequence of str
-        To subscribe to.
+        To subscribe to; none is enough for who only speaks.
     will : Publication or None
         What the broker says for us when the connection breaks.
     opened : callable
@@ -301,12 +301,18 @@ class Line:
     def _on_connect(self, client: mqtt.Client, _: Any, flags: Any, code: Any, more: Any) -> None:
         if code.is_failure:
             raise Parting(f"{self._broker} does not let {self._name} in: {str(code).lower()}")
-        client.subscribe([(topic, 1) for topic in self._topics])
+        if self._topics:
+            client.subscribe([(topic, 1) for topic in self._topics])
+        else:
+            self._granted()
 
     def _on_subscribe(self, client: Any, _: Any, mid: int, codes: Any, more: Any) -> None:
         for topic, code in zip(self._topics, codes, strict=True):
             if code.is_failure:
                 raise Parting(f"{self._broker} does not let {self._name} read {topic}")
+        self._granted()
+
+    def _granted(self) -> None:
         if not self._closing.is_set():
             self.is_open = True
             self._tell_opened()

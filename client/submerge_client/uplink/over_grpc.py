@@ -10,7 +10,6 @@ from __future__ import annotations
 import random
 import threading
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import grpc
@@ -70,7 +69,12 @@ class OverGrpc:
     Attributes
     ----------
     failures : int
-        Times that `hear` raised something.
+        Errors on its threads that are no network's.
+
+    Raises
+    ------
+    UsageError
+        If a file of `tls` is of no use.
     """
 
     def __init__(
@@ -84,6 +88,8 @@ class OverGrpc:
     ) -> None:
         self._target, self._node, self._groups, self._limit = target, node, tuple(groups), limit
         self._tls = tls
+        if tls is not None:
+            tls.context()  # said at once, and not where nobody listens
         self.failures = 0
         self._hear: Hear = lambda _: None
         self._channel: Any = None
@@ -108,9 +114,7 @@ class OverGrpc:
         if self._tls is None:
             self._channel = grpc.insecure_channel(self._target, options)
         else:
-            credentials = grpc.ssl_channel_credentials(
-                *(_contents(path) for path in (self._tls.ca, self._tls.key, self._tls.cert))
-            )
+            credentials = grpc.ssl_channel_credentials(*self._tls.contents())
             self._channel = grpc.secure_channel(self._target, credentials, options)
         self._methods = {
             "join": self._channel.unary_unary(f"/{SERVICE}/Join"),
@@ -124,7 +128,7 @@ class OverGrpc:
             self._threads.append(thread)
             thread.start()
 
-    def send(self, kind: Kind, group: str, data: bytes) -> None:
+    def send(self, kind: Kind, group: str, data: bytes, *, final: bool = False) -> None:
         """Make a call; its answer is heard. If too many are on their way, it is the next."""
         check_size(kind, data, self._limit)
         with self._lock:
@@ -206,6 +210,9 @@ class OverGrpc:
                 self._tell(Came("watch", data))
         except grpc.RpcError as error:
             return opened, f"{error.code().name}: {error.details()}"
+        except Exception as error:  # promise 3: no thread dies in silence
+            self.failures += 1
+            return opened, f"{type(error).__name__}: {error}"
         finally:
             self._streams.pop(group, None)
         return opened, "the parent ended the stream"
@@ -218,8 +225,3 @@ class OverGrpc:
             self.failures += 1
             return False
         return True
-
-
-def _contents(path: Path | None) -> bytes | None:
-    """What a file of a certificate or a key holds."""
-    return None if path is None else path.read_bytes()

@@ -91,11 +91,13 @@ class OverMqtt:
         self._hear = hear
         self._line.open()
 
-    def send(self, kind: Kind, group: str, data: bytes) -> None:
+    def send(self, kind: Kind, group: str, data: bytes, *, final: bool = False) -> None:
         """Send a join or a report, or keep it, if it is the newest, until there is a broker."""
         topic = topics.up(self._fleet, self._parent, self._node, kind, group)
         check_size(kind, data, self._limit - overhead(topic))
-        self._line.put(topic, Publication(topic, data, retain=kind == "report"))
+        # The broker keeps the running life's report; those of lives before it wait by themselves.
+        key = (topic, data) if final else topic
+        self._line.put(key, Publication(topic, data, retain=kind == "report" and not final))
 
     def close(self) -> None:
         """Let what waits go out, say "offline", and end."""

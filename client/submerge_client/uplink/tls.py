@@ -48,6 +48,19 @@ class Tls(NamedTuple):
                 raise _unusable("cert and key", f"{self.cert} and {self.key}", error) from error
         return context
 
+    def contents(self) -> tuple[bytes | None, bytes | None, bytes | None]:
+        """Return ca, key and cert as bytes, in the order that gRPC takes them.
+
+        Raises
+        ------
+        UsageError
+            If a file cannot be read, or is not what it should be.
+        """
+        self.context()  # gRPC itself says nothing of a file that it cannot use
+        paths = (self.ca, self.key, self.cert)
+        ca, key, cert = (None if path is None else path.read_bytes() for path in paths)
+        return ca, key, cert
+
 
 def _unusable(what: str, path: object, error: OSError) -> UsageError:
     return UsageError(f"expected {what} in PEM form, got {path}: {error.strerror or error}")
