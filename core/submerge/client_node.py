@@ -1,7 +1,8 @@
 """ClientNode: every decision of an edge client, and none of its I/O.
 
 1. It joins before it reports; a parent's incarnation, once joined, is the one it keeps to.
-2. It scores readings with the newest model before it learns them; the model is never learnt.
+2. It scores readings with the newest model before it learns them; of the model nothing is
+   learnt but what a gap was filled with.
 3. A report says everything; a newer one takes the place of one that is still unanswered.
 4. A life never resumes from disk. What was kept of it is sent again as its final report.
 5. Whatever cannot be delivered is declared lost, in the reports of the life that follows.
@@ -108,6 +109,7 @@ class ClientNode:
         self._checkpoint_at = math.inf
         self._kept: tuple[int, int, Pin | None] = 0, 0, None  # what the newest checkpoint knew
         self._boot: int | None = None
+        self._ending = False
         self._contradicted_at = -math.inf
 
     @property
@@ -150,6 +152,7 @@ class ClientNode:
             case Start():
                 self._start(event.kept, now, effects)
             case Reading():
+                self._ending = False
                 self._read(event.rows, now, effects)
             case Received():
                 self._receive(event.message, now, effects)
@@ -158,7 +161,7 @@ class ClientNode:
                 self.finals.linked()
             case Flush():
                 self._tether.hurry()
-                self._checkpoint_at = now.steady
+                self._checkpoint_at, self._ending = now.steady, True
             case _:
                 pass  # a tick: what is due is due below
         self._advance(now, effects)
@@ -390,7 +393,8 @@ class ClientNode:
         if self._tether.due_at(news=self._has_news()) <= now.steady:
             self._speak(now, effects)
         worth = self._worth_keeping()
-        if self._checkpoint_at <= now.steady and worth != self._kept:
+        # At its end also what the parent confirms: else it would be missed where it is held.
+        if (self._checkpoint_at <= now.steady or self._ending) and worth != self._kept:
             self._kept = worth
             self._checkpoint_at = now.steady + self.settings.checkpoint_every_s
             checkpoint = self.life.checkpoint(self._report(now))

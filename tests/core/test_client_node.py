@@ -214,6 +214,16 @@ def test_a_hello_after_not_now_hurries_the_next_join():
     assert before + 1 == len(table.messages("c", Join))
 
 
+def test_the_last_checkpoint_knows_what_was_confirmed():
+    """An orderly end: should the parent be replaced, nothing is declared lost that it had."""
+    table, host = reported(5)
+    table.step("c", Flush())
+    table.tell("c", answer(said(table)))
+    kept = host.disk[CHECKPOINT]
+
+    assert 0 == kept.undelivered
+
+
 # -- lives -----------------------------------------------------------------------
 
 
