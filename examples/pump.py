@@ -2,8 +2,8 @@
 
     python examples/pump.py --rows 20000 --rate 100 | submerge client --config client.toml
 
-Flow, pressure, current and temperature follow one hidden load; near the end the flow meter
-tells 6 l/min too much.
+Flow, pressure, current and temperature follow one hidden load; in the last twenty rows the
+flow meter tells 6 l/min too much.
 """
 
 import json
@@ -16,7 +16,7 @@ given = dict(zip(sys.argv[1::2], sys.argv[2::2], strict=False))
 rows, rate = int(given.get("--rows", 100)), float(given.get("--rate", 0))
 for i in range(rows):
     load = 1 + 0.3 * math.sin(i / 200) + random.gauss(0, 0.05)
-    flow = 40 * load + random.gauss(0, 0.4) + (6 if i >= 0.98 * rows else 0)
+    flow = 40 * load + random.gauss(0, 0.4) + (6 if i >= rows - 20 else 0)
     pressure = 3 + 1.5 * load**2 + random.gauss(0, 0.02)
     current = 4 + 6 * load + random.gauss(0, 0.1)
     temperature = 45 + 8 * load + random.gauss(0, 0.3)

@@ -11,6 +11,7 @@ away, and another is started from what the store holds.
 from __future__ import annotations
 
 import logging
+import math
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -42,6 +43,10 @@ from submerge_proto.codec import Kind
 
 AGAIN_S = 5.0
 """After a write that failed, the store is left alone for so long."""
+
+
+MOST_REFUSED = 1000
+"""Refusals remembered, so as to say each but once a minute."""
 
 
 class Asked(NamedTuple):
@@ -150,6 +155,7 @@ class Desk:
         self._fails_until = -1.0
         self._failing = False
         self._notes = Notes()
+        self._refused: dict[tuple[str, Reason], float] = {}
 
     def start(self) -> list[Out]:
         """Start the machine from what the store holds.
@@ -287,6 +293,7 @@ class Desk:
                 answers = isinstance(message, Joined | Answer)
                 if isinstance(message, Joined | Answer) and message.reason is not Reason.ACK:
                     self.tallies.refused += 1
+                    self._tell_refusal(message)
                 group = _group(message)
                 data, kind = codec.encode(message), codec.kind_of(message)
                 return [Down(letter if answers else None, to, group, kind, data)]
@@ -295,6 +302,19 @@ class Desk:
             case Note():
                 self._notes.tell(effect, self._clock().steady)
         return []
+
+    def _tell_refusal(self, message: Joined | Answer) -> None:
+        """Say whom we refuse, and why: each reason of a node once a minute."""
+        stamp, reason = message.stamp, message.reason
+        now, key = self._clock().steady, (stamp.node, reason)
+        if reason is Reason.UNAVAILABLE or now < self._refused.get(key, -math.inf) + AGAIN_S * 12:
+            return
+        if len(self._refused) >= MOST_REFUSED:
+            self._refused.clear()
+        self._refused[key] = now
+        facts = {"node": stamp.node, "group": stamp.group, "reason": reason.value}
+        lines = message.lines if isinstance(message, Joined) else ()
+        say("child refused", level=logging.WARNING, **facts, lines=lines[:4])
 
     def _commit(self, keeps: list[Keep]) -> bool:
         """Write what a turn keeps, in one transaction."""

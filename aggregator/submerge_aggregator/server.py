@@ -187,6 +187,7 @@ class Server:
         """Count what the parent says, and say when it goes away and comes back."""
         if isinstance(item, Came):
             self.heard_bytes += len(item.data)
+            self._reach.heard()
         elif isinstance(item, Parted):
             self.parted = item.why
             self._reach.parted(item.why)

@@ -80,6 +80,8 @@ class Agent:
         Readings of the running life that the parent is known to hold.
     foreign : int
         Messages that were none.
+    refusal : str or None
+        Why the parent did not let it join, if it did not.
     sent_bytes, heard_bytes : int
         Of messages, without what the transport adds.
     """
@@ -100,6 +102,7 @@ class Agent:
         self.node = node
         self.rows = self.delivered = self.foreign = 0
         self.sent_bytes = self.heard_bytes = 0
+        self.refusal: str | None = None
         self._uplink, self._sensor, self._disk, self._lags = uplink, sensor, disk, lags
         self._scores, self._clock, self._coarse = scores, clock, coarse
         self._linger_s = linger_s
@@ -110,6 +113,7 @@ class Agent:
         self._durable = 0  # the seq that the root is known to hold
         self._first = 0  # of the sensor's rows in the block that is being read
         self._reach = Reach()
+        self._scoring = False
 
     def stop(self) -> None:
         """Ask it to end; from any thread, or a signal handler."""
@@ -169,6 +173,7 @@ class Agent:
                 self._reach.remind()
             case Came():
                 self.heard_bytes += len(item.data)
+                self._reach.heard()
                 try:
                     message = codec.decode(item.kind, item.data)
                 except PeerError as error:
@@ -212,6 +217,8 @@ class Agent:
                         self._scores.tell(effect, model, schema, first=self._first, at=now.wall)
                 case Note():
                     self._notes.tell(effect, now.steady)
+                    if effect.what == "join refused":
+                        self.refusal = "; ".join(effect.facts["lines"]) or effect.facts["meaning"]
         self._tell_progress()
 
     def _send(self, effect: Send) -> None:
@@ -227,7 +234,10 @@ class Agent:
             say("message too large", level=logging.ERROR, why=str(error))
 
     def _tell_progress(self) -> None:
-        life = self.node.life
+        life, model = self.node.life, self.node.model
+        if model is not None and model.summary is not None and not self._scoring:
+            self._scoring = True
+            say("scoring begins: a model is here", version=model.version)
         if (life.delivered, life.durable) != (self.delivered, self._durable):
             self.delivered, self._durable = life.delivered, life.durable
             facts = {"incarnation": str(life.incarnation), "seq": self.node.acknowledged}
@@ -245,6 +255,8 @@ class Agent:
             self._take(self._inbox.get())
         self._step(Flush())
         until = self._clock().steady + self._linger_s
+        if not self.node.told:
+            say("waiting for the parent to have everything", at_most_s=self._linger_s)
         while not self.node.told and self._clock().steady < until:
             item = self._next(min(until, self.node.wakes_at))
             if isinstance(item, Stopped):
@@ -254,10 +266,12 @@ class Agent:
         self._disk.close()
         life = self.node.life
         untold = life.counts.generated - life.delivered
-        # What the parent does not know of is in the checkpoint, and the next start tells it.
+        # What the parent does not know of is in the checkpoint, and the next start tells it, if
+        # this life has ever joined.
         level = logging.WARNING if untold else logging.INFO
         facts = {"delivered": life.delivered, "untold": untold}
         facts |= {"withheld": life.counts.withheld, "lost": life.counts.lost}
+        facts |= {f"sensor_{what}": n for what, n in self._sensor.counts.items() if n}
         say("ended", level=level, rows=self.rows, **facts, **self._traffic)
 
     # -- the sensor's thread ---------------------------------------------------

@@ -17,7 +17,10 @@ from submerge.steps import Note
 
 LEVELS = ("debug", "info", "warning", "error")
 
-LOUD = {"join refused", "report refused", "schema refused", "copy suspected", "lost"}
+LOUD = {
+    *("join refused", "report refused", "schema refused"),
+    *("another parent answers", "copy suspected", "lost"),
+}
 """Notes that somebody should look into."""
 
 AGAIN_S = 60.0
@@ -64,7 +67,7 @@ def remark(what: str, /, **facts: object) -> None:
 def plain(value: Any) -> Any:
     """Return a fact as JSON has it."""
     if isinstance(value, Report):
-        value = value.stamp
+        return f"{value.stamp.incarnation}, report {value.stamp.seq}"
     if isinstance(value, tuple) and hasattr(value, "_asdict"):
         return {name: plain(each) for name, each in value._asdict().items()}
     if isinstance(value, tuple | list):
@@ -94,4 +97,6 @@ def _shown(value: Any) -> str:
         return f"{value:.6g}"
     if isinstance(value, str) and value.isprintable() and " " not in value and value:
         return value
-    return json.dumps(value)
+    # Letters of any language; what does not print is escaped, and begins no line.
+    text = json.dumps(value, ensure_ascii=False)
+    return text if text.isprintable() else json.dumps(value)

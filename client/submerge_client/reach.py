@@ -16,6 +16,10 @@ from submerge_client.logs import say
 REMIND_S = 60.0
 """How often it is said that the parent is away."""
 
+SILENT_S = 20.0
+"""How long a parent may say nothing, once the way is open: over a broker that is all that one
+sees of a name that is misspelt."""
+
 
 class Reach:
     """Whether the parent can be reached, as far as is known.
@@ -37,15 +41,17 @@ class Reach:
         self._told = False  # of this absence
         self._next_at = -math.inf
         self._refusal, self._refused_at = "", -math.inf
+        self._silent_at = math.inf  # when it will have said nothing for too long
 
     @property
     def due_s(self) -> float:
         """How long until there may be something to say."""
-        return math.inf if self.why is None else max(0.0, self._next_at - self._steady())
+        at = self._silent_at if self.why is None else self._next_at
+        return max(0.0, at - self._steady())
 
     def parted(self, why: str) -> None:
         """Take note that it cannot be reached."""
-        self.why = why
+        self.why, self._silent_at = why, math.inf
         self.remind()
 
     def opened(self) -> None:
@@ -53,6 +59,11 @@ class Reach:
         if self._told:
             say("parent reached again")
         self.why, self._told = None, False
+        self._silent_at = self._steady() + SILENT_S
+
+    def heard(self) -> None:
+        """Take note that it says something."""
+        self._silent_at = math.inf
 
     def refused(self, why: str) -> None:
         """Take note that the parent does not take what is sent."""
@@ -61,7 +72,11 @@ class Reach:
             say("refused by the parent", level=logging.WARNING, why=why)
 
     def remind(self) -> None:
-        """Say that it is away, if it is, and it is time."""
+        """Say that it is away, or silent, if it is, and it is time."""
+        if self.why is None and self._steady() >= self._silent_at:
+            self._silent_at = self._steady() + REMIND_S
+            why = "is it there, under that name, and in that fleet?"
+            say("the parent does not answer", level=logging.WARNING, why=why)
         if self.why is None or self._steady() < self._next_at:
             return
         what = "parent still unreachable" if self._told else "parent unreachable, trying on"

@@ -25,6 +25,9 @@ SHOWN = 5
 ENOUGH_ROWS = 100_000
 """A file that is replayed as fast as possible has shown enough."""
 
+TAKEN = {"taken", "rows", "passes"}
+"""What sensors count that is not left out."""
+
 NARROW = 12
 """With fewer dimensions there is little for a subspace to be narrower than."""
 
@@ -69,7 +72,7 @@ def told(config: ClientConfig, rows: Array, seconds: float, counts: dict[str, in
     units = [channel.unit for channel in config.schema.sensed]
     width = max(9, *(len(name) for name in names))
     lines = [f"{len(rows)} rows of {len(names)} channels in {seconds:.1f} s"]
-    lines += [f"left out: {what} {n}" for what, n in counts.items() if n]
+    lines += [f"left out: {what} {n}" for what, n in counts.items() if n and what not in TAKEN]
     if not len(rows):
         return [*lines, "no rows: is the source sending, and are its names those of the channels?"]
     lines.append(" ".join(f"{name:>{width}}" for name in names))
@@ -80,7 +83,9 @@ def told(config: ClientConfig, rows: Array, seconds: float, counts: dict[str, in
         if not len(column):
             lines.append(f"{name}: only gaps")
             continue
-        said = f"{name}: mean {column.mean():.4g} {units[i]}, deviation {column.std():.4g}"
+        unit = f" {units[i]}" if units[i] else ""
+        with np.errstate(over="ignore", invalid="ignore"):  # a wild number is shown, not warned of
+            said = f"{name}: mean {column.mean():.4g}{unit}, deviation {column.std():.4g}"
         gaps = len(rows) - len(column)
         said += f", {gaps} gaps" if gaps else ""
         said += ", constant" if column.std() == 0 else ""

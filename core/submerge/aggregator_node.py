@@ -205,7 +205,8 @@ class AggregatorNode:
             group.apart = kept.get(("quarantined", name), frozenset())
         store: Store | None = kept.get(STORE)
         if store is None or not self._ours(store):
-            self.renew("no store of this parent", now, effects)
+            why = "there was none" if store is None else "the old one is of another parent"
+            self.renew(why, now, effects)
             return
         self.incarnation, self.pin, self.settled = store.incarnation, store.pin, True
         self._known = kept

@@ -276,6 +276,9 @@ class ClientNode:
                 if message.boot != self._boot or other:
                     self._tether.greeted(now.steady, self._rng, first=self._boot is None)
                     self._boot = message.boot
+            case Hello():
+                facts = {"expected": self.settings.parent, "got": message.node}
+                effects.append(Note("another parent answers", facts))
             case Model() if message.group == self.settings.group:
                 self._take(message, effects)
             case _:
@@ -329,7 +332,8 @@ class ClientNode:
         self._schema = schema
         counts = self.life.counts
         if counts.generated > counts.lost or self.life.pin is not None:
-            self._end("another schema", now, effects)
+            why = "the fleet has settled its scaling: what came before only measured it"
+            self._end(why, now, effects)
         else:
             self._begin(now, lost=counts.lost)
 

@@ -62,7 +62,7 @@ def away(url: str, table: Table, given: dict[str, Any], *, as_json: bool) -> str
         target,
         table,
         leaves,
-        rank=given.get("rank", 8),
+        rank=given.get("rank"),
         oversample=given.get("oversample", 5),
         fill=missing == "impute",
     )

@@ -86,15 +86,15 @@ class Dealt:
     def __init__(self, rows: Array, speed: float) -> None:
         self.counts = {}
         self.joined: Callable[[], bool] = lambda: True
+        self.refused: Callable[[], str | None] = lambda: None
         self._rows, self._speed = rows, speed
 
     def read(self, hand: Callable[[Array], None], stop: threading.Event) -> None:
         """Hand over rows, at the speed that is asked for."""
         until = time.monotonic() + JOIN_S
-        while not self.joined() and time.monotonic() < until and not stop.wait(0.02):
-            continue
-        if not self.joined():
-            return
+        while not self.joined() and not stop.wait(0.02):
+            if self.refused() or time.monotonic() > until:
+                return
         block = BLOCK if not self._speed else max(1, min(BLOCK, int(self._speed / 4)))
         began = time.monotonic()
         for first in range(0, len(self._rows), block):
@@ -106,7 +106,13 @@ class Dealt:
 
 
 def replay_into(
-    target: Target, table: Table, leaves: Sequence[Array], *, rank: int, oversample: int, fill: bool
+    target: Target,
+    table: Table,
+    leaves: Sequence[Array],
+    *,
+    rank: int | None,
+    oversample: int,
+    fill: bool,
 ) -> Told:
     """Send rows through one client each, until their parent holds them.
 
@@ -116,8 +122,9 @@ def replay_into(
         If the rank does not fit, or the report would be too large.
     """
     schema = Schema(tuple(Channel(name) for name in table.names))
-    if rank > schema.dim:
+    if rank is not None and rank > schema.dim:
         raise UsageError(f"--rank must be at most the {schema.dim} columns, got {rank}")
+    rank = min(8, schema.dim) if rank is None else rank
     names = (
         [target.node]
         if len(leaves) == 1
@@ -147,6 +154,9 @@ def replay_into(
             agent.stop()
         for thread in threads:
             thread.join()
+    refusals = [agent.refusal for agent in agents if agent.refusal]
+    if refusals:
+        raise UsageError(f"--into: {target.parent} does not let {target.node} join: {refusals[0]}")
     lives = [agent.node.life for agent in agents]
     lost = sum(life.counts.lost for life in lives)
     return Told(
@@ -180,8 +190,7 @@ def _agent(
     )
     uplink = chosen(target.link, parent=target.parent, node=name, groups=(target.group,))
     sensor = Dealt(rows, target.speed)
-    sensor.joined = lambda: node.life.pin is not None
-    return Agent(
+    agent = Agent(
         node,
         uplink=uplink,
         sensor=sensor,
@@ -192,3 +201,6 @@ def _agent(
         coarse=target.link.columns == "i8",
         linger_s=30.0,
     )
+    sensor.joined = lambda: node.life.pin is not None
+    sensor.refused = lambda: agent.refusal
+    return agent

@@ -211,7 +211,7 @@ def complaints(ran: list[tuple[str, Program]]) -> Verdict:
         for line in list(program.lines):
             why = line.facts.get("why")
             early = why == "kept before a join" or (
-                why == "no store of this parent" and node not in met
+                why == "there was none" and node not in met
             )
             if line.level in ("", "error") or (line.what in ALARMING and not early):
                 verdict.append(f"{node} says: {line.what} {line.facts}")
