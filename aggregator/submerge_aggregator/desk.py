@@ -14,12 +14,11 @@ import logging
 import math
 import traceback
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from submerge import PeerError, SubmergeError
 from submerge.aggregator_node import AggregatorNode
-from submerge.messages import Answer, Join, Joined, Message, Reason, Report, Stamp
+from submerge.messages import Answer, Join, Joined, Message, Reason, Report
 from submerge.steps import (
     Effect,
     Event,
@@ -34,12 +33,25 @@ from submerge.steps import (
     Start,
     Tick,
 )
-from submerge_aggregator.downlink import Letter, Refusal
+from submerge_aggregator.downlink import Letter
 from submerge_aggregator.store import Store, StoreDamaged
+from submerge_aggregator.turns import (
+    All,
+    Asked,
+    Down,
+    Item,
+    Out,
+    Refuse,
+    Reply,
+    Tallies,
+    Up,
+    answered,
+    group_of,
+    refusal_of,
+)
 from submerge_client.logs import Notes, say
-from submerge_client.uplink import Came, Heard, Opened
+from submerge_client.uplink import Came, Opened
 from submerge_proto import codec, records
-from submerge_proto.codec import Kind
 
 AGAIN_S = 5.0
 """After a write that failed, the store is left alone for so long."""
@@ -47,77 +59,6 @@ AGAIN_S = 5.0
 
 MOST_REFUSED = 1000
 """Refusals remembered, so as to say each but once a minute."""
-
-
-class Asked(NamedTuple):
-    """Something that an operator, or the program, wants of the machine.
-
-    question : called with the machine, after `event`, if there is one
-    reply : called on the event loop with what that returned, or with the error
-    """
-
-    event: Event | None
-    question: Callable[[AggregatorNode, Now], Any]
-    reply: Callable[[Any], None]
-
-
-Item = Letter | Heard | Asked
-
-
-class Down(NamedTuple):
-    """To a child; `letter` is the one that it answers, None if it answers none."""
-
-    letter: Letter | None
-    to: str
-    group: str
-    kind: Kind
-    data: bytes
-
-
-class Refuse(NamedTuple):
-    """A letter that is not answered."""
-
-    letter: Letter
-    why: str
-    kind: Refusal = "foreign"
-
-
-class Up(NamedTuple):
-    """To the parent."""
-
-    group: str
-    kind: Kind
-    data: bytes
-
-
-class All(NamedTuple):
-    """To every child of a group; "" for all groups."""
-
-    group: str
-    data: bytes
-
-
-class Reply(NamedTuple):
-    """To an operator."""
-
-    asked: Asked
-    value: Any
-
-
-Out = Down | Refuse | Up | All | Reply
-
-
-@dataclass(slots=True)
-class Tallies:
-    """What a desk has counted, for those who watch it."""
-
-    reports: int = 0
-    joins: int = 0
-    commits: int = 0
-    failed_writes: int = 0
-    foreign: int = 0
-    refused: int = 0
-    bugs: int = 0
 
 
 class Desk:
@@ -250,7 +191,7 @@ class Desk:
             self.tallies.foreign += 1
             if letter.node not in (None, refusal.stamp.node):
                 return [Refuse(letter, str(refusal))]
-            return [_down(letter, _refusal(letter.kind, refusal, node))]
+            return [answered(letter, refusal_of(letter.kind, refusal, node))]
         except PeerError as error:
             self.tallies.foreign += 1
             return [Refuse(letter, str(error))]
@@ -294,11 +235,11 @@ class Desk:
                 if isinstance(message, Joined | Answer) and message.reason is not Reason.ACK:
                     self.tallies.refused += 1
                     self._tell_refusal(message)
-                group = _group(message)
+                group = group_of(message)
                 data, kind = codec.encode(message), codec.kind_of(message)
                 return [Down(letter if answers else None, to, group, kind, data)]
             case Publish(message):
-                return [All(_group(message), codec.encode(message))]
+                return [All(group_of(message), codec.encode(message))]
             case Note():
                 self._notes.tell(effect, self._clock().steady)
         return []
@@ -387,29 +328,4 @@ class Desk:
             late = Answer(message.stamp, Reason.UNAVAILABLE, message.fence)
         else:
             return []
-        return [_down(item, late)]
-
-
-def _down(letter: Letter, message: Message) -> Down:
-    stamp: Stamp = message.stamp  # type: ignore[union-attr]
-    data, kind = codec.encode(message), codec.kind_of(message)
-    return Down(letter, stamp.node, stamp.group, kind, data)
-
-
-def _group(message: Message) -> str:
-    """Whom a message down is for: a model's group, a stamp's; a hello is for all."""
-    group = getattr(message, "group", None)
-    if isinstance(group, str):
-        return group
-    stamp = getattr(message, "stamp", None)
-    return stamp.group if isinstance(stamp, Stamp) else ""
-
-
-def _refusal(kind: Kind, refusal: codec.Refused, node: AggregatorNode) -> Message:
-    """Return the answer that says why a message cannot be taken."""
-    pinned = node.incarnation if node.settled else None
-    if kind == "join":
-        lines = (str(refusal),)
-        fence, reason = refusal.fence, refusal.reason
-        return Joined(refusal.stamp, reason, fence, pinned, node.top, 0, b"", lines)
-    return Answer(refusal.stamp, refusal.reason, refusal.fence, pinned, node.top)
+        return [answered(item, late)]

@@ -16,7 +16,7 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from submerge import __version__
-from submerge_aggregator.desk import Tallies
+from submerge_aggregator.turns import Tallies
 from submerge_aggregator.views import Standing
 
 COUNTED = {

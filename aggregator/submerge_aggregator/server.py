@@ -17,8 +17,9 @@ from typing import Any
 from submerge import SubmergeError
 from submerge.aggregator_node import AggregatorNode
 from submerge.steps import Event, Flush, Now
-from submerge_aggregator.desk import All, Asked, Desk, Down, Item, Out, Refuse, Reply, Up
+from submerge_aggregator.desk import Desk
 from submerge_aggregator.downlink import Downlink, Letter
+from submerge_aggregator.turns import All, Asked, Down, Item, Out, Refuse, Reply, Up
 from submerge_client.logs import say
 from submerge_client.reach import Reach
 from submerge_client.uplink import Came, Heard, Opened, Parted, Refused, TooLarge, Uplink

@@ -14,9 +14,10 @@ from submerge.messages import Answer, Counts, Incarnation, Join, Joined, Reason,
 from submerge.settings import AggregatorSettings
 from submerge.steps import Now
 from submerge.summaries import Subspaces
-from submerge_aggregator.desk import AGAIN_S, Asked, Desk, Down, Refuse, Reply
+from submerge_aggregator.desk import AGAIN_S, Desk
 from submerge_aggregator.downlink import Letter
 from submerge_aggregator.store import Store, StoreUnavailable
+from submerge_aggregator.turns import Asked, Down, Refuse, Reply
 from submerge_proto import codec, parts, records
 from submerge_proto.v1 import aggregator_service_pb2 as pb
 

@@ -72,8 +72,8 @@ def before_publish(fuse: Fuse) -> None:
 
     Upward or to all children: mostly in a turn of its own, which its time has come for.
     """
-    from submerge_aggregator.desk import All, Out, Up
     from submerge_aggregator.server import Server
+    from submerge_aggregator.turns import All, Out, Up
 
     perform = Server._perform
     dying = False

@@ -210,9 +210,7 @@ def complaints(ran: list[tuple[str, Program]]) -> Verdict:
     for node, program in ran:
         for line in list(program.lines):
             why = line.facts.get("why")
-            early = why == "kept before a join" or (
-                why == "there was none" and node not in met
-            )
+            early = why == "kept before a join" or (why == "there was none" and node not in met)
             if line.level in ("", "error") or (line.what in ALARMING and not early):
                 verdict.append(f"{node} says: {line.what} {line.facts}")
         met.add(node)
