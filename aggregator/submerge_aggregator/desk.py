@@ -18,7 +18,7 @@ from typing import Any
 
 from submerge import PeerError, SubmergeError
 from submerge.aggregator_node import AggregatorNode
-from submerge.messages import Answer, Join, Joined, Message, Reason, Report
+from submerge.messages import Answer, Join, Joined, Reason, Report
 from submerge.steps import (
     Effect,
     Event,
@@ -195,7 +195,9 @@ class Desk:
         except PeerError as error:
             self.tallies.foreign += 1
             return [Refuse(letter, str(error))]
-        stamp = message.stamp  # type: ignore[union-attr]
+        if not isinstance(message, Join | Report):
+            return [Refuse(letter, f"a child sends joins and reports, got a {letter.kind}")]
+        stamp = message.stamp
         if letter.node not in (None, stamp.node):
             self.tallies.foreign += 1
             why = f"this is the way of {letter.node}, not of {stamp.node}"
@@ -322,10 +324,8 @@ class Desk:
         except Exception as error:  # not the time to be choosy: it may be the bug
             return [Refuse(item, str(error))]
         if isinstance(message, Join):
-            stamp = message.stamp
-            late: Message = Joined(stamp, Reason.UNAVAILABLE, message.fence, None, False, 0, b"")
-        elif isinstance(message, Report):
-            late = Answer(message.stamp, Reason.UNAVAILABLE, message.fence)
-        else:
-            return []
-        return [answered(item, late)]
+            late = Joined(message.stamp, Reason.UNAVAILABLE, message.fence, None, False, 0, b"")
+            return [answered(item, late)]
+        if isinstance(message, Report):
+            return [answered(item, Answer(message.stamp, Reason.UNAVAILABLE, message.fence))]
+        return []

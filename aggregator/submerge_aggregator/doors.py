@@ -7,6 +7,7 @@ import asyncio
 from submerge import UsageError
 from submerge_aggregator import control, status
 from submerge_aggregator.config import AggregatorConfig
+from submerge_aggregator.listening import listen
 from submerge_aggregator.server import Server
 from submerge_aggregator.serving import Serving
 from submerge_aggregator.views import socket_of
@@ -43,7 +44,7 @@ class Doors:
         if self._endpoint is None:
             return
         try:
-            listener = status.listen(self._endpoint)
+            listener = listen(self._endpoint, setting="status.address")
         except UsageError:
             await self.stop()
             raise

@@ -66,7 +66,6 @@ class Server:
         self.desk = desk
         self.ready = False
         self.dropped = self.sent_bytes = self.heard_bytes = 0
-        self.parted: str | None = None
         self._reach = Reach(lambda: clock().steady)
         self._downlinks, self._uplink, self._clock = downlinks, uplink, clock
         self._inbox: deque[Item] = deque()
@@ -74,6 +73,11 @@ class Server:
         self._stirred = asyncio.Event()
         self._stopping = asyncio.Event()
         self._worker = ThreadPoolExecutor(1, thread_name_prefix="desk")
+
+    @property
+    def parted(self) -> bool:
+        """Whether there is a parent that cannot be reached."""
+        return self._reach.why is not None
 
     def stop(self) -> None:
         """Ask it to end; on the event loop."""
@@ -190,10 +194,8 @@ class Server:
             self.heard_bytes += len(item.data)
             self._reach.heard()
         elif isinstance(item, Parted):
-            self.parted = item.why
             self._reach.parted(item.why)
         elif isinstance(item, Opened):
-            self.parted = None
             self._reach.opened()
         elif isinstance(item, Refused):
             self._reach.refused(item.why)
@@ -226,4 +228,4 @@ class Server:
     def _untold(self) -> bool:
         """Whether a parent that is there has still to hear of something."""
         node = self.desk.node
-        return node is not None and self._uplink is not None and self.parted is None and node.untold
+        return node is not None and self._uplink is not None and not self.parted and node.untold

@@ -6,7 +6,6 @@ the store's disk does. It does not ask who asks: by default it listens on this m
 
 from __future__ import annotations
 
-import socket
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -17,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from submerge import SubmergeError, UsageError
+from submerge import SubmergeError
 from submerge.aggregator_node import AggregatorNode
 from submerge.steps import Now
 from submerge_aggregator.metrics import Numbers, exposition
@@ -25,7 +24,6 @@ from submerge_aggregator.server import Server
 from submerge_aggregator.serving import as_json, asked, unknown_path
 from submerge_aggregator.survey import standings
 from submerge_aggregator.views import Standing
-from submerge_client.links import Endpoint
 from submerge_proto.parts import SOFTWARE
 
 
@@ -76,26 +74,6 @@ def not_ready(server: Server) -> str | None:
     return None
 
 
-def listen(endpoint: Endpoint) -> socket.socket:
-    """Return a socket that listens.
-
-    Raises
-    ------
-    UsageError
-        If the place is taken, or no place of this machine.
-    """
-    try:
-        (family, *_, address), *_ = socket.getaddrinfo(
-            *endpoint, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )
-        return socket.create_server(address[:2], family=family)
-    except OSError as error:
-        raise UsageError(
-            f"expected to listen on {endpoint.host}:{endpoint.port}, got: {error.strerror};"
-            " stop what listens there, or name another in status.address"
-        ) from error
-
-
 async def _numbers(server: Server) -> Numbers:
     desk = server.desk
     groups, strangers = None, None
@@ -106,7 +84,7 @@ async def _numbers(server: Server) -> Numbers:
         desk.tallies,
         server.dropped,
         not_ready(server),
-        server.parted is not None,
+        server.parted,
         groups,
         strangers,
     )

@@ -89,9 +89,9 @@ class Tallies:
     bugs: int = 0
 
 
-def answered(letter: Letter, message: Message) -> Down:
+def answered(letter: Letter, message: Joined | Answer) -> Down:
     """Return the answer to a letter, ready to go out."""
-    stamp: Stamp = message.stamp  # type: ignore[union-attr]
+    stamp = message.stamp
     data, kind = codec.encode(message), codec.kind_of(message)
     return Down(letter, stamp.node, stamp.group, kind, data)
 
@@ -105,7 +105,7 @@ def group_of(message: Message) -> str:
     return stamp.group if isinstance(stamp, Stamp) else ""
 
 
-def refusal_of(kind: Kind, refusal: codec.Refused, node: AggregatorNode) -> Message:
+def refusal_of(kind: Kind, refusal: codec.Refused, node: AggregatorNode) -> Joined | Answer:
     """Return the answer that says why a message cannot be taken."""
     pinned = node.incarnation if node.settled else None
     if kind == "join":

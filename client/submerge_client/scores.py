@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from submerge import Array, Schema
+from submerge import Array, Schema, contributions
 from submerge.messages import Model
 from submerge.steps import Scored
 
@@ -43,8 +43,6 @@ class ScoreLines:
         self._names = schema.names
         self._rank, self._contributions, self._tell = rank, contributions, tell
         self._encode = msgspec.json.Encoder().encode
-        self._model: Model | None = None
-        self._basis: Array = np.empty((0, 0))
 
     def tell(self, scored: Scored, model: Model, schema: Schema, *, first: int, at: float) -> None:
         """Tell the rows of one block, whose first row was the `first` of all, at a wall time."""
@@ -76,16 +74,10 @@ class ScoreLines:
         self._tell(b"\n".join([*lines, b""]))
 
     def _shares(self, scored: Scored, model: Model) -> Array:
-        """(n, dim), what each row's SPE comes from (`submerge.contributions`)."""
+        """(n, dim), what each row's SPE comes from."""
         if not self._contributions or model.summary is None:
             return np.empty((len(scored.spe), 0))
-        if model is not self._model:
-            self._model = model
-            self._basis = model.summary.truncated(self._rank).basis.astype(np.float64)
-        centered = scored.rows - model.summary.mean
-        squares = (centered - (centered @ self._basis) @ self._basis.T) ** 2
-        total = squares.sum(axis=1, keepdims=True)
-        return np.asarray(np.divide(squares, total, out=np.zeros_like(squares), where=total != 0))
+        return contributions(scored.rows, model.summary.truncated(self._rank))
 
     def _filled(self, row: Array, gaps: Array, schema: Schema) -> dict[str, float]:
         """What gaps were taken for, in the channels' units."""

@@ -10,6 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from submerge.messages import Counts
 from submerge_aggregator.store import StoreUnavailable
+from submerge_client.uplink import Parted
 from support.house import House
 
 ROWS = np.random.default_rng(0).normal(size=(60, 6))
@@ -128,7 +129,7 @@ def test_metrics_say_how_a_group_stands(house):
 
 def test_metrics_say_whether_the_parent_is_there(house):
     assert 1 == samples(house)["submerge_parent_reachable",]
-    house.server.parted = "no route to host"
+    house.server._notice(Parted("no route to host"))
     assert 0 == samples(house)["submerge_parent_reachable",]
 
 

@@ -247,7 +247,7 @@ def test_a_port_that_is_taken_ends_an_aggregator(programs):
         program = programs.start("aggregator", "--config", config)
         said = refusal(program)
 
-    assert f"expected to listen on 127.0.0.1:{way.ports['root']}, but it is taken" in said
+    assert f"expected to listen on 127.0.0.1:{way.ports['root']}, got: Address already in" in said
 
 
 @pytest.mark.parametrize("kind", ["client", "aggregator"])

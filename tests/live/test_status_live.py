@@ -21,6 +21,7 @@ from submerge import UsageError
 from submerge_aggregator import status
 from submerge_aggregator.config import AggregatorConfig, StatusConfig
 from submerge_aggregator.doors import Doors
+from submerge_aggregator.listening import listen
 from submerge_aggregator.views import socket_of
 from submerge_client.decoding import decoded
 from submerge_client.links import Endpoint
@@ -172,9 +173,9 @@ def test_a_port_in_use_is_one_line_and_leaves_nothing_open(tmp_path):
 
 def test_an_address_that_is_not_ours_is_refused():
     with pytest.raises(UsageError, match=r"status\.address"):
-        status.listen(Endpoint("192.0.2.1", 0))
+        listen(Endpoint("192.0.2.1", 0), setting="status.address")
     with pytest.raises(UsageError, match=r"status\.address"):
-        status.listen(Endpoint("nowhere.invalid", 0))
+        listen(Endpoint("nowhere.invalid", 0), setting="status.address")
 
 
 def test_no_address_is_no_status(tmp_path):

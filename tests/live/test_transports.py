@@ -477,7 +477,9 @@ def test_a_place_that_is_taken_is_the_callers_mistake(way, meeting):
     if isinstance(way, OverMqtt):
         pytest.skip("a broker bears many: they part one another, which is heard")
     assert meeting.host
-    with pytest.raises(UsageError, match=r"expected .* somebody does: close|taken .* name another"):
+    with pytest.raises(
+        UsageError, match=r"expected .* somebody does: close|already in use.* name another"
+    ):
         Host(way.downlink())
 
 

@@ -10,7 +10,6 @@ With mutual TLS a child is whom its certificate names; without, nobody says who 
 from __future__ import annotations
 
 import asyncio
-import socket
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -20,6 +19,7 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
 from submerge import PeerError, UsageError
 from submerge_aggregator.downlink import Letter, Refusal, Take
+from submerge_aggregator.listening import listen
 from submerge_client.links import endpoint_of
 from submerge_client.uplink.tls import Tls
 from submerge_proto import parts
@@ -111,19 +111,12 @@ class OverGrpc:
         self._server.add_generic_rpc_handlers((generic,))
         self._health = health.aio.HealthServicer()
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
-        taken = UsageError(
-            f"expected to listen on {self.address}, but it is taken or not ours: free it, or"
-            " name another in listen.grpc.address"
-        )
-        if not _is_free(self.address):
-            raise taken
-        try:
-            if self._tls is None:
-                self.port = self._server.add_insecure_port(self.address)
-            else:
-                self.port = self._server.add_secure_port(self.address, _credentials(self._tls))
-        except RuntimeError as error:
-            raise taken from error
+        # gRPC finds out too, but prints lines of its own first.
+        listen(endpoint_of(self.address), setting="listen.grpc.address").close()
+        if self._tls is None:
+            self.port = self._server.add_insecure_port(self.address)
+        else:
+            self.port = self._server.add_secure_port(self.address, _credentials(self._tls))
         await self._server.start()
         self._looking = asyncio.create_task(self._look())
         for name in ("", SERVICE):
@@ -182,11 +175,9 @@ class OverGrpc:
             return await answered
         except Unanswered as error:
             await context.abort(STATUS[error.kind], str(error)[:1000])
-        except TimeoutError:
-            await context.abort(grpc.StatusCode.UNAVAILABLE, "no answer")
+            raise
         finally:
             del self._unanswered[answered]
-        raise AssertionError("abort raises")  # pragma: no cover
 
     async def _look(self) -> None:
         """Give up letters that nobody will answer."""
@@ -197,7 +188,7 @@ class OverGrpc:
                 if since > loop.time() - ANSWER_S:
                     break
                 if not answered.done():
-                    answered.set_exception(TimeoutError())
+                    answered.set_exception(Unanswered("no answer", "busy"))
 
     async def _watch(self, data: bytes, context: Any) -> AsyncIterator[bytes]:
         try:
@@ -248,19 +239,6 @@ class _Watch:
         self._stirred.clear()
         said, self._hello, self._model = [self._hello, self._model], b"", b""
         return [data for data in said if data]
-
-
-def _is_free(address: str) -> bool:
-    """Whether one can listen there. gRPC finds out too, but prints lines of its own first."""
-    host, port = endpoint_of(address)
-    try:
-        (family, *_, place), *_ = socket.getaddrinfo(
-            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )
-        socket.create_server(place[:2], family=family).close()
-    except OSError:
-        return False
-    return True
 
 
 def _identity(context: Any) -> str | None:
