@@ -1,6 +1,6 @@
 """All rooms, one after another, into benchmarks/results.md: what `make bench` runs.
 
-Some nine minutes, or with `--quick` two. Each room also runs alone:
+Some twenty minutes, or with `--quick` five. Each room also runs alone:
 `python benchmarks/speed.py --quick --json`.
 """
 
@@ -16,7 +16,11 @@ import accuracy
 import blas
 import ceiling
 import click
+import clustering
 import durable
+import features
+import kernel_pca
+import kernel_spe
 import measure
 import memory
 import merging
@@ -32,6 +36,10 @@ ROOMS = {
     "Memory": memory,
     "Merging": merging,
     "Durable": durable,
+    "Feature maps": features,
+    "Kernel PCA": kernel_pca,
+    "SPE of features": kernel_spe,
+    "Kernel clustering": clustering,
 }
 
 

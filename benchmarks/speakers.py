@@ -50,7 +50,7 @@ def streams(dim: int, rank: int, *, seed: int = 1) -> list[list[Stage]]:
         for stage in range(1, STAGES + 1):
             known = rng.standard_normal((ROWS, rank)) * strengths @ directions.T
             noise = 0.1 * rng.standard_normal((ROWS, dim))
-            learner.learn(known + noise)
+            learner.learn(known + noise, known + noise)
             spe.add((noise**2).sum(axis=1))
             t2.add(rng.chisquare(rank, ROWS))
             scores = Scores(spe.sketch, t2.sketch)

@@ -25,8 +25,8 @@ from submerge_client.links import (
     endpoint_of,
 )
 from submerge_client.schemas import SchemaConfig
-from submerge_client.sections import Name, Seconds, Section, Whole, refusal, shown
-from submerge_client.sizes import GRPC_LIMIT, MQTT_LIMIT, check_size
+from submerge_client.sections import BadSetting, Name, Seconds, Section, Whole, refusal, shown
+from submerge_client.sizes import GRPC_LIMIT, MQTT_LIMIT, check_join, check_size
 from submerge_client.tomlfile import read
 
 
@@ -159,8 +159,8 @@ class TimingConfig(Section, frozen=True, kw_only=True):
     max_age_s : float
         How long ago a report may claim to have been gathered. Raising it believes clocks more.
     scaling_rows : int
-        Readings that a root waits for before it settles on center and scale. Raising it
-        makes them better, and the first model later.
+        Readings that a root waits for before it settles on center, scale and gamma. Raising
+        it makes them better, and the first model later.
     patience_s : float
         How long an answer from above may take. Raising it sends less twice on a slow line.
     cap_s : float
@@ -198,11 +198,12 @@ class GroupConfig(Section, frozen=True, kw_only=True):
     def plan(self) -> GroupPlan:
         """It as the node sees it."""
         schema = self.schema
-        return GroupPlan(
-            self.summary.summaries,
-            None if schema is None else schema.built,
-            learns_scaling=schema is not None and schema.learns_scaling,
-        )
+        try:
+            built = None if schema is None else schema.built
+        except BadSetting as error:
+            raise error.under("schema") from error.__cause__
+        learns = schema is not None and schema.learns_scaling
+        return GroupPlan(self.summary.summaries, built, learns_scaling=learns)
 
 
 class AggregatorConfig(Section, frozen=True, kw_only=True):
@@ -254,18 +255,21 @@ class AggregatorConfig(Section, frozen=True, kw_only=True):
 
     def _check_sizes(self, name: str, summary: SummaryConfig, config: SchemaConfig) -> None:
         """Whether reports fit up, and models down."""
-        check = partial(check_size, config.dim, summary.kept)
-        lower = f"schema.lags, summary.rank or summary.oversample of group {name}"
+        check = partial(check_size, config.dim, summary.kept, linear=summary.linear(config))
+        features = "" if config.features is None else "schema.features.features, "
+        lower = f"{features}schema.lags, summary.rank or summary.oversample of group {name}"
         if self.parent is not None:
             raised = f"{lower}, or raise it as far as the parent does"
             at = ("parent", "max_message_bytes")
             check(self.parent.limit, at=at, lower=raised, merged=True)
+            more = f"{config.lengthy} of group {name}, or raise it as far as the parent does"
+            check_join(config.text_bytes, self.parent.limit, at=at, lower=more, merged=True)
         for way, limit in (("grpc", GRPC_LIMIT), ("mqtt", MQTT_LIMIT)):
             if getattr(self.listen, way) is not None:
                 at = ("listen", way)
                 check(limit, at=at, lower=lower)
                 # Built only now: the text of a schema that fits.
-                check(limit, at=at, lower=lower, text=len(config.built.canonical))
+                check(limit, at=at, lower=lower, text=config.text_bytes)
 
     @property
     def settings(self) -> AggregatorSettings:
@@ -275,8 +279,14 @@ class AggregatorConfig(Section, frozen=True, kw_only=True):
 
     @property
     def plans(self) -> dict[str, GroupPlan]:
-        """The groups as the node sees them."""
-        return {name: group.plan for name, group in self.groups.items()}
+        """The groups as the node sees them. Landmarks are read from their files."""
+        plans = {}
+        for name, group in self.groups.items():
+            try:
+                plans[name] = group.plan
+            except BadSetting as error:
+                raise error.under("groups", name) from error.__cause__
+        return plans
 
 
 def load(path: Path | str, environ: Mapping[str, str]) -> AggregatorConfig:

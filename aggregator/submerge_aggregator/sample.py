@@ -89,6 +89,13 @@ insecure = true
 #rank = 8
 #oversample = 5
 
+# With a kernel, directions of its features, and of the readings themselves beside them: fewer
+# than channels x lags; left out, as many, but at most half of these.
+#[groups.pumps.schema.features]
+#[groups.pumps.summary]
+#rank = 16
+#linear_rank = 8
+
 # What a vector means, as at the clients. A root has to say it; below the root it comes down.
 [groups.pumps.schema]
 # "name", "name [unit]" or { name = "flow", unit = "l/min" }, in the order of the readings.
@@ -114,6 +121,47 @@ scaling = "fleet"
 # the model steadier, and slower to follow.
 #half_life_s = 2592000.0
 
+# A kernel: what is normal may then be curved, a ring or a bent sheet; without one it is flat.
+# Features of each vector are learnt beside the vector itself, for 4 bytes x features each of
+# their directions in every report: [summary] rank = 16 is then a good start.
+#[groups.pumps.schema.features]
+#kernel = "gaussian"
+# How near two vectors have to be to be alike, in scaled units: "auto" lets the root work it out
+# from all nodes, so that nothing is learnt until it has; or a number, exp(-gamma distance^2).
+# Raising it tells near ones apart, and forgets what far ones have in common.
+#gamma = "auto"
+# Raising it comes closer to the kernel, for memory, time and bytes in proportion.
+#features = 512
+# How they are made: "orthogonal"; also "fourier-pair", "fourier-cos", "quasi" (at most 8
+# dimensions).
+#map = "orthogonal"
+# Another gives other features of the same kernel.
+#seed = 0
+
+# Rougher ones: "laplace", and "matern", smooth to 1.5 or 2.5.
+#[groups.pumps.schema.features]
+#kernel = "matern"
+#nu = 1.5
+
+# Products of so many readings: (gamma <x, y> + coef0) to the power of degree.
+#[groups.pumps.schema.features]
+#kernel = "polynomial"
+#degree = 2
+#coef0 = 1.0
+#map = "tensorsketch"
+
+# Very many dimensions, nearly all of them 0: they are folded to so many first.
+#[groups.pumps.schema.features]
+#map = "countsketch"
+#buckets = 4096
+
+# Features from so many typical vectors, scaled, in a table that everybody in the group has: a
+# column for each channel, and with lags for each of these, as "flow" and "flow-1".
+#[groups.pumps.schema.features]
+#map = "nystrom"
+#landmarks = "landmarks.csv"
+#features = 128
+
 
 # Health and metrics, over HTTP; address = "" for none. Nothing protects it.
 [status]
@@ -132,7 +180,7 @@ scaling = "fleet"
 #seal_after_s = 3600.0
 # Seconds ago that a report may claim to have been gathered. Raising it believes clocks more.
 #max_age_s = 2592000.0
-# Readings that a root waits for before it settles on center and scale. Raising it makes them
+# Readings that a root waits for before it settles on center, scale and gamma. Raising it makes them
 # better, and the first model later.
 #scaling_rows = 1000
 # Seconds that an answer from above may take. Raising it sends less twice on a slow line.

@@ -269,7 +269,8 @@ class Agent:
         # What the parent does not know of is in the checkpoint, and the next start tells it, if
         # this life has ever joined.
         level = logging.WARNING if untold else logging.INFO
-        facts = {"delivered": life.delivered, "untold": untold}
+        # A loss that was declared is delivered as well, and no row.
+        facts = {"delivered": max(0, life.delivered - life.counts.lost), "untold": untold}
         facts |= {"withheld": life.counts.withheld, "lost": life.counts.lost}
         facts |= {f"sensor_{what}": n for what, n in self._sensor.counts.items() if n}
         say("ended", level=level, rows=self.rows, **facts, **self._traffic)

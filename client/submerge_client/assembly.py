@@ -38,7 +38,7 @@ def assembled(config: ClientConfig, *, stdout: BinaryIO | None = None) -> Agent:
     if config.scores.to != "none":
         scores = ScoreLines(
             schema,
-            rank=config.summary.rank,
+            config.summaries,
             contributions=config.scores.contributions,
             tell=_ear(config, sys.stdout.buffer if stdout is None else stdout),
         )

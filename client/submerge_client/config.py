@@ -30,7 +30,7 @@ from submerge_client.sections import (
     shown,
 )
 from submerge_client.sensing import AnySensor, FileSensor, HostSensor, MqttSensor, NdjsonSensor
-from submerge_client.sizes import check_size, size_of_report
+from submerge_client.sizes import Linear, check_join, check_size, size_of_report
 from submerge_client.tomlfile import read
 
 __all__ = [
@@ -65,20 +65,31 @@ class SummaryConfig(Section, frozen=True, kw_only=True):
     oversample : int
         Spare directions, learnt and sent beside them. Raising it makes merges more exact, for
         4 bytes x dim each in every report.
+    linear_rank : int, optional
+        With a kernel, directions of the readings themselves, beside `rank` of their features;
+        left out, as many, but at most half of channels x lags. Fewer than these in any case:
+        what they leave over is what is judged by.
     """
 
     rank: Whole = 8
     oversample: Spare = 5
+    linear_rank: Whole | None = None
 
     @property
     def kept(self) -> int:
         """Directions that are learnt and sent."""
         return self.rank + self.oversample
 
+    def linear(self, schema: SchemaConfig) -> Linear | None:
+        """Return the second subspace of a kernel group, as `size_of_report` takes it."""
+        if schema.features is None:
+            return None
+        return Linear(schema.width, self.summaries.linear_kept(schema.width))
+
     @property
     def summaries(self) -> Subspaces:
         """What learns and merges so many."""
-        return Subspaces(self.rank, oversample=self.oversample)
+        return Subspaces(self.rank, oversample=self.oversample, linear_rank=self.linear_rank)
 
 
 class TimingConfig(Section, frozen=True, kw_only=True):
@@ -223,18 +234,27 @@ class ClientConfig(Section, frozen=True, kw_only=True):
         if self.parent == self.node:
             raise refusal("parent", expected="another node", got=shown(self.node))
         check_rank(self.summary, self.schema)
-        check_size(
-            self.schema.dim,
-            self.summary.kept,
-            self.uplink.limit,
-            at=("uplink", "max_message_bytes"),
-            lower="schema.lags, summary.rank or summary.oversample,"
-            " or raise it as far as the other end does",
-        )
+        self._check_sizes()
         self._check_topics()
         if self.scores.to == "mqtt":
             _ = self.scores_link
         _ = self.settings
+
+    def _check_sizes(self) -> None:
+        """Whether reports fit, and the join."""
+        at, limit = ("uplink", "max_message_bytes"), self.uplink.limit
+        features = "" if self.schema.features is None else "schema.features.features, "
+        raised = ", or raise it as far as the other end does"
+        check_size(
+            self.schema.dim,
+            self.summary.kept,
+            limit,
+            at=at,
+            lower=f"{features}schema.lags, summary.rank or summary.oversample{raised}",
+            linear=self.summary.linear(self.schema),
+        )
+        # Built only now: the text of a schema that fits.
+        check_join(self.schema.text_bytes, limit, at=at, lower=self.schema.lengthy + raised)
 
     def _check_topics(self) -> None:
         if isinstance(self.sensor, MqttSensor):
@@ -271,8 +291,11 @@ class ClientConfig(Section, frozen=True, kw_only=True):
 
     @property
     def built_schema(self) -> Schema:
-        """What its vectors mean, lags included."""
-        return self.schema.built
+        """What its vectors mean, lags included. Landmarks are read from their file."""
+        try:
+            return self.schema.built
+        except BadSetting as error:
+            raise error.under("schema") from error.__cause__
 
     @property
     def scores_link(self) -> UplinkConfig:
@@ -286,19 +309,37 @@ class ClientConfig(Section, frozen=True, kw_only=True):
     def largest_report(self) -> int:
         """Bytes of the largest report that it will send."""
         dim = self.schema.dim
-        return size_of_report(dim, min(self.summary.kept, dim))
+        linear = self.summary.linear(self.schema)
+        return size_of_report(dim, min(self.summary.kept, dim), linear=linear)
 
 
 def check_rank(summary: SummaryConfig, schema: SchemaConfig) -> None:
-    """Refuse more directions than a vector has dimensions."""
-    width, lags = len(schema.channels), schema.lags
+    """Refuse more directions than a vector has; of a kernel group's readings, also as many."""
+    width = f"channels x lags = {len(schema.channels)} x {schema.lags} = {schema.width}"
+    if schema.features is None:
+        if summary.linear_rank is not None:
+            raise refusal(
+                *("summary", "linear_rank"),
+                expected="nothing without [schema.features]: rank is then of the readings",
+                got=str(summary.linear_rank),
+                mend="leave it out",
+            )
+        most, mend = f"dim = {width}", "lower it, or raise schema.lags"
+    else:
+        most = f"the {schema.dim} features there are"
+        mend = "lower it, or raise schema.features.features"
     if summary.rank > schema.dim:
         raise refusal(
-            "summary",
-            "rank",
-            expected=f"at most dim = channels x lags = {width} x {lags} = {schema.dim}",
-            got=str(summary.rank),
-            mend="lower it, or raise schema.lags",
+            *("summary", "rank"), expected=f"at most {most}", got=str(summary.rank), mend=mend
+        )
+    linear = summary.linear_rank
+    if linear is not None and linear > max(1, schema.width - 1):
+        # All of them would leave nothing over to judge by but rounding.
+        raise refusal(
+            *("summary", "linear_rank"),
+            expected=f"fewer than {width}" if schema.width > 1 else f"1, since {width}",
+            got=str(linear),
+            mend="lower it, or leave it out",
         )
 
 

@@ -85,6 +85,47 @@ scaling = "fleet"
 # the model steadier, and slower to follow.
 #half_life_s = 2592000.0
 
+# A kernel: what is normal may then be curved, a ring or a bent sheet; without one it is flat.
+# Features of each vector are learnt beside the vector itself, for 4 bytes x features each of
+# their directions in every report: [summary] rank = 16 is then a good start.
+#[schema.features]
+#kernel = "gaussian"
+# How near two vectors have to be to be alike, in scaled units: "auto" lets the root work it out
+# from all nodes, so that nothing is learnt until it has; or a number, exp(-gamma distance^2).
+# Raising it tells near ones apart, and forgets what far ones have in common.
+#gamma = "auto"
+# Raising it comes closer to the kernel, for memory, time and bytes in proportion.
+#features = 512
+# How they are made: "orthogonal"; also "fourier-pair", "fourier-cos", "quasi" (at most 8
+# dimensions).
+#map = "orthogonal"
+# Another gives other features of the same kernel.
+#seed = 0
+
+# Rougher ones: "laplace", and "matern", smooth to 1.5 or 2.5.
+#[schema.features]
+#kernel = "matern"
+#nu = 1.5
+
+# Products of so many readings: (gamma <x, y> + coef0) to the power of degree.
+#[schema.features]
+#kernel = "polynomial"
+#degree = 2
+#coef0 = 1.0
+#map = "tensorsketch"
+
+# Very many dimensions, nearly all of them 0: they are folded to so many first.
+#[schema.features]
+#map = "countsketch"
+#buckets = 4096
+
+# Features from so many typical vectors, scaled, in a table that everybody in the group has: a
+# column for each channel, and with lags for each of these, as "flow" and "flow-1".
+#[schema.features]
+#map = "nystrom"
+#landmarks = "landmarks.csv"
+#features = 128
+
 
 # How much is remembered: the same for all nodes of the group, and at the aggregators.
 [summary]
@@ -94,6 +135,13 @@ scaling = "fleet"
 # Spare directions, learnt and sent beside them. Raising it makes merges more exact, for
 # 4 bytes x channels x lags each in every report.
 #oversample = 5
+
+# With a kernel, directions of its features, and of the readings themselves beside them: fewer
+# than channels x lags; left out, as many, but at most half of these.
+#[schema.features]
+#[summary]
+#rank = 16
+#linear_rank = 8
 
 
 # Where readings come from: one kind.

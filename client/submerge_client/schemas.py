@@ -6,16 +6,36 @@ what is then part of what is normal.
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Iterator
 from typing import Literal
 
-from submerge import Channel, Scaling, Schema
+from msgspec.structs import replace
+
+from submerge import Channel, Identity, Scaling, Schema
+from submerge.features import FeatureMap
 from submerge.schema import Center
-from submerge_client.sections import AboveZero, Seconds, Section, Text, Whole, refusal, shown
+from submerge_client.features import FeaturesConfig
+from submerge_client.sections import (
+    AboveZero,
+    BadSetting,
+    Seconds,
+    Section,
+    Text,
+    Whole,
+    refusal,
+    shown,
+)
 
 MOST = 1 << 16
 """Dimensions of a vector: more is a slip of the pen, not a device."""
+
+LONGEST = float.fromhex("0x1.fffffffffffffp-1022")
+"""No number takes more letters in a schema's text."""
+
+MAP = 512
+"""Bytes of a map in a schema's text, without its landmarks."""
 
 
 class ChannelConfig(Section, frozen=True, kw_only=True):
@@ -54,6 +74,8 @@ class SchemaConfig(Section, frozen=True, kw_only=True):
     scaling : {"none", "fixed", "fleet"}
         Readings as they are; by each channel's offset and scale; by the mean and deviation
         that the root works out from all nodes.
+    features : FeaturesConfig, optional
+        A kernel: what is normal may then be curved. Left out, it is flat.
     """
 
     channels: tuple[str | ChannelConfig, ...]
@@ -61,12 +83,13 @@ class SchemaConfig(Section, frozen=True, kw_only=True):
     center: Center = "fleet"
     half_life_s: Seconds | None = None
     scaling: Literal["none", "fixed", "fleet"] = "none"
+    features: FeaturesConfig | None = None
 
     def __post_init__(self) -> None:
         # Nothing is built here: it may be far too large.
         if not self.channels:
             raise refusal("channels", expected="at least one", got="an empty list")
-        if self.dim > MOST:
+        if self.width > MOST:
             raise refusal(
                 "lags",
                 expected=f"channels x lags to be at most {MOST}",
@@ -76,6 +99,8 @@ class SchemaConfig(Section, frozen=True, kw_only=True):
         for i, channel in enumerate(self._tables):
             self._check_scaling(i, channel)
         self._check_names()
+        if self.features is not None:
+            self.features.check_width(self.width)
 
     def _check_names(self) -> None:
         seen: set[str] = set()
@@ -113,25 +138,68 @@ class SchemaConfig(Section, frozen=True, kw_only=True):
         return tuple(Channel(channel.name, channel.unit) for channel in self._tables)
 
     @property
-    def dim(self) -> int:
-        """Dimensions of a vector: channels x lags."""
+    def width(self) -> int:
+        """Numbers in a vector: channels x lags."""
         return len(self.channels) * self.lags
 
     @property
+    def dim(self) -> int:
+        """Dimensions that are learnt in: a vector's numbers, or its features."""
+        return self.width if self.features is None else self.features.features
+
+    @property
     def built(self) -> Schema:
-        """The schema: all channels at lag 0, then all at lag 1 as `name-1`, and so on."""
+        """The schema: all channels at lag 0, then all at lag 1 as `name-1`, and so on.
+
+        Landmarks are read from their file.
+        """
         units = [channel.unit for channel in self._tables] * self.lags
         return Schema(
             tuple(map(Channel, self._names, units)),
             scaling=self._fixed,
+            features=self._map,
             center=self.center,
             half_life=self.half_life_s,
         )
 
     @property
+    def text_bytes(self) -> int:
+        """What the schema's text weighs at most, which goes with each join and each model.
+
+        With all that the fleet settles in it; no file is read for it.
+        """
+        if self.features is None or self.features.landmarks is None:
+            schema = self.built
+            if self.learns_scaling:
+                scaling = Scaling((-LONGEST,) * self.width, (LONGEST,) * self.width)
+                schema = dataclasses.replace(schema, scaling=scaling)
+            if not schema.features.settled:
+                settled = schema.features.settled_at(LONGEST)
+                schema = dataclasses.replace(schema, features=settled)
+            return len(schema.canonical)
+        # Landmarks are base64 of float64, and the rest of a map is short.
+        landmarks = -(-8 * self.features.features * self.width // 3) * 4
+        return replace(self, features=None).text_bytes + MAP + landmarks
+
+    @property
+    def lengthy(self) -> str:
+        """The settings that make that text long."""
+        landmarks = self.features is not None and self.features.landmarks is not None
+        return "schema.features.features or schema.lags" if landmarks else "schema.lags"
+
+    @property
     def learns_scaling(self) -> bool:
         """Whether the root works out center and scale."""
         return self.scaling == "fleet"
+
+    @property
+    def _map(self) -> FeatureMap:
+        if self.features is None:
+            return Identity()
+        try:
+            return self.features.built_for(tuple(self._names))
+        except BadSetting as error:
+            raise error.under("features") from error.__cause__
 
     @property
     def _fixed(self) -> Scaling | None:

@@ -4,9 +4,14 @@
      "over": 0.99, "top": {"flow": 0.81, "temp": 0.12}, "filled": {"hum": 41.5}}
 
 `row` counts the sensor's rows since the process began; `over` is the highest of the model's
-measured limits that SPE is above, left out where it is above none; `top` are the channels
-that SPE comes from, with their shares; `filled` what a gap was taken for, in the channel's
-unit; `expired` is there, and true, where the model is older than its root meant it to get.
+measured limits (95, 99, 99.9 %) that SPE is above, left out where it is above none; `top` are
+the channels that SPE comes from, with their shares; `filled` what a gap was taken for, in the
+channel's unit; `expired` is there, and true, where the model is older than its root meant it
+to get.
+
+In a kernel group `spe` and `t2` are of a row's features; `linear` is the SPE of the readings
+themselves. `odd` is the larger of what the two say, 0 like the middle of recent rows and 1 at
+the 99 % limit, and `top` are the channels by whichever is the larger.
 """
 
 from __future__ import annotations
@@ -16,10 +21,12 @@ from typing import Any
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 
-from submerge import Array, Schema, contributions
+from submerge import Array, Schema
 from submerge.messages import Model
 from submerge.steps import Scored
+from submerge.summaries import Subspaces
 
 Tell = Callable[[bytes], None]
 
@@ -31,22 +38,25 @@ class ScoreLines:
     ----------
     schema : Schema
         Its channels name what is to blame.
-    rank : int
-        Directions that are scored with.
+    summaries : Subspaces
+        What scored: it knows which directions are shown.
     contributions : int
         Channels to name at most; more cost bytes, 0 names none.
     tell : callable
         Takes one line, with its line break.
     """
 
-    def __init__(self, schema: Schema, *, rank: int, contributions: int, tell: Tell) -> None:
+    def __init__(
+        self, schema: Schema, summaries: Subspaces, *, contributions: int, tell: Tell
+    ) -> None:
         self._names = schema.names
-        self._rank, self._contributions, self._tell = rank, contributions, tell
+        self._summaries, self._contributions, self._tell = summaries, contributions, tell
         self._encode = msgspec.json.Encoder().encode
 
     def tell(self, scored: Scored, model: Model, schema: Schema, *, first: int, at: float) -> None:
         """Tell the rows of one block, whose first row was the `first` of all, at a wall time."""
-        shares = self._shares(scored, model)
+        odd, by_linear = _judged(scored, model)
+        shares = self._shares(scored, model, schema, by_linear)
         named = min(self._contributions, len(self._names))
         top = np.argsort(-shares, axis=1)[:, :named] if named else None
         lines = []
@@ -59,25 +69,35 @@ class ScoreLines:
                 "t2": float(scored.t2[i]),
                 "model": scored.version,
             }
-            over = _over(spe, model)
+            if scored.linear is not None:
+                line["linear"] = float(scored.linear[i])
+                if model.limits is not None:
+                    line["odd"] = float(f"{odd[i]:.4g}")
+            over = _over(scored, i, model)
             if over:
                 line["over"] = over
             if scored.expired:
                 line["expired"] = True
             if top is not None:
                 line["top"] = {
-                    self._names[j]: float(f"{shares[i, j]:.4g}") for j in top[i].tolist()
+                    self._names[j]: float(f"{shares[i, j]:.4g}")
+                    for j in top[i].tolist()
+                    if shares[i, j] or scored.linear is None
                 }
             if scored.gaps is not None and scored.gaps[i].any():
                 line["filled"] = self._filled(scored.rows[i], scored.gaps[i], schema)
             lines.append(self._encode(line))
         self._tell(b"\n".join([*lines, b""]))
 
-    def _shares(self, scored: Scored, model: Model) -> Array:
-        """(n, dim), what each row's SPE comes from."""
+    def _shares(
+        self, scored: Scored, model: Model, schema: Schema, by_linear: npt.NDArray[np.bool_]
+    ) -> Array:
+        """(n, channels), what each row's SPE comes from."""
         if not self._contributions or model.summary is None:
             return np.empty((len(scored.spe), 0))
-        return contributions(scored.rows, model.summary.truncated(self._rank))
+        return self._summaries.contributions(
+            scored.rows, model.summary, schema, by_linear=by_linear
+        )
 
     def _filled(self, row: Array, gaps: Array, schema: Schema) -> dict[str, float]:
         """What gaps were taken for, in the channels' units."""
@@ -86,9 +106,30 @@ class ScoreLines:
         return {self._names[j]: float(f"{row[j]:.9g}") for j in np.flatnonzero(gaps).tolist()}
 
 
-def _over(spe: float, model: Model) -> float | None:
-    """The highest share of recent rows that the row is above."""
+def _judged(scored: Scored, model: Model) -> tuple[Array, npt.NDArray[np.bool_]]:
+    """How odd each row is, and whether its readings say so; they do, if nobody can tell.
+
+    Features of what is far from everything are alike, and their gradient is nothing.
+    """
     if model.limits is None:
+        return np.zeros(len(scored.spe)), np.full(len(scored.spe), scored.linear is not None)
+    return model.limits.oddness(scored.spe, scored.linear)
+
+
+def _over(scored: Scored, i: int, model: Model) -> float | None:
+    """The highest share of recent rows that row i is above, by either kind of SPE."""
+    limits = model.limits
+    if limits is None:
         return None
-    pairs = zip(model.limits.shares, model.limits.spe, strict=True)
-    return max((share for share, limit in pairs if spe > limit), default=None)
+    told = [(float(scored.spe[i]), limits.spe)]
+    if scored.linear is not None:
+        told.append((float(scored.linear[i]), limits.linear))
+    return max(
+        (
+            share
+            for spe, values in told
+            for share, limit in zip(limits.shares, values, strict=False)
+            if share > 0.5 and spe > limit
+        ),
+        default=None,
+    )

@@ -67,7 +67,7 @@ def try_out(config: ClientConfig, *, seconds: float = TRIAL_S) -> None:
 
 def told(config: ClientConfig, rows: Array, seconds: float, counts: dict[str, int]) -> list[str]:
     """Return what rows (n, channels) say about a configuration, a line each."""
-    schema, dim = config.built_schema, config.built_schema.dim
+    schema, numbers = config.built_schema, config.schema.width
     names = [channel.name for channel in config.schema.sensed]
     units = [channel.unit for channel in config.schema.sensed]
     width = max(9, *(len(name) for name in names))
@@ -95,16 +95,21 @@ def told(config: ClientConfig, rows: Array, seconds: float, counts: dict[str, in
             said += f" deviation {column.std() / scale:.3g}"
         lines.append(said)
     embedded = Lags(config.schema.lags, len(names)).embed(rows)
+    ranks = f"rank {config.summary.rank} + {config.summary.oversample}"
+    of_features = ""
+    if not schema.linear:
+        linear = config.summaries.linear_kept(numbers)
+        of_features = f"; {schema.dim} features of each, {ranks}"
+        ranks = f"{linear} directions of them"
     lines.append(
-        f"learnt: {len(embedded)} vectors of {dim} dimensions"
-        f" ({len(names)} channels x {config.schema.lags} lags), rank {config.summary.rank}"
-        f" + {config.summary.oversample}"
+        f"learnt: {len(embedded)} vectors of {numbers} dimensions"
+        f" ({len(names)} channels x {config.schema.lags} lags), {ranks}{of_features}"
     )
-    if dim < NARROW:
+    if numbers < NARROW and schema.linear:
         lags = -(-NARROW * 2 // len(names))
         lines.append(
-            f"few dimensions: a subspace has little to find in {dim}; with [schema] lags = {lags}"
-            " it sees how channels move over time"
+            f"few dimensions: a subspace has little to find in {numbers}; with [schema]"
+            f" lags = {lags} it sees how channels move over time"
         )
     report, every = config.largest_report, config.timing.report_every_s
     lines.append(

@@ -161,24 +161,31 @@ def inner(rows: Storage) -> Array:
     return total
 
 
-def multiply(left: Array, rows: Storage, *, out: Storage, mix: Mix | None = None) -> None:
+def multiply(left: Storage, rows: Storage, *, out: Storage, mix: Mix | None = None) -> None:
     """Write `left @ mix @ rows` into `out`, which may be the head of `rows`.
 
     left, out : (k, m), (k, dim); or a vector each, (m,) and (dim,)
+
+    Float32 that goes to float32 is multiplied in it: a copy in float64 takes as long as the
+    product, and what rounding costs is what storing has cost already.
     """
-    start = 0
-    for part in slices(rows, mix):
+    start, as_stored = 0, mix is None and out.dtype == rows.dtype
+    if as_stored:
+        left = left.astype(rows.dtype, copy=False)
+    for part in slices(rows, mix, as_stored=as_stored):
         end = start + part.shape[1]
         out[..., start:end] = left @ part
         start = end
 
 
-def slices(rows: Storage, mix: Mix | None = None) -> Iterator[Array]:
-    """Cut rows into float64 pieces, side by side, that fit the cache; `mix` each."""
-    # Float32 is copied to be multiplied, and whoever chose it is short of memory.
+def slices(rows: Storage, mix: Mix | None = None, *, as_stored: bool = False) -> Iterator[Array]:
+    """Cut rows into pieces, side by side, that fit the cache, in float64; `mix` each."""
+    # Float32 is copied to be summed, and whoever chose it is short of memory.
     width = WIDTH if rows.dtype == np.float64 else WIDTH // 8
     for start in range(0, rows.shape[1], width):
-        part = np.asarray(rows[:, start : start + width], dtype=np.float64)
+        part = rows[:, start : start + width]
+        if not as_stored:
+            part = np.asarray(part, dtype=np.float64)
         yield part if mix is None else mix.of_rows(part)
 
 

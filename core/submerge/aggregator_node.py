@@ -55,6 +55,7 @@ from submerge.steps import (
     SetApart,
     Start,
     refused,
+    settled,
 )
 from submerge.upward import Line
 
@@ -211,7 +212,9 @@ class AggregatorNode:
         self.incarnation, self.pin, self.settled = store.incarnation, store.pin, True
         self._known = kept
         for name, group in self._groups.items():
-            canonical = group.opens_with(kept.get(("schema", name), b""))
+            canonical = group.opens_with(
+                kept.get(("schema", name), b""), kept.get(("asked", name), b"")
+            )
             if canonical:
                 self._learn_schema(group, canonical, kept=(kept, now))
             group.version = kept.get(("version", name), 0)
@@ -424,7 +427,11 @@ class AggregatorNode:
                 if group.upward.due_at <= now.steady:
                     self._speak(group, now, effects)
                 continue
+            known = group.canonical
             model = group.makes_model(now)
+            if group.canonical != known and group.ledger is not None:
+                note, counted = settled(group.ledger.schema), {"group": group.name}
+                effects.append(note._replace(facts=counted | note.facts))
             if model is not None:
                 effects.append(Publish(model))
         if tidies:

@@ -14,13 +14,11 @@ import math
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 
-from submerge._linalg import Array
-from submerge.errors import PeerError, ShapeError, UsageError
+from submerge.errors import PeerError, UsageError
 from submerge.finals import CHECKPOINT, PAST, Finals, given_up
+from submerge.intake import Intake
 from submerge.life import Life
-from submerge.limits import Tally
 from submerge.messages import (
     ANOTHER,
     BEHIND,
@@ -35,7 +33,6 @@ from submerge.messages import (
     Pin,
     Reason,
     Report,
-    Scores,
     Stamp,
     binds,
 )
@@ -52,12 +49,12 @@ from submerge.steps import (
     Reading,
     Received,
     Records,
-    Scored,
     Send,
     Start,
     refused,
+    settled,
 )
-from submerge.summaries import Scoring, Summaries
+from submerge.summaries import Summaries
 from submerge.tether import Tether
 
 TWIN_S = 3600.0
@@ -74,7 +71,7 @@ class ClientNode:
     ----------
     settings : ClientSettings
     schema : Schema
-        What its sensors send. Without scaling it takes the fleet's, if there is one.
+        What its sensors send. Without scaling, or gamma, it takes the fleet's, if there is one.
     summaries : Summaries
     rng : numpy.random.Generator
         For names and waits. Two nodes must never share the same state of one.
@@ -99,10 +96,9 @@ class ClientNode:
         self.settings = settings
         self.finals = Finals(settings)
         self.model: Model | None = None
-        self._scoring: Scoring | None = None  # with the model
         self._schema, self._summaries, self._rng = schema, summaries, rng
-        self._configured = schema.canonical
-        self._spe, self._t2 = Tally(), Tally()
+        self._asked = schema
+        self._intake = Intake(summaries, rng, fills_gaps=settings.fills_gaps)
         self._tether = self._new_tether()
         self._built = 0  # readings in the newest report
         self._look_at = settings.min_turned_rows
@@ -153,7 +149,8 @@ class ClientNode:
                 self._start(event.kept, now, effects)
             case Reading():
                 self._ending = False
-                self._read(event.rows, now, effects)
+                scored = self._intake.read(event.rows, self.life, self.model, now)
+                effects += [] if scored is None else [scored]
             case Received():
                 self._receive(event.message, now, effects)
             case Linked():
@@ -174,18 +171,28 @@ class ClientNode:
         model: Model | None = kept.get(MODEL)
         if model is not None:
             self._use(model)
-            if self.settings.learns_scaling:
-                self._recall_scaling(model)
+            if not self._is_settled:
+                self._recall_schema(model)
         self._checkpoint_at = now.steady + self.settings.checkpoint_every_s
         self._begin(now, lost=self.finals.past.lost)
 
-    def _recall_scaling(self, model: Model) -> None:
-        """Take the fleet's scaling from the model; the next join says whether it still holds."""
+    @property
+    def _is_settled(self) -> bool:
+        """Whether nothing of the schema is left for the fleet to say."""
+        return not self._is_raw and self._schema.features.settled
+
+    @property
+    def _is_raw(self) -> bool:
+        """Whether readings have no common size yet."""
+        return self.settings.learns_scaling and self._schema.scaling is None
+
+    def _recall_schema(self, model: Model) -> None:
+        """Take what the fleet settled from the model; the next join says whether it holds."""
         try:
             schema = Schema.parse(model.schema)
         except PeerError:
             return  # of a later form: it is settled at the join
-        if schema.is_like(self._schema):
+        if schema.is_like(self._asked):
             self._schema = schema
 
     def _begin(self, now: Now, *, lost: int, floor: int = 0) -> None:
@@ -195,7 +202,8 @@ class ClientNode:
             self._schema,
             self._summaries,
             now,
-            learns=not self.settings.learns_scaling or self._schema.scaling is not None,
+            learns=self._is_settled,
+            raw=self._is_raw,
             lost=lost,
         )
         self._built, self._kept = 0, (0, 0, None)
@@ -210,53 +218,6 @@ class ClientNode:
         effects.append(given_up(self._report(now), lost, why))
         self.finals.closes(self.life, effects)
         self._begin(now, lost=lost, floor=floor)
-
-    # -- readings --------------------------------------------------------------
-
-    def _read(self, rows: Array, now: Now, effects: list[Effect]) -> None:
-        if rows.ndim != 2 or rows.shape[1] != self._schema.width:
-            raise ShapeError("readings", expected=f"(n, {self._schema.width})", got=rows.shape)
-        rows = np.asarray(rows, dtype=np.float64)
-        lifted = self._schema.lift(rows)
-        model, gaps = self.model, None
-        known = model is not None and model.fingerprint == self.life.fingerprint
-        if self.settings.fills_gaps and self.life.learns:
-            gaps = np.isnan(lifted)
-            lifted = self._filled(lifted, gaps, now)
-        fine = self.life.usable(rows, lifted)
-        rows, lifted = rows[fine], lifted[fine]
-        if model is not None and self._scoring is not None and known and len(rows):
-            spe, t2 = self._scoring.scores(lifted)
-            self._spe.add(spe)
-            self._t2.add(t2)
-            which, filled = np.flatnonzero(fine), None if gaps is None else gaps[fine]
-            expired = now.wall > model.expires
-            effects.append(Scored(spe, t2, lifted, which, filled, model.version, expired))
-        self.life.learn(rows, lifted, now)
-
-    def _filled(self, lifted: Array, gaps: npt.NDArray[np.bool_], now: Now) -> Array:
-        """Fill the gaps of rows that show enough: by the model, else by what was learnt here.
-
-        Before either, by the scaling's own offset, which is zero here; without a scaling
-        nothing is known yet, and the row is withheld.
-        """
-        some = gaps.any(axis=1) & ~np.isinf(lifted).any(axis=1)
-        some &= 2 * gaps.sum(axis=1) <= gaps.shape[1]
-        if not some.any():
-            return lifted
-        model, normal = self.model, None
-        if model is not None and model.fingerprint == self.life.fingerprint:
-            normal = model.summary
-        if normal is None:
-            normal = self.life.summary(now)
-        if normal is None and self._schema.scaling is None:
-            return lifted
-        lifted = lifted.copy()
-        if normal is None:
-            lifted[some] = np.nan_to_num(lifted[some])
-        else:
-            lifted[some] = self._summaries.filled(lifted[some], normal)
-        return lifted
 
     # -- what comes in ---------------------------------------------------------
 
@@ -318,21 +279,22 @@ class ClientNode:
         return binds(old, new)
 
     def _adopt(self, canonical: bytes, now: Now, effects: list[Effect]) -> None:
-        """Take the fleet's schema: the same channels, another scaling."""
+        """Take the fleet's schema: the same channels, and what it has settled since."""
         try:
             schema = Schema.parse(canonical)
         except PeerError as error:
             effects.append(Note("schema refused", {"why": str(error)}))
             return
-        if not schema.is_like(self._schema):
-            # The scaling is the fleet's; what the channels are, the sensors say.
-            lines = differences(schema, self._schema)
+        if not schema.is_like(self._asked):
+            # Scaling and gamma are the fleet's; what the channels are, the sensors say.
+            lines = differences(schema, self._asked)
             effects.append(Note("schema refused", {"lines": lines}))
             return
         self._schema = schema
+        effects.append(settled(schema))
         counts = self.life.counts
         if counts.generated > counts.lost or self.life.pin is not None:
-            why = "the fleet has settled its scaling: what came before only measured it"
+            why = "the fleet has settled its schema: what came before only measured for it"
             self._end(why, now, effects)
         else:
             self._begin(now, lost=counts.lost)
@@ -375,8 +337,8 @@ class ClientNode:
     def _take(self, model: Model, effects: list[Effect]) -> None:
         """Keep a model that is newer, of this node's own schema."""
         if model.fingerprint != self.life.fingerprint:
-            if model.schema != self._configured:
-                self._tether.rejoin()  # the fleet may have settled on a scaling
+            if model.schema != self._asked.canonical:
+                self._tether.rejoin()  # the fleet may have settled on a scaling, or a gamma
         elif model.version <= HIGHEST and model.version > self._version:
             self._use(model)
             effects.append(Keep({MODEL: self.model}))
@@ -386,8 +348,7 @@ class ClientNode:
         old = self.model
         if model.summary is None and old is not None and old.fingerprint == model.fingerprint:
             model = replace(model, summary=old.summary, limits=old.limits)
-        self.model, summary = model, model.summary
-        self._scoring = None if summary is None else self._summaries.scorer(summary)
+        self.model = model
 
     # -- what is due -----------------------------------------------------------
 
@@ -417,7 +378,7 @@ class ClientNode:
         settings, life, tether = self.settings, self.life, self._tether
         if tether.joining or tether.knocks_instead() or life.pin is None:
             stamp = Stamp(settings.node, settings.group, life.incarnation, life.seq)
-            effects.append(Send(settings.parent, Join(stamp, b"", (), self._configured)))
+            effects.append(Send(settings.parent, Join(stamp, b"", (), self._asked.canonical)))
             tether.join.tried(now.steady, self._rng)
             return
         if tether.pending is None or tether.forced or life.counts.generated > self._built:
@@ -441,14 +402,13 @@ class ClientNode:
                 self._tether.soon(now.steady)
 
     def _report(self, now: Now) -> Report:
-        spe = self._spe.sketch
         return self.life.report(
             self.settings.node,
             self.settings.group,
             now,
             version=self._version,
             lifetime=self.lifetime,
-            scores=Scores(spe, self._t2.sketch) if spe.n else None,
+            scores=self._intake.scores,
         )
 
     @property

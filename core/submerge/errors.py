@@ -74,8 +74,10 @@ class PeerError(SubmergeError):
     """Foreign bytes that do not say what they should."""
 
 
-def whole(name: str, value: Any, *, least: int) -> int:
-    """Return `value` as an int, or refuse what is not a whole number of at least `least`."""
-    if not isinstance(value, Integral) or int(value) < least:
-        raise UsageError(f"{name} must be a whole number of at least {least}, got {value!r}")
+def whole(name: str, value: Any, *, least: int, most: int | None = None) -> int:
+    """Return `value` as an int, or refuse what is no whole number from `least` to `most`."""
+    fine = isinstance(value, Integral) and not isinstance(value, bool)
+    if not fine or value < least or (most is not None and value > most):
+        bounds = f"of at least {least}" if most is None else f"from {least} to {most}"
+        raise UsageError(f"{name} must be a whole number {bounds}, got {value!r}")
     return int(value)

@@ -24,6 +24,7 @@ from submerge.messages import (
     Report,
     Stamp,
 )
+from submerge.moments import spread
 from submerge.schema import Schema, differences
 from submerge.settings import AggregatorSettings
 from submerge.standing import census, limits, newest_version, scores, staleness
@@ -41,12 +42,18 @@ class GroupPlan:
     schema : Schema or None
         The root's; below it None: it comes down with the answer to the join.
     learns_scaling : bool
-        The root works out center and scale from the readings.
+        The root works out center and scale from the readings; gamma as well, where the
+        schema's features leave it open.
     """
 
     summaries: Summaries
     schema: Schema | None = None
     learns_scaling: bool = False
+
+    @property
+    def settles(self) -> bool:
+        """Whether the schema leaves something for the readings to say."""
+        return self.learns_scaling or (self.schema is not None and not self.schema.features.settled)
 
 
 class Group:
@@ -88,6 +95,7 @@ class Group:
         return {
             ("line", name): self.upward.line,
             ("schema", name): self.canonical,
+            ("asked", name): self._asked,
             ("version", name): self.version,
             **self.orders(),
         }
@@ -125,17 +133,23 @@ class Group:
             self.ledger.leave_out(self.apart)
         self.stir()
 
-    def opens_with(self, kept: bytes) -> bytes:
+    @property
+    def _asked(self) -> bytes:
+        """What is configured, as it was before the fleet settled what it leaves open."""
+        return b"" if self.plan.schema is None else self.plan.schema.canonical
+
+    def opens_with(self, kept: bytes, asked: bytes) -> bytes:
         """Return the schema to start with: what is configured goes before what was kept.
 
-        But for the scaling, where the fleet has settled it.
+        But for what the fleet has settled, if what was `asked` of it then is asked of it now.
         """
         configured = self.plan.schema
         if configured is None or (kept and self._settings.parent is not None):
             return kept
-        if kept and self.plan.learns_scaling:
+        if kept and self.plan.settles:
             known = Schema.parse(kept)
-            if known.is_like(configured):
+            same = asked in (b"", self._asked) and known.is_like(configured)
+            if same and (self.plan.learns_scaling or known.scaling == configured.scaling):
                 return kept
         return configured.canonical
 
@@ -251,7 +265,7 @@ class Group:
             pinned=me,  # the parent's, when it is sent
             fence=upward.line.fence,
             fingerprint=ledger.fingerprint,
-            summary=ledger.summary(ledger.present(now)),
+            summary=ledger.seen(now),
             moments=ledger.moments(),
             counts=counts,
             as_of=now.wall,
@@ -280,7 +294,7 @@ class Group:
         ledger = self.ledger
         if ledger is None or not self._stirred or self._model_at > now.steady:
             return None
-        self._settle_scaling(ledger)
+        self._settle(ledger)
         # Above every version in use: a clock that once ran years ahead must not freeze the
         # fleet, nor a store that was lost.
         self.version = max(self.version, now.wall_ms - 1, newest_version(ledger)) + 1
@@ -290,7 +304,7 @@ class Group:
             self.version,
             self.canonical,
             ledger.fingerprint,
-            ledger.summary(ledger.present(now)),
+            ledger.seen(now),
             limits(scores(ledger)),
             ledger.counts(),
             known.nodes,
@@ -301,11 +315,19 @@ class Group:
         self._stirred, self._model_at = False, now.steady + every
         return self.model
 
-    def _settle_scaling(self, ledger: Ledger) -> None:
-        """Publish center and scale, once enough moments have come in."""
-        moments = ledger.moments()
-        if not self.plan.learns_scaling or ledger.schema.scaling is not None or moments is None:
+    def _settle(self, ledger: Ledger) -> None:
+        """Publish center, scale and gamma, as far as they are open, once enough moments came in."""
+        schema, moments = ledger.schema, ledger.moments()
+        if not self.plan.settles or moments is None:
             return
-        if moments.count >= self._settings.scaling_rows:
-            schema = replace(ledger.schema, scaling=moments.scaling)
-            self.learn_schema(schema.canonical, 0.0)
+        if moments.count < self._settings.scaling_rows:
+            return
+        scaling, features, size = schema.scaling, schema.features, spread(moments)
+        if self.plan.learns_scaling and scaling is None:
+            # Channels that vary have then all come to a spread of one.
+            scaling, size = moments.scaling, float(max(1, moments.varying))
+        if not features.settled:
+            features = features.settled_at(features.auto(size))
+        settled = replace(schema, scaling=scaling, features=features)
+        if settled != schema:
+            self.learn_schema(settled.canonical, 0.0)

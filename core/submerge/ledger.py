@@ -94,7 +94,6 @@ class Ledger:
         self._live: dict[str, list[Incarnation]] = {}
         self._summaries, self._settings = summaries, settings
         self._pool = Pool(schema, summaries, created)
-        self._offset = 0.0  # of the wall clock from the steady one
         self._apart: frozenset[str] = frozenset()
 
     def leave_out(self, nodes: frozenset[str]) -> None:
@@ -105,8 +104,6 @@ class Ledger:
 
     def load(self, records: Records, now: Now) -> None:
         """Take up what a store holds of this group."""
-        self._wall(now)
-        self._offset = now.wall - now.steady
         for key, record in records.items():
             match key:
                 case ("row", self.group, node, created, nonce):
@@ -122,6 +119,8 @@ class Ledger:
                     self._pool.reference = record
                 case _:
                     pass
+        # Not before the rows are there: where nobody vouches for our clock, they say the time.
+        self._wall(now)
         self._refill()
 
     def change_schema(self, schema: Schema) -> None:
@@ -242,21 +241,13 @@ class Ledger:
 
     def tidy(self, now: Now) -> None:
         """Seal what has fallen silent; move the reference time where it is far away."""
-        self._wall(now)
+        self._take_time(now)
         for node, live in list(self._live.items()):
             for incarnation in [i for i in live if self._is_silent(node, i, now)]:
                 # Sealing one may have sealed others below its floor.
                 if (node, incarnation) in self.rows:
                     self.seal(node, incarnation)
                     self._refresh(node)
-        # Rows keep the time that they came with; how it is read follows our clock, which may
-        # have been wrong then, or be wrong now.
-        moved = self._pool.out_of_reach(now.wall) and now.synced
-        if moved:
-            self._pool.reference = self.changes["reference", self.group] = now.wall
-        offset, self._offset = self._offset, now.wall - now.steady
-        if self.schema.half_life and (moved or abs(self._offset - offset) > AHEAD_S):
-            self._refill()
 
     # -- what follows from the rows --------------------------------------------
 
@@ -315,8 +306,20 @@ class Ledger:
         """
         return now.wall if now.synced else max(now.wall, self._told())
 
+    def seen(self, now: Now) -> Summary | None:
+        """Merge all rows as they are to be seen now.
+
+        The same rows at the same time give the same bytes: also after a restart, and whatever
+        the clock was when they came.
+        """
+        self._take_time(now)
+        return self.summary(self.present(now))
+
     def summary(self, wall: float | None = None) -> Summary | None:
-        """Merge all rows, as of a wall time; by default of the reference time."""
+        """Merge all rows, as of a wall time; by default of the reference time.
+
+        Those of the future are read as of the time of the last event: `seen` asks for now.
+        """
         return self._pool.summary(wall)
 
     # -- inside ----------------------------------------------------------------
@@ -398,6 +401,16 @@ class Ledger:
 
     def _put_member(self, node: str, member: Member) -> None:
         self._members[node] = self.changes["member", self.group, node] = member
+
+    def _take_time(self, now: Now) -> None:
+        """Let the clock say how rows are read: they keep the time that they came with.
+
+        For it may have been wrong then, or be wrong now.
+        """
+        self._wall(now)
+        if self._pool.out_of_reach(now.wall) and now.synced:
+            self._pool.reference = self.changes["reference", self.group] = now.wall
+            self._refill()
 
     def _wall(self, now: Now) -> None:
         """Believe no row to be of the future: of our clock's, or of what most rows say."""

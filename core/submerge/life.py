@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from submerge._linalg import Array
+from submerge._linalg import Array, Storage
 from submerge.messages import Answer, Counts, Incarnation, Pin, Report, Scores, Stamp
 from submerge.moments import Moments, pooled
 from submerge.schema import Schema
@@ -20,9 +20,11 @@ from submerge.steps import Now
 from submerge.subspace import LARGEST
 from submerge.summaries import Learner, Summaries, Summary
 
-LARGEST_LIFTED = 1e12
-"""Larger ones are withheld: the sum of ten years of their squares is no longer a float32, and
-no peer would take it."""
+Priorities = npt.NDArray[np.uint64]
+
+LARGEST_SCALED = 1e12
+"""Larger ones are withheld, features as well: the sum of ten years of their squares is no longer
+a float32, and no peer would take it."""
 
 FADE_STEPS = 64
 """A half-life is walked in so many steps at least: no row's age is wrong by more than 1.1 %."""
@@ -52,6 +54,10 @@ class Life:
 
     Parameters
     ----------
+    learns : bool
+        Whether everything is settled that learning takes.
+    raw : bool
+        Whether not even scaling is: its readings have no common size.
     lost : int
         Readings that lives before it could not deliver: it says so in their place.
 
@@ -75,6 +81,7 @@ class Life:
         now: Now,
         *,
         learns: bool,
+        raw: bool,
         lost: int,
     ) -> None:
         self.incarnation = incarnation
@@ -90,10 +97,11 @@ class Life:
         self._learner: Learner | None = summaries.learner(schema) if learns else None
         self._moments: Moments | None = None
         self._faded_at = now.steady
+        self.raw = raw
 
     @property
     def learns(self) -> bool:
-        """False while it gathers moments, for a scaling that is not known yet."""
+        """False while it gathers moments, for a scaling or a gamma that is not known yet."""
         return self._learner is not None
 
     @property
@@ -101,32 +109,37 @@ class Life:
         """Readings that are lost if it ends here."""
         return self.counts.generated - self.delivered
 
-    def usable(self, rows: Array, lifted: Array) -> npt.NDArray[np.bool_]:
-        """Return which rows (n, channels), lifted to (n, dim), can be learnt; the others count.
+    def usable(self, scaled: Array) -> npt.NDArray[np.bool_]:
+        """Return which rows (n, channels), as scaled as can be, can be learnt.
 
         Not a row with a gap, or with a number too large for those who sum its square. Where
         the scaling is not known yet, only NumPy has to bear it.
         """
-        largest = LARGEST_LIFTED if self.learns else LARGEST
-        fine = np.asarray((np.abs(lifted) < largest).all(axis=1))
-        if lifted is not rows and not self.learns:
-            fine &= (np.abs(rows) < LARGEST).all(axis=1)
-        self.counts = self.counts + Counts(withheld=len(fine) - int(fine.sum()))
-        return fine
+        largest = LARGEST if self.raw else LARGEST_SCALED
+        return np.asarray((np.abs(scaled) < largest).all(axis=1))
 
-    def learn(self, rows: Array, lifted: Array, now: Now) -> None:
-        """Take in usable rows (n, channels), and (n, dim) as they were lifted."""
+    def withhold(self, rows: int) -> None:
+        """Count readings that were seen and are not learnt."""
+        self.counts = self.counts + Counts(withheld=rows)
+
+    def learn(
+        self, rows: Array, features: Storage, now: Now, priorities: Priorities | None = None
+    ) -> None:
+        """Take in usable rows (n, channels), as scaled as can be, and their features (n, dim).
+
+        priorities : (n,), random: of the rows with the lowest, moments keep a sample
+        """
         if not len(rows):
             return
         if self._learner is None:
-            new = Moments.of(rows)
+            new = Moments.of(rows, priorities)
             self._moments = new if self._moments is None else pooled(self._moments, new)
         else:
             half_life = self.schema.half_life
             if half_life and now.steady - self._faded_at >= half_life / FADE_STEPS:
                 self._learner.fade(self._age_factor(now))
                 self._faded_at = now.steady
-            self._learner.learn(lifted)
+            self._learner.learn(rows, features)
         self.counts = self.counts + Counts(learnt=len(rows))
 
     def declare(self, lost: int) -> None:

@@ -17,6 +17,7 @@ import numpy as np
 
 from submerge.limits import Sketch, packed, varint
 from submerge.moments import Moments
+from submerge.oddness import Limits
 from submerge.summaries import Summaries, Summary
 
 BELIEVED, HIGHEST = 2**62, 2**63 - 1
@@ -99,10 +100,14 @@ class Counts:
 
 
 class Scores(NamedTuple):
-    """How odd readings were to the model that had not seen them: sketches of recent ones."""
+    """How odd readings were to the model that had not seen them: sketches of recent ones.
+
+    linear : SPE of the readings themselves, where `spe` and `t2` are of their features
+    """
 
     spe: Sketch
     t2: Sketch
+    linear: Sketch | None = None
 
 
 class Census(NamedTuple):
@@ -128,7 +133,7 @@ class Report:
     fence : bytes
         An aggregator's right to speak for its store, 16 bytes; empty from a client.
     summary : Summary or None
-        None while the scaling is not known; then `moments` say how large channels are.
+        None while scaling or gamma is not known; then `moments` say how large channels are.
     as_of, synced : float, bool
         Wall time that it speaks of, in seconds, and whether that clock is to be trusted.
     version : int
@@ -243,20 +248,6 @@ class Hello(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Limits:
-    """Scores that a share of recent readings of the whole group stayed below.
-
-    spe, t2 : the values at `shares`
-    n : scores behind them
-    """
-
-    shares: tuple[float, ...]
-    spe: tuple[float, ...]
-    t2: tuple[float, ...]
-    n: int
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class Model:
     """What the fleet considers normal: the root's merge, on its way down.
 
@@ -316,7 +307,8 @@ def payload(report: Report, summaries: Summaries) -> bytes:
 
 def scores_bytes(report: Report) -> bytes:
     """Return the part of a payload that its scores take."""
-    return b"" if report.scores is None else b"".join(packed(sketch) for sketch in report.scores)
+    told = report.scores or ()
+    return b"".join(packed(sketch) for sketch in told if sketch is not None)
 
 
 def size(report: Report, summaries: Summaries) -> int:

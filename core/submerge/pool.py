@@ -1,8 +1,10 @@
 """Pool: what the rows of a group come to.
 
-A query over rows: the same rows give the same bytes, in whatever order they came. Rows
-fade to one reference time that hardly ever moves, never to now: what they weigh against
-each other does not change with the hour, so a merge that was made stays good.
+A query over rows: the same rows give the same bytes, in whatever order they came, and
+whenever each was put. Rows fade to one reference time that hardly ever moves, never to now:
+what they weigh against each other does not change with the hour, so a merge that was made
+stays good. But for rows of the future, where a clock was wrong or is: they are read as of
+`latest`, which follows the hour, and so they are read again whenever someone asks.
 """
 
 from __future__ import annotations
@@ -48,6 +50,20 @@ class Sealed:
     as_of: float
 
 
+@dataclass(slots=True, eq=False)
+class _Told:
+    """What a node has told: summaries, and the times that they speak of.
+
+    newest : the latest of these times
+    read_as : the time that it was read as when they were merged
+    """
+
+    parts: list[tuple[Summary, float]]
+    own: bool
+    newest: float
+    read_as: float = math.nan
+
+
 class Pool:
     """The merge of a group's rows, kept up to date.
 
@@ -64,6 +80,7 @@ class Pool:
         self.latest = math.inf
         self._summaries = summaries
         self._tree: Tree = summaries.tree(schema)
+        self._told: dict[str, _Told] = {}
 
     def put(self, node: str, rows: Sequence[Row], sealed: Sealed | None) -> None:
         """Replace what a node comes to; without rows of this schema it leaves."""
@@ -71,21 +88,40 @@ class Pool:
         parts = []
         for row in rows:
             if row.report.fingerprint == self.fingerprint and row.report.summary is not None:
-                as_of = min(row.as_of, self.latest)
-                parts.append(self.faded(row.report.summary, as_of, self.reference))
+                parts.append((row.report.summary, row.as_of))
                 own = row.from_client
         if sealed is not None and sealed.summary is not None:
-            as_of = min(sealed.as_of, self.latest)
-            parts.append(self.faded(sealed.summary, as_of, self.reference))
+            parts.append((sealed.summary, sealed.as_of))
         if parts:
-            self._tree[node] = self._summaries.merged(self.schema, parts, own=own)
-        elif node in self._tree:
+            self._told[node] = _Told(parts, own, max(as_of for _, as_of in parts))
+            self._read(node)
+        elif node in self._told:
+            del self._told[node]
             del self._tree[node]
+
+    def _read(self, node: str) -> None:
+        """Merge what a node has told, none of it later than `latest`."""
+        told = self._told[node]
+        faded = [
+            self.faded(summary, min(as_of, self.latest), self.reference)
+            for summary, as_of in told.parts
+        ]
+        self._tree[node] = self._summaries.merged(self.schema, faded, own=told.own)
+        told.read_as = min(told.newest, self.latest)
+
+    def _read_again(self) -> None:
+        """Put right what was read when `latest` was another."""
+        if self.schema.half_life:
+            for node, told in self._told.items():
+                # Where the newest part is read as it should be, so are those before it.
+                if told.read_as != min(told.newest, self.latest):
+                    self._read(node)
 
     def summary(self, wall: float | None = None) -> Summary | None:
         """Merge all, as of a wall time; by default of the reference time."""
         if not len(self._tree):
             return None
+        self._read_again()
         root = self._tree.root()
         return root if wall is None else self.faded(root, self.reference, wall)
 

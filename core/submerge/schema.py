@@ -20,6 +20,10 @@ import numpy as np
 from submerge._linalg import Array
 from submerge.errors import PeerError, ShapeError, UsageError, whole
 from submerge.features import FeatureMap, Identity
+from submerge.features import parse as parse_features
+
+MOST_LETTERS = 40
+"""Of a part of a map that is told to people: landmarks are thousands."""
 
 Center = Literal["fleet", "own", "none"]
 """What is subtracted: one mean of all nodes, each node's own mean, or nothing."""
@@ -92,6 +96,7 @@ class Schema:
             raise UsageError(f"channel names must differ, got {twice[0]!r} more than once")
         if self.width < 1:
             raise UsageError("a schema needs at least one channel, got none")
+        self.features.dim(self.width)  # some maps are for so many channels only
         if self.scaling is not None and len(self.scaling.scale) != self.width:
             raise UsageError(
                 f"scaling must cover {self.width} channels, got {len(self.scaling.scale)}"
@@ -113,8 +118,7 @@ class Schema:
             content = json.loads(canonical)
             if content.pop("form") != 1:
                 raise ValueError("an unknown form")
-            if content.pop("features") != Identity().spec():
-                raise ValueError("an unknown feature map")
+            features = parse_features(content.pop("features"))
             channels, scaling, half_life = (
                 content.pop(key) for key in ("channels", "scaling", "half_life")
             )
@@ -124,10 +128,12 @@ class Schema:
                 and Scaling(
                     *(tuple(map(float.fromhex, scaling[key])) for key in ("offset", "scale"))
                 ),
+                features=features,
                 half_life=None if half_life is None else float.fromhex(half_life),
                 **content,
             )
         except (
+            PeerError,  # another feature map
             *(ValueError, KeyError, TypeError, AttributeError),  # JSON of another shape
             *(OverflowError, RecursionError),  # numbers and nesting that no one means
         ) as error:
@@ -187,24 +193,35 @@ class Schema:
         """SHA-256 of the canonical text, in hex. Unequal ones never merge."""
         return hashlib.sha256(self.canonical).hexdigest()
 
-    def is_like(self, other: Schema) -> bool:
-        """Return whether the two differ in scaling at most."""
-        return replace(self, scaling=None) == replace(other, scaling=None)
+    @property
+    def linear(self) -> bool:
+        """Whether what is learnt are the scaled readings themselves."""
+        return isinstance(self.features, Identity)
 
-    def lift(self, readings: Array) -> Array:
-        """Scale readings (n, channels) in their units and map them to (n, dim)."""
+    def is_like(self, other: Schema) -> bool:
+        """Return whether the two differ at most in what `other` leaves open: scaling, and gamma."""
+        scaling = None if other.scaling is None else self.scaling
+        features = self.features if other.features.settled else self.features.settled_at(None)
+        return replace(self, scaling=scaling, features=features) == other
+
+    def scaled(self, readings: Array) -> Array:
+        """Return readings (n, channels) in their units as what is mapped, (n, channels)."""
         X = np.asarray(readings, dtype=np.float64)
         if X.ndim != 2 or X.shape[1] != self.width:
             raise ShapeError("readings", expected=f"(n, {self.width})", got=X.shape)
         if self.scaling is not None:
             X = (X - self.scaling.offset) / self.scaling.scale
-        return self.features.lift(X)
+        return X
+
+    def lift(self, readings: Array) -> Array:
+        """Scale readings (n, channels) in their units and map them to (n, dim)."""
+        return self.features.lift(self.scaled(readings))
 
 
 def differences(ours: Schema, theirs: Schema) -> tuple[str, ...]:
     """Return what keeps two nodes from sharing a model, a line for each; none if nothing does.
 
-    Scaling may be left out of `theirs`: a node without takes the fleet's.
+    Scaling and gamma may be left out of `theirs`: a node without takes the fleet's.
     """
     nameless = isinstance(ours.channels, int) or isinstance(theirs.channels, int)
     if nameless and ours.width != theirs.width:
@@ -222,10 +239,43 @@ def differences(ours: Schema, theirs: Schema) -> tuple[str, ...]:
     ]
     if not lines and ours.names != theirs.names:
         lines.append(f"order: expected {', '.join(ours.names)}, got {', '.join(theirs.names)}")
-    for what in ("features", "center", "half_life"):
+    lines += _differences_in_features(ours.features, theirs.features)
+    for what in ("center", "half_life"):
         expected, got = getattr(ours, what), getattr(theirs, what)
         if expected != got:
             lines.append(f"{what}: expected {expected}, got {got}")
     if theirs.scaling not in (None, ours.scaling):
         lines.append("scaling: expected the fleet's, got another; leave it out to take the fleet's")
     return tuple(lines)
+
+
+def _differences_in_features(ours: FeatureMap, theirs: FeatureMap) -> list[str]:
+    if not theirs.settled:
+        ours = ours.settled_at(None)
+    expected, got = ours.spec(), theirs.spec()
+    kernels = [spec.get("kernel", "none") for spec in (expected, got)]
+    if "none" in kernels and kernels[0] != kernels[1]:
+        return [f"kernel: expected {kernels[0]}, got {kernels[1]}; [schema.features] says which"]
+    if expected.get("kind") != got.get("kind"):
+        return [f"map: expected {expected.get('kind')}, got {got.get('kind')}"]
+    lines = []
+    for name in sorted({*expected, *got}):
+        if expected.get(name) == got.get(name):
+            continue
+        if name == "gamma" and not ours.settled:
+            found = _plain(got[name])
+            lines.append(f"gamma: expected the fleet's, got {found}; leave it out to take it")
+        else:
+            lines.append(
+                f"{name}: expected {_plain(expected.get(name))}, got {_plain(got.get(name))}"
+            )
+    return lines
+
+
+def _plain(value: object) -> str:
+    """A part of a map's spec for people: floats as they read them, long texts by their hash."""
+    if isinstance(value, str) and value.startswith("0x"):
+        return f"{float.fromhex(value):.9g}"
+    if isinstance(value, str) and len(value) > MOST_LETTERS:
+        return f"{hashlib.sha256(value.encode()).hexdigest()[:12]} of {len(value)} letters"
+    return f"{value}"

@@ -3,7 +3,8 @@
 `hotelling` (T2) is large for rows far out along known directions, `spe` (Q) for rows
 off the subspace: together they say how, and `contributions` which channels, a row is
 odd. All take rows in the units that were learnt and a subspace at the rank to score
-with. Limits belong to whoever measured them on scores of their own: textbook limits
+with; `contributions` in feature space takes the readings that were mapped, and names
+channels. Limits belong to whoever measured them on scores of their own: textbook limits
 assume data that sensors do not send.
 """
 
@@ -13,6 +14,7 @@ import numpy as np
 
 from submerge._linalg import EPS, Array
 from submerge.errors import ShapeError
+from submerge.features import FeatureMap
 from submerge.subspace import Subspace
 
 
@@ -78,20 +80,33 @@ class Scorer:
         return np.einsum("ij,ij->i", centered, centered), (z**2) @ self._weights
 
 
-def contributions(X: Array, subspace: Subspace) -> Array:
+def contributions(X: Array, subspace: Subspace, features: FeatureMap | None = None) -> Array:
     """Return which channels each row's SPE comes from.
 
     Parameters
     ----------
-    X : (n, dim)
+    X : (n, channels)
+        Scaled readings: without features channels are dim.
     subspace : Subspace
+    features : FeatureMap, optional
+        What took X to where the subspace is.
 
     Returns
     -------
-    (n, dim), shares that sum to 1 along each row: all 0 for a row with no residual, all
+    (n, channels), shares that sum to 1 along each row: all 0 for a row with no residual, all
     NaN for one with a gap.
+
+    Notes
+    -----
+    The squared gradient of SPE with respect to the readings, by its sum. Without features
+    that gradient is twice the residual, and its squares are what SPE is the sum of. With
+    them no pre-image is needed: it is 2 J'(I - UU')(phi(x) - mean), J the map's derivative.
     """
-    squares = _residual(X, subspace) ** 2
+    if features is None:
+        gradient = _residual(X, subspace)
+    else:
+        gradient = features.pullback(X, _residual(features.lift(X), subspace))
+    squares = gradient**2
     total = squares.sum(axis=1, keepdims=True)
     return np.asarray(np.divide(squares, total, out=np.zeros_like(squares), where=total != 0))
 

@@ -80,7 +80,7 @@ class AggregatorSettings:
     max_age_s : float
         How long ago a report may claim to have been gathered.
     scaling_rows : int
-        Readings whose moments a root waits for before it settles on center and scale.
+        Readings whose moments a root waits for before it settles on center, scale and gamma.
     """
 
     node: str

@@ -12,12 +12,14 @@ from collections.abc import Iterable
 
 from submerge.ledger import Ledger
 from submerge.limits import merged, quantile
-from submerge.messages import BELIEVED, Census, Incarnation, Limits, Scores
+from submerge.messages import BELIEVED, Census, Incarnation, Scores
+from submerge.oddness import Limits
 from submerge.pool import Row
 from submerge.steps import Now
 
-SHARES = (0.95, 0.99, 0.999)
-"""Limits in a model: scores that these shares of recent readings stayed below."""
+SHARES = (0.5, 0.95, 0.99, 0.999)
+"""Limits in a model: scores that these shares of recent readings stayed below. The first is no
+limit, but says where the middle is."""
 
 BINS = 30
 """2^30 s of silence are 34 years."""
@@ -52,18 +54,26 @@ def scores(ledger: Ledger) -> Scores | None:
     told = [row.report.scores for row in ledger.current() if row.report.scores is not None]
     if not told:
         return None
-    return Scores(merged(*(each.spe for each in told)), merged(*(each.t2 for each in told)))
+    # A linear group has none, whatever a child makes of it.
+    linear = [each.linear for each in told if each.linear is not None and not ledger.schema.linear]
+    return Scores(
+        merged(*(each.spe for each in told)),
+        merged(*(each.t2 for each in told)),
+        merged(*linear) if linear else None,
+    )
 
 
 def limits(told: Scores | None) -> Limits | None:
     """Return the measured limits; None before the first score."""
     if told is None or not told.spe.n or not told.t2.n:
         return None
+    linear = told.linear if told.linear is not None and told.linear.n else None
     return Limits(
         SHARES,
         tuple(quantile(told.spe, share) for share in SHARES),
         tuple(quantile(told.t2, share) for share in SHARES),
         told.spe.n,
+        () if linear is None else tuple(quantile(linear, share) for share in SHARES),
     )
 
 

@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from submerge._linalg import Array
 from submerge.messages import Answer, Incarnation, Joined, Message
+from submerge.schema import Schema
 
 Key = tuple[str, ...]
 """Names a record in a node's store."""
@@ -140,14 +141,16 @@ class Scored:
     """Rows judged before they were learnt, by the model of that version.
 
     spe, t2 : (n,)
-    rows : (n, dim), as they were lifted, without gaps
+    linear : (n,), SPE of the readings, where `spe` and `t2` are of their features; else None
+    rows : (n, channels), scaled, without gaps
     which : (n,), where each stood in its `Reading`
-    gaps : (n, dim), true where a number was filled in; None if none was
+    gaps : (n, channels), true where a number was filled in; None if none was
     expired : that model is older than its root meant it to get
     """
 
     spe: Array
     t2: Array
+    linear: Array | None
     rows: Array
     which: npt.NDArray[np.int64]
     gaps: npt.NDArray[np.bool_] | None
@@ -168,6 +171,15 @@ def refused(what: str, answer: Joined | Answer) -> Note:
     if isinstance(answer, Joined):
         facts["lines"] = answer.lines
     return Note(f"{what} refused", facts)
+
+
+def settled(schema: Schema) -> Note:
+    """The fleet has settled what a schema left open: a person may want to know on what."""
+    gamma = schema.features.spec().get("gamma")
+    facts: dict[str, Any] = {"scaled": schema.scaling is not None}
+    if isinstance(gamma, str):
+        facts["gamma"] = float(f"{float.fromhex(gamma):.6g}")
+    return Note("schema settled", facts)
 
 
 Effect = Send | Publish | Keep | Scored | Note

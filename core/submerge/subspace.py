@@ -176,8 +176,10 @@ def check_same_schema(first: Subspace, other: Subspace) -> None:
 
 def check_values(X: Array, largest: float = LARGEST) -> None:
     """Refuse rows that hold NaN, infinity, or numbers too large to square and sum."""
-    # One BLAS pass says "all fine"; only otherwise do we look where it is not.
-    if X.flags.c_contiguous and X.dtype == np.float64 and np.vdot(X, X) < largest**2:
+    # One BLAS pass says "all fine"; only otherwise do we look where it is not. In float32 a
+    # finite sum of squares is of numbers far below any limit.
+    flat = X.flags.c_contiguous and X.dtype in (np.float64, np.float32)
+    if flat and float(np.vdot(X, X)) < min(largest**2, float(np.finfo(X.dtype).max)):
         return
     # In float64, which the limit is given in, whatever the rows are.
     bad = ~(np.abs(X) < np.float64(largest))

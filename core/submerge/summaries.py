@@ -9,19 +9,29 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
-from submerge._linalg import Array
+from submerge._linalg import Array, Storage
 from submerge.merging import merge
 from submerge.missing import fill
 from submerge.rank import FixedRank, RankRule
 from submerge.sapca import SAPCA
 from submerge.schema import Schema
-from submerge.score import Scorer
+from submerge.score import Scorer, contributions
 from submerge.subspace import Subspace
 from submerge.tree import MergeTree
+from submerge.twofold import (
+    Ranks,
+    Twofold,
+    TwofoldEngine,
+    TwofoldScorer,
+    TwofoldTree,
+    merge_both,
+    twofold_contributions,
+)
 
 Summary = Any
 """Of one `Summaries`: the machines hand it on and never look inside."""
@@ -30,8 +40,8 @@ Summary = Any
 class Learner(Protocol):
     """One incarnation's memory."""
 
-    def learn(self, rows: Array) -> None:
-        """Take in rows (n, dim), lifted and finite."""
+    def learn(self, rows: Array, features: Storage) -> None:
+        """Take in rows (n, channels), scaled and finite, and their features (n, dim)."""
 
     def fade(self, factor: float) -> None:
         """Count all that was learnt so far `factor` times."""
@@ -54,8 +64,12 @@ class Tree(Protocol):
 class Scoring(Protocol):
     """Judges rows by one summary."""
 
-    def scores(self, X: Array, /) -> tuple[Array, Array]:
-        """Return SPE and T2 of rows (n, dim), (n,) each."""
+    def scores(self, rows: Array, features: Storage, /) -> tuple[Array, Array, Array | None]:
+        """Return SPE and T2 of features (n, dim): (n,) each.
+
+        In a kernel group SPE of the scaled rows (n, channels) themselves comes third; elsewhere
+        features are the rows, and it is None.
+        """
 
 
 class Summaries(Protocol):
@@ -83,14 +97,14 @@ class Summaries(Protocol):
         """Return what scores with it."""
 
     def filled(self, rows: Array, summary: Summary) -> Array:
-        """Return rows (n, dim) with what each gap would most likely have been."""
+        """Return rows (n, channels), scaled, with what each gap would most likely have been."""
 
     def moved(self, before: Summary, after: Summary) -> float:
         """Return by how many degrees what is shown has turned; 0 where that has no answer."""
 
 
 class Subspaces:
-    """Summaries that are subspaces.
+    """Summaries that are subspaces; in a kernel group two of them (`Twofold`).
 
     Parameters
     ----------
@@ -98,59 +112,98 @@ class Subspaces:
         As in `SAPCA`: what is shown and scored with.
     oversample : int
         Spares, learnt, shipped and merged beside those shown.
+    linear_rank : int, optional
+        In a kernel group, directions of the readings themselves that are shown beside those of
+        their features; by default as many, but at most half of the channels.
     """
 
-    def __init__(self, rank: int | RankRule = 10, *, oversample: int = 5) -> None:
+    def __init__(
+        self, rank: int | RankRule = 10, *, oversample: int = 5, linear_rank: int | None = None
+    ) -> None:
         self.rule = rank if isinstance(rank, RankRule) else FixedRank(rank)
         self.oversample = oversample
+        self._linear_rank = linear_rank
 
     def learner(self, schema: Schema) -> Learner:
         """Return an engine that has learnt nothing."""
         rule = self.rule
         if isinstance(rule, FixedRank):
             rule = FixedRank(min(rule.start, schema.dim))
-        return _Engine(SAPCA(rule, oversample=self.oversample, schema=schema))
+        if schema.linear:
+            return _Engine(SAPCA(rule, oversample=self.oversample, schema=schema))
+        linear = self._shown(schema.width).linear
+        return TwofoldEngine(schema, rule, linear_rank=linear, oversample=self.oversample)
 
     def tree(self, schema: Schema) -> Tree:
         """Return a tree at the working rank."""
-        return MergeTree(rank=self._kept, center="own" if schema.center == "own" else "fleet")
+        center: Literal["fleet", "own"] = "own" if schema.center == "own" else "fleet"
+        if schema.linear:
+            return MergeTree(rank=self._kept, center=center)
+        return TwofoldTree(self._both_kept(schema.width), center=center)
 
-    def merged(self, schema: Schema, parts: Sequence[Subspace], *, own: bool) -> Subspace:
+    def merged(self, schema: Schema, parts: Sequence[Summary], *, own: bool) -> Summary:
         """Merge in the order given."""
-        apart = schema.center == "own" and not own
-        return merge(*parts, rank=self._kept, center="own" if apart else "fleet")
+        center: Literal["fleet", "own"] = "own" if schema.center == "own" and not own else "fleet"
+        # By what they are: what is left of an earlier schema is folded as well.
+        if isinstance(parts[0], Twofold):
+            return merge_both(parts, ranks=self._both_kept(parts[0].linear.dim), center=center)
+        return merge(*parts, rank=self._kept, center=center)
 
-    def fits(self, schema: Schema, summary: Subspace) -> bool:
-        """It is of the schema, and of its dimension."""
-        return (schema.fingerprint, schema.dim) == (summary.schema, summary.dim)
+    def fits(self, schema: Schema, summary: Summary) -> bool:
+        """It is of the schema, and of its dimensions; nothing is before gamma is settled."""
+        if not schema.features.settled:
+            return False
+        if schema.linear:
+            return isinstance(summary, Subspace) and _is_of(summary, schema, schema.dim)
+        return (
+            isinstance(summary, Twofold)
+            and _is_of(summary.features, schema, schema.dim)
+            and _is_of(summary.linear, schema, schema.width)
+        )
 
-    def faded(self, summary: Subspace, factor: float) -> Subspace:
+    def faded(self, summary: Summary, factor: float) -> Summary:
         """As `Subspace.faded`."""
         return summary if factor == 1 else summary.faded(factor)
 
-    def packed(self, summary: Subspace) -> bytes:
-        """float32 columns, the rest in full: 4 dim k + 8 (dim + k) + 24 bytes."""
-        exact = (summary.weight, summary.energy, summary.spectral_bound)
-        return b"".join(
-            array.tobytes()
-            for array in (
-                summary.basis.T.astype(np.float32, copy=False),
-                summary.sigma,
-                summary.mean,
-                np.array(exact),
-            )
-        )
+    def packed(self, summary: Summary) -> bytes:
+        """float32 columns, the rest in full: 4 dim k + 8 (dim + k) + 24 bytes, for each of two."""
+        if isinstance(summary, Twofold):
+            return _packed(summary.features) + _packed(summary.linear)
+        return _packed(summary)
 
-    def scorer(self, summary: Subspace) -> Scoring:
+    def scorer(self, summary: Summary) -> Scoring:
         """Score with the leading directions, without the spares."""
-        return Scorer(summary.truncated(self.rule.start))
+        if isinstance(summary, Twofold):
+            return TwofoldScorer(self.shown(summary))
+        return _Scorer(Scorer(self.shown(summary)))
 
-    def filled(self, rows: Array, summary: Subspace) -> Array:
-        """By the leading directions, as `missing.fill`."""
-        return fill(rows, summary.truncated(self.rule.start))[0]
+    def filled(self, rows: Array, summary: Summary) -> Array:
+        """By the leading directions of the readings, as `missing.fill`."""
+        shown = self.shown(summary)
+        return fill(rows, shown.linear if isinstance(shown, Twofold) else shown)[0]
 
-    def moved(self, before: Subspace, after: Subspace) -> float:
+    def shown(self, summary: Summary) -> Summary:
+        """Return the leading directions: those that are scored with."""
+        if isinstance(summary, Twofold):
+            return summary.truncated(self._shown(summary.linear.dim))
+        return summary.truncated(self.rule.start)
+
+    def contributions(
+        self, rows: Array, summary: Summary, schema: Schema, *, by_linear: npt.NDArray[np.bool_]
+    ) -> Array:
+        """Return the share of each channel in the SPE of rows (n, channels), scaled.
+
+        by_linear : (n,) of bool, which rows to judge by the readings rather than their features
+        """
+        shown = self.shown(summary)
+        if isinstance(shown, Twofold):
+            return twofold_contributions(rows, shown, schema, by_linear=by_linear)
+        return contributions(rows, shown)
+
+    def moved(self, before: Summary, after: Summary) -> float:
         """Largest principal angle between the shown directions, where a gap tells them apart."""
+        if isinstance(before, Twofold):
+            before, after = before.features, after.features
         r = self.rule.start
         if before.rank < r or after.rank < r:
             # A direction more is a turn of 90 degrees; fewer than r on both sides is young.
@@ -160,9 +213,48 @@ class Subspaces:
         cosines = np.linalg.svd(before.basis[:, :r].T @ after.basis[:, :r], compute_uv=False)
         return float(np.degrees(np.arccos(np.clip(cosines.min(), 0.0, 1.0))))
 
+    def linear_kept(self, width: int) -> int:
+        """Return how many directions of the readings a kernel group keeps, spares included."""
+        return min(self._shown(width).linear + self.oversample, width)
+
+    def _shown(self, width: int) -> Ranks:
+        """Directions shown of the features, and of readings of so many channels."""
+        linear = self._linear_rank or min(self.rule.start, max(1, width // 2))
+        return Ranks(self.rule.start, min(linear, width))
+
     @property
     def _kept(self) -> int:
         return (self.rule.highest or self.rule.start) + self.oversample
+
+    def _both_kept(self, width: int) -> Ranks:
+        return Ranks(self._kept, self.linear_kept(width))
+
+
+def _is_of(subspace: Subspace, schema: Schema, dim: int) -> bool:
+    return (schema.fingerprint, dim) == (subspace.schema, subspace.dim)
+
+
+def _packed(subspace: Subspace) -> bytes:
+    exact = (subspace.weight, subspace.energy, subspace.spectral_bound)
+    return b"".join(
+        array.tobytes()
+        for array in (
+            subspace.basis.T.astype(np.float32, copy=False),
+            subspace.sigma,
+            subspace.mean,
+            np.array(exact),
+        )
+    )
+
+
+class _Scorer:
+    """A subspace's scorer as a `Scoring`."""
+
+    def __init__(self, scorer: Scorer) -> None:
+        self._scorer = scorer
+
+    def scores(self, rows: Array, features: Storage) -> tuple[Array, Array, None]:
+        return (*self._scorer.scores(features), None)
 
 
 class _Engine:
@@ -171,8 +263,8 @@ class _Engine:
     def __init__(self, engine: SAPCA) -> None:
         self._engine = engine
 
-    def learn(self, rows: Array) -> None:
-        self._engine.partial_fit(rows)
+    def learn(self, rows: Array, features: Storage) -> None:
+        self._engine.partial_fit(features)
 
     def fade(self, factor: float) -> None:
         self._engine.fade(factor)

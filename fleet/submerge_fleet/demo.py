@@ -39,6 +39,9 @@ NEEDED = (
 FOR_MQTT = ("paho.mqtt",)
 FOR_OWN_BROKER = ("amqtt",)
 
+RANK, KERNEL_RANK, FEATURES = 10, 16, 512
+"""What `--rank` and `--features` are if nothing is said: a curve takes more directions."""
+
 OWN = "own"
 """What `--mqtt` means without a value."""
 
@@ -73,9 +76,17 @@ OWN = "own"
 @click.option(
     "--rank",
     type=click.IntRange(1, 100),
-    default=10,
-    show_default=True,
+    show_default=f"{RANK}, with --kernel {KERNEL_RANK}",
     help="Directions to show; more cost bytes and let faults in.",
+)
+@click.option(
+    "--kernel", is_flag=True, help="Learn features of a Gaussian kernel beside the readings."
+)
+@click.option(
+    "--features",
+    type=click.IntRange(2, 4096),
+    show_default=f"{FEATURES}, with --kernel",
+    help="How many, an even number; more cost bytes and time.",
 )
 @click.option(
     "--mqtt",
@@ -99,7 +110,9 @@ def command(
     days: float,
     seconds: float,
     clients: int,
-    rank: int,
+    rank: int | None,
+    kernel: bool,
+    features: int | None,
     mqtt: str | None,
     keep: Path | None,
     plot: Path | None,
@@ -113,6 +126,8 @@ def command(
     bad. Exit status 1: a reading that was acknowledged is missing, or one is counted twice.
     """
     _check_extras(mqtt)
+    if features is not None and not kernel:
+        raise UsageError(f"--features {features} is for a kernel group: say --kernel as well")
     if plot is not None:
         # A missing extra, or a place that cannot be, is said before the work.
         from submerge_fleet.demo_plot import draw
@@ -123,7 +138,14 @@ def command(
     from submerge_fleet.demo_run import Demo
     from submerge_fleet.demo_wires import wired
 
-    settings = Settings(seed=seed, days=days, clients=clients, rank=rank, seconds=seconds)
+    settings = Settings(
+        seed=seed,
+        days=days,
+        clients=clients,
+        rank=rank or (KERNEL_RANK if kernel else RANK),
+        seconds=seconds,
+        features=(features or FEATURES) if kernel else 0,
+    )
     console = Console(highlight=False)
     began = time.perf_counter()
     try:

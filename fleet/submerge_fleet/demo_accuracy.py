@@ -6,7 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from submerge import Array, Subspace
+from submerge import Array, Schema, Subspace
+from submerge.missing import fill
+from submerge.summaries import Subspaces, Summary
+from submerge.twofold import Twofold
 from submerge_fleet.exact import ratio
 
 SEPARATED = 2.0
@@ -19,6 +22,8 @@ class Accuracy:
 
     Attributes
     ----------
+    rank : int
+        That it is shown at.
     error, optimum : float
         Squared distance of all rows to the merged and to the exact subspace, both at
         the rank that is shown, a row.
@@ -36,6 +41,7 @@ class Accuracy:
         Variance along each leading direction.
     """
 
+    rank: int
     error: float
     optimum: float
     ratio: float | None
@@ -77,6 +83,7 @@ class Pooled:
         off = vectors[:, :q] - basis[:, :q] @ (basis[:, :q].T @ vectors[:, :q])
         sine = min(1.0, float(np.linalg.norm(off, 2)))
         return Accuracy(
+            rank=rank,
             error=error / self._n,
             optimum=optimum / self._n,
             ratio=ratio(error, optimum, energy),
@@ -86,3 +93,39 @@ class Pooled:
             merged=tuple(float(x) for x in model.explained_variance),
             exact=tuple(float(x) for x in exact[: 3 * model.rank] / self._n),
         )
+
+
+class Pools:
+    """All rows pooled, each as it was learnt: in a kernel group as features and as readings."""
+
+    def __init__(self, schema: Schema) -> None:
+        self._schema = schema
+        self._learnt = Pooled(schema.dim)
+        self._readings = None if schema.linear else Pooled(schema.width)
+
+    def add(self, rows: Array) -> None:
+        """Take in whole rows (n, channels), in their units."""
+        self._add(self._schema.scaled(rows))
+
+    def guess(self, rows: Array, model: Summary) -> None:
+        """Take in rows with gaps of which nobody has said what they were taken for."""
+        readings = model.linear if isinstance(model, Twofold) else model
+        self._add(fill(self._schema.scaled(rows), readings)[0])
+
+    def compare(self, model: Summary, summaries: Subspaces) -> tuple[Accuracy, Accuracy | None]:
+        """Hold a model of these rows against their exact PCA, at the rank that is shown.
+
+        In a kernel group that of the features, then that of the readings.
+        """
+        shown = summaries.shown(model)
+        if self._readings is None:
+            return self._learnt.compare(model, rank=shown.rank), None
+        return (
+            self._learnt.compare(model.features, rank=shown.features.rank),
+            self._readings.compare(model.linear, rank=shown.linear.rank),
+        )
+
+    def _add(self, scaled: Array) -> None:
+        self._learnt.add(self._schema.features.lift(scaled))
+        if self._readings is not None:
+            self._readings.add(scaled)

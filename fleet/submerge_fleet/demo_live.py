@@ -53,15 +53,20 @@ def watching(demo: Demo) -> Iterator[Callable[[], None]]:
 def fleet_table(demo: Demo, *, width: int) -> Table:
     """Return the fleet as it stands, a line for each process, `width` columns wide at most."""
     title = f"{demo.settings.clients} clients learn one room, over {demo.site.wire.name}"
+    if demo.settings.features:
+        title += f"; a kernel, {demo.settings.features} features"
     table = Table(title=title, box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("process", no_wrap=True)
     table.add_column("state", no_wrap=True)
-    for heading in ("rows", "told", "MB", "kB sent", "top SPE"):
+    kernel = bool(demo.settings.features)
+    for heading in ("rows", "told", "MB", "kB sent", "odd" if kernel else "top SPE"):
         table.add_column(heading, justify="right", no_wrap=True)
     if width >= ROOMY:
         table.add_column("its top channel", no_wrap=True)
     cells = len(table.columns)
     limit = demo.watch.limits.spe if demo.watch.limits else None
+    if kernel:
+        limit = 1.0  # by what `odd` is
     clients = demo.fleet.of("client")
     for node in clients:
         table.add_row(
@@ -76,7 +81,7 @@ def fleet_table(demo: Demo, *, width: int) -> Table:
     alarms = [f"mote{alarm.mote:02d} {alarm.quantity}" for alarm in demo.watch.alarms]
     table.caption = f"out of service: {', '.join(alarms) or 'none'}"
     if limit is not None:
-        table.caption += f"; the limit of SPE is {limit:.1f}"
+        table.caption += f"; the limit of {'odd' if kernel else 'SPE'} is {limit:.1f}"
     return table
 
 
@@ -96,7 +101,7 @@ def _oddest(node: Node, limit: float | None) -> tuple[str, str]:
     """The newest row's score, red if it is over the limit, and the channel to blame."""
     if node.odd is None:
         return "-", ""
-    spe = f"{node.odd.spe:.1f}"
-    if limit is not None and node.odd.spe > limit:
-        spe = f"[bold red]{spe}[/]"
-    return spe, f"{node.odd.channel} {node.odd.share:.0%}"
+    size = f"{node.odd.size:.1f}"
+    if limit is not None and node.odd.size > limit:
+        size = f"[bold red]{size}[/]"
+    return size, f"{node.odd.channel} {node.odd.share:.0%}"

@@ -21,9 +21,9 @@ State = Literal["starting", "running", "killed", "ended"]
 
 
 class Oddness(NamedTuple):
-    """Its newest row's SPE, the top channel, and that channel's share."""
+    """Its newest row's SPE, in a kernel group `odd`; the top channel, and that channel's share."""
 
-    spe: float
+    size: float
     channel: str
     share: float
 
@@ -124,5 +124,7 @@ class Node:
     def note_score(self, line: ScoreLine) -> None:
         """Take in the newest score."""
         channel, share = next(iter(line.top.items()), ("", 0.0))
+        size = line.spe if line.linear is None else line.odd
         self.model = line.model
-        self.odd = Oddness(line.spe, channel, share)
+        if size is not None:  # before there are limits nobody can tell
+            self.odd = Oddness(size, channel, share)

@@ -24,6 +24,8 @@ class Settings:
     seconds : float
         How long the days take, once every client has scored a row; raising it gives the
         model more time to follow, and the machine more time to rest.
+    features : int
+        Of a kernel; 0: the group is linear.
     """
 
     seed: int = 0
@@ -31,6 +33,7 @@ class Settings:
     clients: int = 8
     rank: int = 10
     seconds: float = 20.0
+    features: int = 0
 
     @property
     def settle_days(self) -> float:
@@ -93,6 +96,10 @@ class Outcome:
     raw_bytes : int
         What the readings would weigh, each value once, as float32.
     balance, accuracy, mishaps, usage, verdicts
+    rows_odd : int
+        In a kernel group rows that both kinds of SPE together find odd: `odd` is above 1.
+    linear : Accuracy or None
+        In a kernel group `accuracy` is of the features, and this of the readings themselves.
     """
 
     settings: Settings
@@ -110,6 +117,8 @@ class Outcome:
     mishaps: tuple[Mishap, ...]
     usage: tuple[Usage, ...]
     verdicts: tuple[Verdict, ...]
+    rows_odd: int = 0
+    linear: Accuracy | None = None
 
     def count(self, outcome: str) -> int:
         """Return how many verdicts are `found`, `missed` or `false`."""

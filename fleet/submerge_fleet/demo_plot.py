@@ -35,8 +35,9 @@ def draw(path: Path, demo: Demo, outcome: Outcome) -> None:
     scores = figure.add_subplot(grid[0, :])
     motes = figure.add_subplot(grid[1, :], sharex=scores)
     settings = outcome.settings
+    kernel = f", a kernel ({settings.features} features)" if settings.features else ""
     figure.suptitle(
-        f"{MOTES} motes, {settings.days:g} days, {settings.clients} clients:"
+        f"{MOTES} motes, {settings.days:g} days, {settings.clients} clients{kernel}:"
         f" {outcome.count('found')} faults found, {outcome.count('missed')} missed,"
         f" {outcome.count('false')} false alarms",
         fontsize=14,
@@ -85,7 +86,8 @@ def _scores(axes: Any, demo: Demo, outcome: Outcome) -> None:
     axes.set_yscale("log")
     axes.set_ylim(top=5 * axes.get_ylim()[1])  # room for the legend
     axes.set(ylabel="SPE (scaled units, squared)", xlim=(0, outcome.settings.days))
-    axes.set_title("How far rows lie off the fleet's model, scored before they are learnt")
+    rows = "readings" if outcome.settings.features else "rows"
+    axes.set_title(f"How far {rows} lie off the fleet's model, scored before they are learnt")
     axes.legend(loc="upper right", fontsize=9, ncols=3)
     axes.tick_params(labelbottom=False)
 
@@ -186,12 +188,15 @@ def _plan(axes: Any, demo: Demo, outcome: Outcome) -> None:
 
 def _spectrum(axes: Any, outcome: Outcome) -> None:
     """Variance by direction: the merged model's and exact PCA's."""
-    accuracy, rank = outcome.accuracy, outcome.settings.rank
+    accuracy, rank = outcome.accuracy, outcome.accuracy.rank
+    unit, rows = "(scaled units, squared)", "all rows"
+    if outcome.settings.features:
+        unit, rows = "of features", "all rows' features"
     exact, merged = np.array(accuracy.exact), np.array(accuracy.merged)
     axes.axvspan(0.5, rank + 0.5, color="C2", alpha=0.08, lw=0, label="shown, and scored with")
     axes.semilogy(
         np.arange(1, len(exact) + 1), exact, "o-", mfc="none", color="k", lw=0.7, ms=6,
-        label="exact PCA of all rows",
+        label=f"exact PCA of {rows}",
     )  # fmt: skip
     axes.semilogy(
         np.arange(1, len(merged) + 1), merged, "x", color="C3", ms=6, mew=1.5,
@@ -199,7 +204,7 @@ def _spectrum(axes: Any, outcome: Outcome) -> None:
     )  # fmt: skip
     ratio = "-" if accuracy.ratio is None else f"{accuracy.ratio:.5f}"
     axes.set_title(f"Spectrum: error {ratio} times the optimum")
-    axes.set(xlabel="direction", ylabel="variance (scaled units, squared)")
+    axes.set(xlabel="direction", ylabel=f"variance {unit}")
     axes.set_xlim(0.5, len(exact) + 0.5)
     axes.legend(fontsize=9)
     names = ", ".join(QUANTITIES)

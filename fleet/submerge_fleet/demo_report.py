@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.text import Text
 
 from submerge import Array
-from submerge_fleet.demo_accuracy import SEPARATED
+from submerge_fleet.demo_accuracy import SEPARATED, Accuracy
 from submerge_fleet.demo_mishaps import Mishap
 from submerge_fleet.demo_outcome import SETTLE_DAYS, History, Outcome, Usage
 from submerge_fleet.demo_run import OVERSAMPLE
@@ -43,7 +43,8 @@ def picture(outcome: Outcome, history: History, limit: float | None, *, width: i
     if limit is None:
         return [Text("(the run ended before limits were measured: no picture)", style="dim")]
     settled = int(outcome.settings.settle_days / outcome.settings.days * across)
-    drawn = [Text("worst SPE of the fleet's rows, over its limit", style="bold")]
+    rows = "readings" if outcome.settings.features else "rows"
+    drawn = [Text(f"worst SPE of the fleet's {rows}, over its limit", style="bold")]
     spe = _binned(np.array(history.spe_worst) / limit, history, across)
     drawn += _chart(spe, loud=1.0, settled=settled)
     drawn.append(Text("worst residual of a channel, over its own limit", style="bold"))
@@ -64,7 +65,7 @@ def lines(outcome: Outcome) -> list[tuple[str, str]]:
     right = sum(verdict.named_right for verdict in found)
     delays = [verdict.delay_h for verdict in found if verdict.delay_h is not None]
     delay = f", after {np.median(delays):.1f} h in the median" if delays else ""
-    ratio = "-" if accuracy.ratio is None else f"{accuracy.ratio:.5f}"
+    kernel = [f"a Gaussian kernel, {settings.features} features"] if settings.features else []
     said = [
         _line(
             "room",
@@ -78,14 +79,12 @@ def lines(outcome: Outcome) -> list[tuple[str, str]]:
             f" {_of(len(outcome.of('aggregator')), 'aggregator')}, a root, each a process",
             outcome.wire,
             f"rank {settings.rank} + {OVERSAMPLE} spare",
+            *kernel,
         ),
         _balance(outcome),
         *[_recovery(mishap) for mishap in outcome.mishaps],
-        _line(
-            "accuracy",
-            f"error {ratio} times that of exact PCA of all rows at rank {settings.rank}",
-            f"{accuracy.energy_kept:.2%} of the energy kept",
-        ),
+        _accuracy("accuracy", accuracy, "all rows' features" if kernel else "all rows"),
+        *([_accuracy("readings", outcome.linear, "all rows")] if outcome.linear else []),
         _line(
             "angle",
             f"{accuracy.angle_deg:.2g}° at most between the leading {accuracy.separated}"
@@ -104,6 +103,7 @@ def lines(outcome: Outcome) -> list[tuple[str, str]]:
             f"measured on {settings.settle_days / 2:.2g} days",
             f"of {outcome.rows_judged:,} rows after that, {outcome.rows_over_spe:,} are over that"
             f" of SPE and {outcome.rows_over_t2:,} over that of T2",
+            *([f"{outcome.rows_odd:,} are odd to the fleet's own"] if kernel else []),
         ),
     ]
     if settings.settle_days < SETTLE_DAYS:
@@ -123,6 +123,15 @@ def _balance(outcome: Outcome) -> tuple[str, str]:
         f"{balance.fed:,} readings fed = {' + '.join(sums)}",
         f"exact for the {_of(balance.exact, 'client')} never killed",
         verdict,
+    )
+
+
+def _accuracy(name: str, accuracy: Accuracy, of: str) -> tuple[str, str]:
+    ratio = "-" if accuracy.ratio is None else f"{accuracy.ratio:.5f}"
+    return _line(
+        name,
+        f"error {ratio} times that of exact PCA of {of} at rank {accuracy.rank}",
+        f"{accuracy.energy_kept:.2%} of the energy kept",
     )
 
 

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
-from submerge import Array, Scaling, Schema, Subspace
-from submerge.missing import fill
-from submerge_fleet.demo_accuracy import Accuracy, Pooled
+from submerge import Array, Scaling, Schema
+from submerge.features import Gaussian, RandomFourier
+from submerge.summaries import Subspaces, Summary
+from submerge_fleet.demo_accuracy import Accuracy, Pools
 from submerge_fleet.demo_balance import balanced, seen_by_killed
 from submerge_fleet.demo_feed import KNOCKS, Dealer, Trial
 from submerge_fleet.demo_fleet import PATIENCE_S, Fleet, FleetFailed
@@ -24,6 +26,7 @@ from submerge_fleet.demo_site import FIRST_ROWS, ROOT, Member, Site, Wire, membe
 from submerge_fleet.demo_stores import Held, held_in, merged
 from submerge_fleet.demo_verdict import judged
 from submerge_fleet.demo_watch import Watch
+from submerge_fleet.demo_wires import check_sizes
 from submerge_fleet.room import DAY, MOTES, Room
 
 OVERSAMPLE = 10
@@ -33,6 +36,9 @@ spare it may be cut off before it has grown."""
 OFFSET = (21.0, 33.0, 200.0, 2.7)
 SCALE = (1.0, 3.0, 300.0, 0.04)
 """The fixed scaling, by quantity: about thirty times what a sound sensor stirs by."""
+
+GAMMA = 0.0016
+"""Of the kernel, where there is one: 1 / (2 tr C) in the units of that scaling, about."""
 
 ROUND = 48
 """Snapshots that are judged together: under half an hour."""
@@ -72,11 +78,14 @@ class Demo:
         self.room = Room(seed=settings.seed, days=settings.days, quiet_days=settings.settle_days)
         channels, scaling = self.room.channels, Scaling(OFFSET * MOTES, SCALE * MOTES)
         self.schema = Schema(channels, scaling)
+        if settings.features:
+            kernel = RandomFourier(Gaussian(GAMMA), settings.features)
+            self.schema = replace(self.schema, features=kernel)
+        self.summaries = Subspaces(settings.rank, oversample=OVERSAMPLE)
         who = members(settings.clients)
         first_rows = max(2, FIRST_ROWS // settings.clients)
-        self.site = Site(
-            folder, wire(who), channels, scaling, settings.rank, OVERSAMPLE, first_rows
-        )
+        self.site = Site(folder, wire(who), self.schema, settings.rank, OVERSAMPLE, first_rows)
+        check_sizes(self.site)
         total = self.room.n_snapshots
         self.mishaps = planned(who, total)
         self.fleet = Fleet(self.site, who, self.mishaps)
@@ -84,7 +93,7 @@ class Demo:
         self.watch = Watch(self.room.channels, settle=int(settings.settle_days * DAY))
         self.history = History()
         self.judged = 0
-        self._pooled = Pooled(self.schema.dim)
+        self._pools = Pools(self.schema)
         self._values = 0  # that were not missing
         self._scored, self._scored_at = -1, 0.0
 
@@ -199,7 +208,7 @@ class Demo:
                 # A row that is acknowledged may still be in the other pipe, on its way to us.
                 rows = rebuilt.count(min(stint.told, stint.scored))
                 if len(rows):
-                    self._pooled.add(self.schema.lift(rows))
+                    self._pools.add(rows)
 
     # -- when it is over -----------------------------------------------------------
 
@@ -209,13 +218,13 @@ class Demo:
             for node in (*self.fleet.of("root"), *self.fleet.of("aggregator"))
         }
         root = stores.pop(ROOT)
-        model = merged(root, rank=self.settings.rank + OVERSAMPLE)
+        model = merged(root, self.summaries, self.schema)
         if model is None:
             raise FleetFailed("the root holds nothing: no report has ever reached it")
         clients = self.fleet.of("client")
         stints = [stint for node in clients for stint in node.stints]
         balance = balanced(stints, stores, root)
-        accuracy = self._accuracy(model, stores)
+        accuracy, linear = self._accuracy(model, stores)
         rebuilt = [each for node in clients for each in node.rebuilt]
         return Outcome(
             settings=self.settings,
@@ -233,17 +242,19 @@ class Demo:
             mishaps=self.mishaps,
             usage=tuple(node.usage for node in self.fleet.nodes.values()),
             verdicts=judged(self.room.faults, self.watch.alarms),
+            rows_odd=self.watch.over_odd,
+            linear=linear,
         )
 
-    def _accuracy(self, model: Subspace, stores: dict[str, dict[str, Held]]) -> Accuracy:
+    def _accuracy(
+        self, model: Summary, stores: dict[str, dict[str, Held]]
+    ) -> tuple[Accuracy, Accuracy | None]:
         """Pool the last rows that are held, then hold the model against all of them."""
         for node in self.fleet.of("client"):
             held = stores[str(node.member.parent)].get(node.name, Held())
             for stint, rebuilt in zip(node.stints, node.rebuilt, strict=True):
                 until = seen_by_killed(node.stints, held) if stint.killed else stint.given
-                self._pooled.add(self.schema.lift(rebuilt.count(until)))
+                self._pools.add(rebuilt.count(until))
                 if rebuilt.unheard:
-                    # Nobody has said what their gaps were taken for: the model's own guess.
-                    unheard = self.schema.lift(np.array(rebuilt.unheard))
-                    self._pooled.add(fill(unheard, model)[0])
-        return self._pooled.compare(model, rank=self.settings.rank)
+                    self._pools.guess(np.array(rebuilt.unheard), model)
+        return self._pools.compare(model, self.summaries)

@@ -27,9 +27,12 @@ class ScoreLine(msgspec.Struct, frozen=True):
     model : int
         Its version.
     top : dict of str to float
-        Shares of SPE by channel, the largest first.
+        Shares of SPE by channel, the largest first; in a kernel group of either kind of it.
     filled : dict of str to float
         What gaps were taken for, in the channel's unit.
+    linear, odd : float or None
+        In a kernel group: SPE of the readings; and the larger of both kinds of SPE, from 0 at the
+        middle of recent rows to 1 at their limit, once there are limits.
     """
 
     row: int
@@ -38,6 +41,13 @@ class ScoreLine(msgspec.Struct, frozen=True):
     model: int
     top: dict[str, float] = {}
     filled: dict[str, float] = {}
+    linear: float | None = None
+    odd: float | None = None
+
+    @property
+    def of_readings(self) -> float:
+        """SPE of the readings, whatever else is learnt of them."""
+        return self.spe if self.linear is None else self.linear
 
 
 read_line = msgspec.json.Decoder(ScoreLine).decode
@@ -47,18 +57,22 @@ read_line = msgspec.json.Decoder(ScoreLine).decode
 class Scores:
     """How odd rows were, to the model that had not seen them.
 
-    spe, t2 : (n,); NaN where no model has judged the row
-    residual : (n, dim), squared, by channel; each row sums to its spe
+    spe, t2 : (n,); NaN where no model has judged the row. Of the readings is the one; in a
+        kernel group the other is of their features.
+    residual : (n, channels), squared, by channel; each row sums to its spe
+    odd : (n,); NaN also where there are no limits, and in a linear group
     """
 
     spe: Array
     t2: Array
     residual: Array
+    odd: Array
 
     @classmethod
     def unknown(cls, n: int, dim: int) -> Scores:
         """Return scores of rows that nobody has judged."""
-        return cls(np.full(n, np.nan), np.full(n, np.nan), np.full((n, dim), np.nan))
+        spe, t2, odd = np.full((3, n), np.nan)
+        return cls(spe, t2, np.full((n, dim), np.nan), odd)
 
     @property
     def known(self) -> npt.NDArray[np.bool_]:
@@ -99,8 +113,10 @@ class InOrder:
         for i in range(n):
             line = self._waiting.pop(self._first + i)
             if line is not None:
-                scores.spe[i], scores.t2[i] = line.spe, line.t2
-                scores.residual[i] = line.spe * self._shares(line.top)
+                scores.spe[i], scores.t2[i] = line.of_readings, line.t2
+                scores.residual[i] = line.of_readings * self._shares(line.top)
+                if line.odd is not None:
+                    scores.odd[i] = line.odd
         self._first += n
         return scores
 

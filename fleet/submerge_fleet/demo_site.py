@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
 
-from submerge import Channel, Scaling
+from submerge import Schema
 
 ROOT, GROUP = "root", "room"
 
@@ -137,9 +137,8 @@ class Site:
     folder : Path
         Absolute: whoever starts a node may stand elsewhere.
     wire : Wire
-    channels : tuple of Channel
-    scaling : Scaling
-        Of all of them, and fixed.
+    schema : Schema
+        With a fixed scaling.
     rank, oversample : int
     first_rows : int
         Of a client, before it reports at all.
@@ -147,8 +146,7 @@ class Site:
 
     folder: Path
     wire: Wire
-    channels: tuple[Channel, ...]
-    scaling: Scaling
+    schema: Schema
     rank: int
     oversample: int
     first_rows: int
@@ -156,7 +154,7 @@ class Site:
     @property
     def names(self) -> tuple[str, ...]:
         """The channels."""
-        return tuple(channel.name for channel in self.channels)
+        return self.schema.names
 
     def config(self, member: Member) -> Path:
         """Return where a node's configuration is."""
@@ -189,14 +187,14 @@ class Site:
             f"min_rows = {self.first_rows}\n{TIMING}\n"
             '[sensor]\nkind = "ndjson"\n\n'
             f'[scores]\nto = "stdout"\ncontributions = {len(self.names)}\n\n'
-            f"[schema]\n{self._schema}"
+            f"{self._schema_at('schema')}"
         )
 
     def _aggregator(self, member: Member) -> str:
         parent = schema = ""
         if member.parent is None:
             # Below the root the schema comes down.
-            schema = f"\n[groups.{GROUP}.schema]\n{self._schema}"
+            schema = f"\n{self._schema_at(f'groups.{GROUP}.schema')}"
         else:
             parent = (
                 f"[parent]\nname = {json.dumps(member.parent)}\n{self.wire.to(member.parent)}\n"
@@ -216,16 +214,22 @@ class Site:
     def _summary(self) -> str:
         return f"rank = {self.rank}\noversample = {self.oversample}\n"
 
-    @property
-    def _schema(self) -> str:
-        scaling = self.scaling
-        rows = zip(self.channels, scaling.offset, scaling.scale, strict=True)
-        tables = (
-            f"{{ name = {json.dumps(channel.name)}, unit = {_quoted(channel.unit)},"
-            f" offset = {offset!r}, scale = {scale!r} }},\n"
-            for channel, offset, scale in rows
-        )
-        return f'scaling = "fixed"\nchannels = [\n{"".join(tables)}]\n'
+    def _schema_at(self, section: str) -> str:
+        schema, tables = self.schema, []
+        if isinstance(schema.channels, tuple) and schema.scaling is not None:
+            rows = zip(schema.channels, schema.scaling.offset, schema.scaling.scale, strict=True)
+            tables = [
+                f"{{ name = {json.dumps(channel.name)}, unit = {_quoted(channel.unit)},"
+                f" offset = {offset!r}, scale = {scale!r} }},\n"
+                for channel, offset, scale in rows
+            ]
+        text = f'[{section}]\nscaling = "fixed"\nchannels = [\n{"".join(tables)}]\n'
+        if schema.linear:
+            return text
+        spec = schema.features.spec()
+        gamma = float.fromhex(str(spec["gamma"]))
+        text += f'\n[{section}.features]\nkernel = "{spec["kernel"]}"\ngamma = {gamma!r}\n'
+        return text + f"features = {spec['features']}\n"
 
 
 def _quoted(value: object) -> str:

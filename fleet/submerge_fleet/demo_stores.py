@@ -8,9 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from submerge import MergeTree, Subspace
+from submerge import Schema
 from submerge.messages import Counts
 from submerge.pool import Row, Sealed
+from submerge.summaries import Subspaces, Summary
 from submerge_aggregator.store import Store
 from submerge_proto import records
 
@@ -25,13 +26,13 @@ class Held:
         By incarnation: rows that may still be replaced.
     sealed : Counts
         Of incarnations that are over.
-    parts : list of Subspace
+    parts : list of Summary
         What all of them have learnt.
     """
 
     lives: dict[str, Counts] = field(default_factory=dict)
     sealed: Counts = field(default_factory=Counts)
-    parts: list[Subspace] = field(default_factory=list)
+    parts: list[Summary] = field(default_factory=list)
 
     @property
     def counts(self) -> Counts:
@@ -41,7 +42,7 @@ class Held:
     @property
     def weight(self) -> float:
         """Readings in what was learnt, by its own account."""
-        return sum(part.weight for part in self.parts)
+        return float(sum(part.weight for part in self.parts))
 
 
 def held_in(path: Path) -> dict[str, Held]:
@@ -74,9 +75,9 @@ def held_in(path: Path) -> dict[str, Held]:
     return children
 
 
-def merged(children: dict[str, Held], *, rank: int) -> Subspace | None:
+def merged(children: dict[str, Held], summaries: Subspaces, schema: Schema) -> Summary | None:
     """Merge all that a store holds, as its aggregator does; None if that is nothing."""
-    tree = MergeTree(rank=rank)
+    tree = summaries.tree(schema)
     for name, child in children.items():
         for i, part in enumerate(child.parts):
             tree[f"{name}/{i}"] = part

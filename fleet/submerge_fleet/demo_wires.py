@@ -10,7 +10,8 @@ from contextlib import contextmanager
 
 from submerge import UsageError
 from submerge_client.links import address_of
-from submerge_fleet.demo_site import LOOPBACK, Member, OverGrpc, OverMqtt, Wire, free_ports
+from submerge_client.sizes import MQTT_LIMIT, Linear, size_of_report
+from submerge_fleet.demo_site import LOOPBACK, Member, OverGrpc, OverMqtt, Site, Wire, free_ports
 
 REACH_S = 3.0
 """For a broker that is given to let us in."""
@@ -51,6 +52,27 @@ def wired(broker: str | None, *, mqtt: bool) -> Iterator[Wired]:
         yield lambda _: wire
     finally:
         clear(wire)
+
+
+def check_sizes(site: Site) -> None:
+    """Refuse a fleet whose messages are larger than its wire takes.
+
+    Raises
+    ------
+    UsageError
+        With the numbers, in words of the demo's own options.
+    """
+    if not isinstance(site.wire, OverMqtt):
+        return
+    schema, kept = site.schema, site.rank + site.oversample
+    linear = Linear(schema.width, min(kept, schema.width)) if not schema.linear else None
+    size = size_of_report(schema.dim, min(kept, schema.dim), merged=True, linear=linear)
+    size += len(schema.canonical)  # it goes with each model
+    if size > MQTT_LIMIT:
+        raise UsageError(
+            f"expected messages of at most {MQTT_LIMIT} bytes over MQTT, got up to {size}:"
+            " lower --features or --rank, or leave --mqtt out"
+        )
 
 
 def clear(wire: OverMqtt) -> None:

@@ -13,7 +13,7 @@ from submerge.errors import UsageError
 from submerge_fleet.asking import Asking, door_of, with_door
 
 if TYPE_CHECKING:
-    from submerge import Subspace
+    from submerge.summaries import Summary
     from submerge_fleet.model_file import Named
 
 FILE = click.Path(path_type=Path, dir_okay=False)
@@ -107,7 +107,7 @@ def compare(
     lines, comparable = model_comparison.schema_differences(first.schema, second.schema)
     found = None
     if comparable:
-        found = model_comparison.compare(_learnt(first), _learnt(second), rank=rank)
+        found = model_comparison.compare_summaries(_learnt(first), _learnt(second), rank=rank)
     if as_json:
         click.echo(json.dumps(model_comparison.as_dict(found, lines)))
     elif found is not None:
@@ -119,8 +119,8 @@ def compare(
         sys.exit(1)
 
 
-def _learnt(named: Named) -> Subspace:
-    summary: Subspace | None = named.model.summary
+def _learnt(named: Named) -> Summary:
+    summary = named.model.summary
     if summary is None:
         raise UsageError(f"{named.whence} has learnt nothing yet: compare a later one")
     return summary

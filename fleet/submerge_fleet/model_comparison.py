@@ -13,6 +13,8 @@ import numpy as np
 
 from submerge import Array, Schema, Subspace
 from submerge.schema import differences
+from submerge.summaries import Summary
+from submerge.twofold import Twofold
 from submerge_fleet.asking import printable
 from submerge_fleet.demo_accuracy import SEPARATED
 from submerge_fleet.model_file import Named
@@ -43,6 +45,9 @@ class Comparison:
         All variance of the second over all of the first.
     variance_ratios : tuple of float
         Likewise along each direction, one after another.
+    features : Comparison or None
+        Of a kernel group's features; the rest is of its readings. Its `shift` is empty: features
+        have no names.
     """
 
     rank: int
@@ -52,6 +57,16 @@ class Comparison:
     shift: tuple[float, ...]
     variance_ratio: float
     variance_ratios: tuple[float, ...]
+    features: Comparison | None = None
+
+
+def compare_summaries(first: Summary, second: Summary, *, rank: int | None = None) -> Comparison:
+    """Compare what two models of the same vectors hold, `Twofold`s both or neither."""
+    if not isinstance(first, Twofold):
+        return compare(first, second, rank=rank)
+    features = compare(first.features, second.features, rank=rank)
+    readings = compare(first.linear, second.linear)
+    return replace(readings, features=replace(features, shift=()))
 
 
 def compare(first: Subspace, second: Subspace, *, rank: int | None = None) -> Comparison:
@@ -113,27 +128,38 @@ def as_dict(found: Comparison | None, lines: tuple[str, ...]) -> dict[str, Any]:
     content = {"differences": list(lines), "comparable": found is not None}
     if found is None:
         return content
+    if found.features is not None:
+        content["features"] = _plain(found.features)
+    return _plain(found) | content
+
+
+def _plain(found: Comparison) -> dict[str, Any]:
+    """A comparison with null for what is infinite."""
+    content = asdict(found)
     for name in ("shift", "variance_ratios"):
-        content[name] = [x if np.isfinite(x) else None for x in getattr(found, name)]
+        content[name] = [x if np.isfinite(x) else None for x in content[name]]
     ratio = found.variance_ratio
-    return asdict(found) | content | {"variance_ratio": ratio if np.isfinite(ratio) else None}
+    return content | {"variance_ratio": ratio if np.isfinite(ratio) else None}
 
 
 def told(first: Named, second: Named, found: Comparison, lines: tuple[str, ...]) -> str:
     """Say a comparison to a person."""
     names = first.schema.names
     far = sorted(range(len(names)), key=lambda j: -abs(found.shift[j]))[:NAMED]
-    apart = (
-        "none are told apart from those behind them: angles say little"
-        if found.separated_deg is None
-        else f"{found.separated_deg:.3g} degrees at most between the leading {found.separated},"
-        " which are told apart from those behind them"
-    )
+    features = []
+    if found.features is not None:
+        of = found.features
+        features = [
+            ("features", _apart(of)),
+            ("", f"{_list(of.angles_deg)} degrees at rank {of.rank}"),
+            ("", f"{of.variance_ratio:.4g} times the first's variance"),
+        ]
     said = [
         ("first", _title(first)),
         ("second", _title(second)),
         *(("differs", printable(line)) for line in lines),
-        ("separated", apart),
+        *features,
+        ("separated", _apart(found)),
         ("angles", f"{_list(found.angles_deg)} degrees at rank {found.rank}"),
         ("variance", f"{found.variance_ratio:.4g} times the first's, of all channels"),
         ("", f"along directions {_list(found.variance_ratios)}"),
@@ -141,6 +167,15 @@ def told(first: Named, second: Named, found: Comparison, lines: tuple[str, ...])
         *(("", f"{found.shift[j]:>+8.3g}  {printable(names[j])}") for j in far),
     ]
     return "\n".join(f"{name:<10} {value}" for name, value in said)
+
+
+def _apart(found: Comparison) -> str:
+    if found.separated_deg is None:
+        return "none are told apart from those behind them: angles say little"
+    return (
+        f"{found.separated_deg:.3g} degrees at most between the leading {found.separated},"
+        " which are told apart from those behind them"
+    )
 
 
 def _title(named: Named) -> str:

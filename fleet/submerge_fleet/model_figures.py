@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 
 from submerge import Subspace
-from submerge.messages import Limits
+from submerge.features import plain
+from submerge.oddness import Limits
+from submerge.twofold import Twofold
 from submerge_fleet.asking import ago, printable
 from submerge_fleet.model_file import Named
 
@@ -30,6 +32,21 @@ class Direction:
 
     share: float
     channels: tuple[tuple[str, float], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """The features of a kernel group, and what was learnt of them.
+
+    spec : the map, as the schema has it, but numbers as numbers
+    dim, rank : features; directions of them that it holds, spares included
+    share : what those hold of all variation of the features
+    """
+
+    spec: dict[str, Any]
+    dim: int
+    rank: int
+    share: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +72,9 @@ class Figures:
     variance : float
         Of all channels together, in squared units of what was learnt.
     directions : tuple of Direction
+        Of the readings, in a kernel group as well.
+    kernel : Kernel or None
+        None where the readings themselves are all that is learnt.
     limits : Limits or None
     """
 
@@ -80,6 +100,7 @@ class Figures:
     shown: int | None
     variance: float
     directions: tuple[Direction, ...]
+    kernel: Kernel | None
     limits: Limits | None
 
     def as_dict(self) -> dict[str, Any]:
@@ -105,7 +126,11 @@ def figures(named: Named, *, shown: int | None = None, now: float | None = None)
         if isinstance(schema.channels, int)
         else [channel.unit for channel in schema.channels]
     )
-    summary: Subspace | None = model.summary
+    summary, kernel = model.summary, None
+    if isinstance(summary, Twofold):
+        of, summary = summary.features, summary.linear
+        share = 1 - of.frobenius_bound / of.energy if of.energy > 0 else 1.0
+        kernel = Kernel(plain(schema.features.spec()), of.dim, of.rank, share)
     return Figures(
         whence=named.whence,
         group=model.group,
@@ -129,6 +154,7 @@ def figures(named: Named, *, shown: int | None = None, now: float | None = None)
         shown=shown,
         variance=0.0 if summary is None else summary.energy / summary.weight,
         directions=() if summary is None else _directions(summary, schema.names),
+        kernel=kernel,
         limits=model.limits,
     )
 
@@ -154,7 +180,10 @@ def told(found: Figures) -> str:
     ]
     if not found.rank:
         return _set([*lines, ("rank", "0: nothing has been learnt yet")])
-    score = "" if found.shown is None else f", of which nodes score with {found.shown}"
+    known = found.shown is not None and found.kernel is None
+    score = f", of which nodes score with {found.shown}" if known else ""
+    if found.kernel is not None:
+        lines += _kernel(found.kernel, found.shown)
     kept = sum(direction.share for direction in found.directions)
     lines.append(("rank", f"{found.rank} directions{score}: {kept:.2%} of all variation"))
     for i, direction in enumerate(found.directions, 1):
@@ -162,10 +191,27 @@ def told(found: Figures) -> str:
         lines.append((f"  {i}", f"{direction.share:>7.2%}  {parts}"))
     if found.limits is None:
         return _set([*lines, ("limits", "none measured yet")])
-    lines.append(("limits", f"from {found.limits.n:,} scores"))
-    for share, spe, t2 in zip(found.limits.shares, found.limits.spe, found.limits.t2, strict=True):
-        lines.append(("", f"{share:.1%} stay below SPE {spe:.4g}, T2 {t2:.4g}"))
+    limits = found.limits
+    lines.append(("limits", f"from {limits.n:,} scores"))
+    for i, share in enumerate(limits.shares):
+        below = f"SPE {limits.spe[i]:.4g}, T2 {limits.t2[i]:.4g}"
+        if limits.linear:
+            below += f" of features, SPE {limits.linear[i]:.4g} of readings"
+        lines.append(("", f"{share:.1%} stay below {below}"))
     return _set(lines)
+
+
+def _kernel(found: Kernel, shown: int | None) -> list[tuple[str, str]]:
+    """Say what the features are, and how much of them is held."""
+    spec = found.spec
+    score = "" if shown is None else f", of which nodes score with {min(shown, found.rank)}"
+    return [
+        (
+            "kernel",
+            f"{spec['kernel']}, gamma {spec['gamma']:.6g}; {found.dim} features, {spec['kind']}",
+        ),
+        ("", f"{found.rank} directions of them{score}: {found.share:.2%} of all their variation"),
+    ]
 
 
 def _directions(summary: Subspace, names: tuple[str, ...]) -> tuple[Direction, ...]:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from submerge import PeerError, Schema, UsageError
 from submerge.messages import Model
+from submerge.summaries import Subspaces
 from submerge_proto import codec
 
 
@@ -33,9 +34,9 @@ def decoded(data: bytes, whence: str) -> Named:
         if not isinstance(model, Model):
             raise PeerError("these bytes are a hello")
         schema = Schema.parse(model.schema)
-        summary = model.summary
-        if summary is not None and summary.dim != schema.dim:
-            raise PeerError(f"{summary.dim} dimensions, and a schema of {schema.dim}")
+        # Any rank does: what is asked is whether it is of the schema's dimensions.
+        if model.summary is not None and not Subspaces().fits(schema, model.summary):
+            raise PeerError("a summary of other dimensions than its schema's")
     except PeerError as error:
         raise UsageError(
             f"expected a saved model in {whence}, got something else: {error}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import warnings
 from pathlib import Path
 from typing import Any
@@ -11,11 +12,28 @@ import click
 
 from submerge import UsageError
 from submerge_client.datasets import read
+from submerge_fleet.kernel_excess import MOST_ROWS
+from submerge_fleet.kernel_options import (
+    check,
+    feature_map,
+    kernel_options,
+    option,
+    taken,
+)
 from submerge_fleet.picture import check_target
-from submerge_fleet.replay_run import PAPER, Outcome, Settings, replay
+from submerge_fleet.replay_kernel import KernelFigures
+from submerge_fleet.replay_run import Outcome, replay
+from submerge_fleet.replay_settings import PAPER, Settings
+
+FEATURES = 512
+"""Of a kernel, if nobody says how many."""
 
 
-@click.command(epilog="Example: submerge replay light.dat.gz --rank 10 --plot light.png")
+@click.command(
+    epilog="""\b
+Example: submerge replay light.dat.gz --rank 10 --plot light.png
+         submerge replay light.dat.gz --kernel gaussian --features 512"""
+)
 @click.argument(
     "files", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE..."
 )
@@ -25,15 +43,22 @@ from submerge_fleet.replay_run import PAPER, Outcome, Settings, replay
     type=click.Choice(["fixed", "sapca", "energy"]),
     help="Keep the rank; move it by the paper's rule; by share of energy.  [default: fixed]",
 )
-@click.option("--alpha", type=float, help="sapca: shrink below this share.  [default: 0.01]")
-@click.option("--beta", type=float, help="sapca: grow above this share.  [default: 0.1]")
+@click.option(
+    "--alpha",
+    type=float,
+    help="sapca: shrink below this share.  [default: 0.01; with a kernel 0.005]",
+)
+@click.option(
+    "--beta", type=float, help="sapca: grow above this share.  [default: 0.1; with a kernel 0.03]"
+)
 @click.option(
     "--energy", type=float, nargs=2, help="energy: stay between these.  [default: 0.95 0.98]"
 )
 @click.option(
     "--block",
     type=int,
-    help="Rows learnt at once; more cost memory.  [default: rank + oversample + 30]",
+    help="Rows learnt at once; more cost memory.  [default: rank + oversample + 30;"
+    " with a kernel 64]",
 )
 @click.option(
     "--oversample",
@@ -102,6 +127,7 @@ from submerge_fleet.replay_run import PAPER, Outcome, Settings, replay
     "--cert", type=click.Path(path_type=Path), help="into: the client's certificate, with --key."
 )
 @click.option("--key", type=click.Path(path_type=Path), help="into: the key to --cert.")
+@kernel_options(features=FEATURES)
 @click.option(
     "--plot",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -124,8 +150,10 @@ def command(
     .npy, plain or gzip. With --into the rows go to a running fleet instead, as readings of
     a client of their own, until its parent holds them. Otherwise the result is held against
     exact PCA of the same rows. Errors, bounds and energy are per row, in squared units of the
-    data.
+    data. With --kernel they are of the rows' features, and the excess over exact kernel PCA
+    is told beside, on at most 2000 rows.
     """
+    kernel = taken(options)
     # 0 is an answer, and a bad one; a flag that is not there is none.
     given = {
         name: value
@@ -135,13 +163,23 @@ def command(
     if into is not None:
         if paper or plot is not None:
             raise UsageError("--paper and --plot have no effect with --into: leave them out")
-        from submerge_fleet.replay_away import away
+        from submerge_fleet.replay_away import Untold, away
 
-        click.echo(away(into, read(files, quantity=quantity, skip=skip), given, as_json=as_json))
+        table = read(files, quantity=quantity, skip=skip)
+        map_ = feature_map(kernel, width=table.rows.shape[1], features=FEATURES)
+        try:
+            click.echo(away(into, table, given, map_, as_json=as_json))
+        except Untold as error:
+            click.echo(f"submerge: {error}", err=True)
+            # Not ctx.exit: the group, which is not standalone, would return it to nobody.
+            sys.exit(1)
         return
     for name in ("parent", "group", "node", "speed", "insecure", "ca", "cert", "key"):
         if name in given:
-            raise UsageError(f"{_option(name)} has an effect with --into only")
+            raise UsageError(f"{option(name)} has an effect with --into only")
+    if "kernel" in kernel:
+        _refuse_what_goes_without_a_kernel(given, paper=paper)
+    check(kernel)
     _refuse_what_has_no_effect(given, PAPER if paper else {})
     if plot is not None:
         # A missing extra, or a place that cannot be, is said before the work.
@@ -149,10 +187,13 @@ def command(
 
         check_target(plot, inputs=files)
     table = read(files, quantity=quantity, skip=skip)
+    map_ = feature_map(kernel, width=table.rows.shape[1], features=FEATURES)
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         outcome, curves = replay(
-            table, Settings(**given | (PAPER if paper else {})), watch=plot is not None
+            table,
+            Settings(features=map_, **given | (PAPER if paper else {})),
+            watch=plot is not None,
         )
     for warning in said:
         click.echo(f"note: {warning.message}", err=True)
@@ -177,18 +218,24 @@ def _refuse_what_has_no_effect(given: dict[str, Any], paper: dict[str, Any]) -> 
     for name, value in paper.items():
         if given.get(name, value) != value:
             raise UsageError(
-                f"--paper stands for {_option(name)} {value}, got {_option(name)}"
+                f"--paper stands for {option(name)} {value}, got {option(name)}"
                 f" {given[name]} as well: leave one of them out"
             )
     chosen = given | paper
     for name, (other, value) in NEEDED.items():
         missed = chosen.get("leaves", 1) < 2 if other == "leaves" else chosen.get(other) != value
         if name in given and missed:
-            raise UsageError(f"{_option(name)} has an effect with {_option(other)} {value} only")
+            raise UsageError(f"{option(name)} has an effect with {option(other)} {value} only")
 
 
-def _option(name: str) -> str:
-    return "--" + name.replace("_", "-")
+def _refuse_what_goes_without_a_kernel(given: dict[str, Any], *, paper: bool) -> None:
+    if paper:
+        raise UsageError("--paper is of rows as they are: leave out either it or --kernel")
+    if given.get("center") == "offline":
+        raise UsageError(
+            "--center offline is of rows as they are, and with --kernel their features are"
+            " centered: choose --center stream"
+        )
 
 
 def _told(outcome: Outcome) -> str:
@@ -196,13 +243,20 @@ def _told(outcome: Outcome) -> str:
     filled = " as filled" if outcome.filled else ""
     bounds = f"frobenius {outcome.frobenius_bound:.6g}, spectral {outcome.spectral_bound:.6g}"
     ratio = "-" if outcome.ratio is None else f"{outcome.ratio:.9g}"
+    kernel = outcome.kernel
     lines = [
         ("algorithm", outcome.algorithm),
         ("rows", f"{outcome.rows} of {outcome.dim} columns"),
+    ]
+    if kernel is not None:
+        made = f"{kernel.features} features, {kernel.map}"
+        lines.append(("kernel", f"{kernel.kernel}, gamma {kernel.gamma:.6g}; {made}"))
+    lines += [
         ("rank", f"{outcome.rank}"),
         ("error", f"{outcome.error:.6g} per row, over all rows{filled}"),
         ("optimum", f"{outcome.optimum:.6g} per row, exact PCA of them at that rank"),
         ("ratio", ratio),
+        *_excess(kernel),
         ("bounds", bounds),
         ("energy", f"{outcome.energy:.6g} per row"),
         ("speed", f"{outcome.rows_per_s:,.0f} rows/s, {outcome.seconds:.3g} s in all"),
@@ -217,3 +271,11 @@ def _told(outcome: Outcome) -> str:
     lines += [("gaps", f"{what}: {count}") for what, count in counts.items() if count]
     lines += [("note", note) for note in outcome.notes]
     return "\n".join(f"{name:<12} {value}" for name, value in lines)
+
+
+def _excess(kernel: KernelFigures | None) -> list[tuple[str, str]]:
+    if kernel is None:
+        return []
+    if kernel.excess is None:
+        return [("excess", "none to tell: exact kernel PCA at that rank misses nothing")]
+    return [("excess", f"{kernel.excess:.3g} % over exact kernel PCA, on at most {MOST_ROWS} rows")]

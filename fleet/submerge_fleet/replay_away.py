@@ -7,6 +7,8 @@ import logging
 from typing import Any
 
 from submerge import UsageError
+from submerge.errors import SubmergeError
+from submerge.features import FeatureMap
 from submerge_client import logs
 from submerge_client.datasets import Table
 from submerge_client.links import UplinkConfig
@@ -22,13 +24,19 @@ HERE = {
 """Options that mean something to a client; the rest is the fleet's own business."""
 
 
-def away(url: str, table: Table, given: dict[str, Any], *, as_json: bool) -> str:
+def away(
+    url: str, table: Table, given: dict[str, Any], features: FeatureMap | None, *, as_json: bool
+) -> str:
     """Send a table into the fleet at `url`; return what to print.
+
+    `features`: of a kernel group
 
     Raises
     ------
     UsageError
-        If an option has no effect or is missing, or if not everything could be told.
+        If an option has no effect or is missing.
+    Untold
+        If the fleet does not hold each row once.
     """
     idle = sorted(set(given) - HERE)
     if idle:
@@ -65,20 +73,22 @@ def away(url: str, table: Table, given: dict[str, Any], *, as_json: bool) -> str
         rank=given.get("rank"),
         oversample=given.get("oversample", 5),
         fill=missing == "impute",
+        features=features,
     )
-    if told.acknowledged < told.rows:
+    if told.acknowledged != told.rows:
         raise Untold(told)
     return json.dumps(told.figures()) if as_json else _said(told)
 
 
-class Untold(UsageError):
-    """A replay that the fleet did not take, or not whole."""
+class Untold(SubmergeError):
+    """A replay that the fleet did not take, or not each row of it once."""
 
     def __init__(self, told: Told) -> None:
-        super().__init__(
-            f"{told.acknowledged} of {told.rows} rows were acknowledged, in {told.seconds:.0f} s:"
-            " is the aggregator of that name there, and does it serve that group and schema?"
-        )
+        says = f"{told.acknowledged} of {told.rows} rows were acknowledged, in {told.seconds:.0f} s"
+        mend = "is the aggregator of that name there, and does it serve that group and schema?"
+        if told.acknowledged > told.rows:
+            mend = f"some were learnt twice; have the fleet forget {', '.join(told.nodes)}"
+        super().__init__(f"{says}: {mend}")
 
 
 def _said(told: Told) -> str:

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from submerge import Array, Channel, Schema, UsageError
-from submerge.client_node import ClientNode
+from submerge.features import FeatureMap, Identity
 from submerge.settings import ClientSettings
 from submerge.summaries import Subspaces
 from submerge_client import clock
@@ -27,12 +27,7 @@ from submerge_client.links import UplinkConfig
 from submerge_client.sensors.lags import Lags
 from submerge_client.uplink.chosen import chosen
 from submerge_fleet.progress import advancing
-
-BLOCK = 64
-"""Rows that are handed on at once, where nobody waits for them."""
-
-JOIN_S = 30.0
-"""How long it waits for its parent to let it in."""
+from submerge_fleet.replay_dealt import Dealt, ReplayNode
 
 LOOK_S = 0.2
 """Between two looks at how far everybody is."""
@@ -57,8 +52,9 @@ class Told:
     """What came of it.
 
     rows : of the files
-    acknowledged : that the parent holds, `withheld` ones among them
-    lost : read, and gone with a life that the parent did not take
+    acknowledged : that the parent holds, `withheld` ones among them; as many, or it has failed
+    lost : read, and gone with a life that the parent did not take, or that only measured what
+        gamma is settled by: those were read again
     """
 
     rows: int
@@ -74,37 +70,6 @@ class Told:
         return {name: getattr(self, name) for name in self.__slots__}
 
 
-class Dealt:
-    """A sensor that has all of its rows, and waits with them until its node has joined.
-
-    What is read before may belong to a life that ends with the join, because the fleet has a
-    scaling of its own: then it would be lost.
-    """
-
-    counts: dict[str, int]
-
-    def __init__(self, rows: Array, speed: float) -> None:
-        self.counts = {}
-        self.joined: Callable[[], bool] = lambda: True
-        self.refused: Callable[[], str | None] = lambda: None
-        self._rows, self._speed = rows, speed
-
-    def read(self, hand: Callable[[Array], None], stop: threading.Event) -> None:
-        """Hand over rows, at the speed that is asked for."""
-        until = time.monotonic() + JOIN_S
-        while not self.joined() and not stop.wait(0.02):
-            if self.refused() or time.monotonic() > until:
-                return
-        block = BLOCK if not self._speed else max(1, min(BLOCK, int(self._speed / 4)))
-        began = time.monotonic()
-        for first in range(0, len(self._rows), block):
-            if self._speed:
-                stop.wait(max(0.0, began + first / self._speed - time.monotonic()))
-            if stop.is_set():
-                return
-            hand(self._rows[first : first + block])
-
-
 def replay_into(
     target: Target,
     table: Table,
@@ -113,17 +78,25 @@ def replay_into(
     rank: int | None,
     oversample: int,
     fill: bool,
+    features: FeatureMap | None = None,
 ) -> Told:
     """Send rows through one client each, until their parent holds them.
+
+    `features`: of a kernel group; with a gamma left open they take the fleet's.
 
     Raises
     ------
     UsageError
-        If the rank does not fit, or the report would be too large.
+        If the rank does not fit, the report would be too large, or the fleet does not settle
+        its gamma.
     """
-    schema = Schema(tuple(Channel(name) for name in table.names))
+    schema = Schema(
+        tuple(Channel(name) for name in table.names),
+        features=Identity() if features is None else features,
+    )
     if rank is not None and rank > schema.dim:
-        raise UsageError(f"--rank must be at most the {schema.dim} columns, got {rank}")
+        what = "columns" if schema.linear else "features"
+        raise UsageError(f"--rank must be at most the {schema.dim} {what}, got {rank}")
     rank = min(8, schema.dim) if rank is None else rank
     names = (
         [target.node]
@@ -158,6 +131,11 @@ def replay_into(
     if refusals:
         raise UsageError(f"--into: {target.parent} does not let {target.node} join: {refusals[0]}")
     lives = [agent.node.life for agent in agents]
+    if all(life.pin is not None for life in lives) and not all(life.learns for life in lives):
+        raise UsageError(
+            "the fleet has not settled its gamma: these rows have only measured for it; have it"
+            " wait for fewer (scaling_rows), send more, or give both a --gamma"
+        )
     lost = sum(life.counts.lost for life in lives)
     return Told(
         rows=sum(map(len, leaves)),
@@ -185,11 +163,10 @@ def _agent(
         cap_s=10.0,
         fills_gaps=fill,
     )
-    node = ClientNode(
-        settings, schema, Subspaces(rank, oversample=oversample), np.random.default_rng()
-    )
-    uplink = chosen(target.link, parent=target.parent, node=name, groups=(target.group,))
     sensor = Dealt(rows, target.speed)
+    summaries = Subspaces(rank, oversample=oversample)
+    node = ReplayNode(settings, schema, summaries, np.random.default_rng(), sensor)
+    uplink = chosen(target.link, parent=target.parent, node=name, groups=(target.group,))
     agent = Agent(
         node,
         uplink=uplink,
@@ -201,6 +178,5 @@ def _agent(
         coarse=target.link.columns == "i8",
         linger_s=30.0,
     )
-    sensor.joined = lambda: node.life.pin is not None
     sensor.refused = lambda: agent.refusal
     return agent

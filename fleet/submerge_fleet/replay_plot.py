@@ -25,6 +25,7 @@ def draw(path: Path, outcome: Outcome, curves: Curves) -> None:
     errors = figure.add_subplot(grid[0, 0])
     ranks = figure.add_subplot(grid[1, 0], sharex=errors)
     spectra = figure.add_subplot(grid[:, 1])
+    of, units = ("", " (squared units)") if outcome.kernel is None else (" of features", "")
     pale = 1.0 if len(curves.leaves) == 1 else 0.45
     for number, leaf in enumerate(curves.leaves):
         rows = [moment.rows for moment in leaf.moments]
@@ -37,7 +38,7 @@ def draw(path: Path, outcome: Outcome, curves: Curves) -> None:
     if outcome.optimum > 0:
         errors.axhline(outcome.optimum, color="k", lw=1, ls="--", label="all rows, exact PCA")
         errors.set_yscale("log")
-    errors.set(ylabel="squared error per row", title=f"Error: {outcome.algorithm}")
+    errors.set(ylabel=f"squared error per row{of}", title=f"Error: {outcome.algorithm}")
     errors.legend(fontsize="small")
     errors.tick_params(labelbottom=False)
     ranks.set(xlabel="rows" + (" of a leaf" if outcome.leaves > 1 else ""), ylabel="rank")
@@ -58,6 +59,6 @@ def draw(path: Path, outcome: Outcome, curves: Curves) -> None:
         label="exact PCA",
     )
     spectra.plot(shown, curves.shown, "x", color="C3", label=f"submerge, rank {outcome.rank}")
-    spectra.set(xlabel="direction", ylabel="variance (squared units)", title="Spectrum")
+    spectra.set(xlabel="direction", ylabel=f"variance{of}{units}", title="Spectrum")
     spectra.legend(fontsize="small")
     save(figure, path, dpi=130)

@@ -17,7 +17,9 @@ from typing import Any
 import click
 
 from submerge import UsageError
+from submerge.features import FeatureMap
 from submerge.simulate import PRESETS, SHARES, Faults, Plan
+from submerge_fleet.kernel_options import check, feature_map, kernel_options, taken, written
 from submerge_fleet.simulate_run import Findings, collect, transcript
 from submerge_fleet.spans import duration, plain, rate, share, told
 
@@ -59,9 +61,14 @@ MOST_FAILED = 0.8
 NARROWEST = 40
 DEEPEST, WIDEST = 6, 4096
 
+FEATURES = 64
+"""Of a kernel, if nobody says how many: a simulated fleet has many nodes, and one machine."""
+
 
 @click.command(
-    epilog="Example: submerge simulate --nodes 20 --hours 24 --loss 5% --outage 3h --seeds 20"
+    epilog="""\b
+Example: submerge simulate --nodes 20 --hours 24 --loss 5% --outage 3h --seeds 20
+         submerge simulate --dim 8 --rank 4 --kernel gaussian --seeds 20"""
 )
 @click.option(
     "--nodes", type=click.IntRange(1, 1_000_000), default=8, show_default=True, help="Clients."
@@ -136,6 +143,7 @@ DEEPEST, WIDEST = 6, 4096
 )
 @click.option("--rank", type=click.IntRange(1), help="Directions of them to show.")
 @click.option("--oversample", type=click.IntRange(0), help="Spare directions.  [default: 5]")
+@kernel_options(features=FEATURES)
 @click.option("--learn-scaling", is_flag=True, help="The fleet works out center and scale.")
 @click.option("--half-life", type=duration, help="After which a reading counts for half.")
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="The first.")
@@ -169,8 +177,11 @@ def command(
     Readings are sample ids: an oracle knows where each one is, and says which of the
     invariants I1 to I8 a seed has broken (status 1, with what led to it and the command
     that repeats it). With --dim, clients learn real subspaces instead, only the end
-    state is audited, and the root's model is held against the pooled truth.
+    state is audited, and the root's model is held against the pooled truth. With --kernel as
+    well, readings lie about a closed curve, and their features are learnt beside them.
     """
+    kernel = taken(options)
+    check(kernel)
     by_hand = {name: options.pop(name) for name in FLAGS}
     given = _given({name: value for name, value in by_hand.items() if value is not None}, others)
     if preset is None:
@@ -194,7 +205,7 @@ def command(
         report_every_s=options["report_every"],
         faults=preset,
         given=tuple(sorted(given.items())),
-        **_subspaces(dim, rank, oversample, learn_scaling, half_life),
+        **_subspaces(dim, rank, oversample, kernel, learn_scaling, half_life),
     )
     found = collect(plan, range(seed, seed + seeds), jobs=jobs, quiet=quiet)
     _tell(found, as_json=as_json)
@@ -242,6 +253,8 @@ def repeating(plan: Plan, seed: int) -> str:
         words.append(f"{FLAGS[name]} {strength}" if name in FLAGS else f"--fault {name}={strength}")
     if plan.dim:
         words.append(f"--dim {plan.dim} --rank {plan.rank} --oversample {plan.oversample}")
+    if plan.features is not None:
+        words.append(written(plan.features))
     if plan.learns_scaling:
         words.append("--learn-scaling")
     if plan.half_life_s is not None:
@@ -313,6 +326,7 @@ def _subspaces(
     dim: int,
     rank: int | None,
     oversample: int | None,
+    kernel: dict[str, Any],
     learns_scaling: bool,
     half_life: float | None,
 ) -> dict[str, Any]:
@@ -324,6 +338,7 @@ def _subspaces(
         )
     if not dim:
         given = {"rank": rank, "oversample": oversample, "half-life": half_life}
+        given["kernel"] = kernel.get("kernel")
         given["learn-scaling"] = True if learns_scaling else None
         for name, value in given.items():
             if value is not None:
@@ -334,11 +349,19 @@ def _subspaces(
     if rank is None:
         raise UsageError(f"expected --rank with --dim {dim}, got none: add --rank {min(8, dim)}")
     spare = SPARE if oversample is None else oversample
-    if rank + spare > dim:
-        mend = f"add --oversample {dim - rank}" if rank <= dim else "lower --rank"
-        raise UsageError(
-            f"--rank and --oversample must be at most --dim {dim} together,"
-            f" got {rank} + {spare}: {mend}"
-        )
-    more = {"learns_scaling": learns_scaling, "half_life_s": half_life}
+    features = feature_map(kernel, width=dim, features=FEATURES)
+    _check_rank(rank, spare, dim, features)
+    more = {"learns_scaling": learns_scaling, "half_life_s": half_life, "features": features}
     return {"dim": dim, "rank": rank, "oversample": spare} | more
+
+
+def _check_rank(rank: int, spare: int, dim: int, features: FeatureMap | None) -> None:
+    most, what = dim, f"--dim {dim}"
+    if features is not None:
+        most = features.dim(dim)
+        what = f"--features {most}"
+    if rank + spare > most:
+        mend = f"add --oversample {most - rank}" if rank <= most else "lower --rank"
+        raise UsageError(
+            f"--rank and --oversample must be at most {what} together, got {rank} + {spare}: {mend}"
+        )

@@ -11,7 +11,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from submerge.simulate import SHARES
+from submerge.features import FeatureMap
+from submerge.simulate import SHARES, Plan
 from submerge_fleet.simulate_run import Findings, Violation
 from submerge_fleet.spans import plain, told
 
@@ -37,6 +38,15 @@ NODE = re.compile(r"(?<![=/\w])(?:root|c\d+|a\d+\.\d+)(?!\w)")
 
 SCORES = 200
 """Bytes that scores add to a report, at most."""
+
+ENVELOPE = 256
+"""Bytes beside a subspace and scores: names, counts, a fingerprint."""
+
+TOTALS = 24
+"""Bytes of a subspace's own totals; of one they are in the envelope."""
+
+SAMPLE = 1536 + 24
+"""Bytes of the rows that gamma is settled by, and what they come in."""
 
 
 class Excerpt(NamedTuple):
@@ -162,6 +172,8 @@ def _figures(found: Findings) -> list[tuple[str, str]]:
 
 def _angle(found: Findings) -> str:
     angles, seeds = found.angles, len(found.outcomes)
+    if not angles and found.plan.half_life_s is not None:
+        return "none: readings fade, and the pooled truth weighs all alike"
     if not angles:
         return "none: no root had a model in the end"
     said = f"{max(angles):.2g} degrees at most between model and pooled truth"
@@ -175,13 +187,35 @@ def _largest(found: Findings) -> str:
     plan, largest = found.plan, found.largest_report
     if found.watched:
         return f"report {largest:,} bytes, of sample ids"
+    if plan.features is not None:
+        return f"report {largest:,} bytes, {_verdict_on_both(plan, plan.features, largest)}"
     d, k = plan.dim, plan.rank + plan.oversample
-    limit = 4 * d * k + 8 * (d + k) + 256
+    limit = _bytes(d, k) + ENVELOPE
     verdict = "within" if largest <= limit + SCORES else "OVER"
     return (
         f"report {largest:,} bytes, {verdict} 4dk + 8(d+k) + 256 = {limit:,}"
         f" and {SCORES} of scores (d = {d}, k = {k})"
     )
+
+
+def _verdict_on_both(plan: Plan, features: FeatureMap, largest: int) -> str:
+    """Hold a kernel group's largest report against its two memories, or moments and sample."""
+    d, k = plan.dim, plan.rank + plan.oversample
+    dim = features.dim(d)
+    linear = min(d, min(plan.rank, max(1, d // 2)) + plan.oversample)
+    learnt = _bytes(dim, k) + _bytes(d, linear) + TOTALS
+    limit = max(learnt, 16 * d + SAMPLE) + ENVELOPE
+    # Of three kinds, where others are of two.
+    scores = SCORES * 3 // 2
+    verdict = "within" if largest <= limit + scores else "OVER"
+    return (
+        f"{verdict} {limit:,} and {scores} of scores ({dim} features of {d} channels,"
+        f" {k} and {linear} directions)"
+    )
+
+
+def _bytes(d: int, k: int) -> int:
+    return 4 * d * k + 8 * (d + k)
 
 
 # -- a violation -------------------------------------------------------------------

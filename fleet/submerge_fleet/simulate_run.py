@@ -21,6 +21,7 @@ from statistics import fmean, median
 from typing import Any, NamedTuple
 
 from submerge import UsageError
+from submerge.features import plain
 from submerge.simulate import Faults, Outcome, Plan, run
 from submerge_fleet.progress import advancing
 
@@ -170,10 +171,16 @@ class Findings:
             "staleness": dict(zip(("p50", "p99", "max"), self.staleness, strict=True)),
             "angle": max(self.angles, default=None),
             "trace": self.trace,
-            "plan": asdict(self.plan) | {"given": dict(self.plan.given)},
+            "plan": _plan(self.plan),
             "rates": self.rates,
             "seconds": round(self.seconds, 3),
         }
+
+
+def _plan(plan: Plan) -> dict[str, Any]:
+    """Return a plan for JSON; features by their spec, which says all of them."""
+    features = None if plan.features is None else plain(plan.features.spec())
+    return asdict(plan) | {"given": dict(plan.given), "features": features}
 
 
 def collect(plan: Plan, seeds: range, *, jobs: int = 1, quiet: bool = True) -> Findings:

@@ -18,6 +18,7 @@ from submerge.missing import fill
 from submerge_fleet.tracing import traced
 
 Progress = Callable[[int], None]
+Lift = Callable[[Array], Array]
 
 MEASURED_BLOCKS = 40
 """Blocks that memory is measured over at a fixed rank: each needs what the others need."""
@@ -35,7 +36,7 @@ class Moment(NamedTuple):
 class Leaf:
     """One engine and its diary.
 
-    rows : (n, dim), as learnt: gaps filled
+    rows : (n, channels), gaps filled; what was learnt, or what that was lifted from
     """
 
     engine: SAPCA
@@ -45,21 +46,44 @@ class Leaf:
     moments: list[Moment] = field(default_factory=list)
 
 
-def stream(rows: Array, engine: SAPCA, *, watch: bool, progress: Progress) -> Leaf:
-    """Learn `rows` block by block; with `watch`, keep a diary of errors and ranks."""
+def stream(
+    rows: Array,
+    engine: SAPCA,
+    *,
+    watch: bool,
+    progress: Progress,
+    lift: Lift | None = None,
+    filler: SAPCA | None = None,
+) -> Leaf:
+    """Learn `rows` block by block; with `watch`, keep a diary of errors and ranks.
+
+    Parameters
+    ----------
+    lift : callable, optional
+        From rows (n, channels) to what the engine learns, (n, dim): a block at a time, since
+        features of all rows may be too many to hold.
+    filler : SAPCA, optional
+        Learns rows as they are beside it, and fills their gaps; by default the engine does.
+    """
     leaf = Leaf(engine, rows)
     has_gaps = bool(np.isnan(rows).any())
     if has_gaps:
         leaf.rows = rows.copy()
     for start in range(0, len(rows), engine.block_size):
         block = leaf.rows[start : start + engine.block_size]
-        known = engine.shown if start and (watch or has_gaps) else None
+        known = engine.shown if start and (watch or (has_gaps and filler is None)) else None
         if has_gaps:
-            block[:], filled = fill(block, known or _first_guess(block))
+            normal = filler.shown if start and filler is not None else known
+            block[:], filled = fill(block, normal or _first_guess(block))
             leaf.filled += filled
-        surprise = float(spe(block, known).mean()) if known and watch else float("nan")
         began = time.perf_counter()
-        engine.partial_fit(block)
+        learnt = block if lift is None else lift(block)
+        leaf.seconds += time.perf_counter() - began
+        surprise = float(spe(learnt, known).mean()) if known and watch else float("nan")
+        began = time.perf_counter()
+        engine.partial_fit(learnt)
+        if has_gaps and filler is not None:
+            filler.partial_fit(block)
         leaf.seconds += time.perf_counter() - began
         if watch:
             leaf.moments.append(Moment(start + len(block), surprise, engine.rank))
@@ -80,18 +104,19 @@ def merged(leaves: list[Leaf], *, fan_in: int) -> tuple[Subspace, int, float]:
     return tree.root(), rank, time.perf_counter() - began
 
 
-def peak_bytes(rows: Array, make: Callable[[], SAPCA]) -> int:
+def peak_bytes(rows: Array, make: Callable[[], SAPCA], lift: Lift | None = None) -> int:
     """Measure the memory of one estimator: all that it allocates, at its peak.
 
     A second engine learns the rows under tracemalloc and is read once: some blocks of
-    them, or all where the rank may grow.
+    them, or all where the rank may grow. What `lift` allocates is the estimator's, too.
     """
     engine = make()
     part = rows if engine.rule.adaptive else rows[: MEASURED_BLOCKS * engine.block_size]
 
     def learn() -> None:
         for start in range(0, len(part), engine.block_size):
-            engine.partial_fit(part[start : start + engine.block_size])
+            block = part[start : start + engine.block_size]
+            engine.partial_fit(block if lift is None else lift(block))
         _ = engine.subspace
 
     return traced(learn).peak

@@ -14,10 +14,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import TypeVar
 
 import numpy as np
 
 from submerge import Array, PeerError, Subspace
+from submerge.twofold import Twofold
 from submerge_proto.v1 import summary_pb2 as pb
 
 MOST_DIM, MOST_RANK = 1 << 20, 1 << 10
@@ -104,9 +106,14 @@ def unpacked(message: pb.Subspace, fingerprint: str, *, kept: bool = False) -> S
     )
 
 
-def arrived(subspace: Subspace) -> Subspace:
+Some = TypeVar("Some", Subspace, Twofold)
+
+
+def arrived(summary: Some) -> Some:
     """Return what the other end sees of it: float32 columns."""
-    return replace(subspace, basis=np.asarray(subspace.basis, dtype=np.float32))
+    if isinstance(summary, Twofold):
+        return Twofold(arrived(summary.features), arrived(summary.linear))
+    return replace(summary, basis=np.asarray(summary.basis, dtype=np.float32))
 
 
 def _check_numbers(message: pb.Subspace, sigma: Array) -> None:

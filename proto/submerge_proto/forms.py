@@ -6,9 +6,10 @@ several messages share. A reader raises `PeerError` for what no honest node says
 
 from __future__ import annotations
 
-from typing import Any, TypeGuard
+from dataclasses import replace
+from typing import Any
 
-from submerge import PeerError, Subspace
+from submerge import PeerError
 from submerge.messages import (
     HIGHEST,
     Answer,
@@ -21,7 +22,8 @@ from submerge.messages import (
     Report,
     Stamp,
 )
-from submerge_proto import columns, parts
+from submerge.twofold import Twofold
+from submerge_proto import parts, summaries
 from submerge_proto.v1 import aggregator_service_pb2 as pb
 from submerge_proto.v1 import header_pb2
 
@@ -97,8 +99,7 @@ def report(value: Report, *, coarse: bool = False) -> pb.ReportRequest:
         model_version=value.version,
         lifetime=min(value.lifetime, parts.MOST),
     )
-    if _weighs(value.summary):
-        message.subspace.CopyFrom(columns.packed(value.summary, coarse=coarse))
+    summaries.put(message, value.summary, coarse=coarse)
     if value.moments is not None:
         message.moments.CopyFrom(parts.moments(value.moments))
     if value.census is not None:
@@ -118,7 +119,7 @@ def report_of(message: pb.ReportRequest) -> Report:
         pinned=parts.incarnation_of(message.pinned),
         fence=parts.fence(message.fence),
         fingerprint=fingerprint,
-        summary=columns.unpacked(message.subspace, fingerprint) if "subspace" in known else None,
+        summary=summaries.of(message, fingerprint),
         moments=parts.moments_of(message.moments) if "moments" in known else None,
         counts=parts.counts_of(message.counts),
         as_of=parts.real("as_of_s", message.as_of_s),
@@ -140,8 +141,10 @@ def _check_readings(report: Report) -> None:
     learnt = report.counts.learnt
     if report.moments is not None and report.moments.count > learnt:
         raise PeerError(f"moments of {report.moments.count} readings, of {learnt} that are counted")
-    if report.summary is not None and report.summary.weight > learnt * (1 + 1e-6):
-        raise PeerError(f"{learnt} readings weigh no more, got {report.summary.weight:g}")
+    summary = report.summary
+    for part in (summary.features, summary.linear) if isinstance(summary, Twofold) else (summary,):
+        if part is not None and part.weight > learnt * (1 + 1e-6):
+            raise PeerError(f"{learnt} readings weigh no more, got {part.weight:g}")
 
 
 def answer(value: Answer) -> pb.ReportResponse:
@@ -202,8 +205,7 @@ def model(value: Model) -> pb.Model:
         created_s=value.created,
         expires_s=value.expires,
     )
-    if _weighs(value.summary):
-        message.subspace.CopyFrom(columns.packed(value.summary))
+    summaries.put(message, value.summary)
     if value.limits is not None:
         message.limits.CopyFrom(parts.limits(value.limits))
     return message
@@ -211,15 +213,16 @@ def model(value: Model) -> pb.Model:
 
 def model_of(message: pb.Model) -> Model:
     """Return a model."""
-    fingerprint = parts.fingerprint_of_text(message.schema)
-    summary = limits = None
-    if message.HasField("subspace"):
-        summary = columns.unpacked(message.subspace, fingerprint)
-        dim = parts.dim_of(message.schema)
-        if dim is not None and dim != summary.dim:
-            raise PeerError(f"expected a model of {dim} dimensions, got one of {summary.dim}")
-    if message.HasField("limits"):
-        limits = parts.limits_of(message.limits)
+    fingerprint, schema = parts.fingerprint_of_text(message.schema), None
+    summary = summaries.of(message, fingerprint)
+    limits = parts.limits_of(message.limits) if message.HasField("limits") else None
+    if summary is not None or limits is not None:
+        schema = parts.schema_of(message.schema)
+    if schema is not None and summary is not None:
+        summaries.check_fits(summary, schema)
+    if schema is not None and schema.linear and limits is not None:
+        # Not refused: one child's third sketch would take the model from all others.
+        limits = replace(limits, linear=())
     return Model(
         parts.name(message.header.group),
         parts.number("version", message.version, HIGHEST),
@@ -239,14 +242,9 @@ def model_of(message: pb.Model) -> Model:
     )
 
 
-def _weighs(summary: Subspace | None) -> TypeGuard[Subspace]:
-    """Whether there is a summary, and it has not faded to nothing."""
-    return summary is not None and summary.weight >= columns.LEAST
-
-
 def _schema_of(text: bytes) -> bytes:
     """Return a schema's text; whether it is one, the node says."""
-    parts.dim_of(text)
+    parts.schema_of(text)
     return text
 
 

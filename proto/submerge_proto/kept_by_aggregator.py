@@ -12,8 +12,9 @@ from submerge.aggregator_node import Store
 from submerge.ledger import Member
 from submerge.messages import HIGHEST
 from submerge.pool import Row, Sealed
+from submerge.twofold import Twofold
 from submerge.upward import Line
-from submerge_proto import columns, parts
+from submerge_proto import parts, summaries
 from submerge_proto.kept_by_client import Form, pin, pin_of, report, report_of
 from submerge_proto.v1 import kept_pb2 as pb
 
@@ -49,8 +50,9 @@ def _sealed(value: Sealed) -> pb.Sealed:
     message = pb.Sealed(counts=parts.counts(value.counts), as_of_s=value.as_of)
     if value.summary is not None:
         # As it is: folded once more, it must give the same bytes as if there had been no restart.
-        message.subspace.CopyFrom(columns.packed(value.summary, exact=True))
-        message.fingerprint = bytes.fromhex(value.summary.schema)
+        summaries.put(message, value.summary, exact=True)
+        of = value.summary.features if isinstance(value.summary, Twofold) else value.summary
+        message.fingerprint = bytes.fromhex(of.schema)
     if value.moments is not None:
         message.moments.CopyFrom(parts.moments(value.moments))
     return message
@@ -58,9 +60,9 @@ def _sealed(value: Sealed) -> pb.Sealed:
 
 def _sealed_of(message: pb.Sealed) -> Sealed:
     summary = moments = None
-    if message.HasField("subspace"):
+    if message.HasField("subspace") or message.HasField("linear"):
         fingerprint = parts.fingerprint(message.fingerprint)
-        summary = columns.unpacked(message.subspace, fingerprint, kept=True)
+        summary = summaries.of(message, fingerprint, kept=True)
     if message.HasField("moments"):
         moments = parts.moments_of(message.moments)
     as_of = parts.real("as_of", message.as_of_s)
@@ -110,6 +112,8 @@ def _version_of(message: pb.Number) -> int:
 
 _NODES = Form(pb.Nodes, _nodes, _nodes_of)
 
+_SCHEMA = Form(pb.Text, lambda value: pb.Text(value=value), _schema_of)
+
 FORMS = {
     "store": Form(pb.Store, _store, _store_of),
     "line": Form(pb.Line, _line, _line_of),
@@ -118,7 +122,8 @@ FORMS = {
     "member": Form(pb.Member, _member, _member_of),
     "banned": _NODES,
     "quarantined": _NODES,
-    "schema": Form(pb.Text, lambda value: pb.Text(value=value), _schema_of),
+    "schema": _SCHEMA,
+    "asked": _SCHEMA,
     "version": Form(pb.Number, lambda value: pb.Number(value=value), _version_of),
     "reference": Form(
         pb.Real, lambda value: pb.Real(value=value), lambda m: parts.real("time", m.value)

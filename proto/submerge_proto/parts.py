@@ -15,8 +15,10 @@ import numpy as np
 
 from submerge import Array, PeerError, Schema, __version__
 from submerge.limits import Sketch, packed, unpacked
-from submerge.messages import Census, Counts, Incarnation, Left, Limits, Scores, Stamp
+from submerge.messages import Census, Counts, Incarnation, Left, Scores, Stamp
 from submerge.moments import Moments
+from submerge.oddness import Limits
+from submerge.reservoir import KEPT, LARGEST_POINT, LEAST_WIDTH, NUMBERS, Reservoir
 from submerge.subspace import LARGEST
 from submerge_proto.columns import MOST_DIM
 from submerge_proto.v1 import aggregator_service_pb2 as wire
@@ -155,16 +157,16 @@ def fingerprint_of_text(schema: bytes) -> str:
     return hashlib.sha256(schema).hexdigest()
 
 
-def dim_of(schema: bytes) -> int | None:
-    """Return the length of a schema's vectors; None if the text is of a form not known here."""
+def schema_of(text: bytes) -> Schema | None:
+    """Return the schema that a text is; None if the text is of a form not known here."""
     try:
-        dim = Schema.parse(schema).dim
+        schema = Schema.parse(text)
     except PeerError:
         return None
-    if dim > MOST_DIM:
+    if schema.width > MOST_DIM:
         # A text of a hundred bytes can stand for more names than memory holds.
-        raise PeerError(f"a schema has at most {MOST_DIM} dimensions, got {dim}")
-    return dim
+        raise PeerError(f"a schema has at most {MOST_DIM} dimensions, got {schema.width}")
+    return schema
 
 
 def counts(value: Counts) -> summary_pb2.Counts:
@@ -189,7 +191,11 @@ def moments(value: Moments) -> summary_pb2.Moments:
     """Return moments; of more readings than can be told, as of that many like them."""
     count = min(value.count, MOST_READINGS)
     m2 = value.m2 if count == value.count else value.m2 * (count / value.count)
-    return summary_pb2.Moments(count=count, mean=_bytes(value.mean), m2=_bytes(m2))
+    message = summary_pb2.Moments(count=count, mean=_bytes(value.mean), m2=_bytes(m2))
+    if value.sample is not None:
+        message.priorities = np.ascontiguousarray(value.sample.priorities, "<u8").tobytes()
+        message.points = np.ascontiguousarray(value.sample.points, "<f4").tobytes()
+    return message
 
 
 def moments_of(message: summary_pb2.Moments) -> Moments:
@@ -204,19 +210,45 @@ def moments_of(message: summary_pb2.Moments) -> Moments:
     most = LARGEST * (1 + 1e-6)
     if not (np.abs(mean).max() <= most and (m2 / count + mean**2 <= most**2).all()):
         raise PeerError(f"moments must be of readings below {LARGEST:g}")
-    return Moments(count, mean, m2)
+    return Moments(count, mean, m2, _sample_of(message))
+
+
+def _sample_of(message: summary_pb2.Moments) -> Reservoir | None:
+    """Return the sample that comes with moments, if one does."""
+    m, rest = divmod(len(message.priorities), 8)
+    if rest or len(message.points) != 4 * NUMBERS * m or m > min(KEPT, message.count):
+        raise PeerError(
+            f"a sample has at most {KEPT} readings, each counted, with a priority and {NUMBERS}"
+            f" numbers, got {len(message.priorities)} and {len(message.points)} bytes"
+        )
+    if not m:
+        return None
+    if len(message.mean) < 8 * LEAST_WIDTH:
+        raise PeerError(f"a sample is of {LEAST_WIDTH} channels or more")
+    priorities = np.frombuffer(message.priorities, "<u8")
+    if not (priorities[:-1] < priorities[1:]).all():
+        raise PeerError("priorities must ascend, no two alike")
+    points = np.frombuffer(message.points, "<f4").reshape(m, NUMBERS)
+    # NaN fails every comparison.
+    if not (np.abs(points) <= np.float32(LARGEST_POINT)).all():
+        raise PeerError(f"points must be numbers of at most {LARGEST_POINT:g}")
+    return Reservoir(priorities, points)
 
 
 def scores(value: Scores) -> summary_pb2.Scores:
     """Return sketches of scores."""
-    return summary_pb2.Scores(spe=packed(_thinned(value.spe)), t2=packed(_thinned(value.t2)))
+    linear = b"" if value.linear is None else packed(_thinned(value.linear))
+    spe, t2 = packed(_thinned(value.spe)), packed(_thinned(value.t2))
+    return summary_pb2.Scores(spe=spe, t2=t2, linear=linear)
 
 
 def scores_of(message: summary_pb2.Scores) -> Scores:
     """Return sketches of scores."""
-    told = Scores(unpacked(message.spe), unpacked(message.t2))
+    linear = unpacked(message.linear) if message.linear else None
+    told = Scores(unpacked(message.spe), unpacked(message.t2), linear)
     for sketch in told:
-        number("scores", sketch.n, MOST_READINGS)
+        if sketch is not None:
+            number("scores", sketch.n, MOST_READINGS)
     return told
 
 
@@ -237,21 +269,26 @@ def census_of(message: summary_pb2.Census) -> Census:
 def limits(value: Limits) -> summary_pb2.Limits:
     """Return measured limits."""
     n = min(value.n, MOST)
-    return summary_pb2.Limits(shares=value.shares, spe=value.spe, t2=value.t2, n=n)
+    return summary_pb2.Limits(
+        shares=value.shares, spe=value.spe, t2=value.t2, n=n, linear=value.linear
+    )
 
 
 def limits_of(message: summary_pb2.Limits) -> Limits:
     """Return measured limits."""
     if not 1 <= len(message.shares) == len(message.spe) == len(message.t2) <= 64:
         raise PeerError("limits: expected as many scores as shares, 1 to 64")
+    if len(message.linear) not in (0, len(message.shares)):
+        raise PeerError("limits: expected as many of the readings as shares, or none")
     shares, spe, t2 = tuple(message.shares), tuple(message.spe), tuple(message.t2)
+    linear = tuple(message.linear)
     for share in shares:
         if not 0 < share <= 1:
             raise PeerError(f"a share must be above 0 and at most 1, got {share}")
-    for value in (*spe, *t2):
+    for value in (*spe, *t2, *linear):
         if not real("a limit", value) >= 0:
             raise PeerError(f"a limit must not be negative, got {value}")
-    return Limits(shares, spe, t2, number("scores", message.n))
+    return Limits(shares, spe, t2, number("scores", message.n), linear)
 
 
 def _thinned(sketch: Sketch) -> Sketch:

@@ -7,6 +7,7 @@ import tomllib
 from pathlib import Path
 
 import msgspec
+import numpy as np
 import pytest
 
 from submerge import UsageError
@@ -293,6 +294,53 @@ def test_a_model_that_does_not_fit_downward_is_refused(read, refused) -> None:
 
     assert line.startswith("aggregator.toml: listen.mqtt: expected room for ")
     assert "got a limit of 122880 bytes; lower schema.lags" in line
+
+
+def test_a_model_carries_what_the_fleet_settles(read, refused) -> None:
+    """Scaling is numbers for each channel: a text that fits without them may not with them."""
+    channels = ", ".join(f'"channel {i}"' for i in range(1400))
+    text = ROOT + MQTT + f"[groups.pumps.schema]\nchannels = [{channels}]\n"
+    few = "[groups.pumps.summary]\nrank = 1\noversample = 1\n"
+
+    read(text + few)
+    line = refused(text + 'scaling = "fleet"\n' + few)
+
+    assert line.startswith("aggregator.toml: listen.mqtt: expected room for ")
+
+
+LANDMARKS = """
+[groups.pumps.schema]
+channels = ["a", "b"]
+lags = 27
+[groups.pumps.schema.features]
+map = "nystrom"
+landmarks = "none.npy"
+"""
+
+
+def test_a_join_that_does_not_fit_upward_is_refused_with_the_numbers(read, refused) -> None:
+    """It carries the schema's text, in which landmarks are many bytes, and no report has."""
+    told = ROOT + PARENT.replace("mqtts://broker", "grpcs://top")
+    size = read(told + LANDMARKS).groups["pumps"].schema.text_bytes
+
+    line = refused(ROOT + PARENT + LANDMARKS)
+
+    assert (
+        f"aggregator.toml: parent.max_message_bytes: expected room for {size + 2560} bytes: to"
+        f" join, a schema of {size}, and 2560, got a limit of 122880 bytes; lower"
+        " schema.features.features or schema.lags of group pumps, or raise it as far as the"
+        " parent does"
+    ) == line
+
+
+def test_a_root_says_where_its_landmarks_are_named(read) -> None:
+    """The whole way to the setting, though the file is read late."""
+    np.save("none.npy", np.eye(53))
+    made = read(ROOT + LANDMARKS)
+
+    expected = r"^groups\.pumps\.schema\.features\.landmarks: expected 54 columns in none\.npy"
+    with pytest.raises(UsageError, match=expected):
+        _ = made.plans
 
 
 # The environment

@@ -64,7 +64,8 @@ def join(node="c"):
 def report(desk, node="c", *, seq=1, n=10):
     """What a client says that has learnt n rows."""
     learner = SUMMARIES.learner(SCHEMA)
-    learner.learn(np.random.default_rng(seq).standard_normal((n, 4)))
+    rows = np.random.default_rng(seq).standard_normal((n, 4))
+    learner.learn(rows, rows)
     return Report(
         stamp=Stamp(node, "g", LIFE, seq),
         final=False,

@@ -371,7 +371,8 @@ def test_spares_beyond_the_dimension_weigh_nothing(read) -> None:
         ),
         pytest.param(
             {"summary": "zzz = 3"},
-            'summary.zzz: expected a setting of [summary], got "zzz"; known here: rank, oversample',
+            'summary.zzz: expected a setting of [summary], got "zzz";'
+            " known here: rank, oversample, linear_rank",
             id="like nothing",
         ),
         pytest.param(

@@ -144,7 +144,9 @@ def test_pinning_is_one_transaction():
     effects = table.step("a", Received(joined(asks(table), top=True)))
     (keep,) = [effect for effect in effects if isinstance(effect, Keep)]
 
-    of_group = {(kind, GROUP) for kind in ("line", "schema", "version", "banned", "quarantined")}
+    of_group = {
+        (kind, GROUP) for kind in ("line", "schema", "asked", "version", "banned", "quarantined")
+    }
     assert {STORE, *of_group} == set(keep.records)
     assert (host.node.incarnation, "r", ME, True) == (
         keep.records[STORE].incarnation,
@@ -1153,7 +1155,8 @@ def test_order_of_children_is_no_matter():
     learner = {}
     for i, node in enumerate("cde"):
         learner[node] = kind.learner(schema)
-        learner[node].learn(rows_of("decaying", 60, 4, seed=i))
+        rows = rows_of("decaying", 60, 4, seed=i)
+        learner[node].learn(rows, rows)
     results = set()
     for order in itertools.permutations("cde"):
         table = Table(kind, schema)

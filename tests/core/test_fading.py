@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from submerge import Schema, Subspace, merge
@@ -12,9 +14,9 @@ from submerge.ledger import Ledger
 from submerge.life import FADE_STEPS
 from submerge.messages import Counts
 from submerge.settings import AggregatorSettings
-from submerge.steps import Flush, Now, Reading
+from submerge.steps import Flush, Keep, Now, Reading
 from submerge.summaries import Subspaces
-from support.nodes import EPOCH, GROUP, Host, Table, life, report
+from support.nodes import EPOCH, GROUP, Host, Table, life, report, write
 from support.strategies import rows_of
 
 HALF = 600.0
@@ -291,6 +293,126 @@ def test_a_life_sealed_long_ago_weighs_what_its_rows_weighed():
 
     assert {} == ledger.rows
     np.testing.assert_allclose(ledger.summary(EPOCH).weight, 10 + 5 + 2.5, **ROUNDING)
+
+
+# -- restarts ----------------------------------------------------------------------------
+
+
+def says(table: Table, label: str) -> bytes:
+    """What a root says of its rows, asked for a model now."""
+    table.step(label, Flush())
+    table.run()
+    return KIND.packed(table.hosts[label].model.summary)
+
+
+def test_the_first_row_under_a_clock_that_is_behind_has_its_weight():
+    """Nobody vouches for the clock: the rows say the time, and the first says it of itself."""
+    table = Table(KIND, SCHEMA)
+    root = table.root("r")
+    table.client("c", under="r")
+    root.clock_error, root.synced = -1e8, False
+    table.step("c", Reading(row(1)))
+    table.step("c", Flush())
+    table.run()
+
+    says(table, "r")
+    np.testing.assert_allclose(root.model.summary.weight, 1.0, **ROUNDING)
+
+
+def test_a_restart_under_a_clock_that_is_behind_leaves_rows_their_weight():
+    """What the rows say the time is can be asked once they are there again, and not before."""
+    table = Table(KIND, SCHEMA)
+    root = table.root("r")
+    table.client("c", under="r", report_every_s=100)
+    root.clock_error, root.synced = -1e8, False
+    for i in range(2):
+        table.step("c", Reading(row(i)))
+        table.passes(150)
+    before = says(table, "r")
+    table.restarts("r")
+
+    assert before == says(table, "r")
+
+
+@pytest.mark.parametrize("later", [0.0, 20.0, 3 * HALF])
+def test_a_restart_reads_a_row_of_the_future_as_it_was_read(later):
+    """Our clock was ahead when it came: it is read as of now, not as of when its node spoke."""
+    table = Table(KIND, SCHEMA)
+    root = table.root("r")
+    for i, name in enumerate("cd"):
+        table.client(name, under="r", report_every_s=100)
+        table.step(name, Reading(np.vstack([row(2 * i), row(2 * i + 1)])))
+    # As it has no clock to show, its report counts as of when it came.
+    table.hosts["c"].synced, root.clock_error = False, 1e6
+    table.passes(150)
+    table.dies("c")
+    root.clock_error = 0.0
+    table.passes(1000 + later)
+    before = says(table, "r")
+    table.restarts("r")
+
+    assert before == says(table, "r")
+
+
+def test_a_row_of_the_future_is_read_as_of_now_whenever_it_is_asked():
+    """Between two reports of a node, too: nobody has to touch its rows."""
+    ledger = ledger_of()
+    ledger.accept(told(0, EPOCH + 1e6), Now(0, EPOCH + 1e6))
+    weights = [ledger.seen(Now(t, EPOCH + t)).weight for t in (0.0, 100.0, 40 * HALF, 1e6 + HALF)]
+
+    # 30 s ahead of a clock that is vouched for; in the end the row's time has come, and gone.
+    ahead = 20 * 2 ** (30 / HALF)
+    np.testing.assert_allclose(weights, [ahead, ahead, ahead, 10], **ROUNDING)
+
+
+JUMPS = st.sampled_from([-1e8, -3600.0, -20.0, 0.0, 20.0, 3600.0, 1e8])
+HISTORY = st.lists(
+    st.one_of(
+        st.tuples(st.just("time"), st.floats(0, 40 * HALF)),
+        st.tuples(st.just("clock"), JUMPS, st.booleans()),
+        st.tuples(st.just("report"), st.integers(0, 2), JUMPS, st.booleans(), st.booleans()),
+        st.tuples(st.just("restart")),
+    ),
+    max_size=25,
+)
+
+
+@given(HISTORY)
+@example([("clock", -1e8, False), ("report", 0, 0.0, True, False), ("restart",)])
+@example([("clock", 1e8, True), ("report", 0, 1e8, True, False), ("clock", 0.0, True)])
+def test_what_is_seen_follows_from_rows_and_the_time_alone(history):
+    """Whatever clocks did, and wherever a process was restarted: to the byte."""
+    running, restarted, disk = ledger_of(), ledger_of(), {}
+    steady, jump, synced, seqs = 0.0, 0.0, True, [0, 0, 0]
+    lives = [0, 10, 20]
+    for event in [*history, ("restart",)]:
+        now = Now(steady, EPOCH + steady + jump, synced)
+        match event:
+            case ("time", seconds):
+                steady += seconds
+                now = Now(steady, EPOCH + steady + jump, synced)
+                running.tidy(now), restarted.tidy(now)
+            case ("clock", jump, synced):
+                pass
+            case ("report", i, ahead, vouched, final):
+                seqs[i] += 1
+                news = told(i, EPOCH + steady + ahead, seqs[i], synced=vouched, final=final)
+                stamp = news.stamp._replace(incarnation=life(lives[i]))
+                news = replace(news, stamp=stamp)
+                running.accept(news, now), restarted.accept(news, now)
+                lives[i] += final
+            case _:
+                write(disk, Keep(restarted.changes))
+                restarted = ledger_of()
+                restarted.load(disk, now)
+    now = Now(steady, EPOCH + steady + jump, synced)
+    one, other = running.seen(now), restarted.seen(now)
+
+    assert (one is None) == (other is None)
+    if one is not None:
+        assert KIND.packed(one) == KIND.packed(other)
+        # Of the future, a row weighs what 30 s make of it at most.
+        assert one.weight <= 20 * sum(seqs) * 2 ** (30 / HALF) * (1 + 1e-9)
 
 
 # -- the law behind it ---------------------------------------------------------------

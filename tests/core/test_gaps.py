@@ -38,7 +38,7 @@ def with_gap(rows, *places):
 def model(schema=PLAIN):
     """What the fleet learnt of the same rows."""
     learner = Subspaces(2).learner(schema)
-    learner.learn(schema.lift(ROWS))
+    learner.learn(schema.lift(ROWS), schema.lift(ROWS))
     return Model(
         "g",
         5,

@@ -10,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from submerge import Schema
+from submerge.features import Gaussian, Laplace, Matern, Polynomial
 from submerge.group import GroupPlan
 from submerge.ledger import Ledger
-from submerge.moments import Moments, pooled
+from submerge.moments import Moments, pooled, spread
 from submerge.schema import Channel
 from submerge.settings import AggregatorSettings
 from submerge.steps import Flush, Now, Reading
@@ -92,6 +93,125 @@ def test_a_constant_channel_keeps_its_size(value):
     parts = [Moments.of(np.full((n, 1), value)) for n in (3, 7, 11)]
 
     assert 1.0 == pooled(*parts).scaling.scale[0]
+
+
+# -- the fleet's gamma ----------------------------------------------------------------
+
+
+def sampled(X: np.ndarray, seed: int) -> Moments:
+    """Moments of rows, and a sample of them."""
+    drawn = np.random.default_rng((seed, 9)).integers(2**64, size=len(X), dtype=np.uint64)
+    return Moments.of(X, drawn)
+
+
+def trace(X: np.ndarray) -> float:
+    """The trace of the covariance: half the mean squared distance."""
+    return float(X.var(axis=0).sum())
+
+
+def half_median(X: np.ndarray) -> float:
+    """Half the median squared distance, of all pairs."""
+    first, second = np.triu_indices(len(X), 1)
+    return float(np.median(((X[first] - X[second]) ** 2).sum(axis=1))) / 2
+
+
+@given(st.data(), st.integers(0, 2**16))
+def test_samples_pool_with_moments(data, seed):
+    """What all rows would have kept, to the bit; sums as without a sample."""
+    X = rows_of("noise", data.draw(st.integers(1, 200)), data.draw(st.integers(8, 30)), seed)
+    drawn = np.random.default_rng(seed).integers(2**64, size=len(X), dtype=np.uint64)
+    parts = [Moments.of(X[cut], drawn[cut]) for cut in data.draw(cuts(len(X)))]
+    parts = data.draw(st.permutations(parts))
+    whole = pooled(*parts[:1], *([pooled(*parts[1:])] if parts[1:] else []))
+    bare = pooled(*(replace(part, sample=None) for part in parts))
+
+    agree(X, whole)
+    assert Moments.of(X, drawn).sample.packed == whole.sample.packed
+    assert bare.packed == pooled(*parts).packed[: len(bare.packed)]
+
+
+def test_parts_without_a_sample_pool_with_those_that_have_one():
+    """Rows are counted all the same; short rows, and nodes that draw no priorities, have none."""
+    X = rows_of("noise", 90, 8, seed=1)
+    one, other = sampled(X[:40], 1), Moments.of(X[40:])
+
+    assert one.sample.packed == pooled(other, one).sample.packed
+    assert 90 == pooled(one, other).count
+    assert None is sampled(X[:, :7], 1).sample is other.sample is pooled(other, other).sample
+
+
+def test_equal_moments_of_unequal_samples_are_told_apart():
+    """A digest of a report covers the sample, too."""
+    X = rows_of("noise", 9, 8, seed=1)
+
+    assert sampled(X, 1).packed != sampled(X, 2).packed
+    assert sampled(X, 1).packed == sampled(X, 1).packed
+
+
+@pytest.mark.parametrize("width", [3, 8, 40])
+def test_the_spread_of_ordinary_rows_is_the_trace(width):
+    """Exactly, in whatever parts they came: the sample has no say."""
+    X = rows_of("noise", 500, width, seed=width) * 3 + 7
+    parts = [sampled(part, i) for i, part in enumerate(np.array_split(X, 7))]
+
+    np.testing.assert_allclose(trace(X), spread(pooled(*parts)), rtol=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_wild_rows_do_not_say_how_far_apart_the_others_are(seed):
+    """One row in 20 is a Cauchy variable times too large: moments are off by 3 at least."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((2000, 16)) @ rng.standard_normal((16, 16))
+    wild = X.copy()
+    wild[::20] *= 30 * np.maximum(1, np.abs(rng.standard_cauchy((100, 1))))
+    parts = [sampled(part, i) for i, part in enumerate(np.array_split(wild, 9))]
+    whole = pooled(*parts)
+
+    assert 3 * trace(X) < spread(replace(whole, sample=None))
+    assert 1 / 1.5 < spread(whole) / trace(X) < 1.5
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_the_size_of_uneven_clients_is_not_the_mean_of_theirs(seed):
+    """Each has its own operating point, some have much: local medians miss what is between."""
+    rng = np.random.default_rng((seed, 1))
+    sizes = 10 + 300 // np.arange(1, 13)
+    clients = [rng.standard_normal((n, 12)) + 2 * rng.standard_normal(12) for n in sizes]
+    X = np.vstack(clients)
+    X[:: len(X) // 20] *= 1e3
+    merged = pooled(*(sampled(client, i) for i, client in enumerate(clients)))
+    wild = pooled(*(sampled(part, i) for i, part in enumerate(np.split(X, np.cumsum(sizes)[:-1]))))
+    expected = half_median(np.vstack(clients))
+
+    local = np.mean([half_median(client) for client in clients])
+    assert 3 * local < expected
+    for got in (merged, wild):
+        assert 1 / 1.5 < spread(got) / expected < 1.5
+
+
+def test_a_few_sampled_rows_do_not_overrule_the_moments():
+    """31 are hardly better than chance; 32 count."""
+    X = rows_of("noise", 32, 8, seed=3)
+    X[0] *= 1e4
+
+    assert trace(X[:31]) == pytest.approx(spread(sampled(X[:31], 1)))
+    assert spread(sampled(X, 1)) < trace(X) / 1e4
+
+
+@pytest.mark.parametrize("value", [0.0, 5.0, 0.1, -1e9])
+def test_where_nothing_varies_the_spread_is_one(value):
+    """Nothing is known, as for a scale; what rounding leaves is nothing."""
+    parts = [sampled(np.full((n, 9), value), n) for n in (3, 7, 90)]
+
+    assert 1.0 == spread(pooled(*parts))
+
+
+@pytest.mark.parametrize("size", [1e-170, 1e-155, 1e-100, 1.0, 1e139])
+def test_gamma_is_a_number_whatever_the_rows(size):
+    """From next to nothing to as large as readings may be: every kernel takes it."""
+    got = spread(sampled(size * rows_of("noise", 100, 8, seed=1), 1))
+    for kernel in (Gaussian(), Laplace(), Matern(), Polynomial()):
+        assert 0 < kernel.settled_at(kernel.auto(got)).gamma < np.inf
 
 
 # -- the fleet's scaling --------------------------------------------------------------
@@ -263,3 +383,15 @@ def test_sealed_moments_count_like_live_ones():
 
     assert 1 == len(ledger.rows)
     agree(X, ledger.moments())
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_gamma_is_no_matter_of_luck(seed):
+    """Day or night, and little else: a sample may say much less, and the trace stands."""
+    rng = np.random.default_rng(seed)
+    day = (rng.uniform(size=500) < 0.4)[:, None] * rng.uniform(200, 900, 20)
+    rows = day + 5 * rng.standard_normal((500, 20))
+    found = Moments.of(rows, rng.integers(2**64, size=500, dtype=np.uint64))
+
+    assert found.sample is not None
+    assert float(rows.var(axis=0).sum()) == pytest.approx(spread(found), rel=1e-9)

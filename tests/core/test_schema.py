@@ -11,6 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from submerge import Channel, PeerError, Scaling, Schema, ShapeError, UsageError
+from submerge.features import (
+    CountSketch,
+    Gaussian,
+    Landmarks,
+    Laplace,
+    Matern,
+    Polynomial,
+    RandomFourier,
+    TensorSketch,
+)
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "schema"
 
@@ -23,7 +33,17 @@ EXAMPLES = {
         center="own",
         half_life=86400.0,
     ),
+    "gaussian": Schema(
+        (Channel("temperature", "°C"), Channel("load", "%")),
+        features=RandomFourier(Gaussian(1 / 3), 256, seed=7),
+    ),
+    "open-matern": Schema(3, features=RandomFourier(Matern(nu=2.5), 64, "fourier-cos")),
+    "polynomial": Schema(3, features=TensorSketch(Polynomial(3, 0.5, 1.0), 64, 1)),
+    "countsketch": Schema(3, features=CountSketch(Laplace(0.25), 64, 32)),
+    "landmarks": Schema(2, features=Landmarks(Gaussian(0.5), np.array([[0.5, 1.0], [-2.0, 0.1]]))),
 }
+
+QUASI = RandomFourier(Gaussian(0.5), 8, "quasi")
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
@@ -139,6 +159,10 @@ def test_what_is_no_schema_is_refused():
         Schema.anonymous(3).canonical.replace(b'"channels":3', b'"channels":[["\\ud800","V"]]'),
         Schema.anonymous(3).canonical.replace(b'"half_life":null', b'"half_life":"0x1p99999"'),
         b"[" * 200_000,
+        Schema(8, features=QUASI).canonical.replace(b'"channels":8', b'"channels":9'),
+        Schema(8, features=QUASI).canonical.replace(b'"features":8', b'"features":7'),
+        Schema(8, features=QUASI).canonical.replace(b'"quasi"', b'"sobol"'),
+        Schema(8, features=QUASI).canonical.replace(b'"seed":0', b'"seed":-1'),
     ],
 )
 def test_foreign_text_is_refused(text):

@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from submerge.features import FeatureMap, Gaussian, Polynomial, RandomFourier, TensorSketch
 from submerge.simulate import Faults, Plan, run
+from submerge.twofold import TwofoldEngine
+
+OPEN = RandomFourier(features=64)
+"""Its gamma is the fleet's to say."""
+
+
+def curved(features: FeatureMap, **more: object) -> Plan:
+    """A fleet whose readings lie about a curve."""
+    return Plan(dim=8, rank=4, features=features, **more)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -64,6 +76,25 @@ def test_fleets_that_scale_and_forget_come_to_rest(faults):
     assert [] == [v for seed in range(12) if (v := run(plan, seed).violations)]
 
 
+FADING = Plan(dim=8, rank=4, oversample=2, half_life_s=3600, hours=2)
+"""Readings fade, under every fault: wrong clocks among them."""
+
+
+@pytest.mark.parametrize("seed", [12, 75, 86])
+def test_rows_that_a_wrong_clock_has_dated_are_read_alike_after_a_restart(seed):
+    """Clocks years behind, years ahead, and put right again, with rows that came before."""
+    assert [] == run(FADING, seed).violations
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("half_life_s", [180, 3600])
+def test_fleets_that_fade_under_restless_clocks_come_to_rest(half_life_s):
+    """Each clock is set wrong twice an hour, and the reference time may move between."""
+    plan = replace(FADING, half_life_s=half_life_s, given=(("clock", 2.0),))
+
+    assert [] == [(seed, v) for seed in range(20) if (v := run(plan, seed).violations)]
+
+
 @pytest.mark.slow
 def test_real_subspaces_end_near_the_truth():
     """Eight clients, three levels of merging, no faults: what is shown is the pooled PCA."""
@@ -71,3 +102,67 @@ def test_real_subspaces_end_near_the_truth():
 
     assert [] == outcome.violations
     assert outcome.angle < 0.5
+
+
+@pytest.mark.slow
+def test_a_scaling_that_is_settled_leaves_a_truth():
+    """Of the readings that were learnt, scaled as the fleet settled it."""
+    plan = Plan(hours=2, dim=12, rank=3, faults="none", learns_scaling=True)
+
+    assert run(plan, seed=1).angle < 0.5
+
+
+@pytest.mark.slow
+def test_features_end_near_the_truth():
+    """What is shown is the pooled PCA of features, and every reading is in it."""
+    outcome = run(curved(OPEN.settled_at(0.03), hours=1, faults="none"), seed=1)
+
+    assert [] == outcome.violations
+    assert outcome.generated == outcome.counted > 0
+    assert outcome.angle < 0.1
+
+
+@pytest.mark.slow
+def test_a_gamma_that_is_open_is_settled_on_the_way():
+    """Readings that only measured are in no model: they are lost, and nothing else is."""
+    outcome = run(curved(OPEN, hours=1, faults="none"), seed=1)
+
+    assert [] == outcome.violations
+    assert 0 < outcome.counted < outcome.generated
+    assert outcome.angle < 0.5
+
+
+def test_an_audit_weighs_both_memories(monkeypatch):
+    """A reading that is missing from one of them is seen."""
+    learn = TwofoldEngine.learn
+
+    def forgetful(engine, rows, features):
+        learn(engine, rows, features)
+        engine._linear.partial_fit(rows[:1])
+
+    monkeypatch.setattr(TwofoldEngine, "learn", forgetful)
+    outcome = run(curved(OPEN.settled_at(0.03), hours=0.5, faults="none"), seed=1)
+
+    assert ["I1"] == [invariant for invariant, _ in outcome.violations]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scaled", [False, True])
+@pytest.mark.parametrize(
+    "features",
+    [OPEN, RandomFourier(Gaussian(0.03), 64), TensorSketch(Polynomial(3), 64)],
+    ids=["auto", "given", "polynomial"],
+)
+def test_kernel_fleets_come_to_rest(features, scaled):
+    """Under every fault: readings count once in both memories, a restart says the same bytes."""
+    plan = curved(features, learns_scaling=scaled)
+
+    assert [] == [(seed, v) for seed in range(8) if (v := run(plan, seed).violations)]
+
+
+@pytest.mark.slow
+def test_kernel_fleets_that_fade_come_to_rest():
+    """A half-life fades both memories alike; also across a restart."""
+    plan = curved(OPEN, half_life_s=3600, hours=2, faults="kills")
+
+    assert [] == [v for seed in range(12) if (v := run(plan, seed).violations)]

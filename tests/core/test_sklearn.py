@@ -1,4 +1,4 @@
-"""StreamingPCA: scikit-learn's rules, PCA's numbers, and merging."""
+"""StreamingPCA: scikit-learn's rules, and the numbers of PCA."""
 
 from __future__ import annotations
 
@@ -8,59 +8,22 @@ import sys
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-
-from support import checks, oracle
-from support.strategies import rows_of, streams
 
 pytest.importorskip("sklearn")
 
 from sklearn.base import clone
-from sklearn.decomposition import PCA, IncrementalPCA
+from sklearn.decomposition import IncrementalPCA
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import estimator_checks
-from sklearn.utils.estimator_checks import estimator_checks_generator
 
-from submerge import EnergyRank, SapcaRank, SchemaMismatch, UsageError, merge, spe
+from submerge import EnergyRank, SapcaRank, SchemaMismatch, UsageError, spe
 from submerge.sklearn import StreamingPCA
-
-DIM = 12
-ATTRIBUTES = (
-    "components_",
-    "explained_variance_",
-    "explained_variance_ratio_",
-    "singular_values_",
-    "mean_",
-    "noise_variance_",
-)
-# Rounding of a covariance of condition 1e3, far below what anyone reads off a plot.
-CLOSE = {"rtol": 1e-9, "atol": 1e-11}
-
-
-def decaying(n: int, dim: int = DIM, *, seed: int = 0, factor: float = 0.7) -> np.ndarray:
-    """Rows with a gap below every direction, far from zero, in no channel's own direction."""
-    rng = np.random.default_rng(seed)
-    turned = np.linalg.qr(rng.standard_normal((dim, dim)))[0]
-    return 30 + rng.standard_normal((n, dim)) * factor ** np.arange(dim) @ turned
-
-
-def pca(n_components: int | None = None) -> PCA:
-    """PCA by its SVD: its quick solver centers after squaring, and so loses digits to the mean."""
-    return PCA(n_components, svd_solver="full")
-
-
-def same_numbers(expected, got) -> None:
-    """All attributes alike, components up to sign."""
-    for name in ATTRIBUTES:
-        want, have = getattr(expected, name), getattr(got, name)
-        if name == "components_":
-            have = have * np.sign(np.sum(want * have, axis=1, keepdims=True))
-        np.testing.assert_allclose(have, want, **CLOSE, err_msg=name)
-
+from support import estimators, oracle
+from support.pca import ATTRIBUTES, CLOSE, DIM, decaying, pca, same_numbers
+from support.strategies import rows_of
 
 # -- scikit-learn's own battery ------------------------------------------------
 
@@ -72,29 +35,8 @@ BATTERY = [
     StreamingPCA(n_components=1, center=False),
 ]
 
-# What scikit-learn runs on its own transformers only; those for pandas skip without it.
-FOR_ITS_OWN = [
-    "check_transformer_get_feature_names_out",
-    "check_transformer_get_feature_names_out_pandas",
-    "check_set_output_transform",
-    "check_set_output_transform_pandas",
-    "check_global_output_transform_pandas",
-    "check_dataframe_column_names_consistency",
-]
 
-
-def what(case: object) -> str:
-    """A check's own name, and an estimator's."""
-    return getattr(case, "func", case).__name__ if callable(case) else str(case)
-
-
-# What parametrize_with_checks does, as a list: scikit-learn 1.6 hands pytest a generator,
-# which pytest 9 warns of, and a warning here is an error.
-@pytest.mark.parametrize(
-    ("estimator", "check"),
-    [case for estimator in BATTERY for case in estimator_checks_generator(estimator)],
-    ids=what,
-)
+@pytest.mark.parametrize(("estimator", "check"), estimators.battery(BATTERY), ids=estimators.what)
 def test_it_keeps_every_rule_of_scikit_learn(estimator, check):
     """No check is expected to fail.
 
@@ -106,7 +48,7 @@ def test_it_keeps_every_rule_of_scikit_learn(estimator, check):
 
 # Those for pandas learn frames and transform arrays, and the other way round, and mean to.
 @pytest.mark.filterwarnings("ignore:X (does not have valid|has) feature names:UserWarning")
-@pytest.mark.parametrize("name", FOR_ITS_OWN)
+@pytest.mark.parametrize("name", estimators.FOR_ITS_OWN)
 def test_it_keeps_the_rules_for_scikit_learns_own(name):
     """Names and containers come out as from scikit-learn's own transformers."""
     getattr(estimator_checks, name)("StreamingPCA", StreamingPCA(n_components=2))
@@ -235,160 +177,6 @@ def test_it_comes_closer_to_the_optimum_than_incremental_pca(factor):
     assert excess(ours.components_) <= max(excess(theirs.components_), 1e-12)
 
 
-# -- merging -------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("n_components", [3, DIM])
-@pytest.mark.parametrize("exact", ["auto", "never"])
-def test_merged_sites_are_pca_of_all_their_rows(n_components, exact):
-    """merge equals PCA of the stacked data, and neither site has changed."""
-    north, south = decaying(90), decaying(130, seed=1) + 2
-    a, b = (
-        StreamingPCA(n_components, exact=exact, oversample=DIM).fit(site) for site in (north, south)
-    )
-    before = [pickle.dumps(site) for site in (a, b)]
-
-    both = a.merge(b)
-
-    assert before == [pickle.dumps(site) for site in (a, b)]
-    assert both.n_samples_seen_ == 220
-    same_numbers(pca(n_components).fit(np.vstack([north, south])), both)
-
-
-def test_the_exact_memory_merges_whole():
-    """Few components shown, no spares: what is merged is all that was learnt."""
-    north, south = decaying(90), decaying(130, seed=1)
-    a, b = (StreamingPCA(2, oversample=0).fit(site) for site in (north, south))
-
-    same_numbers(pca(2).fit(np.vstack([north, south])), a.merge(b))
-
-
-@pytest.mark.parametrize("exact", ["auto", "never"])
-def test_a_merged_estimator_goes_on(exact):
-    """partial_fit after merge adds to what both have seen, full blocks and single rows."""
-    parts = [decaying(n, seed=n) for n in (35, 50, 41, 1)]
-    a, b = (StreamingPCA(4, exact=exact, oversample=DIM).fit(part) for part in parts[:2])
-
-    both = a.merge(b).partial_fit(parts[2]).partial_fit(parts[3])
-
-    assert both.n_samples_seen_ == 127
-    same_numbers(pca(4).fit(np.vstack(parts)), both)
-
-
-@pytest.mark.slow
-@given(
-    streams(max_rows=90),
-    st.fixed_dictionaries(
-        {
-            "oversample": st.integers(0, 6),
-            "block_size": st.integers(1, 40),
-            "exact": st.sampled_from(["auto", "never"]),
-            "center": st.booleans(),
-        }
-    ),
-    st.data(),
-)
-def test_every_law_holds_for_what_was_merged_and_went_on(X, settings, data):
-    """On any data, cut anywhere: energy is exact, and nothing is overstated."""
-    rank = data.draw(st.integers(1, X.shape[1]))
-    first, second = sorted(data.draw(st.tuples(*2 * [st.integers(0, len(X))])))
-    parts = [part for part in (X[:first], X[first:second], X[second:]) if len(part)]
-
-    merged = StreamingPCA(rank, **settings).fit(parts[0])
-    for part in parts[1:2]:
-        merged = merged.merge(StreamingPCA(rank, **settings).fit(part))
-    for part in parts[2:]:
-        merged.partial_fit(part)
-
-    blocks = len(X) / settings["block_size"] + len(parts)
-    truth = oracle.twin(X, center=settings["center"])
-    checks.never_overstates(merged.engine_.subspace, truth, blocks=blocks)
-
-
-def test_merging_is_not_one_sided():
-    """a.merge(b) and b.merge(a) say the same, to rounding."""
-    a, b = (StreamingPCA(3, exact="never").fit(decaying(90, dim=40, seed=s)) for s in (0, 1))
-
-    same_numbers(a.merge(b), b.merge(a))
-
-
-def test_what_faded_merges_as_faded():
-    """Each part counts with the weight that its own forgetting has left."""
-    north, south = decaying(50), decaying(70, seed=1)
-    a = StreamingPCA(DIM, forgetting_factor=0.9).fit(north)
-    b = StreamingPCA(DIM).fit(south)
-
-    truth = oracle.twin(np.vstack([north, south]), np.append(oracle.decay(50, 0.9), np.ones(70)))
-    shown = a.merge(b).engine_.shown
-
-    assert np.isclose(truth.weight, shown.weight)
-    np.testing.assert_allclose(truth.eigenvalues, shown.sigma**2, **CLOSE)
-
-
-def test_different_settings_merge_into_those_of_the_first():
-    """An exact memory and a truncated one merge either way; parameters are the first's."""
-    X = decaying(400, dim=40, factor=0.5)
-    exact = StreamingPCA(3).fit(X[:200])
-    truncated = StreamingPCA(5, exact="never", dtype=np.float32).fit(X[200:])
-    optimum = pca(3).fit(X).components_.T
-
-    for first, second in [(exact, truncated), (truncated, exact)]:
-        both = first.merge(second)
-        assert both.get_params() == first.get_params()
-        assert both.engine_.algorithm.startswith(first.engine_.algorithm)
-        # float32 storage: half a hundredth of a degree is its rounding over the gap.
-        assert oracle.angle(optimum, both.components_[:3].T) < 5e-3
-
-
-def test_an_adaptive_rank_starts_from_the_larger():
-    """The union has at least the directions of either part; the rule moves on from there."""
-    rule = EnergyRank(start=1)
-    flat, steep = decaying(400, factor=0.95), decaying(400, factor=0.2)
-    a, b = (StreamingPCA(rule, block_size=20).fit(X) for X in (steep, flat))
-    assert a.n_components_ < b.n_components_
-
-    both = a.merge(b)
-
-    assert both.n_components_ == b.n_components_
-    assert both.partial_fit(1e3 * steep).n_components_ < b.n_components_
-
-
-@pytest.mark.parametrize(
-    "other",
-    [
-        StreamingPCA(2).fit(decaying(20, dim=5)),
-        StreamingPCA(2, center=False).fit(decaying(20)),
-    ],
-    ids=["columns", "centering"],
-)
-def test_different_things_never_merge(other):
-    """Other columns, or another centering, are a SchemaMismatch."""
-    with pytest.raises(SchemaMismatch):
-        StreamingPCA(2).fit(decaying(20)).merge(other)
-
-
-def test_only_fitted_estimators_of_this_kind_merge():
-    """An unfitted one, or another class, is refused by name."""
-    fitted = StreamingPCA(2).fit(decaying(20))
-
-    with pytest.raises(NotFittedError):
-        fitted.merge(StreamingPCA())
-    with pytest.raises(NotFittedError):
-        StreamingPCA().merge(fitted)
-    with pytest.raises(UsageError, match="got PCA"):
-        fitted.merge(pca().fit(decaying(20)))
-
-
-def test_the_engines_subspace_merges_with_the_fleets():
-    """`engine_.subspace` is an ordinary one: submerge.merge takes it."""
-    X = decaying(100)
-    a, b = (StreamingPCA(DIM).fit(part) for part in (X[:30], X[30:]))
-
-    both = merge(a.engine_.subspace, b.engine_.subspace, rank=DIM)
-
-    np.testing.assert_allclose(both.sigma, pca().fit(X).singular_values_, **CLOSE)
-
-
 # -- in scikit-learn's company -------------------------------------------------
 
 
@@ -447,15 +235,8 @@ def test_a_clone_has_the_parameters_and_nothing_else():
 
     copy = clone(StreamingPCA(rule, oversample=2, center=False, block_size=9).fit(decaying(30)))
 
-    assert copy.get_params() == {
-        "n_components": rule,
-        "oversample": 2,
-        "forgetting_factor": 1.0,
-        "center": False,
-        "block_size": 9,
-        "exact": "auto",
-        "dtype": np.float64,
-    }
+    given = {"n_components": rule, "oversample": 2, "center": False, "block_size": 9}
+    assert copy.get_params() == StreamingPCA().get_params() | given
     with pytest.raises(NotFittedError):
         copy.components_  # noqa: B018
     assert not hasattr(copy, "components_")
@@ -553,7 +334,8 @@ def test_bad_parameters_are_refused_in_fit(parameters):
 
 def test_a_missing_scikit_learn_is_named(monkeypatch):
     """Without the extra, importing is one error that says what to install."""
-    monkeypatch.delitem(sys.modules, "submerge.sklearn")
+    for name in [name for name in sys.modules if name.startswith("submerge.sklearn")]:
+        monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "sklearn.base", None)
 
     with pytest.raises(ImportError, match=r"pip install 'submerge\[sklearn\]'"):

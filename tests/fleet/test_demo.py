@@ -9,12 +9,14 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from submerge import Channel, Scaling, Schema, Subspace, UsageError
+from submerge import Channel, Identity, Scaling, Schema, Subspace, UsageError
+from submerge.features import Gaussian, RandomFourier
 from submerge.messages import Counts
+from submerge.summaries import Subspaces
 from submerge_aggregator import config as aggregator_config
 from submerge_client import config as client_config
 from submerge_fleet import cli, demo
-from submerge_fleet.demo_accuracy import Pooled
+from submerge_fleet.demo_accuracy import Pools
 from submerge_fleet.demo_balance import balanced, seen_by_killed
 from submerge_fleet.demo_feed import AHEAD, Dealer, Stint, Trial
 from submerge_fleet.demo_mishaps import DOWN_S, Mishap, planned
@@ -24,6 +26,7 @@ from submerge_fleet.demo_site import OverGrpc, OverMqtt, Site, free_ports, membe
 from submerge_fleet.demo_stores import Held, merged
 from submerge_fleet.demo_verdict import judged
 from submerge_fleet.demo_watch import ENOUGH, MARGIN, WINDOW, Alarm, Limits, Watch
+from submerge_fleet.demo_wires import check_sizes
 from submerge_fleet.room import Fault
 
 CHANNELS = tuple(Channel(f"mote{mote:02d}.{q}") for mote in (1, 2, 3) for q in ("a", "b"))
@@ -145,6 +148,18 @@ def test_scores_come_in_the_order_of_snapshots():
     assert scores.ready == 0
 
 
+def test_a_kernel_groups_residuals_are_the_readings():
+    """Dealt out by the shares that are told; how odd a row is stands beside, once that is known."""
+    scores, shares = InOrder(NAMES), {"mote01.a": 0.25, "mote01.b": 0.75}
+    scores.put(0, ScoreLine(0, 0.5, 9.0, 7, shares, linear=8.0))
+    scores.put(1, ScoreLine(1, 0.5, 9.0, 7, shares, linear=8.0, odd=1.5))
+
+    taken = scores.take(2)
+    assert [8.0, 8.0] == taken.spe.tolist()
+    assert [2.0, 6.0, 0, 0, 0, 0] == taken.residual[1].tolist()
+    assert np.array_equal([np.nan, 1.5], taken.odd, equal_nan=True)
+
+
 def test_a_clients_score_line_is_read():
     """What submerge_client.scores writes, all of its fields."""
     said = (
@@ -153,6 +168,8 @@ def test_a_clients_score_line_is_read():
     )
 
     assert ScoreLine(7, 3.1, 9.7, 123, {"mote01.a": 0.81}, {"mote01.b": 41.5}) == read_line(said)
+    kernel = b'{"row":7,"spe":0.1,"t2":9.7,"model":123,"linear":3.1,"odd":1.2}'
+    assert ScoreLine(7, 0.1, 9.7, 123, linear=3.1, odd=1.2) == read_line(kernel)
 
 
 # -- the watch -----------------------------------------------------------------------
@@ -163,7 +180,7 @@ def scores(n, *, loud=(), size=1.0):
     residual = np.random.default_rng(n).uniform(0.5, 1.0, (n, len(CHANNELS)))
     residual[:, list(loud)] = size**2
     total = residual.sum(axis=1)
-    return Scores(total, total, residual)
+    return Scores(total, total, residual, np.full(n, np.nan))
 
 
 def settled():
@@ -222,6 +239,15 @@ def test_rows_that_nobody_scored_are_not_judged():
 
     assert watch.rows == ENOUGH
     assert watch.alarms == [Alarm(2, "b", 400 + ENOUGH + WINDOW)]
+
+
+def test_odd_rows_are_counted():
+    """Those above 1, the fleet's own limit; of a row that has none nobody knows."""
+    watch, more = settled(), scores(4)
+    more.odd[:3] = 0.9, 1.1, 7.0
+    watch.see(more)
+
+    assert watch.over_odd == 2
 
 
 def test_limits_need_scores():
@@ -293,19 +319,40 @@ def test_rows_that_show_too_little_are_withheld():
 
 def test_a_model_of_all_rows_is_as_good_as_exact_pca():
     """The merge of two halves, at full rank, is their pooled PCA; the weights add up."""
-    rng = np.random.default_rng(5)
-    rows = rng.standard_normal((400, 6)) * [5, 4, 3, 1, 1, 1]
-    schema, pooled = Schema(CHANNELS), Pooled(6)
-    pooled.add(rows)
+    rows = np.random.default_rng(5).standard_normal((400, 6)) * [5, 4, 3, 1, 1, 1]
+    schema, summaries = Schema(CHANNELS), Subspaces(3, oversample=3)
+    pools = Pools(schema)
+    pools.add(rows)
     held = {
         name: Held(parts=[Subspace.of(part, schema, rank=6)])
         for name, part in (("north", rows[:100]), ("south", rows[100:]))
     }
-    accuracy = pooled.compare(merged(held, rank=6), rank=3)
+    accuracy, linear = pools.compare(merged(held, summaries, schema), summaries)
 
     assert accuracy.ratio == pytest.approx(1)
     assert accuracy.angle_deg < 1e-4
-    assert merged({}, rank=6) is None
+    assert linear is None
+    assert merged({}, summaries, schema) is None
+
+
+def test_a_kernel_groups_model_is_held_against_features_and_readings():
+    """Each against its own exact PCA; a gap that nobody told of is filled by the readings."""
+    rng = np.random.default_rng(5)
+    rows = rng.standard_normal((300, 2)) @ rng.standard_normal((2, 6))
+    schema = Schema(CHANNELS, Scaling((1.0,) * 6, (2.0,) * 6), RandomFourier(Gaussian(0.05), 64))
+    summaries = Subspaces(16, oversample=16, linear_rank=2)
+    learner, pools = summaries.learner(schema), Pools(schema)
+    learner.learn(schema.scaled(rows), schema.lift(rows))
+    model = learner.summary()
+    pools.add(rows[1:])
+    rows[0, 3] = np.nan
+    pools.guess(rows[:1], model)
+    features, linear = pools.compare(model, summaries)
+
+    assert (16, 2) == (features.rank, linear.rank)
+    assert 1 <= features.ratio < 1.02  # 64 features, of which 32 directions are kept
+    assert linear.energy_kept == pytest.approx(1)
+    assert features.exact[0] != pytest.approx(linear.exact[0])
 
 
 # -- the balance ----------------------------------------------------------------------
@@ -471,16 +518,17 @@ def test_four_clients_share_an_aggregator():
     assert ["aggregator-1"] * 4 + ["aggregator-2"] * 4 + ["aggregator-3"] == parents
 
 
+@pytest.mark.parametrize("features", [Identity(), RandomFourier(Gaussian(0.3), 66)])
 @pytest.mark.parametrize("over", ["grpc", "mqtt"])
-def test_every_configuration_loads(tmp_path, over):
-    """As the programs themselves read it, schema and scaling included."""
+def test_every_configuration_loads(tmp_path, over, features):
+    """As the programs themselves read it: schema, scaling and kernel included."""
     who = members(5)
     wire = OverMqtt("::1", 1883, "room-1", own=False)
     if over == "grpc":
         wire = OverGrpc(dict.fromkeys((member.name for member in who), 4711))
     channels = (Channel('mote 1."°C"', "°C"), Channel("b", "%"))
-    scaling = Scaling((21.0, 1e-3), (0.04, 300.0))
-    site = Site(tmp_path, wire, channels, scaling, rank=1, oversample=1, first_rows=16)
+    schema = Schema(channels, Scaling((21.0, 1e-3), (0.04, 300.0)), features)
+    site = Site(tmp_path, wire, schema, rank=1, oversample=1, first_rows=16)
     site.write(who)
 
     for member in who:
@@ -489,7 +537,17 @@ def test_every_configuration_loads(tmp_path, over):
         assert member.name == config.node
         group = config if member.role == "client" else config.groups["room"]
         if group.schema is not None:
-            assert Schema(channels, scaling) == group.schema.built
+            assert schema == group.schema.built
+
+
+def test_messages_that_a_broker_would_drop_are_refused(tmp_path):
+    """Before anything is started, in words of the demo's options; over gRPC they are none."""
+    schema = Schema(CHANNELS, features=RandomFourier(Gaussian(0.3), 4096))
+    broker, grpc = OverMqtt("::1", 1883, "room-1", own=False), OverGrpc({})
+
+    check_sizes(Site(tmp_path, grpc, schema, rank=16, oversample=10, first_rows=16))
+    with pytest.raises(UsageError, match=r"at most 122880 .* got up to 4\d{5}: lower --features"):
+        check_sizes(Site(tmp_path, broker, schema, rank=16, oversample=10, first_rows=16))
 
 
 def test_free_ports_differ():
@@ -508,7 +566,14 @@ def submerge():
 
 @pytest.mark.parametrize(
     "arguments",
-    [("--days", 0.5), ("--clients", 0), ("--rank", 0), ("--seed", -1), ("--seconds", 0)],
+    [
+        ("--days", 0.5),
+        ("--clients", 0),
+        ("--rank", 0),
+        ("--seed", -1),
+        ("--seconds", 0),
+        ("--kernel", "--features", 0),
+    ],
 )
 def test_bad_options_are_refused(submerge, arguments):
     """Status 2, and the range that was expected."""
@@ -529,6 +594,11 @@ def test_a_missing_extra_is_named(submerge, monkeypatch):
     monkeypatch.setattr(demo, "NEEDED", ("json", "no_such_package.inside"))
 
     assert "pip install 'submerge[demo]'" in refusal(submerge())
+
+
+def test_features_without_a_kernel_are_refused(submerge):
+    """They would be thought to be in use."""
+    assert "say --kernel as well" in refusal(submerge("--features", 256))
 
 
 def test_without_matplotlib_a_picture_is_refused_at_once(submerge, monkeypatch, tmp_path):

@@ -15,7 +15,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from submerge import Channel, Scaling, Schema, Subspace, UsageError
-from submerge.messages import Counts, Limits, Model
+from submerge.features import Gaussian, RandomFourier
+from submerge.messages import Counts, Model
+from submerge.oddness import Limits
+from submerge.summaries import Subspaces
+from submerge.twofold import Twofold
 from submerge_fleet.asking import ago
 from submerge_fleet.model_comparison import compare, deviations, schema_differences
 from submerge_fleet.model_figures import figures, told
@@ -224,9 +228,9 @@ def test_show_says_what_a_model_says(submerge, tmp_path):
     )
     assert [32.0, 64.0, 128.0] == found["staleness_s"]
     assert (4, None, True) == tuple(found[key] for key in ("rank", "shown", "expired"))
-    assert {"shares": [0.95, 0.99], "spe": [1.5, 2.5], "t2": [9.0, 12.0], "n": 4000} == found[
-        "limits"
-    ]
+    values = {"spe": [1.5, 2.5], "t2": [9.0, 12.0], "linear": []}
+    assert {"shares": [0.95, 0.99], "n": 4000} | values == found["limits"]
+    assert found["kernel"] is None
 
 
 def test_shares_are_of_all_variation():
@@ -441,3 +445,65 @@ def test_bytes_that_are_damaged_are_refused_in_words(data):
 
 def test_an_age_of_years_is_told_in_days():
     assert "730 d" == ago(2 * 365 * 86400)
+
+
+# -- kernel groups -----------------------------------------------------------------------
+
+
+KERNEL = replace(SCHEMA, features=RandomFourier(Gaussian(0.05), 32))
+
+
+def kernel_model(rows, **fields):
+    """A model of a kernel group."""
+    learner = Subspaces(4, oversample=1).learner(KERNEL)
+    learner.learn(rows, KERNEL.lift(rows))
+    told = {
+        "schema": KERNEL.canonical,
+        "fingerprint": KERNEL.fingerprint,
+        "summary": learner.summary(),
+    }
+    return replace(model_of(rows), **told | fields)
+
+
+def test_show_says_what_the_features_are(submerge, tmp_path):
+    """Kernel, gamma, how much of the features is held; directions are of the readings."""
+    limits = Limits((0.95,), (1.5,), (9.0,), 4000, (7.5,))
+    path = tmp_path / "a"
+    path.write_bytes(codec.encode(kernel_model(ROWS, limits=limits)))
+    found = json.loads(submerge("model", "show", path, "--json").out)
+    said = submerge("model", "show", path).out
+
+    kernel, summary = found["kernel"], kernel_model(ROWS).summary
+    spec = KERNEL.features.spec() | {"gamma": 0.05}
+    assert (spec, 32, 5) == (kernel["spec"], kernel["dim"], kernel["rank"])
+    held = (summary.features.sigma**2).sum() / summary.features.energy
+    assert held == pytest.approx(kernel["share"])
+    assert {name for name, _ in found["directions"][0]["channels"]} <= {
+        f"mote-{i}" for i in range(DIM)
+    }
+    assert "kernel     gaussian, gamma 0.05; 32 features, orthogonal" in said
+    assert "SPE 1.5, T2 9 of features, SPE 7.5 of readings" in said
+
+
+def test_compare_holds_features_against_features(submerge, tmp_path):
+    """Two memories, each against its like; another gamma has no vectors in common."""
+    first, second, other = (tmp_path / name for name in "abc")
+    first.write_bytes(codec.encode(kernel_model(ROWS)))
+    second.write_bytes(codec.encode(kernel_model(ROWS * 1.5)))
+    alien = replace(KERNEL, features=RandomFourier(Gaussian(0.2), 32))
+    told = replace(kernel_model(ROWS), schema=alien.canonical, fingerprint=alien.fingerprint)
+    part = told.summary
+    relabeled = Twofold(
+        *(replace(each, schema=alien.fingerprint) for each in (part.features, part.linear))
+    )
+    other.write_bytes(codec.encode(replace(told, summary=relabeled)))
+
+    same = json.loads(submerge("model", "compare", first, first, "--json").out)
+    moved = json.loads(submerge("model", "compare", first, second, "--json").out)
+    apart = submerge("model", "compare", first, other)
+
+    assert 0 == pytest.approx(same["features"]["angles_deg"][0], abs=1e-2)
+    assert moved["features"]["angles_deg"][0] > 1
+    assert 2.25 == pytest.approx(moved["variance_ratio"], rel=1e-4)
+    assert "features" in submerge("model", "compare", first, second).out
+    assert (1, "gamma: expected 0.05, got 0.2\n") == (apart.status, apart.out)

@@ -7,7 +7,7 @@ import io
 import json
 import re
 import shlex
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import partial
 
 import click
@@ -16,6 +16,7 @@ from click.testing import CliRunner
 from rich.console import Console
 
 from submerge.client_node import ClientNode
+from submerge.features import Matern, RandomFourier, plain
 from submerge.simulate import PRESETS, SHARES, Faults, Plan, run
 from submerge_fleet import cli, simulate_run, spans
 from submerge_fleet.simulate import repeating
@@ -138,6 +139,58 @@ def test_real_subspaces_come_close_to_the_pooled_truth(figures):
     assert (None, None) == (found["unattributed"], found["bound"])
     d, k = 16, 8
     assert found["largest_report"] <= 4 * d * k + 8 * (d + k) + 256 + 200
+
+
+CURVED = ("--dim", 8, "--rank", 4, "--kernel", "gaussian")
+
+
+def test_features_of_a_curve_come_close_to_the_pooled_truth(figures):
+    """At a gamma that is given every reading is learnt; the largest report has two memories."""
+    found = figures(*CURVED, "--gamma", 0.03, "--faults", "none")
+
+    assert ([], 1.0) == (found["violations"], found["coverage"])
+    assert 0 <= found["angle"] < 0.1
+    assert {"kind": "orthogonal", "features": 64, "seed": 0} == {
+        name: found["plan"]["features"][name] for name in ("kind", "features", "seed")
+    }
+    (d, k), (dim, features_k) = (8, 8), (64, 9)
+    both = 4 * d * k + 8 * (d + k) + 4 * dim * features_k + 8 * (dim + features_k)
+    assert both < found["largest_report"] <= both + 24 + 256 + 300
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("more", [(), ("--learn-scaling",)])
+def test_a_fleet_settles_its_gamma_first(figures, more):
+    """Readings that only measured are not counted; what is learnt comes close to its truth."""
+    found = figures(*CURVED, *more, "--faults", "none", "--hours", 1.5)
+
+    assert [] == found["violations"]
+    assert 0.3 < found["coverage"] < 1
+    assert 0 <= found["angle"] < 0.5
+    assert None is found["plan"]["features"]["gamma"]
+
+
+@pytest.mark.slow
+def test_a_kernel_seed_is_the_same_in_another_process(figures):
+    """A map goes with the plan."""
+    alone, shared = (figures(*CURVED, "--seeds", 2, "--jobs", jobs) for jobs in (1, 2))
+
+    assert alone["trace"] == shared["trace"]
+
+
+def test_a_person_reads_of_features(submerge):
+    """How many of them, and how large a report may be."""
+    _, out, _ = submerge(*SMALL, *CURVED, "--gamma", 0.03, "--faults", "none")
+
+    said = " ".join(out.split())
+    assert "within 3,552 and 300 of scores (64 features of 8 channels, 9 and 8 directions)" in said
+
+
+def test_where_readings_fade_there_is_no_truth_to_be_near(submerge):
+    """What is pooled weighs all alike, and says so."""
+    _, out, _ = submerge(*SMALL, *CURVED, "--half-life", "1h", "--faults", "none")
+
+    assert "none: readings fade" in out
 
 
 def test_a_person_reads_every_figure(submerge):
@@ -286,6 +339,21 @@ def test_the_command_that_repeats_says_all_of_a_plan():
     ) == repeating(plan, 4)
 
 
+@pytest.mark.slow
+def test_the_command_that_repeats_says_all_of_a_kernel(figures):
+    """Run again, it delivers the same messages."""
+    options = (*CURVED[:4], "--kernel", "matern", "--nu", 2.5, "--map", "fourier-cos")
+    found = figures(*options, "--features", 33, "--map-seed", 5)
+    plan = Plan(nodes=4, fan_in=2, depth=2, hours=0.5, dim=8, rank=4)
+    map_ = RandomFourier(Matern(nu=2.5), 33, "fourier-cos", 5)
+
+    assert plain(map_.spec()) == found["plan"]["features"]
+    words = shlex.split(repeating(replace(plan, features=map_), 0))
+    kernel = "--kernel matern --features 33 --gamma auto --map fourier-cos --map-seed 5 --nu 2.5"
+    assert kernel in " ".join(words)
+    assert found["trace"] == figures(*words[2:])["trace"]
+
+
 # -- what is asked -----------------------------------------------------------------
 
 
@@ -359,6 +427,14 @@ def test_a_duration_that_is_told_reads_back(seconds):
         (["--rank", 3], "--rank is of real subspaces"),
         (["--dim", 8, "--rank", 4], "got 4 + 5: add --oversample 4"),
         (["--dim", 8, "--rank", 9], "got 9 + 5: lower --rank"),
+        (["--kernel", "gaussian"], "--kernel is of real subspaces"),
+        (["--gamma", 1], "--gamma has an effect with --kernel only"),
+        ([*CURVED, "--features", 33], "expected an even number, got 33"),
+        (
+            [*CURVED, "--features", 8],
+            "at most --features 8 together, got 4 + 5: add --oversample 4",
+        ),
+        ([*CURVED, "--gamma", -1], "expected a number above 0, or auto, got '-1'"),
         (["--seeds", 0], "'--seeds': 0"),
         (["--jobs", 0], "'--jobs': 0"),
         (["--frobnicate"], "--frobnicate"),

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -101,9 +102,8 @@ def test_a_killed_process_is_heard_to_its_end():
 # -- the whole -----------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def short():
-    """Two days of a small fleet in a few seconds: the demo, its outcome, what a person saw."""
+def run_of(settings):
+    """A small fleet for a few seconds: the demo, its outcome, what a person saw."""
     seen = io.StringIO()
     console = Console(width=80, file=seen)
 
@@ -112,18 +112,35 @@ def short():
             console.print(fleet_table(run, width=80))
 
     with tempfile.TemporaryDirectory() as folder, wired(None, mqtt=False) as wire:
-        run = Demo(Settings(seed=1, days=2.0, clients=2, seconds=3.0), Path(folder), wire)
+        run = Demo(settings, Path(folder), wire)
         outcome = run.run(look)
     console.print(fleet_table(run, width=80))
     return SimpleNamespace(demo=run, outcome=outcome, seen=seen.getvalue())
 
 
-def test_every_reading_is_accounted_for(short):
+SHORT = Settings(seed=1, days=2.0, clients=2, seconds=3.0)
+
+
+@pytest.fixture(scope="module")
+def short():
+    """Two days of a linear group."""
+    return run_of(SHORT)
+
+
+@pytest.fixture(scope="module")
+def kernel():
+    """Two days of a kernel group."""
+    return run_of(replace(SHORT, rank=16, features=128))
+
+
+@pytest.mark.parametrize("group", ["short", "kernel"])
+def test_every_reading_is_accounted_for(group, request):
     """With a client and an aggregator killed on the way; the other client is exact."""
-    balance = short.outcome.balance
+    run = request.getfixturevalue(group)
+    balance = run.outcome.balance
 
     assert balance.wrong == ()
-    assert balance.fed == short.demo.room.n_snapshots == 5574
+    assert balance.fed == run.demo.room.n_snapshots == 5574
     assert balance.exact == 1
     assert balance.fed == (
         balance.learnt
@@ -131,7 +148,7 @@ def test_every_reading_is_accounted_for(short):
         + balance.declared_lost
         + sum(balance.lost_with_kill.values())
     )
-    assert all(mishap.back_s is not None for mishap in short.outcome.mishaps)
+    assert all(mishap.back_s is not None for mishap in run.outcome.mishaps)
 
 
 def test_the_merged_model_is_as_good_as_exact_pca(short):
@@ -142,6 +159,26 @@ def test_the_merged_model_is_as_good_as_exact_pca(short):
     assert 1 - 1e-3 <= accuracy.ratio <= 1.01
     assert accuracy.energy_kept > 0.98
     assert all(m <= e * (1 + 1e-3) for m, e in zip(accuracy.merged, accuracy.exact, strict=False))
+
+
+def test_a_kernel_groups_model_is_as_good_as_exact_pca(kernel):
+    """Of all rows' features within 3 %, and of the readings themselves within 1 %."""
+    features, linear = kernel.outcome.accuracy, kernel.outcome.linear
+
+    assert 1 - 1e-3 <= features.ratio <= 1.03
+    assert 1 - 1e-3 <= linear.ratio <= 1.01
+
+
+def test_a_kernel_group_says_that_it_is_one(kernel):
+    """While it runs and in the end; its rows are told apart by how odd they are."""
+    said = dict(lines(kernel.outcome))
+
+    assert "a kernel, 128 features" in " ".join(kernel.seen.split())
+    assert " odd " in kernel.seen
+    assert "a Gaussian kernel, 128 features" in said["fleet"]
+    assert "all rows' features" in said["accuracy"]
+    assert {"readings", "balance", "motes"} < said.keys()
+    assert kernel.outcome.rows_odd > 0
 
 
 def test_every_process_is_told_of(short):
@@ -184,10 +221,11 @@ def test_the_run_can_be_drawn(short, tmp_path):
     assert (tmp_path / "demo.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_the_command_prints_one_object_and_leaves_nothing(submerge, place, monkeypatch):
+@pytest.mark.parametrize("more", [(), ("--kernel",)])
+def test_the_command_prints_one_object_and_leaves_nothing(submerge, place, monkeypatch, more):
     """All figures, on standard output alone; over MQTT, whose broker is its own."""
     monkeypatch.setattr(tempfile, "tempdir", str(place))
-    done = submerge("--days", 2, "--seconds", 3, "--clients", 2, "--mqtt", "--json")
+    done = submerge("--days", 2, "--seconds", 3, "--clients", 2, "--mqtt", "--json", *more)
 
     assert (done.exit_code, done.stderr) == (0, "")
     figures = json.loads(done.stdout)

@@ -40,14 +40,25 @@ channels = ["a", "b", "c"]
 rank = 2
 """
 
+KERNEL = """
+[groups.rows.schema.features]
+kernel = "gaussian"
+features = 64
+gamma = {gamma}
+[groups.rows.summary]
+"""
+
 
 @pytest.fixture(params=["none"])
 def root(request, tmp_path):
-    """A root on a port of the system's choice, with a scaling or without."""
+    """A root on a port of the system's choice, with a scaling, with a kernel, or without."""
     path = tmp_path / "root.toml"
     text = ROOT.format(store=tmp_path / "root.db")
     if request.param == "fixed":
         text = text.replace('channels = ["a", "b", "c"]', SCALED)
+    elif request.param != "none":
+        text = text.replace("[groups.rows.summary]\n", KERNEL.format(gamma=request.param))
+        text = text.replace("model_every_s = 1\n", "model_every_s = 1\nscaling_rows = 150\n")
     path.write_text(text)
     server = server_of(read(path, AggregatorConfig, {}))
     loop = asyncio.new_event_loop()
@@ -106,12 +117,43 @@ def test_no_row_is_lost_where_the_fleet_has_a_scaling(root, tmp_path):
     assert 200 == root.desk.node.ledger("rows").counts().learnt
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("root", ["0.25", '"auto"'], indirect=True)
+def test_a_kernel_group_is_fed(root, tmp_path):
+    """By the fleet's gamma: rows that only measured for it are read again, and none is lost."""
+    table(tmp_path / "rows.csv")
+    options = ("--insecure", "--leaves", 2, "--rank", 4, "--kernel", "gaussian", "--features", 64)
+    done = into(root, tmp_path / "rows.csv", "--group", "rows", *options)
+    told = json.loads(done.stdout)
+
+    ledger = root.desk.node.ledger("rows")
+    assert (0, 200, 200) == (done.exit_code, told["rows"], told["acknowledged"])
+    assert 200 == ledger.counts().learnt
+    assert ledger.schema.features.settled
+    summary = ledger.summary()
+    assert (200, 200) == (summary.features.weight, summary.linear.weight)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("root", ['"auto"'], indirect=True)
+def test_rows_that_only_measured_were_not_told(root, tmp_path, monkeypatch):
+    """Too few for the root to settle a gamma by: a line says so, and nothing is claimed."""
+    monkeypatch.setattr("submerge_fleet.replay_dealt.SETTLE_S", 0.5)
+    table(tmp_path / "rows.csv", n=40)
+    options = ("--insecure", "--kernel", "gaussian", "--features", 64)
+    done = into(root, tmp_path / "rows.csv", "--group", "rows", *options)
+
+    assert "has not settled its gamma" in str(done.exception)
+    assert "" == done.stdout
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
         (("--insecure",), "--into needs --group"),
         (("--group", "rows"), "insecure = true"),
         (("--group", "rows", "--insecure", "--alpha", "0.1"), "--alpha has no effect with --into"),
+        (("--group", "rows", "--insecure", "--gamma", "1"), "--gamma has an effect with --kernel"),
     ],
 )
 def test_bad_options_are_refused_before_anything_is_sent(root, tmp_path, arguments, said):

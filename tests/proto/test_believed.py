@@ -23,7 +23,6 @@ from submerge.messages import (
     Counts,
     Join,
     Joined,
-    Limits,
     Model,
     Reason,
     Report,
@@ -31,12 +30,14 @@ from submerge.messages import (
     Stamp,
 )
 from submerge.moments import Moments
+from submerge.oddness import Limits
 from submerge.steps import Reading, SetApart
 from submerge.summaries import Subspaces
+from submerge.twofold import Twofold
 from submerge_proto import codec, columns, forms
 from submerge_proto.v1 import summary_pb2 as pb
 from support.nodes import EPOCH, GROUP, Table, life
-from support.wire import READINGS, travelled
+from support.wire import READINGS, a_report, kernel_schema, travelled
 from support.wired import WiredTable
 
 seeds = st.integers(0, 2**32)
@@ -51,13 +52,37 @@ def wild(rng: np.random.Generator, schema: Schema, most_weight: float) -> Subspa
             pass  # a little too wild
 
 
-def _wild(rng: np.random.Generator, dim: int, most_weight: float) -> pb.Subspace:
+def wild_summary(
+    rng: np.random.Generator, schema: Schema, most_weight: float
+) -> Subspace | Twofold:
+    """The wildest that a group of this schema can have: two subspaces, if it has features."""
+    first = wild(rng, schema, most_weight)
+    if schema.linear:
+        return first
+    while True:
+        try:
+            linear = _wild(rng, schema.width, most_weight, first.weight)
+            return Twofold(first, columns.unpacked(linear, schema.fingerprint))
+        except PeerError:
+            pass  # a little too wild
+
+
+def schema_of(kernel: bool, width: int, **fields: Any) -> Schema:
+    """A group's, of so many channels; `kernel`: of their features."""
+    schema = Schema(width, **fields)
+    return replace(schema, features=kernel_schema(width, 6).features) if kernel else schema
+
+
+def _wild(
+    rng: np.random.Generator, dim: int, most_weight: float, weight: float | None = None
+) -> pb.Subspace:
     k = int(rng.integers(0, dim + 1))
     rows = np.eye(dim)[rng.permutation(dim)[:k]]
     if rng.random() < 0.7:
         rows = np.linalg.qr(rng.standard_normal((dim, dim)))[0][:k]
     rows = rows + rng.uniform(-1, 1, (k, dim)) * rng.choice([0, 9e-6, 4e-4]) / dim
-    weight = min(float(rng.choice([2.0**-600, 1e-100, 1.0, 1e9, most_weight])), most_weight)
+    if weight is None:
+        weight = min(float(rng.choice([2.0**-600, 1e-100, 1.0, 1e9, most_weight])), most_weight)
     mean = rng.choice([0, 1e-310, 1.0, 1e12, 1.84e19]) * rng.choice([-1, 0, 1, 0.5], dim)
     most = weight * (dim * columns.LARGEST - float(mean @ mean))
     sizes = [*np.array([0, 1e-50, 1.001e-50, 1e-30, 1, 1e3]) * weight**0.5]
@@ -106,15 +131,33 @@ def test_what_is_believed_can_be_merged_and_said_again(seed, parts, center):
     check(columns.unpacked(kept, schema.fingerprint, kept=True))
 
 
-@given(seeds)
-def test_a_model_that_is_believed_can_be_scored_with(seed):
+@given(seeds, st.integers(1, 6), st.booleans())
+def test_two_that_are_believed_can_be_merged_and_said_again(seed, parts, apart):
+    """Their weights stay alike: what comes of them is taken above."""
+    rng = np.random.default_rng(seed)
+    schema = schema_of(True, int(rng.integers(1, 9)), center="own" if apart else "fleet")
+    kind, most = Subspaces(3), float(rng.choice([1e3, 2.0**53]))
+    children = [wild_summary(rng, schema, most) for _ in range(parts)]
+    faded = [kind.faded(child, 2.0 ** rng.uniform(-50, 50)) for child in children]
+    for family in (children, faded):
+        once = kind.merged(schema, family, own=False)
+        if once.weight >= columns.LEAST:
+            fields = {"fence": b"f" * 16, "fingerprint": schema.fingerprint}
+            again = travelled(a_report(summary=once, moments=None, **fields)).summary
+            check(again.features)
+            check(again.linear)
+
+
+@given(seeds, st.booleans())
+def test_a_model_that_is_believed_can_be_scored_with(seed, kernel):
     """Scores are numbers, and gaps can be filled, whatever the rows."""
     rng = np.random.default_rng(seed)
-    schema = Schema.anonymous(int(rng.integers(1, 9)))
-    model, kind = wild(rng, schema, 1e15), Subspaces(3)
-    rows = rng.standard_normal((3, schema.dim)) * rng.choice([0, 1e-12, 1, 1e12])
-    spe, t2 = kind.scorer(model).scores(rows)
+    schema = schema_of(kernel, int(rng.integers(1, 9)))
+    model, kind = wild_summary(rng, schema, 1e15), Subspaces(3)
+    rows = rng.standard_normal((3, schema.width)) * rng.choice([0, 1e-12, 1, 1e12])
+    spe, t2, linear = kind.scorer(model).scores(rows, schema.features.lift(rows))
     Sketch.of(spe), Sketch.of(t2)
+    assert kernel == (linear is not None and len(Sketch.of(linear).bins) > 0)
     rows[:, 0] = np.nan
 
     assert not np.isnan(kind.filled(rows, model)).any()
@@ -141,11 +184,11 @@ def wild_report(rng: np.random.Generator, schema: Schema, stamp: Stamp, **fields
     )
     if rng.random() < 0.8:
         weight = 1e25 if fence else float(learnt)
-        report = replace(report, summary=wild(rng, schema, weight))
+        report = replace(report, summary=wild_summary(rng, schema, weight))
     if rng.random() < 0.3:
         count, size = int(rng.choice([1, learnt])), float(rng.choice([0, 5e-324, 1.0, 0.5e280]))
-        mean = 0.7e140 * rng.uniform(-1, 1, schema.dim)
-        moments = Moments(count, mean, np.full(schema.dim, count * size))
+        mean = 0.7e140 * rng.uniform(-1, 1, schema.width)
+        moments = Moments(count, mean, np.full(schema.width, count * size))
         report = replace(report, moments=moments)
     if rng.random() < 0.5:
         ages = (2**40,) * int(rng.integers(0, 65))
@@ -155,18 +198,20 @@ def wild_report(rng: np.random.Generator, schema: Schema, stamp: Stamp, **fields
         sketch = Sketch.of(values)
         many = READINGS // sketch.n if rng.random() < 0.5 else 1
         crowd = Sketch(sketch.level, tuple((index, n * many) for index, n in sketch.bins))
-        report = replace(report, scores=Scores(crowd, sketch))
+        linear = sketch if rng.random() < 0.5 else None
+        report = replace(report, scores=Scores(crowd, sketch, linear))
     return travelled(report)
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("kernel", [False, True])
 @pytest.mark.parametrize("half_life", [None, 3600.0, 1.0])
 @pytest.mark.parametrize("seed", range(12))
-def test_no_report_that_is_believed_breaks_an_aggregator(seed, half_life):
+def test_no_report_that_is_believed_breaks_an_aggregator(seed, half_life, kernel):
     """Nor makes it say upward, or keep, what is not believed there: its records are read back."""
     rng = np.random.default_rng(seed)
     center = "own" if rng.random() < 0.5 else "fleet"
-    schema = Schema(int(rng.integers(1, 7)), half_life=half_life, center=center)
+    schema = schema_of(kernel, int(rng.integers(1, 7)), half_life=half_life, center=center)
     table = WiredTable(Subspaces(2, oversample=1), schema)
     table.root("r")
     table.aggregator("a", under="r")
@@ -195,17 +240,18 @@ def test_no_report_that_is_believed_breaks_an_aggregator(seed, half_life):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("kernel", [False, True])
 @pytest.mark.parametrize("seed", range(20))
-def test_no_model_that_is_believed_breaks_a_client(seed):
+def test_no_model_that_is_believed_breaks_a_client(seed, kernel):
     """It scores, fills gaps and learns on, or passes the model over."""
     rng = np.random.default_rng(seed)
-    schema = Schema.anonymous(int(rng.integers(2, 7)))
+    schema = schema_of(kernel, int(rng.integers(2, 7)))
     table = WiredTable(Subspaces(2, oversample=1), schema)
     table.root("r")
     table.client("c", under="r", fills_gaps=True)
     table.passes(60)
     for i in range(20):
-        summary = wild(rng, schema, 1e15) if rng.random() < 0.8 else None
+        summary = wild_summary(rng, schema, 1e15) if rng.random() < 0.8 else None
         values = tuple(float(v) for v in rng.choice([0, 5e-324, 1, 2.0**900], 2))
         model = Model(
             GROUP,
@@ -213,7 +259,9 @@ def test_no_model_that_is_believed_breaks_a_client(seed):
             schema.canonical,
             schema.fingerprint,
             summary,
-            Limits((0.9, 1.0), values, values, 2**62) if rng.random() < 0.5 else None,
+            Limits((0.9, 1.0), values, values, 2**62, values if kernel else ())
+            if rng.random() < 0.5
+            else None,
             Counts(READINGS, 0, READINGS),
             2**62,
             (0.0, -1.0, 1e308),
@@ -221,7 +269,7 @@ def test_no_model_that_is_believed_breaks_a_client(seed):
             expires=float(rng.choice([EPOCH * 2, -1e308, 1e308])),
         )
         table.tell("c", model)
-        rows = rng.standard_normal((5, schema.dim)) * 10.0 ** rng.integers(-12, 12)
+        rows = rng.standard_normal((5, schema.width)) * 10.0 ** rng.integers(-12, 12)
         rows[0, 0] = np.nan
         table.step("c", Reading(rows))
         table.passes(200)

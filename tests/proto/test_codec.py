@@ -13,19 +13,11 @@ from hypothesis import strategies as st
 
 from submerge import PeerError, Schema
 from submerge.limits import Sketch, varint
-from submerge.messages import (
-    Census,
-    Counts,
-    Incarnation,
-    Join,
-    Limits,
-    Reason,
-    Scores,
-    Stamp,
-    digest,
-)
+from submerge.messages import Census, Counts, Incarnation, Join, Reason, Scores, Stamp, digest
 from submerge.moments import Moments
+from submerge.oddness import Limits
 from submerge.summaries import Subspaces
+from submerge.twofold import Twofold
 from submerge_proto import codec, forms, parts
 from submerge_proto.v1 import aggregator_service_pb2 as pb
 from support.nodes import GROUP, Table, life
@@ -36,6 +28,7 @@ from support.wire import (
     JOINED,
     a_model,
     a_report,
+    a_twofold,
     arrived,
     form_of,
     messages,
@@ -109,6 +102,16 @@ def test_a_summary_that_has_faded_to_nothing_is_left_out():
     assert None is travelled(a_report(summary=faded)).summary
     assert None is travelled(a_model(summary=faded)).summary
     assert Counts(100, 2, 1) == travelled(a_report(summary=faded)).counts
+
+
+def test_of_two_that_have_faded_to_nothing_neither_is_said():
+    """One without the other would be refused."""
+    features, linear = (part for part in (a_twofold().features, a_twofold().linear))
+    edge = 2.0**-600 / 100
+    both = Twofold(features.faded(edge), linear.faded(edge * (1 - 1e-9)))
+
+    assert None is travelled(a_report(summary=both)).summary
+    assert None is travelled(a_report(summary=a_twofold().faded(2.0**-700))).summary
 
 
 def test_counts_are_told_as_far_as_floats_count():
@@ -247,6 +250,51 @@ def test_fields_to_come_are_passed_over(name, number, content):
     extra = varint(tag) + bytes([len(content), *content])
 
     assert told(arrived(message)) == told(codec.decode(kind, data + extra))
+
+
+# -- kernel groups --------------------------------------------------------------------
+
+
+def test_a_linear_groups_bytes_have_nothing_new():
+    """Nodes from before there were kernel groups read them, and write the same."""
+    new = {"linear", "priorities", "points"}
+    for name in ("report", "model"):
+        _, message = form_of(name)
+        parts = [
+            message,
+            *(part for _, part in message.ListFields() if hasattr(part, "ListFields")),
+        ]
+
+        assert not new & {field.name for part in parts for field, _ in part.ListFields()}
+
+
+def test_coarse_columns_go_for_both():
+    """By one rule: what is at most 8 times the smallest, in each of the two for itself."""
+    summary = a_twofold()
+    form = forms.report(a_report(summary=summary), coarse=True)
+    seen = codec.decode("report", form.SerializeToString()).summary
+
+    assert (3 * 4, 3 * 4) == (len(form.subspace.scales), len(form.linear.scales))
+    for before, after in ((summary.features, seen.features), (summary.linear, seen.linear)):
+        assert before.spectral_bound < after.spectral_bound
+        np.testing.assert_allclose(before.basis, after.basis, atol=0.01)
+
+
+def test_a_linear_group_has_no_limits_of_two_residuals():
+    """A child that sketches what nobody asked for does not have the model refused everywhere."""
+    told_of = Limits((0.9,), (1.0,), (2.0,), 5, (3.0,))
+
+    assert () == travelled(a_model(limits=told_of)).limits.linear
+    assert (2.0,) == travelled(a_model(limits=told_of)).limits.t2
+
+
+def test_more_scores_of_the_readings_than_are_believed_are_thinned():
+    """As those of features are."""
+    sketch = Sketch(0, ((1, 2**60), (2, 2**60)))
+    seen = travelled(a_report(scores=Scores(sketch, sketch, sketch))).scores
+
+    assert seen.spe == seen.linear
+    assert 0 < seen.linear.n <= 2**53
 
 
 # -- what it loads ------------------------------------------------------------------

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -9,19 +12,13 @@ from hypothesis import strategies as st
 
 from submerge import PeerError, Schema, Subspace, merge
 from submerge.limits import MOST_BINS, Sketch
-from submerge.messages import (
-    Census,
-    Counts,
-    Incarnation,
-    Limits,
-    Model,
-    Report,
-    Scores,
-    Stamp,
-)
+from submerge.messages import Census, Counts, Incarnation, Model, Report, Scores, Stamp
 from submerge.moments import Moments
+from submerge.oddness import Limits
+from submerge.reservoir import KEPT, LEAST_WIDTH, Reservoir
 from submerge.standing import BINS
-from submerge_client.sizes import size_of_report
+from submerge.twofold import Twofold
+from submerge_client.sizes import Linear, size_of_report
 from submerge_proto import codec, columns
 from support.oracle import angle, scatter_of
 from support.strategies import streams
@@ -199,26 +196,41 @@ def test_what_a_report_weighs(coarse, size):
     assert size == len(codec.encode(a_day(), coarse=coarse))
 
 
-def largest(dim: int, k: int, letters: int, *, above: bool) -> Report:
-    """The largest report that a node makes; `above`: an aggregator's. Without columns: moments."""
+def sample(width: int) -> Reservoir | None:
+    """As much as goes with moments of so many channels."""
+    if width < LEAST_WIDTH:
+        return None
+    return Reservoir(2**63 + np.arange(KEPT, dtype=np.uint64), np.ones((KEPT, 4), np.float32))
+
+
+def largest(dim: int, k: int, letters: int, *, above: bool, linear: Linear | None = None) -> Report:
+    """The largest report that a node makes; `above`: an aggregator's. Without columns: moments.
+
+    `linear`: a kernel group's; only there a sample goes with moments.
+    """
     most, readings = Incarnation(2**62, 2**64 - 1), 2**53
     # Of two windows; of as many as are believed.
     sketch = sketch_of(readings if above else 2048)
+    summary: Any = subspace_of(dim, np.ones(k), weight=1.0) if k else None
+    if linear is not None and k:
+        summary = Twofold(summary, subspace_of(linear.width, np.ones(linear.k), weight=1.0))
+    width = dim if linear is None else linear.width
+    drawn = None if linear is None else sample(width)
     return Report(
         Stamp("n" * letters, "g" * letters, most, 2**62),
         final=True,
         pinned=most,
         fence=b"f" * 16 if above else b"",
         fingerprint="ab" * 32,
-        summary=subspace_of(dim, np.ones(k), weight=1.0) if k else None,
-        moments=None if k else Moments(readings, np.ones(dim), np.ones(dim)),
+        summary=summary,
+        moments=None if k else Moments(readings, np.ones(width), np.ones(width), drawn),
         counts=Counts(readings, readings, readings),
         as_of=1.1,
         synced=True,
         version=2**63 - 1,
         lifetime=2**62,
         census=Census(2**40, (2**40,) * BINS) if above else None,
-        scores=Scores(sketch, sketch),
+        scores=Scores(sketch, sketch, None if linear is None else sketch),
         software="submerge 10.10.10rc1",
     )
 
@@ -239,6 +251,76 @@ def test_no_report_is_larger_than_the_formula(letters, above, beside, dim, k, co
     data = codec.encode(largest(dim, k, letters, above=above), coarse=coarse)
 
     assert len(data) <= 4 * dim * max(k, 2) + 8 * (dim + k) + beside
+
+
+KERNEL_SIZES = [
+    (2, 1, Linear(1, 1)),
+    (512, 21, Linear(48, 21)),
+    (65_536, 15, Linear(1000, 20)),
+    (256, 8, Linear(60_000, 3)),
+    (64, 0, Linear(8, 8)),
+    (64, 0, Linear(60_000, 1)),
+]
+
+
+@pytest.mark.parametrize("coarse", [False, True])
+@pytest.mark.parametrize(("dim", "k", "linear"), KERNEL_SIZES)
+@pytest.mark.parametrize(
+    ("letters", "above", "beside"),
+    [(24, False, 535), (64, False, 615), (24, True, 1035), (64, True, 1115)],
+)
+def test_no_report_of_a_kernel_group_is_larger_than_the_formula(
+    letters, above, beside, dim, k, linear, coarse
+):
+    """As much again for the readings; or their moments, and a sample of 64."""
+    message = largest(dim, k, letters, above=above, linear=linear)
+    data = codec.encode(message, coarse=coarse)
+    both = sum(4 * d * n + 8 * (d + n) for d, n in ((dim, k), linear))
+
+    assert len(data) <= (both if k else 16 * linear.width + 1536) + beside
+
+
+@pytest.mark.parametrize(("dim", "k", "linear"), KERNEL_SIZES)
+@pytest.mark.parametrize("above", [False, True])
+def test_a_kernel_groups_node_reckons_with_more_than_it_sends(dim, k, linear, above):
+    """What is judged at the start is never exceeded later: with columns, and before there are."""
+    data = codec.encode(largest(dim, k, 64, above=above, linear=linear))
+
+    assert len(data) <= size_of_report(dim, k, merged=above, linear=linear)
+
+
+@pytest.mark.parametrize(("coarse", "size"), [(False, 52_244), (True, 17_134)])
+def test_what_a_report_of_a_kernel_group_weighs(coarse, size):
+    """The figures of docs/wire.md: 512 features of 48 channels, 21 columns of each, scores."""
+    sigma, day = np.linspace(200, 100, 21), a_day()
+    both = Twofold(*(subspace_of(dim, sigma, weight=86_400.0) for dim in (512, 48)))
+    scores = Scores(day.scores.spe, day.scores.t2, day.scores.spe)
+
+    assert size == len(codec.encode(replace(day, summary=both, scores=scores), coarse=coarse))
+
+
+@pytest.mark.parametrize(("dim", "k", "linear"), [each for each in KERNEL_SIZES if each[1]])
+def test_no_model_of_a_kernel_group_is_larger_than_the_formula(dim, k, linear):
+    """Beside its schema's text; `check_size` reckons with more."""
+    most, readings, values = 2**62, 2**53, (1.1, 2.2, 3.3)
+    text = b"a form to come" + bytes(70_000)
+    model = Model(
+        "g" * 64,
+        2**63 - 1,
+        text,
+        "ab" * 32,
+        largest(dim, k, 64, above=False, linear=linear).summary,
+        Limits((0.95, 0.99, 0.999), values, values, most, values),
+        Counts(readings, readings, readings),
+        most,
+        values,
+        created=1.1,
+        expires=1.1,
+    )
+    both = sum(4 * d * n + 8 * (d + n) for d, n in ((dim, k), linear))
+
+    assert len(codec.encode(model)) <= both + 410 + len(text)
+    assert len(codec.encode(model)) <= size_of_report(dim, k, linear=linear) + len(text)
 
 
 @pytest.mark.parametrize(("dim", "k"), [(1, 1), (64, 13), (60_000, 10)])

@@ -18,9 +18,20 @@ from hypothesis import strategies as st
 
 from submerge import PeerError, Schema
 from submerge.messages import Message, Model, Reason, Report
+from submerge.twofold import Twofold
 from submerge_proto import codec, columns
 from submerge_proto.v1 import aggregator_service_pb2 as pb
-from support.wire import HONEST, a_report, arrived, form_of, subspace_of, told, travelled
+from support.wire import (
+    HONEST,
+    OF_KERNELS,
+    a_report,
+    arrived,
+    form_of,
+    kernel_schema,
+    subspace_of,
+    told,
+    travelled,
+)
 
 # -- what nobody can mean -----------------------------------------------------------
 
@@ -59,7 +70,7 @@ def _columns(change: Callable[[np.ndarray], Any]) -> Lie:
     """Return what changes the columns, (k, dim), in place."""
 
     def lie(message: Any) -> None:
-        rows = np.frombuffer(message.subspace.columns, "<f4").reshape(3, 6).copy()
+        rows = np.frombuffer(message.subspace.columns, "<f4").reshape(3, -1).copy()
         change(rows)
         message.subspace.columns = rows.tobytes()
 
@@ -68,6 +79,37 @@ def _columns(change: Callable[[np.ndarray], Any]) -> Lie:
 
 def _put(row: int, column: int, value: float) -> Lie:
     return _columns(lambda rows: rows.__setitem__((row, column), value))
+
+
+def _beside(lie: Lie) -> Lie:
+    """Return what does to the readings' subspace as is done to the other."""
+
+    def beside(message: Any) -> None:
+        holder = pb.ReportRequest(subspace=message.linear)
+        lie(holder)
+        message.linear.CopyFrom(holder.subspace)
+
+    return beside
+
+
+def _both(*lies: Lie) -> Lie:
+    """Return what tells several lies at once."""
+
+    def told_together(message: Any) -> None:
+        for lie in lies:
+            lie(message)
+
+    return told_together
+
+
+def _points(*values: float) -> Lie:
+    """Return what replaces a sample's points, 4 for each of 3 readings."""
+    return _set("moments.points", np.resize(np.array(values, dtype="<f4"), 12).tobytes())
+
+
+def _priorities(*values: int) -> Lie:
+    """Return what replaces a sample's priorities."""
+    return _set("moments.priorities", np.array(values, dtype="<u8").tobytes())
 
 
 def _tilt(rows: np.ndarray) -> None:
@@ -209,6 +251,57 @@ MODEL: dict[str, Lie] = {
     "limits of more scores than there are": _set("limits.n", 2**62 + 1),
 }
 
+LINEAR: dict[str, Lie] = {
+    **{f"readings: {what}": _beside(lie) for what, lie in SUBSPACE.items()},
+    "readings: energy of readings too large to square": _set("linear.energy", 100 * 9 * 3.5e38),
+    "readings, and no features": lambda m: m.ClearField("subspace"),
+    "readings lighter than their features": _set("linear.weight", 100 * (1 - 2e-6)),
+    "readings heavier than their features": _set("linear.weight", 100 * (1 + 2e-6)),
+}
+
+KERNEL_REPORT: dict[str, Lie] = {
+    **LINEAR,
+    **SUBSPACE,
+    "both weigh more than they count": _both(
+        _set("subspace.weight", 100.01), _set("linear.weight", 100.01)
+    ),
+    "half a priority": _set("moments.priorities", b"\0" * 12),
+    "points of nothing": _set("moments.priorities", b""),
+    "priorities of nothing": _set("moments.points", b""),
+    "a point too few": _set("moments.points", b"\0" * 44),
+    "priorities descend": _priorities(3, 2, 1),
+    "priorities alike": _priorities(1, 1, 2),
+    "a point is not a number": _points(1.0, NAN),
+    "a point is infinite": _points(1.0, -INF),
+    "a point is too far away": _points(1.0, 1.1e18),
+    "a sample of more than are counted": _set("moments.count", 2),
+    "a sample of more than 64": _both(
+        _priorities(*range(65)), _set("moments.points", b"\0" * 16 * 65), _set("moments.count", 99)
+    ),
+    "a sample of seven channels": _both(
+        _set("moments.mean", [1.0] * 7), _set("moments.m2", [1.0] * 7)
+    ),
+    "a third sketch cut short": _set("scores.linear", b"\0\x03\0\x01"),
+    "a third sketch that is too long": _set("scores.linear", b"\0" * 300),
+    "a third of more scores than floats count": _set(
+        "scores.linear", b"\0\x01\0" + b"\xff" * 7 + b"\x7f"
+    ),
+}
+
+KERNEL_MODEL: dict[str, Lie] = {
+    **LINEAR,
+    **SUBSPACE,
+    "one subspace of two": lambda m: m.ClearField("linear"),
+    "two subspaces of one": _set("schema", Schema.anonymous(6).canonical),
+    "another schema's features": _set("schema", kernel_schema(9, 8).canonical),
+    "another schema's channels": _set("schema", kernel_schema(8, 6).canonical),
+    "a schema of an open gamma": _set("schema", kernel_schema(9, 6, None).canonical),
+    "limits of the readings too few": _fill("limits.linear", [1.0]),
+    "a limit of the readings is not a number": _fill("limits.linear", [1.0, NAN]),
+    "a limit of the readings is infinite": _fill("limits.linear", [1.0, INF]),
+    "a limit of the readings is negative": _fill("limits.linear", [1.0, -1.0]),
+}
+
 PINNED: dict[str, Lie] = {
     **HEADER,
     "no reason": _set("reason", 0),
@@ -264,6 +357,47 @@ def test_what_nobody_can_mean_is_refused(name, lie):
 
     with pytest.raises(PeerError):
         codec.decode(kind, form.SerializeToString())
+
+
+KERNEL_LIES = [
+    pytest.param(name, lie, id=f"{name}: {what}")
+    for name, lies in {"report": KERNEL_REPORT, "model": KERNEL_MODEL}.items()
+    for what, lie in lies.items()
+]
+
+
+@pytest.mark.parametrize(("name", "lie"), KERNEL_LIES)
+def test_what_nobody_can_mean_of_a_kernel_group_is_refused(name, lie):
+    """Two subspaces, three residuals' sketches or limits, a sample: each can lie as well."""
+    message = OF_KERNELS[name]
+    kind = codec.kind_of(message)
+    form, content = form_of(name, OF_KERNELS)
+    assert told(arrived(message)) == told(codec.decode(kind, form.SerializeToString()))
+    lie(content)
+
+    with pytest.raises(PeerError):
+        codec.decode(kind, form.SerializeToString())
+
+
+def test_more_features_than_any_device_computes_are_refused():
+    """However few columns there are of them."""
+    form, message = form_of("report", OF_KERNELS)
+    message.subspace.dim = 2**16 + 2
+    message.subspace.mean = bytes(8 * message.subspace.dim)
+    message.subspace.columns = bytes(12 * message.subspace.dim)
+
+    with pytest.raises(PeerError, match="at most 65536 features, got 65538"):
+        codec.decode("report", form.SerializeToString())
+
+
+@pytest.mark.parametrize("off", [-0.9e-6, 0.9e-6])
+def test_two_weights_may_be_rounded(off):
+    """They are of the same readings, added up apart; above they are equal, and stay it."""
+    form, message = form_of("report", OF_KERNELS)
+    message.linear.weight *= 1 + off
+    data = form.SerializeToString()
+
+    assert 100 == codec.decode("report", data).summary.linear.weight
 
 
 @pytest.mark.parametrize("fence", [b"", b"short", b"f" * 16])
@@ -370,13 +504,14 @@ def check_bounds(message: Message) -> None:
     match message:
         case Report() | Model():
             summary = message.summary
-            if summary is not None:
-                gram = summary.basis.T.astype(float) @ summary.basis.astype(float)
-                np.testing.assert_allclose(np.eye(summary.rank), gram, atol=2e-5)
-                assert summary.basis.shape == (len(summary.mean), len(summary.sigma))
-                assert summary.weight > 0
-                assert (summary.explained_variance >= 0.99e-100).all()
-                assert summary.spectral_bound <= summary.energy
+            both = (summary.features, summary.linear) if isinstance(summary, Twofold) else [summary]
+            for part in both if summary is not None else ():
+                gram = part.basis.T.astype(float) @ part.basis.astype(float)
+                np.testing.assert_allclose(np.eye(part.rank), gram, atol=2e-5)
+                assert part.basis.shape == (len(part.mean), len(part.sigma))
+                assert part.weight > 0
+                assert (part.explained_variance >= 0.99e-100).all()
+                assert part.spectral_bound <= part.energy
 
 
 WHOLE = [
@@ -384,6 +519,7 @@ WHOLE = [
     a_report(moments=None, census=None, scores=None),
     a_report(summary=None),
     a_report(summary=subspace_of(6, np.ones(6))),
+    *OF_KERNELS.values(),
 ]
 
 
@@ -451,13 +587,14 @@ BOMBS: dict[str, Lie] = {
         _set("subspace.columns", b"")(m),
     ),
     "a sketch of 255 bins": _set("scores.spe", b"\0\xff"),
+    "a million channels beside": _set("linear.dim", 2**20),
 }
 
 
 @pytest.mark.parametrize("what", BOMBS)
 def test_lengths_are_checked_before_anything_is_allocated(what):
     """A hundred bytes that speak of gigabytes cost a hundred bytes."""
-    form, message = form_of("report")
+    form, message = form_of("report", OF_KERNELS)
     BOMBS[what](message)
     data = form.SerializeToString()
 

@@ -17,6 +17,7 @@ import pytest
 from google.protobuf import text_format
 
 from submerge import Schema, Subspace
+from submerge.features import Gaussian, RandomFourier
 from submerge.limits import Sketch
 from submerge.messages import (
     Answer,
@@ -27,7 +28,6 @@ from submerge.messages import (
     Join,
     Joined,
     Left,
-    Limits,
     Message,
     Model,
     Reason,
@@ -36,6 +36,9 @@ from submerge.messages import (
     Stamp,
 )
 from submerge.moments import Moments
+from submerge.oddness import Limits
+from submerge.reservoir import Reservoir
+from submerge.twofold import Twofold
 from submerge_proto import codec, parts
 from submerge_proto.v1 import aggregator_service_pb2 as pb
 from support.wire import told
@@ -64,6 +67,17 @@ STEPS = np.zeros((3, 11))
 STEPS[0, 10] = 1
 STEPS[1, :5] = STEPS[2, 5:10] = np.array([127, 15, 5, 2, 1]) / 128
 """Orthonormal, and exact in 127 steps of 2^-7."""
+
+KERNEL = Schema(8, features=RandomFourier(Gaussian(0.25), 4, "fourier-pair", seed=7))
+"""Of 8 channels and 4 features."""
+
+BOTH = np.kron(np.eye(2), np.full(4, 0.5))
+"""Orthonormal, (2, 8), and exact in float32."""
+
+SAMPLE = Reservoir(
+    np.array([3, 0x0123456789ABCDEF, 2**64 - 1], dtype=np.uint64),
+    np.array([[1, -2, 0.5, 0], [3, 3, -3, 3], [1e18, 0, 0, -1e18]], dtype=np.float32),
+)
 
 SKETCH = Sketch(0, ((-8, 1), (0, 20), (8, 300), (30, 1)))
 COARSE = Sketch(1, tuple((i, 2) for i in range(-8, 8)))
@@ -121,6 +135,11 @@ def model(**fields: Any) -> Model:
     return Model(**{**said, **fields})
 
 
+TWOFOLD = Twofold(
+    subspace(KERNEL, HALVES, [8.0, 4.0, 2.5], mean=np.array([0.5, -0.25, 0, 0.125])),
+    subspace(KERNEL, BOTH, [16.0, 2.0], mean=np.arange(8) / 4 - 1, energy=300.0),
+)
+
 JOIN = Join(Stamp("pump-3", "pumps", CLIENT, 0), b"", (), SCHEMA.canonical)
 SITE_STAMP = Stamp("site-7", "pumps", SITE, 5)
 
@@ -163,6 +182,15 @@ GOLDEN: dict[str, Message] = {
         counts=Counts(2**53, 2**53, 2**53),
         lifetime=2**62,
     ),
+    "report_of_features": report(
+        fingerprint=KERNEL.fingerprint, summary=TWOFOLD, scores=Scores(SKETCH, COARSE, SKETCH)
+    ),
+    "report_of_a_sample": report(
+        summary=None,
+        fingerprint=KERNEL.fingerprint,
+        moments=Moments(50, np.arange(8) / 4, np.arange(8) * 2.0, SAMPLE),
+        scores=None,
+    ),
     "answer": Answer(report().stamp, Reason.ACK, b"", SITE, False, 12, ROOT, 9, 0),
     "answer_refused": Answer(
         SITE_STAMP, Reason.FENCED, FENCE, ROOT, True, 4, ROOT, 4, 1_400_000_000_000
@@ -171,6 +199,14 @@ GOLDEN: dict[str, Message] = {
     "hello": Hello("site-7", SITE, False, 0xFFFFFFFFFFFFFFFF),
     "hello_of_a_root": Hello("root", ROOT, True, 7),
     "model": model(),
+    "model_of_features": model(
+        schema=KERNEL.canonical,
+        fingerprint=KERNEL.fingerprint,
+        summary=TWOFOLD,
+        limits=Limits(
+            (0.95, 0.99, 0.999), (0.25, 0.5, 0.75), (9.0, 16.0, 40.0), 4096, (1.0, 2.5, 8.0)
+        ),
+    ),
     "model_of_nothing": model(
         summary=None, limits=None, counts=Counts(), nodes=0, staleness=(0.0, 0.0, 0.0)
     ),

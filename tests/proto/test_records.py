@@ -22,6 +22,7 @@ from submerge.moments import Moments
 from submerge.pool import Row, Sealed
 from submerge.steps import Drop, Flush, Forget, Reading, SetApart
 from submerge.summaries import Subspaces
+from submerge.twofold import Twofold
 from submerge.upward import Line
 from submerge_proto import records
 from submerge_proto.v1 import kept_pb2 as pb
@@ -29,9 +30,11 @@ from support.nodes import EPOCH, GROUP, Table, life
 from support.wire import (
     READINGS,
     a_report,
+    a_twofold,
     counts,
     fences,
     incarnations,
+    kernel_schema,
     models,
     moments,
     names,
@@ -41,6 +44,7 @@ from support.wire import (
     subspace_of,
     subspaces,
     told,
+    twofolds,
 )
 from support.wired import WiredTable
 
@@ -58,12 +62,25 @@ node_sets = st.frozensets(names, max_size=5)
 
 @st.composite
 def sealed(draw: Any) -> Sealed:
-    """What is folded together: float32 from the wire, or float64."""
-    summary = draw(st.none() | subspaces(most_weight=1e100))
-    if summary is not None and summary.rank and draw(st.booleans()):
-        wide = np.linalg.qr(summary.basis.astype(np.float64))[0]
-        summary = replace(summary, basis=wide)
+    """What is folded together: float32 from the wire, or float64; one subspace, or two."""
+    summary = draw(st.none() | subspaces(most_weight=1e100) | twofolds(width=5, most_weight=1e100))
+    if summary is not None and draw(st.booleans()):
+        summary = each_of(summary, widened)
     return Sealed(summary, draw(st.none() | moments()), draw(counts), draw(reals))
+
+
+def widened(subspace: Subspace) -> Subspace:
+    """The same in float64, as it comes out of a merge."""
+    if not subspace.rank:
+        return subspace
+    return replace(subspace, basis=np.linalg.qr(subspace.basis.astype(np.float64))[0])
+
+
+def each_of(summary: Subspace | Twofold, change: Callable[[Subspace], Subspace]) -> Any:
+    """Change a subspace, or both of two."""
+    if isinstance(summary, Twofold):
+        return Twofold(change(summary.features), change(summary.linear))
+    return change(summary)
 
 
 @st.composite
@@ -96,6 +113,7 @@ RECORDS: dict[str, st.SearchStrategy[Any]] = {
     "banned": node_sets,
     "quarantined": node_sets,
     "schema": st.integers(1, 9).map(lambda dim: Schema.anonymous(dim).canonical) | st.just(b""),
+    "asked": st.integers(1, 9).map(lambda dim: Schema.anonymous(dim).canonical) | st.just(b""),
     "version": st.integers(0, 2**63 - 1),
     "reference": reals,
 }
@@ -121,13 +139,16 @@ def test_what_is_kept_comes_back_bit_for_bit(drawn):
 @settings(max_examples=30)
 def test_what_is_folded_once_more_is_folded_alike(record, seed):
     """A restart between two folds changes no byte: the columns keep their width, too."""
-    key = ("sealed", GROUP, "press-3", record.summary.schema)
+    key = ("sealed", GROUP, "press-3", "ab")
     back = records.unpack(key, records.pack(key, record))
-    X = np.random.default_rng(seed).standard_normal((30, record.summary.dim))
-    new = Subspace.of(X, Schema.anonymous(record.summary.dim), rank=3)
-    new = replace(new, basis=new.basis.astype(np.float32))
 
-    straight, restarted = (merge(each.summary, new, rank=3) for each in (record, back))
+    def folded(old: Subspace) -> Subspace:
+        X = np.random.default_rng(seed).standard_normal((30, old.dim))
+        new = Subspace.of(X, Schema.anonymous(old.dim), rank=3)
+        new = replace(new, basis=new.basis.astype(np.float32), schema=old.schema)
+        return merge(old, new, rank=3)
+
+    straight, restarted = (each_of(each.summary, folded) for each in (record, back))
     assert told(straight) == told(restarted)
 
 
@@ -176,10 +197,12 @@ def lives(table: Table) -> None:
     table.passes(900)
 
 
-@pytest.fixture(scope="module")
-def played() -> tuple[Table, WiredTable]:
+@pytest.fixture(scope="module", params=["linear", "kernel"])
+def played(request: pytest.FixtureRequest) -> tuple[Table, WiredTable]:
     """The same lives, on a table where values are handed over, and on one of bytes."""
     schema = Schema(5, half_life=3600.0)
+    if request.param == "kernel":
+        schema = replace(schema, features=kernel_schema(5, 16).features)
     straight = Table(Subspaces(2, oversample=1), schema)
     wired = WiredTable(Subspaces(2, oversample=1), schema)
     lives(straight)
@@ -214,7 +237,15 @@ def test_every_record_that_nodes_keep_can_be_kept(played):
         moments_only.step("c", Reading(rng.standard_normal((120, 3))))
         moments_only.passes(300)
         moments_only.restarts("c")
-    seen = seen + moments_only.seen
+    open_gamma = WiredTable(moments_only.summaries, kernel_schema(8, 16, None))
+    open_gamma.root("r", scaling_rows=600)
+    open_gamma.client("c", under="r")
+    for i in range(12):
+        open_gamma.step("c", Reading(rng.standard_normal((120, 8))))
+        open_gamma.passes(300)
+        if i % 2:
+            open_gamma.restarts("c")
+    seen = seen + moments_only.seen + open_gamma.seen
 
     for key, record in seen:
         assert told(record) == told(records.unpack(key, records.pack(key, record)))
@@ -223,6 +254,10 @@ def test_every_record_that_nodes_keep_can_be_kept(played):
     assert {Checkpoint, Past, Store, Line, Row, Sealed, Member} <= told_of
     rows = [record.report for _, record in seen if isinstance(record, Row)]
     assert any(row.moments is not None for row in rows)
+    assert any(row.moments is not None and row.moments.sample is not None for row in rows)
+    assert any(isinstance(row.summary, Twofold) for row in rows)
+    sums = [record for _, record in seen if isinstance(record, Sealed)]
+    assert any(each.moments is not None and each.moments.sample is not None for each in sums)
     assert any(row.scores is not None for row in rows)
     assert any(row.census is not None and row.fence for row in rows)
     assert any(record.finals for _, record in seen if isinstance(record, Past))
@@ -332,6 +367,18 @@ LIES: dict[str, tuple[tuple[str, ...], Callable[[], bytes]]] = {
         ("sealed", GROUP, "c", "ab"),
         _changed(_sealed(), lambda m: setattr(m, "fingerprint", b"")),
     ),
+    "sums of readings, and no features": (
+        ("sealed", GROUP, "c", "ab"),
+        _changed(_sealed(summary=a_twofold()), lambda m: m.ClearField("subspace")),
+    ),
+    "sums of readings that weigh more": (
+        ("sealed", GROUP, "c", "ab"),
+        _changed(_sealed(summary=a_twofold()), lambda m: setattr(m.linear, "weight", 101.0)),
+    ),
+    "sums of readings that are not numbers": (
+        ("sealed", GROUP, "c", "ab"),
+        _changed(_sealed(summary=a_twofold()), lambda m: setattr(m.linear, "energy", NAN)),
+    ),
     "a record of no kind": (("rows", GROUP), lambda: b""),
     "a record without a name": ((), lambda: b""),
 }
@@ -355,6 +402,11 @@ def test_sums_that_have_faded_to_nothing_are_read_all_the_same():
 
         assert (record.summary.weight, 0) == (back.summary.weight, back.summary.rank)
         assert record.counts == back.counts
+        both = Sealed(a_twofold(weight=99.7).faded(factor), None, Counts(100), EPOCH)
+        back = records.unpack(key, records.pack(key, both))
+
+        assert both.summary.weight == back.summary.weight == back.summary.linear.weight
+        assert (0, 0) == (back.summary.features.rank, back.summary.linear.rank)
 
 
 def test_a_store_is_read_whole():

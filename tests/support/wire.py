@@ -15,6 +15,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from submerge import Schema, Subspace
+from submerge.features import Gaussian, RandomFourier
 from submerge.limits import Sketch
 from submerge.messages import (
     Answer,
@@ -25,7 +26,6 @@ from submerge.messages import (
     Join,
     Joined,
     Left,
-    Limits,
     Message,
     Model,
     Reason,
@@ -34,6 +34,9 @@ from submerge.messages import (
     Stamp,
 )
 from submerge.moments import Moments
+from submerge.oddness import Limits
+from submerge.reservoir import KEPT, LARGEST_POINT, LEAST_WIDTH, Reservoir
+from submerge.twofold import Twofold
 from submerge_proto import codec, forms, parts
 from submerge_proto.v1 import aggregator_service_pb2 as pb
 from support.nodes import EPOCH, GROUP, life
@@ -79,12 +82,19 @@ incarnations = st.builds(Incarnation, born, st.integers(0, 2**64 - 1))
 stamps = st.builds(Stamp, names, names, incarnations, numbers)
 counts = st.builds(Counts, readings, readings, readings)
 sketches = scores_seen.map(Sketch.of)
-scores = st.builds(Scores, sketches, sketches)
+scores = st.builds(Scores, sketches, sketches, st.none() | sketches)
 clients = st.integers(0, 2**40)
 censuses = st.builds(Census, clients, st.lists(clients, max_size=64).map(tuple))
-schemas = st.integers(1, 9).map(lambda dim: Schema.anonymous(dim).canonical) | st.binary(
-    max_size=90
+schemas = st.one_of(
+    st.integers(1, 9).map(lambda dim: Schema.anonymous(dim).canonical),
+    st.integers(1, 9).map(lambda width: kernel_schema(width, 4).canonical),
+    st.binary(max_size=90),
 )
+
+
+def kernel_schema(width: int, dim: int, gamma: float | None = 0.25) -> Schema:
+    """A kernel group's, of so many channels and so many features, an even number."""
+    return Schema(width, features=RandomFourier(Gaussian(gamma), dim, "fourier-pair"))
 
 
 def orthonormal(dim: int, k: int, seed: int) -> np.ndarray:
@@ -138,13 +148,44 @@ def subspaces(draw: Any, *, dim: int | None = None, most_weight: float = 1e15) -
 
 
 @st.composite
+def twofolds(draw: Any, *, width: int, most_weight: float = 1e15) -> Twofold:
+    """A kernel group's: of features, and of readings as old."""
+    features = draw(subspaces(dim=draw(st.sampled_from([2, 4, 10])), most_weight=most_weight))
+    linear = draw(subspaces(dim=width, most_weight=most_weight))
+    linear = linear.faded(features.weight / linear.weight)
+    # To the last bit: where it is the least that travels, a bit less would be left out.
+    linear = replace(linear, schema=features.schema, weight=features.weight)
+    return Twofold(features, linear)
+
+
+def relabelled(summary: Subspace | Twofold, fingerprint: str) -> Subspace | Twofold:
+    """The same under another schema's name."""
+    if isinstance(summary, Twofold):
+        both = (summary.features, summary.linear)
+        return Twofold(*(replace(part, schema=fingerprint) for part in both))
+    return replace(summary, schema=fingerprint)
+
+
+@st.composite
+def reservoirs(draw: Any, *, most: int = KEPT) -> Reservoir:
+    """Of one reading or 64, near or as far as is told."""
+    drawn = draw(st.sets(st.integers(0, 2**64 - 1), min_size=1, max_size=min(most, KEPT)))
+    rng = np.random.default_rng(draw(st.integers(0, 2**16)))
+    size = draw(st.sampled_from([0.0, 1e-40, 1.0, LARGEST_POINT]))
+    points = size * rng.choice([-1, -0.3, 0, 1], (len(drawn), 4))
+    return Reservoir(np.array(sorted(drawn), dtype=np.uint64), points.astype(np.float32))
+
+
+@st.composite
 def moments(draw: Any, *, dim: int | None = None, most: int = READINGS) -> Moments:
     """Of one reading, or of all that can be."""
     dim = draw(st.integers(1, 9)) if dim is None else dim
     rng = np.random.default_rng(draw(st.integers(0, 2**16)))
     count = draw(st.integers(1, most))
     size = draw(st.sampled_from([0.0, 1e-200, 1.0, 0.7e140]))
-    return Moments(count, size * rng.uniform(-1, 1, dim), size**2 * count * rng.uniform(0, 1, dim))
+    mean, m2 = size * rng.uniform(-1, 1, dim), size**2 * count * rng.uniform(0, 1, dim)
+    sample = draw(st.none() | reservoirs(most=count)) if dim >= LEAST_WIDTH else None
+    return Moments(count, mean, m2, sample)
 
 
 # -- messages -----------------------------------------------------------------------
@@ -159,7 +200,9 @@ def reports(draw: Any) -> Report:
     learnt = READINGS if fence else told_counts.learnt
     summary = spread = None
     if learnt and draw(st.booleans()):
-        summary = draw(subspaces(dim=dim, most_weight=1e30 if fence else float(learnt)))
+        most = 1e30 if fence else float(learnt)
+        summary = draw(subspaces(dim=dim, most_weight=most) | twofolds(width=dim, most_weight=most))
+        summary = relabelled(summary, Schema.anonymous(dim).fingerprint)
     if learnt and draw(st.booleans()):
         spread = draw(moments(dim=dim, most=learnt))
     return Report(
@@ -219,24 +262,31 @@ def limits(draw: Any) -> Limits:
     """One share or many."""
     shares = sorted(draw(st.lists(st.floats(1e-9, 1), min_size=1, max_size=8)))
     values = st.lists(st.floats(0, 2.0**900), min_size=len(shares), max_size=len(shares))
-    return Limits(tuple(shares), tuple(draw(values)), tuple(draw(values)), draw(numbers))
+    spe, t2, linear = (draw(values) for _ in range(3))
+    linear = draw(st.sampled_from([[], linear]))
+    return Limits(tuple(shares), tuple(spe), tuple(t2), draw(numbers), tuple(linear))
 
 
 @st.composite
 def models(draw: Any) -> Model:
     """Of something, of nothing yet, or of a schema that only later versions read."""
     dim = draw(st.integers(1, 9))
+    summary = draw(st.none() | subspaces(dim=dim) | twofolds(width=dim))
+    measured = draw(st.none() | limits())
     schema = Schema.anonymous(dim)
+    if isinstance(summary, Twofold):
+        schema = kernel_schema(dim, summary.features.dim)
     text = draw(st.sampled_from([schema.canonical, b"", b"a form to come"]))
-    summary = draw(st.none() | subspaces(dim=dim))
+    if measured is not None and text == schema.canonical and schema.linear:
+        measured = replace(measured, linear=())
     fingerprint = parts.fingerprint_of_text(text)
     return Model(
         draw(names),
         draw(st.integers(0, 2**63 - 1)),
         text,
         fingerprint,
-        None if summary is None else replace(summary, schema=fingerprint),
-        draw(st.none() | limits()),
+        None if summary is None else relabelled(summary, fingerprint),
+        measured,
         draw(counts),
         draw(numbers),
         (draw(reals), draw(reals), draw(reals)),
@@ -252,7 +302,16 @@ messages = st.one_of(joins, joineds, reports(), answers, hellos, models())
 
 SKETCH = Sketch.of([0.5, 1.0, 2.0])
 SCHEMA = Schema.anonymous(6)
+KERNEL = kernel_schema(9, 6)
 PARENT = life(0, nonce=2**63)
+
+
+def a_twofold(*, weight: float = 100.0) -> Twofold:
+    """What a kernel group of 9 channels has learnt: 6 features, 3 columns of each."""
+    return Twofold(
+        subspace_of(6, [5.0, 4.0, 3.0], weight=weight, schema=KERNEL),
+        subspace_of(9, [9.0, 4.0, 2.0], weight=weight, schema=KERNEL, seed=1),
+    )
 
 
 def a_report(**fields: Any) -> Report:
@@ -308,12 +367,37 @@ HONEST: dict[str, Message] = {
 }
 
 
-def form_of(name: str) -> tuple[Any, Any]:
+OF_KERNELS: dict[str, Message] = {
+    "report": a_report(
+        fingerprint=KERNEL.fingerprint,
+        summary=a_twofold(),
+        moments=Moments(
+            50,
+            np.ones(9),
+            np.full(9, 9.0),
+            Reservoir(
+                np.array([1, 2**40, 2**64 - 1], dtype=np.uint64),
+                np.arange(12, dtype=np.float32).reshape(3, 4),
+            ),
+        ),
+        scores=Scores(SKETCH, SKETCH, SKETCH),
+    ),
+    "model": a_model(
+        schema=KERNEL.canonical,
+        fingerprint=KERNEL.fingerprint,
+        summary=a_twofold(),
+        limits=Limits((0.95, 0.99), (1.0, 2.0), (3.0, 4.0), 1000, (5.0, 6.0)),
+    ),
+}
+"""The same of a kernel group."""
+
+
+def form_of(name: str, honest: Mapping[str, Message] = HONEST) -> tuple[Any, Any]:
     """Return a message of that name as protobuf, and the part of it that is the message."""
     if name in ("hello", "model"):
-        form = pb.WatchResponse.FromString(codec.encode(HONEST[name]))
+        form = pb.WatchResponse.FromString(codec.encode(honest[name]))
         return form, getattr(form, name)
-    form = getattr(forms, name)(HONEST[name])
+    form = getattr(forms, name)(honest[name])
     return form, form
 
 

@@ -10,6 +10,9 @@ from __future__ import annotations
 from submerge.aggregator_node import AggregatorNode
 from submerge.client_node import ClientNode
 from submerge.simulate.fleet import GROUP, Fleet
+from submerge.simulate.hosts import Host
+from submerge.summaries import Summary
+from submerge.twofold import Twofold
 
 ROUNDING = 1e-9
 """Relative: weights are sums of as many numbers as there are readings."""
@@ -20,8 +23,8 @@ def audit(fleet: Fleet, version: int) -> list[tuple[str, str]]:
     found: dict[str, str] = {}
     for hosts in fleet.levels[1:]:
         for host in hosts:
-            if isinstance(host.node, AggregatorNode) and _says(fleet, host.node) != _says(
-                fleet, fleet.twin(host)
+            if isinstance(host.node, AggregatorNode) and _says(fleet, host, host.node) != _says(
+                fleet, host, fleet.twin(host)
             ):
                 found.setdefault("I3", f"{host} would say something else after a restart")
     root = fleet.root.node
@@ -34,20 +37,28 @@ def audit(fleet: Fleet, version: int) -> list[tuple[str, str]]:
     counted = 0 if ledger is None else ledger.counts().learnt
     if counted > fleet.feed.generated or (
         fleet.suffered.network_only
-        and not fleet.plan.learns_scaling
+        and not fleet.plan.measures_first
         and counted != fleet.feed.generated
     ):
         found["I4"] = f"{counted} readings are counted, of {fleet.feed.generated}"
     summary = None if ledger is None else ledger.summary()
-    fades = fleet.plan.half_life_s is not None
-    if summary is not None and not fades and abs(summary.weight - counted) > ROUNDING * counted:
-        found["I1"] = f"the model weighs {summary.weight}, {counted} readings are counted"
+    for weight in () if fleet.plan.half_life_s is not None else _weights(summary):
+        if abs(weight - counted) > ROUNDING * counted:
+            found["I1"] = f"the model weighs {weight}, {counted} readings are counted"
     for invariant, what in found.items():
         fleet.log(fleet.root, f"!! {invariant}: {what}")
     return list(found.items())
 
 
-def _says(fleet: Fleet, node: AggregatorNode) -> bytes:
+def _weights(summary: Summary | None) -> tuple[float, ...]:
+    """Return what a model weighs; in a kernel group each of its two memories."""
+    if isinstance(summary, Twofold):
+        return summary.features.weight, summary.linear.weight
+    return () if summary is None else (summary.weight,)
+
+
+def _says(fleet: Fleet, host: Host, node: AggregatorNode) -> bytes:
+    """Return what a process on a machine would say of its rows now: both are asked at one time."""
     ledger = node.ledger(GROUP)
-    summary = None if ledger is None else ledger.summary()
+    summary = None if ledger is None else ledger.seen(host.now(fleet.time))
     return b"" if summary is None else fleet.feed.summaries.packed(summary)

@@ -12,6 +12,8 @@ from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
+from submerge.features import FeatureMap
+
 
 @dataclass(frozen=True, slots=True)
 class Faults:
@@ -184,6 +186,9 @@ class Plan:
         Of clients; aggregators report at the same pace.
     dim, rank : int
         Of real subspaces; 0 counts sample ids instead.
+    features : FeatureMap or None
+        Real subspaces only: readings vary along a curve, and are learnt as features, too. A
+        gamma that is left open the fleet works out.
     learns_scaling : bool
         Real subspaces only: the fleet works out center and scale.
     half_life_s : float or None
@@ -205,6 +210,7 @@ class Plan:
     dim: int = 0
     rank: int = 0
     oversample: int = 5
+    features: FeatureMap | None = None
     learns_scaling: bool = False
     half_life_s: float | None = None
     faults: str | Faults = "swarm-1"
@@ -214,6 +220,11 @@ class Plan:
         """Return the rates that one seed runs with."""
         drawn = PRESETS[self.faults](rng) if isinstance(self.faults, str) else self.faults
         return replace(drawn, **dict(self.given))
+
+    @property
+    def measures_first(self) -> bool:
+        """Whether readings are not learnt before the fleet has settled scaling, or gamma."""
+        return self.learns_scaling or (self.features is not None and not self.features.settled)
 
     @property
     def settles_in_s(self) -> float:

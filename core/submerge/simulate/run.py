@@ -9,6 +9,7 @@ import numpy as np
 
 from submerge.aggregator_node import AggregatorNode
 from submerge.client_node import ClientNode
+from submerge.schema import Schema
 from submerge.simulate.audit import audit
 from submerge.simulate.feeds import Ids, Rows
 from submerge.simulate.fleet import GROUP, Fleet
@@ -41,8 +42,8 @@ class Outcome:
     largest_report : int
     staleness : (p50, p99, max) seconds, as the last model under faults says
     angle : float or None
-        Degrees between model and pooled truth; None with sample ids, and where readings are
-        scaled or fade: the truth that we pool is of readings as they come.
+        Degrees between model and pooled truth, of features where the plan has any; None with
+        sample ids, and where readings fade: the truth that we pool weighs all alike.
     trace : str
         Hash of everything that was delivered.
     transcript : list of str or None
@@ -90,7 +91,7 @@ def run(
     faults = plan.drawn(rng)
     feed: Ids | Rows = Ids()
     if plan.dim:
-        feed = Rows(plan.dim, plan.rank, plan.oversample, rng, plan.half_life_s)
+        feed = Rows(plan.dim, plan.rank, plan.oversample, rng, plan.half_life_s, plan.features)
     fleet = Fleet(plan, faults, rng, feed, client=client, aggregator=aggregator)
     if transcript:
         fleet.transcript = Transcript(transcript)
@@ -163,7 +164,7 @@ def _staleness(fleet: Fleet) -> tuple[float, float, float]:
 def _angle(fleet: Fleet, feed: Ids | Rows) -> float | None:
     root = fleet.root.node
     model = root.model(GROUP) if isinstance(root, AggregatorNode) else None
-    scaled = fleet.plan.learns_scaling or fleet.plan.half_life_s is not None
-    if isinstance(feed, Ids) or model is None or model.summary is None or scaled:
+    fades = fleet.plan.half_life_s is not None
+    if isinstance(feed, Ids) or model is None or model.summary is None or fades:
         return None
-    return feed.angle(model.summary)
+    return feed.angle(model.summary, Schema.parse(model.schema))

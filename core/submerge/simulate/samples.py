@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from submerge._linalg import Array
+from submerge._linalg import Array, Storage
 from submerge.schema import Schema
 
 
@@ -91,7 +91,7 @@ class Bag:
     def __init__(self) -> None:
         self._bits = 0
 
-    def learn(self, rows: Array) -> None:
+    def learn(self, rows: Array, features: Storage) -> None:
         """Take in rows whose first column is an id."""
         for row in rows:
             self._bits |= 1 << int(row[0])
@@ -99,9 +99,9 @@ class Bag:
     def fade(self, factor: float) -> None:
         """An id does not fade."""
 
-    def scores(self, X: Array) -> tuple[Array, Array]:
+    def scores(self, rows: Array, features: Storage) -> tuple[Array, Array, None]:
         """No id is odd."""
-        return np.zeros(len(X)), np.zeros(len(X))
+        return np.zeros(len(rows)), np.zeros(len(rows)), None
 
     def summary(self) -> Samples:
         """Return all ids."""

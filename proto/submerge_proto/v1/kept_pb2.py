@@ -17,7 +17,7 @@ from submerge_proto.v1 import header_pb2 as submerge__proto_dot_v1_dot_header__p
 from submerge_proto.v1 import summary_pb2 as submerge__proto_dot_v1_dot_summary__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1csubmerge_proto/v1/kept.proto\x12\x11submerge_proto.v1\x1a*submerge_proto/v1/aggregator_service.proto\x1a\x1esubmerge_proto/v1/header.proto\x1a\x1fsubmerge_proto/v1/summary.proto\"W\n\x03Pin\x12\x0e\n\x06parent\x18\x01 \x01(\t\x12\x33\n\x0bincarnation\x18\x02 \x01(\x0b\x32\x1e.submerge_proto.v1.Incarnation\x12\x0b\n\x03top\x18\x03 \x01(\x08\"v\n\nCheckpoint\x12\x30\n\x06report\x18\x01 \x01(\x0b\x32 .submerge_proto.v1.ReportRequest\x12#\n\x03pin\x18\x02 \x01(\x0b\x32\x16.submerge_proto.v1.Pin\x12\x11\n\tdelivered\x18\x03 \x01(\x04\"\x87\x01\n\x04Past\x12-\n\x06\x66inals\x18\x01 \x03(\x0b\x32\x1d.submerge_proto.v1.Checkpoint\x12\x30\n\x08\x61\x62sorbed\x18\x02 \x01(\x0b\x32\x1e.submerge_proto.v1.Incarnation\x12\x0c\n\x04lost\x18\x03 \x01(\x04\x12\x10\n\x08lifetime\x18\x04 \x01(\x04\"a\n\x05Store\x12\x33\n\x0bincarnation\x18\x01 \x01(\x0b\x32\x1e.submerge_proto.v1.Incarnation\x12#\n\x03pin\x18\x02 \x01(\x0b\x32\x16.submerge_proto.v1.Pin\"[\n\x04Line\x12\x0b\n\x03seq\x18\x01 \x01(\x04\x12\r\n\x05\x66\x65nce\x18\x02 \x01(\x0c\x12%\n\x04past\x18\x03 \x03(\x0b\x32\x17.submerge_proto.v1.Left\x12\x10\n\x08\x61\x64mitted\x18\x04 \x01(\x0c\"X\n\x03Row\x12\x30\n\x06report\x18\x01 \x01(\x0b\x32 .submerge_proto.v1.ReportRequest\x12\x0f\n\x07\x61s_of_s\x18\x02 \x01(\x01\x12\x0e\n\x06\x64igest\x18\x03 \x01(\x0c\"\xb5\x01\n\x06Sealed\x12-\n\x08subspace\x18\x01 \x01(\x0b\x32\x1b.submerge_proto.v1.Subspace\x12\x13\n\x0b\x66ingerprint\x18\x02 \x01(\x0c\x12+\n\x07moments\x18\x03 \x01(\x0b\x32\x1a.submerge_proto.v1.Moments\x12)\n\x06\x63ounts\x18\x04 \x01(\x0b\x32\x19.submerge_proto.v1.Counts\x12\x0f\n\x07\x61s_of_s\x18\x05 \x01(\x01\"\x96\x02\n\x06Member\x12\x30\n\x06\x63losed\x18\x01 \x03(\x0b\x32 .submerge_proto.v1.Member.Closed\x12\x10\n\x08\x66loor_ms\x18\x02 \x01(\x04\x12/\n\x06\x66\x65nces\x18\x03 \x03(\x0b\x32\x1f.submerge_proto.v1.Member.Fence\x1aJ\n\x06\x43losed\x12\x33\n\x0bincarnation\x18\x01 \x01(\x0b\x32\x1e.submerge_proto.v1.Incarnation\x12\x0b\n\x03seq\x18\x02 \x01(\x04\x1aK\n\x05\x46\x65nce\x12\x33\n\x0bincarnation\x18\x01 \x01(\x0b\x32\x1e.submerge_proto.v1.Incarnation\x12\r\n\x05\x66\x65nce\x18\x02 \x01(\x0c\"\x16\n\x05Nodes\x12\r\n\x05names\x18\x01 \x03(\t\"\x17\n\x06Number\x12\r\n\x05value\x18\x01 \x01(\x04\"\x15\n\x04Real\x12\r\n\x05value\x18\x01 \x01(\x01\"\x15\n\x04Text\x12\r\n\x05value\x18\x01 \x01(\x0c\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1csubmerge_proto/v1/kept.proto\x12\x11submerge_proto.v1\x1a*submerge_proto/v1/aggregator_service.proto\x1a\x1esubmerge_proto/v1/header.proto\x1a\x1fsubmerge_proto/v1/summary.proto\"W\n\x03Pin\x12\x0e\n\x06parent\x18\x01 \x01(\t\x12\x33\n\x0bincarnation\x18\x02 \x01(\x0b\x32\x1e.submerge_proto.v1.Incarnation\x12\x0b\n\x03top\x18\x03 \x01(\x08\"v\n\nCheckpoint\x12\x30\n\x06report\x18\x01 \x01(\x0b\x32 .submerge_proto.v1.ReportRequest\x12#\n\x03pin\x18\x02 \x01(\x0b\x32\x16.submerge_proto.v1.Pin\x12\x11\n\tdelivered\x18\x03 \x01(\x04\"\x87\x01\n\x04Past\x12-\n\x06\x66inals\x18\x01 \x03(\x0b\x32\x1d.submerge_proto.v1.Checkpoint\x12\x30\n\x08\x61\x62sorbed\x18\x02 \x01(\x0b\x32\x1e.submerge_proto.v1.Incarnation\x12\x0c\n\x04lost\x18\x03 \x01(\x04\x12\x10\n\x08lifetime\x18\x04 \x01(\x04\"a\n\x05Store\x12\x33\n\x0bincarnation\x18\x01 \x01(\x0b\x32\x1e.submerge_proto.v1.Incarnation\x12#\n\x03pin\x18\x02 \x01(\x0b\x32\x16.submerge_proto.v1.Pin\"[\n\x04Line\x12\x0b\n\x03seq\x18\x01 \x01(\x04\x12\r\n\x05\x66\x65nce\x18\x02 \x01(\x0c\x12%\n\x04past\x18\x03 \x03(\x0b\x32\x17.submerge_proto.v1.Left\x12\x10\n\x08\x61\x64mitted\x18\x04 \x01(\x0c\"X\n\x03Row\x12\x30\n\x06report\x18\x01 \x01(\x0b\x32 .submerge_proto.v1.ReportRequest\x12\x0f\n\x07\x61s_of_s\x18\x02 \x01(\x01\x12\x0e\n\x06\x64igest\x18\x03 \x01(\x0c\"\xe2\x01\n\x06Sealed\x12-\n\x08subspace\x18\x01 \x01(\x0b\x32\x1b.submerge_proto.v1.Subspace\x12\x13\n\x0b\x66ingerprint\x18\x02 \x01(\x0c\x12+\n\x07moments\x18\x03 \x01(\x0b\x32\x1a.submerge_proto.v1.Moments\x12)\n\x06\x63ounts\x18\x04 \x01(\x0b\x32\x19.submerge_proto.v1.Counts\x12\x0f\n\x07\x61s_of_s\x18\x05 \x01(\x01\x12+\n\x06linear\x18\x06 \x01(\x0b\x32\x1b.submerge_proto.v1.Subspace\"\x96\x02\n\x06Member\x12\x30\n\x06\x63losed\x18\x01 \x03(\x0b\x32 .submerge_proto.v1.Member.Closed\x12\x10\n\x08\x66loor_ms\x18\x02 \x01(\x04\x12/\n\x06\x66\x65nces\x18\x03 \x03(\x0b\x32\x1f.submerge_proto.v1.Member.Fence\x1aJ\n\x06\x43losed\x12\x33\n\x0bincarnation\x18\x01 \x01(\x0b\x32\x1e.submerge_proto.v1.Incarnation\x12\x0b\n\x03seq\x18\x02 \x01(\x04\x1aK\n\x05\x46\x65nce\x12\x33\n\x0bincarnation\x18\x01 \x01(\x0b\x32\x1e.submerge_proto.v1.Incarnation\x12\r\n\x05\x66\x65nce\x18\x02 \x01(\x0c\"\x16\n\x05Nodes\x12\r\n\x05names\x18\x01 \x03(\t\"\x17\n\x06Number\x12\r\n\x05value\x18\x01 \x01(\x04\"\x15\n\x04Real\x12\r\n\x05value\x18\x01 \x01(\x01\"\x15\n\x04Text\x12\r\n\x05value\x18\x01 \x01(\x0c\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -37,19 +37,19 @@ if _descriptor._USE_C_DESCRIPTORS == False:
   _globals['_ROW']._serialized_start=699
   _globals['_ROW']._serialized_end=787
   _globals['_SEALED']._serialized_start=790
-  _globals['_SEALED']._serialized_end=971
-  _globals['_MEMBER']._serialized_start=974
-  _globals['_MEMBER']._serialized_end=1252
-  _globals['_MEMBER_CLOSED']._serialized_start=1101
-  _globals['_MEMBER_CLOSED']._serialized_end=1175
-  _globals['_MEMBER_FENCE']._serialized_start=1177
-  _globals['_MEMBER_FENCE']._serialized_end=1252
-  _globals['_NODES']._serialized_start=1254
-  _globals['_NODES']._serialized_end=1276
-  _globals['_NUMBER']._serialized_start=1278
-  _globals['_NUMBER']._serialized_end=1301
-  _globals['_REAL']._serialized_start=1303
-  _globals['_REAL']._serialized_end=1324
-  _globals['_TEXT']._serialized_start=1326
-  _globals['_TEXT']._serialized_end=1347
+  _globals['_SEALED']._serialized_end=1016
+  _globals['_MEMBER']._serialized_start=1019
+  _globals['_MEMBER']._serialized_end=1297
+  _globals['_MEMBER_CLOSED']._serialized_start=1146
+  _globals['_MEMBER_CLOSED']._serialized_end=1220
+  _globals['_MEMBER_FENCE']._serialized_start=1222
+  _globals['_MEMBER_FENCE']._serialized_end=1297
+  _globals['_NODES']._serialized_start=1299
+  _globals['_NODES']._serialized_end=1321
+  _globals['_NUMBER']._serialized_start=1323
+  _globals['_NUMBER']._serialized_end=1346
+  _globals['_REAL']._serialized_start=1348
+  _globals['_REAL']._serialized_end=1369
+  _globals['_TEXT']._serialized_start=1371
+  _globals['_TEXT']._serialized_end=1392
 # @@protoc_insertion_point(module_scope)

@@ -71,18 +71,20 @@ class Row(_message.Message):
     def __init__(self, report: _Optional[_Union[_aggregator_service_pb2.ReportRequest, _Mapping]] = ..., as_of_s: _Optional[float] = ..., digest: _Optional[bytes] = ...) -> None: ...
 
 class Sealed(_message.Message):
-    __slots__ = ("subspace", "fingerprint", "moments", "counts", "as_of_s")
+    __slots__ = ("subspace", "fingerprint", "moments", "counts", "as_of_s", "linear")
     SUBSPACE_FIELD_NUMBER: _ClassVar[int]
     FINGERPRINT_FIELD_NUMBER: _ClassVar[int]
     MOMENTS_FIELD_NUMBER: _ClassVar[int]
     COUNTS_FIELD_NUMBER: _ClassVar[int]
     AS_OF_S_FIELD_NUMBER: _ClassVar[int]
+    LINEAR_FIELD_NUMBER: _ClassVar[int]
     subspace: _summary_pb2.Subspace
     fingerprint: bytes
     moments: _summary_pb2.Moments
     counts: _summary_pb2.Counts
     as_of_s: float
-    def __init__(self, subspace: _Optional[_Union[_summary_pb2.Subspace, _Mapping]] = ..., fingerprint: _Optional[bytes] = ..., moments: _Optional[_Union[_summary_pb2.Moments, _Mapping]] = ..., counts: _Optional[_Union[_summary_pb2.Counts, _Mapping]] = ..., as_of_s: _Optional[float] = ...) -> None: ...
+    linear: _summary_pb2.Subspace
+    def __init__(self, subspace: _Optional[_Union[_summary_pb2.Subspace, _Mapping]] = ..., fingerprint: _Optional[bytes] = ..., moments: _Optional[_Union[_summary_pb2.Moments, _Mapping]] = ..., counts: _Optional[_Union[_summary_pb2.Counts, _Mapping]] = ..., as_of_s: _Optional[float] = ..., linear: _Optional[_Union[_summary_pb2.Subspace, _Mapping]] = ...) -> None: ...
 
 class Member(_message.Message):
     __slots__ = ("closed", "floor_ms", "fences")

@@ -30,22 +30,28 @@ class Subspace(_message.Message):
     def __init__(self, dim: _Optional[int] = ..., columns: _Optional[bytes] = ..., coarse: _Optional[bytes] = ..., scales: _Optional[bytes] = ..., sigma: _Optional[bytes] = ..., mean: _Optional[bytes] = ..., weight: _Optional[float] = ..., energy: _Optional[float] = ..., spectral_bound: _Optional[float] = ..., exact: _Optional[bytes] = ...) -> None: ...
 
 class Moments(_message.Message):
-    __slots__ = ("count", "mean", "m2")
+    __slots__ = ("count", "mean", "m2", "priorities", "points")
     COUNT_FIELD_NUMBER: _ClassVar[int]
     MEAN_FIELD_NUMBER: _ClassVar[int]
     M2_FIELD_NUMBER: _ClassVar[int]
+    PRIORITIES_FIELD_NUMBER: _ClassVar[int]
+    POINTS_FIELD_NUMBER: _ClassVar[int]
     count: int
     mean: bytes
     m2: bytes
-    def __init__(self, count: _Optional[int] = ..., mean: _Optional[bytes] = ..., m2: _Optional[bytes] = ...) -> None: ...
+    priorities: bytes
+    points: bytes
+    def __init__(self, count: _Optional[int] = ..., mean: _Optional[bytes] = ..., m2: _Optional[bytes] = ..., priorities: _Optional[bytes] = ..., points: _Optional[bytes] = ...) -> None: ...
 
 class Scores(_message.Message):
-    __slots__ = ("spe", "t2")
+    __slots__ = ("spe", "t2", "linear")
     SPE_FIELD_NUMBER: _ClassVar[int]
     T2_FIELD_NUMBER: _ClassVar[int]
+    LINEAR_FIELD_NUMBER: _ClassVar[int]
     spe: bytes
     t2: bytes
-    def __init__(self, spe: _Optional[bytes] = ..., t2: _Optional[bytes] = ...) -> None: ...
+    linear: bytes
+    def __init__(self, spe: _Optional[bytes] = ..., t2: _Optional[bytes] = ..., linear: _Optional[bytes] = ...) -> None: ...
 
 class Counts(_message.Message):
     __slots__ = ("learnt", "withheld", "lost")
@@ -66,13 +72,15 @@ class Census(_message.Message):
     def __init__(self, nodes: _Optional[int] = ..., ages: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class Limits(_message.Message):
-    __slots__ = ("shares", "spe", "t2", "n")
+    __slots__ = ("shares", "spe", "t2", "n", "linear")
     SHARES_FIELD_NUMBER: _ClassVar[int]
     SPE_FIELD_NUMBER: _ClassVar[int]
     T2_FIELD_NUMBER: _ClassVar[int]
     N_FIELD_NUMBER: _ClassVar[int]
+    LINEAR_FIELD_NUMBER: _ClassVar[int]
     shares: _containers.RepeatedScalarFieldContainer[float]
     spe: _containers.RepeatedScalarFieldContainer[float]
     t2: _containers.RepeatedScalarFieldContainer[float]
     n: int
-    def __init__(self, shares: _Optional[_Iterable[float]] = ..., spe: _Optional[_Iterable[float]] = ..., t2: _Optional[_Iterable[float]] = ..., n: _Optional[int] = ...) -> None: ...
+    linear: _containers.RepeatedScalarFieldContainer[float]
+    def __init__(self, shares: _Optional[_Iterable[float]] = ..., spe: _Optional[_Iterable[float]] = ..., t2: _Optional[_Iterable[float]] = ..., n: _Optional[int] = ..., linear: _Optional[_Iterable[float]] = ...) -> None: ...

@@ -1,59 +1,75 @@
 """StreamingPCA: the engine with scikit-learn's face.
 
 It promises what scikit-learn's `PCA` means by its methods and attributes, learnt in
-blocks and in O(n_features k) memory, and one thing that `PCA` has not: `merge`.
-It does not take sparse matrices, whiten, or choose a solver.
+blocks and in O(n_features k) memory, and one thing that `PCA` has not: `merge`. With a
+`kernel`, rows are mapped to random features first (`lifting`), and all else stays.
+It does not whiten, choose a solver, or, without a kernel, take sparse matrices.
 
 Rules of this file:
 
-1. It is the one module of the core that imports scikit-learn; `submerge` itself does not.
+1. scikit-learn is imported in this package only; `submerge` itself does not need it.
 2. Learning decomposes nothing for show: attributes are read from the engine when asked.
 3. Parameters are kept as given and judged in `fit`, by `SAPCA` where it judges them.
+4. What is fitted is read from fitted attributes alone: parameters count from the next `fit`.
+5. A refused call leaves everything as it was.
 """
 
 from __future__ import annotations
 
-from numbers import Integral
+from copy import deepcopy
 from typing import Any, Self, cast
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from submerge._linalg import EPS, Array, Storage
+from submerge._linalg import Array, Storage
+from submerge.auto_gamma import settled_for
 from submerge.errors import UsageError
+from submerge.features import FeatureMap, Identity, Kernel
 from submerge.merging import merge
 from submerge.rank import RankRule
 from submerge.sapca import SAPCA, Exact
-from submerge.schema import Channel, Schema
-from submerge.subspace import Subspace
-
-try:
-    from sklearn.base import (
-        BaseEstimator,
-        ClassNamePrefixFeaturesOutMixin,
-        TransformerMixin,
-        clone,
-    )
-    from sklearn.utils.validation import check_array, check_is_fitted, validate_data
-except ImportError as error:
-    raise ImportError(
-        "submerge.sklearn needs scikit-learn 1.6 or later: pip install 'submerge[sklearn]'"
-    ) from error
+from submerge.schema import Schema
+from submerge.sklearn.engine_attributes import EngineAttributes
+from submerge.sklearn.engines import empty_like, rank_of
+from submerge.sklearn.fitting import all_or_nothing, seed_of
+from submerge.sklearn.kernel_names import named_kernel
+from submerge.sklearn.lifting import AT_ONCE, lifted, random_features
+from submerge.sklearn.likelihood import log_likelihood
+from submerge.sklearn.likeness import check_alike, of_same_columns, schema_of
 
 FLOATS = (np.float64, np.float32)
 
-MOST_COMPONENTS = 10
-"""What `n_components=None` shows of wider data, as `SAPCA` does."""
+KERNEL_BLOCK = 64
+"""Rows of features learnt at once."""
 
 
-class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+def _has_pre_images(estimator: StreamingPCA) -> bool:
+    """What scikit-learn asks before it offers `inverse_transform`."""
+    if estimator._curved:
+        raise UsageError(
+            "inverse_transform expects an estimator without a kernel, got one with a kernel:"
+            " projections of features have no pre-image among rows"
+        )
+    return True
+
+
+class StreamingPCA(
+    EngineAttributes,
+    ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
+    TransformerMixin,  # type: ignore[misc]
+    BaseEstimator,  # type: ignore[misc]
+):
     """Principal components of a stream, in one pass, that merge.
 
     Parameters
     ----------
     n_components : int or RankRule, optional
         Components to show: a number, or a rule that moves it with the data
-        (`SapcaRank`, `EnergyRank`). By default the smaller of n_features and 10.
+        (`SapcaRank`, `EnergyRank`). By default 10, or n_features (D) if that is smaller.
     oversample : int
         Spare directions learnt beside those shown; more are more accurate and slower.
     forgetting_factor : float in (0, 1]
@@ -61,13 +77,34 @@ class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     center : bool
         Subtract the running mean, exactly. False measures about zero.
     block_size : int, optional
-        Rows learnt at once; by default n_components + oversample + 30.
+        Rows learnt at once; by default n_components + oversample + 30, with a kernel 64.
     exact : {"auto", "never"}
         "auto" keeps the whole covariance where that is small,
         n_features <= n_components + oversample + block_size: results are then those of
         `PCA`, to rounding.
-    dtype : float64 or float32
-        Of what is stored; sums are float64 in either case.
+    dtype : float64 or float32, optional
+        Of what is stored; sums are float64 in either case. By default float64, and
+        float32 with a kernel: random features are no more exact than that.
+    kernel : {"gaussian", "laplace", "matern", "polynomial"} or Kernel, optional
+        What to do kernel PCA with, by random features; by default it is PCA. "rbf" and
+        "poly" are other names of two. A `submerge.features` kernel brings its own parameters.
+    gamma : "auto" or float
+        The kernel's scale. "auto" follows from the rows of `fit`, or of the first
+        `partial_fit`, which should then be many: 1 / (2 tr C) for the Gaussian, with C their
+        covariance; rows that are all equal are refused. Estimators that are to merge need
+        one number.
+    degree, coef0 : int, float
+        Of "polynomial": (gamma <x, y> + coef0)^degree.
+    nu : {1.5, 2.5}
+        Smoothness of "matern".
+    n_random_features : int
+        D, their number, in place of n_features in all that is said of the components. More
+        are more accurate and slower: see benchmarks/kernel_pca.md.
+    feature_map : {"orthogonal", "fourier-pair", "fourier-cos", "quasi"}
+        Their kind, see `submerge.features.RandomFourier`; polynomial kernels have their own.
+    random_state : int
+        Of the random features: same seed, same features, on every machine. Without a kernel
+        nothing is random.
 
     Attributes
     ----------
@@ -94,6 +131,12 @@ class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     engine_ : SAPCA
         What does the work. `engine_.subspace` is what to ship, `engine_.shown` what to
         score with, `engine_.algorithm` what really ran.
+    schema_ : Schema
+        What the engine's vectors mean: what must agree to merge.
+    feature_map_ : FeatureMap
+        What rows become before they are learnt; its gamma is settled.
+    kernel_ : Kernel or None
+        With the gamma that was settled on; None without a kernel.
 
     See Also
     --------
@@ -107,6 +150,9 @@ class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     variances are taken over so many. Attributes cost one decomposition after each change,
     whichever of them is read, and nothing if none is.
 
+    With a kernel, "row" in what follows means its D features: distances, variances and
+    likelihoods are those of feature space. There is no way back from there to rows.
+
     Examples
     --------
     >>> import numpy as np
@@ -119,6 +165,9 @@ class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     500
     >>> bool(np.allclose(both.mean_, X.mean(axis=0)))
     True
+    >>> curved = StreamingPCA(n_components=3, kernel="gaussian", gamma=0.1).fit(X)
+    >>> curved.components_.shape, curved.transform(X).shape
+    ((3, 512), (500, 3))
     """
 
     def __init__(
@@ -130,7 +179,15 @@ class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         center: bool = True,
         block_size: int | None = None,
         exact: Exact = "auto",
-        dtype: npt.DTypeLike = np.float64,
+        dtype: npt.DTypeLike | None = None,
+        kernel: str | Kernel | None = None,
+        gamma: str | float = "auto",
+        degree: int = 2,
+        coef0: float = 0.0,
+        nu: float = 1.5,
+        n_random_features: int = 512,
+        feature_map: str = "orthogonal",
+        random_state: int = 0,
     ) -> None:
         self.n_components = n_components
         self.oversample = oversample
@@ -139,18 +196,39 @@ class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         self.block_size = block_size
         self.exact = exact
         self.dtype = dtype
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.nu = nu
+        self.n_random_features = n_random_features
+        self.feature_map = feature_map
+        self.random_state = random_state
 
     def fit(self, X: npt.ArrayLike, y: object = None) -> Self:
         """Learn rows X (n_samples, n_features), and nothing that came before."""
-        rows = validate_data(self, X, dtype=FLOATS)
-        self.engine_ = self._new_engine().partial_fit(_wide(rows))
+        with all_or_nothing(self):
+            curved = self.kernel is not None
+            rows = self._checked(X, sparse=curved, reset=True)
+            features = self._new_map(rows) if curved else Identity()
+            schema = schema_of(self, features, center=bool(self.center))
+            engine = self._new_engine(schema)
+            for part in lifted(rows, features):
+                engine.partial_fit(part)
+            self.engine_, self.schema_ = engine, schema
         return self
 
     def partial_fit(self, X: npt.ArrayLike, y: object = None) -> Self:
         """Learn more rows X (n_samples, n_features), one or many, oldest first."""
         if not self.__sklearn_is_fitted__():
             return self.fit(X)
-        self.engine_.partial_fit(_wide(self._checked(X)))
+        rows = self._checked(X, sparse=self._curved)
+        # Of one part the engine learns all or nothing by itself.
+        several = self._curved and rows.shape[0] > AT_ONCE
+        engine = deepcopy(self.engine_) if several else self.engine_
+        for part in lifted(rows, self.feature_map_):
+            engine.partial_fit(part)
+        self.engine_ = engine
         return self
 
     def merge(self, other: StreamingPCA) -> StreamingPCA:
@@ -158,7 +236,7 @@ class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
 
         Weight, mean and total variance come out exact. So do the components, where both
         run the exact algorithm. The result has the parameters of `self`, shares nothing
-        with either, and goes on: `partial_fit` adds to what both have seen.
+        with either, and goes on as `self` would: `partial_fit` adds to what both have seen.
 
         Parameters
         ----------
@@ -170,20 +248,21 @@ class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         ------
         SchemaMismatch
             If the columns differ in number, name or order, if only one of the two knows
-            their names, or if only one centers.
+            their names, or if only one centers; if kernel, gamma or features differ. It says
+            which.
         """
         if not isinstance(other, StreamingPCA):
             raise UsageError(f"merge expects another StreamingPCA, got {type(other).__name__}")
         check_is_fitted(self)
         check_is_fitted(other)
+        check_alike(self.schema_, other.schema_)
         mine, theirs = self.engine_, other.engine_
-        merged: StreamingPCA = clone(self)
-        merged.n_features_in_ = self.n_features_in_
-        if hasattr(self, "feature_names_in_"):
-            merged.feature_names_in_ = self.feature_names_in_.copy()
+        merged: StreamingPCA = of_same_columns(self)
+        merged.schema_ = self.schema_
+        first, second = mine.whole, theirs.whole
         # All directions of both: how many to keep is the new engine's to say.
-        past = merge(mine.whole, theirs.whole, rank=self.n_features_in_)
-        merged.engine_ = merged._new_engine().resume(
+        past = merge(first, second, rank=first.dim)
+        merged.engine_ = empty_like(mine, self.schema_).resume(
             past,
             rank=max(mine._target, theirs._target),
             n_samples_seen=mine.n_samples_seen + theirs.n_samples_seen,
@@ -198,15 +277,22 @@ class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         (n_samples, n_components_), of the dtype of X if that is a float's.
         """
         check_is_fitted(self)
-        rows = self._checked(X)
-        return self.engine_.transform(_wide(rows)).astype(rows.dtype, copy=False)
+        rows = self._checked(X, sparse=self._curved)
+        found = [self.engine_.transform(part) for part in lifted(rows, self.feature_map_)]
+        return np.concatenate(found).astype(rows.dtype, copy=False)
 
+    @available_if(_has_pre_images)  # type: ignore[untyped-decorator]
     def inverse_transform(self, X: npt.ArrayLike) -> Storage:
         """Return the points (n_samples, n_features) that projections X stand for.
 
         Parameters
         ----------
         X : (n_samples, n_components_)
+
+        Raises
+        ------
+        AttributeError
+            With a kernel: points of feature space stand for no rows.
         """
         check_is_fitted(self)
         Z: Storage = check_array(X, dtype=FLOATS, input_name="X", ensure_min_features=0)
@@ -247,71 +333,22 @@ class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         Bishop, Pattern Recognition and Machine Learning, Section 12.2.1.
         """
         check_is_fitted(self)
-        rows = _wide(self._checked(X))
-        variance, dim = self.explained_variance_, self.n_features_in_
+        rows = self._checked(X, sparse=self._curved)
+        variance, noise = self.explained_variance_, self.noise_variance_
         if not variance.any():
             raise UsageError(
                 "a log-likelihood expects data that vary,"
                 f" got {self.n_samples_seen_} equal rows: learn more"
             )
-        noise = max(self.noise_variance_, dim * EPS * float(variance[0]))
-        # What truncation lost is counted as noise, which may so exceed the last component.
-        variance = np.maximum(variance, noise)
-        hidden = dim - len(variance)
-        log_det = np.log(variance).sum() + hidden * np.log(noise)
-        distance = self.engine_.transform(rows) ** 2 @ (1 / variance)
-        if hidden:
-            distance += self.engine_.score_samples(rows) / noise
-        return np.asarray(-0.5 * (dim * np.log(2 * np.pi) + log_det + distance))
+        found = [
+            log_likelihood(part, self._shown, variance, noise)
+            for part in lifted(rows, self.feature_map_)
+        ]
+        return np.concatenate(found)
 
     def score(self, X: npt.ArrayLike, y: object = None) -> float:
         """Return the rows' average log-likelihood, see `score_samples`."""
         return float(self.score_samples(X).mean())
-
-    @property
-    def components_(self) -> Storage:
-        """(n_components_, n_features)."""
-        return self._shown.basis.T.copy()
-
-    @property
-    def explained_variance_(self) -> Array:
-        """(n_components_,)."""
-        return np.asarray(self._shown.sigma**2 * self._per_sample)
-
-    @property
-    def explained_variance_ratio_(self) -> Array:
-        """(n_components_,)."""
-        shown = self._shown
-        return np.asarray(shown.sigma**2 / shown.energy)
-
-    @property
-    def singular_values_(self) -> Array:
-        """(n_components_,)."""
-        return self._shown.sigma.copy()
-
-    @property
-    def mean_(self) -> Array:
-        """(n_features,)."""
-        return self._shown.mean.copy()
-
-    @property
-    def noise_variance_(self) -> float:
-        """Zero where every direction is shown."""
-        shown = self._shown
-        # n rows have at most n directions: the average is over those, as in `PCA`.
-        hidden = min(shown.dim, self.n_samples_seen_) - shown.rank
-        return shown.frobenius_bound * self._per_sample / hidden if hidden > 0 else 0.0
-
-    @property
-    def n_components_(self) -> int:
-        """Components shown."""
-        return self._shown.rank
-
-    @property
-    def n_samples_seen_(self) -> int:
-        """Rows ever learnt."""
-        check_is_fitted(self)
-        return self.engine_.n_samples_seen
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "engine_")
@@ -319,6 +356,7 @@ class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        tags.input_tags.sparse = self._curved
         return tags
 
     # -- inside ----------------------------------------------------------------
@@ -329,50 +367,40 @@ class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         return self.n_components_
 
     @property
-    def _shown(self) -> Subspace:
-        check_is_fitted(self)
-        return self.engine_.shown
+    def _curved(self) -> bool:
+        """Whether rows become features: those learnt, or else those that `fit` would learn."""
+        if self.__sklearn_is_fitted__():
+            return not self.schema_.linear
+        return self.kernel is not None
 
-    @property
-    def _per_sample(self) -> float:
-        """From a sum of squares to a variance; a single sample has none."""
-        freedom = self._shown.weight - (1.0 if self.engine_.center else 0.0)
-        return 1 / freedom if freedom > 0 else 0.0
+    def _checked(self, X: npt.ArrayLike, *, sparse: bool, reset: bool = False) -> Storage:
+        """X as an array, or sparse, with the columns that were learnt, or an error."""
+        accepted = "csr" if sparse else False
+        return cast(
+            Storage, validate_data(self, X, dtype=FLOATS, accept_sparse=accepted, reset=reset)
+        )
 
-    def _checked(self, X: npt.ArrayLike) -> Storage:
-        """X as an array with the columns that were learnt, or an error."""
-        return np.asarray(validate_data(self, X, dtype=FLOATS, reset=False))
+    def _new_map(self, rows: Storage) -> FeatureMap:
+        """Return the feature map for rows just seen, with the parameters as they are."""
+        kernel = named_kernel(
+            self.kernel, gamma=self.gamma, degree=self.degree, coef0=self.coef0, nu=self.nu
+        )
+        return random_features(
+            settled_for(kernel, rows),
+            features=self.n_random_features,
+            kind=self.feature_map,
+            seed=seed_of(self.random_state),
+        )
 
-    def _new_engine(self) -> SAPCA:
-        """An engine for the columns just seen, with the parameters as they are."""
-        columns = getattr(self, "feature_names_in_", None)
+    def _new_engine(self, schema: Schema) -> SAPCA:
+        """Return an engine with the parameters as they are."""
+        dtype, block = (np.float64, None) if schema.linear else (np.float32, KERNEL_BLOCK)
         return SAPCA(
-            self._rank(),
+            rank_of(self.n_components, schema.dim),
             oversample=self.oversample,
             forgetting_factor=self.forgetting_factor,
-            block_size=self.block_size,
+            block_size=block if self.block_size is None else self.block_size,
             exact=self.exact,
-            dtype=self.dtype,
-            schema=Schema(
-                self.n_features_in_ if columns is None else tuple(map(Channel, columns)),
-                center="fleet" if self.center else "none",
-            ),
+            dtype=dtype if self.dtype is None else self.dtype,
+            schema=schema,
         )
-
-    def _rank(self) -> int | RankRule:
-        rank: Any = self.n_components
-        if rank is None:
-            return min(MOST_COMPONENTS, int(self.n_features_in_))
-        if isinstance(rank, Integral):
-            return int(rank)
-        if callable(getattr(rank, "next", None)):
-            return cast(RankRule, rank)
-        raise UsageError(
-            "n_components must be an int, None, or a rule such as EnergyRank(low, high),"
-            f" got {rank!r}"
-        )
-
-
-def _wide(rows: Storage) -> Array:
-    """Rows in float64: the engine computes in no other, and checks no other as fast."""
-    return rows.astype(np.float64, copy=False)

@@ -1,0 +1,58 @@
+"""A room as a page of its own: where it was measured, what it says of itself, its tables.
+
+The pages beside the rooms are what they print, and nothing else:
+
+    python benchmarks/kernel_pca.py >benchmarks/kernel_pca.md
+"""
+
+import importlib.metadata
+import json
+import os
+import platform
+import sys
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+
+import blas
+import click
+from report import Table
+
+LIBRARIES = ("numpy", "scipy", "scikit-learn")
+
+
+def page(room: Callable[[bool], list[Table]]) -> None:
+    """Run a room from the command line: a page of markdown, or JSON for machines."""
+    module = sys.modules[room.__module__]
+
+    @click.command(help=module.__doc__)
+    @click.option("--quick", is_flag=True, help="Smaller and fewer: minutes become seconds.")
+    @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of markdown.")
+    def main(quick: bool, as_json: bool) -> None:
+        pools, began = blas.check(), os.getloadavg()[0]
+        tables = room(quick)
+        if as_json:
+            click.echo(json.dumps({"blas": pools, "tables": [asdict(table) for table in tables]}))
+            return
+        title, about = module.__doc__.split("\n\n", 1)
+        command = f"python benchmarks/{Path(module.__file__).name}{' --quick' if quick else ''}"
+        versions = (f"{name} {importlib.metadata.version(name)}" for name in LIBRARIES)
+        load = f"load {began:.1f} at first, {os.getloadavg()[0]:.1f} at last"
+        where = [
+            f"`{command}`",
+            f"{_cpu()}, {os.cpu_count()} cores; {load}",
+            f"Python {platform.python_version()}, {', '.join(versions)}; {'; '.join(pools)}",
+        ]
+        parts = [f"# {title.rstrip('.')}", "\n".join(f"* {line}" for line in where)]
+        parts += [about.strip(), *(table.markdown for table in tables)]
+        click.echo("\n\n".join(parts))
+
+    main()
+
+
+def _cpu() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        return next(line.split(": ", 1)[1] for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return platform.processor() or platform.machine()

@@ -1,0 +1,25 @@
+"""Feature maps: kernels as explicit features, which merge as readings do."""
+
+from submerge.features.count_sketch import CountSketch
+from submerge.features.feature_map import FeatureMap, Identity
+from submerge.features.fourier import RandomFourier
+from submerge.features.kernels import Gaussian, Kernel, Laplace, Matern, Polynomial
+from submerge.features.landmarks import Landmarks
+from submerge.features.specs import parse, plain
+from submerge.features.tensor_sketch import TensorSketch
+
+__all__ = [
+    "CountSketch",
+    "FeatureMap",
+    "Gaussian",
+    "Identity",
+    "Kernel",
+    "Landmarks",
+    "Laplace",
+    "Matern",
+    "Polynomial",
+    "RandomFourier",
+    "TensorSketch",
+    "parse",
+    "plain",
+]

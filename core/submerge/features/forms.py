@@ -1,0 +1,154 @@
+"""Readings times frequencies: as a matrix, or by fast Hadamard transforms.
+
+Both give the same to rounding. A matrix is faster where it is small, and the only form whose
+cost is that of a sparse row's entries; signs are three numbers for each padded channel and
+block, however many features. Rows are taken a few at a time: what is made of them then stays
+in cache, and off the operating system's hands.
+
+Angles are good to 1e-6: phases are reduced to a turn in float64, or small in float32.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from submerge._linalg import Array, Storage
+from submerge.features import hadamard, sparse
+from submerge.features.weights import Structured
+
+DENSE_BYTES = 4 << 20
+"""Most that a matrix of orthogonal weights may take for dense rows."""
+
+FAST_FROM = 2048
+"""Channels from which signs are used for dense rows anyhow."""
+
+SPARSE_BYTES = 64 << 20
+"""Most that it may take for sparse rows."""
+
+MOST_BYTES = 256 << 20
+"""Most that a matrix of other kinds may take: they have no signs to fall back on."""
+
+TURN = 2 * math.pi
+
+STEADY = 16.0
+"""Turns up to which a phase may be left to float32."""
+
+COARSE = 2.0**48
+"""Turns from which a phase is too coarse a number to mean anything; from 2^52 on all are whole."""
+
+USUAL = 1e30
+"""Weights larger than this, or smaller than one over it, are no numbers for float32."""
+
+
+def is_fast(size: int, channels: int, *, sparse_rows: bool) -> bool:
+    """Return whether signs take the place of a matrix of orthogonal weights of `size` bytes."""
+    if sparse_rows:
+        return size > SPARSE_BYTES
+    return size > DENSE_BYTES or channels >= FAST_FROM
+
+
+class Form(Protocol):
+    """Frequencies W (waves, channels), in some form."""
+
+    def angles(self, X: Any) -> Iterator[tuple[slice, Storage]]:
+        """Yield <w, x> for some rows at a time, perhaps less whole turns: float32, (n, waves)."""
+
+    def back(self, C: Array) -> Array:
+        """Return C W, (n, channels) from (n, waves)."""
+
+
+class Dense(NamedTuple):
+    """A matrix.
+
+    turns : (channels, waves), in turns
+    phases : (waves,), in turns; none of the paired kinds
+    single : (channels, waves), in radians, float32; none where they are not for it, or rows sparse
+    reach : the most turns that readings of at most 1 can make
+    """
+
+    turns: Array
+    phases: Array | None
+    single: Storage | None
+    reach: float
+
+    @classmethod
+    def of(cls, W: Array, phases: Array | None, *, sparse_rows: bool) -> Dense:
+        """Hold frequencies W (waves, channels)."""
+        turns = np.ascontiguousarray(W.T) / TURN
+        reach = float(np.abs(turns).sum(axis=0).max())
+        # Then readings whose phases are steady are numbers for float32 too.
+        usual = not sparse_rows and 1 / USUAL < reach < USUAL
+        single = np.ascontiguousarray(W.T, dtype=np.float32) if usual else None
+        return cls(turns, phases, single, reach)
+
+    def angles(self, X: Any) -> Iterator[tuple[slice, Storage]]:
+        """Yield angles: in float32 throughout if all are small."""
+        waves = self.turns.shape[1]
+        # A sparse slice costs more than it saves, unless it is a long one.
+        parts = _parts(X.shape[0], 1 << (17 if sparse.is_sparse(X) else 13), waves)
+        if self.single is not None and np.abs(X).max(initial=0.0) * self.reach <= STEADY:
+            yield from self._small(X.astype(np.float32), self.single, parts)
+            return
+        for part in parts:
+            Z = X[part] @ self.turns
+            if self.phases is not None:
+                Z += self.phases
+            yield part, _reduced(Z)
+
+    def back(self, C: Array) -> Array:
+        """Return C W."""
+        return np.asarray(C @ self.turns.T * TURN)
+
+    def _small(
+        self, X: Storage, W: Storage, parts: Iterator[slice]
+    ) -> Iterator[tuple[slice, Storage]]:
+        shift = None if self.phases is None else (TURN * self.phases).astype(np.float32)
+        for part in parts:
+            Z = X[part] @ W
+            if shift is not None:
+                Z += shift
+            yield part, Z
+
+
+class Fast(NamedTuple):
+    """Signs and scales of orthogonal rows."""
+
+    rows: Structured
+    channels: int
+
+    def angles(self, X: Any) -> Iterator[tuple[slice, Storage]]:
+        """Yield angles, rows padded with zeros."""
+        signs, scale = self.rows
+        blocks, _, p = signs.shape
+        for part in _parts(X.shape[0], 1 << 14, blocks * p):
+            dense = X[part].toarray() if sparse.is_sparse(X) else X[part]
+            rows = np.pad(dense, ((0, 0), (0, p - self.channels)))
+            yield part, _reduced(hadamard.multiply(rows, signs, len(scale)) * (scale / TURN))
+
+    def back(self, C: Array) -> Array:
+        """Return C W."""
+        signs, scale = self.rows
+        return hadamard.multiply_back(C * scale, signs)[:, : self.channels]
+
+
+def _reduced(turns: Array) -> Storage:
+    """Return angles less whole turns: finite for all finite phases, however large."""
+    coarse = np.abs(turns) > COARSE
+    if coarse.any():
+        # Less whole turns all would be zero, and a row of fill values like one of zeros. Less
+        # another number they are anything, as those of a far row must be.
+        turns[coarse] = np.fmod(turns[coarse], TURN)
+    turns -= np.rint(turns)
+    angles = turns.astype(np.float32)
+    angles *= np.float32(TURN)
+    return angles
+
+
+def _parts(n: int, numbers: int, width: int) -> Iterator[slice]:
+    """Cut `n` rows so that a part of that width holds about that many numbers."""
+    step = max(numbers // width, 1)
+    yield from (slice(start, start + step) for start in range(0, n, step))

@@ -1,0 +1,249 @@
+"""Kernels, as values: what a feature map stands in for.
+
+`gamma` is each kernel's scale, None while a fleet has yet to settle it. `K(X, Y)` is exact,
+and what every map is held against. Distances are Euclidean: all but `Polynomial` are radial.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, Self
+
+import numpy as np
+
+from submerge._linalg import Array
+from submerge.errors import UsageError
+from submerge.features.checks import count, is_number
+from submerge.features.sparse import is_sparse, square_lengths
+
+MOST_DEGREE = 64
+"""Of a polynomial: inner products that differ by 1 % give kernels that differ twofold there."""
+
+SAMPLED = 31
+"""Rows whose median is taken: of all it would cost as much as the distances."""
+
+GOLDEN = (math.sqrt(5) - 1) / 2
+
+
+class Kernel(Protocol):
+    """A positive definite function of two rows."""
+
+    @property
+    def gamma(self) -> float | None:
+        """Its scale; None: not settled yet."""
+
+    def __call__(self, X: Array, Y: Array) -> Array:
+        """Return the kernel matrix (n, m) of rows X (n, d) and Y (m, d); X may be sparse."""
+
+    def pull(self, X: Array, Y: Array, C: Array) -> Array:
+        """Return the gradients of sum_j C_ij K(x_i, y_j) by x_i: (n, d) from C (n, m)."""
+
+    def diagonal(self, X: Array) -> Array:
+        """Return K(x, x) for each row x of X (n, d), perhaps sparse, all finite: (n,)."""
+
+    def settled_at(self, gamma: float | None) -> Self:
+        """Return it with this gamma; None leaves it open."""
+
+    def auto(self, spread: float) -> float:
+        """Return gamma for rows whose mean squared distance to one another is 2 `spread`."""
+
+    def spec(self) -> dict[str, object]:
+        """Return its whole description."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gaussian:
+    """exp(-gamma |x - y|^2)."""
+
+    gamma: float | None = None
+
+    def __post_init__(self) -> None:
+        _as_floats(self)
+
+    def __call__(self, X: Array, Y: Array) -> Array:
+        return np.exp(-gamma_of(self) * squared_distances(X, Y))
+
+    def pull(self, X: Array, Y: Array, C: Array) -> Array:
+        return radial_pull(X, Y, -gamma_of(self) * self(X, Y) * C)
+
+    def diagonal(self, X: Array) -> Array:
+        return np.ones(X.shape[0])
+
+    def settled_at(self, gamma: float | None) -> Self:
+        return replace(self, gamma=gamma)
+
+    def auto(self, spread: float) -> float:
+        return 1 / (2 * spread)
+
+    def spec(self) -> dict[str, object]:
+        return {"kernel": "gaussian", "gamma": _hex(self.gamma)}
+
+
+@dataclass(frozen=True, slots=True)
+class Laplace:
+    """exp(-gamma |x - y|), the distance Euclidean (scikit-learn's `laplacian` sums by channel)."""
+
+    gamma: float | None = None
+
+    def __post_init__(self) -> None:
+        _as_floats(self)
+
+    def __call__(self, X: Array, Y: Array) -> Array:
+        return np.exp(-gamma_of(self) * np.sqrt(squared_distances(X, Y)))
+
+    def pull(self, X: Array, Y: Array, C: Array) -> Array:
+        gamma, r = gamma_of(self), np.sqrt(squared_distances(X, Y))
+        # At r = 0 there is a peak, and no gradient: none is as good as any.
+        slope = -gamma * np.exp(-gamma * r) / np.where(r == 0, np.inf, 2 * r)
+        return radial_pull(X, Y, slope * C)
+
+    def diagonal(self, X: Array) -> Array:
+        return np.ones(X.shape[0])
+
+    def settled_at(self, gamma: float | None) -> Self:
+        return replace(self, gamma=gamma)
+
+    def auto(self, spread: float) -> float:
+        return float((2 * spread) ** -0.5)
+
+    def spec(self) -> dict[str, object]:
+        return {"kernel": "laplace", "gamma": _hex(self.gamma)}
+
+
+@dataclass(frozen=True, slots=True)
+class Matern:
+    """Matern of smoothness nu = 1.5 or 2.5 and length 1 / sqrt(2 gamma).
+
+    With nu growing it becomes `Gaussian(gamma)`: one gamma means one size in both.
+    """
+
+    gamma: float | None = None
+    nu: float = 1.5
+
+    def __post_init__(self) -> None:
+        if self.nu not in (1.5, 2.5):
+            raise UsageError(f"nu must be 1.5 or 2.5, got {self.nu!r}")
+        _as_floats(self, "nu")
+
+    def __call__(self, X: Array, Y: Array) -> Array:
+        r = self._stretched(X, Y)
+        return (1 + r + (r**2 / 3 if self.nu == 2.5 else 0)) * np.exp(-r)
+
+    def pull(self, X: Array, Y: Array, C: Array) -> Array:
+        r = self._stretched(X, Y)
+        slope = -2 * self.nu * gamma_of(self) * np.exp(-r)
+        return radial_pull(X, Y, (slope * (1 + r) / 3 if self.nu == 2.5 else slope) * C)
+
+    def diagonal(self, X: Array) -> Array:
+        return np.ones(X.shape[0])
+
+    def settled_at(self, gamma: float | None) -> Self:
+        return replace(self, gamma=gamma)
+
+    def auto(self, spread: float) -> float:
+        return 1 / (2 * spread)
+
+    def spec(self) -> dict[str, object]:
+        return {"kernel": "matern", "gamma": _hex(self.gamma), "nu": self.nu.hex()}
+
+    def _stretched(self, X: Array, Y: Array) -> Array:
+        """Return sqrt(2 nu) |x - y| / length."""
+        return np.asarray(np.sqrt(4 * self.nu * gamma_of(self) * squared_distances(X, Y)))
+
+
+@dataclass(frozen=True, slots=True)
+class Polynomial:
+    """(gamma <x, y> + coef0)^degree."""
+
+    degree: int = 2
+    gamma: float | None = None
+    coef0: float = 0.0
+
+    def __post_init__(self) -> None:
+        count(self, "degree", 1, MOST_DEGREE)
+        if not is_number(self.coef0) or self.coef0 < 0:
+            raise UsageError(f"coef0 must be a finite number of at least 0, got {self.coef0!r}")
+        _as_floats(self, "coef0")
+
+    def __call__(self, X: Array, Y: Array) -> Array:
+        return np.asarray((gamma_of(self) * (X @ Y.T) + self.coef0) ** self.degree)
+
+    def pull(self, X: Array, Y: Array, C: Array) -> Array:
+        gamma, q = gamma_of(self), self.degree
+        slope = gamma * q * (gamma * (X @ Y.T) + self.coef0) ** (q - 1)
+        return np.asarray((slope * C) @ Y)
+
+    def diagonal(self, X: Array) -> Array:
+        return np.asarray((gamma_of(self) * square_lengths(X) + self.coef0) ** self.degree)
+
+    def settled_at(self, gamma: float | None) -> Self:
+        return replace(self, gamma=gamma)
+
+    def auto(self, spread: float) -> float:
+        return 1 / spread
+
+    def spec(self) -> dict[str, object]:
+        spec: dict[str, Any] = {"kernel": "polynomial", "gamma": _hex(self.gamma)}
+        # + 0.0: a negative zero is the same number.
+        return spec | {"degree": self.degree, "coef0": (self.coef0 + 0.0).hex()}
+
+
+def squared_distances(X: Array, Y: Array) -> Array:
+    """Return |x - y|^2 for rows X (n, d), perhaps sparse, and Y (m, d), never negative.
+
+    They are worked out about a row in the middle of Y, so that an offset which most rows have
+    in common costs no digits, whatever the others hold: 1e-16 of what two rows are from there
+    (squared) is lost. Sparse rows are taken about zero, where most of their entries are.
+    """
+    if not is_sparse(X):
+        origin = _middle(Y)
+        X, Y = X - origin, Y - origin
+    square = square_lengths(X)[:, None] + square_lengths(Y) - 2 * (X @ Y.T)
+    return np.asarray(np.maximum(square, 0.0))
+
+
+def radial_pull(X: Array, Y: Array, slopes: Array) -> Array:
+    """Return the gradients of sum_j f_ij(|x_i - y_j|^2) by x_i, for slopes f' (n, m)."""
+    origin = _middle(Y)
+    X, Y = X - origin, Y - origin
+    return np.asarray(2 * (slopes.sum(axis=1)[:, None] * X - slopes @ Y))
+
+
+def _middle(Y: Array) -> Array:
+    """Return the median (d,) of each channel of rows Y (m, d), at least one, or of a sample.
+
+    Far rows, of a fill value for one, do not move it unless they are about half of all.
+    """
+    m = len(Y)
+    if m > SAMPLED:
+        # Steps of the golden section: no period in the rows, such as every tenth, is in it.
+        Y = Y[(np.arange(SAMPLED) * GOLDEN % 1 * m).astype(np.intp)]
+    half = (len(Y) - 1) // 2
+    return np.asarray(np.partition(Y, half, axis=0)[half])
+
+
+def check_gamma(gamma: Any) -> None:
+    """Refuse a gamma that is not a positive number, or None."""
+    # A fraction may be positive, and nothing as a float.
+    if gamma is not None and not (is_number(gamma) and float(gamma) > 0):
+        raise UsageError(f"gamma must be a positive number, or None to be settled, got {gamma!r}")
+
+
+def gamma_of(kernel: Kernel) -> float:
+    """Return its gamma, or refuse: it is not settled yet."""
+    if kernel.gamma is None:
+        raise UsageError("gamma is not settled yet: give one, or let the fleet settle it")
+    return kernel.gamma
+
+
+def _as_floats(kernel: Kernel, *names: str) -> None:
+    """Check a kernel's gamma, and keep it and others as floats: NumPy knows no fractions."""
+    check_gamma(kernel.gamma)
+    for name in ("gamma", *names):
+        value = getattr(kernel, name)
+        object.__setattr__(kernel, name, value if value is None else float(value))
+
+
+def _hex(number: float | None) -> str | None:
+    return None if number is None else number.hex()

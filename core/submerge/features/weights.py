@@ -1,0 +1,109 @@
+"""Frequencies of a radial kernel: what random Fourier features multiply readings with.
+
+A radial kernel is the mean of cos <w, x - y> over a law of w (Bochner): for the Gaussian a
+normal law, w = sqrt(2 gamma) g; for the Matern kernels a t law, which is the same times
+sqrt(2 nu / chi^2_{2 nu}). The kinds differ in how the rows g are drawn together:
+
+- `orthogonal`: at right angles within blocks of p, each as long as a Gaussian row would be
+- `fourier-pair`, `fourier-cos`: independent
+- `quasi`: Sobol points in place of random ones, for few channels
+
+Numbers here are bit-reproducible: rules as in `draws`, hashes in the tests.
+
+References
+----------
+Rahimi, Recht, Random Features for Large-Scale Kernel Machines (2007).
+Yang, Sindhwani, Avron, Mahoney, Quasi-Monte Carlo Feature Maps, arXiv:1412.8293.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from submerge._linalg import Array
+from submerge.features import draws, hadamard, sobol
+from submerge.features.kernels import Gaussian, Laplace, Matern, gamma_of
+
+Kind = Literal["orthogonal", "fourier-pair", "fourier-cos", "quasi"]
+Radial = Gaussian | Laplace | Matern
+
+NORMALS, SIGNS, LENGTHS, TAILS, PHASES, SHIFT = range(1, 7)
+"""Streams of a seed."""
+
+MOST_QUASI = 8
+"""Channels up to which Sobol points beat orthogonal rows."""
+
+
+class Structured(NamedTuple):
+    """Orthogonal rows, unbuilt: row i of block b is scale_i times row i of its H D H D H D.
+
+    signs : (blocks, 3, p)
+    scale : (n,)
+    """
+
+    signs: Array
+    scale: Array
+
+    def matrix(self, channels: int) -> Array:
+        """Return the rows (n, channels)."""
+        n, p = len(self.scale), self.signs.shape[2]
+        rows = np.empty((n, channels))
+        # A few at a time: what they are made from is padded, and several times as much.
+        step = min(p, max(draws.SLICE // p, 1))
+        for start in range(0, n, step):
+            inside = range(start % p, min(start % p + step, start % p + n - start))
+            part = hadamard.rows_of(self.signs[start // p], inside)[:, :channels]
+            rows[start : start + step] = part * self.scale[start : start + step, None]
+        return rows
+
+
+def matrix(kernel: Radial, n: int, kind: Kind, seed: int, channels: int) -> Array:
+    """Return `n` frequencies (n, channels), in radians per unit of the readings."""
+    if kind == "orthogonal":
+        return structured(kernel, n, seed, channels).matrix(channels)
+    scale, dof = _law(kernel)
+    if kind == "quasi":
+        # Tails take dimensions of the same net, so that it is even in them too.
+        drawn = sobol.shifted(n, channels + dof, seed=seed, stream=SHIFT)
+        even = draws.normal_quantiles(draws.uniforms(drawn))
+        rows = even[:, :channels]
+        tails = draws.lengths(even[:, channels:])
+    else:
+        rows = draws.normals(seed, NORMALS, n * channels).reshape(n, channels)
+        tails = draws.chis(dof, seed, TAILS, n)
+    return np.asarray(rows * _stretched(scale, dof, tails)[:, None])
+
+
+def structured(kernel: Radial, n: int, seed: int, channels: int) -> Structured:
+    """Return `n` orthogonal frequencies as signs and scales."""
+    scale, dof = _law(kernel)
+    p = hadamard.padded(channels)
+    blocks = -(-n // p)
+    signs = draws.signs(seed, SIGNS, blocks * 3 * p).reshape(blocks, 3, p)
+    stretched = _stretched(scale, dof, draws.chis(dof, seed, TAILS, n))
+    # Rows of M are p^(3/2) long, those of a Gaussian matrix a chi with p degrees of freedom.
+    return Structured(signs, stretched * draws.chis(p, seed, LENGTHS, n) / (p * math.sqrt(p)))
+
+
+def phases(n: int, seed: int) -> Array:
+    """Return `n` phases in turns, for single cosines."""
+    return draws.uniforms(draws.words(seed, PHASES, n))
+
+
+def _law(kernel: Radial) -> tuple[float, int]:
+    """Return the scale of the kernel's frequencies and their degrees of freedom, 0: normal."""
+    gamma = gamma_of(kernel)
+    if isinstance(kernel, Laplace):
+        return gamma, 1  # Matern of smoothness 1/2 and length 1 / gamma
+    scale = math.sqrt(2.0) * math.sqrt(gamma)
+    return scale, round(2 * kernel.nu) if isinstance(kernel, Matern) else 0
+
+
+def _stretched(scale: float, dof: int, tails: Array) -> Array:
+    """Return each row's factor: scale sqrt(dof / chi^2_dof)."""
+    if dof == 0:
+        return np.full(len(tails), scale)
+    return np.asarray(scale * (math.sqrt(dof) / tails))

@@ -1,0 +1,188 @@
+"""k-means in rounds: rows stay where they are, counts and sums travel.
+
+In each round every node says, for each center, how many of its rows are nearest to it
+and what they add up to; the sums of all nodes move the centers exactly as one machine
+with all rows would have (Lloyd's step). A round is O(k d) numbers from each node, whatever
+it holds. To begin with, nodes cluster their own rows, and the root clusters what they say.
+
+It keeps no state and trusts what comes: who sends, and when, is the caller's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from submerge._linalg import Array
+from submerge.errors import ShapeError, UsageError, whole
+from submerge.features.kernels import squared_distances
+
+ROUNDS = 300
+"""Most steps until the centers are taken as they are."""
+
+TOLERANCE = 1e-4
+"""Share of the cost that a step must save for another to follow."""
+
+SLICE = 1 << 16
+"""Distances that are held at once: half a MiB."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tally:
+    """What a node sends in a round.
+
+    Attributes
+    ----------
+    counts : (k,)
+        Weight of the rows nearest to each center.
+    sums : (k, d)
+        Their sums.
+    cost : float
+        Sum of their squared distances.
+    """
+
+    counts: Array
+    sums: Array
+    cost: float
+
+    def __add__(self, other: Tally) -> Tally:
+        return Tally(self.counts + other.counts, self.sums + other.sums, self.cost + other.cost)
+
+    def moved(self, centers: Array) -> Array:
+        """Return the centers (k, d) after Lloyd's step: means; those without rows stay."""
+        taken = self.counts > 0
+        centers = centers.copy()
+        centers[taken] = self.sums[taken] / self.counts[taken, None]
+        return centers
+
+
+def tally(rows: Array, centers: Array, weights: Array | None = None) -> Tally:
+    """Count and sum rows (n, d) by their nearest of centers (k, d).
+
+    `weights` (n,) are how often each row counts; left out, once.
+    """
+    weights = np.ones(len(rows)) if weights is None else weights
+    labels, distances = nearest(rows, centers)
+    k = len(centers)
+    counts: Any = np.bincount(labels, weights, minlength=k)
+    weighted = rows * weights[:, None]
+    sums = np.array([np.bincount(labels, column, minlength=k) for column in weighted.T]).T
+    return Tally(counts, sums.reshape(centers.shape), float(weights @ distances))
+
+
+def nearest(rows: Array, centers: Array) -> tuple[npt.NDArray[np.intp], Array]:
+    """Return for each row (n, d) the index of its nearest center, and the squared distance.
+
+    Raises
+    ------
+    ShapeError
+        If rows and centers are not of one width.
+    """
+    if rows.ndim != 2 or rows.shape[1] != centers.shape[1]:
+        raise ShapeError("rows", expected=f"(n, {centers.shape[1]})", got=rows.shape)
+    labels, distances = np.empty(len(rows), dtype=np.intp), np.empty(len(rows))
+    step = SLICE // max(1, len(centers)) + 1
+    for start in range(0, len(rows), step):
+        part = slice(start, start + step)
+        square = squared_distances(rows[part], centers)
+        labels[part] = square.argmin(axis=1)
+        distances[part] = square.min(axis=1)
+    return labels, distances
+
+
+def local_summary(rows: Array, k: int, rng: np.random.Generator) -> Tally:
+    """Return what a node says before the first round: its own rows in at most k clusters."""
+    k = min(k, len(rows))
+    weights = np.ones(len(rows))
+    centers = settled(lambda centers: tally(rows, centers), seeded(rows, weights, k, rng))
+    return tally(rows, centers)
+
+
+def opening(
+    summaries: Sequence[Tally], k: int, rng: np.random.Generator, *, n_init: int = 10
+) -> Array:
+    """Return centers (k, d) to begin the rounds with, from the nodes' `local_summary`.
+
+    Weighted k-means on the nodes' centers, the best of `n_init` beginnings: restarts cost
+    the root a moment here, and nobody a message.
+
+    Raises
+    ------
+    UsageError
+        If there is no node, or all of them have fewer than k centers between them.
+    """
+    if not summaries:
+        raise UsageError("summaries must be of at least one node, got none")
+    taken = [summary.counts > 0 for summary in summaries]
+    weights = np.concatenate([s.counts[t] for s, t in zip(summaries, taken, strict=True)])
+    sums = np.vstack([s.sums[t] for s, t in zip(summaries, taken, strict=True)])
+    if whole("k", k, least=1) > len(sums):
+        raise UsageError(f"k must be at most the {len(sums)} centers of all nodes, got {k}")
+    points: Array = sums / weights[:, None]
+
+    def ask(centers: Array) -> Tally:
+        return tally(points, centers, weights)
+
+    best, least = points[:k], np.inf
+    for _ in range(whole("n_init", n_init, least=1)):
+        centers = settled(ask, seeded(points, weights, k, rng))
+        cost = ask(centers).cost
+        if cost < least:
+            best, least = centers, cost
+    return best
+
+
+def settled(ask: Callable[[Array], Tally], centers: Array) -> Array:
+    """Return centers (k, d) after rounds of Lloyd's step, until little is saved.
+
+    `ask` returns all rows' tally for given centers: of one node's rows, or the sum of what
+    many answer, as in `lambda centers: sum_of(tally(rows, centers) for rows in nodes)`.
+    """
+    before = np.inf
+    for _ in range(ROUNDS):
+        total = ask(centers)
+        centers = total.moved(centers)
+        if not before - total.cost > TOLERANCE * total.cost:
+            break
+        before = total.cost
+    return centers
+
+
+def sum_of(tallies: Iterable[Tally]) -> Tally:
+    """Return the tally of all nodes' rows; the order does not matter, to rounding.
+
+    Raises
+    ------
+    UsageError
+        If there is none.
+    """
+    parts = list(tallies)
+    if not parts:
+        raise UsageError("tallies must be of at least one node, got none")
+    return reduce(Tally.__add__, parts)
+
+
+def seeded(rows: Array, weights: Array, k: int, rng: np.random.Generator) -> Array:
+    """Return k of the rows (n, d) to start from, far from one another (k-means++).
+
+    References
+    ----------
+    Arthur & Vassilvitskii, k-means++: The Advantages of Careful Seeding, SODA 2007.
+    """
+    chance: Any = weights
+    centers = np.empty((k, rows.shape[1]))
+    distance = np.full(len(rows), np.inf)
+    for i in range(k):
+        cumulated = np.cumsum(chance)
+        # Where all rows are centers already, any will do.
+        total = cumulated[-1]
+        drawn = np.searchsorted(cumulated, rng.random() * total, side="right") if total > 0 else i
+        centers[i] = rows[min(int(drawn), len(rows) - 1)]
+        distance = np.minimum(distance, squared_distances(rows, centers[i : i + 1])[:, 0])
+        chance = weights * distance
+    return centers

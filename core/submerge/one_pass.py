@@ -1,0 +1,206 @@
+"""One pass over the columns of a kernel matrix: a low-rank approximation, K never formed.
+
+Blocks of columns are computed, multiplied and dropped, so that n rows cost O(n (r + l))
+numbers for rank r and l spare columns. What is kept of the spares is decided afterwards:
+truncating earlier, as Nystrom with rank r inside its landmarks does, costs accuracy.
+
+It promises, for a positive semi-definite K:
+
+1. The approximation never overstates: 0 <= K_hat <= K as matrices, to rounding.
+2. Scores of the columns' own rows are those of the extension to new rows: `scores` equals
+   `K @ coefficients`.
+3. `error_bound` is proven, and costs nothing: no second pass.
+
+It does not scale, center or cluster, and it needs all pairs: keep it where the rows are.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from submerge._linalg import Array
+from submerge.errors import ShapeError, UsageError, whole
+from submerge.features import draws
+from submerge.features.checks import MOST_SEED
+from submerge.features.eigen import Solid
+from submerge.features.hadamard import sylvester
+from submerge.features.kernels import Kernel
+
+SIGNS, ROWS, COLUMNS = 0x5248, 0x5249, 0x524A
+"""Streams of a seed that the sketch is drawn from: nobody else's."""
+
+SQUARABLE = 1e-200
+"""Least sum of squares that is trusted: what underflows, below 1e-308 each, is nothing to it."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LowRankKernel:
+    """A kernel matrix as `scores @ scores.T`.
+
+    Attributes
+    ----------
+    scores : (n, r)
+        Rows to cluster: eigenvectors of the approximation, scaled by the roots of their
+        eigenvalues, largest first. Columns of zeros where K has fewer directions.
+    coefficients : (n, r)
+        Of the extension: a new row x has scores `kernel(x, X) @ coefficients`.
+    eigenvalues : (r,)
+        Descending, never negative, and none above K's own.
+    norm : float
+        Frobenius norm of K, exact: it was summed as the columns came by.
+    """
+
+    scores: Array
+    coefficients: Array
+    eigenvalues: Array
+    norm: float
+
+    @property
+    def error_bound(self) -> float:
+        """At least |K - K_hat| / |K| in Frobenius norm, and close to it for a good sketch.
+
+        With K_hat <= K each eigenvector v of K_hat has v'Kv >= lambda, so
+        |K - K_hat|^2 = |K|^2 - 2 sum lambda v'Kv + sum lambda^2 <= |K|^2 - sum lambda^2.
+        """
+        if self.norm == 0:
+            return 0.0
+        shares = self.eigenvalues / self.norm
+        return float(np.sqrt(max(0.0, 1 - float(shares @ shares))))
+
+
+def columns_of(kernel: Kernel, X: Array, *, block_size: int) -> Iterator[Array]:
+    """Yield the kernel matrix of rows X (n, d), up to `block_size` columns at a time.
+
+    They come lying, (b, n): K is symmetric, and so the products read memory in order.
+
+    Raises
+    ------
+    UsageError
+        If a value is not finite.
+    """
+    for start in range(0, len(X), whole("block_size", block_size, least=1)):
+        # The check below says it in words.
+        with np.errstate(over="ignore", invalid="ignore"):
+            block = kernel(X[start : start + block_size], X)
+        if not np.isfinite(block).all():
+            raise UsageError(
+                "kernel values must be finite, got an overflow: scale the rows,"
+                " or lower gamma or the degree"
+            )
+        yield block
+
+
+def one_pass(columns: Iterable[Array], sketch: Array, *, rank: int) -> LowRankKernel:
+    """Approximate a kernel matrix by one of low rank, in one pass over its columns.
+
+    Parameters
+    ----------
+    columns : iterable of (b, n)
+        K's columns, lying, in order, all of them: see `columns_of`. Each block is used once.
+    sketch : (n, c)
+        Omega, from `sketch_matrix`: c >= rank columns, some ten of them to spare.
+    rank : int
+        Directions to keep in the end, at least 1.
+
+    Returns
+    -------
+    LowRankKernel
+
+    Raises
+    ------
+    UsageError
+        If the columns are not n, or the sketch has fewer than `rank`.
+
+    Notes
+    -----
+    The paper has Q = orth(W) for W = K Omega, and B from B (Q' Omega) = Q' W. With all c
+    columns kept in Q that is Q B Q' = W (Omega' W)^+ W', which is what is computed: from the
+    eigenvectors of the small symmetric Omega' W. It is then symmetric and has no negative
+    eigenvalue whatever the rounding, needs no QR, and gives the extension to new rows.
+
+    O(n^2 c) time beside the kernel's own, O(n c + n b) memory.
+
+    References
+    ----------
+    Pourkamali-Anaraki & Becker, A Randomized Approach to Efficient Kernel Clustering,
+    arXiv:1608.07597, Algorithm 1; Tropp, Yurtsever, Udell & Cevher, Fixed-Rank Approximation
+    of a Positive-Semidefinite Matrix from Streaming Data, NIPS 2017.
+    """
+    n, c = sketch.shape
+    if whole("rank", rank, least=1) > c:
+        raise UsageError(f"rank must be at most the {c} columns of the sketch, got {rank}")
+    W, norm, filled = np.empty((n, c)), 0.0, 0
+    for block in columns:
+        if block.ndim != 2 or block.shape[1] != n or filled + len(block) > n:
+            expected = f"(at most {n - filled}, {n})"
+            raise ShapeError("the next columns", expected=expected, got=block.shape)
+        np.matmul(block, sketch, out=W[filled : filled + len(block)])
+        norm = math.hypot(norm, _length(block))
+        filled += len(block)
+    if filled < n:
+        raise UsageError(f"columns must be all {n} of the kernel matrix, got {filled}")
+    core = sketch.T @ W
+    whitened = Solid.of((core + core.T) / 2).roots
+    # K_hat = E E': its eigenvalues are those of the small E' E.
+    E = W @ whitened
+    values, turn = np.linalg.eigh(E.T @ E)
+    turn, values = turn[:, ::-1][:, :rank], np.maximum(values[::-1][:rank], 0.0)
+    return LowRankKernel(
+        scores=_widened(E @ turn, rank),
+        coefficients=_widened(sketch @ (whitened @ turn), rank),
+        eigenvalues=_widened(values[None], rank)[0],
+        norm=norm,
+    )
+
+
+def sketch_matrix(n: int, columns: int, *, seed: int) -> Array:
+    """Return Omega (n, columns), a subsampled randomized Hadamard transform (SRHT).
+
+    Random signs times random columns of a Hadamard matrix, of the next power of two; where n
+    is none, K stands in random rows of it. The same bits everywhere. As many columns as rows
+    are the identity: there is nothing to sketch, and the approximation is K itself.
+
+    Raises
+    ------
+    UsageError
+        If n or columns is not at least 1, or the seed not from 0 to 2^63 - 1.
+
+    Notes
+    -----
+    The paper transforms each column of K in n log n. A dozen columns of the transform are a
+    product with a thin matrix, which BLAS does faster.
+    """
+    whole("columns", columns, least=1)
+    seed = whole("seed", seed, least=0, most=MOST_SEED)
+    if columns >= whole("n", n, least=1):
+        return np.eye(n)
+    size = 1 << (n - 1).bit_length()
+    # In the first n rows, columns size / 2 apart would agree almost everywhere.
+    rows = _order(seed, ROWS, size)[:n]
+    # H is symmetric: a row of it is a column.
+    chosen = (int(column) for column in _order(seed, COLUMNS, size)[:columns])
+    hadamard = np.array([sylvester(range(j, j + 1), size)[0, rows] for j in chosen])
+    return np.asarray(draws.signs(seed, SIGNS, n)[:, None] * hadamard.T / np.sqrt(columns))
+
+
+def _length(block: Array) -> float:
+    """Return the root of the summed squares, which may themselves be too small or too large."""
+    square = float(np.vdot(block, block))
+    if SQUARABLE < square < math.inf:
+        return math.sqrt(square)
+    largest = float(np.abs(block).max(initial=0.0))
+    return largest and largest * float(np.linalg.norm(block / largest))
+
+
+def _order(seed: int, stream: int, n: int) -> np.ndarray[tuple[int, ...], np.dtype[np.intp]]:
+    """Return 0..n-1 in random order."""
+    return np.argsort(draws.words(seed, stream, n), kind="stable")
+
+
+def _widened(columns: Array, rank: int) -> Array:
+    """Add columns of zeros up to `rank`."""
+    return np.pad(columns, [(0, 0), (0, rank - columns.shape[1])])

@@ -1,0 +1,19 @@
+"""The engine, and what else the papers have, with scikit-learn's face.
+
+The one room of the core that imports scikit-learn; `submerge` itself does not.
+"""
+
+try:
+    from submerge.sklearn.nystrom_kpca import NystromKPCA
+    from submerge.sklearn.one_pass_kmeans import OnePassKernelKMeans
+    from submerge.sklearn.spectral_clustering import KernelSpectralClustering
+    from submerge.sklearn.streaming_pca import StreamingPCA
+except ImportError as error:
+    # Missing, or older: either way its name is on the error. Others are not for us to explain.
+    if not (error.name or "").startswith("sklearn"):
+        raise
+    raise ImportError(
+        "submerge.sklearn needs scikit-learn 1.6 or later: pip install 'submerge[sklearn]'"
+    ) from error
+
+__all__ = ["KernelSpectralClustering", "NystromKPCA", "OnePassKernelKMeans", "StreamingPCA"]

@@ -1,0 +1,86 @@
+"""The fitted attributes of `PCA`, read from an engine and its schema when they are asked for."""
+
+from __future__ import annotations
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from submerge._linalg import Array, Storage
+from submerge.features import FeatureMap, Kernel
+from submerge.sapca import SAPCA
+from submerge.schema import Schema
+from submerge.subspace import Subspace
+
+
+class EngineAttributes:
+    """An estimator's attributes, from its `engine_` and `schema_`; n_features is the engine's."""
+
+    engine_: SAPCA
+    schema_: Schema
+
+    @property
+    def components_(self) -> Storage:
+        """(n_components_, n_features)."""
+        return self._shown.basis.T.copy()
+
+    @property
+    def explained_variance_(self) -> Array:
+        """(n_components_,)."""
+        return np.asarray(self._shown.sigma**2 * self._per_sample)
+
+    @property
+    def explained_variance_ratio_(self) -> Array:
+        """(n_components_,)."""
+        shown = self._shown
+        return np.asarray(shown.sigma**2 / shown.energy)
+
+    @property
+    def singular_values_(self) -> Array:
+        """(n_components_,)."""
+        return self._shown.sigma.copy()
+
+    @property
+    def mean_(self) -> Array:
+        """(n_features,)."""
+        return self._shown.mean.copy()
+
+    @property
+    def noise_variance_(self) -> float:
+        """Zero where every direction is shown."""
+        shown = self._shown
+        # n rows have at most n directions: the average is over those, as in `PCA`.
+        hidden = min(shown.dim, self.n_samples_seen_) - shown.rank
+        return shown.frobenius_bound * self._per_sample / hidden if hidden > 0 else 0.0
+
+    @property
+    def n_components_(self) -> int:
+        """Components shown."""
+        return self._shown.rank
+
+    @property
+    def n_samples_seen_(self) -> int:
+        """Rows ever learnt."""
+        check_is_fitted(self)
+        return self.engine_.n_samples_seen
+
+    @property
+    def feature_map_(self) -> FeatureMap:
+        """What rows become before they are learnt."""
+        check_is_fitted(self)
+        return self.schema_.features
+
+    @property
+    def kernel_(self) -> Kernel | None:
+        """The kernel, its gamma settled; None without one."""
+        return getattr(self.feature_map_, "kernel", None)
+
+    @property
+    def _shown(self) -> Subspace:
+        check_is_fitted(self)
+        return self.engine_.shown
+
+    @property
+    def _per_sample(self) -> float:
+        """From a sum of squares to a variance; a single sample has none."""
+        freedom = self._shown.weight - (1.0 if self.engine_.center else 0.0)
+        return 1 / freedom if freedom > 0 else 0.0

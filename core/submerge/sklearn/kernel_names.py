@@ -1,0 +1,77 @@
+"""Kernels by name, as scikit-learn's users say them: one place that knows the names."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from submerge.errors import UsageError
+from submerge.features.checks import is_number
+from submerge.features.kernels import Gaussian, Kernel, Laplace, Matern, Polynomial
+
+ALIASES = {"rbf": "gaussian", "poly": "polynomial"}
+
+NAMES = ("gaussian", "laplace", "matern", "polynomial", *ALIASES)
+
+METHODS = ("__call__", "pull", "diagonal", "settled_at", "auto", "spec")
+"""What makes a value a kernel, and no map of one."""
+
+
+def named_kernel(
+    kernel: Any,
+    *,
+    gamma: Any = "auto",
+    degree: int = 2,
+    coef0: float = 0.0,
+    nu: float = 1.5,
+) -> Kernel:
+    """Return the kernel that an estimator's parameters name.
+
+    Parameters
+    ----------
+    kernel : {"gaussian", "laplace", "matern", "polynomial"} or Kernel
+        "rbf" and "poly" are "gaussian" and "polynomial". A `Kernel` brings its own
+        parameters: of the others only `gamma` counts, and only where the kernel's is None.
+    gamma : float or "auto"
+        "auto" leaves gamma None, to be settled.
+    degree, coef0 : int, float
+        Of "polynomial" alone.
+    nu : {1.5, 2.5}
+        Of "matern" alone.
+
+    Raises
+    ------
+    UsageError
+        If the name is none of these, or a parameter not of its kind, or a kernel with a gamma
+        comes with another.
+    """
+    automatic = isinstance(gamma, str) and gamma == "auto"
+    # None is a kernel's own word for a gamma that is open, and another default elsewhere.
+    if not automatic and not (is_number(gamma) and gamma > 0):
+        raise UsageError(f'gamma must be a positive number or "auto", got {gamma!r}')
+    named = _of_name(kernel, degree=degree, coef0=coef0, nu=nu)
+    if automatic:
+        return named
+    if named.gamma is not None:
+        raise UsageError(f'gamma must be "auto" beside a kernel that has one, {named}, got {gamma}')
+    return named.settled_at(float(gamma))
+
+
+def _of_name(kernel: Any, *, degree: int, coef0: float, nu: float) -> Kernel:
+    """Return the kernel of that name; one that is a kernel already, as it is."""
+    if isinstance(kernel, str):
+        name = ALIASES.get(kernel, kernel)
+        if name == "gaussian":
+            return Gaussian()
+        if name == "laplace":
+            return Laplace()
+        if name == "matern":
+            return Matern(nu=nu)
+        if name == "polynomial":
+            return Polynomial(degree, coef0=coef0)
+    elif isinstance(kernel, type) and hasattr(kernel, "pull"):
+        raise UsageError(f"kernel must be a value, {kernel.__name__}(), got the class itself")
+    elif all(callable(getattr(kernel, method, None)) for method in METHODS):
+        settled: Kernel = kernel
+        return settled
+    names = ", ".join(f'"{name}"' for name in NAMES)
+    raise UsageError(f"kernel must be one of {names}, or a Kernel, got {kernel!r}")

@@ -1,0 +1,329 @@
+"""NystromKPCA: kernel PCA from a few landmarks (NY-KPCA), in one pass, that merges.
+
+Once landmarks are there, what rows add is a small covariance: learning goes on row by row
+(`partial_fit`), and estimators of the same landmarks merge without any loss (`merge`).
+It needs no Gram matrix of the rows, takes none, and finds no pre-images.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+
+from submerge._linalg import Array, Storage
+from submerge.auto_gamma import settled_for
+from submerge.errors import ShapeError, UsageError, whole
+from submerge.features import Kernel, Landmarks
+from submerge.features.landmarks import MOST
+from submerge.landmark_choice import choose
+from submerge.nystrom import Covariance, NystromPCA
+from submerge.schema import Schema
+from submerge.sklearn.fitting import all_or_nothing, seed_of
+from submerge.sklearn.kernel_names import named_kernel
+from submerge.sklearn.lifting import wide
+from submerge.sklearn.likeness import check_alike, of_same_columns, schema_of
+
+FLOATS = (np.float64, np.float32)
+
+MOST_COMPONENTS = 10
+"""What `n_components=None` shows."""
+
+
+class NystromKPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Kernel PCA in the span of landmarks.
+
+    Parameters
+    ----------
+    n_components : int, optional
+        Components to show; by default 10, or as many as there are landmarks.
+    kernel : {"gaussian", "laplace", "matern", "polynomial"} or Kernel
+        "rbf" and "poly" are other names of two. A `submerge.features` kernel brings its own
+        parameters.
+    gamma : "auto" or float
+        The kernel's scale. "auto" follows from the landmarks, so that who shares those shares
+        it: the Gaussian's is 1 / (2 tr C), C their covariance; landmarks that are all equal
+        are refused. Where many are of rare kinds it is smaller.
+    degree, coef0 : int, float
+        Of "polynomial": (gamma <x, y> + coef0)^degree.
+    nu : {1.5, 2.5}
+        Smoothness of "matern".
+    n_landmarks : int
+        Rows to take as landmarks, at least n_components and at most 4096; fewer if there are
+        no more. Time grows with their square, and the error falls: see
+        benchmarks/kernel_pca.md.
+    landmarks : {"uniform", "leverage", "residual"} or (m, n_features) array
+        How they are chosen from the rows of `fit`, or of the first `partial_fit`. "leverage"
+        and "residual" (half uniform, half by what those miss) find rare kinds of rows. An
+        array is taken as it is: what estimators that are to merge have in common.
+    center : bool
+        Subtract the features' mean. False measures about zero.
+    random_state : int
+        Of the choice of landmarks.
+
+    Attributes
+    ----------
+    eigenvalues_ : (n_components_,)
+        Of the features' scatter, largest first. With all rows as landmarks, those of the
+        centered Gram matrix, as in `KernelPCA`; never larger.
+    explained_variance_ratio_ : (n_components_,)
+        At least this share of the features' total variance is along each: see Notes.
+    outside_ratio_ : float
+        At most this share of the total is outside of the landmarks' span, and so unseen.
+    components_ : (n_components_, m)
+        Orthonormal directions in feature space, by their coefficients: the sum of
+        `components_[j, i]` times the feature of landmark i.
+    landmarks_ : (m, n_features)
+    kernel_ : Kernel
+        With the gamma that was settled on.
+    n_components_ : int
+        Components shown: never more than the rows have.
+    n_samples_seen_ : int
+    n_features_in_ : int
+    feature_names_in_ : (n_features_in_,)
+        Column names, where the first X had any that are strings.
+
+    model_ : NystromPCA
+        What does the work. `model_.residual` is each row's squared distance off the components.
+
+    See Also
+    --------
+    StreamingPCA : With `kernel` set, by random features: no landmarks to agree on.
+
+    Notes
+    -----
+    O(m^2) for each row learnt, O(m^3) once after each change, O(m) numbers for each row of
+    a chunk of 1024, and O(m^2) in all.
+
+    What of the features' mean lies outside of the landmarks' span would take all pairs of rows
+    to know. If `center`, the total is counted as if nothing did, which is n times its square
+    too much: true shares lie between `explained_variance_ratio_` and that over
+    `1 - outside_ratio_`, which are close where landmarks are enough, and equal where they span
+    all rows. Without `center` shares are exact.
+
+    References
+    ----------
+    Sterge, Sriperumbudur, Rosasco & Rudi, Gain with no Pain: Efficiency of Kernel-PCA by
+    Nystrom Sampling, AISTATS 2020.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from submerge.sklearn import NystromKPCA
+    >>> X = np.random.default_rng(0).standard_normal((500, 4))
+    >>> north = NystromKPCA(3, n_landmarks=50).fit(X[:300])
+    >>> south = NystromKPCA(3, landmarks=north.landmarks_).fit(X[300:])
+    >>> both = north.merge(south)
+    >>> both.n_samples_seen_
+    500
+    >>> both.transform(X[:2]).shape
+    (2, 3)
+    """
+
+    def __init__(
+        self,
+        n_components: int | None = None,
+        *,
+        kernel: str | Kernel = "gaussian",
+        gamma: str | float = "auto",
+        degree: int = 2,
+        coef0: float = 0.0,
+        nu: float = 1.5,
+        n_landmarks: int = 100,
+        landmarks: str | npt.ArrayLike = "uniform",
+        center: bool = True,
+        random_state: int = 0,
+    ) -> None:
+        self.n_components = n_components
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.nu = nu
+        self.n_landmarks = n_landmarks
+        self.landmarks = landmarks
+        self.center = center
+        self.random_state = random_state
+
+    def fit(self, X: npt.ArrayLike, y: object = None) -> Self:
+        """Choose landmarks among rows X (n_samples, n_features), and learn these rows alone."""
+        with all_or_nothing(self):
+            rows = wide(self._checked(X, reset=True))
+            landmarks, rank = self._new_landmarks(rows)
+            self.model_ = NystromPCA.of(rows, landmarks, rank=rank, center=bool(self.center))
+        return self
+
+    def partial_fit(self, X: npt.ArrayLike, y: object = None) -> Self:
+        """Learn more rows X (n_samples, n_features); the first ones settle the landmarks."""
+        if not self.__sklearn_is_fitted__():
+            return self.fit(X)
+        rows = wide(self._checked(X))
+        self.model_ = self.model_.joined(Covariance.of(rows, self.model_.landmarks))
+        return self
+
+    def merge(self, other: NystromKPCA) -> NystromKPCA:
+        """Return an estimator that has learnt both data sets: as if pooled, to rounding.
+
+        It has the parameters of `self`, shares nothing with either, and goes on.
+
+        Parameters
+        ----------
+        other : NystromKPCA
+            Fitted with the same landmarks and kernel.
+
+        Raises
+        ------
+        SchemaMismatch
+            If columns, landmarks, kernel, gamma or centering differ. It says which.
+        """
+        if not isinstance(other, NystromKPCA):
+            raise UsageError(f"merge expects another NystromKPCA, got {type(other).__name__}")
+        check_is_fitted(self)
+        check_is_fitted(other)
+        check_alike(self._schema, other._schema)
+        merged: NystromKPCA = of_same_columns(self)
+        merged.model_ = self.model_.joined(other.model_.covariance)
+        return merged
+
+    def transform(self, X: npt.ArrayLike) -> Storage:
+        """Return the scores of rows X (n_samples, n_features) on the components.
+
+        Returns
+        -------
+        (n_samples, n_components_), of the dtype of X if that is a float's.
+        """
+        check_is_fitted(self)
+        rows = self._checked(X)
+        return self.model_.scores(wide(rows)).astype(rows.dtype, copy=False)
+
+    def score_samples(self, X: npt.ArrayLike) -> Array:
+        """Return minus each row's squared distance off the components: higher is more normal.
+
+        The distance (SPE) is taken in feature space, from the mean and the directions that
+        are shown: no pre-image is needed.
+
+        Parameters
+        ----------
+        X : (n_samples, n_features)
+
+        Returns
+        -------
+        (n_samples,), never positive.
+        """
+        check_is_fitted(self)
+        return -self.model_.residual(wide(self._checked(X)))
+
+    def score(self, X: npt.ArrayLike, y: object = None) -> float:
+        """Return the average of `score_samples`."""
+        return float(self.score_samples(X).mean())
+
+    @property
+    def eigenvalues_(self) -> Array:
+        """(n_components_,)."""
+        return self._model.directions.eigenvalues.copy()
+
+    @property
+    def explained_variance_ratio_(self) -> Array:
+        """(n_components_,)."""
+        return np.asarray(self.eigenvalues_ / self._model.energy)
+
+    @property
+    def outside_ratio_(self) -> float:
+        """Share of the total outside of the landmarks' span, at most."""
+        energy = self._model.energy
+        return self._model.covariance.outside / energy if energy > 0 else 0.0
+
+    @property
+    def components_(self) -> Array:
+        """(n_components_, m)."""
+        return self._model.coefficients
+
+    @property
+    def landmarks_(self) -> Array:
+        """(m, n_features)."""
+        return self._model.landmarks.points.copy()
+
+    @property
+    def kernel_(self) -> Kernel:
+        """The kernel, its gamma settled."""
+        return self._model.landmarks.kernel
+
+    @property
+    def n_components_(self) -> int:
+        """Components shown."""
+        return len(self._model.directions.eigenvalues)
+
+    @property
+    def n_samples_seen_(self) -> int:
+        """Rows ever learnt."""
+        return self._model.covariance.count
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "model_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        tags.input_tags.sparse = True
+        return tags
+
+    # -- inside ----------------------------------------------------------------
+
+    @property
+    def _n_features_out(self) -> int:
+        """What `get_feature_names_out` counts."""
+        return self.n_components_
+
+    @property
+    def _model(self) -> NystromPCA:
+        check_is_fitted(self)
+        return self.model_
+
+    @property
+    def _schema(self) -> Schema:
+        """What must agree to merge."""
+        return schema_of(self, self.model_.landmarks, center=self.model_.center)
+
+    def _checked(self, X: npt.ArrayLike, *, reset: bool = False) -> Any:
+        """X as an array, or sparse, with the columns that were learnt, or an error."""
+        return validate_data(self, X, dtype=FLOATS, accept_sparse="csr", reset=reset)
+
+    def _new_landmarks(self, rows: Any) -> tuple[Landmarks, int]:
+        """Return landmarks for the first rows, their kernel settled, and the rank to show."""
+        kernel = named_kernel(
+            self.kernel, gamma=self.gamma, degree=self.degree, coef0=self.coef0, nu=self.nu
+        )
+        if isinstance(self.landmarks, str):
+            m = whole("n_landmarks", self.n_landmarks, least=1, most=MOST)
+            rank = self._rank(m)
+            points = self._chosen(rows, min(m, rows.shape[0]), kernel, rank)
+        else:
+            points = check_array(
+                self.landmarks, dtype=np.float64, accept_sparse="csr", input_name="landmarks"
+            )
+            if points.shape[1] != self.n_features_in_:
+                expected = f"(m, {self.n_features_in_})"
+                raise ShapeError("landmarks", expected=expected, got=points.shape)
+            rank = self._rank(points.shape[0])
+        open_ = Landmarks(kernel, points)
+        # Of the points as they are kept: whoever is given them comes to the same gamma.
+        return open_.settled_at(settled_for(kernel, open_.points, what="landmarks").gamma), rank
+
+    def _chosen(self, rows: Any, m: int, kernel: Kernel, rank: int) -> Any:
+        """Return the rows to take as landmarks."""
+        rng = np.random.default_rng(seed_of(self.random_state))
+        if self.landmarks != "uniform":
+            # What is rare depends on a scale, and there are no landmarks yet to say which.
+            kernel = settled_for(kernel, rows)
+        return rows[choose(str(self.landmarks), rows, m, kernel, rank=rank, rng=rng)]
+
+    def _rank(self, m: int) -> int:
+        if self.n_components is None:
+            return min(MOST_COMPONENTS, m)
+        rank = whole("n_components", self.n_components, least=1)
+        if rank > m:
+            raise UsageError(f"landmarks must be at least the {rank} components, got {m}")
+        return rank
