@@ -52,6 +52,9 @@ SAMPLE_EVERY_S = 5.0
 END_S = 60.0
 """How long all of it may take to come to rest."""
 
+REFUSED = "submerge_refused_messages_total{"
+"""What there is of each reason."""
+
 GROWTH = 0.01
 """Of memory, over the second half: what an allocator's moods come to."""
 
@@ -211,15 +214,13 @@ def figures(
     half = samples[len(samples) // 2 :]
     first, last = half[0], half[-1]
     heard = [f"{told[f'submerge_{what}_total']:,.0f}" for what in ("joins", "reports", "commits")]
-    amiss = ("refused_messages", "foreign_messages", "dropped_letters", "failed_writes")
+    refused = sum(count for name, count in told.items() if name.startswith(REFUSED))
     return {
         "readings fed": f"{crowd.fed:,}",
         "acknowledged": f"{crowd.acknowledged:,}",
         "counted by the model": f"{_counted(crowd):,}",
         "joins, reports, commits": ", ".join(heard),
-        "refused, foreign, dropped, unwritten": ", ".join(
-            f"{told[f'submerge_{what}_total']:.0f}" for what in amiss
-        ),
+        "refused, unwritten": f"{refused:.0f}, {told['submerge_failed_writes_total']:.0f}",
         "the root's core": f"{cpu_s / last.at:.0%} busy",
         "MiB, middle and end": f"{first.resident / 2**20:.1f} and {last.resident / 2**20:.1f}",
         "growth, by a line": f"{growth(half) / 1024:+,.0f} kB",

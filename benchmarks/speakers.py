@@ -114,6 +114,10 @@ def root_config(folder: Path, listen: str, *, dim: int, rank: int, model_every_s
     return f"""\
 node = "{ROOT}"
 store = "{folder}/root.db"
+[listen]
+# One connection speaks for many nodes here.
+most_per_s = 1e6
+burst = 1000000
 {listen}
 [timing]
 model_every_s = {model_every_s}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 from collections.abc import Callable
 
@@ -12,14 +13,18 @@ from submerge.aggregator_node import AggregatorNode
 from submerge.steps import Now
 from submerge_aggregator.config import AggregatorConfig
 from submerge_aggregator.desk import Desk
-from submerge_aggregator.downlink import Downlink
+from submerge_aggregator.downlink import Admits, Downlink
+from submerge_aggregator.pace import Pace
+from submerge_aggregator.refusals import Refusals
 from submerge_aggregator.server import Server
 from submerge_aggregator.store import Store
 from submerge_client import clock
 from submerge_client.logs import remark
-from submerge_client.sizes import GRPC_LIMIT, MQTT_LIMIT
-from submerge_client.uplink.chosen import chosen, password_of, tls_of
+from submerge_client.uplink.chosen import chosen, password_of, tls_of, warn_of_insecure
+from submerge_client.uplink.identity import Papers
 from submerge_client.uplink.tls import Tls
+from submerge_client.watchdog import Watchdog
+from submerge_proto.implementation import check_compiled
 
 
 def serve(config: AggregatorConfig) -> None:
@@ -28,8 +33,12 @@ def serve(config: AggregatorConfig) -> None:
     Raises
     ------
     UsageError
-        If a place to listen is taken, or the store is not what it was.
+        If a place to listen is taken, the store is not what it was, or protobuf is the slow one.
     """
+    check_compiled()
+    # gRPC writes a line of its own for each handshake that fails: whoever scans a port would fill
+    # the log.
+    os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
     asyncio.run(_served(config))
 
 
@@ -43,10 +52,43 @@ def server_of(config: AggregatorConfig, now: Callable[[], Now] = clock.now) -> S
 
     parent, uplink = config.parent, None
     if parent is not None:
-        uplink = chosen(parent, parent=parent.name, node=config.node, groups=tuple(plans))
+        uplink = chosen(
+            parent,
+            parent=parent.name,
+            node=config.node,
+            groups=tuple(plans),
+            kit=config.kit,
+        )
     coarse = parent is not None and parent.columns == "i8"
-    desk = Desk(made, Store(config.store), now, coarse=coarse)
-    return Server(desk, downlinks=_downlinks(config), uplink=uplink, clock=now)
+    ways = {"listen.grpc": config.listen.grpc, "listen.mqtt": config.listen.mqtt}
+    warn_of_insecure({**ways, "parent": parent})
+    refusals = Refusals(lambda: now().steady)
+    pace = Pace(config.listen.most_per_s, config.listen.burst)
+
+    def admits(who: str) -> bool:
+        return pace.takes(who, now().steady)
+
+    desk = Desk(
+        *(made, Store(config.store), now),
+        coarse=coarse,
+        papers=_papers(config),
+        refusals=refusals,
+    )
+    return Server(
+        desk,
+        downlinks=_downlinks(config, refusals, admits),
+        uplink=uplink,
+        clock=now,
+        watchdog=Watchdog(environ=os.environ),
+        admits=admits,
+    )
+
+
+def _papers(config: AggregatorConfig) -> Papers:
+    """What it shows as a node. What a server shows under a host's name is nobody's here."""
+    links = [link for link in (config.parent, config.listen.mqtt) if link is not None]
+    kit = None if config.kit is None else Tls(kit=config.kit)
+    return Papers(kit, *(tls_of(link, config.kit) for link in links), node=config.node)
 
 
 async def _served(config: AggregatorConfig) -> None:
@@ -65,15 +107,20 @@ async def _served(config: AggregatorConfig) -> None:
         await doors.stop()
 
 
-def _downlinks(config: AggregatorConfig) -> list[Downlink]:
+def _downlinks(config: AggregatorConfig, refusals: Refusals, admits: Admits) -> list[Downlink]:
     """The ways down that are configured; what another kind needs is not loaded."""
     downlinks: list[Downlink] = []
     grpc, mqtt = config.listen.grpc, config.listen.mqtt
     if grpc is not None:
         from submerge_aggregator.downlink.over_grpc import OverGrpc
 
-        tls = None if grpc.cert is None else Tls(grpc.ca, grpc.cert, grpc.key)
-        downlinks.append(OverGrpc(grpc.address, limit=GRPC_LIMIT, tls=tls))
+        tls = None if grpc.insecure else Tls(grpc.ca, grpc.cert, grpc.key)
+        if tls is not None and grpc.cert is None:
+            tls = Tls(kit=config.kit)
+        limit = grpc.max_message_bytes
+        downlinks.append(
+            OverGrpc(grpc.address, limit=limit, tls=tls, refusals=refusals, admits=admits)
+        )
     if mqtt is not None:
         from submerge_aggregator.downlink.over_mqtt import OverMqtt
 
@@ -83,11 +130,12 @@ def _downlinks(config: AggregatorConfig) -> list[Downlink]:
                 mqtt.port,
                 fleet=mqtt.fleet,
                 parent=config.node,
-                limit=MQTT_LIMIT,
+                limit=mqtt.max_message_bytes,
                 username=mqtt.username,
                 password=password_of(mqtt),
-                tls=tls_of(mqtt),
+                tls=tls_of(mqtt, config.kit),
                 note=remark,
+                refusals=refusals,
             )
         )
     return downlinks

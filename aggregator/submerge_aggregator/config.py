@@ -25,7 +25,16 @@ from submerge_client.links import (
     endpoint_of,
 )
 from submerge_client.schemas import SchemaConfig
-from submerge_client.sections import BadSetting, Name, Seconds, Section, Whole, refusal, shown
+from submerge_client.sections import (
+    AboveZero,
+    BadSetting,
+    Name,
+    Seconds,
+    Section,
+    Whole,
+    refusal,
+    shown,
+)
 from submerge_client.sizes import GRPC_LIMIT, MQTT_LIMIT, check_join, check_size
 from submerge_client.tomlfile import read
 
@@ -52,9 +61,11 @@ class GrpcListen(Section, frozen=True, kw_only=True):
     insecure : bool
         Serve without TLS: on this network everybody is trusted.
     cert, key : Path, optional
-        The server's certificate, and the key to it.
+        The server's certificate, and the key to it; left out, those of the node's kit.
     ca : Path, optional
         With it children need certificates of these authorities, each under its own name.
+    max_message_bytes : int
+        Larger messages are refused. Raising it lets each child take more memory at a time.
     """
 
     address: str = "0.0.0.0:8470"
@@ -62,21 +73,14 @@ class GrpcListen(Section, frozen=True, kw_only=True):
     cert: Path | None = None
     key: Path | None = None
     ca: Path | None = None
+    max_message_bytes: Whole = GRPC_LIMIT
 
     def __post_init__(self) -> None:
         _ = self.endpoint
         check_pair(self.cert, self.key)
         if self.cert is not None:
             check_insecure(self.insecure, "a certificate")
-            return
-        if not self.insecure:
-            raise refusal(
-                "cert",
-                expected="a certificate and its key",
-                got="nothing",
-                mend="name both, or say insecure = true if the network is trusted",
-            )
-        if self.ca is not None:
+        elif self.ca is not None:
             raise refusal(
                 "ca",
                 expected="none without cert and key: there is no TLS",
@@ -97,9 +101,13 @@ class MqttListen(Link, frozen=True, kw_only=True):
     ----------
     fleet : str
         As the children's.
+    max_message_bytes : int
+        Larger messages are refused, and none is published. Raise it only as far as the broker
+        does, and the children.
     """
 
     fleet: Name = "default"
+    max_message_bytes: Whole = MQTT_LIMIT
 
 
 class ListenConfig(Section, frozen=True, kw_only=True):
@@ -107,10 +115,19 @@ class ListenConfig(Section, frozen=True, kw_only=True):
 
     Attributes
     ----------
+    most_per_s : float
+        Messages a second that each child may send for long; of one that has no certificate and
+        no topic, those of a connection. What is more is refused. Raising it lets one that has
+        gone wild cost more.
+    burst : int
+        Messages that a child may send at once, after it was quiet: when a broker comes back, a
+        report of each of its groups. Raising it likewise.
     grpc : GrpcListen, optional
     mqtt : MqttListen, optional
     """
 
+    most_per_s: AboveZero = 20.0
+    burst: Whole = 1000
     grpc: GrpcListen | None = None
     mqtt: MqttListen | None = None
 
@@ -212,9 +229,12 @@ class AggregatorConfig(Section, frozen=True, kw_only=True):
     Attributes
     ----------
     node : str
-        Its name, the same for ever, and its certificate's.
+        Its name, the same for ever, and its certificate's; left out, its kit's.
     store : Path
         Its database: what it has acknowledged.
+    kit : Path, optional
+        The file that makes it known, for links with TLS that name no files of their own. With
+        it children need kits of the same authority.
     listen : ListenConfig
     groups : dict of str to GroupConfig
     parent : ParentConfig, optional
@@ -227,6 +247,7 @@ class AggregatorConfig(Section, frozen=True, kw_only=True):
 
     node: Name
     store: Path
+    kit: Path | None = None
     listen: ListenConfig
     groups: dict[Name, GroupConfig]
     parent: ParentConfig | None = None
@@ -237,6 +258,14 @@ class AggregatorConfig(Section, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if self.parent is not None and self.parent.name == self.node:
             raise refusal("parent", "name", expected="another node", got=shown(self.node))
+        grpc = self.listen.grpc
+        if grpc is not None and not grpc.insecure and grpc.cert is None and self.kit is None:
+            raise refusal(
+                *("listen", "grpc", "cert"),
+                expected="a certificate and its key, or a kit",
+                got="nothing",
+                mend="name a kit, or say insecure = true if the network is trusted",
+            )
         if self.node == "score" and self.listen.mqtt is not None:
             raise refusal("node", expected="a name that is no topic of ours", got=shown(self.node))
         if not self.groups:
@@ -264,12 +293,14 @@ class AggregatorConfig(Section, frozen=True, kw_only=True):
             check(self.parent.limit, at=at, lower=raised, merged=True)
             more = f"{config.lengthy} of group {name}, or raise it as far as the parent does"
             check_join(config.text_bytes, self.parent.limit, at=at, lower=more, merged=True)
-        for way, limit in (("grpc", GRPC_LIMIT), ("mqtt", MQTT_LIMIT)):
-            if getattr(self.listen, way) is not None:
-                at = ("listen", way)
-                check(limit, at=at, lower=lower)
+        for way, others in (("grpc", "the children do"), ("mqtt", "broker and children do")):
+            listen: GrpcListen | MqttListen | None = getattr(self.listen, way)
+            if listen is not None:
+                place, limit = ("listen", way, "max_message_bytes"), listen.max_message_bytes
+                raised = f"{lower}, or raise it as far as {others}"
+                check(limit, at=place, lower=raised)
                 # Built only now: the text of a schema that fits.
-                check(limit, at=at, lower=lower, text=config.text_bytes)
+                check(limit, at=place, lower=raised, text=config.text_bytes)
 
     @property
     def settings(self) -> AggregatorSettings:

@@ -6,7 +6,10 @@ is the authentication. What changes something is answered after it is committed.
     GET  /                               which aggregator, and its groups
     GET  /nodes?group=G&node=NODE        every node that reports here, or those that are meant
     GET  /model/G                        the newest model, as protobuf
+    GET  /nodes/G/NODE                   one of them, or 404 if nobody has heard of it
     POST /nodes/G/NODE/forget?ban=1      take it out for good; ban: and shut it out
+    POST /nodes/G/NODE/drop?old=1        take out what is of old schemas
+    POST /nodes/G/NODE/drop?incarnation=ID    or one of its rows
     POST /nodes/G/NODE/quarantine        keep its rows out of the model
     POST /nodes/G/NODE/release           take them in again, and it too
 """
@@ -26,7 +29,8 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from submerge import PeerError, SubmergeError, UsageError
-from submerge.steps import Event, Forget, SetApart
+from submerge.messages import Incarnation
+from submerge.steps import Drop, Event, Forget, SetApart
 from submerge_aggregator import survey
 from submerge_aggregator.server import Server
 from submerge_aggregator.serving import as_json, asked, unknown_path
@@ -55,10 +59,16 @@ def app(server: Server) -> Starlette:
         body = await asked(server, lambda node, _: codec.encode(survey.newest_model(node, group)))
         return Response(body, media_type="application/x-protobuf")
 
+    async def one(request: Request) -> Response:
+        group, name = (parts.name(request.path_params[key]) for key in ("group", "node"))
+        return as_json(await asked(server, lambda node, now: survey.one(node, now, group, name)))
+
     async def change(request: Request) -> Response:
         group, name = (parts.name(request.path_params[key]) for key in ("group", "node"))
         event = _event(request, group, name)
         await asked(server, lambda node, now: survey.one(node, now, group, name))
+        if isinstance(event, Drop):
+            await asked(server, lambda node, _: survey.has(node, event))
         return as_json(
             await asked(server, lambda node, now: survey.one(node, now, group, name), event)
         )
@@ -67,6 +77,7 @@ def app(server: Server) -> Starlette:
         routes=[
             Route("/", about),
             Route("/nodes", nodes),
+            Route("/nodes/{group}/{node}", one),
             Route("/model/{group}", model),
             Route("/nodes/{group}/{node}/{verb}", change, methods=["POST"]),
         ],
@@ -130,11 +141,22 @@ def _event(request: Request, group: str, name: str) -> Event:
     match verb:
         case "forget":
             return Forget(group, name, ban=ban == "1")
+        case "drop":
+            return _drop(request, group, name)
         case "quarantine":
             return SetApart(group, name)
         case "release":
             return SetApart(group, name, apart=False)
-    raise HTTPException(404, f"expected forget, quarantine or release, got {verb!r}")
+    raise HTTPException(404, f"expected forget, drop, quarantine or release, got {verb!r}")
+
+
+def _drop(request: Request, group: str, name: str) -> Drop:
+    incarnation, old = (request.query_params.get(each) for each in ("incarnation", "old"))
+    if (incarnation is None) == (old is None) or old not in (None, "1"):
+        raise UsageError("drop wants either an incarnation or old=1")
+    if incarnation is None:
+        return Drop(group, name, None, old=True)
+    return Drop(group, name, Incarnation.parse(incarnation))
 
 
 async def _refused(_: Request, error: Exception) -> Response:

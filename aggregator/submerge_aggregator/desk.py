@@ -11,7 +11,6 @@ away, and another is started from what the store holds.
 from __future__ import annotations
 
 import logging
-import math
 import traceback
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -34,6 +33,7 @@ from submerge.steps import (
     Tick,
 )
 from submerge_aggregator.downlink import Letter
+from submerge_aggregator.refusals import REASONS, Refusals
 from submerge_aggregator.store import Store, StoreDamaged
 from submerge_aggregator.turns import (
     All,
@@ -47,18 +47,16 @@ from submerge_aggregator.turns import (
     Up,
     answered,
     group_of,
+    reason_of,
     refusal_of,
 )
 from submerge_client.logs import Notes, say
 from submerge_client.uplink import Came, Opened
+from submerge_client.uplink.identity import Papers
 from submerge_proto import codec, records
 
 AGAIN_S = 5.0
 """After a write that failed, the store is left alone for so long."""
-
-
-MOST_REFUSED = 1000
-"""Refusals remembered, so as to say each but once a minute."""
 
 
 class Desk:
@@ -72,6 +70,10 @@ class Desk:
     clock : callable
     coarse : bool
         Reports upward go with int8 columns where that does little harm.
+    papers : Papers or None
+        Until when its certificates hold, which reports upward tell.
+    refusals : Refusals or None
+        Hears of every message that is not taken.
 
     Attributes
     ----------
@@ -88,15 +90,18 @@ class Desk:
         clock: Callable[[], Now],
         *,
         coarse: bool = False,
+        papers: Papers | None = None,
+        refusals: Refusals | None = None,
     ) -> None:
         self.node: AggregatorNode | None = None
         self.tallies = Tallies()
         self.wakes_at = 0.0
+        self.papers = papers
+        self.refusals = Refusals(lambda: clock().steady) if refusals is None else refusals
         self._made, self._store, self._clock, self._coarse = made, store, clock, coarse
         self._fails_until = -1.0
         self._failing = False
         self._notes = Notes()
-        self._refused: dict[tuple[str, Reason], float] = {}
 
     def start(self) -> list[Out]:
         """Start the machine from what the store holds.
@@ -164,8 +169,8 @@ class Desk:
                 try:
                     message = codec.decode(item.kind, item.data)
                 except PeerError as error:
-                    self.tallies.foreign += 1
-                    say("message of the parent refused", level=logging.WARNING, why=str(error))
+                    what, why = "message of the parent refused", str(error)
+                    self.refusals.count(error.kind, what=what, why=why)
                     return []
                 if isinstance(message, Answer) and message.reason is Reason.ACK:
                     facts = {"group": message.stamp.group, "seq": message.newest}
@@ -188,28 +193,34 @@ class Desk:
         try:
             message = codec.decode(letter.kind, letter.data)
         except codec.Refused as refusal:
-            self.tallies.foreign += 1
             if letter.node not in (None, refusal.stamp.node):
-                return [Refuse(letter, str(refusal))]
+                return [self._spoofed(letter, refusal.stamp.node)]
+            self.refusals.count(refusal.kind, refusal.stamp.node, why=str(refusal))
             return [answered(letter, refusal_of(letter.kind, refusal, node))]
         except PeerError as error:
-            self.tallies.foreign += 1
+            self.refusals.count(error.kind, letter.who, why=str(error))
             return [Refuse(letter, str(error))]
         if not isinstance(message, Join | Report):
-            return [Refuse(letter, f"a child sends joins and reports, got a {letter.kind}")]
+            why = f"a child sends joins and reports, got a {letter.kind}"
+            self.refusals.count("malformed", letter.who, why=why)
+            return [Refuse(letter, why)]
         stamp = message.stamp
         if letter.node not in (None, stamp.node):
-            self.tallies.foreign += 1
-            why = f"this is the way of {letter.node}, not of {stamp.node}"
-            return [Refuse(letter, why, "denied")]
+            return [self._spoofed(letter, stamp.node)]
         if isinstance(message, Join):
             self.tallies.joins += 1
         else:
             self.tallies.reports += 1
         outs = self._step(node, Received(message, letter.shared), now, letter, keeps)
         if not any(isinstance(out, Down) and out.letter is letter for out in outs):
+            self.refusals.count("stranger", stamp.node, group=stamp.group)
             outs.append(Refuse(letter, "not for this aggregator"))
         return outs
+
+    def _spoofed(self, letter: Letter, name: str) -> Refuse:
+        why = f"this is the way of {letter.node}, not of {name}"
+        self.refusals.count("spoofed", letter.who, why=why)
+        return Refuse(letter, why, "denied")
 
     def _step(
         self,
@@ -223,20 +234,21 @@ class Desk:
         for effect in node.step(event, now):
             if isinstance(effect, Keep):
                 keeps.append(effect)
-            else:
-                outs += self._out(node, effect, letter)
+                continue
+            if isinstance(effect, Send) and isinstance(effect.message, Joined | Answer):
+                self._judged(event, effect.message)
+            outs += self._out(node, effect, letter)
         return outs
 
     def _out(self, node: AggregatorNode, effect: Effect, letter: Letter | None) -> list[Out]:
         match effect:
             case Send(to, message) if isinstance(message, Join | Report):
+                if self.papers is not None:
+                    message = self.papers.stamped(message)
                 data = codec.encode(message, coarse=self._coarse)
                 return [Up(message.stamp.group, codec.kind_of(message), data)]
             case Send(to, message):
                 answers = isinstance(message, Joined | Answer)
-                if isinstance(message, Joined | Answer) and message.reason is not Reason.ACK:
-                    self.tallies.refused += 1
-                    self._tell_refusal(message)
                 group = group_of(message)
                 data, kind = codec.encode(message), codec.kind_of(message)
                 return [Down(letter if answers else None, to, group, kind, data)]
@@ -246,18 +258,15 @@ class Desk:
                 self._notes.tell(effect, self._clock().steady)
         return []
 
-    def _tell_refusal(self, message: Joined | Answer) -> None:
-        """Say whom we refuse, and why: each reason of a node once a minute."""
-        stamp, reason = message.stamp, message.reason
-        now, key = self._clock().steady, (stamp.node, reason)
-        if reason is Reason.UNAVAILABLE or now < self._refused.get(key, -math.inf) + AGAIN_S * 12:
-            return
-        if len(self._refused) >= MOST_REFUSED:
-            self._refused.clear()
-        self._refused[key] = now
-        facts = {"node": stamp.node, "group": stamp.group, "reason": reason.value}
-        lines = message.lines if isinstance(message, Joined) else ()
-        say("child refused", level=logging.WARNING, **facts, lines=lines[:4])
+    def _judged(self, event: Event, answer: Joined | Answer) -> None:
+        """Count a join or a report that was not taken."""
+        said = event.message if isinstance(event, Received) else None
+        reason, stamp = reason_of(said, answer), answer.stamp
+        if reason is not None:
+            facts: dict[str, Any] = {"group": stamp.group, "why": REASONS[reason]}
+            if isinstance(answer, Joined) and answer.lines:
+                facts["lines"] = answer.lines[:4]
+            self.refusals.count(reason, stamp.node, **facts)
 
     def _commit(self, keeps: list[Keep]) -> bool:
         """Write what a turn keeps, in one transaction."""
@@ -323,6 +332,8 @@ class Desk:
             message = codec.decode(item.kind, item.data)
         except Exception as error:  # not the time to be choosy: it may be the bug
             return [Refuse(item, str(error))]
+        if isinstance(message, Join | Report):
+            self.refusals.count("unavailable", message.stamp.node)
         if isinstance(message, Join):
             late = Joined(message.stamp, Reason.UNAVAILABLE, message.fence, None, False, 0, b"")
             return [answered(item, late)]

@@ -6,7 +6,7 @@ when a node is forgotten, so those are gauges.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from prometheus_client import CollectorRegistry, ProcessCollector
@@ -27,11 +27,6 @@ COUNTED = {
         "failed_writes",
         "Turns that the store's disk refused; each is taken back whole.",
     ),
-    "foreign": ("foreign_messages", "Messages that nobody sends who speaks the protocol."),
-    "refused": (
-        "refused_messages",
-        "Joins and reports that were answered with anything but an acknowledgement.",
-    ),
     "bugs": ("bugs", "Errors of our own that a turn met, and survived; please report them."),
 }
 """What a desk tallies; what that is called here, and means."""
@@ -42,19 +37,20 @@ QUANTILES = ("0.5", "0.99", "1")
 class Numbers(NamedTuple):
     """All that is told at one time.
 
-    tallies, dropped : the desk's; letters that found no room
+    tallies : the desk's
+    refused : messages that were not taken, by reason: all reasons that there are
     why_not : why it is not ready; None if it is
     parted : a parent is configured, and cannot be reached
+    certified_until : when the first of its own certificates ends; 0 without any
     standings : of each group; None while the machine cannot be asked
-    strangers : messages on a shared way that were for another store; likewise
     """
 
     tallies: Tallies
-    dropped: int
+    refused: Mapping[str, int]
     why_not: str | None
     parted: bool
+    certified_until: float
     standings: Sequence[Standing] | None
-    strangers: int | None
 
 
 def exposition(numbers: Numbers, accept: str) -> tuple[bytes, str]:
@@ -81,18 +77,23 @@ class _Collected(Collector):
             "Whether the parent can be reached; 1 at a root.",
             value=not numbers.parted,
         )
+        if numbers.certified_until:
+            yield GaugeMetricFamily(
+                "submerge_certificate_expiry_timestamp_seconds",
+                "When the first of its own certificates ends; those in use are renewed in place.",
+                value=numbers.certified_until,
+            )
         for tally, (name, meaning) in COUNTED.items():
             value = getattr(numbers.tallies, tally)
             yield CounterMetricFamily(f"submerge_{name}", meaning, value=value)
-        yield CounterMetricFamily(
-            "submerge_dropped_letters", "Letters that found no room.", value=numbers.dropped
+        refused = CounterMetricFamily(
+            "submerge_refused_messages",
+            "Messages that were not taken; nothing but this counter changed.",
+            labels=("reason",),
         )
-        if numbers.strangers is not None:
-            yield CounterMetricFamily(
-                "submerge_stranger_messages",
-                "Messages on a shared way that were for another store.",
-                value=numbers.strangers,
-            )
+        for reason, count in numbers.refused.items():
+            refused.add_metric((reason,), count)
+        yield refused
         if numbers.standings is not None:
             yield from _of_groups(numbers.standings)
 
@@ -104,6 +105,10 @@ def _of_groups(standings: Sequence[Standing]) -> Iterator[Metric]:
         "submerge_readings", "Readings of the rows in the model: learnt, withheld or lost.", "state"
     )
     coverage = _gauge("submerge_coverage_ratio", "Learnt readings over all that are known of.")
+    certified = _gauge(
+        "submerge_children_certificate_expiry_timestamp_seconds",
+        "When the first certificate of a child ends, as children say.",
+    )
     silences = _gauge(
         "submerge_staleness_seconds",
         "Silence that this share of the clients stays below, to a power of two.",
@@ -111,10 +116,19 @@ def _of_groups(standings: Sequence[Standing]) -> Iterator[Metric]:
     )
     version = _gauge("submerge_model_version", "Of the newest model.")
     age = _gauge("submerge_model_age_seconds", "Since the newest model was made, at the root.")
+    apart = _gauge(
+        "submerge_quarantined_nodes", "Nodes whose rows are kept out of the model.", "reason"
+    )
+    banned = _gauge("submerge_banned_nodes", "Nodes that an operator has shut out.")
     for each in standings:
+        for cause, count in each.apart.items():
+            apart.add_metric((each.group, cause.replace(" ", "_")), count)
+        banned.add_metric((each.group,), each.banned)
         for kind, count in each.rows.items():
             rows.add_metric((each.group, kind), count)
         clients.add_metric((each.group,), each.clients)
+        if each.certified_until:
+            certified.add_metric((each.group,), each.certified_until)
         for state in ("learnt", "withheld", "lost"):
             readings.add_metric((each.group, state), getattr(each.counts, state))
         # What is not known has no sample: a zero would raise an alarm.
@@ -126,7 +140,7 @@ def _of_groups(standings: Sequence[Standing]) -> Iterator[Metric]:
         if each.version is not None and each.model_age_s is not None:
             version.add_metric((each.group,), each.version)
             age.add_metric((each.group,), each.model_age_s)
-    yield from (rows, clients, readings, coverage, silences, version, age)
+    yield from (rows, clients, apart, banned, certified, readings, coverage, silences, version, age)
 
 
 def _gauge(name: str, meaning: str, *labels: str) -> GaugeMetricFamily:

@@ -18,19 +18,34 @@ SAMPLE = """\
 node = "root"
 # The database of what it has acknowledged: keep it on a disk that lasts.
 store = "root.db"
+# What makes it known, as `submerge pki issue --host` writes it: key, certificate and authority in
+# one file, for every link with TLS that names no files of its own. Children then need kits of
+# the same authority. `node` may be left out.
+#kit = "root.kit"
 # The least that is worth a line: "debug", "info", "warning" or "error".
 #log = "info"
 
 
 # How children reach it: over gRPC, through a broker, or both.
+[listen]
+# Messages a second that each child may send for long; of one that has no certificate and no
+# topic, those of a connection. What is more is refused. Raising it lets one that has gone wild
+# cost more.
+#most_per_s = 20.0
+# Messages that a child may send at once, after it was quiet: when a broker comes back, a report
+# of each of its groups. Raising it likewise.
+#burst = 1000
+
 [listen.grpc]
 # 0.0.0.0 is every network that this machine has.
 address = "127.0.0.1:8470"
 # Serve without TLS. Anybody on the network can then read and forge what is sent.
 insecure = true
+# Bytes that a message may have. Raising it lets each child take more memory at a time.
+#max_message_bytes = 4194304
 
-# With TLS: the server's certificate and its key. With a ca, children need certificates of it,
-# each under its own name.
+# With TLS. With a kit (above), address and no `insecure` are all; else the server's certificate
+# and its key. With a ca, children need certificates of it, each under its own name.
 #address = "0.0.0.0:8470"
 #insecure = false
 #cert = "root.pem"
@@ -44,6 +59,9 @@ insecure = true
 #insecure = true
 # As the children's: topics begin with submerge/v1/{fleet}/.
 #fleet = "default"
+# Bytes that a message may have. Raise it only as far as the broker does, and the children: what
+# they refuse never arrives.
+#max_message_bytes = 122880
 
 # A broker with TLS and a password. ca: whom to trust; left out, the system's authorities. cert
 # and key: this node's own, for a broker that asks for them. The file holds the password, and

@@ -18,11 +18,12 @@ from submerge import SubmergeError
 from submerge.aggregator_node import AggregatorNode
 from submerge.steps import Event, Flush, Now
 from submerge_aggregator.desk import Desk
-from submerge_aggregator.downlink import Downlink, Letter
+from submerge_aggregator.downlink import Admits, Downlink, Letter, everybody
 from submerge_aggregator.turns import All, Asked, Down, Item, Out, Refuse, Reply, Up
 from submerge_client.logs import say
 from submerge_client.reach import Reach
-from submerge_client.uplink import Came, Heard, Opened, Parted, Refused, TooLarge, Uplink
+from submerge_client.uplink import Came, Heard, Opened, Parted, Refused, Slowed, TooLarge, Uplink
+from submerge_client.watchdog import Watchdog
 
 TURN = 128
 """Items in one turn, and in one commit."""
@@ -44,13 +45,17 @@ class Server:
     uplink : Uplink or None
         None at the root.
     clock : callable
+    watchdog : Watchdog or None
+        Hears that turns are taken.
+    admits : callable
+        Whether a child may say one thing more.
 
     Attributes
     ----------
     ready : bool
         It has started, and serves.
-    dropped : int
-        Letters that found no room.
+    refusals : Refusals
+        The desk's.
     sent_bytes, heard_bytes : int
         Of messages to and from the parent, without what the transport adds.
     """
@@ -62,12 +67,16 @@ class Server:
         downlinks: Sequence[Downlink],
         uplink: Uplink | None,
         clock: Callable[[], Now],
+        watchdog: Watchdog | None = None,
+        admits: Admits = everybody,
     ) -> None:
-        self.desk = desk
+        self.desk, self.refusals = desk, desk.refusals
         self.ready = False
-        self.dropped = self.sent_bytes = self.heard_bytes = 0
+        self.sent_bytes = self.heard_bytes = 0
         self._reach = Reach(lambda: clock().steady)
+        self._watchdog = Watchdog() if watchdog is None else watchdog
         self._downlinks, self._uplink, self._clock = downlinks, uplink, clock
+        self._admits = admits
         self._inbox: deque[Item] = deque()
         self._waiting_bytes = 0
         self._stirred = asyncio.Event()
@@ -101,7 +110,9 @@ class Server:
         self._perform(began)
         self.ready = True
         say("serving", incarnation=self._incarnation())
+        self._watchdog.begun()
         while not self._stopping.is_set():
+            self._watchdog.turned(self._status)
             await self._wait()
             await self._turn(loop)
         await self._end(loop)
@@ -124,11 +135,15 @@ class Server:
         return await reply
 
     def take(self, letter: Letter) -> None:
-        """Take a letter in, if there is room."""
+        """Take a letter in, if its sender may say more, and if there is room."""
+        if not self._admits(letter.who):
+            self.refusals.count("throttled", letter.who)
+            letter.refuse("too many messages: wait, then say the newest", "throttled")
+            return
         full = len(self._inbox) >= MOST_WAITING or self._waiting_bytes > MOST_BYTES
         if full or self._stopping.is_set():
             # At once: a letter that waits for an answer holds its bytes.
-            self.dropped += 1
+            self.refusals.count("dropped", letter.who)
             letter.refuse("no room now, or no longer serving: ask again", "busy")
             return
         self._waiting_bytes += len(letter.data)
@@ -152,7 +167,8 @@ class Server:
             await asyncio.sleep(0)
             return
         self._stirred.clear()
-        wait = min(max(0.0, self.desk.wakes_at - self._clock().steady), self._reach.due_s)
+        wait = max(0.0, self.desk.wakes_at - self._clock().steady)
+        wait = min(wait, self._reach.due_s, self._watchdog.due_s)
         try:
             await asyncio.wait_for(self._stirred.wait(), min(wait, 3600.0))
         except TimeoutError:
@@ -199,6 +215,18 @@ class Server:
             self._reach.opened()
         elif isinstance(item, Refused):
             self._reach.refused(item.why)
+        elif isinstance(item, Slowed):
+            self._reach.slowed(item.why)
+
+    def _status(self) -> str:
+        """Return how things are, in a line for people."""
+        node = self.desk.node
+        if node is None:
+            return "the store cannot be written"
+        if not node.settled:
+            return f"waiting for {node.settings.parent}, to which its store belongs"
+        away = f"; {node.settings.parent} is out of reach" if self.parted else ""
+        return f"serving as {node.settings.node}{away}"
 
     def _incarnation(self) -> str:
         node = self.desk.node
@@ -208,6 +236,7 @@ class Server:
         """Tell the parent what there is; let answers go out; close."""
         self.ready = False
         say("stopping")
+        self._watchdog.stopping(LINGER_S)
         self._inbox.append(Asked(Flush(), lambda *_: None, lambda _: None))
         until = self._clock().steady + LINGER_S
         while (self._inbox or self._untold()) and self._clock().steady < until:

@@ -17,13 +17,10 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from submerge import SubmergeError
-from submerge.aggregator_node import AggregatorNode
-from submerge.steps import Now
 from submerge_aggregator.metrics import Numbers, exposition
 from submerge_aggregator.server import Server
 from submerge_aggregator.serving import as_json, asked, unknown_path
 from submerge_aggregator.survey import standings
-from submerge_aggregator.views import Standing
 from submerge_proto.parts import SOFTWARE
 
 
@@ -76,19 +73,15 @@ def not_ready(server: Server) -> str | None:
 
 async def _numbers(server: Server) -> Numbers:
     desk = server.desk
-    groups, strangers = None, None
+    groups = None
     # Without them too: the counters say that the store fails, and matter most while it does.
     with suppress(SubmergeError):
-        groups, strangers = await asked(server, _snapshot)
+        groups = await asked(server, standings)
     return Numbers(
         desk.tallies,
-        server.dropped,
+        server.refusals.counts,
         not_ready(server),
         server.parted,
+        0.0 if desk.papers is None else desk.papers.until,
         groups,
-        strangers,
     )
-
-
-def _snapshot(node: AggregatorNode, now: Now) -> tuple[list[Standing], int]:
-    return standings(node, now), node.strangers

@@ -5,13 +5,16 @@ All are asked on the desk's thread, through `Server.ask`, and change nothing.
 
 from __future__ import annotations
 
+from typing import get_args
+
 from submerge.aggregator_node import AggregatorNode
 from submerge.errors import UsageError
 from submerge.ledger import Ledger
 from submerge.messages import Counts, Incarnation, Model
 from submerge.pool import Row, Sealed
 from submerge.standing import census, staleness
-from submerge.steps import Now
+from submerge.steps import Drop, Now
+from submerge.suspicion import Cause
 from submerge_aggregator.views import About, Age, Kind, NodeView, RowView, SealedView, Standing
 
 
@@ -52,6 +55,30 @@ def one(node: AggregatorNode, now: Now, group: str, name: str) -> NodeView:
     shown = nodes(node, now, group, name)
     nothing = NodeView(group, name, None, (), (), banned=False, quarantined=False)
     return shown[0] if shown else nothing
+
+
+def has(node: AggregatorNode, event: Drop) -> None:
+    """See that there is what an operator wants to take out.
+
+    Raises
+    ------
+    Missing
+        If there is not.
+    """
+    group, name = event.group, event.node
+    ledger = node.ledger(_group(node, group))
+    if ledger is None:
+        raise Missing(f"group {group} knows no schema yet, and holds nothing")
+    if event.incarnation is not None and (name, event.incarnation) not in ledger.rows:
+        live = [str(incarnation) for other, incarnation in sorted(ledger.rows) if other == name]
+        raise Missing(
+            f"{name} of group {group} has no row of incarnation {event.incarnation} here, but of"
+            f" {', '.join(live) or 'none'}"
+        )
+    of_rows = ((other, row.report.fingerprint) for (other, _), row in ledger.rows.items())
+    places = {place for place in (*of_rows, *ledger.sealed) if place[1] != ledger.fingerprint}
+    if event.old and name not in (other for other, _ in places):
+        raise Missing(f"{name} of group {group} has nothing of an old schema here")
 
 
 def newest_model(node: AggregatorNode, group: str) -> Model:
@@ -103,8 +130,11 @@ def _views(node: AggregatorNode, group: str, now: Now) -> list[NodeView]:
             tuple(sealed.get(name, ())),
             name in banned,
             name in apart,
+            apart[name].cause if name in apart else None,
+            # Kept by a version that did not say since when.
+            (apart[name].since or None) if name in apart else None,
         )
-        for name in sorted(rows.keys() | sealed.keys() | banned | apart)
+        for name in sorted(rows.keys() | sealed.keys() | banned | apart.keys())
     ]
 
 
@@ -124,6 +154,7 @@ def _row(ledger: Ledger, name: str, incarnation: Incarnation, row: Row, now: Now
         model_version=report.version,
         final=report.final,
         schema=_age(ledger, report.fingerprint),
+        certified_until_s=report.certified_until,
     )
 
 
@@ -145,12 +176,16 @@ def _kind(row: Row) -> Kind:
 def _standing(node: AggregatorNode, group: str, now: Now) -> Standing:
     ledger, model = node.ledger(group), node.model(group)
     rows = {"client": 0, "aggregator": 0}
-    clients, counts, silences = 0, Counts(), (0.0, 0.0, 0.0)
+    clients, counts, silences, ends = 0, Counts(), (0.0, 0.0, 0.0), dict[str, float]()
     if ledger is not None:
-        for row in ledger.rows.values():
+        for (name, _), row in ledger.rows.items():
             rows[_kind(row)] += 1
+            # What an earlier life of it had to show was renewed.
+            ends[name] = max(ends.get(name, 0.0), row.report.certified_until)
         known = census(ledger, now)
         clients, counts, silences = known.nodes, ledger.counts(), staleness(known)
+    banned, apart = node.set_apart(group)
+    causes = [each.cause for each in apart.values()]
     return Standing(
         group,
         rows,
@@ -159,4 +194,7 @@ def _standing(node: AggregatorNode, group: str, now: Now) -> Standing:
         None if model is None else model.version,
         None if model is None else max(0.0, now.wall - model.created),
         silences,
+        len(banned),
+        {cause: causes.count(cause) for cause in get_args(Cause)},
+        min((end for end in ends.values() if end), default=0.0),
     )

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from submerge.aggregator_node import AggregatorNode
-from submerge.messages import Answer, Joined, Message, Stamp
+from submerge.messages import Answer, Joined, Message, Reason, Report, Stamp
 from submerge.steps import Event, Now
 from submerge_aggregator.downlink import Letter, Refusal
 from submerge_client.uplink import Heard
@@ -84,8 +84,6 @@ class Tallies:
     joins: int = 0
     commits: int = 0
     failed_writes: int = 0
-    foreign: int = 0
-    refused: int = 0
     bugs: int = 0
 
 
@@ -103,6 +101,16 @@ def group_of(message: Message) -> str:
         return group
     stamp = getattr(message, "stamp", None)
     return stamp.group if isinstance(stamp, Stamp) else ""
+
+
+def reason_of(said: Message | None, answer: Joined | Answer) -> str | None:
+    """Return why what a child said was not taken, as it is counted; None if it was."""
+    if answer.reason is not Reason.ACK:
+        return answer.reason.name.lower()
+    # A final may be older than the row: then it says no more than that no more will come.
+    if isinstance(answer, Answer) and isinstance(said, Report) and not said.final:
+        return "overtaken" if answer.stamp.seq < answer.newest else None
+    return None
 
 
 def refusal_of(kind: Kind, refusal: codec.Refused, node: AggregatorNode) -> Joined | Answer:

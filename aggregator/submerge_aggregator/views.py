@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from submerge.messages import Counts
+from submerge.suspicion import Cause
 
 Kind = Literal["client", "aggregator"]
 
@@ -58,6 +59,8 @@ class RowView:
         Since it was heard; since this process began, if it has not been heard since.
     model_version : int
         Of the newest model in use, there or below.
+    certified_until_s : float
+        When its certificate ends, as it says; Unix seconds, 0 without one.
     """
 
     incarnation: str
@@ -73,6 +76,7 @@ class RowView:
     model_version: int
     final: bool
     schema: Age
+    certified_until_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +101,9 @@ class NodeView:
     rows : tuple of RowView
         The one heard last comes first.
     banned, quarantined : bool
-        An operator has shut it out; keeps its rows out of the model.
+        An operator has shut it out; its rows are kept out of the model.
+    cause, since_s : str or None, float or None
+        Why it is quarantined, and since when, Unix seconds.
     """
 
     group: str
@@ -107,6 +113,8 @@ class NodeView:
     sealed: tuple[SealedView, ...]
     banned: bool
     quarantined: bool
+    cause: Cause | None = None
+    since_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +134,12 @@ class Standing:
     model_age_s : float or None
     staleness : (p50, p99, max)
         Seconds of silence that half, 99 % and all clients stay below.
+    banned : int
+        Nodes that an operator has shut out.
+    apart : dict of str to int
+        Nodes whose rows are kept out of the model, by cause: all that there are.
+    certified_until : float
+        When the first certificate of a child ends, as they say; 0 if none has one.
     """
 
     group: str
@@ -135,6 +149,9 @@ class Standing:
     version: int | None
     model_age_s: float | None
     staleness: tuple[float, float, float]
+    banned: int
+    apart: dict[Cause, int]
+    certified_until: float = 0.0
 
 
 def socket_of(store: str | os.PathLike[str]) -> Path:

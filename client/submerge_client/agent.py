@@ -36,7 +36,9 @@ from submerge_client.reach import Reach
 from submerge_client.scores import ScoreLines
 from submerge_client.sensors import Sensor
 from submerge_client.sensors.lags import Lags
-from submerge_client.uplink import Came, Heard, Opened, Parted, Refused, TooLarge, Uplink
+from submerge_client.uplink import Came, Heard, Opened, Parted, Refused, Slowed, TooLarge, Uplink
+from submerge_client.uplink.identity import Papers
+from submerge_client.watchdog import Watchdog
 from submerge_proto import codec
 
 AHEAD = 4
@@ -69,8 +71,12 @@ class Agent:
     clock : callable
     coarse : bool
         Reports go with int8 columns where that does little harm.
+    papers : Papers or None
+        Until when its certificate holds, which reports tell.
     linger_s : float
         How long it waits at its end for the parent to have everything.
+    watchdog : Watchdog or None
+        Hears that the loop turns.
 
     Attributes
     ----------
@@ -97,7 +103,9 @@ class Agent:
         scores: ScoreLines | None,
         clock: Callable[[], Now],
         coarse: bool = False,
+        papers: Papers | None = None,
         linger_s: float = 10.0,
+        watchdog: Watchdog | None = None,
     ) -> None:
         self.node = node
         self.rows = self.delivered = self.foreign = 0
@@ -105,7 +113,8 @@ class Agent:
         self.refusal: str | None = None
         self._uplink, self._sensor, self._disk, self._lags = uplink, sensor, disk, lags
         self._scores, self._clock, self._coarse = scores, clock, coarse
-        self._linger_s = linger_s
+        self._papers, self._linger_s = papers, linger_s
+        self._watchdog = Watchdog() if watchdog is None else watchdog
         self._notes = Notes()
         self._inbox: SimpleQueue[Array | Heard | Ended | Stopped] = SimpleQueue()
         self._room = threading.BoundedSemaphore(AHEAD)
@@ -138,6 +147,7 @@ class Agent:
 
     def _loop(self) -> int:
         while True:
+            self._watchdog.turned(self._status)
             item = self._next(self.node.wakes_at)
             match item:
                 case Ended(None):
@@ -155,7 +165,7 @@ class Agent:
     def _next(self, until: float) -> Array | Heard | Ended | Stopped | None:
         """Wait for what comes in, at most until a time on the steady clock."""
         wait = until - self._clock().steady
-        wait = min(wait, self._reach.due_s)
+        wait = min(wait, self._reach.due_s, self._watchdog.due_s)
         try:
             # What has come goes first: a tick that is due is in no hurry.
             return self._inbox.get_nowait()
@@ -183,17 +193,21 @@ class Agent:
                 self._step(Received(message))
             case Opened():
                 self._reach.opened()
+                self._watchdog.begun()
                 self._step(Linked())
             case Parted():
                 self._reach.parted(item.why)
             case Refused():
                 self._reach.refused(item.why)
+            case Slowed():
+                self._reach.slowed(item.why)
             case Ended() | Stopped():
                 pass
             case _:
                 self._hear_rows(item)
 
     def _hear_rows(self, rows: Array) -> None:
+        self._watchdog.rows()
         self._first, self.rows = self.rows, self.rows + len(rows)
         embedded = self._lags.embed(rows)
         self._first += len(rows) - len(embedded)  # rows that only began a window
@@ -223,6 +237,8 @@ class Agent:
 
     def _send(self, effect: Send) -> None:
         message, group = effect.message, self.node.settings.group
+        if self._papers is not None:
+            message = self._papers.stamped(message)
         kind, data = codec.kind_of(message), codec.encode(message, coarse=self._coarse)
         try:
             final = isinstance(message, Report) and message.final
@@ -245,12 +261,20 @@ class Agent:
             facts |= {"durable": life.durable, **self._traffic}
             say("acknowledged", level=logging.DEBUG, **facts)
 
+    def _status(self) -> str:
+        """Return how things are, in a line for people."""
+        away = "" if self._reach.why is None else f"; parent out of reach: {self._reach.why}"
+        # A loss that was declared is delivered as well, and no row.
+        told = max(0, self.delivered - self.node.life.counts.lost)
+        return f"{self.rows} rows, {told} with the parent{away}"
+
     @property
     def _traffic(self) -> dict[str, int]:
         return {"sent_bytes": self.sent_bytes, "heard_bytes": self.heard_bytes}
 
     def _finish(self) -> None:
         """Report and keep what there is, and wait a little for it to arrive."""
+        self._watchdog.stopping(self._linger_s)
         while not self._inbox.empty():
             self._take(self._inbox.get())
         self._step(Flush())
@@ -262,6 +286,7 @@ class Agent:
             if isinstance(item, Stopped):
                 break  # asked twice
             self._take(item)
+            self._watchdog.turned(self._status)
         self._uplink.close()
         self._disk.close()
         life = self.node.life

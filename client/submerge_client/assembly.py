@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import sys
 from typing import BinaryIO
 
@@ -18,7 +19,9 @@ from submerge_client.logs import remark, say
 from submerge_client.scores import ScoreLines, Tell
 from submerge_client.sensors import opened
 from submerge_client.sensors.lags import Lags
-from submerge_client.uplink.chosen import chosen
+from submerge_client.uplink.chosen import chosen, tls_of, warn_of_insecure
+from submerge_client.uplink.identity import Papers
+from submerge_client.watchdog import Watchdog
 
 
 def assembled(config: ClientConfig, *, stdout: BinaryIO | None = None) -> Agent:
@@ -29,6 +32,7 @@ def assembled(config: ClientConfig, *, stdout: BinaryIO | None = None) -> Agent:
     UsageError
         If something that the configuration names is not there.
     """
+    papers = Papers(tls_of(config.uplink, config.kit), node=config.node)
     schema = config.built_schema
     names = [channel.name for channel in config.schema.sensed]
     sensor = opened(config.sensor, names, note=remark)
@@ -42,7 +46,14 @@ def assembled(config: ClientConfig, *, stdout: BinaryIO | None = None) -> Agent:
             contributions=config.scores.contributions,
             tell=_ear(config, sys.stdout.buffer if stdout is None else stdout),
         )
-    uplink = chosen(config.uplink, parent=config.parent, node=config.node, groups=(config.group,))
+    warn_of_insecure({"uplink": config.uplink})
+    uplink = chosen(
+        config.uplink,
+        parent=config.parent,
+        node=config.node,
+        groups=(config.group,),
+        kit=config.kit,
+    )
     return Agent(
         node,
         uplink=uplink,
@@ -52,6 +63,8 @@ def assembled(config: ClientConfig, *, stdout: BinaryIO | None = None) -> Agent:
         scores=scores,
         clock=clock.now,
         coarse=config.uplink.columns == "i8",
+        papers=papers,
+        watchdog=Watchdog(config.silence_s, alive=config.watch.alive, environ=os.environ),
     )
 
 
@@ -69,7 +82,7 @@ def _ear(config: ClientConfig, stdout: BinaryIO) -> Tell:
     if config.scores.to == "mqtt":
         from submerge_client.scores_mqtt import Publisher
 
-        return Publisher(config.scores_link, config.node).tell
+        return Publisher(config.scores_link, config.node, config.kit).tell
 
     deaf = False
 

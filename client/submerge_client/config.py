@@ -47,11 +47,15 @@ __all__ = [
     "SummaryConfig",
     "TimingConfig",
     "UplinkConfig",
+    "WatchConfig",
     "check_rank",
     "load",
 ]
 
 Log = Literal["debug", "info", "warning", "error"]
+
+SILENCE_S = 600.0
+"""Without a row, where nobody says how long may pass."""
 
 
 class SummaryConfig(Section, frozen=True, kw_only=True):
@@ -192,19 +196,38 @@ class ScoresConfig(Section, frozen=True, kw_only=True):
         return link
 
 
+class WatchConfig(Section, frozen=True, kw_only=True):
+    """What tells others that the program is at work; see `Watchdog`.
+
+    Attributes
+    ----------
+    silence_s : float, optional
+        How long the sensor may give no row before the program counts as stuck: systemd then
+        starts it again. Raising it bears a slower sensor, and finds a dead one later. Left
+        out, 600, or ten of the sensor's periods if that is more.
+    alive : Path, optional
+        A file that is touched every 15 s as long as the program is not stuck.
+    """
+
+    silence_s: Seconds | None = None
+    alive: Path | None = None
+
+
 class ClientConfig(Section, frozen=True, kw_only=True):
     """All that a client is told.
 
     Attributes
     ----------
     node : str
-        Its name, the same for ever, and its certificate's.
+        Its name, the same for ever, and its certificate's; left out, its kit's.
     group : str
         Whom it shares a schema and a model with.
     parent : str
         The aggregator that it reports to.
     state : Path
         The file of its checkpoints: what a restart brings back.
+    kit : Path, optional
+        The file that makes it known, for links with TLS that name no files of their own.
     uplink : UplinkConfig
     schema : SchemaConfig
     sensor : AnySensor
@@ -213,6 +236,7 @@ class ClientConfig(Section, frozen=True, kw_only=True):
     gaps : {"fill", "withhold"}
         A row with a gap: fill it with what was most likely, or do not learn it.
     scores : ScoresConfig
+    watch : WatchConfig
     log : {"debug", "info", "warning", "error"}
         The least that is worth a line.
     """
@@ -221,6 +245,7 @@ class ClientConfig(Section, frozen=True, kw_only=True):
     group: Name
     parent: Name
     state: Path
+    kit: Path | None = None
     uplink: UplinkConfig
     schema: SchemaConfig
     sensor: AnySensor
@@ -228,6 +253,7 @@ class ClientConfig(Section, frozen=True, kw_only=True):
     timing: TimingConfig = TimingConfig()
     gaps: Literal["fill", "withhold"] = "fill"
     scores: ScoresConfig = ScoresConfig()
+    watch: WatchConfig = WatchConfig()
     log: Log = "info"
 
     def __post_init__(self) -> None:
@@ -236,6 +262,7 @@ class ClientConfig(Section, frozen=True, kw_only=True):
         check_rank(self.summary, self.schema)
         self._check_sizes()
         self._check_topics()
+        self._check_silence()
         if self.scores.to == "mqtt":
             _ = self.scores_link
         _ = self.settings
@@ -267,6 +294,27 @@ class ClientConfig(Section, frozen=True, kw_only=True):
                         expected="a name without + and #, as it stands in a topic",
                         got=shown(channel.name),
                     )
+
+    def _check_silence(self) -> None:
+        if self.silence_s <= self.period_s:
+            raise refusal(
+                *("watch", "silence_s"),
+                expected=f"more than the sensor's period of {self.period_s:g} s",
+                got=f"{self.silence_s:g}",
+                mend="raise it, or leave it out",
+            )
+
+    @property
+    def period_s(self) -> float:
+        """Seconds from row to row, where the sensor says so; else 0."""
+        return self.sensor.period_s if isinstance(self.sensor, HostSensor | MqttSensor) else 0.0
+
+    @property
+    def silence_s(self) -> float:
+        """Seconds without a row after which the program counts as stuck."""
+        if self.watch.silence_s is not None:
+            return self.watch.silence_s
+        return max(SILENCE_S, 10 * self.period_s)
 
     @property
     def settings(self) -> ClientSettings:

@@ -20,6 +20,7 @@ LEVELS = ("debug", "info", "warning", "error")
 LOUD = {
     *("join refused", "report refused", "schema refused"),
     *("another parent answers", "copy suspected", "lost"),
+    *("node quarantined", "quarantine is full"),
 }
 """Notes that somebody should look into."""
 

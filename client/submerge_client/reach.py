@@ -41,6 +41,7 @@ class Reach:
         self._told = False  # of this absence
         self._next_at = -math.inf
         self._refusal, self._refused_at = "", -math.inf
+        self._slowed_at = -math.inf
         self._silent_at = math.inf  # when it will have said nothing for too long
 
     @property
@@ -70,6 +71,12 @@ class Reach:
         if why != self._refusal or self._steady() >= self._refused_at + REMIND_S:
             self._refusal, self._refused_at = why, self._steady()
             say("refused by the parent", level=logging.WARNING, why=why)
+
+    def slowed(self, why: str) -> None:
+        """Take note that the parent wants less; whoever sends backs off by itself."""
+        if self._steady() >= self._slowed_at + REMIND_S:
+            self._slowed_at = self._steady()
+            say("the parent asks for less, trying later", level=logging.WARNING, why=why)
 
     def remind(self) -> None:
         """Say that it is away, or silent, if it is, and it is time."""

@@ -22,6 +22,9 @@ group = "pumps"
 parent = "root"
 # What a restart brings back: readings not yet reported, the newest model. A few kilobytes.
 state = "pump-1.state"
+# What makes it known, as `submerge pki issue` writes it: key, certificate and authority in one
+# file, for every link with TLS that names no files of its own. `node` may then be left out.
+#kit = "pump-1.kit"
 # A row with a gap: "fill" learns it with what was most likely, if it shows half of its
 # channels or more; "withhold" does not learn it.
 #gaps = "fill"
@@ -37,8 +40,8 @@ url = "grpc://127.0.0.1:8470"
 # Needed for a url without TLS. Anybody on the network can then read and forge what is sent.
 insecure = true
 
-# With TLS. ca: whom to trust; left out, the system's authorities. cert and key: this node's
-# own, for a parent that asks for them.
+# With TLS: a kit (above) is all that it takes. Or else ca: whom to trust; left out, the system's
+# authorities. cert and key: this node's own, for a parent that asks for them.
 #url = "grpcs://aggregator.example:8470"
 #insecure = false
 #ca = "ca.pem"
@@ -247,4 +250,17 @@ to = "stdout"
 #key = "pump-1.key"
 #username = "pump-1"
 #password_file = "pump-1.password"
+
+
+# Who looks after this program: systemd (client/submerge-client.service), or a container's
+# health check. These hold if they are left out.
+[watch]
+# Seconds that the sensor may give no row before the program counts as stuck, and systemd
+# starts it again; left out, 600, or ten of its periods if that is more. Raising it bears a
+# slower sensor, and finds a dead one later.
+#silence_s = 600.0
+
+# A file that is touched every 15 s as long as it is not stuck.
+#[watch]
+#alive = "/run/submerge/alive"
 """

@@ -8,6 +8,7 @@ report: what it does not take in time is left out, and counted.
 from __future__ import annotations
 
 import logging
+from pathlib import Path
 
 from submerge_client.links import UplinkConfig
 from submerge_client.logs import say
@@ -28,6 +29,8 @@ class Publisher:
     link : UplinkConfig
         The broker.
     node : str
+    kit : Path, optional
+        The node's own.
 
     Attributes
     ----------
@@ -35,12 +38,12 @@ class Publisher:
         Lines that no broker took.
     """
 
-    def __init__(self, link: UplinkConfig, node: str) -> None:
+    def __init__(self, link: UplinkConfig, node: str, kit: Path | None = None) -> None:
         self.left_out = 0
         self._topic = topics.score(link.fleet, node)
         self._why: str | None = None
         self._line = Line(
-            Broker(link.host, link.port, link.username, password_of(link), tls_of(link)),
+            Broker(link.host, link.port, link.username, password_of(link), tls_of(link, kit)),
             name=f"submerge:{link.fleet}:score:{node}",
             topics=(),
             will=None,

@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 from submerge import UsageError
 from submerge_client.decoding import decoded
 from submerge_client.hints import hint
+from submerge_client.kit import read_kit
 from submerge_client.sections import (
     BadSetting,
     Given,
@@ -53,6 +54,7 @@ def read(
     """
     table = _parsed(path, program)
     variables = _override(table, environ)
+    _name(table)
     try:
         return decoded(table, kind)
     except BadSetting as error:
@@ -116,6 +118,14 @@ def _override(table: dict[str, Any], environ: Mapping[str, str]) -> dict[tuple[K
         place[key] = Given(environ[variable], _value(environ[variable]))
         variables[*keys, key] = variable
     return variables
+
+
+def _name(table: dict[str, Any]) -> None:
+    """Take the node's name from its kit, if nothing else says it: one file makes a device."""
+    kit = table.get("kit")
+    kit = kit.text if isinstance(kit, Given) else kit
+    if "node" not in table and isinstance(kit, str):
+        table["node"] = read_kit(Path(kit)).node
 
 
 def _spelt(name: str, place: dict[str, Any]) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import threading
 import time
+from typing import NamedTuple
 
 import click
 import numpy as np
@@ -32,8 +33,28 @@ NARROW = 12
 """With fewer dimensions there is little for a subspace to be narrower than."""
 
 
+class Listened(NamedTuple):
+    """What a sensor gave.
+
+    rows : (n, channels)
+    counts : what it left out, by kind
+    """
+
+    rows: Array
+    counts: dict[str, int]
+    seconds: float
+
+
 def try_out(config: ClientConfig, *, seconds: float = TRIAL_S) -> None:
     """Read the sensor for a while; print aligned rows, scaling, and what a report weighs."""
+    click.echo(f"listening to the sensors for {seconds:g} s ...", err=True)
+    heard = listened(config, seconds=seconds)
+    for line in told(config, heard.rows, heard.seconds, heard.counts):
+        click.echo(line)
+
+
+def listened(config: ClientConfig, *, seconds: float, enough: int = ENOUGH_ROWS) -> Listened:
+    """Read the sensor, no longer than so many seconds, until there are enough rows."""
     names = [channel.name for channel in config.schema.sensed]
     sensor = opened(config.sensor, names)
     blocks: list[Array] = []
@@ -42,7 +63,7 @@ def try_out(config: ClientConfig, *, seconds: float = TRIAL_S) -> None:
 
     def hand(rows: Array) -> None:
         blocks.append(rows)
-        if sum(len(block) for block in blocks) >= ENOUGH_ROWS:
+        if sum(len(block) for block in blocks) >= enough:
             stop.set()
 
     def read() -> None:
@@ -54,15 +75,13 @@ def try_out(config: ClientConfig, *, seconds: float = TRIAL_S) -> None:
     began = time.monotonic()
     reading = threading.Thread(target=read, daemon=True)
     reading.start()
-    click.echo(f"listening to the sensors for {seconds:g} s ...", err=True)
     reading.join(seconds)
     stop.set()
     reading.join(2.0)
     if failed:
         raise failed[0]
     rows = np.concatenate(blocks) if blocks else np.empty((0, len(names)))
-    for line in told(config, rows, time.monotonic() - began, dict(sensor.counts)):
-        click.echo(line)
+    return Listened(rows, dict(sensor.counts), time.monotonic() - began)
 
 
 def told(config: ClientConfig, rows: Array, seconds: float, counts: dict[str, int]) -> list[str]:

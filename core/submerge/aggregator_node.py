@@ -57,6 +57,7 @@ from submerge.steps import (
     refused,
     settled,
 )
+from submerge.suspicion import Apart
 from submerge.upward import Line
 
 STORE = ("store",)
@@ -146,9 +147,9 @@ class AggregatorNode:
         """Return the newest model of a group."""
         return self._groups[group].model
 
-    def set_apart(self, group: str) -> tuple[frozenset[str], frozenset[str]]:
-        """Return which nodes of a group an operator has banned, and which are quarantined."""
-        return self._groups[group].banned, self._groups[group].apart
+    def set_apart(self, group: str) -> tuple[frozenset[str], Mapping[str, Apart]]:
+        """Return which nodes of a group are banned, and which are quarantined, and why."""
+        return self._groups[group].banned, self._groups[group].suspects.apart
 
     def step(self, event: Event, now: Now) -> list[Effect]:
         """Return what is to be done about an event, in order."""
@@ -186,7 +187,7 @@ class AggregatorNode:
                     writes |= group.ledger.changes
                     group.ledger.changes.clear()
         else:
-            # A store that belongs to nobody holds nothing yet, but what an operator has said.
+            # A store that belongs to nobody holds nothing yet, but what is held against nodes.
             for group in self._groups.values():
                 held |= {k: v for k, v in group.orders().items() if v or k in self._known}
         writes |= {key: new for key, new in held.items() if self._known.get(key) != new}
@@ -203,7 +204,8 @@ class AggregatorNode:
         for name, plan in self._plans.items():
             group = self._groups[name] = Group(name, plan, self.settings)
             group.banned = kept.get(("banned", name), frozenset())
-            group.apart = kept.get(("quarantined", name), frozenset())
+            apart, slips = kept.get(("quarantined", name), {}), kept.get(("suspected", name), {})
+            group.suspects.load(apart, slips, now)
         store: Store | None = kept.get(STORE)
         if store is None or not self._ours(store):
             why = "there was none" if store is None else "the old one is of another parent"
@@ -238,8 +240,8 @@ class AggregatorNode:
         for name, plan in self._plans.items():
             old = self._groups[name]
             group = self._groups[name] = Group(name, plan, self.settings)
-            # For good: a new store takes along what an operator has said of nodes.
-            group.banned, group.apart = old.banned, old.apart
+            # For good: a new store takes along what is held against nodes.
+            group.banned, group.suspects = old.banned, old.suspects
             if plan.schema is not None:
                 self._learn_schema(group, plan.schema.canonical)
             if not self.top:
@@ -309,6 +311,8 @@ class AggregatorNode:
             effects.append(Send(stamp.node, Answer(stamp, Reason.UNAVAILABLE, report.fence)))
         elif report.pinned == self.incarnation:
             answer = group.judges(report, self.incarnation, now, top=self.top)
+            note = group.suspect(report, answer.reason, now)
+            effects += [] if note is None else [note]
             effects.append(Send(stamp.node, answer))
             model = group.model_for(report)
             if model is not None:
@@ -351,7 +355,8 @@ class AggregatorNode:
 
     def _take_place(self, group: Group, pin: Pin, joined: Joined, effects: list[Effect]) -> None:
         """The parent lets it speak."""
-        if joined.schema != group.canonical:
+        # Without one there is nothing to report, and it would try to for ever.
+        if joined.schema != group.canonical or group.ledger is None:
             try:
                 self._learn_schema(group, joined.schema)
             except PeerError as error:
@@ -403,8 +408,10 @@ class AggregatorNode:
     def _amend(self, event: Forget | Drop | SetApart, now: Now, effects: list[Effect]) -> None:
         group = self._groups.get(event.group)
         if isinstance(event, SetApart):
-            if group is not None:
-                group.set_apart(event.node, apart=event.apart)
+            if group is not None and event.apart:
+                group.set_apart(event.node, "operator", now)
+            elif group is not None:
+                group.release(event.node)
             return
         if group is not None and isinstance(event, Forget) and event.ban:
             group.banned |= {event.node}
@@ -412,7 +419,9 @@ class AggregatorNode:
             # It may be further down: this is to be said where it reports.
             effects.append(Note("unknown node", {"group": event.group, "node": event.node}))
             return
-        if isinstance(event, Drop):
+        if isinstance(event, Drop) and event.old:
+            group.ledger.drop_old(event.node, now)
+        elif isinstance(event, Drop):
             group.ledger.drop(event.node, event.incarnation, now)
         else:
             group.ledger.forget(event.node, now)

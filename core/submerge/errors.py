@@ -8,7 +8,39 @@ changes nothing but a counter. Nothing here is raised for a bug of ours.
 from __future__ import annotations
 
 from numbers import Integral
-from typing import Any
+from typing import Any, Literal
+
+Kind = Literal[
+    "malformed",
+    "oversize",
+    "version",
+    "name",
+    "shape",
+    "range",
+    "not_finite",
+    "unsorted",
+    "not_orthonormal",
+    "energy",
+    "sketch",
+    "schema",
+]
+"""What is wrong with foreign bytes: the words by which refusals are counted."""
+
+KINDS: dict[Kind, str] = {
+    "malformed": "cut short, damaged, or another kind of message",
+    "oversize": "larger, or of more parts, than any such message is",
+    "version": "another version of the protocol: update the older one",
+    "name": "a node, group, fence or fingerprint that cannot be one",
+    "shape": "lengths that contradict one another, or more dimensions than there are",
+    "range": "a number that cannot be true: negative, or larger than sums can bear",
+    "not_finite": "NaN or infinity",
+    "unsorted": "singular values or priorities out of order",
+    "not_orthonormal": "columns that are no basis",
+    "energy": "less energy than the singular values hold",
+    "sketch": "scores in a form that no scores have",
+    "schema": "a schema that cannot be read, or numbers that do not fit it",
+}
+"""Each in a line, for people."""
 
 
 class SubmergeError(Exception):
@@ -71,7 +103,17 @@ class NothingLearnt(UsageError):
 
 
 class PeerError(SubmergeError):
-    """Foreign bytes that do not say what they should."""
+    """Foreign bytes that do not say what they should.
+
+    Attributes
+    ----------
+    kind : Kind
+        What is wrong with them, in a word that can be counted.
+    """
+
+    def __init__(self, message: str, *, kind: Kind = "malformed") -> None:
+        self.kind: Kind = kind
+        super().__init__(message)
 
 
 def whole(name: str, value: Any, *, least: int, most: int | None = None) -> int:

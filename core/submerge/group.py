@@ -23,13 +23,15 @@ from submerge.messages import (
     Reason,
     Report,
     Stamp,
+    digest,
 )
 from submerge.moments import spread
 from submerge.schema import Schema, differences
 from submerge.settings import AggregatorSettings
 from submerge.standing import census, limits, newest_version, scores, staleness
-from submerge.steps import Key, Now, Records
+from submerge.steps import Key, Note, Now, Records
 from submerge.summaries import Summaries
+from submerge.suspicion import Cause, Suspects
 from submerge.tether import Tether
 from submerge.upward import Line, Upward
 
@@ -70,9 +72,10 @@ class Group:
         The newest.
     version : int
         Of the newest model that was made here.
-    banned, apart : frozenset of str
-        Nodes that an operator has shut out, whatever becomes of the store; and those whose rows
-        are kept out of the model.
+    banned : frozenset of str
+        Nodes that an operator has shut out, whatever becomes of the store.
+    suspects : Suspects
+        Those whose rows are kept out of the model, likewise; those that may be soon.
     """
 
     def __init__(self, name: str, plan: GroupPlan, settings: AggregatorSettings) -> None:
@@ -82,7 +85,7 @@ class Group:
         self.model: Model | None = None
         self.version = 0
         self.banned: frozenset[str] = frozenset()
-        self.apart: frozenset[str] = frozenset()
+        self.suspects = Suspects()
         tether = Tether(settings.report_every_s, settings.patience_s, settings.cap_s)
         self.upward = Upward(tether, Line())
         self._settings = settings
@@ -100,9 +103,14 @@ class Group:
             **self.orders(),
         }
 
-    def orders(self) -> dict[Key, frozenset[str]]:
-        """Return what an operator has said of its nodes, whatever store they are in."""
-        return {("banned", self.name): self.banned, ("quarantined", self.name): self.apart}
+    def orders(self) -> dict[Key, Any]:
+        """Return what is held against nodes, whatever store they are in."""
+        name, suspects = self.name, self.suspects
+        return {
+            ("banned", name): self.banned,
+            ("quarantined", name): suspects.apart,
+            ("suspected", name): suspects.slips,
+        }
 
     @property
     def wakes_at(self) -> float:
@@ -113,6 +121,7 @@ class Group:
 
     def tidy(self, now: Now) -> None:
         """Let time do to the rows what it does."""
+        self.suspects.tidy(now)
         if self.ledger is not None:
             self.ledger.tidy(now)
             self.upward.only(self.ledger.rows)
@@ -123,14 +132,20 @@ class Group:
         if now:
             self._model_at = -math.inf
 
-    def set_apart(self, node: str, *, apart: bool) -> None:
-        """Keep a node's rows out of the model, or take them in again."""
-        if apart:
-            self.apart |= {node}
-        else:
-            self.apart, self.banned = self.apart - {node}, self.banned - {node}
+    def set_apart(self, node: str, cause: Cause, now: Now) -> None:
+        """Keep a node's rows out of the model."""
+        self.suspects.set_apart(node, cause, now)
+        self._leave_out()
+
+    def release(self, node: str) -> None:
+        """Take a node in again, and hold nothing against it."""
+        self.suspects.release(node)
+        self.banned -= {node}
+        self._leave_out()
+
+    def _leave_out(self) -> None:
         if self.ledger is not None:
-            self.ledger.leave_out(self.apart)
+            self.ledger.leave_out(frozenset(self.suspects.apart))
         self.stir()
 
     @property
@@ -173,7 +188,7 @@ class Group:
         self.ledger = Ledger(
             self.name, schema, self.plan.summaries, self._settings, created=created
         )
-        self.ledger.leave_out(self.apart)
+        self.ledger.leave_out(frozenset(self.suspects.apart))
         if kept is not None:
             self.ledger.load(*kept)
             # What was kept and no report has said cannot be told from here.
@@ -240,12 +255,28 @@ class Group:
             floor=ledger.member(stamp.node).floor,
         )
 
+    def suspect(self, report: Report, why: Reason, now: Now) -> Note | None:
+        """Set a client apart that contradicts itself; say so, for a person has to look."""
+        if why not in (Reason.SHRUNK, Reason.EQUIVOCATION):
+            return None
+        node, said = report.stamp.node, digest(report, self.plan.summaries)
+        cause = self.suspects.hears(report, why, said, now)
+        if cause is None:
+            return None
+        facts: dict[str, Any] = {"group": self.name, "node": node, "why": cause}
+        if self.suspects.full:
+            return Note("quarantine is full", facts | {"todo": "release nodes, or ban them"})
+        self.set_apart(node, cause, now)
+        facts["meaning"] = f"{why.value}: its rows are kept, and leave the model"
+        facts["todo"] = f"look for a second process or a copy of it, then: nodes release {node}"
+        return Note("node quarantined", facts)
+
     def model_for(self, report: Report) -> Model | None:
         """Return the model, if a child still speaks of an older one."""
         model = self.model
         if model is None or model.fingerprint != report.fingerprint:
             return None
-        heard = report.stamp.node not in self.apart
+        heard = report.stamp.node not in self.suspects.apart
         if self._settings.parent is None and heard and model.version < report.version <= BELIEVED:
             self._stirred = True  # its version has to rise above the child's
         return model if report.version < model.version else None

@@ -239,6 +239,16 @@ class Ledger:
             self.close(node, incarnation, row.report.stamp.seq)
         self._refresh(node)
 
+    def drop_old(self, node: str, now: Now) -> None:
+        """Take out what a node has said under schemas before: it is in no model."""
+        for incarnation in list(self._live.get(node, ())):
+            if self.rows[node, incarnation].report.fingerprint != self.fingerprint:
+                self.drop(node, incarnation, now)
+        for name, fingerprint in list(self._sealed):
+            if name == node and fingerprint != self.fingerprint:
+                del self._sealed[name, fingerprint]
+                self.changes["sealed", self.group, node, fingerprint] = None
+
     def tidy(self, now: Now) -> None:
         """Seal what has fallen silent; move the reference time where it is far away."""
         self._take_time(now)

@@ -165,18 +165,23 @@ def packed(sketch: Sketch) -> bytes:
 def unpacked(data: bytes) -> Sketch:
     """Return the sketch that was `packed`; whatever no sketch packs to is a `PeerError`."""
     if not 2 <= len(data) <= _MOST_BYTES:
-        raise PeerError(f"a sketch has 2 to {_MOST_BYTES} bytes, got {len(data)}")
+        raise PeerError(f"a sketch has 2 to {_MOST_BYTES} bytes, got {len(data)}", kind="sketch")
     level, size, numbers = data[0], data[1], _varints(data[2:])
     if size > MOST_BINS or len(numbers) != 2 * size:
-        raise PeerError(f"{size} bins, at most {MOST_BINS}, do not come as {len(numbers)} numbers")
+        raise PeerError(
+            f"{size} bins, at most {MOST_BINS}, do not come as {len(numbers)} numbers",
+            kind="sketch",
+        )
     steps, counts = numbers[::2], numbers[1::2]
     if not all(steps[1:]) or not all(counts) or sum(counts) >= 2**63:
-        raise PeerError("indices must rise, and counts be above 0 and below 2^63 in all")
+        raise PeerError(
+            "indices must rise, and counts be above 0 and below 2^63 in all", kind="sketch"
+        )
     if steps:
         steps[0] = steps[0] >> 1 ^ -(steps[0] & 1)
     sketch = Sketch(level, tuple(zip(accumulate(steps), counts, strict=True)))
     if not _attainable(sketch):
-        raise PeerError(f"no scores have these {size} bins at level {level}")
+        raise PeerError(f"no scores have these {size} bins at level {level}", kind="sketch")
     return sketch
 
 
@@ -259,7 +264,7 @@ def _varints(data: bytes) -> list[int]:
             numbers.append(number | byte << shift)
             number = shift = 0
         else:
-            raise PeerError("a sketch's numbers must be as short as they can")
+            raise PeerError("a sketch's numbers must be as short as they can", kind="sketch")
     if shift:
-        raise PeerError("a sketch's last number must be whole")
+        raise PeerError("a sketch's last number must be whole", kind="sketch")
     return numbers

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import enum
 import hashlib
+import re
 import struct
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
+from submerge.errors import UsageError
 from submerge.limits import Sketch, packed, varint
 from submerge.moments import Moments
 from submerge.oddness import Limits
@@ -23,6 +25,10 @@ from submerge.summaries import Summaries, Summary
 BELIEVED, HIGHEST = 2**62, 2**63 - 1
 """A model version in use above the one is a lie: no clock counts so many milliseconds. A root
 that was told just that still has as many to go, up to the other."""
+
+
+LATEST = 2**61
+"""A life created later (ms) is a lie: a floor rises above it, and both are still to be told."""
 
 
 class Incarnation(NamedTuple):
@@ -38,9 +44,25 @@ class Incarnation(NamedTuple):
         return f"{self.created_ms:x}-{self.nonce:016x}"
 
     @classmethod
+    def parse(cls, text: str) -> Incarnation:
+        """Return the name that a text is.
+
+        Raises
+        ------
+        UsageError
+            If it is none.
+        """
+        found = re.fullmatch(r"([0-9a-f]{1,16})-([0-9a-f]{16})", text)
+        if not found:
+            raise UsageError(f"an incarnation is like 18bcfe56800-00000000000000a1, got {text!r}")
+        return cls(int(found[1], 16), int(found[2], 16))
+
+    @classmethod
     def drawn(cls, wall_ms: int, floor: int, rng: np.random.Generator) -> Incarnation:
         """Return a new name, created after `floor` whatever the clock says."""
-        return cls(max(wall_ms, floor + 1, 1), int(rng.integers(2**63)))
+        # No further than anybody believes: a parent's wild floor must not spoil what we keep.
+        created_ms = min(max(wall_ms, floor + 1, 1), LATEST)
+        return cls(created_ms, int(rng.integers(2**63)))
 
 
 ANOTHER, BEHIND = "the parent is another", "the parent knows more of it"
@@ -142,6 +164,8 @@ class Report:
         Readings that this node ever saw, restarts included, as far as it remembers.
     software : str
         What sent it, for people; empty before it has travelled.
+    certified_until : float
+        Wall time at which its sender's certificate ends, for people; 0 without one.
     """
 
     stamp: Stamp
@@ -159,6 +183,7 @@ class Report:
     census: Census | None = None
     scores: Scores | None = None
     software: str = ""
+    certified_until: float = 0.0
 
 
 class Reason(enum.Enum):

@@ -137,9 +137,13 @@ class Schema:
             *(ValueError, KeyError, TypeError, AttributeError),  # JSON of another shape
             *(OverflowError, RecursionError),  # numbers and nesting that no one means
         ) as error:
-            raise PeerError(f"expected a schema's canonical text: {error}") from error
+            raise PeerError(
+                f"expected a schema's canonical text: {error}", kind="schema"
+            ) from error
         if schema.canonical != canonical:
-            raise PeerError("expected a schema's canonical text, got another text for one")
+            raise PeerError(
+                "expected a schema's canonical text, got another text for one", kind="schema"
+            )
         return schema
 
     @property

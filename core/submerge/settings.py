@@ -56,7 +56,7 @@ class ClientSettings:
     fills_gaps: bool = False
 
     def __post_init__(self) -> None:
-        _check_names(self.node, self.group, self.parent)
+        check_names(self.node, self.group, self.parent)
         _check_times(self, "report_every_s", "checkpoint_every_s", "patience_s", "cap_s")
         for name in ("min_rows", "min_new_rows", "min_turned_rows", "finals"):
             whole(name, getattr(self, name), least=1)
@@ -94,13 +94,13 @@ class AggregatorSettings:
     cap_s: float = 300.0
 
     def __post_init__(self) -> None:
-        _check_names(self.node, *(() if self.parent is None else (self.parent,)))
+        check_names(self.node, *(() if self.parent is None else (self.parent,)))
         _check_times(self, "report_every_s", "model_every_s", "seal_after_s", "max_age_s")
         _check_times(self, "patience_s", "cap_s")
         whole("scaling_rows", self.scaling_rows, least=1)
 
 
-def _check_names(*names: str) -> None:
+def check_names(*names: str) -> None:
     """Refuse names that do not fit a certificate, a topic or a file; and a node below itself."""
     for name in names:
         if not re.fullmatch(r"[A-Za-z0-9._-]{1,64}", name):

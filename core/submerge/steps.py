@@ -90,12 +90,13 @@ class Forget(NamedTuple):
 class Drop(NamedTuple):
     """An operator takes out one incarnation: a dead aggregator's last row.
 
-    None takes out what closed ones have left.
+    None takes out what closed ones have left; with `old`, all that is of a schema before.
     """
 
     group: str
     node: str
     incarnation: Incarnation | None
+    old: bool = False
 
 
 class SetApart(NamedTuple):

@@ -33,6 +33,10 @@ from submerge.twofold import (
     twofold_contributions,
 )
 
+MOST_TIMES = 4
+"""A child's summary has at most so many times the directions that a group keeps. Ranks may
+differ a little; but each report is merged again and again, at a price that grows with them."""
+
 Summary = Any
 """Of one `Summaries`: the machines hand it on and never look inside."""
 
@@ -150,15 +154,22 @@ class Subspaces:
         return merge(*parts, rank=self._kept, center=center)
 
     def fits(self, schema: Schema, summary: Summary) -> bool:
-        """It is of the schema, and of its dimensions; nothing is before gamma is settled."""
+        """It is of the schema, of its dimensions, and of a rank that is not out of proportion.
+
+        Nothing is before gamma is settled.
+        """
         if not schema.features.settled:
             return False
         if schema.linear:
-            return isinstance(summary, Subspace) and _is_of(summary, schema, schema.dim)
+            fits = isinstance(summary, Subspace) and _is_of(summary, schema, schema.dim)
+            return fits and summary.rank <= MOST_TIMES * self._kept
+        kept = self._both_kept(schema.width)
         return (
             isinstance(summary, Twofold)
             and _is_of(summary.features, schema, schema.dim)
             and _is_of(summary.linear, schema, schema.width)
+            and summary.features.rank <= MOST_TIMES * kept.features
+            and summary.linear.rank <= MOST_TIMES * kept.linear
         )
 
     def faded(self, summary: Summary, factor: float) -> Summary:

@@ -26,10 +26,14 @@ class Subcommand(NamedTuple):
 SUBCOMMANDS = {
     "demo": Subcommand("submerge_fleet.demo", "Show the whole system on a generated room."),
     "replay": Subcommand("submerge_fleet.replay", "Stream files as if they came in live."),
+    "crowd": Subcommand("submerge_fleet.crowd", "Run simulated nodes, each a client of its own."),
     "simulate": Subcommand("submerge_fleet.simulate", "Run a fleet in virtual time, with faults."),
     "client": Subcommand("submerge_client.command", "Run a client, at the edge."),
     "aggregator": Subcommand("submerge_aggregator.command", "Run an aggregator, or the root."),
     "nodes": Subcommand("submerge_fleet.nodes", "See who reports; forget or quarantine a node."),
+    "pki": Subcommand("submerge_fleet.pki", "Make certificates: an authority, and nodes' kits."),
+    "kits": Subcommand("submerge_fleet.kits", "Make kits for all nodes of a list."),
+    "doctor": Subcommand("submerge_fleet.doctor", "Say what keeps a program from its work."),
     "model": Subcommand("submerge_fleet.model", "Show, save and compare what is normal."),
 }
 

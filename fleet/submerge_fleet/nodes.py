@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from submerge.errors import UsageError
-from submerge_fleet.asking import Asking, Door, ago, door_of, printable, with_door
+from submerge_fleet.asking import Asking, Door, door_of, with_door
+from submerge_fleet.nodes_table import table_of
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from submerge_aggregator.views import NodeView
 
 WIDE = 160
-"""Columns where nobody says how many there are: nothing is cut."""
+"""Columns where nobody says how many there are, or wants all: nothing is cut."""
+
+FOR_GOOD = "This cannot be undone. A row that is still being written to begins again from zero."
 
 
 @click.group(cls=Asking, epilog="Example: submerge nodes list --config root.toml")
@@ -33,11 +34,16 @@ def command() -> None:
 @command.command("list", epilog="Example: submerge nodes list --config root.toml --group pumps")
 @with_door
 @click.option("--group", help="Of this group only.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON array.")
-def list_nodes(config: Path | None, store: Path | None, group: str | None, as_json: bool) -> None:
-    """List the nodes that report here.
+@click.option("--wide", is_flag=True, help="With withheld readings and each node's software.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON array: all that is known.")
+def list_nodes(
+    config: Path | None, store: Path | None, group: str | None, wide: bool, as_json: bool
+) -> None:
+    """List the nodes that report here, and those that are kept out.
 
-    An aggregator below is one of them, with the readings of all below it.
+    An aggregator below is one of them, with the readings of all below it. `silent` says for how
+    long a node was not heard, `state` what is unusual about it: quarantined by an operator, or
+    because it contradicted itself: its readings shrank, or it equivocated twice.
     """
     answer = door_of(config, store).get("nodes", **({} if group is None else {"group": group}))
     if as_json:
@@ -50,8 +56,10 @@ def list_nodes(config: Path | None, store: Path | None, group: str | None, as_js
 
     views = msgspec.json.decode(answer, type=list[NodeView])
     console = Console()
-    console = console if console.is_terminal else Console(width=WIDE)
-    console.print(table_of(views) if views else "no node has reported yet")
+    console = console if console.is_terminal and not wide else Console(width=WIDE)
+    console.print(
+        table_of(views, now=time.time(), wide=wide) if views else "no node has reported yet"
+    )
 
 
 @command.command(epilog="Example: submerge nodes forget pump-3 --config root.toml")
@@ -77,12 +85,48 @@ def forget(
     that still runs begins again from zero.
     """
     door = door_of(config, store)
-    group, known = _meant(door, node, group)
+    group, known = _known(door, node, group)
     if not yes:
-        _confirm(_warning(node, group, known, ban=ban))
+        _confirm(_warning(node, group, known, ban=ban), "Forget it?")
     answer = door.post("nodes", group, node, "forget", ban="1" if ban else "0")
     left = ", and refused until it is released" if ban else ""
     _say(answer, f"{node} of group {group} is forgotten{left}", as_json=as_json)
+
+
+@command.command(epilog="Example: submerge nodes drop site-2 --old --config root.toml")
+@click.argument("node")
+@with_door
+@click.option("--group", help="Its group; needed if it is in several.")
+@click.option("--incarnation", help="The row to take out, or the first letters of its name.")
+@click.option("--old", is_flag=True, help="All that it has said under earlier schemas.")
+@click.option("--yes", is_flag=True, help="Do not ask first.")
+@click.option("--json", "as_json", is_flag=True, help="Print what is left of it, as JSON.")
+def drop(
+    node: str,
+    config: Path | None,
+    store: Path | None,
+    group: str | None,
+    incarnation: str | None,
+    old: bool,
+    yes: bool,
+    as_json: bool,
+) -> None:
+    """Take a part of what NODE has said out for good.
+
+    One incarnation's row: the last of an aggregator that is dead, or a copy's. Or what is left
+    of old schemas: it is in no model, and takes place. `submerge nodes forget` takes all.
+    """
+    door = door_of(config, store)
+    group, known = _known(door, node, group)
+    if (incarnation is None) != old:
+        got = "both" if old else "neither"
+        raise UsageError(f"expected --incarnation ID or --old, got {got}; {_rows_of(known)}")
+    query = {"old": "1"} if incarnation is None else {"incarnation": _whole(known, incarnation)}
+    what, readings = _part_of(known, query.get("incarnation"))
+    if not yes:
+        _confirm(f"{node} of group {group}: {what}, {readings:,} readings.\n{FOR_GOOD}", "Drop it?")
+    answer = door.post("nodes", group, node, "drop", **query)
+    _say(answer, f"{node} of group {group}: {what} is dropped", as_json=as_json)
 
 
 @command.command(epilog="Example: submerge nodes quarantine pump-3 --config root.toml")
@@ -112,66 +156,15 @@ def quarantine(
 def release(
     node: str, config: Path | None, store: Path | None, group: str | None, as_json: bool
 ) -> None:
-    """Take NODE in again: neither quarantined nor banned."""
+    """Take NODE in again: neither quarantined nor banned.
+
+    Whatever it was quarantined for is forgotten. If it contradicted itself, find out first
+    whether two processes run as one, or a machine was restored with its memory.
+    """
     door = door_of(config, store)
     group, _ = _meant(door, node, group)
     answer = door.post("nodes", group, node, "release")
     _say(answer, f"{node} of group {group} is released", as_json=as_json)
-
-
-def table_of(views: Sequence[NodeView]) -> Table:
-    """Return nodes for a person, a line each."""
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
-    several = len({view.group for view in views}) > 1
-    newest: dict[str, int] = {}
-    for view in views:
-        for row in view.rows:
-            newest[view.group] = max(newest.get(view.group, 0), row.model_version)
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for heading in (*(["group"] if several else []), "node", "kind"):
-        table.add_column(heading, no_wrap=True)
-    for heading in ("readings", "withheld", "lost", "heard"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    for heading in ("model", "software", "state"):
-        table.add_column(heading, no_wrap=True)
-    for view in views:
-        parts = [*view.rows, *view.sealed]
-        last = view.rows[0] if view.rows else None
-        cells = [
-            view.node,
-            view.kind or "-",
-            *(f"{sum(getattr(each, what) for each in parts):,}" for what in COUNTED),
-            "-" if last is None else f"{ago(last.silent_s)} ago",
-            "-" if last is None else _in_use(last.model_version, newest[view.group]),
-            "-" if last is None else printable(last.software),
-            ", ".join(_state(view)),
-        ]
-        table.add_row(*(Text(cell) for cell in ([view.group] if several else []) + cells))
-    return table
-
-
-COUNTED = ("learnt", "withheld", "lost")
-
-
-def _in_use(version: int, newest: int) -> str:
-    if not version:
-        return "none"
-    return "newest" if version == newest else "older"
-
-
-def _state(view: NodeView) -> list[str]:
-    """What is not as usual about a node."""
-    states = [state for state in ("banned", "quarantined") if getattr(view, state)]
-    if any(row.schema == "old" for row in view.rows):
-        states.append("old schema")
-    if len(view.rows) > 1:
-        states.append(f"{len(view.rows)} lives")
-    if view.sealed and not view.rows:
-        states.append("sealed")
-    return states
 
 
 def _meant(door: Door, node: str, group: str | None) -> tuple[str, NodeView | None]:
@@ -188,16 +181,49 @@ def _meant(door: Door, node: str, group: str | None) -> tuple[str, NodeView | No
     return (found[0].group, found[0]) if found else (door.group(group), None)
 
 
-def _warning(node: str, group: str, known: NodeView | None, *, ban: bool) -> str:
-    learnt = 0
-    if known is not None:
-        learnt = sum(row.learnt for row in known.rows) + sum(each.learnt for each in known.sealed)
+def _known(door: Door, node: str, group: str | None) -> tuple[str, NodeView]:
+    """Likewise, where there must be one: nobody is asked about a node that is not there."""
+    import msgspec
+
+    from submerge_aggregator.views import NodeView
+
+    group, _ = _meant(door, node, group)
+    return group, msgspec.json.decode(door.get("nodes", group, node), type=NodeView)
+
+
+def _whole(known: NodeView, letters: str) -> str:
+    """Return the incarnation that begins like this."""
+    found = [row.incarnation for row in known.rows if row.incarnation.startswith(letters)]
+    if len(found) != 1:
+        raise UsageError(f"expected one of its incarnations, got {letters!r}; {_rows_of(known)}")
+    return found[0]
+
+
+def _part_of(known: NodeView, incarnation: str | None) -> tuple[str, int]:
+    """What is to be dropped, and how many readings that is."""
+    if incarnation is not None:
+        rows = [row.learnt for row in known.rows if row.incarnation == incarnation]
+        return f"incarnation {incarnation}", sum(rows)
+    rows = [row.learnt for row in known.rows if row.schema == "old"]
+    rows += [each.learnt for each in known.sealed if each.schema == "old"]
+    if not rows:
+        raise UsageError(f"{known.node} of group {known.group} has nothing of an old schema here")
+    return "what it said under old schemas", sum(rows)
+
+
+def _rows_of(known: NodeView) -> str:
+    rows = (f"{row.incarnation} ({row.learnt:,} readings)" for row in known.rows)
+    return f"it has {', '.join(rows) or 'no live rows'}"
+
+
+def _warning(node: str, group: str, known: NodeView, *, ban: bool) -> str:
+    learnt = sum(row.learnt for row in known.rows) + sum(each.learnt for each in known.sealed)
     leave = f"{learnt:,} readings leave the model, here and, with the next report, above."
     lines = [
         f"{node} of group {group}: {leave}",
         "This cannot be undone, and does not reach into the row of a dead aggregator above.",
     ]
-    below = known is not None and known.kind == "aggregator"
+    below = known.kind == "aggregator"
     if ban:
         whom = "It, and all below it, are" if below else "It is"
         lines.append(f"{whom} refused from then on, until it is released.")
@@ -207,10 +233,10 @@ def _warning(node: str, group: str, known: NodeView | None, *, ban: bool) -> str
     return "\n".join(lines)
 
 
-def _confirm(warning: str) -> None:
+def _confirm(warning: str, question: str) -> None:
     click.echo(warning, err=True)
     try:
-        sure = click.confirm("Forget it?", err=True)
+        sure = click.confirm(question, err=True)
     except click.Abort:
         if sys.stdin.isatty():
             raise

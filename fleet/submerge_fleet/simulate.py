@@ -175,7 +175,7 @@ def command(
     """Run a fleet in virtual time while things go wrong, and check what must hold.
 
     Readings are sample ids: an oracle knows where each one is, and says which of the
-    invariants I1 to I8 a seed has broken (status 1, with what led to it and the command
+    invariants I1 to I9 a seed has broken (status 1, with what led to it and the command
     that repeats it). With --dim, clients learn real subspaces instead, only the end
     state is audited, and the root's model is held against the pooled truth. With --kernel as
     well, readings lie about a closed curve, and their features are learnt beside them.

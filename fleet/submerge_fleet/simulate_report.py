@@ -25,6 +25,7 @@ INVARIANTS = {
     "I6": "a message that is refused changes no row",
     "I7": "a model's version never falls, and the newest reaches all",
     "I8": "a store is given up only for another parent or a doubtful disk",
+    "I9": "who contradicts itself is quarantined, and nobody else is",
 }
 
 SHOWN = 60

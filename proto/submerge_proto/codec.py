@@ -8,13 +8,14 @@ bytes, `tests/golden/v1` some that never change.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Literal, get_args
 
 from google.protobuf.message import DecodeError
 
-from submerge import PeerError
+from submerge import PeerError, errors
 from submerge.messages import (
     Answer,
     Hello,
@@ -26,7 +27,7 @@ from submerge.messages import (
     Report,
     Stamp,
 )
-from submerge_proto import columns, forms, parts
+from submerge_proto import bounds, columns, forms, parts
 from submerge_proto.v1 import aggregator_service_pb2 as pb
 from submerge_proto.v1 import header_pb2
 
@@ -44,15 +45,17 @@ class Refused(PeerError):
     stamp : Stamp
         Whose it is, as far as that could be read.
     reason : Reason
-        VERSION or INVALID.
+        VERSION or INVALID: what it is told. `kind`, as of any `PeerError`, says more to us.
     fence : bytes
         To be echoed: an aggregator passes over an answer to another process. Empty where
         there is none, or it could not be read.
     """
 
-    def __init__(self, why: str, *, stamp: Stamp, reason: Reason, fence: bytes = b"") -> None:
+    def __init__(
+        self, why: str, *, kind: errors.Kind, stamp: Stamp, reason: Reason, fence: bytes = b""
+    ) -> None:
         self.stamp, self.reason, self.fence = stamp, reason, fence
-        super().__init__(why)
+        super().__init__(why, kind=kind)
 
 
 def kind_of(message: Message) -> Kind:
@@ -98,9 +101,10 @@ def decode(kind: Kind, data: bytes) -> Message:
     """
     form, reader = _READERS[kind]
     try:
+        bounds.check(form, data)
         message = form.FromString(data)
-    except (DecodeError, UnicodeDecodeError) as error:
-        raise _unreadable(kind, data) from error
+    except _NO_MESSAGE as error:
+        raise _unreadable(kind, data, error) from error
     if kind == "watch":
         which = message.WhichOneof("event")
         if which is None:
@@ -117,18 +121,22 @@ def decode(kind: Kind, data: bytes) -> Message:
             raise
         stamp = parts.stamp(message.header)  # or it is nobody's, and nobody can be told
         fence = message.fence if len(message.fence) == parts.FENCE else b""
-        raise Refused(str(error), stamp=stamp, reason=Reason.INVALID, fence=fence) from error
+        raise Refused(
+            str(error), kind=error.kind, stamp=stamp, reason=Reason.INVALID, fence=fence
+        ) from error
 
 
-def _unreadable(kind: Kind, data: bytes) -> PeerError:
+_NO_MESSAGE = (DecodeError, UnicodeDecodeError, PeerError)
+
+
+def _unreadable(kind: Kind, data: bytes, error: Exception) -> PeerError:
     """Return why bytes are no message; another version may have put something else into it."""
-    refusal = None
-    try:
+    refusal = error if isinstance(error, PeerError) and error.kind == "oversize" else None
+    with contextlib.suppress(*_NO_MESSAGE):
         # Nothing but a header, which has its place in every version.
+        bounds.check(pb.WatchRequest, data)
         header = pb.WatchRequest.FromString(data).header
-        refusal = _foreign(header) if header.version else None
-    except (DecodeError, UnicodeDecodeError):
-        pass
+        refusal = (_foreign(header) if header.version else None) or refusal
     return refusal or PeerError(f"expected a {kind}, got {len(data)} bytes of something else")
 
 
@@ -143,8 +151,8 @@ def _foreign(header: header_pb2.Header) -> PeerError | None:
     try:
         stamp = parts.stamp(header)
     except PeerError:
-        return PeerError(why)
-    return Refused(why, stamp=stamp, reason=Reason.VERSION)
+        return PeerError(why, kind="version")
+    return Refused(why, kind="version", stamp=stamp, reason=Reason.VERSION)
 
 
 def as_it_arrives(value: Model) -> Model:

@@ -80,12 +80,14 @@ def unpacked(message: pb.Subspace, fingerprint: str, *, kept: bool = False) -> S
     """
     dim = message.dim
     if not 1 <= dim <= MOST_DIM:
-        raise PeerError(f"a subspace has 1 to {MOST_DIM} dimensions, got {dim}")
+        raise PeerError(f"a subspace has 1 to {MOST_DIM} dimensions, got {dim}", kind="shape")
     if message.exact and not kept:
-        raise PeerError("columns travel as float32, got float64")
+        raise PeerError("columns travel as float32, got float64", kind="shape")
     sigma, mean = _array(message.sigma, "sigma"), _array(message.mean, "mean", dim)
     if len(sigma) > min(dim, MOST_RANK):
-        raise PeerError(f"expected at most {min(dim, MOST_RANK)} directions, got {len(sigma)}")
+        raise PeerError(
+            f"expected at most {min(dim, MOST_RANK)} directions, got {len(sigma)}", kind="shape"
+        )
     _check_numbers(message, sigma)
     bound, weight = message.spectral_bound, message.weight
     if not kept:
@@ -119,28 +121,32 @@ def arrived(summary: Some) -> Some:
 def _check_numbers(message: pb.Subspace, sigma: Array) -> None:
     """Refuse what no subspace has, whatever its data."""
     numbers = message.weight, message.energy, message.spectral_bound
-    if not all(0 <= number < math.inf for number in numbers):
-        raise PeerError("weight, energy and bound must be finite and not negative")
-    if not ((sigma >= 0).all() and (sigma[1:] <= sigma[:-1]).all()):
-        raise PeerError("sigma must be descending, and not negative")
+    if not all(map(math.isfinite, numbers)):
+        raise PeerError("weight, energy and bound must be finite", kind="not_finite")
+    if min(numbers) < 0 or (sigma < 0).any():
+        raise PeerError("weight, energy, bound and sigma must not be negative", kind="range")
+    if not (sigma[1:] <= sigma[:-1]).all():
+        raise PeerError("sigma must be descending", kind="unsorted")
     with np.errstate(over="ignore"):
         held = float(sigma @ sigma)
     # Squares that are next to nothing round as they like.
     if not held * (1 - 1e-5) <= message.energy + 1e-300:
-        raise PeerError("energy must not be less than what sigma holds")
+        raise PeerError("energy must not be less than what sigma holds", kind="energy")
 
 
 def _check_sizes(message: pb.Subspace, mean: Array) -> None:
     """Refuse numbers that sums, quotients and fading do not bear."""
     weight, most = message.weight, LARGEST**0.5
     if not LEAST <= weight < LARGEST:
-        raise PeerError(f"weight must be {LEAST:.2g} to {LARGEST:g}, got {weight:g}")
+        raise PeerError(f"weight must be {LEAST:.2g} to {LARGEST:g}, got {weight:g}", kind="range")
     if not np.abs(mean).max() < most:
-        raise PeerError(f"means must be below {most:.2g}")
+        raise PeerError(f"means must be below {most:.2g}", kind="range")
     # What is read has a mean square, and the union of two sets has none larger than both.
     square = (message.energy / weight + float(mean @ mean)) / message.dim
     if not square <= LARGEST:
-        raise PeerError(f"the mean square of readings must be at most {LARGEST:g}, got {square:g}")
+        raise PeerError(
+            f"the mean square of readings must be at most {LARGEST:g}, got {square:g}", kind="range"
+        )
 
 
 def _flushed(mean: Array) -> Array:
@@ -157,14 +163,16 @@ def _columns(message: pb.Subspace, k: int, held: int, off_coarse: float) -> Arra
         return _orthonormal(rows[:held], OFF).T
     n_coarse = len(message.scales) // 4
     if n_coarse > k - _fine(np.frombuffer(message.sigma, "<f8")):
-        raise PeerError(f"columns are coarse only up to {ALIKE:g} times the smallest sigma")
+        raise PeerError(
+            f"columns are coarse only up to {ALIKE:g} times the smallest sigma", kind="range"
+        )
     rows = _matrix(message.columns, "<f4", k - n_coarse, dim)
     scales = _matrix(message.scales, "<f4", n_coarse, 1)
     steps = _matrix(message.coarse, "i1", n_coarse, dim)
     if not n_coarse:
         return _orthonormal(rows[:held], OFF).T
     with np.errstate(over="ignore", invalid="ignore"):
-        wide = (steps * scales.astype(np.float64)).astype(np.float32)
+        wide = np.multiply(steps, scales, dtype=np.float32)
     return _orthonormal(np.concatenate([rows, wide])[:held], off_coarse).T
 
 
@@ -178,12 +186,14 @@ def _orthonormal(rows: Array, off: float) -> Array:
     worst = np.abs(gram - np.eye(len(gram))).max()
     # NaN fails every comparison.
     if not worst <= off:
-        raise PeerError("columns must be orthonormal")
+        if not np.isfinite(rows).all():
+            raise PeerError("columns must be finite", kind="not_finite")
+        raise PeerError("columns must be orthonormal", kind="not_orthonormal")
     if worst <= HONEST:
         return rows
     lam, q = np.linalg.eigh(gram)
     if not max(1 - lam[0], lam[-1] - 1) <= off:
-        raise PeerError("columns must be orthonormal")
+        raise PeerError("columns must be orthonormal", kind="not_orthonormal")
     return np.asarray(((q / np.sqrt(lam)) @ q.T @ wide).astype(rows.dtype))
 
 
@@ -202,17 +212,19 @@ def _difference(before: Array, after: Array, sigma: Array) -> float:
 
 def _matrix(data: bytes, form: str, n: int, dim: int) -> Array:
     if len(data) != np.dtype(form).itemsize * n * dim:
-        raise PeerError(f"expected {n} columns of {dim} numbers, got {len(data)} bytes")
+        raise PeerError(
+            f"expected {n} columns of {dim} numbers, got {len(data)} bytes", kind="shape"
+        )
     return np.frombuffer(data, form).reshape(n, dim)
 
 
 def _array(data: bytes, what: str, length: int | None = None) -> Array:
     if len(data) % 8 or (length is not None and len(data) != 8 * length):
         expected = "whole numbers of float64" if length is None else f"{length} float64"
-        raise PeerError(f"{what}: expected {expected}, got {len(data)} bytes")
+        raise PeerError(f"{what}: expected {expected}, got {len(data)} bytes", kind="shape")
     array = np.frombuffer(data, "<f8")
     if not np.isfinite(array).all():
-        raise PeerError(f"{what} must be finite")
+        raise PeerError(f"{what} must be finite", kind="not_finite")
     return array
 
 

@@ -48,7 +48,7 @@ def join_of(message: pb.JoinRequest) -> Join:
     """Return a join."""
     past = len(message.past_fences)
     if past > MOST_FENCES:
-        raise PeerError(f"expected at most {MOST_FENCES} past fences, got {past}")
+        raise PeerError(f"expected at most {MOST_FENCES} past fences, got {past}", kind="oversize")
     return Join(
         parts.stamp(message.header),
         parts.fence(message.fence),
@@ -98,6 +98,7 @@ def report(value: Report, *, coarse: bool = False) -> pb.ReportRequest:
         synced=value.synced,
         model_version=value.version,
         lifetime=min(value.lifetime, parts.MOST),
+        certified_until_s=value.certified_until,
     )
     summaries.put(message, value.summary, coarse=coarse)
     if value.moments is not None:
@@ -129,6 +130,7 @@ def report_of(message: pb.ReportRequest) -> Report:
         census=parts.census_of(message.census) if "census" in known else None,
         scores=parts.scores_of(message.scores) if "scores" in known else None,
         software=parts.text(message.header.software, parts.SOFTWARE_LETTERS),
+        certified_until=parts.real("certified_until_s", message.certified_until_s),
     )
     _check_readings(report)
     return report
@@ -140,11 +142,14 @@ def _check_readings(report: Report) -> None:
         return  # it adds up, and what is added up may have been cut
     learnt = report.counts.learnt
     if report.moments is not None and report.moments.count > learnt:
-        raise PeerError(f"moments of {report.moments.count} readings, of {learnt} that are counted")
+        raise PeerError(
+            f"moments of {report.moments.count} readings, of {learnt} that are counted",
+            kind="range",
+        )
     summary = report.summary
     for part in (summary.features, summary.linear) if isinstance(summary, Twofold) else (summary,):
         if part is not None and part.weight > learnt * (1 + 1e-6):
-            raise PeerError(f"{learnt} readings weigh no more, got {part.weight:g}")
+            raise PeerError(f"{learnt} readings weigh no more, got {part.weight:g}", kind="range")
 
 
 def answer(value: Answer) -> pb.ReportResponse:

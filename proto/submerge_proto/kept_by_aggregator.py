@@ -5,13 +5,15 @@ Apart from what clients keep: who loads this loads an aggregator's machinery.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import get_args
 
-from submerge import Schema
+from submerge import PeerError, Schema
 from submerge.aggregator_node import Store
 from submerge.ledger import Member
 from submerge.messages import HIGHEST
 from submerge.pool import Row, Sealed
+from submerge.suspicion import Apart, Cause, Slip
 from submerge.twofold import Twofold
 from submerge.upward import Line
 from submerge_proto import parts, summaries
@@ -100,6 +102,43 @@ def _nodes_of(message: pb.Nodes) -> frozenset[str]:
     return frozenset(map(parts.name, message.names))
 
 
+def _quarantined(value: Mapping[str, Apart]) -> pb.Quarantined:
+    nodes = (
+        pb.Quarantined.Node(name=name, cause=_CAUSES[apart.cause], since_s=apart.since)
+        for name, apart in value.items()
+    )
+    return pb.Quarantined(nodes=nodes)
+
+
+def _quarantined_of(message: pb.Quarantined) -> dict[str, Apart]:
+    told = {parts.name(name): Apart("operator", 0.0) for name in message.names}
+    for each in message.nodes:
+        since = parts.real("since", each.since_s)
+        told[parts.name(each.name)] = Apart(_cause_of(each.cause), since)
+    return told
+
+
+def _cause_of(number: int) -> Cause:
+    for cause, name in _CAUSES.items():
+        if pb.Cause.Value(name) == number:
+            return cause
+    raise PeerError(f"expected a cause that is known, got {number}")
+
+
+def _suspected(value: Mapping[str, Slip]) -> pb.Suspected:
+    nodes = (
+        pb.Suspected.Node(name=name, at_s=slip.at, digest=slip.said) for name, slip in value.items()
+    )
+    return pb.Suspected(nodes=nodes)
+
+
+def _suspected_of(message: pb.Suspected) -> dict[str, Slip]:
+    return {
+        parts.name(each.name): Slip(parts.real("time", each.at_s), each.digest)
+        for each in message.nodes
+    }
+
+
 def _schema_of(message: pb.Text) -> bytes:
     if message.value:  # empty while it is not known
         Schema.parse(message.value)
@@ -110,7 +149,9 @@ def _version_of(message: pb.Number) -> int:
     return parts.number("version", message.value, HIGHEST)
 
 
-_NODES = Form(pb.Nodes, _nodes, _nodes_of)
+_CAUSES: dict[Cause, str] = {
+    cause: f"CAUSE_{cause.upper().replace(' ', '_')}" for cause in get_args(Cause)
+}
 
 _SCHEMA = Form(pb.Text, lambda value: pb.Text(value=value), _schema_of)
 
@@ -120,8 +161,9 @@ FORMS = {
     "row": Form(pb.Row, _row, _row_of),
     "sealed": Form(pb.Sealed, _sealed, _sealed_of),
     "member": Form(pb.Member, _member, _member_of),
-    "banned": _NODES,
-    "quarantined": _NODES,
+    "banned": Form(pb.Nodes, _nodes, _nodes_of),
+    "quarantined": Form(pb.Quarantined, _quarantined, _quarantined_of),
+    "suspected": Form(pb.Suspected, _suspected, _suspected_of),
     "schema": _SCHEMA,
     "asked": _SCHEMA,
     "version": Form(pb.Number, lambda value: pb.Number(value=value), _version_of),

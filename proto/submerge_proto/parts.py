@@ -15,11 +15,12 @@ import numpy as np
 
 from submerge import Array, PeerError, Schema, __version__
 from submerge.limits import Sketch, packed, unpacked
-from submerge.messages import Census, Counts, Incarnation, Left, Scores, Stamp
+from submerge.messages import LATEST, Census, Counts, Incarnation, Left, Scores, Stamp
 from submerge.moments import Moments
 from submerge.oddness import Limits
 from submerge.reservoir import KEPT, LARGEST_POINT, LEAST_WIDTH, NUMBERS, Reservoir
 from submerge.subspace import LARGEST
+from submerge_proto import bounds
 from submerge_proto.columns import MOST_DIM
 from submerge_proto.v1 import aggregator_service_pb2 as wire
 from submerge_proto.v1 import header_pb2, summary_pb2
@@ -72,7 +73,7 @@ def stamp(message: header_pb2.Header) -> Stamp:
 def name(text: str) -> str:
     """Return a node's or a group's name, if it is one."""
     if not re.fullmatch(r"[A-Za-z0-9._-]{1,64}", text):
-        raise PeerError(f"a name has 1 to 64 of A-Z a-z 0-9 . _ -, got {text[:80]!r}")
+        raise PeerError(f"a name has 1 to 64 of A-Z a-z 0-9 . _ -, got {text[:80]!r}", kind="name")
     return text
 
 
@@ -99,14 +100,14 @@ def lines_of(message: Sequence[str]) -> tuple[str, ...]:
 def number(what: str, value: int, most: int = MOST) -> int:
     """Return a number that can be true."""
     if value > most:
-        raise PeerError(f"{what} must be at most {most}, got {value}")
+        raise PeerError(f"{what} must be at most {most}, got {value}", kind="range")
     return value
 
 
 def real(what: str, value: float) -> float:
     """Return a finite number."""
     if not math.isfinite(value):
-        raise PeerError(f"{what} must be finite, got {value}")
+        raise PeerError(f"{what} must be finite, got {value}", kind="not_finite")
     return value
 
 
@@ -117,8 +118,7 @@ def incarnation(value: Incarnation) -> header_pb2.Incarnation:
 
 def incarnation_of(message: header_pb2.Incarnation) -> Incarnation:
     """Return one life's name."""
-    # Half of what is kept: a floor rises above it, and the next life's time above the floor.
-    return Incarnation(number("created_ms", message.created_ms, MOST // 2), message.nonce)
+    return Incarnation(number("created_ms", message.created_ms, LATEST), message.nonce)
 
 
 def maybe_incarnation(message: object, field: str) -> Incarnation | None:
@@ -129,7 +129,7 @@ def maybe_incarnation(message: object, field: str) -> Incarnation | None:
 def fence(data: bytes) -> bytes:
     """Return a fence; empty for none."""
     if len(data) not in (0, FENCE):
-        raise PeerError(f"a fence has {FENCE} bytes, got {len(data)}")
+        raise PeerError(f"a fence has {FENCE} bytes, got {len(data)}", kind="name")
     return data
 
 
@@ -141,14 +141,14 @@ def left(parts: tuple[Left, ...]) -> list[wire.Left]:
 def left_of(messages: object) -> tuple[Left, ...]:
     """Return the fences that a line has left behind."""
     if not all(message.fence for message in messages):  # type: ignore[attr-defined]
-        raise PeerError(f"a past fence has {FENCE} bytes, got none")
+        raise PeerError(f"a past fence has {FENCE} bytes, got none", kind="name")
     return tuple(Left(fence(m.fence), number("seq", m.seq)) for m in messages)  # type: ignore[attr-defined]
 
 
 def fingerprint(data: bytes) -> str:
     """Return a schema's fingerprint, in hex."""
     if len(data) != FINGERPRINT:
-        raise PeerError(f"a fingerprint has {FINGERPRINT} bytes, got {len(data)}")
+        raise PeerError(f"a fingerprint has {FINGERPRINT} bytes, got {len(data)}", kind="name")
     return data.hex()
 
 
@@ -159,13 +159,16 @@ def fingerprint_of_text(schema: bytes) -> str:
 
 def schema_of(text: bytes) -> Schema | None:
     """Return the schema that a text is; None if the text is of a form not known here."""
+    bounds.check_text(text)
     try:
         schema = Schema.parse(text)
     except PeerError:
         return None
     if schema.width > MOST_DIM:
         # A text of a hundred bytes can stand for more names than memory holds.
-        raise PeerError(f"a schema has at most {MOST_DIM} dimensions, got {schema.width}")
+        raise PeerError(
+            f"a schema has at most {MOST_DIM} dimensions, got {schema.width}", kind="schema"
+        )
     return schema
 
 
@@ -201,15 +204,17 @@ def moments(value: Moments) -> summary_pb2.Moments:
 def moments_of(message: summary_pb2.Moments) -> Moments:
     """Return moments, if readings can have them."""
     if len(message.mean) != len(message.m2) or len(message.mean) % 8 or not message.mean:
-        raise PeerError(f"moments: expected float64, got {len(message.mean)} bytes")
+        raise PeerError(f"moments: expected float64, got {len(message.mean)} bytes", kind="shape")
     mean, m2 = np.frombuffer(message.mean, "<f8"), np.frombuffer(message.m2, "<f8")
     count = number("readings", message.count, MOST_READINGS)
-    if not (count and np.isfinite(mean).all() and np.isfinite(m2).all() and (m2 >= 0).all()):
-        raise PeerError("moments must be finite, of one reading or more")
+    if not (np.isfinite(mean).all() and np.isfinite(m2).all()):
+        raise PeerError("moments must be finite", kind="not_finite")
+    if not (count and (m2 >= 0).all()):
+        raise PeerError("moments must be of one reading or more, not negative", kind="range")
     # The mean square, which pooling keeps; honest readings are below LARGEST.
     most = LARGEST * (1 + 1e-6)
     if not (np.abs(mean).max() <= most and (m2 / count + mean**2 <= most**2).all()):
-        raise PeerError(f"moments must be of readings below {LARGEST:g}")
+        raise PeerError(f"moments must be of readings below {LARGEST:g}", kind="range")
     return Moments(count, mean, m2, _sample_of(message))
 
 
@@ -219,19 +224,21 @@ def _sample_of(message: summary_pb2.Moments) -> Reservoir | None:
     if rest or len(message.points) != 4 * NUMBERS * m or m > min(KEPT, message.count):
         raise PeerError(
             f"a sample has at most {KEPT} readings, each counted, with a priority and {NUMBERS}"
-            f" numbers, got {len(message.priorities)} and {len(message.points)} bytes"
+            f" numbers, got {len(message.priorities)} and {len(message.points)} bytes",
+            kind="shape",
         )
     if not m:
         return None
     if len(message.mean) < 8 * LEAST_WIDTH:
-        raise PeerError(f"a sample is of {LEAST_WIDTH} channels or more")
+        raise PeerError(f"a sample is of {LEAST_WIDTH} channels or more", kind="shape")
     priorities = np.frombuffer(message.priorities, "<u8")
     if not (priorities[:-1] < priorities[1:]).all():
-        raise PeerError("priorities must ascend, no two alike")
+        raise PeerError("priorities must ascend, no two alike", kind="unsorted")
     points = np.frombuffer(message.points, "<f4").reshape(m, NUMBERS)
-    # NaN fails every comparison.
+    if not np.isfinite(points).all():
+        raise PeerError("points must be finite", kind="not_finite")
     if not (np.abs(points) <= np.float32(LARGEST_POINT)).all():
-        raise PeerError(f"points must be numbers of at most {LARGEST_POINT:g}")
+        raise PeerError(f"points must be at most {LARGEST_POINT:g} either way", kind="range")
     return Reservoir(priorities, points)
 
 
@@ -261,7 +268,7 @@ def census(value: Census) -> summary_pb2.Census:
 def census_of(message: summary_pb2.Census) -> Census:
     """Return how many clients have been silent for how long."""
     if len(message.ages) > 64:
-        raise PeerError(f"a census has at most 64 bins, got {len(message.ages)}")
+        raise PeerError(f"a census has at most 64 bins, got {len(message.ages)}", kind="oversize")
     ages = tuple(number("clients", n, MOST_CLIENTS) for n in message.ages)
     return Census(number("clients", message.nodes, MOST_CLIENTS), ages)
 
@@ -277,17 +284,17 @@ def limits(value: Limits) -> summary_pb2.Limits:
 def limits_of(message: summary_pb2.Limits) -> Limits:
     """Return measured limits."""
     if not 1 <= len(message.shares) == len(message.spe) == len(message.t2) <= 64:
-        raise PeerError("limits: expected as many scores as shares, 1 to 64")
+        raise PeerError("limits: expected as many scores as shares, 1 to 64", kind="shape")
     if len(message.linear) not in (0, len(message.shares)):
-        raise PeerError("limits: expected as many of the readings as shares, or none")
+        raise PeerError("limits: expected as many of the readings as shares, or none", kind="shape")
     shares, spe, t2 = tuple(message.shares), tuple(message.spe), tuple(message.t2)
     linear = tuple(message.linear)
     for share in shares:
-        if not 0 < share <= 1:
-            raise PeerError(f"a share must be above 0 and at most 1, got {share}")
+        if not 0 < real("a share", share) <= 1:
+            raise PeerError(f"a share must be above 0 and at most 1, got {share}", kind="range")
     for value in (*spe, *t2, *linear):
         if not real("a limit", value) >= 0:
-            raise PeerError(f"a limit must not be negative, got {value}")
+            raise PeerError(f"a limit must not be negative, got {value}", kind="range")
     return Limits(shares, spe, t2, number("scores", message.n), linear)
 
 

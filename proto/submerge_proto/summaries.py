@@ -10,7 +10,7 @@ from __future__ import annotations
 from submerge import PeerError, Schema, Subspace
 from submerge.features.checks import MOST_FEATURES
 from submerge.twofold import Twofold
-from submerge_proto import columns
+from submerge_proto import columns, parts
 from submerge_proto.v1 import aggregator_service_pb2 as wire
 from submerge_proto.v1 import kept_pb2, summary_pb2
 
@@ -51,19 +51,25 @@ def of(message: Holder, fingerprint: str, *, kept: bool = False) -> Subspace | T
     twofold = message.HasField("linear")
     if not message.HasField("subspace"):
         if twofold:
-            raise PeerError("expected a subspace of features beside that of readings, got none")
+            raise PeerError(
+                "expected a subspace of features beside that of readings, got none", kind="shape"
+            )
         return None
     if twofold and message.subspace.dim > MOST_FEATURES:
-        raise PeerError(f"expected at most {MOST_FEATURES} features, got {message.subspace.dim}")
+        raise PeerError(
+            f"expected at most {MOST_FEATURES} features, got {message.subspace.dim}", kind="shape"
+        )
     first = columns.unpacked(message.subspace, fingerprint, kept=kept)
     if not twofold:
         return first
     linear = message.linear if kept else _weighing(first.weight, message.linear)
+    parts.real("the weight of readings", message.linear.weight)
     # What has all but faded away rounds as it likes.
     if not abs(message.linear.weight - first.weight) <= APART * first.weight + 1e-300:
         raise PeerError(
             f"features and readings must weigh the same, got {first.weight!r}"
-            f" and {message.linear.weight!r}"
+            f" and {message.linear.weight!r}",
+            kind="range",
         )
     return Twofold(first, columns.unpacked(linear, fingerprint, kept=kept))
 
@@ -86,17 +92,21 @@ def check_fits(summary: Subspace | Twofold, schema: Schema) -> None:
     """Refuse a summary that a schema cannot have."""
     if schema.linear:
         if isinstance(summary, Twofold):
-            raise PeerError("expected one subspace, of a linear group, got two")
-        parts = [("dimensions", schema.dim, summary)]
+            raise PeerError("expected one subspace, of a linear group, got two", kind="schema")
+        expected = [("dimensions", schema.dim, summary)]
     elif isinstance(summary, Twofold):
-        parts = [
+        expected = [
             ("features", schema.dim, summary.features),
             ("channels", schema.width, summary.linear),
         ]
     else:
-        raise PeerError("expected two subspaces, of a kernel group, got one")
+        raise PeerError("expected two subspaces, of a kernel group, got one", kind="schema")
     if not schema.features.settled:
-        raise PeerError("expected nothing learnt before gamma is settled, got a summary")
-    for what, expected, part in parts:
-        if part.dim != expected:
-            raise PeerError(f"expected a summary of {expected} {what}, got one of {part.dim}")
+        raise PeerError(
+            "expected nothing learnt before gamma is settled, got a summary", kind="schema"
+        )
+    for what, dim, part in expected:
+        if part.dim != dim:
+            raise PeerError(
+                f"expected a summary of {dim} {what}, got one of {part.dim}", kind="schema"
+            )

@@ -22,7 +22,7 @@ from submerge_proto.codec import Kind
 
 VERSION = "v1"
 
-_UP = re.compile(r"submerge/v1/([^/]+)/([^/]+)/up/([^/]+)/(join|report)/([^/]+)")
+_UP = re.compile(r"submerge/v1/[^/]+/[^/]+/up/([A-Za-z0-9._-]{1,64})/(join|report)/([^/]+)")
 
 
 class Origin(NamedTuple):
@@ -49,7 +49,7 @@ def origin(topic: str) -> Origin | None:
     found = _UP.fullmatch(topic)
     if found is None:
         return None
-    _, _, node, kind, group = found.groups()
+    node, kind, group = found.groups()
     return Origin(node, "join" if kind == "join" else "report", group)
 
 

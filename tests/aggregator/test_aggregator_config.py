@@ -16,6 +16,7 @@ from submerge_aggregator import config
 from submerge_aggregator.config import (
     AggregatorConfig,
     GrpcListen,
+    ListenConfig,
     MqttListen,
     ParentConfig,
     StatusConfig,
@@ -185,8 +186,8 @@ def test_status_can_be_switched_off() -> None:
         ),
         pytest.param(
             ROOT.replace("insecure = true", "") + PUMPS,
-            "listen.grpc.cert: expected a certificate and its key, got nothing; name both, or say"
-            " insecure = true if the network is trusted",
+            "listen.grpc.cert: expected a certificate and its key, or a kit, got nothing; name a"
+            " kit, or say insecure = true if the network is trusted",
             id="insecure, and not said",
         ),
         pytest.param(
@@ -292,8 +293,22 @@ def test_a_model_that_does_not_fit_downward_is_refused(read, refused) -> None:
 
     line = refused(ROOT + MQTT + LARGE)
 
-    assert line.startswith("aggregator.toml: listen.mqtt: expected room for ")
+    assert line.startswith("aggregator.toml: listen.mqtt.max_message_bytes: expected room for ")
     assert "got a limit of 122880 bytes; lower schema.lags" in line
+    assert line.endswith("of group pumps, or raise it as far as broker and children do")
+
+
+def test_how_large_a_message_may_be_is_for_each_way_down_to_say(read, refused) -> None:
+    """Both limits can be raised and lowered; what must pass is known at the start."""
+    most = "max_message_bytes = 300_000\n"
+    made = read(ROOT + most + MQTT + most + LARGE)
+
+    assert (300_000, 300_000) == tuple(
+        way.max_message_bytes for way in (made.listen.grpc, made.listen.mqtt)
+    )
+    assert refused(ROOT + "max_message_bytes = 100_000\n" + LARGE).startswith(
+        "aggregator.toml: listen.grpc.max_message_bytes: expected room for "
+    )
 
 
 def test_a_model_carries_what_the_fleet_settles(read, refused) -> None:
@@ -305,7 +320,7 @@ def test_a_model_carries_what_the_fleet_settles(read, refused) -> None:
     read(text + few)
     line = refused(text + 'scaling = "fleet"\n' + few)
 
-    assert line.startswith("aggregator.toml: listen.mqtt: expected room for ")
+    assert line.startswith("aggregator.toml: listen.mqtt.max_message_bytes: expected room for ")
 
 
 LANDMARKS = """
@@ -412,6 +427,27 @@ def test_timing_in_the_sample_is_what_holds_without_it() -> None:
     tables = [table for table in variants(SAMPLE) if table["timing"]]
 
     assert [config.TimingConfig()] == [decoded(table, AggregatorConfig).timing for table in tables]
+
+
+def test_the_pace_and_limits_in_the_sample_are_what_holds_without_them() -> None:
+    """A commented line shows the default."""
+    tables = [table["listen"] for table in variants(SAMPLE)]
+    paces = [
+        ListenConfig(
+            grpc=GrpcListen(insecure=True), most_per_s=table["most_per_s"], burst=table["burst"]
+        )
+        for table in tables
+        if "burst" in table
+    ]
+    said = {
+        (way, listen[way]["max_message_bytes"])
+        for listen in tables
+        for way in ("grpc", "mqtt")
+        if "max_message_bytes" in listen.get(way, {})
+    }
+
+    assert [ListenConfig(grpc=GrpcListen(insecure=True))] == paces
+    assert {("grpc", 4194304), ("mqtt", 122880)} == said
 
 
 def test_both_samples_are_one_fleet() -> None:

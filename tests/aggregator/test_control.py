@@ -162,6 +162,23 @@ def test_a_quarantined_node_leaves_the_model_and_comes_back(house):
     assert 69 == counted(house)
 
 
+def test_a_row_is_dropped_and_its_life_is_over(house):
+    """The node's other rows stay."""
+    house.hears("c", ROWS)
+    house.hears("c", ROWS[:9], incarnation=life(2))
+    answer = house.asks("POST", f"/nodes/room/c/drop?incarnation={life(1)}")
+
+    assert (200, [9]) == (answer.status, [row["learnt"] for row in answer.json["rows"]])
+    assert 9 == counted(house)
+    assert Reason.STALE is house.hears("c", ROWS).reason
+
+
+def test_one_node_is_looked_at(house):
+    house.hears("c", ROWS)
+
+    assert house.asks("GET", "/nodes").json == [house.asks("GET", "/nodes/room/c").json]
+
+
 @pytest.mark.parametrize(
     ("method", "path", "status", "why"),
     [
@@ -175,7 +192,13 @@ def test_a_quarantined_node_leaves_the_model_and_comes_back(house):
         ("POST", "/nodes/room/d/quarantine", 404, "group room has no node d here"),
         ("POST", "/nodes/room/a%0Ab/forget", 400, "a name has 1 to 64"),
         ("POST", "/nodes/room/c/forget?ban=yes", 400, "ban is 0 or 1, got 'yes'"),
-        ("POST", "/nodes/room/c/burn", 404, "expected forget, quarantine or release"),
+        ("POST", "/nodes/room/c/burn", 404, "expected forget, drop, quarantine or release"),
+        ("POST", "/nodes/room/c/drop", 400, "drop wants either an incarnation or old=1"),
+        ("POST", "/nodes/room/c/drop?old=2", 400, "drop wants either an incarnation or old=1"),
+        ("POST", "/nodes/room/c/drop?incarnation=x", 400, "an incarnation is like"),
+        ("POST", f"/nodes/room/c/drop?incarnation={life(7)}", 404, f"but of {life(1)}"),
+        ("POST", "/nodes/room/c/drop?old=1", 404, "has nothing of an old schema here"),
+        ("GET", "/nodes/room/d", 404, "group room has no node d here"),
         ("GET", "/nodes/room/c/forget", 405, "Method Not Allowed"),
         ("GET", "/elsewhere", 404, "Not Found"),
     ],

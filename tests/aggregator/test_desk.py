@@ -91,6 +91,11 @@ def answers(outs):
     ]
 
 
+def counted(desk):
+    """What was refused, by the reasons that there were."""
+    return {reason: count for reason, count in desk.refusals.counts.items() if count}
+
+
 def learnt(desk):
     return desk.node.ledger("g").counts().learnt
 
@@ -152,7 +157,7 @@ def test_foreign_bytes_change_nothing_but_a_counter(desk, data):
     (out,) = desk.turn([letter(join(), data=data)])
 
     assert isinstance(out, Refuse)
-    assert 1 == desk.tallies.foreign
+    assert 1 == sum(counted(desk).values())
     assert before == desk._store.load()
 
 
@@ -162,6 +167,7 @@ def test_a_letter_speaks_for_its_own_node_only(desk):
 
     assert isinstance(out, Refuse)
     assert "the way of d, not of c" in out.why
+    assert {"spoofed": 1} == counted(desk)
     assert 0 == learnt(desk)
 
 
@@ -173,6 +179,7 @@ def test_another_version_is_refused_by_name(desk):
 
     assert (Reason.VERSION, LIFE) == (joined.reason, joined.stamp.incarnation)
     assert "version 1 of the protocol, got version 2 from one that speaks 2, 3" in joined.lines[0]
+    assert {"version": 1} == counted(desk)
 
 
 def test_numbers_that_cannot_be_are_refused_as_such(desk):
@@ -183,7 +190,18 @@ def test_numbers_that_cannot_be_are_refused_as_such(desk):
 
     assert isinstance(answer, Answer)
     assert Reason.INVALID == answer.reason
+    assert {"not_finite": 1} == counted(desk)
     assert 0 == learnt(desk)
+
+
+def test_what_cannot_be_under_another_name_is_spoofed(desk):
+    """Whose numbers they are is the graver question: nobody is told what is wrong with them."""
+    message = pb.ReportRequest.FromString(codec.encode(report(desk, "c")))
+    message.subspace.weight = float("nan")
+    (out,) = desk.turn([letter(report(desk), node="d", data=message.SerializeToString())])
+
+    assert (Refuse, "denied") == (type(out), out.kind)
+    assert {"spoofed": 1} == counted(desk)
 
 
 def test_a_bug_costs_the_letter_that_met_it(desk, clock, monkeypatch):
@@ -276,3 +294,38 @@ def test_a_report_for_another_store_is_told_so(desk):
 
     assert Reason.WRONG_PARENT == answers(desk.turn([letter(other)]))[0].reason
     assert [] == answers(desk.turn([shared]))
+    assert {"wrong_parent": 1, "stranger": 1} == counted(desk)
+
+
+def test_what_the_machine_refuses_is_counted_by_its_reason(desk):
+    """Another schema, another fence, another content of one number, fewer readings."""
+    desk.turn([letter(report(desk))])
+    for reason, said in (
+        ("schema", replace(report(desk), fingerprint="0" * 64)),
+        ("fenced", replace(report(desk), fence=b"f" * 16)),
+        ("equivocation", replace(report(desk), lifetime=11)),
+        ("shrunk", report(desk, seq=2, n=5)),
+    ):
+        before = counted(desk)
+        desk.turn([letter(said)])
+        assert before | {reason: 1} == counted(desk)
+
+
+def test_an_older_report_is_counted_unless_it_is_the_last(desk):
+    """A replay changes nothing; a final one says that no more will come."""
+    desk.turn([letter(report(desk, seq=5, n=20))])
+    old = report(desk, seq=4)
+    (answer,) = answers(desk.turn([letter(old)]))
+    desk.turn([letter(replace(old, final=True))])
+
+    assert (Reason.ACK, 5) == (answer.reason, answer.newest)
+    assert {"overtaken": 1} == counted(desk)
+
+
+def test_not_now_is_counted(desk, monkeypatch):
+    """By those who watch a disk that fails."""
+    said = letter(report(desk))
+    monkeypatch.setattr(desk._store, "write", failing)
+    desk.turn([said, said])
+
+    assert {"unavailable": 2} == counted(desk)

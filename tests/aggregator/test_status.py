@@ -9,6 +9,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from submerge.messages import Counts
+from submerge_aggregator.refusals import REASONS
 from submerge_aggregator.store import StoreUnavailable
 from submerge_client.uplink import Parted
 from support.house import House
@@ -100,11 +101,20 @@ def test_metrics_count_what_came_in(house):
 
     assert 1 == found["submerge_joins_total",]
     assert 2 == found["submerge_reports_total",]
-    assert 1 == found["submerge_refused_messages_total",]
-    assert 1 == found["submerge_foreign_messages_total",]
+    assert 1 == found["submerge_refused_messages_total", "schema"]
+    assert 1 == found["submerge_refused_messages_total", "malformed"]
     assert 0 == found["submerge_failed_writes_total",]
     assert found["submerge_commits_total",] >= 2
     assert found["process_resident_memory_bytes",] > 1e6
+
+
+def test_each_reason_of_refusal_has_a_sample_from_the_start(house):
+    """An alarm that waits for one to rise must find it."""
+    found = samples(house)
+
+    assert dict.fromkeys(REASONS, 0) == {
+        reason: found["submerge_refused_messages_total", reason] for reason in REASONS
+    }
 
 
 def test_metrics_say_how_a_group_stands(house):
@@ -125,6 +135,26 @@ def test_metrics_say_how_a_group_stands(house):
     house.time.steady += 30.0
     assert 30 == samples(house)["submerge_model_age_seconds", "room"]
     assert found["submerge_model_version", "room"] > 1.7e12
+
+
+def test_metrics_count_who_is_kept_out(house):
+    """By reason, each of them at zero before it is needed: an alarm can rise from there."""
+    house.hears("c", ROWS)
+    house.hears("d", ROWS)
+    before = samples(house)
+    house.hears("c", ROWS[:9])
+    house.asks("POST", "/nodes/room/d/quarantine")
+    house.asks("POST", "/nodes/room/d/forget?ban=1")
+    found = samples(house)
+
+    name = "submerge_quarantined_nodes"
+    assert (0, 0, 0) == tuple(
+        before[name, "room", why] for why in ("operator", "shrunk", "equivocated_twice")
+    )
+    assert (1, 1, 0) == tuple(
+        found[name, "room", why] for why in ("operator", "shrunk", "equivocated_twice")
+    )
+    assert (0, 1) == tuple(each["submerge_banned_nodes", "room"] for each in (before, found))
 
 
 def test_metrics_say_whether_the_parent_is_there(house):

@@ -23,6 +23,7 @@ from submerge_client.clock import now
 from submerge_client.disk import Disk
 from submerge_client.sensors.lags import Lags
 from submerge_client.uplink import Came, Opened, Parted, TooLarge
+from submerge_client.watchdog import Watchdog
 from submerge_proto import codec
 
 PARENT = Incarnation(1_600_000_000_000, 5)
@@ -89,7 +90,7 @@ class Rows:
             stop.wait()
 
 
-def agent(*, uplink, sensor=None, disk=None, lags=1, linger_s=0.5, **settings):
+def agent(*, uplink, sensor=None, disk=None, lags=1, linger_s=0.5, watchdog=None, **settings):
     """An agent around a real node."""
     node = ClientNode(
         ClientSettings("c", "g", "root", report_every_s=0.05, min_rows=1, **settings),
@@ -106,6 +107,7 @@ def agent(*, uplink, sensor=None, disk=None, lags=1, linger_s=0.5, **settings):
         scores=None,
         clock=now,
         linger_s=linger_s,
+        watchdog=watchdog,
     )
 
 
@@ -242,3 +244,44 @@ def test_lags_make_one_vector_of_several_rows():
 
     assert (200, 198) == (driven.rows, driven.delivered)
     assert 12 == parent.heard[-1].summary.dim
+
+
+class Dog(Watchdog):
+    """Writes down what it is told."""
+
+    def __init__(self):
+        super().__init__()
+        self.told = []
+
+    def begun(self):
+        self.told.append("begun")
+
+    def rows(self):
+        self.told.append("rows")
+
+    def turned(self, status):
+        self.told.append(status())
+
+    def stopping(self, at_most_s):
+        self.told.append("stopping")
+
+
+def test_the_watchdog_hears_of_each_turn_and_of_the_rows():
+    """The parent is there, four blocks of rows; each turn with the facts; then the end."""
+    dog = Dog()
+    agent(uplink=Parent(), watchdog=dog).run()
+
+    assert "0 rows, 0 with the parent" == dog.told[0]
+    assert "begun" in dog.told
+    assert 4 == dog.told.count("rows")
+    assert any("200 rows" in each for each in dog.told[: dog.told.index("stopping")])
+
+
+def test_the_watchdog_hears_why_the_parent_is_away():
+    """In the line that `systemctl status` shows."""
+    dog = Dog()
+    agent(
+        uplink=Parent(answers=False, says=[Parted("no route")]), watchdog=dog, linger_s=0.01
+    ).run()
+
+    assert "; parent out of reach: no route" in "".join(dog.told)

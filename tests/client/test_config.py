@@ -130,6 +130,30 @@ def test_gaps_are_filled_unless_they_are_withheld(read) -> None:
     assert not read(toml(TOP + 'gaps = "withhold"\n')).settings.fills_gaps
 
 
+@pytest.mark.parametrize(
+    ("silence", "sensor", "watch"),
+    [
+        (600.0, 'kind = "ndjson"', ""),
+        (600.0, 'kind = "host"\nperiod_s = 10', ""),
+        (36000.0, 'kind = "host"\nperiod_s = 3600', ""),
+        (7200.0, 'kind = "host"\nperiod_s = 3600', "silence_s = 7200"),
+    ],
+)
+def test_a_slow_sensor_may_be_silent_for_longer(silence, sensor, watch, read) -> None:
+    """Ten of its periods, unless the file says otherwise."""
+    assert silence == read(toml(sensor=sensor, watch=watch)).silence_s
+
+
+def test_a_sensor_that_could_not_but_be_silent_is_refused(refused) -> None:
+    """It would be started again before its first row, for ever."""
+    line = refused(toml(sensor='kind = "host"\nperiod_s = 60', watch="silence_s = 60"))
+
+    assert (
+        "client.toml: watch.silence_s: expected more than the sensor's period of 60 s, got 60;"
+        " raise it, or leave it out" == line
+    )
+
+
 def test_ranks_reach_the_summaries(read) -> None:
     """What is shown, and what is kept beside it."""
     summaries = read(toml(summary="rank = 3\noversample = 2")).summaries

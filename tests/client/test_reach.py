@@ -81,3 +81,15 @@ def test_one_that_stays_away_is_reminded_of_when_it_is_time(log):
     reach.remind()
 
     assert 2 == len(log())
+
+
+def test_a_parent_that_wants_less_is_said_once_a_minute(log):
+    """It is no refusal that a person has to mend: nobody is asked to look."""
+    clock = Clock()
+    reach = Reach(clock)
+    for _ in range(100):
+        reach.slowed("too many messages")
+        clock.at += 1.0
+
+    assert ['the parent asks for less, trying later why="too many messages"'] * 2 == log()
+    assert reach.why is None

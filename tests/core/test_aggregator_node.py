@@ -145,7 +145,11 @@ def test_pinning_is_one_transaction():
     (keep,) = [effect for effect in effects if isinstance(effect, Keep)]
 
     of_group = {
-        (kind, GROUP) for kind in ("line", "schema", "asked", "version", "banned", "quarantined")
+        (kind, GROUP)
+        for kind in (
+            *("line", "schema", "asked", "version"),
+            *("banned", "quarantined", "suspected"),
+        )
     }
     assert {STORE, *of_group} == set(keep.records)
     assert (host.node.incarnation, "r", ME, True) == (

@@ -195,6 +195,24 @@ def test_an_aggregator_may_say_less():
     assert samples(range(3)) == ledger.summary()
 
 
+def test_what_is_of_old_schemas_is_dropped_alone():
+    """Live rows and sealed ones; of nobody else, and nothing that is in the model."""
+    ledger = holding(report(final=True), report("c", life(2)), report("d"))
+    ledger.change_schema(REAL)
+    new = report("c", life(3), fingerprint=REAL.fingerprint, summary=samples([7]))
+    assert Reason.ACK is ledger.accept(new, AT).reason
+    ledger.changes.clear()
+    ledger.drop_old("c", AT)
+
+    assert {("c", life(3)), ("d", life(1))} == set(ledger.rows)
+    assert {} == dict(ledger.sealed)
+    assert {("row", GROUP, "c", str(life(2).created_ms), "2"), ("member", GROUP, "c")} == {
+        key for key in ledger.changes if key[0] != "sealed"
+    }
+    assert ledger.changes["sealed", GROUP, "c", IDS.fingerprint] is None
+    assert samples([7]) == ledger.summary()
+
+
 # -- sealing -------------------------------------------------------------------------
 
 

@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from submerge import Schema
+from submerge import Schema, UsageError
 from submerge.limits import Sketch
 from submerge.messages import (
     Census,
     Counts,
+    Incarnation,
     Pin,
     Report,
     Scores,
@@ -36,7 +37,13 @@ SETS = SampleSets()
 SKETCH = Sketch.of([0.5, 1.0, 2.0])
 
 # What a report can say differently, and stay the same report.
-OUTSIDE = {"final": True, "pinned": OTHER, "fence": b"f" * 16, "software": "submerge 9"}
+OUTSIDE = {
+    "final": True,
+    "pinned": OTHER,
+    "fence": b"f" * 16,
+    "software": "submerge 9",
+    "certified_until": 2e9,
+}
 INSIDE = {
     "stamp": Stamp("d", "room", life(1), 1),
     "fingerprint": "ab" * 32,
@@ -249,3 +256,16 @@ def test_soon_is_within_the_patience_and_never_later(seed, due, made):
 
     assert min(due, 100.0) <= retry.at <= min(due, 110.0)
     assert 0 == retry.tries
+
+
+@given(st.integers(0, 2**63 - 1), st.integers(0, 2**64 - 1))
+def test_an_incarnation_is_read_as_it_is_written(created_ms, nonce):
+    incarnation = Incarnation(created_ms, nonce)
+
+    assert incarnation == Incarnation.parse(str(incarnation))
+
+
+@pytest.mark.parametrize("text", ["", "1-2", "18bcfe56800", f"{life(1)}0", f" {life(1)}", "x-" * 9])
+def test_what_is_no_incarnation_is_bad_input(text):
+    with pytest.raises(UsageError, match="an incarnation is like"):
+        Incarnation.parse(text)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from submerge.simulate import Plan, run
-from support.mutants import COPIES_ONLY, MUTANTS
+from support.mutants import MUTANTS, PRESET
 
 
 @pytest.mark.slow
@@ -14,6 +14,6 @@ def test_each_broken_rule_is_noticed(mutant, monkeypatch):
     """Within a thousand seeds some invariant breaks."""
     for owner, method, replacement in MUTANTS[mutant]:
         monkeypatch.setattr(owner, method, replacement)
-    plan = Plan(faults="copies" if mutant in COPIES_ONLY else "swarm-1")
+    plan = Plan(faults=PRESET.get(mutant, "swarm-1"))
 
     assert any(run(plan, seed).violations for seed in range(1000))

@@ -31,7 +31,7 @@ from submerge.messages import (
     Reason,
     Report,
 )
-from submerge.steps import Flush, Forget
+from submerge.steps import Flush, Forget, SetApart
 from support.nodes import GROUP, Letter, Table
 
 SCENARIOS = sorted((Path(__file__).parents[1] / "scenarios").glob("*.txt"))
@@ -62,7 +62,10 @@ class Stage:
         """Say what an aggregator's rows come to."""
         ledger = self.table.hosts[label].ledger
         rows = ", ".join(self._life(node, life) for node, life in sorted(ledger.rows))
-        self._lines.append(f"{label} counts {_told(ledger.counts())}; live rows: {rows or 'none'}")
+        told = f"{label} counts {_told(ledger.counts())}; live rows: {rows or 'none'}"
+        for node, why in self.table.hosts[label].node.set_apart(GROUP)[1].items():
+            told += f"; without {node}: {why.cause}"
+        self._lines.append(told)
 
     def knows(self, label: str) -> None:
         """Say what a client knows of its running life."""
@@ -123,10 +126,14 @@ VERBS: dict[str, Callable[..., Any]] = {
     r"(\S+) starts": lambda s, name: s.table.starts(name),
     r"(\S+) loses its disk": lambda s, name: s.table.hosts[name].disk.clear(),
     r"(\S+) is copied as (\S+)": lambda s, name, twin: s.table.copy(name, twin),
+    r"(\S+) is copied with its memory as (\S+)": lambda s, name, twin: s.table.double(name, twin),
     r"(\S+) is cut off": lambda s, name: setattr(s.table.hosts[name], "cut", True),
     r"(\S+) is back": lambda s, name: s.table.back(name),
     r"(\S+) flushes": lambda s, name: s.table.step(name, Flush()),
     r"(\S+) forgets (\S+)": lambda s, name, node: s.table.step(name, Forget(GROUP, node)),
+    r"(\S+) releases (\S+)": lambda s, name, node: s.table.step(
+        name, SetApart(GROUP, node, apart=False)
+    ),
     r"(\S+) counts": Stage.counts,
     r"(\S+) knows": Stage.knows,
 }

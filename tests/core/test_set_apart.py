@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from submerge.steps import Forget, SetApart
-from support.nodes import GROUP, Table
+from submerge.suspicion import Apart
+from support.nodes import EPOCH, GROUP, Table
 
 
 def fleet():
@@ -78,5 +79,6 @@ def test_a_store_that_belongs_to_nobody_yet_keeps_what_was_said():
     table.step("a", SetApart(GROUP, "y"))
     table.restarts("a")
 
-    assert ({"x"}, {"y"}) == table.hosts["a"].node.set_apart(GROUP)
+    banned, apart = table.hosts["a"].node.set_apart(GROUP)
+    assert ({"x"}, {"y": Apart("operator", EPOCH)}) == (banned, apart)
     assert not table.hosts["a"].node.settled

@@ -54,6 +54,15 @@ def test_a_network_alone_loses_nothing():
 
 
 @pytest.mark.slow
+def test_machines_copied_with_their_memory_are_set_apart():
+    """Two processes go on with one life: some are found out, and nobody else is; none hurts."""
+    outcomes = [run(Plan(faults="twins"), seed) for seed in range(25)]
+
+    assert [] == [(each.seed, each.violations) for each in outcomes if each.violations]
+    assert any(each.missing.get("quarantined") for each in outcomes)
+
+
+@pytest.mark.slow
 def test_short_memories_cost_nothing(monkeypatch):
     """With few rows and names remembered floors rise all the time, and nothing is lost by it."""
     for name, number in {"CLOSED": 2, "CLIENT_ROWS": 2, "AGGREGATOR_ROWS": 2}.items():

@@ -6,16 +6,22 @@ import io
 import json
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 
 from submerge.messages import Counts, Reason
+from submerge.schema import Scaling
+from submerge_aggregator.views import NodeView, RowView
 from submerge_fleet import asking
+from submerge_fleet import nodes as command_module
 from submerge_fleet.asking import ago
+from submerge_fleet.nodes_table import table_of
 from support.commands import shell, stands_at_its_socket
-from support.house import House
-from support.nodes import life
+from support.house import SCHEMA, House
+from support.nodes import EPOCH, life
 
 ROWS = np.random.default_rng(0).normal(size=(60, 6))
 
@@ -49,6 +55,24 @@ def nodes(submerge, house):
     return lambda verb, *rest: submerge("nodes", verb, *rest, "--store", house.store)
 
 
+NOW = 1_800_000_000.0
+
+
+def row(**other: Any) -> RowView:
+    known = {"incarnation": "1-2", "created_s": NOW, "seq": 1, "learnt": 5, "withheld": 0}
+    known |= {"lost": 0, "lifetime": 5, "silent_s": 1.0, "as_of_s": NOW, "software": "submerge 1"}
+    return RowView(**known | {"model_version": 0, "final": False, "schema": "current"} | other)
+
+
+def view(name: str, *rows: RowView) -> NodeView:
+    return NodeView("g", name, "client", rows, (), banned=False, quarantined=False)
+
+
+def cells(table: Any) -> dict[str, list[str]]:
+    """A table's columns, by their headings."""
+    return {str(each.header): [str(cell) for cell in each.cells] for each in table.columns}
+
+
 def names(nodes) -> list[str]:
     return [view["node"] for view in json.loads(nodes("list", "--json").out)]
 
@@ -61,21 +85,54 @@ def test_a_person_sees_a_line_a_node(nodes, house):
     house.hears("c", ROWS)
     house.asks("POST", "/nodes/room/c/quarantine")
     house.time.steady += 300.0
-    ran = nodes("list")
+    ran, wide = nodes("list"), nodes("list", "--wide")
 
-    assert 0 == ran.status
+    assert 0 == ran.status == wide.status
     heading, _, a, b, c = (line.split() for line in ran.out.strip().splitlines())
-    assert ["node", "kind", "readings", "withheld", "lost", "heard"] == heading[:6]
-    assert ["a", "client", "100", "3", "2", "5", "min", "ago", "newest"] == a[:9]
-    assert ["none", "fork", "0.1"] == b[8:]
-    assert "quarantined" == c[-1]
+    assert ["node", "kind", "readings", "lost", "silent", "model", "state"] == heading
+    assert ["a", "client", "100", "2", "5", "min", "newest"] == a
+    assert ["none"] == b[6:]
+    assert "quarantined (operator) since 2023-11-14 22:15 UTC" == " ".join(c[7:])
+    heading, _, a, b, c = (line.split() for line in wide.out.strip().splitlines())
+    assert ["withheld", "lost", "silent", "model", "software"] == heading[3:-1]
+    assert ["100", "3", "2"] == a[2:5]
+    assert ["none", "fork", "0.1"] == b[7:]
+
+
+def test_a_terminal_of_80_columns_shows_all_of_it(nodes, house, monkeypatch):
+    """Names in full, and every word of what is unusual."""
+    monkeypatch.setattr(command_module, "WIDE", 80)
+    house.hears("compressor-house-2", ROWS, counts=Counts(123_456_789, 0, 1_234))
+    house.hears("site-3", ROWS, incarnation=life(2))
+    house.hears("site-3", ROWS[:9], incarnation=life(2))
+    out = nodes("list").out
+
+    assert 80 >= max(map(len, out.splitlines()))
+    assert {"compressor-house-2", "123,456,789", "1,234", "(shrunk)"} <= set(out.split())
+    assert "\N{HORIZONTAL ELLIPSIS}" not in out
+
+
+def test_who_contradicts_itself_is_said_to_be_set_apart(nodes, house):
+    """And why, and since when, to people and to machines; released, it is as before."""
+    house.hears("c", ROWS)
+    assert Reason.SHRUNK is house.hears("c", ROWS[:9]).reason
+    (view,) = json.loads(nodes("list", "--json").out)
+
+    assert "quarantined (shrunk) since 2023-11-14 22:15 UTC" in nodes("list").out
+    assert (True, "shrunk", EPOCH + 100) == tuple(
+        view[key] for key in ("quarantined", "cause", "since_s")
+    )
+    assert 0 == nodes("release", "c").status
+    (view,) = json.loads(nodes("list", "--json").out)
+    assert (False, None, None) == tuple(view[key] for key in ("quarantined", "cause", "since_s"))
 
 
 def test_a_terminal_is_not_obeyed(nodes, house):
     """What a node calls its software is foreign text."""
     house.hears("a", ROWS, software="\x1b[2J\x1b[31mboo")
 
-    assert "\x1b" not in nodes("list").out
+    assert "boo" in nodes("list", "--wide").out
+    assert "\x1b" not in nodes("list", "--wide").out
 
 
 def test_groups_are_told_apart(tmp_path, monkeypatch, submerge):
@@ -179,13 +236,79 @@ def test_quarantine_is_told_to_machines_too(nodes, house):
     assert "its rows are kept" in nodes("quarantine", "c").out
 
 
-@pytest.mark.parametrize("verb", ["forget", "quarantine", "release"])
-def test_an_unknown_node_is_bad_input(nodes, verb):
-    ran = nodes(verb, "d", *(["--yes"] if verb == "forget" else []))
+@pytest.mark.parametrize(
+    "words", [["forget"], ["forget", "--ban"], ["drop", "--old"], ["quarantine"], ["release"]]
+)
+def test_an_unknown_node_is_bad_input(nodes, words):
+    """Before anybody is asked whether they are sure."""
+    verb, *options = words
+    ran = nodes(verb, "d", *options)
 
     assert (2, "") == (ran.status, ran.out)
     assert ran.err.startswith("submerge: group room has no node d here")
     assert 1 == ran.err.count("\n")
+
+
+def test_one_row_of_a_node_is_dropped(nodes, house, monkeypatch):
+    """By the first letters of its name, and after a yes."""
+    house.hears("c", ROWS)
+    house.hears("c", ROWS[:9], incarnation=life(2))
+    monkeypatch.setattr("sys.stdin", io.StringIO("y\n"))
+    name = str(life(1))
+    ran = nodes("drop", "c", "--incarnation", name[: name.index("-")])
+
+    assert (0, f"c of group room: incarnation {name} is dropped\n") == ran[:2]
+    assert f"c of group room: incarnation {name}, 60 readings.\nThis cannot be undone." in ran.err
+    (view,) = json.loads(nodes("list", "--json").out)
+    assert [9] == [row["learnt"] for row in view["rows"]]
+    assert Reason.STALE is house.hears("c", ROWS).reason
+    assert Reason.ACK is house.hears("c", ROWS[:10], incarnation=life(2)).reason
+
+
+def test_a_no_drops_nothing(nodes, house, monkeypatch):
+    house.hears("c", ROWS)
+    monkeypatch.setattr("sys.stdin", io.StringIO("n\n"))
+    ran = nodes("drop", "c", "--incarnation", str(life(1)))
+
+    assert (1, "") == ran[:2]
+    assert "nothing has changed" in ran.err
+    assert ["c"] == names(nodes)
+
+
+def test_what_is_of_an_old_schema_is_dropped(nodes, house):
+    """Rows and what closed lives left; what is of the schema in use stays."""
+    house.hears("c", ROWS, final=True)
+    house.hears("c", ROWS[:40], incarnation=life(2))
+    settled = replace(SCHEMA, scaling=Scaling((0.0,) * 6, (2.0,) * 6))
+    house.learns(settled)
+    house.hears("c", ROWS[:9], incarnation=life(3), schema=settled)
+    (before,) = json.loads(nodes("list", "--json").out)
+    assert "old schema" in nodes("list").out
+    ran = nodes("drop", "c", "--old", "--yes", "--json")
+    after = json.loads(ran.out)
+
+    assert [40, 9] == sorted((row["learnt"] for row in before["rows"]), reverse=True)
+    assert (0, [9], []) == (ran.status, [row["learnt"] for row in after["rows"]], after["sealed"])
+    again = nodes("drop", "c", "--old")
+    assert (2, "submerge: c of group room has nothing of an old schema here\n") == again[::2]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ([], f"expected --incarnation ID or --old, got neither; it has {life(1)} (60 readings)"),
+        (["--old", "--incarnation", "1"], "expected --incarnation ID or --old, got both"),
+        (["--incarnation", "f"], f"one of its incarnations, got 'f'; it has {life(1)}"),
+        (["--old"], "c of group room has nothing of an old schema here"),
+    ],
+)
+def test_what_is_to_be_dropped_has_to_be_there(nodes, house, options, said):
+    """Else one line says what there is."""
+    house.hears("c", ROWS)
+    ran = nodes("drop", "c", *options)
+
+    assert (2, "", 1) == (ran.status, ran.out, ran.err.count("\n"))
+    assert said in ran.err
 
 
 @pytest.mark.parametrize(
@@ -251,3 +374,17 @@ def test_an_aggregator_that_cannot_now_is_a_failure(nodes, house):
 )
 def test_silence_is_told_in_one_unit(seconds, told):
     assert told == ago(seconds)
+
+
+@pytest.mark.parametrize(
+    ("until", "said"),
+    [(NOW + 3 * 86400, "3 d"), (NOW + 600, "10 min"), (NOW - 1, "ended"), (0.0, "none")],
+)
+def test_the_table_tells_how_long_a_certificate_still_holds(until, said):
+    """As the node said it; the column is there once one of them has a certificate."""
+    other = view("other", row(certified_until_s=NOW + 7 * 86400))
+
+    shown = cells(table_of([other, view("pump-1", row(certified_until_s=until))], now=NOW))
+
+    assert ["7 d", said] == shown["cert"]
+    assert "cert" not in cells(table_of([view("pump-1", row())], now=NOW))

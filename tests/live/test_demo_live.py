@@ -271,7 +271,7 @@ def test_however_it_is_stopped_nobody_is_left_behind(place, number):
     assert len(processes_of(folder)) == 3  # a root, an aggregator, a client
 
     run.send_signal(number)
-    status = run.wait(30)
+    status = run.wait(120)
     while processes_of(folder) and time.monotonic() < until:
         time.sleep(0.02)
 

@@ -18,6 +18,7 @@ import pytest
 from submerge import UsageError
 from submerge_aggregator.downlink import over_mqtt as downlinks
 from submerge_aggregator.downlink.over_mqtt import OverMqtt as Downlink
+from submerge_aggregator.refusals import Refusals
 from submerge_client.uplink import Opened, Parted
 from submerge_client.uplink import line as lines
 from submerge_client.uplink.broker import Broker, Publication, overhead, reason
@@ -290,8 +291,9 @@ def test_an_event_loop_that_stands_still_loses_nothing(mosquitto, monkeypatch):
 
 
 def test_what_is_not_for_an_aggregator_is_counted(mosquitto):
-    """Empty, too large: neither is a letter."""
-    down = downlink(mosquitto)
+    """Empty, too large, from nobody: none of them is a letter."""
+    refusals = Refusals()
+    down = downlink(mosquitto, refusals=refusals)
     host, writer = Host(down), Spy(mosquitto, topics.hello("f", "a"))
     with closing(host, writer.line):
         host.publish("", b"hello")
@@ -299,10 +301,13 @@ def test_what_is_not_for_an_aggregator_is_counted(mosquitto):
         topic = topics.up("f", "a", "c", "report", "g")
         writer.write(topic, bytes(100_001))
         writer.write(topic, b"")
+        writer.write(topic.replace("/c/", "//"), b"from nobody")
+        writer.write(topic.replace("/c/", f"/{'c' * 65}/"), b"from a name that cannot be one")
         writer.write(topic, b"fine")
 
         assert b"fine" == host.letters.get(timeout=WITHIN_S).data
-    assert {"foreign": 0, "empty": 1, "too_large": 1, "unsaid": 0} == down.counts
+    counted = {reason: count for reason, count in refusals.counts.items() if count}
+    assert {"foreign_topic": 2, "empty": 1, "oversize": 1} == counted
 
 
 def test_a_model_is_pushed_to_all_at_most_once_in_ten_seconds(mosquitto):

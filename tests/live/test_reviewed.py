@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from types import SimpleNamespace
 
 import pytest
 
@@ -10,6 +11,7 @@ from submerge import UsageError
 from submerge_aggregator.downlink import Letter
 from submerge_aggregator.downlink.over_grpc import OverGrpc as Down
 from submerge_aggregator.downlink.over_mqtt import OverMqtt as DownMqtt
+from submerge_aggregator.refusals import Refusals
 from submerge_aggregator.server import Server
 from submerge_client.uplink.over_grpc import OverGrpc as Up
 from submerge_client.uplink.over_mqtt import OverMqtt
@@ -55,9 +57,11 @@ def test_finals_do_not_take_one_anothers_place(mosquitto):
 def test_a_server_that_stops_takes_nothing_more():
     """Children that go on talking do not keep it: each is told so, and the end has an end."""
     said = []
-    server = Server(None, downlinks=(), uplink=None, clock=time.monotonic)
+    refusals = Refusals()
+    desk = SimpleNamespace(refusals=refusals)
+    server = Server(desk, downlinks=(), uplink=None, clock=time.monotonic)
     server.stop()
     server.take(Letter("join", b"", "c", False, lambda *_: None, lambda *why: said.append(why)))
 
     assert [("no room now, or no longer serving: ask again", "busy")] == said
-    assert 1 == server.dropped
+    assert 1 == refusals.counts["dropped"]

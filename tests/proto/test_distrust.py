@@ -21,6 +21,7 @@ from submerge.messages import Message, Model, Reason, Report
 from submerge.twofold import Twofold
 from submerge_proto import codec, columns
 from submerge_proto.v1 import aggregator_service_pb2 as pb
+from support.damage import damaged
 from support.wire import (
     HONEST,
     OF_KERNELS,
@@ -477,25 +478,6 @@ def test_random_bytes_are_refused(kind, data):
     except PeerError:
         return
     assert kind == codec.kind_of(message)
-
-
-def damaged(data: bytes, rng: np.random.Generator) -> bytes:
-    """Flip a bit or a few, cut it short, or repeat a piece."""
-    out = bytearray(data)
-    for _ in range(int(rng.integers(1, 4))):
-        if len(out) < 2:
-            break
-        at = int(rng.integers(len(out)))
-        match int(rng.integers(6)):
-            case 0:
-                del out[at:]
-            case 1:
-                out[at:at] = out[at : at + int(rng.integers(1, 20))]
-            case 2:
-                out[at] = int(rng.integers(256))
-            case _:
-                out[at] ^= 1 << int(rng.integers(8))
-    return bytes(out)
 
 
 def check_bounds(message: Message) -> None:

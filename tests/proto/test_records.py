@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -22,6 +22,7 @@ from submerge.moments import Moments
 from submerge.pool import Row, Sealed
 from submerge.steps import Drop, Flush, Forget, Reading, SetApart
 from submerge.summaries import Subspaces
+from submerge.suspicion import Apart, Cause, Slip
 from submerge.twofold import Twofold
 from submerge.upward import Line
 from submerge_proto import records
@@ -111,7 +112,12 @@ RECORDS: dict[str, st.SearchStrategy[Any]] = {
         st.dictionaries(incarnations, fences, max_size=8),
     ),
     "banned": node_sets,
-    "quarantined": node_sets,
+    "quarantined": st.dictionaries(
+        names, st.builds(Apart, st.sampled_from(get_args(Cause)), reals), max_size=5
+    ),
+    "suspected": st.dictionaries(
+        names, st.builds(Slip, reals, st.binary(min_size=16, max_size=16)), max_size=5
+    ),
     "schema": st.integers(1, 9).map(lambda dim: Schema.anonymous(dim).canonical) | st.just(b""),
     "asked": st.integers(1, 9).map(lambda dim: Schema.anonymous(dim).canonical) | st.just(b""),
     "version": st.integers(0, 2**63 - 1),
@@ -341,6 +347,28 @@ LIES: dict[str, tuple[tuple[str, ...], Callable[[], bytes]]] = {
         ("banned", GROUP),
         lambda: pb.Nodes(names=["a/b"]).SerializeToString(),
     ),
+    "set apart, and no name": (
+        ("quarantined", GROUP),
+        lambda: pb.Quarantined(names=["a/b"]).SerializeToString(),
+    ),
+    "set apart for nothing": (
+        ("quarantined", GROUP),
+        lambda: pb.Quarantined(nodes=[pb.Quarantined.Node(name="c")]).SerializeToString(),
+    ),
+    "set apart at no time": (
+        ("quarantined", GROUP),
+        lambda: pb.Quarantined(
+            nodes=[pb.Quarantined.Node(name="c", cause="CAUSE_SHRUNK", since_s=NAN)]
+        ).SerializeToString(),
+    ),
+    "suspected, and no name": (
+        ("suspected", GROUP),
+        lambda: pb.Suspected(nodes=[pb.Suspected.Node(name="")]).SerializeToString(),
+    ),
+    "suspected at no time": (
+        ("suspected", GROUP),
+        lambda: pb.Suspected(nodes=[pb.Suspected.Node(name="c", at_s=NAN)]).SerializeToString(),
+    ),
     "a schema that is none": (("schema", GROUP), lambda: pb.Text(value=b"{}").SerializeToString()),
     "a version without end": (
         ("version", GROUP),
@@ -417,6 +445,14 @@ def test_a_store_is_read_whole():
     assert kept == records.unpack_all(packed)
     with pytest.raises(PeerError, match="banned/room is damaged"):
         records.unpack_all({**packed, ("banned", GROUP): b"\xff"})
+
+
+def test_a_quarantine_from_before_causes_were_kept_is_an_operators():
+    """Names alone, as an earlier store has them."""
+    data = pb.Nodes(names=["c", "d"]).SerializeToString()
+    apart = records.unpack(("quarantined", GROUP), data)
+
+    assert {"c": Apart("operator", 0.0), "d": Apart("operator", 0.0)} == apart
 
 
 def test_more_than_is_believed_is_kept_as_what_is():

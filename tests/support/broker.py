@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import time
@@ -64,6 +65,11 @@ class Mosquitto:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
+
+    def reload(self) -> None:
+        """Let it read its certificates again."""
+        if self._process is not None:
+            self._process.send_signal(signal.SIGHUP)
 
     def _answers(self) -> bool:
         try:

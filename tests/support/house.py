@@ -172,6 +172,14 @@ class House:
         self._loop.call_soon_threadsafe(self.server.take, letter)
         return answered.result(20.0)
 
+    def learns(self, schema: Schema) -> None:
+        """Go over to another schema, as if the fleet had settled it."""
+
+        def settle(machine: AggregatorNode, _: Now) -> None:
+            machine._groups[GROUP].learn_schema(schema.canonical, 0.0)
+
+        self.does(self.server.ask(settle))
+
     def passes(self, seconds: float) -> None:
         """Let time pass, and the machine notice."""
         self.time.steady += seconds

@@ -12,9 +12,11 @@ from typing import Any
 from submerge.aggregator_node import AggregatorNode
 from submerge.client_node import ClientNode
 from submerge.finals import CHECKPOINT, Finals
+from submerge.group import Group
 from submerge.ledger import Ledger
-from submerge.messages import Incarnation, Left
+from submerge.messages import Incarnation, Left, Reason
 from submerge.steps import Keep, Now, Send
+from submerge.suspicion import Suspects
 from submerge.upward import Upward
 
 LINE = ("line", "room")
@@ -27,6 +29,8 @@ _committed = AggregatorNode._committed
 _start = AggregatorNode._start
 _admit = Ledger.admit
 _refusal = Ledger._refusal
+_hears = Suspects.hears
+_judges = Group.judges
 
 
 def resumes(self, kept, now, effects):
@@ -116,6 +120,24 @@ def claims_too_much(self, child):
     return marks[-1][0] if marks else self._held.get(child, 0)
 
 
+def suspects_nobody(self, report, why, said, now):
+    """Whoever contradicts itself goes on counting."""
+
+
+def forgets_the_first(self, report, why, said, now):
+    """Each equivocation is thought to be the first."""
+    self.release(report.stamp.node)
+    return _hears(self, report, why, said, now)
+
+
+def suspects_the_refused(self, report, me, now, *, top):
+    """Whoever is refused anything is set apart."""
+    answer = _judges(self, report, me, now, top=top)
+    if answer.reason not in (Reason.ACK, Reason.UNAVAILABLE):
+        self.set_apart(report.stamp.node, "shrunk", now)
+    return answer
+
+
 def always(*_: object) -> bool:
     return True
 
@@ -124,8 +146,13 @@ def never(*_: object) -> bool:
     return False
 
 
-COPIES_ONLY = {"A3' no fence", "fence' none on reports"}
-"""What only copied stores can tell; the other checks of a copy hide it in most other runs."""
+PRESET = {
+    "A3' no fence": "copies",
+    "fence' none on reports": "copies",
+    "suspect' nobody": "twins",
+    "suspect' nobody the second time": "twins",
+}
+"""Faults that tell, where swarm-1 does not, or the other checks of a copy hide it in most runs."""
 
 MUTANTS: dict[str, list[Patch]] = {
     "C1' resume the incarnation from the checkpoint": [(ClientNode, "_start", resumes)],
@@ -156,4 +183,7 @@ MUTANTS: dict[str, list[Patch]] = {
     "ack' acknowledge before the commit": [(AggregatorNode, "_committed", acknowledges_first)],
     "durable' say that the root holds what is here": [(Upward, "held", claims_too_much)],
     "fence' none on reports": [(Ledger, "_refusal", ignores_fences)],
+    "suspect' nobody": [(Suspects, "hears", suspects_nobody)],
+    "suspect' nobody the second time": [(Suspects, "hears", forgets_the_first)],
+    "suspect' whoever is refused": [(Group, "judges", suspects_the_refused)],
 }

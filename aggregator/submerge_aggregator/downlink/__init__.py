@@ -7,7 +7,7 @@ test_transports.py holds all to it):
    refused once, or never, and a child that waits in vain asks again.
 2. `publish` reaches every child, those that connect later included: the newest hello, and the
    newest model of each group, and nothing older after it.
-3. A letter larger than the limit is refused before it is read as anything.
+3. A letter larger than the limit is refused before it is read as anything, and counted.
 4. A child that does not listen costs bounded memory, and holds up nobody else.
 """
 
@@ -19,8 +19,8 @@ from typing import Literal, Protocol
 
 from submerge_proto.codec import Kind
 
-Refusal = Literal["foreign", "denied", "busy"]
-"""Bytes that mean nothing here; a sender who is not who it says; not now."""
+Refusal = Literal["foreign", "denied", "busy", "throttled"]
+"""Bytes that mean nothing here; a sender who is not who it says; not now; too much of them."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -39,6 +39,8 @@ class Letter:
     refuse : callable
         Tells the child why there is no answer, where the transport can, and of which kind that
         refusal is. Likewise.
+    peer : str
+        The connection's other end, where the transport cannot say who that is.
     """
 
     kind: Kind
@@ -47,9 +49,23 @@ class Letter:
     shared: bool
     answer: Callable[[Kind, bytes], None]
     refuse: Callable[[str, Refusal], None]
+    peer: str = ""
+
+    @property
+    def who(self) -> str:
+        """Whom it counts against, before it is read."""
+        return self.peer if self.node is None else self.node
 
 
 Take = Callable[[Letter], None]
+
+Admits = Callable[[str], bool]
+"""Whether somebody may say one thing more now; asked once for each."""
+
+
+def everybody(_: str) -> bool:
+    """Let all come in, whatever they say."""
+    return True
 
 
 class Downlink(Protocol):

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 
 from submerge_aggregator.downlink import Letter, Take
+from submerge_aggregator.refusals import Refusals
 from submerge_client.sizes import GRPC_LIMIT
 from submerge_client.uplink.in_memory import InMemory as Child
 from submerge_client.uplink.in_memory import Memory
@@ -21,18 +22,17 @@ class InMemory:
         Where the children are.
     limit : int
         Most bytes of a message, either way.
-
-    Attributes
-    ----------
-    counts : dict of str to int
-        Messages that were `too_large`, and went no further.
+    refusals : Refusals or None
+        Hears of what is too large.
     """
 
-    def __init__(self, memory: Memory, *, limit: int = GRPC_LIMIT) -> None:
+    def __init__(
+        self, memory: Memory, *, limit: int = GRPC_LIMIT, refusals: Refusals | None = None
+    ) -> None:
         self._memory, self._limit = memory, limit
         self._take: Take = lambda _: None
         self._newest: dict[str, bytes] = {}
-        self.counts = {"too_large": 0}
+        self._refusals = Refusals() if refusals is None else refusals
 
     async def open(self, take: Take) -> None:
         """Listen."""
@@ -41,7 +41,7 @@ class InMemory:
 
     def publish(self, group: str, data: bytes) -> None:
         """Tell all children of a group its newest model; of all groups, "", a hello."""
-        if not self._fits(data):
+        if len(data) > self._limit:
             return
         self._newest[group] = data
         for child in self._memory.children():
@@ -50,7 +50,7 @@ class InMemory:
 
     def push(self, node: str, group: str, data: bytes) -> None:
         """Tell one child the newest model again."""
-        if not self._fits(data):
+        if len(data) > self._limit:
             return
         for child in self._memory.children():
             if child.node == node:
@@ -71,15 +71,13 @@ class InMemory:
 
     def take(self, child: Child, kind: Kind, data: bytes) -> None:
         """Hand over what a child sent."""
-        if self._fits(data):
+        if len(data) > self._limit:
+            why = f"{len(data)} bytes, expected at most {self._limit}"
+            self._refusals.count("oversize", child.node, why=why)
+        else:
             # Nobody can be told why: a child hears answers, and that the way is closed.
             self._take(Letter(kind, data, child.node, False, child.hear, lambda *_: None))
 
     def newest(self, groups: Sequence[str]) -> list[bytes]:
         """Return the hello, and the models of some groups, as far as there are any."""
         return [self._newest[group] for group in ("", *groups) if group in self._newest]
-
-    def _fits(self, data: bytes) -> bool:
-        fits = len(data) <= self._limit
-        self.counts["too_large"] += not fits
-        return fits

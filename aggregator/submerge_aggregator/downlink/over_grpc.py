@@ -1,10 +1,11 @@
 """OverGrpc: the way down over gRPC, on the event loop.
 
 Join and report are unary: the letter's answer is the response. A watch is a stream: the
-hello and the newest model of its group, then whatever is newer; a child that reads slowly
-skips what has been overtaken, so a stream holds at most one model that waits.
+hello and the newest model of its group, then whatever is newer.
 
-With mutual TLS a child is whom its certificate names; without, nobody says who it is.
+With mutual TLS a child is whom its certificate names; without, nobody says who it is, and what
+it may say is counted by the connection. gRPC refuses what is over the limit by its first bytes,
+before there is room for the rest, also where it was packed small.
 """
 
 from __future__ import annotations
@@ -15,21 +16,23 @@ from typing import Any
 
 import grpc
 from google.protobuf.message import DecodeError
-from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from submerge import PeerError, UsageError
-from submerge_aggregator.downlink import Letter, Refusal, Take
+from submerge_aggregator.downlink import Admits, Letter, Refusal, Take, everybody
+from submerge_aggregator.downlink.beside import Health, Unknown
+from submerge_aggregator.downlink.handshakes import PATIENCE_S, Handshakes
+from submerge_aggregator.downlink.watches import Watches
 from submerge_aggregator.listening import listen
+from submerge_aggregator.refusals import Refusals
 from submerge_client.links import endpoint_of
+from submerge_client.uplink.over_grpc import THROTTLED
 from submerge_client.uplink.tls import Tls
 from submerge_proto import parts
 from submerge_proto.codec import Kind
 from submerge_proto.v1 import aggregator_service_pb2 as pb
 
 SERVICE = pb.DESCRIPTOR.services_by_name["AggregatorService"].full_name
-
-MOST_STREAMS = 65_536
-"""Watches at once; more children than one aggregator serves."""
 
 ANSWER_S = 30.0
 """A letter that is not answered by then never will be: the child has long asked again."""
@@ -40,6 +43,10 @@ LOOK_S = 5.0
 GRACE_S = 2.0
 """For calls that are on their way when it closes."""
 
+SOON_S = 1.0
+"""By then gRPC has ended a call whose message was over the limit. Also, what a call has left of
+its deadline, if it is not that which ended it."""
+
 OPTIONS = (
     ("grpc.keepalive_time_ms", 60_000),
     ("grpc.keepalive_timeout_ms", 20_000),
@@ -47,13 +54,20 @@ OPTIONS = (
     ("grpc.http2.min_ping_interval_without_data_ms", 30_000),
     ("grpc.http2.max_ping_strikes", 0),
     ("grpc.so_reuseport", 0),  # a port that is taken is an error, not a second server
+    ("grpc.server_handshake_timeout_ms", int(1000 * PATIENCE_S)),
 )
 
+
+AGING = (("grpc.max_connection_age_ms", 3_600_000), ("grpc.max_connection_age_grace_ms", 10_000))
+"""With TLS a connection is begun anew once an hour: who a child is was proven when it began, and
+its certificate may have ended since."""
 
 STATUS: dict[Refusal, grpc.StatusCode] = {
     "foreign": grpc.StatusCode.INVALID_ARGUMENT,
     "denied": grpc.StatusCode.PERMISSION_DENIED,
     "busy": grpc.StatusCode.UNAVAILABLE,
+    # "Not now", and no more: who does not know of the pace backs off all the same.
+    "throttled": grpc.StatusCode.UNAVAILABLE,
 }
 
 
@@ -77,46 +91,72 @@ class OverGrpc:
     tls : Tls or None
         Certificate and key of this side; with `ca`, children must show one that it signed.
         None: unprotected.
+    refusals : Refusals or None
+        Hears of what nobody else sees: too large, by an unknown method, under another's name.
+    admits : callable
+        Whether somebody may open one watch more.
+
+    Attributes
+    ----------
+    port : int
+        Where it listens.
+    handshakes_begun : int
+        Of TLS, whatever became of them.
     """
 
-    def __init__(self, address: str, *, limit: int, tls: Tls | None = None) -> None:
+    def __init__(
+        self,
+        address: str,
+        *,
+        limit: int,
+        tls: Tls | None = None,
+        refusals: Refusals | None = None,
+        admits: Admits = everybody,
+    ) -> None:
         if tls is not None:
-            if tls.cert is None or tls.key is None:
+            if not tls.proves:
                 raise UsageError("a gRPC server with TLS needs cert and key, got one or none")
             tls.context()  # said at once
         self.address, self.port = address, 0
         self._limit, self._tls = limit, tls
         self._take: Take = lambda _: None
-        self._hello = b""
-        self._models: dict[str, bytes] = {}
-        self._watches: dict[int, _Watch] = {}
+        self._refusals = Refusals() if refusals is None else refusals
+        self._admits = admits
+        self._watches = Watches()
+        self._handshakes = Handshakes()
         self._unanswered: dict[asyncio.Future[bytes], float] = {}  # the oldest first
         self._closing = asyncio.Event()
+        self.handshakes_begun = 0
+        self._stamp: tuple[object, ...] = ()
 
     async def open(self, take: Take) -> None:
         """Listen."""
         self._take, self._closing = take, asyncio.Event()
         options = (
             *OPTIONS,
+            *(() if self._tls is None else AGING),
             ("grpc.max_receive_message_length", self._limit),
             ("grpc.max_send_message_length", self._limit),
         )
         self._server = grpc.aio.server(options=options)
         handlers = {
-            "Join": grpc.unary_unary_rpc_method_handler(self._join),
-            "Report": grpc.unary_unary_rpc_method_handler(self._report),
+            # As streams of one message: gRPC would not tell of a message that it refuses.
+            "Join": grpc.stream_unary_rpc_method_handler(self._join),
+            "Report": grpc.stream_unary_rpc_method_handler(self._report),
             "Watch": grpc.unary_stream_rpc_method_handler(self._watch),
         }
         generic = grpc.method_handlers_generic_handler(SERVICE, handlers)
         self._server.add_generic_rpc_handlers((generic,))
-        self._health = health.aio.HealthServicer()
+        self._health = Health(self._called)
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
+        self._server.add_generic_rpc_handlers((Unknown(self._unknown),))
         # gRPC finds out too, but prints lines of its own first.
         listen(endpoint_of(self.address), setting="listen.grpc.address").close()
         if self._tls is None:
             self.port = self._server.add_insecure_port(self.address)
         else:
-            self.port = self._server.add_secure_port(self.address, _credentials(self._tls))
+            credentials = self._credentials(self._tls)
+            self.port = self._server.add_secure_port(self.address, credentials)
         await self._server.start()
         self._looking = asyncio.create_task(self._look())
         for name in ("", SERVICE):
@@ -124,40 +164,80 @@ class OverGrpc:
 
     def publish(self, group: str, data: bytes) -> None:
         """Let watches know: all of them a hello, those of a group its model."""
-        if group:
-            self._models[group] = data
-        else:
-            self._hello = data
-        for watch in self._watches.values():
-            if not group:
-                watch.put_hello(data)
-            elif watch.group == group:
-                watch.put_model(data)
+        self._watches.publish(group, data)
 
     def push(self, node: str, group: str, data: bytes) -> None:
         """Let one child's watches know the model again."""
-        for watch in self._watches.values():
-            if (watch.node, watch.group) == (node, group):
-                watch.put_model(data)
+        self._watches.push(node, group, data)
 
     async def close(self) -> None:
         """Tell the health service, end the watches, let calls end."""
         await self._health.enter_graceful_shutdown()
         self._closing.set()
-        for watch in self._watches.values():
-            watch.end()
+        self._watches.wake()
         await self._server.stop(GRACE_S)
         self._looking.cancel()
 
+    def _credentials(self, tls: Tls) -> Any:
+        """What is shown at each handshake: the certificate that there is then."""
+        self._stamp = tls.stamp()
+        shown, mutual = _shown(tls)
+
+        def renewed() -> Any:
+            """Called by gRPC for every handshake, on a thread of its own."""
+            self.handshakes_begun += 1
+            stamp = tls.stamp()
+            if stamp == self._stamp:
+                return None
+            try:
+                shown, _ = _shown(tls)
+            except UsageError:
+                return None  # half replaced: the next handshake looks again
+            self._stamp = stamp
+            return shown
+
+        return grpc.dynamic_ssl_server_credentials(
+            shown, renewed, require_client_authentication=mutual
+        )
+
     # -- calls -----------------------------------------------------------------
 
-    async def _join(self, data: bytes, context: Any) -> bytes:
-        return await self._deliver("join", data, context)
+    def _called(self, context: Any) -> str:
+        """Take note that a connection is in use; return from where."""
+        peer = str(context.peer())
+        self._handshakes.called(peer, self.handshakes_begun, asyncio.get_running_loop().time())
+        return peer
 
-    async def _report(self, data: bytes, context: Any) -> bytes:
-        return await self._deliver("report", data, context)
+    def _unknown(self, context: Any, method: str) -> None:
+        self._called(context)
+        self._refusals.count("foreign_topic", _who(context), why=f"no method {method[:100]}")
 
-    async def _deliver(self, kind: Kind, data: bytes, context: Any) -> bytes:
+    async def _join(self, _: Any, context: Any) -> bytes:
+        return await self._deliver("join", context)
+
+    async def _report(self, _: Any, context: Any) -> bytes:
+        return await self._deliver("report", context)
+
+    async def _said(self, context: Any) -> bytes:
+        """Return what a child says; count it where gRPC has refused to read it."""
+        try:
+            data = await context.read()
+            if data is not grpc.aio.EOF:
+                return bytes(data)
+            await asyncio.sleep(SOON_S)
+        except asyncio.CancelledError:
+            left = context.time_remaining()
+            if not self._closing.is_set() and (left is None or left > SOON_S):
+                why = f"more than {self._limit} bytes"
+                self._refusals.count("oversize", _who(context), why=why)
+            raise
+        self._refusals.count("malformed", _who(context), why="a call without a message")
+        await context.abort(grpc.StatusCode.INVALID_ARGUMENT, "expected a message, got none")
+        return b""  # never: abort raises
+
+    async def _deliver(self, kind: Kind, context: Any) -> bytes:
+        peer = self._called(context)
+        data = await self._said(context)
         loop = asyncio.get_running_loop()
         answered: asyncio.Future[bytes] = loop.create_future()
 
@@ -170,20 +250,23 @@ class OverGrpc:
                 answered.set_exception(Unanswered(why, kind))
 
         self._unanswered[answered] = loop.time()
-        self._take(Letter(kind, data, _identity(context), False, answer, refuse))
+        self._take(Letter(kind, data, _identity(context), False, answer, refuse, peer))
         try:
             return await answered
         except Unanswered as error:
-            await context.abort(STATUS[error.kind], str(error)[:1000])
+            about = ((THROTTLED, "1"),) if error.kind == "throttled" else ()
+            await context.abort(STATUS[error.kind], str(error)[:1000], about)
             raise
         finally:
             del self._unanswered[answered]
 
     async def _look(self) -> None:
-        """Give up letters that nobody will answer."""
+        """Give up letters that nobody will answer; count connections that nobody uses."""
         loop = asyncio.get_running_loop()
         while True:
             await asyncio.sleep(LOOK_S)
+            for _ in range(self._handshakes.vain(self.handshakes_begun, loop.time())):
+                self._refusals.count("handshake", why="see the other end's log")
             for answered, since in self._unanswered.items():
                 if since > loop.time() - ANSWER_S:
                     break
@@ -191,63 +274,51 @@ class OverGrpc:
                     answered.set_exception(Unanswered("no answer", "busy"))
 
     async def _watch(self, data: bytes, context: Any) -> AsyncIterator[bytes]:
+        peer, who, name = self._called(context), _who(context), _identity(context)
+        if not self._admits(who):
+            self._refusals.count("throttled", who, why="a watch")
+            await context.abort(STATUS["throttled"], "too many watches: wait")
         try:
             header = pb.WatchRequest.FromString(data).header
             node, group = parts.name(header.node), parts.name(header.group)
         except (DecodeError, PeerError, UnicodeDecodeError) as error:
-            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error)[:1000])
-        who = _identity(context)
-        if who not in (None, node):
-            await context.abort(grpc.StatusCode.PERMISSION_DENIED, f"this certificate is of {who}")
-        if len(self._watches) >= MOST_STREAMS:
+            kind = error.kind if isinstance(error, PeerError) else "malformed"
+            self._refusals.count(kind, who, why=str(error))
+            await context.abort(STATUS["foreign"], str(error)[:1000])
+        if name not in (None, node):
+            self._refusals.count("spoofed", who, why=f"a watch for {node}")
+            await context.abort(STATUS["denied"], f"this certificate is of {name}")
+        watch = self._watches.begin(who, node, group)
+        if watch is None:
+            self._refusals.count("throttled", who, why="too many watches at once")
             await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, "too many watches")
-        watch = _Watch(node, group)
-        self._watches[id(watch)] = watch
+            return
+        self._handshakes.watches(peer)
         try:
-            if self._hello:
-                watch.put_hello(self._hello)
-            if group in self._models:
-                watch.put_model(self._models[group])
             while not self._closing.is_set():
                 for message in await watch.news():
                     yield message
         finally:
-            del self._watches[id(watch)]
-
-
-class _Watch:
-    """One stream: what it has still to say, the newest of each kind."""
-
-    def __init__(self, node: str, group: str) -> None:
-        self.node, self.group = node, group
-        self._hello = self._model = b""
-        self._stirred = asyncio.Event()
-
-    def put_hello(self, data: bytes) -> None:
-        self._hello = data
-        self._stirred.set()
-
-    def put_model(self, data: bytes) -> None:
-        self._model = data
-        self._stirred.set()
-
-    def end(self) -> None:
-        self._stirred.set()
-
-    async def news(self) -> list[bytes]:
-        await self._stirred.wait()
-        self._stirred.clear()
-        said, self._hello, self._model = [self._hello, self._model], b"", b""
-        return [data for data in said if data]
+            self._handshakes.parts(peer)
+            self._watches.end(watch)
 
 
 def _identity(context: Any) -> str | None:
-    """Whom the certificate names; None without one."""
-    names = context.auth_context().get("x509_common_name", ())
-    return names[0].decode(errors="replace") if names else None
+    """Whom the certificate names; None without one, "" if it names nobody."""
+    shown = context.auth_context()
+    names = shown.get("x509_common_name", ())
+    if not names:
+        return "" if "x509_pem_cert" in shown else None
+    return str(names[0].decode(errors="replace"))
 
 
-def _credentials(tls: Tls) -> Any:
-    """Our certificate; with a ca, children need one of theirs."""
+def _who(context: Any) -> str:
+    """Whom it counts against."""
+    name = _identity(context)
+    return str(context.peer()) if name is None else name
+
+
+def _shown(tls: Tls) -> tuple[Any, bool]:
+    """Our certificate as it is now; and whether children need one, of authorities that we name."""
     ca, key, cert = tls.contents()
-    return grpc.ssl_server_credentials([(key, cert)], ca, require_client_auth=ca is not None)
+    return grpc.ssl_server_certificate_configuration([(key, cert)], ca), ca is not None

@@ -13,6 +13,7 @@ import threading
 from typing import Protocol
 
 from submerge_aggregator.downlink import Letter, Take
+from submerge_aggregator.refusals import Refusals
 from submerge_client.uplink.broker import Broker, Parting, Publication, overhead
 from submerge_client.uplink.line import Line
 from submerge_client.uplink.tls import Tls
@@ -58,6 +59,8 @@ class OverMqtt:
         They stand in every topic; `parent` is this aggregator's own name.
     limit : int
         Most bytes of a message, either way; of one that goes out, topic and header included.
+        paho has made room for what comes in by then, up to 256 MB: what a broker takes from
+        others is for its own settings to say (Mosquitto's `message_size_limit`).
     note : callable
         Told, on the event loop, when the broker is out of reach and when it is back.
     username, password : str or None
@@ -65,12 +68,13 @@ class OverMqtt:
         None: unprotected.
     first_wait_s : float
         Before the second try to connect; each further one waits twice as long, up to 60 s.
+    refusals : Refusals or None
+        Hears of what comes in and goes no further.
 
     Attributes
     ----------
-    counts : dict of str to int
-        What went no further: of what came in, `foreign` topics, `empty` payloads and what was
-        `too_large`; and `unsaid`, what was too large to go out, or found no room.
+    unsaid : int
+        What was too large to go out, or found no room.
 
     Raises
     ------
@@ -91,6 +95,7 @@ class OverMqtt:
         password: str | None = None,
         tls: Tls | None = None,
         first_wait_s: float = 1.0,
+        refusals: Refusals | None = None,
     ) -> None:
         self._fleet, self._parent, self._limit, self._note = fleet, parent, limit, note
         self._broker = Broker(host, port, username, password, tls)
@@ -100,7 +105,8 @@ class OverMqtt:
         self._remind_at = 0.0
         self._away = False
         self._arriving = threading.BoundedSemaphore(MOST_ARRIVING)
-        self.counts = {"foreign": 0, "empty": 0, "too_large": 0, "unsaid": 0}
+        self.unsaid = 0
+        self._refusals = Refusals() if refusals is None else refusals
         self._line = Line(
             self._broker,
             name=f"submerge:{fleet}:{parent}",
@@ -152,12 +158,14 @@ class OverMqtt:
 
     def _came(self, topic: str, data: bytes) -> None:
         origin = topics.origin(topic)
+        who = "" if origin is None else origin.node
         if len(data) > self._limit:
-            self.counts["too_large"] += 1
+            why = f"{len(data)} bytes, expected at most {self._limit}"
+            self._refusals.count("oversize", who, why=why)
         elif origin is None:
-            self.counts["foreign"] += 1
+            self._refusals.count("foreign_topic", why=topic[:200])
         elif not data:
-            self.counts["empty"] += 1  # a report that was taken back
+            self._refusals.count("empty", who)  # a report that was taken back
         elif self._arriving.acquire(timeout=STALLED_S):
             self._loop.call_soon_threadsafe(self._arrive, origin, data)
         else:
@@ -180,7 +188,7 @@ class OverMqtt:
         if not self._fits(topic, data):
             return
         if self._line.waiting >= MOST_ANSWERS:
-            self.counts["unsaid"] += 1
+            self.unsaid += 1
             return
         # Each answer is its own: those to one child may be about several groups and lives.
         self._line.put(object(), Publication(topic, data, retain=False))
@@ -212,5 +220,5 @@ class OverMqtt:
 
     def _fits(self, topic: str, data: bytes) -> bool:
         fits = len(data) + overhead(topic) <= self._limit
-        self.counts["unsaid"] += not fits
+        self.unsaid += not fits
         return fits

@@ -6,8 +6,8 @@ What every uplink promises (tests/live/test_transports.py holds all to it):
 1. `send` never blocks and never raises for want of a connection: what cannot go now is lost,
    or replaced by the newest of its kind. Nothing piles up.
 2. Whatever is heard is handed to `hear`, from any thread: `Came`, `Opened` each time that the
-   way is open (again), `Parted` when it is not, saying why, once for each time; `Refused`, by
-   transports that can tell, for what was sent in vain.
+   way is open (again), `Parted` when it is not, saying why, once for each time; `Refused` and
+   `Slowed`, by transports that can tell, for what was sent in vain.
 3. No thread dies in silence: what fails inside one is a `Parted`, and it tries again.
 4. What is too large is refused before it is sent: `send` raises `TooLarge`.
 """
@@ -44,7 +44,13 @@ class Refused(NamedTuple):
     why: str
 
 
-Heard = Came | Opened | Parted | Refused
+class Slowed(NamedTuple):
+    """The way is open, and the other end has had too much of it: later it takes the newest."""
+
+    why: str
+
+
+Heard = Came | Opened | Parted | Refused | Slowed
 Hear = Callable[[Heard], None]
 
 

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from logging import WARNING
+from pathlib import Path
+from typing import Protocol
 
 from submerge import UsageError
 from submerge_client.links import Link, UplinkConfig
+from submerge_client.logs import say
 from submerge_client.uplink import Uplink
 from submerge_client.uplink.tls import Tls
 
 
-def chosen(link: UplinkConfig, *, parent: str, node: str, groups: Sequence[str]) -> Uplink:
-    """Return the way to a parent, not open yet.
+def chosen(
+    link: UplinkConfig, *, parent: str, node: str, groups: Sequence[str], kit: Path | None = None
+) -> Uplink:
+    """Return the way to a parent, not open yet; `kit`: as in `tls_of`.
 
     Raises
     ------
     UsageError
         If the extra that it needs is not installed.
     """
-    tls = tls_of(link)
+    tls = tls_of(link, kit)
     try:
         if link.scheme in ("grpc", "grpcs"):
             from submerge_client.uplink.over_grpc import OverGrpc
@@ -50,11 +56,31 @@ def chosen(link: UplinkConfig, *, parent: str, node: str, groups: Sequence[str])
     return hub(link.host).uplink(node, groups, limit=link.limit)
 
 
-def tls_of(link: Link) -> Tls | None:
-    """Return the files that protect a link; None if nothing does."""
+def tls_of(link: Link, kit: Path | None = None) -> Tls | None:
+    """Return the files that protect a link; None if nothing does.
+
+    `kit` is the node's own; a link that names files is of another authority.
+    """
     if not link.tls:
         return None
+    if kit is not None and (link.ca, link.cert) == (None, None):
+        return Tls(kit=kit)
     return Tls(link.ca, link.cert, link.key)
+
+
+class Allowed(Protocol):
+    """A section in which somebody may allow a link without TLS."""
+
+    @property
+    def insecure(self) -> bool:
+        """Whether somebody has."""
+
+
+def warn_of_insecure(links: Mapping[str, Allowed | None]) -> None:
+    """Say of each link that nothing protects: somebody has allowed it, perhaps long ago."""
+    for setting, link in links.items():
+        if link is not None and link.insecure:
+            say("no TLS: whoever is on the way can read and forge", level=WARNING, link=setting)
 
 
 def password_of(link: Link) -> str | None:

@@ -14,8 +14,9 @@ from typing import Any
 
 import grpc
 
+from submerge import UsageError
 from submerge.messages import Incarnation, Stamp
-from submerge_client.uplink import Came, Hear, Heard, Opened, Parted, Refused, check_size
+from submerge_client.uplink import Came, Hear, Heard, Opened, Parted, Refused, Slowed, check_size
 from submerge_client.uplink.tls import Tls
 from submerge_proto import parts
 from submerge_proto.codec import Kind
@@ -35,6 +36,9 @@ AGAIN_S, CAP_S = 1.0, 30.0
 
 CLOSE_S = 2.0
 """For calls that are on their way when it is closed."""
+
+THROTTLED = "submerge-throttled"
+"""In the metadata behind an UNAVAILABLE: there was too much from here."""
 
 QUIET = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.CANCELLED)
 """Failures that only mean "not now"."""
@@ -93,6 +97,7 @@ class OverGrpc:
         self.failures = 0
         self._hear: Hear = lambda _: None
         self._channel: Any = None
+        self._stamp: tuple[object, ...] = ()
         self._closing = threading.Event()
         self._threads: list[threading.Thread] = []
         self._streams: dict[str, Any] = {}
@@ -106,21 +111,7 @@ class OverGrpc:
     def open(self, hear: Hear) -> None:
         """Begin to connect, one watch a group."""
         self._hear = hear
-        options = (
-            *OPTIONS,
-            ("grpc.max_receive_message_length", self._limit),
-            ("grpc.max_send_message_length", self._limit),
-        )
-        if self._tls is None:
-            self._channel = grpc.insecure_channel(self._target, options)
-        else:
-            credentials = grpc.ssl_channel_credentials(*self._tls.contents())
-            self._channel = grpc.secure_channel(self._target, credentials, options)
-        self._methods = {
-            "join": self._channel.unary_unary(f"/{SERVICE}/Join"),
-            "report": self._channel.unary_unary(f"/{SERVICE}/Report"),
-        }
-        self._watching = self._channel.unary_stream(f"/{SERVICE}/Watch")
+        self._connect()
         for group in self._groups:
             thread = threading.Thread(
                 target=self._watch, args=(group,), name=f"watch {group}", daemon=True
@@ -151,6 +142,42 @@ class OverGrpc:
         for thread in self._threads:
             thread.join(CLOSE_S)
 
+    def _connect(self) -> None:
+        """Have a channel, with the certificates that there are now."""
+        options = (
+            *OPTIONS,
+            ("grpc.max_receive_message_length", self._limit),
+            ("grpc.max_send_message_length", self._limit),
+        )
+        if self._tls is None:
+            channel = grpc.insecure_channel(self._target, options)
+        else:
+            stamp = self._tls.stamp()
+            credentials = grpc.ssl_channel_credentials(*self._tls.contents())
+            self._stamp = stamp
+            channel = grpc.secure_channel(self._target, credentials, options)
+        self._channel = channel
+        self._methods = {
+            "join": channel.unary_unary(f"/{SERVICE}/Join"),
+            "report": channel.unary_unary(f"/{SERVICE}/Report"),
+        }
+        self._watching = channel.unary_stream(f"/{SERVICE}/Watch")
+
+    def _renew(self) -> None:
+        """After a connection that broke: if its certificates were replaced, use the new ones.
+
+        One that holds is left alone: who it is was proven when it began.
+        """
+        with self._lock:
+            if self._tls is None or self._closing.is_set() or self._tls.stamp() == self._stamp:
+                return
+            old = self._channel
+            try:
+                self._connect()
+            except UsageError:
+                return  # half replaced: the old ones may still do, and it is looked at again
+        old.close()
+
     # -- calls -----------------------------------------------------------------
 
     def _call(self, kind: Kind, group: str) -> None:
@@ -175,6 +202,8 @@ class OverGrpc:
         code = call.code()
         if code is grpc.StatusCode.OK:
             self._tell(Came("joined" if kind == "join" else "answer", call.result()))
+        elif THROTTLED in dict(call.trailing_metadata() or ()):
+            self._tell(Slowed(str(call.details())))
         elif code not in QUIET:
             # It is open, and we are refused: nothing but a person can mend that.
             self._tell(Refused(f"{code.name}: {call.details()}"))
@@ -196,6 +225,7 @@ class OverGrpc:
             tries = 0 if opened else min(tries + 1, 16)
             ceiling = min(CAP_S, AGAIN_S * 2.0**tries)
             self._closing.wait(random.uniform(0.1, ceiling))  # noqa: S311 (jitter is no secret)
+            self._renew()
 
     def _listen(self, group: str, request: bytes) -> tuple[bool, str]:
         """Listen until the stream ends; return whether it was open, and why it ended."""

@@ -1,4 +1,7 @@
-"""Tls: which files make a connection safe, the same for gRPC and MQTT, at both ends."""
+"""Tls: which files make a connection safe, the same for gRPC and MQTT, at both ends.
+
+They are read again for each new connection: certificates are renewed while programs run.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from submerge import UsageError
+from submerge_client.kit import read_kit
 
 if TYPE_CHECKING:
     import ssl
@@ -20,11 +24,19 @@ class Tls(NamedTuple):
         Certificates of whom to trust; None: the system's.
     cert, key : Path or None
         One's own certificate, and the key to it; both, or none.
+    kit : Path or None
+        All three in one file (`kit`); then the others are None.
     """
 
     ca: Path | None = None
     cert: Path | None = None
     key: Path | None = None
+    kit: Path | None = None
+
+    @property
+    def proves(self) -> bool:
+        """Whether it has a certificate of its own."""
+        return self.cert is not None or self.kit is not None
 
     def context(self) -> ssl.SSLContext:
         """Return the files as a client's context: the other end must prove its name.
@@ -36,17 +48,26 @@ class Tls(NamedTuple):
         """
         import ssl  # 2 MiB that a link without TLS need not hold
 
+        trusted = None if self.kit is None else read_kit(self.kit).authority.decode()
         try:
-            context = ssl.create_default_context(cafile=self.ca)
+            context = ssl.create_default_context(cafile=self.ca, cadata=trusted)
         except OSError as error:
-            raise _unusable("ca", self.ca, error) from error
-        if self.cert is not None:
-            try:
-                # An empty password: a key that wants one must not ask the terminal for it.
-                context.load_cert_chain(self.cert, self.key, password="")
-            except OSError as error:
-                raise _unusable("cert and key", f"{self.cert} and {self.key}", error) from error
+            raise _unusable("ca", self.kit or self.ca, error) from error
+        self.prove(context)
         return context
+
+    def prove(self, context: ssl.SSLContext) -> None:
+        """Let a context show this side's certificate, if there is one."""
+        cert, key = (self.kit, self.kit) if self.kit is not None else (self.cert, self.key)
+        if cert is None:
+            return
+        try:
+            # An empty password: a key that wants one must not ask the terminal for it.
+            context.load_cert_chain(cert, key, password="")
+        except OSError as error:
+            what = "cert and key" if self.kit is None else "a certificate and its key"
+            got = f"{cert} and {key}" if self.kit is None else str(cert)
+            raise _unusable(what, got, error) from error
 
     def contents(self) -> tuple[bytes | None, bytes | None, bytes | None]:
         """Return ca, key and cert as bytes, in the order that gRPC takes them.
@@ -57,9 +78,24 @@ class Tls(NamedTuple):
             If a file cannot be read, or is not what it should be.
         """
         self.context()  # gRPC itself says nothing of a file that it cannot use
+        if self.kit is not None:
+            kit = read_kit(self.kit)
+            return kit.authority, kit.key, kit.cert
         paths = (self.ca, self.key, self.cert)
         ca, key, cert = (None if path is None else path.read_bytes() for path in paths)
         return ca, key, cert
+
+    def stamp(self) -> tuple[object, ...]:
+        """Return what changes when a file is replaced, or is there again."""
+        return tuple(None if path is None else _stamp(path) for path in self)
+
+
+def _stamp(path: Path) -> tuple[int, int, int] | None:
+    try:
+        stat = path.stat()
+    except OSError:
+        return None  # between two files
+    return stat.st_mtime_ns, stat.st_size, stat.st_ino
 
 
 def _unusable(what: str, path: object, error: OSError) -> UsageError:

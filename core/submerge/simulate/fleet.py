@@ -8,6 +8,7 @@ step (`oracle`).
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import heapq
 import math
@@ -73,6 +74,9 @@ class Watch:
 
     def cloned(self, host: Host) -> None:
         """A disk was copied, and a second process is about to run on the copy."""
+
+    def doubled(self, host: Host) -> None:
+        """A machine was copied with its memory: two processes go on with one life."""
 
     def forgotten(self, node: str) -> None:
         """An operator is about to have a client forgotten."""
@@ -252,6 +256,20 @@ class Fleet:
         node = self._new_parent(host, np.random.default_rng(0))
         node.step(Start(dict(host.records)), host.now(self.time))
         return node
+
+    def double(self, host: Host) -> Host:
+        """Copy a machine, and the process that runs on it: both go on."""
+        twin = self.new_host(host.name, host.level, host.parent)
+        twin.clone, twin.disk, twin.life = True, host.disk.clone(), 1
+        twin.began, twin.clock_error, twin.synced = host.began, host.clock_error, host.synced
+        # Summaries are nobody's memory; they count what is merged twice, wherever it is.
+        shared = self.feed.summaries, self.feed.schema
+        twin.node = copy.deepcopy(host.node, {id(each): each for each in shared})
+        twin.wake = math.inf
+        if twin.node is not None:
+            self._wind(twin, twin.node)
+        self.at(self.time + self.plan.reading_every_s, self._sense, twin, twin.life)
+        return twin
 
     def kill(self, host: Host) -> None:
         """End a process as a power cut does."""

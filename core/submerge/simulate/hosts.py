@@ -70,6 +70,7 @@ class Host:
         self.disk = Disk()
         self.node: ClientNode | AggregatorNode | None = None
         self.life = 0
+        self.began = 1000.0 * number  # what its steady clock shows in the beginning
         self.clock_error = 0.0
         self.synced = True
         self.cut_until = self.slow_until = self.wake = 0.0
@@ -78,7 +79,7 @@ class Host:
 
     def now(self, time: float) -> Now:
         """Both clocks; a process's steady one begins anywhere."""
-        return Now(time + 1000.0 * self.number, EPOCH + time + self.clock_error, self.synced)
+        return Now(time + self.began, EPOCH + time + self.clock_error, self.synced)
 
     @property
     def records(self) -> Mapping[Key, Any]:

@@ -45,6 +45,7 @@ class Mishaps:
             (faults.move, clients + middle, self._move),
             (faults.clock, everyone, self._set_clock),
             (faults.forget, clients, self._forget),
+            (faults.twin, clients, self._double),
         ]
         span = fleet.plan.hours * HOUR
         for rate, hosts, mishap in kinds:
@@ -128,6 +129,16 @@ class Mishaps:
         self._clones.append(clone)
         self._fleet.start(clone)
         self._fleet.at(self._fleet.time + self._span(HOUR), self._retire, clone)
+
+    def _double(self, host: Host) -> None:
+        """A second process beside the first, from a copy of its disk and its memory."""
+        if host.node is None or host not in self._fleet.network.hosts[host.name]:
+            return
+        twin = self._fleet.double(host)
+        self._fleet.log(twin, "is doubled")
+        self._fleet.watch.doubled(twin)
+        self._clones.append(twin)
+        self._fleet.at(self._fleet.time + self._span(HOUR), self._retire, twin)
 
     def _retire(self, clone: Host) -> None:
         if clone not in self._clones:

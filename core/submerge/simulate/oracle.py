@@ -12,23 +12,27 @@ I5  Rows, closed incarnations, fences and waiting finals stay within their limit
 I6  A message that is refused changes no row.
 I7  A model's version never falls, and the newest reaches everyone.
 I8  A store is given up only for another parent, or when its disk was copied or restored.
+I9  A client that contradicts itself is quarantined, and nobody whose memory was not copied.
 """
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
+from collections.abc import Container
 
 from submerge.aggregator_node import STORE, AggregatorNode, Store
 from submerge.client_node import ClientNode
 from submerge.finals import CHECKPOINT, PAST, Past
 from submerge.ledger import AGGREGATOR_ROWS, CLIENT_ROWS, CLOSED, FENCES
 from submerge.life import Checkpoint
-from submerge.messages import ANOTHER, BEHIND, Answer, Incarnation, Reason, Report
+from submerge.messages import ANOTHER, BEHIND, Answer, Incarnation, Reason, Report, digest
 from submerge.pool import Row, Sealed
 from submerge.simulate.feeds import Ids
 from submerge.simulate.fleet import GROUP, Fleet, Watch
 from submerge.simulate.hosts import Host
 from submerge.steps import Effect, Event, Keep, Note, Received, Records, Send
+from submerge.suspicion import AGAIN_S
 
 REFUSED = ("stale", "shrunk", "equivocation", "fenced", "invalid", "schema", "banned")
 """Answers that a client gets only if its card was copied or restored, or it was forgotten."""
@@ -61,6 +65,8 @@ class Oracle(Watch):
         self._touched: set[str] = set()
         self._pinned_at: dict[Incarnation, float] = {}
         self._failed_at: dict[str, float] = {}
+        self._twins: set[str] = set()
+        self._slips: dict[tuple[int, int, str], tuple[float, bytes]] = {}
         self._said: dict[tuple[Incarnation, int], int] = {}
         self._versions: dict[str, int] = {}
 
@@ -96,19 +102,34 @@ class Oracle(Watch):
             if isinstance(effect, Note) and effect.what == "new store":
                 self._give_up(host, bits_in(host.records), "store given up")
                 self._judge_renewal(host, effect.facts["why"])
-        refused = (
-            isinstance(event, Received)
-            and isinstance(event.message, Report)
-            and any(
-                isinstance(effect, Send)
-                and isinstance(effect.message, Answer)
-                and effect.message.reason is not Reason.ACK
-                for effect in effects
-            )
-        )
+        refused = False
+        if isinstance(event, Received) and isinstance(event.message, Report):
+            said = [effect.message for effect in effects if isinstance(effect, Send)]
+            reasons = {each.reason for each in said if isinstance(each, Answer)}
+            refused = bool(reasons - {Reason.ACK})
+            self._check_suspicion(host, event.message, reasons)
         kept = [key for effect in effects if isinstance(effect, Keep) for key in effect.records]
         if refused and any(key[0] in ("row", "sealed") for key in kept):
             self.violated("I6", f"{host} refuses a report and changes its rows")
+
+    def _check_suspicion(self, host: Host, report: Report, reasons: set[Reason]) -> None:
+        """Who contradicts itself is kept out of the model, and nobody else is."""
+        if not isinstance(host.node, AggregatorNode):
+            return
+        name, apart = report.stamp.node, host.node.set_apart(GROUP)[1]
+        for other in apart.keys() - self._twins:
+            self.violated("I9", f"{host} quarantines {other}, which has no double")
+        guilty = Reason.SHRUNK in reasons
+        if Reason.EQUIVOCATION in reasons:
+            # By one process: what is kept of the first may be lost with it.
+            place, said = (host.number, host.life, name), digest(report, self._feed.summaries)
+            at, before = self._slips.get(place, (-math.inf, b""))
+            if self._fleet.time - at > AGAIN_S:
+                self._slips[place] = self._fleet.time, said
+            else:
+                guilty = guilty or before != said
+        if guilty and not report.fence and name not in apart:
+            self.violated("I9", f"{host} counts {name}, which contradicts itself")
 
     def _check_durable(self, host: Host, node: ClientNode, effects: list[Effect]) -> None:
         """What a client believes to be at the root is there."""
@@ -122,7 +143,7 @@ class Oracle(Watch):
         if store is None or life.root != store.incarnation or root.name in self._tampered:
             return
         said = self._said.get((life.incarnation, life.durable), 0)
-        gone = said & ~self.counted & ~self.excused["forgotten"]
+        gone = said & ~self.counted & ~self._may_leave
         if gone:
             self.violated("I2", f"{host} is told that the root holds what it does not")
 
@@ -157,7 +178,7 @@ class Oracle(Watch):
         ledger = node.ledger(GROUP)
         summary = None if ledger is None else ledger.summary()
         counted = 0 if summary is None else summary.bits
-        gone = self.counted & ~counted & ~self.excused["forgotten"]
+        gone = self.counted & ~counted & ~self._may_leave
         if gone:
             self.violated("I2", f"the root has lost {self._readings(gone)}")
         if counted != self.counted:
@@ -166,6 +187,8 @@ class Oracle(Watch):
     def _declared(self, host: Host, note: Note) -> None:
         """A client gives something up, and says how much."""
         report: Report = note.facts["report"]
+        if host.name in self._twins:
+            return  # the two take each other's answers for their own
         bits = 0 if report.summary is None else report.summary.bits
         bits &= ~self._confirmed.get(report.stamp.incarnation, 0)
         if bits.bit_count() > note.facts["readings"]:
@@ -181,7 +204,7 @@ class Oracle(Watch):
     def died(self, host: Host) -> None:
         """A client that dies takes with it what is neither on its card nor confirmed."""
         node = host.node
-        if not isinstance(node, ClientNode):
+        if not isinstance(node, ClientNode) or host.name in self._twins:
             return
         summary = node.life.summary(host.now(self._fleet.time))
         bits = 0 if summary is None else summary.bits
@@ -232,6 +255,20 @@ class Oracle(Watch):
         self._tampered.add(host.name)
         self._touched.add(host.name)
 
+    def doubled(self, host: Host) -> None:
+        """Two processes go on with one life: its row is the one's or the other's."""
+        self._touched.add(host.name)
+        self._twins.add(host.name)
+
+    @property
+    def _may_leave(self) -> int:
+        """Readings that the root need not count any longer."""
+        return self.excused["forgotten"] | self._of_twins
+
+    @property
+    def _of_twins(self) -> int:
+        return sum(self._feed.given.get(name, 0) for name in self._twins)
+
     def forgotten(self, node: str) -> None:
         """Its readings may leave, from here to the root."""
         self._touched.add(node)
@@ -276,6 +313,11 @@ class Oracle(Watch):
         causes: dict[str, int] = {}
         if missing and fleet.suffered.network_only:
             self.violated("I4", f"{missing.bit_count()} readings are missing, for messages alone")
+        for host in fleet.hosts:
+            if isinstance(host.node, AggregatorNode):
+                apart = host.node.set_apart(GROUP)[1]
+                self.excused["quarantined"] |= bits_in(host.records, only=apart) & self._of_twins
+        self.excused["a life of two machines"] |= self._of_twins
         for cause, bits in self.excused.items():
             if missing & bits:
                 causes[cause] = (missing & bits).bit_count()
@@ -304,7 +346,7 @@ class Oracle(Watch):
                 self.violated("I5", f"{host} keeps too many finals")
             return
         ledger = None if node is None else node.ledger(GROUP)
-        if ledger is None:
+        if node is None or ledger is None:
             return
         rows: dict[str, int] = defaultdict(int)
         for (name, _), row in ledger.rows.items():
@@ -316,14 +358,17 @@ class Oracle(Watch):
             if len(member.closed) > CLOSED or len(member.fences) > FENCES + AGGREGATOR_ROWS:
                 self.violated("I5", f"{host} remembers too much of {name}")
         held = ledger.summary()
-        if (0 if held is None else held.bits) != bits_in(host.records):
+        apart = bits_in(host.records, only=node.set_apart(GROUP)[1])
+        if (0 if held is None else held.bits) != bits_in(host.records) & ~apart:
             self.violated("I3", f"{host} would say something else after a restart")
 
 
-def bits_in(records: Records) -> int:
-    """Return the ids that an aggregator's store holds."""
+def bits_in(records: Records, only: Container[str] | None = None) -> int:
+    """Return the ids that an aggregator's store holds; of all nodes, or of some."""
     bits = 0
-    for record in records.values():
+    for key, record in records.items():
+        if only is not None and (len(key) < 3 or key[2] not in only):
+            continue
         summary = record.report.summary if isinstance(record, Row) else None
         if isinstance(record, Sealed):
             summary = record.summary

@@ -57,6 +57,9 @@ class Faults:
         How often a clock is set wrong by up to years.
     forget : float
         How often an operator has a client forgotten.
+    twin : float
+        How often a client's machine is copied with its memory, as virtual ones are: two
+        processes go on with one life.
     """
 
     loss: float = 0.0
@@ -85,6 +88,7 @@ class Faults:
     late: float = 0.0
     clock: float = 0.0
     forget: float = 0.0
+    twin: float = 0.0
 
     @property
     def harms_disks(self) -> bool:
@@ -94,7 +98,8 @@ class Faults:
     @property
     def network_only(self) -> bool:
         """Whether nothing but messages suffers: then nothing may be missing in the end."""
-        return not (self.harms_disks or self.kill or self.kill_between or self.failed_write)
+        processes = self.kill, self.kill_between, self.failed_write, self.twin
+        return not (self.harms_disks or any(processes))
 
 
 SHARES = ("loss", "duplicate", "reorder", "broker", "kill_between", "failed_write", "late")
@@ -155,7 +160,8 @@ def _drawn(rng: np.random.Generator, names: tuple[str, ...]) -> Faults:
 LENGTHS = ("delay_s", "outage_s", "slow_s", "down_s")
 """How long, not how often: never none."""
 
-ALL = tuple(field.name for field in fields(Faults))
+ALL = tuple(field.name for field in fields(Faults) if field.name != "twin")
+"""But for what no honest fleet does: clients are then to be quarantined."""
 
 PRESETS: dict[str, Callable[[np.random.Generator], Faults]] = {
     "none": lambda _: Faults(),
@@ -167,6 +173,9 @@ PRESETS: dict[str, Callable[[np.random.Generator], Faults]] = {
         loss=0.5 * rng.random(),
         card_clone=0.3 * rng.random(),
         store_clone=2.0 * rng.random(),
+    ),
+    "twins": lambda rng: replace(
+        _drawn(rng, (*NETWORK, "kill", "down_s", "clock")), twin=0.05 + 0.3 * rng.random()
     ),
     "swarm-1": lambda rng: _drawn(rng, ALL),
 }

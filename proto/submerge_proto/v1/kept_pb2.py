@@ -17,13 +17,15 @@ from submerge_proto.v1 import header_pb2 as submerge__proto_dot_v1_dot_header__p
 from submerge_proto.v1 import summary_pb2 as submerge__proto_dot_v1_dot_summary__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1csubmerge_proto/v1/kept.proto\x12\x11submerge_proto.v1\x1a*submerge_proto/v1/aggregator_service.proto\x1a\x1esubmerge_proto/v1/header.proto\x1a\x1fsubmerge_proto/v1/summary.proto\"W\n\x03Pin\x12\x0e\n\x06parent\x18\x01 \x01(\t\x12\x33\n\x0bincarnation\x18\x02 \x01(\x0b\x32\x1e.submerge_proto.v1.Incarnation\x12\x0b\n\x03top\x18\x03 \x01(\x08\"v\n\nCheckpoint\x12\x30\n\x06report\x18\x01 \x01(\x0b\x32 .submerge_proto.v1.ReportRequest\x12#\n\x03pin\x18\x02 \x01(\x0b\x32\x16.submerge_proto.v1.Pin\x12\x11\n\tdelivered\x18\x03 \x01(\x04\"\x87\x01\n\x04Past\x12-\n\x06\x66inals\x18\x01 \x03(\x0b\x32\x1d.submerge_proto.v1.Checkpoint\x12\x30\n\x08\x61\x62sorbed\x18\x02 \x01(\x0b\x32\x1e.submerge_proto.v1.Incarnation\x12\x0c\n\x04lost\x18\x03 \x01(\x04\x12\x10\n\x08lifetime\x18\x04 \x01(\x04\"a\n\x05Store\x12\x33\n\x0bincarnation\x18\x01 \x01(\x0b\x32\x1e.submerge_proto.v1.Incarnation\x12#\n\x03pin\x18\x02 \x01(\x0b\x32\x16.submerge_proto.v1.Pin\"[\n\x04Line\x12\x0b\n\x03seq\x18\x01 \x01(\x04\x12\r\n\x05\x66\x65nce\x18\x02 \x01(\x0c\x12%\n\x04past\x18\x03 \x03(\x0b\x32\x17.submerge_proto.v1.Left\x12\x10\n\x08\x61\x64mitted\x18\x04 \x01(\x0c\"X\n\x03Row\x12\x30\n\x06report\x18\x01 \x01(\x0b\x32 .submerge_proto.v1.ReportRequest\x12\x0f\n\x07\x61s_of_s\x18\x02 \x01(\x01\x12\x0e\n\x06\x64igest\x18\x03 \x01(\x0c\"\xe2\x01\n\x06Sealed\x12-\n\x08subspace\x18\x01 \x01(\x0b\x32\x1b.submerge_proto.v1.Subspace\x12\x13\n\x0b\x66ingerprint\x18\x02 \x01(\x0c\x12+\n\x07moments\x18\x03 \x01(\x0b\x32\x1a.submerge_proto.v1.Moments\x12)\n\x06\x63ounts\x18\x04 \x01(\x0b\x32\x19.submerge_proto.v1.Counts\x12\x0f\n\x07\x61s_of_s\x18\x05 \x01(\x01\x12+\n\x06linear\x18\x06 \x01(\x0b\x32\x1b.submerge_proto.v1.Subspace\"\x96\x02\n\x06Member\x12\x30\n\x06\x63losed\x18\x01 \x03(\x0b\x32 .submerge_proto.v1.Member.Closed\x12\x10\n\x08\x66loor_ms\x18\x02 \x01(\x04\x12/\n\x06\x66\x65nces\x18\x03 \x03(\x0b\x32\x1f.submerge_proto.v1.Member.Fence\x1aJ\n\x06\x43losed\x12\x33\n\x0bincarnation\x18\x01 \x01(\x0b\x32\x1e.submerge_proto.v1.Incarnation\x12\x0b\n\x03seq\x18\x02 \x01(\x04\x1aK\n\x05\x46\x65nce\x12\x33\n\x0bincarnation\x18\x01 \x01(\x0b\x32\x1e.submerge_proto.v1.Incarnation\x12\r\n\x05\x66\x65nce\x18\x02 \x01(\x0c\"\x16\n\x05Nodes\x12\r\n\x05names\x18\x01 \x03(\t\"\x17\n\x06Number\x12\r\n\x05value\x18\x01 \x01(\x04\"\x15\n\x04Real\x12\r\n\x05value\x18\x01 \x01(\x01\"\x15\n\x04Text\x12\r\n\x05value\x18\x01 \x01(\x0c\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1csubmerge_proto/v1/kept.proto\x12\x11submerge_proto.v1\x1a*submerge_proto/v1/aggregator_service.proto\x1a\x1esubmerge_proto/v1/header.proto\x1a\x1fsubmerge_proto/v1/summary.proto\"W\n\x03Pin\x12\x0e\n\x06parent\x18\x01 \x01(\t\x12\x33\n\x0bincarnation\x18\x02 \x01(\x0b\x32\x1e.submerge_proto.v1.Incarnation\x12\x0b\n\x03top\x18\x03 \x01(\x08\"v\n\nCheckpoint\x12\x30\n\x06report\x18\x01 \x01(\x0b\x32 .submerge_proto.v1.ReportRequest\x12#\n\x03pin\x18\x02 \x01(\x0b\x32\x16.submerge_proto.v1.Pin\x12\x11\n\tdelivered\x18\x03 \x01(\x04\"\x87\x01\n\x04Past\x12-\n\x06\x66inals\x18\x01 \x03(\x0b\x32\x1d.submerge_proto.v1.Checkpoint\x12\x30\n\x08\x61\x62sorbed\x18\x02 \x01(\x0b\x32\x1e.submerge_proto.v1.Incarnation\x12\x0c\n\x04lost\x18\x03 \x01(\x04\x12\x10\n\x08lifetime\x18\x04 \x01(\x04\"a\n\x05Store\x12\x33\n\x0bincarnation\x18\x01 \x01(\x0b\x32\x1e.submerge_proto.v1.Incarnation\x12#\n\x03pin\x18\x02 \x01(\x0b\x32\x16.submerge_proto.v1.Pin\"[\n\x04Line\x12\x0b\n\x03seq\x18\x01 \x01(\x04\x12\r\n\x05\x66\x65nce\x18\x02 \x01(\x0c\x12%\n\x04past\x18\x03 \x03(\x0b\x32\x17.submerge_proto.v1.Left\x12\x10\n\x08\x61\x64mitted\x18\x04 \x01(\x0c\"X\n\x03Row\x12\x30\n\x06report\x18\x01 \x01(\x0b\x32 .submerge_proto.v1.ReportRequest\x12\x0f\n\x07\x61s_of_s\x18\x02 \x01(\x01\x12\x0e\n\x06\x64igest\x18\x03 \x01(\x0c\"\xe2\x01\n\x06Sealed\x12-\n\x08subspace\x18\x01 \x01(\x0b\x32\x1b.submerge_proto.v1.Subspace\x12\x13\n\x0b\x66ingerprint\x18\x02 \x01(\x0c\x12+\n\x07moments\x18\x03 \x01(\x0b\x32\x1a.submerge_proto.v1.Moments\x12)\n\x06\x63ounts\x18\x04 \x01(\x0b\x32\x19.submerge_proto.v1.Counts\x12\x0f\n\x07\x61s_of_s\x18\x05 \x01(\x01\x12+\n\x06linear\x18\x06 \x01(\x0b\x32\x1b.submerge_proto.v1.Subspace\"\x96\x02\n\x06Member\x12\x30\n\x06\x63losed\x18\x01 \x03(\x0b\x32 .submerge_proto.v1.Member.Closed\x12\x10\n\x08\x66loor_ms\x18\x02 \x01(\x04\x12/\n\x06\x66\x65nces\x18\x03 \x03(\x0b\x32\x1f.submerge_proto.v1.Member.Fence\x1aJ\n\x06\x43losed\x12\x33\n\x0bincarnation\x18\x01 \x01(\x0b\x32\x1e.submerge_proto.v1.Incarnation\x12\x0b\n\x03seq\x18\x02 \x01(\x04\x1aK\n\x05\x46\x65nce\x12\x33\n\x0bincarnation\x18\x01 \x01(\x0b\x32\x1e.submerge_proto.v1.Incarnation\x12\r\n\x05\x66\x65nce\x18\x02 \x01(\x0c\"\x16\n\x05Nodes\x12\r\n\x05names\x18\x01 \x03(\t\"\xa0\x01\n\x0bQuarantined\x12\r\n\x05names\x18\x01 \x03(\t\x12\x32\n\x05nodes\x18\x02 \x03(\x0b\x32#.submerge_proto.v1.Quarantined.Node\x1aN\n\x04Node\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\'\n\x05\x63\x61use\x18\x02 \x01(\x0e\x32\x18.submerge_proto.v1.Cause\x12\x0f\n\x07since_s\x18\x03 \x01(\x01\"q\n\tSuspected\x12\x30\n\x05nodes\x18\x01 \x03(\x0b\x32!.submerge_proto.v1.Suspected.Node\x1a\x32\n\x04Node\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04\x61t_s\x18\x02 \x01(\x01\x12\x0e\n\x06\x64igest\x18\x03 \x01(\x0c\"\x17\n\x06Number\x12\r\n\x05value\x18\x01 \x01(\x04\"\x15\n\x04Real\x12\r\n\x05value\x18\x01 \x01(\x01\"\x15\n\x04Text\x12\r\n\x05value\x18\x01 \x01(\x0c*a\n\x05\x43\x61use\x12\x15\n\x11\x43\x41USE_UNSPECIFIED\x10\x00\x12\x12\n\x0e\x43\x41USE_OPERATOR\x10\x01\x12\x10\n\x0c\x43\x41USE_SHRUNK\x10\x02\x12\x1b\n\x17\x43\x41USE_EQUIVOCATED_TWICE\x10\x03\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'submerge_proto.v1.kept_pb2', _globals)
 if _descriptor._USE_C_DESCRIPTORS == False:
   DESCRIPTOR._options = None
+  _globals['_CAUSE']._serialized_start=1672
+  _globals['_CAUSE']._serialized_end=1769
   _globals['_PIN']._serialized_start=160
   _globals['_PIN']._serialized_end=247
   _globals['_CHECKPOINT']._serialized_start=249
@@ -46,10 +48,18 @@ if _descriptor._USE_C_DESCRIPTORS == False:
   _globals['_MEMBER_FENCE']._serialized_end=1297
   _globals['_NODES']._serialized_start=1299
   _globals['_NODES']._serialized_end=1321
-  _globals['_NUMBER']._serialized_start=1323
-  _globals['_NUMBER']._serialized_end=1346
-  _globals['_REAL']._serialized_start=1348
-  _globals['_REAL']._serialized_end=1369
-  _globals['_TEXT']._serialized_start=1371
-  _globals['_TEXT']._serialized_end=1392
+  _globals['_QUARANTINED']._serialized_start=1324
+  _globals['_QUARANTINED']._serialized_end=1484
+  _globals['_QUARANTINED_NODE']._serialized_start=1406
+  _globals['_QUARANTINED_NODE']._serialized_end=1484
+  _globals['_SUSPECTED']._serialized_start=1486
+  _globals['_SUSPECTED']._serialized_end=1599
+  _globals['_SUSPECTED_NODE']._serialized_start=1549
+  _globals['_SUSPECTED_NODE']._serialized_end=1599
+  _globals['_NUMBER']._serialized_start=1601
+  _globals['_NUMBER']._serialized_end=1624
+  _globals['_REAL']._serialized_start=1626
+  _globals['_REAL']._serialized_end=1647
+  _globals['_TEXT']._serialized_start=1649
+  _globals['_TEXT']._serialized_end=1670
 # @@protoc_insertion_point(module_scope)

@@ -2,11 +2,23 @@ from submerge_proto.v1 import aggregator_service_pb2 as _aggregator_service_pb2
 from submerge_proto.v1 import header_pb2 as _header_pb2
 from submerge_proto.v1 import summary_pb2 as _summary_pb2
 from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from typing import ClassVar as _ClassVar, Iterable as _Iterable, Mapping as _Mapping, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
+
+class Cause(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    CAUSE_UNSPECIFIED: _ClassVar[Cause]
+    CAUSE_OPERATOR: _ClassVar[Cause]
+    CAUSE_SHRUNK: _ClassVar[Cause]
+    CAUSE_EQUIVOCATED_TWICE: _ClassVar[Cause]
+CAUSE_UNSPECIFIED: Cause
+CAUSE_OPERATOR: Cause
+CAUSE_SHRUNK: Cause
+CAUSE_EQUIVOCATED_TWICE: Cause
 
 class Pin(_message.Message):
     __slots__ = ("parent", "incarnation", "top")
@@ -115,6 +127,38 @@ class Nodes(_message.Message):
     NAMES_FIELD_NUMBER: _ClassVar[int]
     names: _containers.RepeatedScalarFieldContainer[str]
     def __init__(self, names: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class Quarantined(_message.Message):
+    __slots__ = ("names", "nodes")
+    class Node(_message.Message):
+        __slots__ = ("name", "cause", "since_s")
+        NAME_FIELD_NUMBER: _ClassVar[int]
+        CAUSE_FIELD_NUMBER: _ClassVar[int]
+        SINCE_S_FIELD_NUMBER: _ClassVar[int]
+        name: str
+        cause: Cause
+        since_s: float
+        def __init__(self, name: _Optional[str] = ..., cause: _Optional[_Union[Cause, str]] = ..., since_s: _Optional[float] = ...) -> None: ...
+    NAMES_FIELD_NUMBER: _ClassVar[int]
+    NODES_FIELD_NUMBER: _ClassVar[int]
+    names: _containers.RepeatedScalarFieldContainer[str]
+    nodes: _containers.RepeatedCompositeFieldContainer[Quarantined.Node]
+    def __init__(self, names: _Optional[_Iterable[str]] = ..., nodes: _Optional[_Iterable[_Union[Quarantined.Node, _Mapping]]] = ...) -> None: ...
+
+class Suspected(_message.Message):
+    __slots__ = ("nodes",)
+    class Node(_message.Message):
+        __slots__ = ("name", "at_s", "digest")
+        NAME_FIELD_NUMBER: _ClassVar[int]
+        AT_S_FIELD_NUMBER: _ClassVar[int]
+        DIGEST_FIELD_NUMBER: _ClassVar[int]
+        name: str
+        at_s: float
+        digest: bytes
+        def __init__(self, name: _Optional[str] = ..., at_s: _Optional[float] = ..., digest: _Optional[bytes] = ...) -> None: ...
+    NODES_FIELD_NUMBER: _ClassVar[int]
+    nodes: _containers.RepeatedCompositeFieldContainer[Suspected.Node]
+    def __init__(self, nodes: _Optional[_Iterable[_Union[Suspected.Node, _Mapping]]] = ...) -> None: ...
 
 class Number(_message.Message):
     __slots__ = ("value",)

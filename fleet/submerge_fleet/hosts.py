@@ -1,0 +1,71 @@
+"""Hosts: the names and addresses that a node serves under, as certificates have them."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+
+from cryptography import x509
+
+from submerge import UsageError
+
+LABEL = r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?"
+HOST = re.compile(rf"({LABEL}\.)*(?!\d+$){LABEL}")
+"""In the DNS, or of a container. The last part is never a number: that would be an address."""
+
+LONGEST = 253
+"""Letters, in the DNS."""
+
+
+def host_of(text: str) -> str:
+    """Return a name or an address as it is compared.
+
+    Raises
+    ------
+    UsageError
+        If it is neither; with a port, it is not.
+
+    Examples
+    --------
+    >>> host_of("Root.Example.org"), host_of("FE80::0001")
+    ('root.example.org', 'fe80::1')
+    """
+    if (address := _address(text)) is not None:
+        return str(address)
+    host = text.lower()
+    if len(host) > LONGEST or not HOST.fullmatch(host):
+        raise UsageError(
+            "expected a host's name or IP address, without scheme, port or wildcard,"
+            f" got {text[:80]!r}"
+        )
+    return host
+
+
+def hosts_of(texts: tuple[str, ...] | list[str]) -> tuple[str, ...]:
+    """Return several, each once, in their order."""
+    return tuple(dict.fromkeys(host_of(text) for text in texts))
+
+
+def alternative_names(hosts: tuple[str, ...]) -> x509.SubjectAlternativeName:
+    """Return hosts as a certificate's extension."""
+    addresses = ((host, _address(host)) for host in hosts)
+    return x509.SubjectAlternativeName(
+        [x509.DNSName(host) if ip is None else x509.IPAddress(ip) for host, ip in addresses]
+    )
+
+
+def hosts_in(certificate: x509.Certificate) -> tuple[str, ...]:
+    """Return what a certificate may serve under; nothing for a client's."""
+    try:
+        found = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName)
+    except x509.ExtensionNotFound:
+        return ()
+    return tuple(str(each.value) for each in found.value)
+
+
+def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    try:
+        # A zone (%eth0) is this machine's own word for a cable: no certificate has it.
+        return None if "%" in text else ipaddress.ip_address(text)
+    except ValueError:
+        return None

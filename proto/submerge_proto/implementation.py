@@ -1,0 +1,26 @@
+"""Which protobuf runs here: the one in C, or the one in pure Python.
+
+A device without a wheel may do with the slow one: it reads an answer a minute. An aggregator
+reads what anybody sends, some twenty times as slowly then and with as much more memory.
+"""
+
+from __future__ import annotations
+
+from google.protobuf.internal import api_implementation
+
+from submerge import UsageError
+
+
+def implementation() -> str:
+    """Return "upb" or "cpp", both in C, or "python"."""
+    return str(api_implementation.Type())
+
+
+def check_compiled() -> None:
+    """Refuse to go on with protobuf in pure Python."""
+    if implementation() == "python":
+        raise UsageError(
+            "an aggregator needs protobuf's C implementation (upb), got the one in pure Python:"
+            " unset PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION, or install a wheel of protobuf"
+            " for this platform"
+        )

@@ -1,0 +1,61 @@
+"""The server's door: who says too much is turned away before a letter is read."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from submerge_aggregator.downlink import Letter
+from submerge_aggregator.pace import Pace
+from submerge_aggregator.refusals import Refusals
+from submerge_aggregator.server import Server
+
+
+class Door:
+    """A server that takes no turns; what it lets in waits."""
+
+    def __init__(self) -> None:
+        pace, self.refusals = Pace(1.0, 2), Refusals()
+        self.told: list[tuple[str, str]] = []
+        self.server = Server(
+            SimpleNamespace(refusals=self.refusals),  # type: ignore[arg-type]
+            downlinks=(),
+            uplink=None,
+            clock=lambda: SimpleNamespace(steady=100.0),  # type: ignore[arg-type,return-value]
+            admits=lambda who: pace.takes(who, 100.0),
+        )
+
+    def hears(self, node: str | None, peer: str = "") -> bool:
+        """Whether a letter that nobody could read is let in."""
+        before = len(self.server._inbox)
+        self.server.take(
+            Letter("report", b"\xff", node, False, lambda *_: None, self._refuse, peer)
+        )
+        return len(self.server._inbox) > before
+
+    def _refuse(self, *why: str) -> None:
+        self.told.append(why)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def door():
+    return Door()
+
+
+def test_too_much_is_refused_before_it_is_read(door):
+    """It is told so, counted, and not decoded; the other children speak on."""
+    heard = [door.hears("wild") for _ in range(5)]
+
+    assert [True, True, False, False, False] == heard
+    assert [("too many messages: wait, then say the newest", "throttled")] * 3 == door.told
+    assert 3 == door.refusals.counts["throttled"]
+    assert door.hears("c")
+
+
+def test_where_nobody_says_who_it_is_each_connection_counts(door):
+    """A name that only the bytes say is anybody's."""
+    heard = [door.hears(None, "ipv4:10.0.0.1:4711") for _ in range(3)]
+
+    assert [True, True, False] == heard
+    assert door.hears(None, "ipv4:10.0.0.1:4712")

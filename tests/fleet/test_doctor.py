@@ -1,0 +1,550 @@
+"""`submerge doctor`: what is broken is found, and what to do is said; broken things are real."""
+
+from __future__ import annotations
+
+import json
+import socket
+import sqlite3
+import subprocess
+import sys
+import time
+
+import pytest
+
+from submerge.steps import Now
+from submerge_aggregator.store import Store
+from submerge_client.config import load
+from submerge_client.uplink.tls import Tls
+from submerge_fleet import doctor_client, doctor_software
+from submerge_fleet import doctor_machine as machine
+from submerge_fleet.doctor_findings import Finding, summary_of, text_of
+from submerge_fleet.doctor_papers import Shown, papers
+from support.certified import Certified
+from support.commands import shell, stands_at_its_socket
+from support.house import House
+
+DAY = 86400.0
+
+CLIENT = """
+node = "pump-1"
+group = "pumps"
+parent = "root"
+state = "pump-1.state"
+[uplink]
+url = "memory://here"
+[schema]
+channels = ["flow", "pressure"]
+[summary]
+rank = 1
+[sensor]
+kind = "file"
+paths = ["history.csv"]
+"""
+
+AGGREGATOR = """
+node = "root"
+store = "root.db"
+[listen.grpc]
+address = "127.0.0.1:{grpc}"
+insecure = true
+[status]
+address = "127.0.0.1:{status}"
+[groups.pumps.summary]
+rank = 1
+[groups.pumps.schema]
+channels = ["flow", "pressure"]
+"""
+
+
+@pytest.fixture
+def here(monkeypatch, tmp_path):
+    """A folder with what a client needs, and the program in it."""
+    monkeypatch.chdir(tmp_path)
+    tmp_path.joinpath("client.toml").write_text(CLIENT)
+    tmp_path.joinpath("history.csv").write_text("flow,pressure\n1,2\n3,4\n5,7\n")
+    return tmp_path
+
+
+@pytest.fixture
+def doctor(here, monkeypatch, capsys):
+    """Run it; return the status, and findings by what they are of."""
+    run = shell(monkeypatch, capsys)
+
+    def look(text: str | None = None, *, name: str = "client.toml"):
+        if text is not None:
+            here.joinpath(name).write_text(text)
+        ran = run("doctor", "--config", name, "--json")
+        findings: dict[str, list[Finding]] = {}
+        for each in json.loads(ran.out)["findings"] if ran.out else []:
+            findings.setdefault(each["check"], []).append(Finding(**each))
+        return ran.status, findings
+
+    return look
+
+
+@pytest.fixture
+def fleet(tmp_path_factory) -> Certified:
+    return Certified(tmp_path_factory.mktemp("kits"))
+
+
+@pytest.fixture
+def taken():
+    """A port of 127.0.0.1 that is somebody's, on which nobody listens."""
+    with socket.socket() as owner:
+        owner.bind(("127.0.0.1", 0))
+        yield owner.getsockname()[1]
+
+
+def states(findings) -> list[str]:
+    return [finding.state for finding in findings]
+
+
+# The command
+
+
+def test_a_client_that_lacks_nothing_is_told_so(doctor):
+    """Nothing fails, and the status is 0; whether this machine's clock is in step, it says."""
+    status, found = doctor()
+
+    assert 0 == status
+    del found["clock"]
+    assert {"ok"} == {each.state for several in found.values() for each in several}
+    assert {"software", "client", "disk", "memory", "messages", "parent", "sensor"} == set(found)
+
+
+def test_what_fails_makes_the_status_1(doctor):
+    """And says what to do."""
+    status, found = doctor(CLIENT.replace("history.csv", "nowhere.csv"))
+
+    assert 1 == status
+    (sensor,) = found["sensor"]
+    assert ("fails", True) == (sensor.state, "nowhere.csv" in sensor.says)
+    assert sensor.mend
+
+
+@pytest.mark.usefixtures("here")
+def test_it_prints_lines_for_a_terminal(monkeypatch, capsys):
+    """None over 80 columns, each look with its state first, and how many there were."""
+    ran = shell(monkeypatch, capsys)("doctor", "--config", "client.toml")
+    lines = ran.out.splitlines()
+
+    assert 80 >= max(map(len, lines))
+    assert lines[0].startswith("ok       software    submerge ")
+    assert "of 8 looks" in lines[-1] or "all well: 8 looks" == lines[-1]
+
+
+@pytest.mark.parametrize("text", ["node = 3", "node = ", 'node = "a"\nstate = "b"', "x = 1"])
+def test_a_configuration_that_cannot_be_is_status_2(text, here, monkeypatch, capsys):
+    """In one line, as by the program itself."""
+    here.joinpath("bad.toml").write_text(text)
+    ran = shell(monkeypatch, capsys)("doctor", "--config", "bad.toml", "--json")
+
+    assert (2, "") == (ran.status, ran.out)
+    assert 1 == len(ran.err.splitlines())
+
+
+def test_words_of_others_do_nothing_to_a_terminal():
+    """A certificate may be of anybody; long words are broken too."""
+    text = text_of(Finding("parent", "fails", "it is \x1b[2J" + "x" * 200, "/" * 100))
+
+    assert "\x1b" not in text
+    assert 80 >= max(map(len, text.splitlines()))
+
+
+def test_it_counts_what_is_to_be_done():
+    """The last line, for people in a hurry."""
+    bad, odd, good = (Finding("x", state, "") for state in ("fails", "warning", "ok"))
+
+    assert "2 fail, 1 to look into; of 4 looks" == summary_of([bad, bad, odd, good])
+    assert "1 fails; of 1 looks" == summary_of([bad])
+    assert "all well: 2 looks" == summary_of([good, good])
+
+
+def test_what_is_not_installed_is_named_with_its_extra(doctor, monkeypatch):
+    """Nothing else is looked at: it would fail for the same reason."""
+    monkeypatch.setattr(doctor_software, "_found", lambda module: module != "grpc")
+    text = CLIENT.replace("memory://here", "grpc://127.0.0.1:1").replace(
+        "[schema]", "insecure = true\n[schema]"
+    )
+    status, found = doctor(text)
+
+    assert (1, {"software"}) == (status, set(found))
+    assert "pip install 'submerge[grpc]'" == found["software"][0].mend
+
+
+# Certificates
+
+
+def kit_of(fleet, node="pump-1", *hosts, lasts_s=90 * DAY):
+    """Looks at a kit, as the uplink's, by a clock that may be moved."""
+    path = fleet.kit(node, *hosts, lasts_s=lasts_s)
+    path.chmod(0o600)
+
+    def look(later_s=0.0, *, node="pump-1", serves=False):
+        shown = Shown("uplink", "root.example", Tls(kit=path), serves=serves)
+        return list(papers([shown], node, time.time() + later_s))
+
+    look.path = path
+    return look
+
+
+def test_a_kit_of_ones_own_says_how_long_it_holds(fleet):
+    """The authority's own certificate, which holds as well, is not worth a line."""
+    (found,) = kit_of(fleet, lasts_s=5 * DAY)()
+
+    assert "ok" == found.state
+    assert "pump-1.kit of pump-1: 5 d left, until 20" in found.says
+
+
+def test_one_that_has_ended_fails(fleet):
+    """Whatever else is right."""
+    (found,) = kit_of(fleet, lasts_s=-60)()
+
+    assert "fails" == found.state
+    assert "ended on" in found.says
+    assert "pki renew pump-1" in found.mend
+
+
+def test_one_before_its_time_is_the_clock_s_fault(fleet):
+    """As on a Pi that has just been started, without a network."""
+    found = kit_of(fleet)(-400 * DAY)
+
+    assert {"fails"} == set(states(found))
+    assert "holds only from" in found[0].says
+    assert "clock" in found[0].mend
+
+
+def test_the_last_quarter_of_its_life_is_a_warning(fleet):
+    """The test's authority holds for nine days, and began a day ago."""
+    look = kit_of(fleet, lasts_s=7 * DAY)
+
+    assert ["ok"] == states(look(4 * DAY))
+    assert "warning" == look(5.5 * DAY)[0].state
+
+
+def test_the_authority_s_end_is_everybody_s(fleet):
+    """It is told when it comes near."""
+    said = [each.says for each in kit_of(fleet)(8.5 * DAY)]
+
+    assert any("the authority's own certificate" in line for line in said)
+
+
+def test_another_node_s_certificate_fails(fleet):
+    """The parent would take no report; both ways out are named."""
+    (found,) = kit_of(fleet, "pump-2")()
+
+    assert "fails" == found.state
+    assert 'bring the kit of pump-1 here, or say node = "pump-2"' == found.mend
+
+
+def test_a_kit_that_others_can_read_is_a_warning(fleet):
+    """They could be this node."""
+    look = kit_of(fleet, lasts_s=5 * DAY)
+    look.path.chmod(0o644)
+
+    assert ["ok", "warning"] == states(look())
+    assert f"chmod 600 {look.path}" == look()[1].mend
+
+
+@pytest.mark.parametrize("damage", ["gone", "cut", "another's key"])
+def test_a_kit_that_is_of_no_use_fails(fleet, damage):
+    """In the words of who would read it."""
+    look = kit_of(fleet)
+    if damage == "gone":
+        look.path.unlink()
+    elif damage == "cut":
+        look.path.write_bytes(look.path.read_bytes()[:900])
+    else:
+        own, other = (path.read_bytes() for path in (look.path, kit_of(fleet, "pump-2").path))
+        begin = b"-----BEGIN CERT"
+        look.path.write_bytes(own[: own.index(begin)] + other[other.index(begin) :])
+
+    assert ["fails"] == states(look())
+
+
+def test_a_parent_s_certificate_must_name_a_host(fleet):
+    """Children look for the name in their url."""
+    north = {"node": "north", "serves": True}
+
+    assert ["ok", "fails"] == states(kit_of(fleet, "north", lasts_s=5 * DAY)(**north))
+    assert ["ok"] == states(kit_of(fleet, "north", "north.example", lasts_s=5 * DAY)(**north))
+
+
+@pytest.mark.parametrize(("state", "host"), [("ok", "localhost"), ("warning", "192.0.2.7")])
+def test_a_link_without_tls_is_a_warning_where_others_are(state, host):
+    """Nobody sits between a machine and itself."""
+    assert [state] == states(papers([Shown("uplink", host, None)], "pump-1", 0.0))
+
+
+# The machine
+
+
+def test_a_clock_that_nobody_vouches_for_is_a_warning():
+    """It measures all the same."""
+    now = Now(0.0, time.time(), False)
+
+    assert ["warning"] == states(machine.clock(now))
+    assert ["ok"] == states(machine.clock(now._replace(synced=True)))
+
+
+def test_a_clock_before_the_program_itself_fails():
+    """A board without a clock begins in 1970, and no certificate holds then."""
+    assert ["fails"] == states(machine.clock(Now(0.0, 1000.0, True)))
+
+
+@pytest.mark.parametrize("place", ["file/pump-1.state", "/proc/pump-1.state"])
+def test_a_place_that_cannot_be_written_fails(place, here, doctor):
+    """A file where a folder should be; a file system that takes none."""
+    here.joinpath("file").write_text("")
+    status, found = doctor(CLIENT.replace("pump-1.state", place))
+
+    assert (1, ["fails"]) == (status, states(found["disk"]))
+    assert place in found["disk"][0].says
+
+
+def test_a_folder_that_is_not_there_yet_will_be(here, doctor):
+    """The program makes it; nothing is left of the look."""
+    status, found = doctor(CLIENT.replace("pump-1.state", "a/b/pump-1.state"))
+
+    assert (0, ["ok"]) == (status, states(found["disk"]))
+    assert {"client.toml", "history.csv"} == {path.name for path in here.iterdir()}
+
+
+def test_a_write_that_takes_long_is_a_warning(tmp_path):
+    """As on a card at the end of its life."""
+    ticks = iter([0.0, 3.0])
+    (found,) = machine.disk("state", tmp_path / "s", steady=lambda: next(ticks))
+
+    assert ("warning", True) == (found.state, "on disk in 3 s" in found.says)
+
+
+def test_a_disk_without_room_fails(tmp_path):
+    """For what it may yet need."""
+    assert ["fails"] == states(machine.disk("store", tmp_path / "s", spare=1 << 60))
+
+
+@pytest.fixture
+def proc(tmp_path):
+    """A /proc in which 100 MiB are free."""
+    folder = tmp_path / "proc"
+    folder.joinpath("self").mkdir(parents=True)
+    folder.joinpath("meminfo").write_text("MemTotal: 999999 kB\nMemAvailable: 102400 kB\n")
+    folder.joinpath("self/cgroup").write_text("0::/system.slice/a.service\n")
+    return folder
+
+
+@pytest.mark.parametrize(("mib", "state"), [(40, "ok"), (60, "warning"), (120, "fails")])
+def test_memory_is_what_the_machine_has_free(mib, state, proc, tmp_path):
+    """Half of it is plenty, more than it too much."""
+    assert [state] == states(machine.memory(mib << 20, proc=proc, cgroups=tmp_path / "none"))
+
+
+@pytest.mark.parametrize(
+    ("line", "file"),
+    [
+        ("0::/system.slice/a.service", "system.slice/a.service/memory.max"),
+        ("0::/system.slice/a.service", "system.slice/memory.max"),
+        ("0::/system.slice/a.service", "memory.max"),
+        ("4:memory:/docker/abc", "memory/memory.limit_in_bytes"),
+        ("4:cpu,memory:/docker/abc", "memory/docker/abc/memory.limit_in_bytes"),
+    ],
+)
+def test_what_a_service_is_allowed_counts_where_it_is_less(line, file, proc, tmp_path):
+    """Its own limit, or that of what it is part of, in either kind of cgroup."""
+    proc.joinpath("self/cgroup").write_text(f"1:pids:/else\n{line}\n")
+    limit = tmp_path / "cgroup" / file
+    limit.parent.mkdir(parents=True)
+    limit.write_text(f"{30 << 20}\n")
+    (found,) = machine.memory(40 << 20, proc=proc, cgroups=tmp_path / "cgroup")
+
+    assert ("fails", True) == (found.state, "30 MiB allowed here" in found.says)
+
+
+def test_no_limit_is_no_limit(proc, tmp_path):
+    """As cgroups say it."""
+    limit = tmp_path / "memory.max"
+    limit.write_text("max\n")
+
+    assert ["ok"] == states(machine.memory(40 << 20, proc=proc, cgroups=tmp_path))
+
+
+# The parent
+
+
+def over_grpc(port: int) -> str:
+    return CLIENT.replace(
+        'url = "memory://here"', f'url = "grpc://127.0.0.1:{port}"\ninsecure = true'
+    )
+
+
+def test_a_port_on_which_nobody_listens_fails(doctor, taken):
+    """With what to look for; the rest is looked at all the same."""
+    status, found = doctor(over_grpc(taken))
+
+    assert (1, ["fails"]) == (status, states(found["parent"]))
+    assert f"nobody listens on 127.0.0.1:{taken}" == found["parent"][0].says
+    assert ["ok"] == states(found["sensor"])
+
+
+def test_a_host_that_nobody_knows_fails(doctor, monkeypatch):
+    """A name that is misspelt, or no network."""
+
+    def unknown(*_: object, **__: object):
+        raise socket.gaierror(-2, "Name or service not known")
+
+    monkeypatch.setattr(socket, "getaddrinfo", unknown)
+    status, found = doctor(over_grpc(8470).replace("127.0.0.1", "rooot"))
+
+    assert 1 == status
+    assert "no host 'rooot' is known" in found["parent"][0].says
+
+
+# The sensor
+
+
+def test_a_channel_that_is_never_there_is_a_warning(here, doctor):
+    """A wire that came off, or a name that is misspelt."""
+    here.joinpath("history.csv").write_text("flow,pressure\n1,\n")
+    status, found = doctor()
+
+    assert (0, ["warning"]) == (status, states(found["sensor"]))
+    assert "nothing of pressure" in found["sensor"][0].says
+
+
+def test_a_sensor_without_rows_fails(here, doctor):
+    """It has ended, or is silent."""
+    here.joinpath("history.csv").write_text("flow,pressure\n")
+    status, found = doctor()
+
+    assert (1, ["fails"]) == (status, states(found["sensor"]))
+
+
+def config_with(here, sensor: str):
+    start = CLIENT.index("[sensor]")
+    here.joinpath("client.toml").write_text(CLIENT[:start] + f"[sensor]\n{sensor}\n")
+    return load("client.toml", {})
+
+
+def test_a_terminal_is_no_sensor(here):
+    """It would wait for somebody to type readings."""
+    config = config_with(here, 'kind = "ndjson"')
+    (found,) = doctor_client.sensor(config, is_terminal=lambda: True)
+
+    assert "warning" == found.state
+    assert "| submerge doctor" in found.mend
+
+
+def test_a_slow_sensor_is_not_waited_for(here):
+    """It says how to try it all the same."""
+    sensor = (
+        'kind = "mqtt"\nurl = "mqtt://127.0.0.1"\ninsecure = true\ntopic = "{channel}"'
+        "\nperiod_s = 3600"
+    )
+    (found,) = doctor_client.sensor(config_with(here, sensor))
+
+    assert ("warning", True) == (found.state, "60 min" in found.says)
+
+
+# An aggregator
+
+
+@pytest.fixture
+def root(doctor, taken):
+    """Look at an aggregator, none of whose ports is its own yet."""
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        free = {"grpc": taken, "status": other.getsockname()[1]}
+
+    def look(**ports: int):
+        return doctor(AGGREGATOR.format(**free | ports), name="root.toml")
+
+    return look
+
+
+def test_where_somebody_else_listens_an_aggregator_cannot(root):
+    """The port that is another's fails, the other is free."""
+    status, found = root()
+
+    assert (1, ["fails", "ok"]) == (status, states(found["listen"]))
+    assert "ss -ltnp" in found["listen"][0].mend
+
+
+def test_a_store_that_is_not_there_is_begun(root):
+    """Nothing fails but the port."""
+    _, found = root()
+
+    assert ["ok"] == states(found["store"])
+    assert "will be begun" in found["store"][0].says
+
+
+def test_a_store_that_is_whole_says_what_it_holds(here, root):
+    """It is looked at, and left as it was."""
+    store = Store(here / "root.db")
+    store.write({("a", "b"): b"c"})
+    store.close()
+    before = here.joinpath("root.db").read_bytes()
+    _, found = root()
+
+    assert "root.db: 1 records" in found["store"][0].says
+    assert before == here.joinpath("root.db").read_bytes()
+
+
+@pytest.mark.parametrize("what", ["damaged", "another"])
+def test_a_store_that_is_none_fails(here, root, what):
+    """A card that failed; a path that is wrong."""
+    path = here / "root.db"
+    if what == "damaged":
+        path.write_bytes(b"x" * 9000)
+    else:
+        with sqlite3.connect(path) as sql:
+            sql.execute("CREATE TABLE t (a)")
+        sql.close()
+    _, found = root()
+
+    assert ["fails"] == states(found["store"])
+    assert what in found["store"][0].says
+
+
+def test_a_store_that_another_process_holds_is_a_warning(here, root):
+    """It does not answer as an aggregator would."""
+    store = Store(here / "root.db")
+    try:
+        store.write({("a",): b"b"})
+        _, found = root()
+    finally:
+        store.close()
+
+    assert ["warning"] == states(found["store"])
+
+
+def test_a_running_aggregator_has_its_ports_itself(here, root, monkeypatch):
+    """What is in use is its own; whether it is well, its status door says, or does not."""
+    with House(here) as house:
+        stands_at_its_socket(house, monkeypatch)
+        status, found = root()
+
+    assert 0 == status
+    assert "the aggregator runs" in found["store"][0].says
+    assert "listen" not in found
+    assert ["warning"] == states(found["status"])
+
+
+LOADED = """
+import sys
+from submerge_fleet.cli import main
+sys.argv = ["submerge", "doctor", "--config", "client.toml"]
+main()
+print(*sys.modules)
+"""
+
+
+@pytest.mark.slow
+def test_a_client_s_extra_is_enough(here):
+    """Nothing of an aggregator is loaded for a client, nor what makes certificates or tables."""
+    done = subprocess.run(
+        [sys.executable, "-c", LOADED], capture_output=True, text=True, check=True, cwd=here
+    )
+    loaded = {name.split(".")[0] for name in done.stdout.splitlines()[-1].split()}
+
+    assert "submerge_client" in loaded
+    assert not {"submerge_aggregator", "cryptography", "starlette", "rich", "scipy"} & loaded

@@ -1,0 +1,167 @@
+#!/usr/bin/env bash
+# The client on a Raspberry Pi's processor, emulated: installs from the wheel, starts, reports over
+# gRPC and MQTT with mutual TLS, and scores; what it weighs is printed.
+#
+#   EMULATED="arm64_here.sh run" tests/live/arm64.sh [FOLDER]
+#
+# EMULATED runs a command in a Debian for arm64 with Python 3.11 and pip, with the current folder
+# in view and 127.0.0.1 shared; with qemu-user and binfmt: a chroot. FOLDER keeps what was fetched
+# and installed for the next time. PYTHON, here, has `submerge[aggregator,pki]` and `build`.
+#
+# What it holds says little of time, and of memory only what is not the emulator's: a bare Python
+# is printed beside the client, both as the emulator's process.
+set -euo pipefail
+: "${EMULATED:?expected the command that runs another in an arm64 Debian}"
+root=$(cd "$(dirname "$0")/../.." && pwd)
+PYTHON=${PYTHON:-$root/.venv/bin/python}
+SUBMERGE="$PYTHON -m submerge_fleet"
+folder=${1:-$(mktemp -d)}
+mkdir -p "$folder" && cd "$folder"
+rows=${ROWS:-1500} rate=${RATE:-50}
+export OPENBLAS_NUM_THREADS=1
+started=()
+end() {
+  for pid in ${started[@]+"${started[@]}"}; do kill "$pid" 2>/dev/null || true; done
+  wait 2>/dev/null || true
+}
+trap end EXIT
+say() { printf '\n== %s\n' "$*"; }
+die() { printf 'FAILED: %s\n' "$*" >&2; exit 1; }
+until_so() { # SECONDS WHAT COMMAND...
+  local ends=$((SECONDS + $1)) what=$2
+  shift 2
+  until "$@" >/dev/null 2>&1; do
+    [ $SECONDS -lt $ends ] || die "waited for $what"
+    sleep 0.5
+  done
+}
+port() { "$PYTHON" -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'; }
+
+say "the wheel, and what it brings, for aarch64 and Python 3.11"
+rm -rf dist && "$PYTHON" -m build --wheel --outdir dist "$root" >/dev/null
+wheel=$(echo dist/submerge-*.whl)
+mkdir -p wheels && rm -f wheels/submerge-*.whl
+platforms=(--platform manylinux_2_28_aarch64 --platform manylinux_2_27_aarch64
+  --platform manylinux_2_17_aarch64 --platform manylinux2014_aarch64)
+"$PYTHON" -m pip download -q --only-binary=:all: --python-version 3.11 --implementation cp \
+  "${platforms[@]}" -d wheels "${wheel}[client]" 2>pip.log || die "pip: $(tail -3 pip.log)"
+(cd wheels && ls -lS --block-size=K *.whl | awk '{n += $5; printf "%8s  %s\n", $5, $9} END {printf "%7dK  in all\n", n}')
+
+say "pip install, there"
+stamp=$(cd wheels && ls -l ./*.whl | grep -v submerge- | cksum)
+if [ "$(cat site/.stamp 2>/dev/null)" != "$stamp" ]; then
+  rm -rf site
+  $EMULATED python3 -m pip install -q --no-index --find-links wheels --target site 'submerge[client]'
+  echo "$stamp" >site/.stamp
+else
+  $EMULATED python3 -m pip install -q --no-index --no-deps --upgrade --target site "$wheel"
+fi
+du -sm site | awk '{print $1 " MiB installed"}'
+$EMULATED env PYTHONPATH=site python3 -m submerge_fleet --version
+$EMULATED python3 -c 'import platform; print(platform.machine(), platform.python_version())'
+
+say "an authority, kits, a broker and a root, here"
+[ -d pki ] || $SUBMERGE pki init >/dev/null
+for node in root broker; do
+  [ -e pki/kits/$node.kit ] || $SUBMERGE pki issue $node --host localhost --host 127.0.0.1
+done
+for node in pi-grpc pi-mqtt; do [ -e pki/kits/$node.kit ] || $SUBMERGE pki issue $node; done
+grpc=$(port) mqtt=$(port)
+mosquitto=$(command -v mosquitto || echo /usr/sbin/mosquitto)
+cp "$root/deploy/mosquitto/acl" acl && chmod 600 acl
+printf '%s\n' "listener $mqtt 127.0.0.1" "certfile $PWD/pki/kits/broker.kit" \
+  "keyfile $PWD/pki/kits/broker.kit" "cafile $PWD/pki/kits/broker.kit" "tls_version tlsv1.2" \
+  "require_certificate true" "use_identity_as_username true" "allow_anonymous false" \
+  "acl_file $PWD/acl" "max_queued_messages 0" "user $(id -un)" >mosquitto.conf
+"$mosquitto" -c mosquitto.conf >mosquitto.log 2>&1 &
+started+=($!)
+rm -f root.db*
+cat >root.toml <<END
+node = "root"
+store = "root.db"
+kit = "pki/kits/root.kit"
+[listen.grpc]
+address = "127.0.0.1:$grpc"
+[listen.mqtt]
+url = "mqtts://localhost:$mqtt"
+[status]
+address = ""
+[timing]
+model_every_s = 2.0
+scaling_rows = 200
+[groups.pumps.schema]
+channels = ["flow", "pressure", "current", "temperature"]
+lags = 4
+scaling = "fleet"
+END
+until_so 10 "the broker" bash -c "</dev/tcp/127.0.0.1/$mqtt"
+$SUBMERGE aggregator --config root.toml 2>root.log &
+started+=($!)
+until_so 30 "the root" grep -q serving root.log
+
+client_toml() { # NODE URL
+  cat <<END
+kit = "pki/kits/$1.kit"
+group = "pumps"
+parent = "root"
+state = "$1.state"
+[uplink]
+url = "$2"
+[schema]
+channels = ["flow", "pressure", "current", "temperature"]
+lags = 4
+scaling = "fleet"
+[sensor]
+kind = "ndjson"
+[timing]
+report_every_s = 2.0
+[scores]
+to = "stdout"
+END
+}
+status_of() { grep -E "^$2:" "/proc/$1/status" 2>/dev/null | awk '{printf "%.1f", $2 / 1024}'; }
+bare() {
+  # shellcheck disable=SC2016
+  $EMULATED sh -c 'echo $$ > bare.pid; exec python3 -c "import time; time.sleep(30)"' &
+  started+=($!)
+  until_so 20 "a bare Python" test -s bare.pid
+  sleep 5
+  say "a bare Python: $(status_of "$(cat bare.pid)" VmRSS) MiB, as the emulator's process"
+}
+rm -f bare.pid && bare
+
+for way in grpc mqtt; do
+  node=pi-$way
+  [ $way = grpc ] && url=grpcs://localhost:$grpc || url=mqtts://localhost:$mqtt
+  say "$node over $url: $rows rows at $rate a second"
+  rm -f $node.*
+  client_toml $node $url >$node.toml
+  # shellcheck disable=SC2016
+  "$PYTHON" "$root/examples/pump.py" --rows "$rows" --rate "$rate" | $EMULATED sh -c '
+    echo $$ > "$1.pid"
+    exec env PYTHONPATH=site OPENBLAS_NUM_THREADS=1 python3 -m submerge_fleet client \
+      --config "$1.toml"' sh $node >$node.scores 2>$node.log &
+  job=$!
+  started+=($job)
+  until_so 60 "its process" test -s $node.pid
+  pid=$(cat $node.pid) most=0
+  while [ -e "/proc/$pid/status" ]; do
+    now=$(status_of "$pid" VmHWM) && [ -n "$now" ] && most=$now
+    sleep 0.5
+  done
+  wait $job || die "the client: $(tail -3 $node.log)"
+  grep -q 'untold=0' $node.log || die "not all arrived: $(tail -1 $node.log)"
+  grep -E "reading|scoring|ended" $node.log
+  printf '%s lines of scores; the last: ' "$(wc -l <$node.scores)"
+  tail -1 $node.scores
+  [ "$(wc -l <$node.scores)" -gt 20 ] || die "it scored nothing"
+  tail -1 $node.scores | grep -q '"flow' || die "the flow meter is not named"
+  say "$node held $most MiB at most, as the emulator's process"
+done
+$SUBMERGE nodes list --config root.toml
+
+say "doctor, there"
+sed -i 's/kind = "ndjson"/kind = "file"\npaths = ["rows.csv"]/; s/to = "stdout"/to = "none"/' pi-grpc.toml
+printf 'flow,pressure,current,temperature\n40,4.5,10,53\n' >rows.csv
+$EMULATED env PYTHONPATH=site python3 -m submerge_fleet doctor --config pi-grpc.toml
+say "all of it done"

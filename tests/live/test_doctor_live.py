@@ -1,0 +1,211 @@
+"""What `submerge doctor` says of parents and brokers that are there, or are not what was meant."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from submerge.messages import Hello, Incarnation
+from submerge_aggregator.downlink.over_grpc import OverGrpc as Down
+from submerge_client.links import UplinkConfig
+from submerge_client.uplink import Opened, Parted
+from submerge_client.uplink.broker import Broker, Publication
+from submerge_client.uplink.line import Line
+from submerge_client.uplink.over_mqtt import OverMqtt as Up
+from submerge_client.uplink.tls import Tls
+from submerge_fleet import doctor_links as links
+from submerge_proto import codec, topics
+from support.certified import LOOPBACK, Certified
+from support.programs import until
+from support.ways import Ear, Host
+
+LIMIT = 100_000
+
+pytestmark = pytest.mark.slow
+
+
+def hello(node="root") -> bytes:
+    return codec.encode(Hello(node, Incarnation(1_600_000_000_000, 7), True, 1))
+
+
+HELLO = hello()
+
+
+@pytest.fixture
+def fleet(tmp_path) -> Certified:
+    return Certified(tmp_path)
+
+
+def parent(url, *, kit=None, insecure=False, name="root", later_s=0.0):
+    """Findings of the parent at a url, and of the certificates on the way."""
+    link = UplinkConfig(url=url, insecure=insecure, fleet="f")
+    return list(
+        links.parent(
+            link, name=name, node="pump-1", groups=("g",), kit=kit, now=time.time() + later_s
+        )
+    )
+
+
+@pytest.fixture
+def root(fleet):
+    """A gRPC server that asks for certificates; `host` is the one that its own names."""
+    hosts = []
+
+    def start(host=LOOPBACK, *, says=HELLO):
+        kit = fleet.kit("root", host, lasts_s=8 * 86400)
+        hosts.append(Host(Down(f"{LOOPBACK}:0", limit=LIMIT, tls=Tls(kit=kit))))
+        if says:
+            hosts[-1].publish("", says)
+        return f"grpcs://{LOOPBACK}:{hosts[-1].downlink.port}"
+
+    yield start
+    for each in hosts:
+        each.close()
+
+
+def test_a_parent_that_is_there_says_hello(root, fleet):
+    """By its name, over TLS, to who has a kit of its authority."""
+    (found,) = parent(root(), kit=fleet.kit("pump-1"))
+
+    assert "ok" == found.state
+    assert found.says.startswith("hello from root, the root;")
+
+
+def test_a_parent_s_certificate_that_ends_soon_is_a_warning(root, fleet):
+    """Its children will be shut out, and they are the first to see it."""
+    found = parent(root(), kit=fleet.kit("pump-1"), later_s=7.5 * 86400)
+
+    assert [("certificate", "warning"), ("parent", "ok")] == [each[:2] for each in found]
+
+
+def test_a_parent_under_another_name_is_not_the_one_that_was_meant(root, fleet):
+    """A url with another aggregator's port."""
+    (found,) = parent(root(says=hello("north")), kit=fleet.kit("pump-1"))
+
+    assert "fails" == found.state
+    assert "is north, and root was meant" in found.says
+
+
+def test_a_certificate_for_another_host_is_told_from_a_foreign_one(root, fleet):
+    """The one has to be issued for that name."""
+    (found,) = parent(root("elsewhere.example"), kit=fleet.kit("pump-1"))
+
+    assert "fails" == found.state
+    assert "--host" in found.mend
+
+
+def test_a_parent_of_another_authority_is_not_to_be_trusted(root, tmp_path_factory):
+    """Nor is this node, over there."""
+    stranger = Certified(tmp_path_factory.mktemp("stranger"))
+    (found,) = parent(root(), kit=stranger.kit("pump-1"))
+
+    assert "fails" == found.state
+    assert "authority" in found.mend
+
+
+def test_a_node_that_the_parent_does_not_know_is_refused_after_the_handshake(root, fleet):
+    """TLS 1.3 lets a client believe that it is in; the watch shows that it is not."""
+    fleet.kit("pump-1")
+    (found,) = parent(root(), kit=fleet.kit("pump-2"))
+
+    assert "fails" == found.state
+    assert "pump-2" in found.says
+
+
+def test_one_that_says_no_hello_may_wait_for_its_own_parent(root, fleet, monkeypatch):
+    """An aggregator that belongs to none yet says nothing to its children."""
+    monkeypatch.setattr(links, "PATIENCE_S", 0.5)
+    (found,) = parent(root(says=b""), kit=fleet.kit("pump-1"))
+
+    assert "fails" == found.state
+
+
+def test_what_is_no_tls_server_is_told_as_that(fleet):
+    """A port without TLS, and a url that expects it."""
+    host = Host(Down(f"{LOOPBACK}:0", limit=LIMIT))
+    try:
+        url = f"grpcs://{LOOPBACK}:{host.downlink.port}"
+        (found,) = parent(url, kit=fleet.kit("pump-1"))
+    finally:
+        host.close()
+
+    assert "fails" == found.state
+    assert "does not speak TLS" in found.says
+
+
+# Over a broker
+
+
+@pytest.fixture
+def kept(mosquitto):
+    """A broker that keeps the hello of `root`."""
+    opened: list[bool] = []
+    line = Line(
+        Broker(LOOPBACK, mosquitto.port),
+        name="root",
+        topics=(),
+        will=None,
+        opened=lambda: opened.append(True),
+        parted=lambda _: None,
+        came=lambda *_: None,
+    )
+    line.open()
+    line.put("hello", Publication(topics.hello("f", "root"), HELLO, retain=True))
+    until(lambda: bool(opened) and not line.waiting)
+    line.close()
+    return f"mqtt://{LOOPBACK}:{mosquitto.port}"
+
+
+def test_a_broker_has_the_hello_of_a_parent(kept):
+    """Which says that it was there, and under that name."""
+    (found,) = parent(kept, insecure=True)
+
+    assert ("ok", "the broker has the hello of root") == (found.state, found.says.split(",")[0])
+
+
+def test_a_broker_without_the_hello_of_that_parent_is_told(kept, monkeypatch):
+    """A name that is misspelt, or another fleet."""
+    monkeypatch.setattr(links, "PATIENCE_S", 0.5)
+    (found,) = parent(kept, insecure=True, name="rooot")
+
+    assert "fails" == found.state
+    assert "no hello of 'rooot' in fleet 'f'" in found.says
+
+
+def test_a_client_that_runs_is_not_chased_off(kept, mosquitto):
+    """A broker hangs up on an older connection of the same name."""
+    ear = Ear()
+    client = Up(
+        LOOPBACK, mosquitto.port, fleet="f", parent="root", node="pump-1", groups=(), limit=LIMIT
+    )
+    client.open(ear)
+    try:
+        ear.opened()
+        parent(kept, insecure=True)
+        parent(kept, insecure=True)
+
+        assert not [each for each in ear.heard if isinstance(each, Parted)]
+        assert 1 == len([each for each in ear.heard if isinstance(each, Opened)])
+    finally:
+        client.close()
+
+
+def test_a_broker_that_lets_a_node_in_is_enough_for_scores(kept):
+    """Nothing is asked of it, and nothing said."""
+    link = UplinkConfig(url=kept, insecure=True, fleet="f")
+    (found,) = links.broker(link, "scores", node="pump-1", fleet="f", kit=None, now=time.time())
+
+    assert ("scores", "ok") == found[:2]
+
+
+def test_what_is_no_broker_is_told_as_that(monkeypatch):
+    """gRPC listens there."""
+    monkeypatch.setattr(links, "PATIENCE_S", 2.0)
+    host = Host(Down(f"{LOOPBACK}:0", limit=LIMIT))
+    try:
+        (found,) = parent(f"mqtt://{LOOPBACK}:{host.downlink.port}", insecure=True)
+    finally:
+        host.close()
+
+    assert "fails" == found.state

@@ -1,0 +1,407 @@
+"""deploy/mosquitto: what a node with a certificate may do at the broker, and who may not come.
+
+Mosquitto runs with the files that are shipped; only paths and the port are the test's.
+"""
+
+from __future__ import annotations
+
+import signal
+import socket
+import ssl
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from queue import SimpleQueue
+from typing import NamedTuple
+
+import pytest
+
+pytest.importorskip("cryptography")
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.x509.oid import NameOID
+
+from submerge_client.uplink.broker import Broker, Publication
+from submerge_client.uplink.line import Line
+from submerge_client.uplink.tls import Tls
+from submerge_fleet.authority import Authority, Certified
+from submerge_fleet.kit_file import text_of
+from submerge_proto import topics
+from support.broker import PROGRAM, REQUIRED, Mosquitto
+from support.programs import until
+
+pytestmark = pytest.mark.slow
+
+SHIPPED = Path(__file__).parents[2] / "deploy" / "mosquitto"
+WITHIN_S = 10.0
+DAY = timedelta(days=1)
+
+JOIN = topics.up("f", "north", "n1", "join", "g")
+REPORT = topics.up("f", "north", "n1", "report", "g")
+HELLO = topics.hello("f", "north")
+
+
+class Site(NamedTuple):
+    """A broker with the shipped files, and the authority of those who may come."""
+
+    broker: Mosquitto
+    authority: Authority
+    folder: Path
+
+    def kit(self, node: str, *hosts: str, authority: Authority | None = None) -> Path:
+        """Make a node's kit."""
+        signer = authority or self.authority
+        made = signer.certify(node, hosts, now=datetime.now(UTC), lasts=DAY)
+        path = self.folder / f"{node}.kit"
+        path.write_bytes(text_of(made, signer))
+        return path
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Site]:
+    """Mosquitto as it is shipped."""
+    if PROGRAM is None and not REQUIRED:
+        pytest.skip("mosquitto is not installed")
+    authority = Authority.founded("f", now=datetime.now(UTC), lasts=DAY)
+    site = Site(Mosquitto(tmp_path), authority, tmp_path)
+    site.kit("broker", "127.0.0.1")
+    site.broker.start(*shipped(tmp_path))
+    yield site
+    site.broker.stop()
+
+
+def shipped(folder: Path) -> list[str]:
+    """Return the settings of the shipped file, but for the port and the paths."""
+    own = {
+        "/mosquitto/kit/": f"{folder}/",
+        "/mosquitto/config/acl": str(SHIPPED / "acl"),
+        "/mosquitto/data/": f"{folder}/",
+    }
+    lines = (SHIPPED / "mosquitto.conf").read_text().splitlines()
+    settings = [line for line in lines if line and not line.startswith(("#", "listener"))]
+    for theirs, ours in own.items():
+        settings = [line.replace(theirs, ours) for line in settings]
+    return settings
+
+
+class Peer:
+    """Somebody with a kit, who writes and reads what he likes."""
+
+    def __init__(self, site: Site, kit: Path, *read: str) -> None:
+        self.heard: SimpleQueue[tuple[str, bytes]] = SimpleQueue()
+        opened = threading.Event()
+        self._line = Line(
+            Broker(site.broker.host, site.broker.port, tls=Tls(kit=kit)),
+            name=f"test {kit.stem} {id(self)}",
+            topics=read or ("nothing",),
+            will=None,
+            opened=opened.set,
+            parted=lambda _: None,
+            came=lambda topic, data: self.heard.put((topic, data)),
+        )
+        self._line.open()
+        assert opened.wait(WITHIN_S)
+
+    def say(self, topic: str, data: bytes = b"x", *, retain: bool = False) -> None:
+        """Publish, and wait until the broker has it, or has hung up."""
+        self._line.put(object(), Publication(topic, data, retain))
+        until(lambda: not self._line.waiting and not self._line._unacknowledged)
+
+    def next(self) -> tuple[str, bytes]:
+        """Return what is heard next."""
+        return self.heard.get(timeout=WITHIN_S)
+
+    def close(self) -> None:
+        self._line.close()
+
+
+def forge(site: Site, kit: Path, topic: str, *, retain: bool = False) -> None:
+    """Publish what is forbidden: Mosquitto acknowledges it, and then hangs up."""
+    peer = Peer(site, kit)
+    peer.say(topic, b"forged", retain=retain)
+    peer.close()
+
+
+@contextmanager
+def peers(site: Site, *wanted: tuple[str | Path, tuple[str, ...]]) -> Iterator[list[Peer]]:
+    """Connect several; all are gone in the end."""
+    with ExitStack() as stack:
+        found = []
+        for who, read in wanted:
+            kit = site.kit(who) if isinstance(who, str) else who
+            found.append(Peer(site, kit, *read))
+            stack.callback(found[-1].close)
+        yield found
+
+
+# -- what is allowed ---------------------------------------------------------------------
+
+
+def test_child_and_parent_hear_one_another(site):
+    """Joins and reports go up, answers, hellos and models come down."""
+    down = topics.down("f", "north", "n1", "answer")
+    model = topics.model("f", "north", "g")
+    up = topics.all_up("f", "north")
+    with peers(site, ("north", up), ("n1", (down, HELLO, model))) as (north, child):
+        for topic in (JOIN, REPORT):
+            child.say(topic)
+            assert topic == north.next()[0]
+        for topic in (HELLO, down, model):
+            north.say(topic)
+            assert topic == child.next()[0]
+
+
+def test_a_report_waits_for_its_parent(site):
+    """It is kept, also over a restart of the broker; so is the last will's topic."""
+    state = topics.state("f", "north", "n1")
+    with peers(site, ("n1", ())) as (child,):
+        child.say(REPORT, b"kept", retain=True)
+        child.say(state, b"online", retain=True)
+    site.broker.stop()
+    site.broker.start(*shipped(site.folder))
+
+    with peers(site, ("north", (REPORT, state))) as (north,):
+        assert {(REPORT, b"kept"), (state, b"online")} == {north.next(), north.next()}
+
+
+def test_scores_are_for_dashboards(site):
+    """A node says its own, and who draws dashboards hears all; no other node does."""
+    every = ("submerge/v1/+/score/+",)
+    own, others = topics.score("f", "n1"), topics.score("f", "n2")
+    watching = [("dashboard", every), ("n3", (*every, "submerge/v1/+/+/hello"))]
+    with peers(site, ("n1", ()), ("north", ()), *watching) as (child, north, dashboard, curious):
+        forge(site, site.folder / "n1.kit", others)
+        child.say(own, b"own")
+        north.say(HELLO)
+
+        assert (own, b"own") == dashboard.next()
+        assert (HELLO, b"x") == curious.next()
+
+
+def test_only_the_broker_looks_into_itself(site):
+    """$SYS says who comes and goes: it is for the health check."""
+    sys = "$SYS/broker/version"
+    with peers(site, (site.folder / "broker.kit", (sys,)), ("n1", (sys, HELLO)), ("north", ())) as (
+        broker,
+        child,
+        north,
+    ):
+        assert sys == broker.next()[0]
+        north.say(HELLO)
+        assert HELLO == child.next()[0]
+
+
+# -- what is not -------------------------------------------------------------------------
+
+FORGED = (
+    topics.up("f", "north", "n2", "report", "g"),
+    topics.up("f", "north", "n2", "join", "g"),
+    topics.state("f", "north", "n2"),
+    topics.hello("f", "north"),
+    topics.model("f", "north", "g"),
+    topics.down("f", "north", "n2", "answer"),
+    topics.down("f", "north", "n1", "answer"),
+    topics.score("f", "n2"),
+    "submerge/v2/f/north/up/n1/report/g",
+    "submerge/v1/f/north/up/n1x/report/g",
+    "submerge/v1/f/north/up//report/g",
+    "garbage",
+    "$SYS/broker/version",
+)
+
+
+@pytest.mark.parametrize("retain", [False, True])
+def test_a_child_speaks_for_nobody_else(site, retain):
+    """What it may not write reaches nobody, and nothing of it is kept."""
+    every = "#", "$SYS/broker/version"
+    kit = site.folder / "broker.kit"
+    with peers(site, ("n1", ()), ("north", every), ("n2", every)) as (child, north, other):
+        for topic in FORGED:
+            forge(site, site.folder / "n1.kit", topic, retain=retain)
+        child.say(JOIN, b"marker")
+        north.say(HELLO, b"marker")
+
+        assert (JOIN, b"marker") == north.next()
+        assert {(HELLO, b"marker")} == {north.next(), other.next()}
+    with peers(site, ("n1", ()), ("north", every), ("n2", every), (kit, every)) as (
+        child,
+        north,
+        other,
+        broker,
+    ):
+        child.say(JOIN, b"marker")
+        north.say(HELLO, b"marker")
+
+        assert [(JOIN, b"marker"), (HELLO, b"marker")] == [north.next(), north.next()]
+        assert (HELLO, b"marker") == other.next()
+        assert b"mosquitto" in broker.next()[1]
+
+
+def test_a_parent_writes_below_no_other_parent(site):
+    """Neither hello nor answers of another, nor what that one's children say."""
+    south = "submerge/v1/f/south"
+    forged = ("hello", "model/g", "down/n1/answer", "up/n1/report/g", "up/north2/report/g")
+    below = f"{south}/up/north/report/g"
+    with peers(site, ("north", ()), ("south", ("#",))) as (north, listening):
+        for each in forged:
+            forge(site, site.folder / "north.kit", f"{south}/{each}")
+        north.say(below, b"its own report")
+
+        assert (below, b"its own report") == listening.next()
+
+
+def test_answers_are_for_one(site):
+    """Who subscribes to everything hears what is said to him, and what is said to all."""
+    mine, others = (topics.down("f", "north", node, "answer") for node in ("n1", "n2"))
+    with peers(site, ("north", ()), ("n1", ("#", others))) as (north, child):
+        north.say(others, b"for another")
+        north.say(REPORT, b"kept", retain=True)
+        north.say(mine, b"for it")
+
+        assert (mine, b"for it") == child.next()
+
+
+def test_what_children_say_is_for_their_parent(site):
+    """No other parent and no other child hears a report, kept or not."""
+    with peers(site, ("n1", ())) as (child,):
+        child.say(REPORT, b"kept", retain=True)
+    curious = ("#", REPORT)
+    with peers(site, ("n1", ()), ("south", curious), ("n2", curious), ("north", ())) as (
+        child,
+        south,
+        other,
+        north,
+    ):
+        child.say(REPORT, b"now", retain=True)
+        north.say(HELLO, b"marker")
+
+        assert {(HELLO, b"marker")} == {south.next(), other.next()}
+
+
+def test_a_payload_over_the_limit_goes_nowhere(site):
+    """122880 bytes pass, one more does not; nodes check before."""
+    with peers(site, ("n1", ()), ("north", topics.all_up("f", "north"))) as (child, north):
+        too_large = Peer(site, site.folder / "n1.kit")
+        too_large.say(REPORT, bytes(122_881))
+        too_large.close()
+        child.say(REPORT, bytes(122_880))
+
+        assert 122_880 == len(north.next()[1])
+
+
+@pytest.mark.parametrize("name", ["+", "#", "n1/report/+", "+/up/n1"])
+def test_a_name_with_wildcards_is_no_key_to_all(site, name):
+    """An authority of one's own may sign any name; Mosquitto grants such a one no pattern."""
+    kit = site.folder / "wild.kit"
+    kit.write_bytes(_named(site.authority, name))
+    with peers(site, ("n1", ()), ("north", ()), (kit, ("#",))) as (child, _, wild):
+        child.say(REPORT, b"secret", retain=True)
+        wild.say(topics.up("f", "north", "n1", "join", "g"), b"forged")
+        wild.close()
+
+        assert wild.heard.empty()
+
+
+# -- who may not come --------------------------------------------------------------------
+
+
+def test_who_has_no_certificate_is_not_let_in(site):
+    """Not even to say a name."""
+    context = ssl.create_default_context(cadata=site.authority.pem.decode())
+
+    assert b"" == _first_word(site, context)
+
+
+def test_a_stranger_is_not_let_in(site):
+    """A certificate of another authority, whatever name it has."""
+    stranger = Authority.founded("f", now=datetime.now(UTC), lasts=DAY)
+    kit = site.kit("n1", authority=stranger)
+    context = Tls(kit=kit).context()
+    context.load_verify_locations(cadata=site.authority.pem.decode())
+
+    assert b"" == _first_word(site, context)
+
+
+def test_nobody_is_let_in_without_tls(site):
+    """The port speaks nothing else."""
+    with socket.create_connection((site.broker.host, site.broker.port), WITHIN_S) as plain:
+        plain.sendall(CONNECT)
+
+        assert b"" == _received(plain)
+
+
+def test_a_certificate_opens_the_door(site):
+    """The counterpart of the three above: the same bytes, answered."""
+    assert b"\x20\x02\x00\x00" == _first_word(site, Tls(kit=site.kit("n1")).context())
+
+
+def test_a_renewed_kit_is_read_at_a_signal(site):
+    """SIGHUP: who comes after it is shown the new certificate; nobody is sent away."""
+    with peers(site, ("n1", ()), ("north", ("#",))) as (child, north):
+        before = _serial(site)
+        site.kit("broker", "127.0.0.1")
+        process = site.broker._process
+        assert process is not None
+        process.send_signal(signal.SIGHUP)
+        until(lambda: before != _serial(site))
+        child.say(JOIN, b"still here")
+        assert (JOIN, b"still here") == north.next()
+
+
+CONNECT = b"\x10\x10\x00\x04MQTT\x04\x02\x00\x3c\x00\x04test"
+
+
+def _first_word(site: Site, context: ssl.SSLContext) -> bytes:
+    """Return what the broker says to a CONNECT; b"" if it hangs up."""
+    try:
+        with (
+            socket.create_connection((site.broker.host, site.broker.port), WITHIN_S) as plain,
+            context.wrap_socket(plain, server_hostname=site.broker.host) as way,
+        ):
+            way.sendall(CONNECT)
+            return _received(way)
+    except (ssl.SSLError, ConnectionError):
+        return b""
+
+
+def _received(way: socket.socket) -> bytes:
+    try:
+        return way.recv(100)
+    except ConnectionError:
+        return b""
+
+
+def _serial(site: Site) -> str:
+    """Return the number of the certificate that the broker shows."""
+    context = Tls(kit=site.folder / "n1.kit").context()
+    address = site.broker.host, site.broker.port
+    with (
+        socket.create_connection(address, WITHIN_S) as plain,
+        context.wrap_socket(plain, server_hostname=site.broker.host) as way,
+    ):
+        return str((way.getpeercert() or {})["serialNumber"])
+
+
+def _named(authority: Authority, name: str) -> bytes:
+    """Return a kit of a client with a name that we would not sign."""
+    made = authority.certify("wild", (), now=datetime.now(UTC), lasts=DAY)
+    like = x509.load_pem_x509_certificate(made.certificate)
+    builder = (
+        x509.CertificateBuilder()
+        .subject_name(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)]))
+        .issuer_name(like.issuer)
+        .public_key(like.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(like.not_valid_before_utc)
+        .not_valid_after(like.not_valid_after_utc)
+    )
+    for each in like.extensions:
+        builder = builder.add_extension(each.value, critical=each.critical)
+    signed = builder.sign(authority.key, hashes.SHA256())
+    from cryptography.hazmat.primitives.serialization import Encoding
+
+    renamed: Certified = made._replace(certificate=signed.public_bytes(Encoding.PEM))
+    return text_of(renamed, authority)
