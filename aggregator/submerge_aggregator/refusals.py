@@ -35,8 +35,9 @@ DOORS = {
 
 REASONS: dict[str, str] = (
     DOORS
-    | {reason.name.lower(): reason.value for reason in Reason if reason is not Reason.ACK}
     | KINDS
+    | {reason.name.lower(): reason.value for reason in Reason if reason is not Reason.ACK}
+    | {"schema": "another schema, or one that cannot be read"}
 )
 """All reasons, and what each means. What codec and machine share is one."""
 

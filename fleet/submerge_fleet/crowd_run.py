@@ -16,7 +16,7 @@ from submerge_fleet.crowd_member import Member, Plan, member
 from submerge_fleet.crowd_motes import NODES, Building
 from submerge_fleet.crowd_pace import Pace, Paced, Rows
 
-LOOK_S = 5.0
+LOOK_S = 2.0
 """Between two looks whether everybody reads on."""
 
 

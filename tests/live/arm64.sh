@@ -8,8 +8,9 @@
 # in view and 127.0.0.1 shared; with qemu-user and binfmt: a chroot. FOLDER keeps what was fetched
 # and installed for the next time. PYTHON, here, has `submerge[aggregator,pki]` and `build`.
 #
-# What it holds says little of time, and of memory only what is not the emulator's: a bare Python
-# is printed beside the client, both as the emulator's process.
+# Times there say nothing. Of memory two numbers are printed: what the emulator's process holds, its
+# translations of every instruction included, and what of that is the program's own pages, which
+# is still too much by the emulator's own lists. A bare Python stands beside the client.
 set -euo pipefail
 : "${EMULATED:?expected the command that runs another in an arm64 Debian}"
 root=$(cd "$(dirname "$0")/../.." && pwd)
@@ -83,7 +84,7 @@ kit = "pki/kits/root.kit"
 [listen.grpc]
 address = "127.0.0.1:$grpc"
 [listen.mqtt]
-url = "mqtts://localhost:$mqtt"
+url = "mqtts://127.0.0.1:$mqtt"
 [status]
 address = ""
 [timing]
@@ -119,20 +120,37 @@ report_every_s = 2.0
 to = "stdout"
 END
 }
-status_of() { grep -E "^$2:" "/proc/$1/status" 2>/dev/null | awk '{printf "%.1f", $2 / 1024}'; }
+# MiB that a process holds, and those of the program that it emulates: not what can be executed
+# here (the emulator, and what it has translated), and not the emulator's heap.
+held() {
+  "$PYTHON" - "$1" <<'END'
+import sys
+
+held = own = 0.0
+skip = True
+for line in open(f"/proc/{sys.argv[1]}/smaps"):
+    first, *rest = line.split()
+    if not first.endswith(":"):
+        skip = "x" in rest[0] or (rest[4:] and ("qemu" in rest[4] or rest[4].startswith("[")))
+    elif first == "Rss:":
+        held += int(rest[0]) / 1024
+        own += 0 if skip else int(rest[0]) / 1024
+print(f"{held:.0f} MiB as the emulator's process, {own:.0f} as its own pages")
+END
+}
 bare() {
   # shellcheck disable=SC2016
   $EMULATED sh -c 'echo $$ > bare.pid; exec python3 -c "import time; time.sleep(30)"' &
   started+=($!)
   until_so 20 "a bare Python" test -s bare.pid
   sleep 5
-  say "a bare Python: $(status_of "$(cat bare.pid)" VmRSS) MiB, as the emulator's process"
+  say "a bare Python: $(held "$(cat bare.pid)")"
 }
 rm -f bare.pid && bare
 
 for way in grpc mqtt; do
   node=pi-$way
-  [ $way = grpc ] && url=grpcs://localhost:$grpc || url=mqtts://localhost:$mqtt
+  [ $way = grpc ] && url=grpcs://127.0.0.1:$grpc || url=mqtts://127.0.0.1:$mqtt
   say "$node over $url: $rows rows at $rate a second"
   rm -f $node.*
   client_toml $node $url >$node.toml
@@ -144,10 +162,10 @@ for way in grpc mqtt; do
   job=$!
   started+=($job)
   until_so 60 "its process" test -s $node.pid
-  pid=$(cat $node.pid) most=0
-  while [ -e "/proc/$pid/status" ]; do
-    now=$(status_of "$pid" VmHWM) && [ -n "$now" ] && most=$now
-    sleep 0.5
+  pid=$(cat $node.pid) last=
+  while now=$(held "$pid" 2>/dev/null); do
+    last=$now
+    sleep 1
   done
   wait $job || die "the client: $(tail -3 $node.log)"
   grep -q 'untold=0' $node.log || die "not all arrived: $(tail -1 $node.log)"
@@ -156,7 +174,7 @@ for way in grpc mqtt; do
   tail -1 $node.scores
   [ "$(wc -l <$node.scores)" -gt 20 ] || die "it scored nothing"
   tail -1 $node.scores | grep -q '"flow' || die "the flow meter is not named"
-  say "$node held $most MiB at most, as the emulator's process"
+  say "$node in its last second: $last"
 done
 $SUBMERGE nodes list --config root.toml
 

@@ -31,7 +31,7 @@ from submerge.ledger import AGGREGATOR_ROWS, CLIENT_ROWS, CLOSED
 from submerge.messages import Answer, Join, Joined, Message, Reason, Report
 from submerge_proto import codec
 from support.damage import damaged, mutate, spliced
-from support.liars import BELOW, CHILDREN, World
+from support.fuzz_world import BELOW, CHILDREN, World
 from support.nodes import GROUP, Host
 from support.wire import told
 

@@ -34,6 +34,7 @@ class Handshakes:
 
     def called(self, peer: str, begun: int, at: float) -> None:
         """Take note of a call from somewhere, `begun` handshakes having begun by now."""
+        self._note(begun, at)
         since = self._known.get(peer)
         if since is not None and at < since + LIFE_S:
             return
@@ -41,7 +42,6 @@ class Handshakes:
         self._known[peer] = at
         if len(self._known) > MOST_KNOWN:
             del self._known[next(iter(self._known))]
-        self._note(begun, at)
         if self._open:
             since, count = self._open.pop()
             if count > 1:
