@@ -13,7 +13,7 @@ from submerge.steps import Now
 
 ASK_EVERY_S = 60.0
 
-_TIME_ERROR = 5
+_TIME_ERROR, _NOT_LET = 5, -1
 _TIMEX_BYTES = 512  # struct timex has 208 on 64 bits; zeros mean: only tell
 
 _asked_at = -ASK_EVERY_S
@@ -30,9 +30,12 @@ def now() -> Now:
 
 
 def _vouched_for() -> bool:
-    """Whether the kernel thinks that its clock is in step; True where it cannot be asked."""
+    """Whether the kernel thinks that its clock is in step; True where there is nobody to ask.
+
+    One that may not be asked (a seccomp filter, systemd's ProtectClock) vouches for nothing.
+    """
     try:
         state = int(ctypes.CDLL(None).adjtimex(ctypes.create_string_buffer(_TIMEX_BYTES)))
     except (OSError, AttributeError):
         return True
-    return state != _TIME_ERROR
+    return state not in (_TIME_ERROR, _NOT_LET)

@@ -6,14 +6,10 @@ what the program itself would do, but for saying anything. A client that runs is
 
 from __future__ import annotations
 
-import os
-import socket
-import ssl
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from typing import Any, NamedTuple
 
 from submerge import PeerError, UsageError
 from submerge.messages import Hello, Model
@@ -21,37 +17,17 @@ from submerge_client.links import Link, UplinkConfig
 from submerge_client.uplink import Came, Heard, Opened, Parted, Refused
 from submerge_client.uplink.broker import Broker
 from submerge_client.uplink.chosen import chosen, password_of, tls_of
-from submerge_client.uplink.tls import Tls
-from submerge_fleet.doctor_findings import Finding, date_of, fails, in_words, ok, warning
+from submerge_fleet.doctor_findings import Finding, fails, in_words, ok, warning
+from submerge_fleet.doctor_ways import Unreached, ending_soon, is_broker, reached
 from submerge_proto import codec, topics
 
 PATIENCE_S = 5.0
-"""For each step."""
+"""For a word of the other end."""
 
 BEHIND_S = 60.0
 """A clock that is so far behind that of who made the model is not in step."""
 
 RUNNING = "is the parent running, under that name? submerge doctor there"
-
-
-class Unreached(Exception):
-    """The way ends here.
-
-    Attributes
-    ----------
-    says, mend : str
-    """
-
-    def __init__(self, says: str, mend: str) -> None:
-        self.says, self.mend = says, mend
-        super().__init__(says)
-
-
-class Way(NamedTuple):
-    """A way that was gone, as far as the other end's greeting."""
-
-    took_s: float
-    peer: dict[str, Any]
 
 
 def parent(
@@ -69,7 +45,7 @@ def parent(
         return
     try:
         way = reached(link, tls_of(link, kit))
-        yield from _certificate(link, way, now)
+        yield from ending_soon(link, way, now)
         heard = _greeting(link, name=name, node=node, groups=groups, kit=kit)
         hello = _hello(heard)
         if hello.node != name:
@@ -85,7 +61,7 @@ def parent(
         return
     kind = "the root" if hello.top else "an aggregator"
     # A broker keeps a hello, whether or not who said it is still there.
-    said = "the broker has the hello of" if _is_broker(link) else "hello from"
+    said = "the broker has the hello of" if is_broker(link) else "hello from"
     yield ok("parent", f"{said} {name}, {kind}; {in_words(way.took_s)} to connect")
     for message in heard:
         if isinstance(message, Model) and message.created > now + BEHIND_S:
@@ -100,7 +76,7 @@ def broker(
     """Whether a broker lets a node in; `what` for."""
     try:
         way = reached(link, tls_of(link, kit))
-        yield from _certificate(link, way, now)
+        yield from ending_soon(link, way, now)
         _from_broker(link, (), fleet=fleet, node=node, kit=kit)
     except Unreached as error:
         yield fails(what, error.says, error.mend)
@@ -110,79 +86,10 @@ def broker(
         yield ok(what, f"the broker on {link.host}:{link.port} lets {node} in")
 
 
-def reached(link: Link, tls: Tls | None) -> Way:
-    """Go the way as far as TLS goes.
-
-    Raises
-    ------
-    Unreached
-        Where it ends before.
-    """
-    at, host = f"{link.host}:{link.port}", link.host
-    began = time.monotonic()
-    try:
-        with socket.create_connection((host, link.port), timeout=PATIENCE_S) as bare:
-            if tls is None:
-                return Way(time.monotonic() - began, {})
-            context = tls.context()
-            if not _is_broker(link):
-                context.set_alpn_protocols(["h2"])
-            with context.wrap_socket(bare, server_hostname=host) as safe:
-                return Way(time.monotonic() - began, safe.getpeercert() or {})
-    except socket.gaierror as error:
-        raise Unreached(
-            f"no host {host!r} is known: {error.strerror}",
-            "is the name right? is there a network? getent hosts " + host,
-        ) from error
-    except ssl.SSLCertVerificationError as error:
-        raise Unreached(f"the certificate of {at}: {error.verify_message}", _mend(error)) from error
-    except ssl.SSLError as error:
-        raise Unreached(
-            f"{at} does not speak TLS as it should: {error.reason or error}",
-            "is it that port, and does it have TLS?",
-        ) from error
-    except ConnectionRefusedError as error:
-        raise Unreached(f"nobody listens on {at}", "is it running? is the port right?") from error
-    except TimeoutError as error:
-        raise Unreached(
-            f"{at} does not answer in {PATIENCE_S:g} s", "a firewall? ping it from here"
-        ) from error
-    except OSError as error:
-        raise Unreached(
-            f"{at}: {error.strerror or error}", "is there a network? ip route"
-        ) from error
-
-
-def _certificate(link: Link, way: Way, now: float) -> Iterator[Finding]:
-    """Whether that of the other end ends soon; nothing where all is well."""
-    if not way.peer:
-        return
-    begins, until = (
-        float(ssl.cert_time_to_seconds(str(way.peer[each]))) for each in ("notBefore", "notAfter")
-    )
-    if until - now < (until - begins) / 8:
-        yield warning(
-            "certificate",
-            f"that of {link.host}:{link.port} has {in_words(until - now)} left: {date_of(until)}",
-            "submerge pki renew, for the other end",
-        )
-
-
-def _mend(error: ssl.SSLCertVerificationError) -> str:
-    said = error.verify_message.lower()
-    if "mismatch" in said or "not valid for" in said:
-        return "submerge pki issue it anew, with --host for the name in the url"
-    if "not yet valid" in said:
-        return "is this machine's clock right? timedatectl status"
-    if "expired" in said:
-        return "submerge pki renew, for the other end; or is this machine's clock right?"
-    return "is it of the same authority? submerge pki show KIT, here and there"
-
-
 def _greeting(
     link: UplinkConfig, *, name: str, node: str, groups: Sequence[str], kit: Path | None
 ) -> list[Hello | Model]:
-    if _is_broker(link):
+    if is_broker(link):
         topic = topics.hello(link.fleet, name)
         said = _from_broker(link, (topic,), fleet=link.fleet, node=node, kit=kit)
         if not said:
@@ -191,8 +98,6 @@ def _greeting(
                 RUNNING,
             )
         return said
-    # It would tell the terminal of each handshake that fails.
-    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     heard: SimpleQueue[Heard] = SimpleQueue()
     uplink = chosen(link, parent=name, node=node, groups=tuple(groups[:1]), kit=kit)
     uplink.open(heard.put)
@@ -275,7 +180,3 @@ def _hello(said: list[Hello | Model]) -> Hello:
         if isinstance(message, Hello):
             return message
     raise Unreached("it has a model, and says no hello", RUNNING)
-
-
-def _is_broker(link: Link) -> bool:
-    return link.scheme in ("mqtt", "mqtts")

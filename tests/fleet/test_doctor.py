@@ -7,23 +7,15 @@ import socket
 import sqlite3
 import subprocess
 import sys
-import time
 
 import pytest
 
-from submerge.steps import Now
 from submerge_aggregator.store import Store
 from submerge_client.config import load
-from submerge_client.uplink.tls import Tls
 from submerge_fleet import doctor_client, doctor_software
-from submerge_fleet import doctor_machine as machine
 from submerge_fleet.doctor_findings import Finding, summary_of, text_of
-from submerge_fleet.doctor_papers import Shown, papers
-from support.certified import Certified
 from support.commands import shell, stands_at_its_socket
 from support.house import House
-
-DAY = 86400.0
 
 CLIENT = """
 node = "pump-1"
@@ -80,11 +72,6 @@ def doctor(here, monkeypatch, capsys):
         return ran.status, findings
 
     return look
-
-
-@pytest.fixture
-def fleet(tmp_path_factory) -> Certified:
-    return Certified(tmp_path_factory.mktemp("kits"))
 
 
 @pytest.fixture
@@ -172,124 +159,7 @@ def test_what_is_not_installed_is_named_with_its_extra(doctor, monkeypatch):
     assert "pip install 'submerge[grpc]'" == found["software"][0].mend
 
 
-# Certificates
-
-
-def kit_of(fleet, node="pump-1", *hosts, lasts_s=90 * DAY):
-    """Looks at a kit, as the uplink's, by a clock that may be moved."""
-    path = fleet.kit(node, *hosts, lasts_s=lasts_s)
-    path.chmod(0o600)
-
-    def look(later_s=0.0, *, node="pump-1", serves=False):
-        shown = Shown("uplink", "root.example", Tls(kit=path), serves=serves)
-        return list(papers([shown], node, time.time() + later_s))
-
-    look.path = path
-    return look
-
-
-def test_a_kit_of_ones_own_says_how_long_it_holds(fleet):
-    """The authority's own certificate, which holds as well, is not worth a line."""
-    (found,) = kit_of(fleet, lasts_s=5 * DAY)()
-
-    assert "ok" == found.state
-    assert "pump-1.kit of pump-1: 5 d left, until 20" in found.says
-
-
-def test_one_that_has_ended_fails(fleet):
-    """Whatever else is right."""
-    (found,) = kit_of(fleet, lasts_s=-60)()
-
-    assert "fails" == found.state
-    assert "ended on" in found.says
-    assert "pki renew pump-1" in found.mend
-
-
-def test_one_before_its_time_is_the_clock_s_fault(fleet):
-    """As on a Pi that has just been started, without a network."""
-    found = kit_of(fleet)(-400 * DAY)
-
-    assert {"fails"} == set(states(found))
-    assert "holds only from" in found[0].says
-    assert "clock" in found[0].mend
-
-
-def test_the_last_quarter_of_its_life_is_a_warning(fleet):
-    """The test's authority holds for nine days, and began a day ago."""
-    look = kit_of(fleet, lasts_s=7 * DAY)
-
-    assert ["ok"] == states(look(4 * DAY))
-    assert "warning" == look(5.5 * DAY)[0].state
-
-
-def test_the_authority_s_end_is_everybody_s(fleet):
-    """It is told when it comes near."""
-    said = [each.says for each in kit_of(fleet)(8.5 * DAY)]
-
-    assert any("the authority's own certificate" in line for line in said)
-
-
-def test_another_node_s_certificate_fails(fleet):
-    """The parent would take no report; both ways out are named."""
-    (found,) = kit_of(fleet, "pump-2")()
-
-    assert "fails" == found.state
-    assert 'bring the kit of pump-1 here, or say node = "pump-2"' == found.mend
-
-
-def test_a_kit_that_others_can_read_is_a_warning(fleet):
-    """They could be this node."""
-    look = kit_of(fleet, lasts_s=5 * DAY)
-    look.path.chmod(0o644)
-
-    assert ["ok", "warning"] == states(look())
-    assert f"chmod 600 {look.path}" == look()[1].mend
-
-
-@pytest.mark.parametrize("damage", ["gone", "cut", "another's key"])
-def test_a_kit_that_is_of_no_use_fails(fleet, damage):
-    """In the words of who would read it."""
-    look = kit_of(fleet)
-    if damage == "gone":
-        look.path.unlink()
-    elif damage == "cut":
-        look.path.write_bytes(look.path.read_bytes()[:900])
-    else:
-        own, other = (path.read_bytes() for path in (look.path, kit_of(fleet, "pump-2").path))
-        begin = b"-----BEGIN CERT"
-        look.path.write_bytes(own[: own.index(begin)] + other[other.index(begin) :])
-
-    assert ["fails"] == states(look())
-
-
-def test_a_parent_s_certificate_must_name_a_host(fleet):
-    """Children look for the name in their url."""
-    north = {"node": "north", "serves": True}
-
-    assert ["ok", "fails"] == states(kit_of(fleet, "north", lasts_s=5 * DAY)(**north))
-    assert ["ok"] == states(kit_of(fleet, "north", "north.example", lasts_s=5 * DAY)(**north))
-
-
-@pytest.mark.parametrize(("state", "host"), [("ok", "localhost"), ("warning", "192.0.2.7")])
-def test_a_link_without_tls_is_a_warning_where_others_are(state, host):
-    """Nobody sits between a machine and itself."""
-    assert [state] == states(papers([Shown("uplink", host, None)], "pump-1", 0.0))
-
-
-# The machine
-
-
-def test_a_clock_that_nobody_vouches_for_is_a_warning():
-    """It measures all the same."""
-    now = Now(0.0, time.time(), False)
-
-    assert ["warning"] == states(machine.clock(now))
-    assert ["ok"] == states(machine.clock(now._replace(synced=True)))
-
-
-def test_a_clock_before_the_program_itself_fails():
-    """A board without a clock begins in 1970, and no certificate holds then."""
-    assert ["fails"] == states(machine.clock(Now(0.0, 1000.0, True)))
+# The disk
 
 
 @pytest.mark.parametrize("place", ["file/pump-1.state", "/proc/pump-1.state"])
@@ -308,64 +178,6 @@ def test_a_folder_that_is_not_there_yet_will_be(here, doctor):
 
     assert (0, ["ok"]) == (status, states(found["disk"]))
     assert {"client.toml", "history.csv"} == {path.name for path in here.iterdir()}
-
-
-def test_a_write_that_takes_long_is_a_warning(tmp_path):
-    """As on a card at the end of its life."""
-    ticks = iter([0.0, 3.0])
-    (found,) = machine.disk("state", tmp_path / "s", steady=lambda: next(ticks))
-
-    assert ("warning", True) == (found.state, "on disk in 3 s" in found.says)
-
-
-def test_a_disk_without_room_fails(tmp_path):
-    """For what it may yet need."""
-    assert ["fails"] == states(machine.disk("store", tmp_path / "s", spare=1 << 60))
-
-
-@pytest.fixture
-def proc(tmp_path):
-    """A /proc in which 100 MiB are free."""
-    folder = tmp_path / "proc"
-    folder.joinpath("self").mkdir(parents=True)
-    folder.joinpath("meminfo").write_text("MemTotal: 999999 kB\nMemAvailable: 102400 kB\n")
-    folder.joinpath("self/cgroup").write_text("0::/system.slice/a.service\n")
-    return folder
-
-
-@pytest.mark.parametrize(("mib", "state"), [(40, "ok"), (60, "warning"), (120, "fails")])
-def test_memory_is_what_the_machine_has_free(mib, state, proc, tmp_path):
-    """Half of it is plenty, more than it too much."""
-    assert [state] == states(machine.memory(mib << 20, proc=proc, cgroups=tmp_path / "none"))
-
-
-@pytest.mark.parametrize(
-    ("line", "file"),
-    [
-        ("0::/system.slice/a.service", "system.slice/a.service/memory.max"),
-        ("0::/system.slice/a.service", "system.slice/memory.max"),
-        ("0::/system.slice/a.service", "memory.max"),
-        ("4:memory:/docker/abc", "memory/memory.limit_in_bytes"),
-        ("4:cpu,memory:/docker/abc", "memory/docker/abc/memory.limit_in_bytes"),
-    ],
-)
-def test_what_a_service_is_allowed_counts_where_it_is_less(line, file, proc, tmp_path):
-    """Its own limit, or that of what it is part of, in either kind of cgroup."""
-    proc.joinpath("self/cgroup").write_text(f"1:pids:/else\n{line}\n")
-    limit = tmp_path / "cgroup" / file
-    limit.parent.mkdir(parents=True)
-    limit.write_text(f"{30 << 20}\n")
-    (found,) = machine.memory(40 << 20, proc=proc, cgroups=tmp_path / "cgroup")
-
-    assert ("fails", True) == (found.state, "30 MiB allowed here" in found.says)
-
-
-def test_no_limit_is_no_limit(proc, tmp_path):
-    """As cgroups say it."""
-    limit = tmp_path / "memory.max"
-    limit.write_text("max\n")
-
-    assert ["ok"] == states(machine.memory(40 << 20, proc=proc, cgroups=tmp_path))
 
 
 # The parent

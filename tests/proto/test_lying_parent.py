@@ -7,10 +7,10 @@ import pytest
 
 from submerge import Schema
 from submerge.messages import LATEST, Incarnation, Join, Joined, Reason
-from submerge.steps import Reading, Tick
+from submerge.steps import Reading, Scored, Tick
 from submerge.summaries import Subspaces
 from support.nodes import joined, life
-from support.wire import travelled
+from support.wire import OF_KERNELS, kernel_schema, travelled
 from support.wired import WiredTable
 
 PARENT = life(0)
@@ -69,6 +69,20 @@ def test_an_aggregator_that_is_told_no_schema_asks_on(table):
     assert not table.hosts["a"].node.settled
     assert 2 < len(table.messages("a", Join)) - asked < 20
     assert ["schema refused"] == [note.what for note in table.hosts["a"].notes if note.facts][-1:]
+
+
+def test_a_model_of_what_is_not_settled_yet_is_not_scored_with():
+    """Features need a scaling: without one a client has none to score, and stumbled over it."""
+    schema = kernel_schema(9, 6)
+    table = WiredTable(Subspaces(2), schema)
+    client = table.client("c", under="p", learns_scaling=True)
+    table.passes(5)
+    answers(table, "c")
+    table.tell("c", OF_KERNELS["model"])
+    effects = table.step("c", Reading(np.ones((5, 9))))
+
+    assert client.node.model is not None
+    assert [] == [effect for effect in effects if isinstance(effect, Scored)]
 
 
 @pytest.mark.parametrize("reason", set(Reason) - {Reason.ACK})

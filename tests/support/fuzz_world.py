@@ -116,7 +116,7 @@ class World:
     def _from_below(self, host: Host) -> Message:
         rng = self.rng
         node = str(rng.choice([*CHILDREN, BELOW]))
-        fence = bytes([int(rng.integers(3))]) * 16 if node == BELOW else b""
+        fence = bytes([int(rng.choice(3, p=[0.8, 0.1, 0.1]))]) * 16 if node == BELOW else b""
         # A few lives at a time; for what is closed is closed.
         incarnation = life(2 * (int(self.table.time) // 2000) + int(rng.choice([1, 2, 3, 90])))
         # Mostly news; or late, or again.
