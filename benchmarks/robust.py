@@ -5,6 +5,7 @@
 and that of the honest nodes alone, the largest principal one, in degrees, worst of all seeds.
 """
 
+import itertools
 import sys
 import time
 from collections.abc import Callable
@@ -85,15 +86,11 @@ def attacks(quick: bool) -> list[Table]:
 
 def honest(quick: bool) -> Table:
     """Measure what it costs where nobody lies."""
-
-    def between(least: int, most: int) -> Callable[[np.random.Generator], int]:
-        return lambda rng: int(np.exp(rng.uniform(np.log(least), np.log(most))))
-
     kinds: dict[str, dict[str, object]] = {
         "alike: 100 to 400 readings": {},
-        "50 to 1000 readings": {"rows": between(50, 1000)},
-        "5 to 5000 readings": {"rows": between(5, 5000)},
-        "2 to 20 readings": {"rows": between(2, 20)},
+        "50 to 1000 readings": {"rows": _between(50, 1000)},
+        "5 to 5000 readings": {"rows": _between(5, 5000)},
+        "2 to 20 readings": {"rows": _between(2, 20)},
         "noise as large as the weakest direction": {"noise": 1.0},
         "variances 1, 1/2, ... 1/30: no gap": {"variances": 1 / np.arange(1, 31), "noise": 0.0},
         "no noise at all": {"noise": 0.0},
@@ -101,7 +98,7 @@ def honest(quick: bool) -> Table:
         "directions that differ by some 15 degrees": {"turned": 0.25},
         "directions that differ by some 35 degrees": {"turned": 0.6},
         "means that differ by some 3 deviations": {"shifted": 3 * liars.SIZE},
-        "three nodes, 20 to 300 readings": {"nodes": 3, "rows": between(20, 300)},
+        "three nodes, 20 to 300 readings": {"nodes": 3, "rows": _between(20, 300)},
     }
     rows = []
     for kind, how in measure.progress(kinds.items(), "robust: honest"):
@@ -136,28 +133,13 @@ def honest(quick: bool) -> Table:
 def clever(quick: bool) -> Table:
     """Find what liars can do who know every limit: turn by as much as is not seen."""
     rows = []
+    fleets = [liars.fleet(seed) for seed in range(1 if quick else 5)]
     for number in measure.progress(NUMBERS[1:], "robust: clever"):
-        best: dict[str, tuple[float, float]] = {}
-        for times, name in ((1.0, "in bounds"), (3.0, "at the caps")):
-            best[name] = (0.0, 0.0)
-            for degrees in range(2, 45, 2 if quick else 1):
-                for seed in range(1 if quick else 5):
-                    fleet = liars.fleet(seed)
-
-                    def attack(
-                        part: Subspace,
-                        _fleet: liars.Fleet,
-                        _rng: np.random.Generator,
-                        basis: np.ndarray = liars.turned(fleet, degrees),
-                        times: float = times,
-                    ) -> Subspace:
-                        return liars.says(part, basis, times * liars.VARIANCES, times=times)
-
-                    parts, who = fleet.lying(attack, number, seed)
-                    alone = liars.merged({k: p for k, p in parts.items() if k not in who})
-                    robust = liars.merged(applied(parts, judged(parts, rank=liars.RANK)))
-                    best[name] = max(best[name], (oracle.angle(alone, robust), float(degrees)))
-        rows.append((number, *best["in bounds"], *best["at the caps"]))
+        best = {1.0: (0.0, 0.0), 3.0: (0.0, 0.0)}
+        for times, degrees in itertools.product(best, range(2, 45, 2 if quick else 1)):
+            worst = max(_turned(fleet, number, degrees, times) for fleet in fleets)
+            best[times] = max(best[times], (worst, float(degrees)))
+        rows.append((number, *best[1.0], *best[3.0]))
     return Table(
         "Liars who know the limits: how far they turn the model, degrees",
         {
@@ -170,6 +152,71 @@ def clever(quick: bool) -> Table:
         rows,
         "All four directions turned alike, by the angle that does most harm.",
     )
+
+
+def _turned(fleet: liars.Fleet, number: int, degrees: float, times: float) -> float:
+    """The model's angle, where some turn their directions, and claim `times` as much of both."""
+    basis = liars.turned(fleet, degrees)
+    parts, who = fleet.lying(
+        lambda part, *_: liars.says(part, basis, times * liars.VARIANCES, times=times), number
+    )
+    alone = liars.merged({name: part for name, part in parts.items() if name not in who})
+    return oracle.angle(alone, liars.merged(applied(parts, judged(parts, rank=liars.RANK))))
+
+
+def small(quick: bool) -> Table:
+    """Look at fleets of few nodes: one third lie, or nobody."""
+    rows = []
+    fleets = 20 if quick else 200
+    for nodes in measure.progress((3, 4, 5, 8, 12, 20), "robust: small"):
+        number, found, wrong, alone = max(1, (nodes - 1) // 3), 0, 0, 0
+        for seed in range(fleets):
+            fleet = liars.fleet(seed, _between(20, 300), nodes=nodes)
+            alone += bool(judged(fleet.parts, rank=liars.RANK).far)
+            parts, who = fleet.lying(liars.NAMED["huge sigma"], number, seed)
+            far = judged(parts, rank=liars.RANK).far.keys()
+            found, wrong = found + (who <= far), wrong + bool(far - who)
+        rows.append((nodes, number, found, wrong, alone))
+    return Table(
+        f"Small fleets of 20 to 300 readings a node: of {fleets}, in how many",
+        {
+            "nodes": "d",
+            "liars, huge sigma": "d",
+            "all were found": "d",
+            "others left out": "d",
+            "left out where nobody lies": "d",
+        },
+        rows,
+    )
+
+
+def chance(quick: bool) -> Table:
+    """Draw honest fleets of all sorts, and count those that lose somebody."""
+    fleets, rng, out = 200 if quick else 4000, np.random.default_rng(0), [0, 0, 0]
+    for _ in measure.progress(range(fleets), "robust: chance"):
+        rows = [(2, 20), (20, 300), (300, 301), (5, 2000)][rng.integers(4)]
+        fleet = liars.fleet(
+            int(rng.integers(2**30)),
+            _between(*rows),
+            nodes=int(rng.integers(3, 26)),
+            noise=float(rng.choice([0.0, 0.05, 0.3, 1.0])),
+            turned=float(rng.choice([0.0, 0.3])),
+            shifted=float(rng.choice([0.0, 10.0])),
+        )
+        out[min(2, len(judged(fleet.parts, rank=liars.RANK).far))] += 1
+    return Table(
+        "Honest fleets by chance, and how many nodes they lose",
+        {"fleets": "d", "none": "d", "one": "d", "more": "d"},
+        [(fleets, *out)],
+        "Of 3 to 25 nodes; 2 to 20, 20 to 300, 300, or 5 to 2000 readings each; noise of 0 to 1;"
+        " directions that differ by some 17 degrees, or not; means that differ by 3 deviations, or"
+        " not.",
+    )
+
+
+def _between(least: int, most: int) -> Callable[[np.random.Generator], int]:
+    """So many readings, drawn evenly by their logarithm."""
+    return lambda rng: int(np.exp(rng.uniform(np.log(least), np.log(most))))
 
 
 def times(quick: bool) -> Table:
@@ -204,7 +251,14 @@ def times(quick: bool) -> Table:
 
 def room(quick: bool) -> list[Table]:
     """Measure all."""
-    return [*attacks(quick), clever(quick), honest(quick), times(quick)]
+    return [
+        *attacks(quick),
+        clever(quick),
+        small(quick),
+        honest(quick),
+        chance(quick),
+        times(quick),
+    ]
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 from collections.abc import Callable
+from logging import WARNING
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from submerge_aggregator.refusals import Refusals
 from submerge_aggregator.server import Server
 from submerge_aggregator.store import Store
 from submerge_client import clock
-from submerge_client.logs import remark
+from submerge_client.logs import remark, say
 from submerge_client.uplink.chosen import chosen, password_of, tls_of, warn_of_insecure
 from submerge_client.uplink.identity import Papers
 from submerge_client.uplink.tls import Tls
@@ -65,8 +66,8 @@ def server_of(config: AggregatorConfig, now: Callable[[], Now] = clock.now) -> S
     refusals = Refusals(lambda: now().steady)
     pace = Pace(config.listen.most_per_s, config.listen.burst)
 
-    def admits(who: str) -> bool:
-        return pace.takes(who, now().steady)
+    def admits(who: str, size: int) -> bool:
+        return pace.takes(who, now().steady, size)
 
     desk = Desk(
         *(made, Store(config.store), now),
@@ -117,6 +118,9 @@ def _downlinks(config: AggregatorConfig, refusals: Refusals, admits: Admits) -> 
         tls = None if grpc.insecure else Tls(grpc.ca, grpc.cert, grpc.key)
         if tls is not None and grpc.cert is None:
             tls = Tls(kit=config.kit)
+        if tls is not None and tls.kit is None and tls.ca is None:
+            todo = "name ca, or leave out cert and key where there is a kit"
+            say("any child may speak for any other", level=WARNING, link="listen.grpc", todo=todo)
         limit = grpc.max_message_bytes
         downlinks.append(
             OverGrpc(grpc.address, limit=limit, tls=tls, refusals=refusals, admits=admits)

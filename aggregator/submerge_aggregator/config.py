@@ -117,8 +117,8 @@ class ListenConfig(Section, frozen=True, kw_only=True):
     ----------
     most_per_s : float
         Messages a second that each child may send for long; of one that has no certificate and
-        no topic, those of a connection. What is more is refused. Raising it lets one that has
-        gone wild cost more.
+        no topic, those of a connection. Each 8 KiB of a long one count as one more. What is more
+        is refused. Raising it lets one that has gone wild cost more.
     burst : int
         Messages that a child may send at once, after it was quiet: when a broker comes back, a
         report of each of its groups. Raising it likewise.
@@ -202,10 +202,13 @@ class GroupConfig(Section, frozen=True, kw_only=True):
         What is kept and merged of its reports. Its nodes need the same.
     schema : SchemaConfig, optional
         What its vectors mean: a root has to say it.
+    robust : bool
+        Leave out clients that are far from the others, and cap those that claim too much.
     """
 
     summary: SummaryConfig = SummaryConfig()
     schema: SchemaConfig | None = None
+    robust: bool = False
 
     def __post_init__(self) -> None:
         if self.schema is not None:
@@ -220,7 +223,7 @@ class GroupConfig(Section, frozen=True, kw_only=True):
         except BadSetting as error:
             raise error.under("schema") from error.__cause__
         learns = schema is not None and schema.learns_scaling
-        return GroupPlan(self.summary.summaries, built, learns_scaling=learns)
+        return GroupPlan(self.summary.summaries, built, learns_scaling=learns, robust=self.robust)
 
 
 class AggregatorConfig(Section, frozen=True, kw_only=True):

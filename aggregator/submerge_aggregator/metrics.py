@@ -120,10 +120,12 @@ def _of_groups(standings: Sequence[Standing]) -> Iterator[Metric]:
         "submerge_quarantined_nodes", "Nodes whose rows are kept out of the model.", "reason"
     )
     banned = _gauge("submerge_banned_nodes", "Nodes that an operator has shut out.")
+    far = _gauge("submerge_far_nodes", "Nodes left out for being far from the others (robust).")
     for each in standings:
         for cause, count in each.apart.items():
             apart.add_metric((each.group, cause.replace(" ", "_")), count)
         banned.add_metric((each.group,), each.banned)
+        far.add_metric((each.group,), each.far)
         for kind, count in each.rows.items():
             rows.add_metric((each.group, kind), count)
         clients.add_metric((each.group,), each.clients)
@@ -140,7 +142,8 @@ def _of_groups(standings: Sequence[Standing]) -> Iterator[Metric]:
         if each.version is not None and each.model_age_s is not None:
             version.add_metric((each.group,), each.version)
             age.add_metric((each.group,), each.model_age_s)
-    yield from (rows, clients, apart, banned, certified, readings, coverage, silences, version, age)
+    yield from (rows, clients, apart, banned, far, certified, readings, coverage)
+    yield from (silences, version, age)
 
 
 def _gauge(name: str, meaning: str, *labels: str) -> GaugeMetricFamily:

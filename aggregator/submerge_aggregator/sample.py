@@ -100,6 +100,12 @@ insecure = true
 
 
 # A group of nodes that share a schema and a model: a section of each kind for every group.
+[groups.pumps]
+# Where clients report here: leave out those that are far from the others, for as long as they
+# are, and count nobody for more than three times the usual. Of a fleet of two kinds it leaves
+# out the fewer: make that two groups.
+#robust = false
+
 # Ranks as at the clients: directions of normal variation, and spare ones. Raising the rank
 # explains more of what is normal, and in the end faults as well; raising oversample makes
 # merges more exact. Each costs 4 bytes x channels x lags in every report.

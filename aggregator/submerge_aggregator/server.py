@@ -136,7 +136,7 @@ class Server:
 
     def take(self, letter: Letter) -> None:
         """Take a letter in, if its sender may say more, and if there is room."""
-        if not self._admits(letter.who):
+        if not self._admits(letter.who, len(letter.data)):
             self.refusals.count("throttled", letter.who)
             letter.refuse("too many messages: wait, then say the newest", "throttled")
             return
@@ -210,7 +210,10 @@ class Server:
             self.heard_bytes += len(item.data)
             self._reach.heard()
         elif isinstance(item, Parted):
-            self._reach.parted(item.why)
+            why, papers = item.why, self.desk.papers
+            if papers is not None:
+                why = papers.blamed(why, self._clock().wall)
+            self._reach.parted(why)
         elif isinstance(item, Opened):
             self._reach.opened()
         elif isinstance(item, Refused):

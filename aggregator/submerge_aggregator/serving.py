@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -33,6 +34,10 @@ GRACE_S = 2
 
 MOST_AT_ONCE = 64
 """Connections and requests; one more is told to come back."""
+
+
+AGAIN_S, MOST_KINDS = 60.0, 100
+"""The event loop's complaints, of each kind one a minute: out of files, it has 2000 a second."""
 
 
 class Busy(SubmergeError):
@@ -61,6 +66,7 @@ class Serving:
             server_header=False,
             proxy_headers=False,
             limit_concurrency=MOST_AT_ONCE,
+            backlog=MOST_AT_ONCE,
             timeout_graceful_shutdown=GRACE_S,
         )
         _hear_uvicorn()
@@ -130,8 +136,32 @@ class _Ours(logging.Handler):
             say("http", level=logging.DEBUG, why=record.getMessage())
 
 
+class Complaints(logging.Handler):
+    """What the event loop says, as our lines: what is said again within a minute is not."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self._again: dict[str, float] = {}
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Tell it, unless it was told just now."""
+        what = record.getMessage().partition("\n")[0]
+        if record.created < self._again.get(what, 0.0):
+            return
+        if len(self._again) >= MOST_KINDS:
+            self._again.clear()
+        self._again[what] = record.created + AGAIN_S
+        trace = {"trace": _traced(record)} if record.exc_info else {}
+        say("event loop", level=record.levelno, why=what, **trace)
+
+
+def _traced(record: logging.LogRecord) -> str:
+    return "".join(traceback.format_exception(record.exc_info[1])) if record.exc_info else ""
+
+
 def _hear_uvicorn() -> None:
-    log = logging.getLogger("uvicorn.error")
-    log.handlers[:] = [_Ours(logging.WARNING)]
-    log.setLevel(logging.WARNING)
-    log.propagate = False
+    for name, handler in (("uvicorn.error", _Ours(logging.WARNING)), ("asyncio", Complaints())):
+        log = logging.getLogger(name)
+        log.handlers[:] = [handler]
+        log.setLevel(logging.WARNING)
+        log.propagate = False

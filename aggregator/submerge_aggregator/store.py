@@ -27,7 +27,10 @@ from hashlib import blake2b
 from submerge.errors import SubmergeError, UsageError
 from submerge.steps import Key
 
-FORM = 1
+FORM = 2
+"""Raise it with a record that earlier versions do not know: they then say so, and do not take
+the store for damaged. 2: why nodes are quarantined, and who is suspected."""
+
 APPLICATION_ID = int.from_bytes(b"subm", "big")
 
 PAGE_BYTES = 4096
@@ -221,6 +224,8 @@ class Store:
         self._sql.execute(f"PRAGMA wal_autocheckpoint = {WAL_PAGES}")
         # One large transaction would otherwise leave a large log behind for ever.
         self._sql.execute(f"PRAGMA journal_size_limit = {WAL_PAGES * PAGE_BYTES}")
+        if form < FORM:
+            self._sql.execute(f"PRAGMA user_version = {FORM}")
 
     def _number(self, pragma: str) -> int:
         (number,) = self._sql.execute(f"PRAGMA {pragma}").fetchone()

@@ -115,6 +115,7 @@ def _views(node: AggregatorNode, group: str, now: Now) -> list[NodeView]:
     rows: dict[str, list[RowView]] = {}
     sealed: dict[str, list[SealedView]] = {}
     kinds: dict[str, Kind] = {}
+    far = {} if ledger is None else ledger.far()
     if ledger is not None:
         for (name, incarnation), row in ledger.rows.items():
             rows.setdefault(name, []).append(_row(ledger, name, incarnation, row, now))
@@ -133,6 +134,7 @@ def _views(node: AggregatorNode, group: str, now: Now) -> list[NodeView]:
             apart[name].cause if name in apart else None,
             # Kept by a version that did not say since when.
             (apart[name].since or None) if name in apart else None,
+            far[name].words if name in far else "",
         )
         for name in sorted(rows.keys() | sealed.keys() | banned | apart.keys())
     ]
@@ -197,4 +199,5 @@ def _standing(node: AggregatorNode, group: str, now: Now) -> Standing:
         len(banned),
         {cause: causes.count(cause) for cause in get_args(Cause)},
         min((end for end in ends.values() if end), default=0.0),
+        0 if ledger is None else len(ledger.far()),
     )

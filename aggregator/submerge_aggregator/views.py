@@ -104,6 +104,8 @@ class NodeView:
         An operator has shut it out; its rows are kept out of the model.
     cause, since_s : str or None, float or None
         Why it is quarantined, and since when, Unix seconds.
+    far : str
+        How far it is from the others, if it is left out for that (`robust`); empty if not.
     """
 
     group: str
@@ -115,6 +117,7 @@ class NodeView:
     quarantined: bool
     cause: Cause | None = None
     since_s: float | None = None
+    far: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +143,8 @@ class Standing:
         Nodes whose rows are kept out of the model, by cause: all that there are.
     certified_until : float
         When the first certificate of a child ends, as they say; 0 if none has one.
+    far : int
+        Nodes that are left out of the model for being far from the others (`robust`).
     """
 
     group: str
@@ -152,6 +157,7 @@ class Standing:
     banned: int
     apart: dict[Cause, int]
     certified_until: float = 0.0
+    far: int = 0
 
 
 def socket_of(store: str | os.PathLike[str]) -> Path:

@@ -196,7 +196,10 @@ class Agent:
                 self._watchdog.begun()
                 self._step(Linked())
             case Parted():
-                self._reach.parted(item.why)
+                why, papers = item.why, self._papers
+                if papers is not None:
+                    why = papers.blamed(why, self._clock().wall)
+                self._reach.parted(why)
             case Refused():
                 self._reach.refused(item.why)
             case Slowed():

@@ -85,7 +85,7 @@ class Link(Section, frozen=True, kw_only=True):
                 expected=f"a url with TLS, {secure}",
                 got=shown(self.url),
                 mend="say insecure = true if the network is trusted,"
-                f" or use {secure} with ca, cert and key",
+                f" or use {secure} and a kit, or ca, cert and key",
             )
         for name in ("ca", "cert", "key"):
             if getattr(self, name) is not None:

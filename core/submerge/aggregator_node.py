@@ -442,6 +442,7 @@ class AggregatorNode:
                 note, counted = settled(group.ledger.schema), {"group": group.name}
                 effects.append(note._replace(facts=counted | note.facts))
             if model is not None:
+                effects.extend(group.judged())
                 effects.append(Publish(model))
         if tidies:
             self._tidy_at = now.steady + self.settings.seal_after_s / 8
@@ -459,6 +460,7 @@ class AggregatorNode:
         if tether.pending is None or tether.forced or upward.changed:
             report = group.report(self.settings.node, self.incarnation, now)
             if report is not None:
+                effects.extend(group.judged())
                 upward.says(report, now.steady, self._rng)
         if tether.pending is not None:
             # Bound to another root, or under another fence, it is still the same report.

@@ -46,11 +46,14 @@ class GroupPlan:
     learns_scaling : bool
         The root works out center and scale from the readings; gamma as well, where the
         schema's features leave it open.
+    robust : bool
+        Clients that are far from the others stay out of what is made of the rows.
     """
 
     summaries: Summaries
     schema: Schema | None = None
     learns_scaling: bool = False
+    robust: bool = False
 
     @property
     def settles(self) -> bool:
@@ -91,6 +94,7 @@ class Group:
         self._settings = settings
         self._stirred = True  # the rows say more than the newest model
         self._model_at = -math.inf
+        self._far: frozenset[str] = frozenset()  # as was said last
 
     def records(self) -> dict[Key, Any]:
         """Return what a store keeps of it, beside its rows."""
@@ -186,7 +190,12 @@ class Group:
             self.stir()
             return
         self.ledger = Ledger(
-            self.name, schema, self.plan.summaries, self._settings, created=created
+            self.name,
+            schema,
+            self.plan.summaries,
+            self._settings,
+            created=created,
+            robust=self.plan.robust,
         )
         self.ledger.leave_out(frozenset(self.suspects.apart))
         if kept is not None:
@@ -271,14 +280,29 @@ class Group:
         facts["todo"] = f"look for a second process or a copy of it, then: nodes release {node}"
         return Note("node quarantined", facts)
 
+    def judged(self) -> list[Note]:
+        """Say who has left the model for being far from the others, and who is back."""
+        far = {} if self.ledger is None else self.ledger.far()
+        notes = []
+        for node in sorted(far.keys() ^ self._far):
+            facts = {"group": self.name, "node": node}
+            if node in far:
+                facts["why"] = f"far from the others: {far[node].words}"
+                facts["meaning"] = "its rows are kept, and leave the model until they are like them"
+            notes.append(Note("node left out" if node in far else "node in again", facts))
+        self._far = frozenset(far)
+        return notes
+
     def model_for(self, report: Report) -> Model | None:
         """Return the model, if a child still speaks of an older one."""
         model = self.model
         if model is None or model.fingerprint != report.fingerprint:
             return None
-        heard = report.stamp.node not in self.suspects.apart
-        if self._settings.parent is None and heard and model.version < report.version <= BELIEVED:
-            self._stirred = True  # its version has to rise above the child's
+        if self._settings.parent is None and model.version < report.version <= BELIEVED:
+            # Its version has to rise above the child's, if that one's row counts.
+            out = self.ledger is not None and report.stamp.node in self.ledger.far()
+            if not out and report.stamp.node not in self.suspects.apart:
+                self._stirred = True
         return model if report.version < model.version else None
 
     # -- above -----------------------------------------------------------------

@@ -51,7 +51,9 @@ class Intake:
         """
         schema = life.schema
         scaled, gaps = schema.scaled(rows), None
-        if model is not None and (model.summary is None or model.fingerprint != life.fingerprint):
+        # Of what is not settled nothing can be known: not whatever a parent says.
+        knows = model is not None and model.summary is not None and life.learns
+        if model is not None and not (knows and model.fingerprint == life.fingerprint):
             model = None
         if self._fills_gaps and not life.raw:
             gaps = np.isnan(scaled)

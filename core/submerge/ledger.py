@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 from submerge.messages import Counts, Incarnation, Left, Reason, Report, digest
 from submerge.moments import Moments, pooled
 from submerge.pool import Pool, Row, Sealed, added
+from submerge.robust import Far
 from submerge.schema import Schema
 from submerge.settings import AggregatorSettings
 from submerge.steps import Key, Now, Records
@@ -65,6 +66,8 @@ class Ledger:
         Rows of another fingerprint are kept, and left out of everything.
     created : float
         Wall time that rows are first faded to: the store's birth.
+    robust : bool
+        Leave out clients that are far from the others, and cap those that claim too much.
 
     Attributes
     ----------
@@ -83,6 +86,7 @@ class Ledger:
         settings: AggregatorSettings,
         *,
         created: float,
+        robust: bool = False,
     ) -> None:
         self.group = group
         self.changes: dict[Key, Any] = {}
@@ -93,7 +97,8 @@ class Ledger:
         self._members: dict[str, Member] = {}
         self._live: dict[str, list[Incarnation]] = {}
         self._summaries, self._settings = summaries, settings
-        self._pool = Pool(schema, summaries, created)
+        self._pool = Pool(schema, summaries, created, robust=robust)
+        self._robust = robust
         self._apart: frozenset[str] = frozenset()
 
     def leave_out(self, nodes: frozenset[str]) -> None:
@@ -126,7 +131,7 @@ class Ledger:
     def change_schema(self, schema: Schema) -> None:
         """Go over to another schema: rows of the old one leave the model."""
         latest = self._pool.latest
-        self._pool = Pool(schema, self._summaries, self._pool.reference)
+        self._pool = Pool(schema, self._summaries, self._pool.reference, robust=self._robust)
         self._pool.latest = latest
         self._refill()
 
@@ -284,12 +289,20 @@ class Ledger:
         """Whether anything is remembered of a node."""
         return node in self._live or node in self._members
 
+    def far(self) -> Mapping[str, Far]:
+        """Return the clients that are left out, for as long as they are far from the others.
+
+        It follows from the rows, as all else: who comes back is in again.
+        """
+        return self._pool.far()
+
     def current(self) -> Iterator[Row]:
         """Walk the rows of this schema that count."""
+        out = self._out
         return (
             row
             for (node, _), row in self.rows.items()
-            if row.report.fingerprint == self.fingerprint and node not in self._apart
+            if row.report.fingerprint == self.fingerprint and node not in out
         )
 
     def counts(self) -> Counts:
@@ -302,7 +315,8 @@ class Ledger:
     def moments(self) -> Moments | None:
         """Pool the moments of all rows; None if they send summaries."""
         # In one order: rounding must not depend on when rows came.
-        rows = [self.rows[key].report for key in sorted(self.rows) if key[0] not in self._apart]
+        out = self._out
+        rows = [self.rows[key].report for key in sorted(self.rows) if key[0] not in out]
         told = [row.moments for row in rows if row.fingerprint == self.fingerprint]
         told += [sealed.moments for sealed in self._folded()]
         parts = [moments for moments in told if moments is not None]
@@ -442,16 +456,21 @@ class Ledger:
         rows = [self.rows[node, i] for i in sorted(self._live.get(node, ()))]
         self._pool.put(node, rows, self._sealed.get((node, self.fingerprint)))
 
+    @property
+    def _out(self) -> frozenset[str]:
+        """Nodes whose rows do not count: set apart, or far from the others."""
+        far = self._pool.far()
+        return self._apart | far.keys() if far else self._apart
+
     def _refill(self) -> None:
         for node in {node for node, _ in self.rows} | {node for node, _ in self._sealed}:
             self._refresh(node)
 
     def _folded(self) -> list[Sealed]:
         """The sealed rows of this schema that count, by node."""
+        out = self._out
         places = sorted(
-            place
-            for place in self._sealed
-            if place[1] == self.fingerprint and place[0] not in self._apart
+            place for place in self._sealed if place[1] == self.fingerprint and place[0] not in out
         )
         return [self._sealed[place] for place in places]
 

@@ -5,16 +5,20 @@ whenever each was put. Rows fade to one reference time that hardly ever moves, n
 what they weigh against each other does not change with the hour, so a merge that was made
 stays good. But for rows of the future, where a clock was wrong or is: they are read as of
 `latest`, which follows the hour, and so they are read again whenever someone asks.
+
+In a robust pool a `Jury` says which of the clients' rows are merged: of the same rows, the same.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from submerge.jury import Jury
 from submerge.messages import Counts, Report
 from submerge.moments import Moments, pooled
+from submerge.robust import Far
 from submerge.schema import Schema
 from submerge.summaries import Summaries, Summary, Tree
 
@@ -75,11 +79,14 @@ class Pool:
         Wall time that no row is believed to be later than.
     """
 
-    def __init__(self, schema: Schema, summaries: Summaries, reference: float) -> None:
+    def __init__(
+        self, schema: Schema, summaries: Summaries, reference: float, *, robust: bool = False
+    ) -> None:
         self.schema, self.fingerprint, self.reference = schema, schema.fingerprint, reference
         self.latest = math.inf
         self._summaries = summaries
         self._tree: Tree = summaries.tree(schema)
+        self._jury = Jury(schema, summaries, self._tree) if robust else None
         self._told: dict[str, _Told] = {}
 
     def put(self, node: str, rows: Sequence[Row], sealed: Sealed | None) -> None:
@@ -97,7 +104,10 @@ class Pool:
             self._read(node)
         elif node in self._told:
             del self._told[node]
-            del self._tree[node]
+            if self._jury is None:
+                del self._tree[node]
+            else:
+                self._jury.forgets(node)
 
     def _read(self, node: str) -> None:
         """Merge what a node has told, none of it later than `latest`."""
@@ -106,8 +116,13 @@ class Pool:
             self.faded(summary, min(as_of, self.latest), self.reference)
             for summary, as_of in told.parts
         ]
-        self._tree[node] = self._summaries.merged(self.schema, faded, own=told.own)
+        merged = self._summaries.merged(self.schema, faded, own=told.own)
         told.read_as = min(told.newest, self.latest)
+        if self._jury is None:
+            self._tree[node] = merged
+        else:
+            unit = self._factor(told.read_as, self.reference)
+            self._jury.hears(node, merged, client=told.own, unit=unit)
 
     def _read_again(self) -> None:
         """Put right what was read when `latest` was another."""
@@ -119,11 +134,20 @@ class Pool:
 
     def summary(self, wall: float | None = None) -> Summary | None:
         """Merge all, as of a wall time; by default of the reference time."""
+        self._read_again()
+        if self._jury is not None:
+            self._jury.far()
         if not len(self._tree):
             return None
-        self._read_again()
         root = self._tree.root()
         return root if wall is None else self.faded(root, self.reference, wall)
+
+    def far(self) -> Mapping[str, Far]:
+        """Return the clients that are left out, far from the others; none, if not robust."""
+        if self._jury is None:
+            return {}
+        self._read_again()
+        return self._jury.far()
 
     def fold(self, old: Sealed, new: Sealed, *, own: bool) -> Sealed:
         """Add one sealed row to another, both faded to the later time."""
@@ -143,12 +167,16 @@ class Pool:
 
     def faded(self, summary: Summary, since: float, until: float) -> Summary:
         """Return a summary as of another time."""
+        return self._summaries.faded(summary, self._factor(since, until))
+
+    def _factor(self, since: float, until: float) -> float:
+        """What is left of a reading's weight."""
         half_life = self.schema.half_life
         if not half_life:
-            return summary
+            return 1.0
         # Rows so old that they weigh nothing keep their place, and a factor that is a number.
         halvings = min(max((until - since) / half_life, -200.0), 200.0)
-        return self._summaries.faded(summary, 2.0**-halvings)
+        return float(2.0**-halvings)
 
     def out_of_reach(self, wall: float) -> bool:
         """Whether the reference time is too far from now."""

@@ -7,7 +7,7 @@ sees through the same code which reading went where.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, Protocol
 
@@ -18,6 +18,7 @@ from submerge._linalg import Array, Storage
 from submerge.merging import merge
 from submerge.missing import fill
 from submerge.rank import FixedRank, RankRule
+from submerge.robust import Judged, both, judged
 from submerge.sapca import SAPCA
 from submerge.schema import Schema
 from submerge.score import Scorer, contributions
@@ -105,6 +106,12 @@ class Summaries(Protocol):
 
     def moved(self, before: Summary, after: Summary) -> float:
         """Return by how many degrees what is shown has turned; 0 where that has no answer."""
+
+    def judged(self, schema: Schema, parts: Mapping[str, Summary], *, unit: float) -> Judged:
+        """Say which children are far from the others, and which count for too much.
+
+        unit : what one reading weighs in them, faded as they are
+        """
 
 
 class Subspaces:
@@ -223,6 +230,20 @@ class Subspaces:
             return 0.0
         cosines = np.linalg.svd(before.basis[:, :r].T @ after.basis[:, :r], compute_uv=False)
         return float(np.degrees(np.arccos(np.clip(cosines.min(), 0.0, 1.0))))
+
+    def judged(self, schema: Schema, parts: Mapping[str, Summary], *, unit: float) -> Judged:
+        """By the directions that are shown; in a kernel group, of features and of readings."""
+        means = schema.center != "own"
+        if schema.linear:
+            return judged(parts, rank=self.rule.start, unit=unit, means=means)
+        ranks = self._shown(schema.width)
+        features = {name: part.features for name, part in parts.items()}
+        linear = {name: part.linear for name, part in parts.items()}
+        return both(
+            judged(features, rank=ranks.features, unit=unit, means=means),
+            judged(linear, rank=ranks.linear, unit=unit, means=means),
+            of=len(parts),
+        )
 
     def linear_kept(self, width: int) -> int:
         """Return how many directions of the readings a kernel group keeps, spares included."""

@@ -32,7 +32,7 @@ class Ended(SubmergeError):
 @click.option("--parent", default="root", show_default=True, help="Its node name.")
 @click.option("--group", default=GROUP, show_default=True, help="The group that they report to.")
 @click.option("--fleet", default="default", show_default=True, help="First word of MQTT topics.")
-@click.option("--nodes", default=8, show_default=True, type=click.IntRange(1, 1000))
+@click.option("--nodes", default=8, show_default=True, type=click.IntRange(1, 200))
 @click.option(
     "--prefix", default="node-", show_default=True, help="Before each one's number, from 1."
 )

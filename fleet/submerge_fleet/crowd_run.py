@@ -12,6 +12,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from submerge import UsageError
 from submerge_fleet.crowd_member import Member, Plan, member
 from submerge_fleet.crowd_motes import NODES, Building
 from submerge_fleet.crowd_pace import Pace, Paced, Rows
@@ -68,7 +69,7 @@ class Crowd:
                 if alive is not None and all(
                     now > then for now, then in zip(read, seen, strict=True)
                 ):
-                    alive.touch()
+                    _touch(alive)
                     seen = read
         finally:
             for member in self.members:
@@ -118,6 +119,15 @@ class Crowd:
         far = max(median(spe for _, spe, _ in known), 1e-12)
         out = max(median(t2 for _, _, t2 in known), 1e-12)
         return max(known, key=lambda each: each[1] / far + each[2] / out)[0]
+
+
+def _touch(alive: Path) -> None:
+    try:
+        alive.touch()
+    except OSError as error:
+        raise UsageError(
+            f"--alive: expected a file that can be touched, got {alive}: {error.strerror}"
+        ) from error
 
 
 def _rows(building: Building, place: int) -> Rows:

@@ -47,12 +47,12 @@ def software(needs: Sequence[Need], *, in_c: bool = False) -> Iterator[Finding]:
         yield fails("software", says, f"pip install 'submerge[{extras}]'")
         return
     said = f"submerge {metadata.version('submerge')}, Python {platform.python_version()}"
-    from google.protobuf.internal import api_implementation
+    from submerge_proto.implementation import implementation
 
-    if in_c and api_implementation.Type() == "python":
+    if in_c and implementation() == "python":
         says = "protobuf runs in Python here, and an aggregator needs it in C"
         yield fails("software", says, "take PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION away")
-    elif api_implementation.Type() == "python":
+    elif implementation() == "python":
         says = f"{said}: protobuf runs in Python, which is slow and large"
         yield warning("software", says, "pip install --upgrade protobuf")
     else:

@@ -96,11 +96,14 @@ def parsed(data: bytes, whence: str) -> dict[str, Entry]:
 def check_new(nodes: Iterable[str], known: Iterable[str]) -> None:
     """Refuse what is no name, or differs from another in capitals only.
 
-    On some disks, the kits of such two were one file.
+    On some disks, the kits of such two were one file. And `score` is a topic of all nodes: a
+    broker would let whoever is called so write everybody's scores.
     """
     taken = {name.lower(): name for name in known}
     for node in nodes:
         check_names(node)
+        if node.lower() == "score":
+            raise UsageError(f"expected a name that is no topic of ours, got {node}")
         other = taken.setdefault(node.lower(), node)
         if other != node:
             raise UsageError(

@@ -43,7 +43,8 @@ def list_nodes(
 
     An aggregator below is one of them, with the readings of all below it. `silent` says for how
     long a node was not heard, `state` what is unusual about it: quarantined by an operator, or
-    because it contradicted itself: its readings shrank, or it equivocated twice.
+    because it contradicted itself: its readings shrank, or it equivocated twice. Where a group
+    is robust, a node may be far from the others: it is left out for as long as it is.
     """
     answer = door_of(config, store).get("nodes", **({} if group is None else {"group": group}))
     if as_json:

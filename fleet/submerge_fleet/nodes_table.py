@@ -80,6 +80,8 @@ def _state(view: NodeView) -> list[str]:
         if view.since_s is not None:
             since = time.strftime(" since %Y-%m-%d %H:%M UTC", time.gmtime(view.since_s))
         states.append(f"quarantined ({view.cause}){since}")
+    if view.far:
+        states.append(f"far from the others ({view.far})")
     if any(row.schema == "old" for row in view.rows):
         states.append("old schema")
     if len(view.rows) > 1:

@@ -142,8 +142,9 @@ def renew(
 ) -> None:
     """Make new kits in place of those that end soon: a new key, the same name and hosts.
 
-    Bring each to its node, in place of the old one: it is read at the next connection, and
-    nothing has to be restarted. What was issued before still holds until it ends.
+    Bring each to its node, in place of the old one: a file that `kit` names is read at the
+    next connection, and nothing has to be restarted. A unit that hands it over as a credential
+    has a copy, and does. What was issued before still holds until it ends.
     """
     if bool(nodes) == everyone:
         raise UsageError(f"expected NODE or --all, got {'both' if nodes else 'neither'}")
@@ -176,6 +177,34 @@ def renew(
         click.echo(f"left {issuing.line_of(entry, pki.kit(entry.node), at)}")
     if not asked:
         click.echo(f"nobody has a kit in {pki.path} yet")
+
+
+@command.command(epilog="Example: submerge pki retire pump-3")
+@click.argument("nodes", nargs=-1, required=True, metavar="NODE...")
+@DIRECTORY
+@AS_JSON
+def retire(nodes: tuple[str, ...], directory: Path, as_json: bool) -> None:
+    """Make no more kits for a NODE that is lost, stolen or out of use.
+
+    Its kit here is deleted, and `renew --all` passes it over. The certificate that it has
+    holds until it ends: submerge nodes forget NODE --ban, at its aggregator, shuts it out.
+    """
+    pki, at = opened(directory), issuing.now()
+    with pki.issuing() as entries:
+        for node in nodes:
+            if node not in entries:
+                raise UsageError(f"{node} has no kit: submerge pki show lists who has")
+        gone = [entries.pop(node) for node in dict.fromkeys(nodes)]
+        for entry in gone:
+            pki.discard(entry.node)
+    if as_json:
+        issuing.print_json(pki, at, {"retired": gone})
+        return
+    for entry in gone:
+        click.echo(
+            f"{entry.node} is retired; its certificate holds until {stamped(entry.until)}:"
+            f" submerge nodes forget {entry.node} --ban"
+        )
 
 
 @command.command(epilog="Example: submerge pki show")

@@ -116,6 +116,14 @@ class PkiDirectory:
         _replace(path, text_of(certified, authority), PRIVATE)
         return path
 
+    def discard(self, node: str) -> None:
+        """Delete a node's kit, if it is still here."""
+        path = self.kit(node)
+        try:
+            path.unlink(missing_ok=True)
+        except OSError as error:
+            raise _refused(path, error) from error
+
     def kit(self, node: str) -> Path:
         """Return where a node's kit is, or would be."""
         return self.kits / f"{node}.kit"

@@ -172,8 +172,8 @@ def _columns(message: pb.Subspace, k: int, held: int, off_coarse: float) -> Arra
     if not n_coarse:
         return _orthonormal(rows[:held], OFF).T
     with np.errstate(over="ignore", invalid="ignore"):
-        wide = np.multiply(steps, scales, dtype=np.float32)
-    return _orthonormal(np.concatenate([rows, wide])[:held], off_coarse).T
+        rows = np.concatenate([rows, np.multiply(steps, scales, dtype=np.float32)])
+    return _orthonormal(rows[:held], off_coarse).T
 
 
 def _orthonormal(rows: Array, off: float) -> Array:

@@ -33,6 +33,9 @@ NOBODY = Incarnation(0, 0)
 MOST_FENCES = 256
 """Past fences in a join: four times those that a node of this version remembers."""
 
+LAST_END = 253_402_300_799
+"""The last second of 9999, Unix seconds: certificates know no later one, nor do calendars."""
+
 
 def join(value: Join) -> pb.JoinRequest:
     """Return a join."""
@@ -130,10 +133,19 @@ def report_of(message: pb.ReportRequest) -> Report:
         census=parts.census_of(message.census) if "census" in known else None,
         scores=parts.scores_of(message.scores) if "scores" in known else None,
         software=parts.text(message.header.software, parts.SOFTWARE_LETTERS),
-        certified_until=parts.real("certified_until_s", message.certified_until_s),
+        certified_until=_certified_until_of(message.certified_until_s),
     )
     _check_readings(report)
     return report
+
+
+def _certified_until_of(value: float) -> float:
+    """Return when a certificate ends: a time that people can be shown."""
+    if not 0 <= parts.real("certified_until_s", value) <= LAST_END:
+        raise PeerError(
+            f"a certificate ends from 1970 to 9999, got {value} s since 1970", kind="range"
+        )
+    return value
 
 
 def _check_readings(report: Report) -> None:

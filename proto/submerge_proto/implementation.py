@@ -1,7 +1,8 @@
 """Which protobuf runs here: the one in C, or the one in pure Python.
 
 A device without a wheel may do with the slow one: it reads an answer a minute. An aggregator
-reads what anybody sends, some twenty times as slowly then and with as much more memory.
+reads what anybody sends: a hostile message took 60 times as long then, and nine times the memory
+(benchmarks/bombs.md).
 """
 
 from __future__ import annotations

@@ -97,6 +97,14 @@ def test_several_groups_are_served_each_by_its_own_plan(read) -> None:
     assert {"pumps": 8, "press.2": 9} == {name: plan.schema.dim for name, plan in plans.items()}
 
 
+def test_a_group_is_robust_where_it_says_so(read) -> None:
+    """And nowhere else: what is asked for there is another model."""
+    plain, robust = read(ROOT + PUMPS), read(ROOT + PUMPS + "[groups.pumps]\nrobust = true\n")
+
+    assert not plain.plans["pumps"].robust
+    assert robust.plans["pumps"].robust
+
+
 def test_timing_has_all_that_the_node_lets_be_set() -> None:
     """Names and defaults are the node's own."""
     known = {field.name: field.default for field in dataclasses.fields(AggregatorSettings)}
@@ -210,7 +218,8 @@ def test_status_can_be_switched_off() -> None:
         pytest.param(
             ROOT + '[listen.mqtt]\nurl = "mqtt://broker"\n' + PUMPS,
             'listen.mqtt.url: expected a url with TLS, mqtts://, got "mqtt://broker"; say'
-            " insecure = true if the network is trusted, or use mqtts:// with ca, cert and key",
+            " insecure = true if the network is trusted, or use mqtts:// and a kit, or ca, cert"
+            " and key",
             id="a broker without TLS",
         ),
         pytest.param(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from submerge_aggregator.pace import Pace
+from submerge_aggregator.pace import PIECE, Pace
 
 
 def taken(pace: Pace, who: str, *times: float) -> list[bool]:
@@ -39,6 +39,22 @@ def test_one_that_floods_costs_the_others_nothing():
     taken(pace, "wild", *[0.0] * 1000)
 
     assert [True, True] == taken(pace, "c", 0.0, 0.0)
+
+
+def test_a_long_message_costs_as_much_as_many():
+    """One token, and one more for each piece: room and time to check are what is short."""
+    pace = Pace(1.0, 10)
+
+    assert [True, False, True] == [pace.takes("c", 0.0, size) for size in (5 * PIECE,) * 2 + (0,)]
+    assert pace.takes("c", 3.0, 5 * PIECE)
+
+
+def test_a_message_worth_more_than_a_full_bucket_takes_all_of_it():
+    """It is let in, or it would never be; and nothing else then."""
+    pace = Pace(1.0, 3)
+
+    assert [True, False] == [pace.takes("c", 0.0, size) for size in (100 * PIECE, 0)]
+    assert [False, True] == [pace.takes("c", at, 100 * PIECE) for at in (2.0, 5.0)]
 
 
 @given(st.lists(st.floats(0.0, 10.0), max_size=60), st.floats(0.1, 20.0), st.integers(1, 10))

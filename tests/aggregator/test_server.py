@@ -23,7 +23,7 @@ class Door:
             downlinks=(),
             uplink=None,
             clock=lambda: SimpleNamespace(steady=100.0),  # type: ignore[arg-type,return-value]
-            admits=lambda who: pace.takes(who, 100.0),
+            admits=lambda who, size: pace.takes(who, 100.0, size),
         )
 
     def hears(self, node: str | None, peer: str = "") -> bool:

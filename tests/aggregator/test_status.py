@@ -137,6 +137,29 @@ def test_metrics_say_how_a_group_stands(house):
     assert found["submerge_model_version", "room"] > 1.7e12
 
 
+def test_a_robust_group_says_who_is_far_from_the_others(tmp_path):
+    """To machines as a number, to people as a state; back among them, it is neither."""
+    rng = np.random.default_rng(0)
+    alike = {
+        name: 3 * np.pad(rng.normal(size=(60, 2)), ((0, 0), (0, 4))) + 0.1 * ROWS for name in "abcd"
+    }
+    with House(tmp_path, robust=True) as house:
+        for name, rows in alike.items():
+            house.hears(name, rows[:, ::-1] if name == "c" else rows)
+        far, found = (
+            {each["node"]: each["far"] for each in house.asks("GET", "/nodes").json},
+            samples(house),
+        )
+        house.hears("c", np.vstack([alike["c"], alike["a"]]))
+        after = [each["far"] for each in house.asks("GET", "/nodes").json]
+
+    assert 1 == found["submerge_far_nodes", "room"]
+    assert 180 == found["submerge_readings", "room", "learnt"]
+    assert {"a": "", "b": "", "d": ""}.items() <= far.items()
+    assert far["c"].endswith(" deg")
+    assert 4 * [""] == after
+
+
 def test_metrics_count_who_is_kept_out(house):
     """By reason, each of them at zero before it is needed: an alarm can rise from there."""
     house.hears("c", ROWS)

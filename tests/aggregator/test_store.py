@@ -18,7 +18,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from submerge import UsageError
-from submerge_aggregator.store import PAGE_BYTES, WAL_PAGES, Store, StoreDamaged, StoreUnavailable
+from submerge_aggregator.store import (
+    FORM,
+    PAGE_BYTES,
+    WAL_PAGES,
+    Store,
+    StoreDamaged,
+    StoreUnavailable,
+)
 from support.disks import MOUNT, small_disk
 
 RECORDS = {
@@ -278,10 +285,21 @@ def test_a_later_form_is_refused(tmp_path):
     path = tmp_path / "store"
     kept(path)
     with closing(sqlite3.connect(path)) as later:
-        later.execute("PRAGMA user_version = 2")
-    with pytest.raises(UsageError, match=r"written by a later submerge \(form 2") as told:
+        later.execute(f"PRAGMA user_version = {FORM + 1}")
+    with pytest.raises(UsageError, match=rf"written by a later submerge \(form {FORM + 1}") as told:
         Store(path)
     assert not isinstance(told.value, StoreDamaged)
+
+
+def test_an_earlier_form_is_taken_over(tmp_path):
+    """What it holds is read, and whoever wrote it knows from then on that it was written anew."""
+    path = tmp_path / "store"
+    kept(path)
+    with closing(sqlite3.connect(path)) as earlier:
+        earlier.execute("PRAGMA user_version = 1")
+    assert RECORDS == loaded(path)
+    with closing(sqlite3.connect(path)) as sql:
+        assert (FORM,) == sql.execute("PRAGMA user_version").fetchone()
 
 
 def test_a_folder_is_refused(tmp_path):

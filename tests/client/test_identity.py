@@ -141,3 +141,24 @@ def test_without_certificates_nothing_is_told():
     papers = Papers(None, node="root")
 
     assert (0.0, hello) == (papers.until, papers.stamped(hello))
+
+
+def test_a_certificate_that_has_ended_is_to_blame(fleet):
+    """Whoever refuses it only hangs up; a log that says no more sends people to the network."""
+    ended = Papers(Tls(kit=fleet.kit("late", lasts_s=-60)), node="late")
+    holds = Papers(Tls(kit=fleet.kit("early", lasts_s=600)), node="early")
+
+    said = ended.blamed("Socket closed", time.time())
+
+    assert said.startswith("the certificate of late ended on ")
+    assert said.endswith("; Socket closed")
+    assert "Socket closed" == holds.blamed("Socket closed", time.time())
+
+
+def test_a_file_that_goes_away_between_two_looks_is_bad_input(tmp_path, monkeypatch):
+    """And no end of the thread that looked: a renewal is under way, and it looks again."""
+    gone = tmp_path / "gone.pem"
+    monkeypatch.setattr(Tls, "context", lambda _: None)
+
+    with pytest.raises(UsageError, match=r"got .*gone\.pem: No such file"):
+        Tls(gone, gone, gone).contents()

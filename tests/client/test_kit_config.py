@@ -8,6 +8,7 @@ import pytest
 
 from submerge import UsageError
 from submerge_aggregator import config as aggregator
+from submerge_aggregator.assembly import server_of
 from submerge_client import assembly
 from submerge_client import config as client
 from submerge_client.links import UplinkConfig
@@ -118,3 +119,15 @@ def test_what_nothing_protects_is_said_in_the_log(caplog):
     assembly.warn_of_insecure({"uplink": load(CLIENT).uplink})
 
     assert ["no TLS: whoever is on the way can read and forge"] == caplog.messages
+
+
+@pytest.mark.parametrize(("more", "said"), [("", 1), ('ca = "root.kit"\n', 0), (None, 0)])
+def test_an_aggregator_that_asks_for_no_certificate_says_so(more, said, caplog):
+    """With a certificate of its own alone it believes any name, over TLS or not."""
+    own = "" if more is None else f'cert = "root.kit"\nkey = "root.kit"\n{more}'
+    Path("root.toml").write_text(ROOT.replace("[listen.grpc]\n", f"[listen.grpc]\n{own}"))
+
+    server = server_of(aggregator.load("root.toml", {}))
+    server.desk.close()
+
+    assert said == caplog.messages.count("any child may speak for any other")

@@ -10,6 +10,7 @@ from click.testing import CliRunner
 
 pytest.importorskip("msgspec")
 
+from submerge import UsageError
 from submerge_aggregator.config import AggregatorConfig
 from submerge_client.links import UplinkConfig
 from submerge_client.tomlfile import read
@@ -17,6 +18,7 @@ from submerge_fleet import cli
 from submerge_fleet.crowd_member import Ear, Plan
 from submerge_fleet.crowd_motes import CHANNELS, FIRST, NODES, RANK, SCHEMA, Building
 from submerge_fleet.crowd_pace import Pace, Paced
+from submerge_fleet.crowd_run import Crowd
 from submerge_fleet.room import PAGE, Room
 
 MEMORY = UplinkConfig(url="memory://here")
@@ -240,3 +242,13 @@ def test_a_kit_that_is_missing_is_named(tmp_path, capsys, monkeypatch):
 
     assert 2 == ended.value.code
     assert f"{tmp_path}/node-1.kit" in capsys.readouterr().err
+
+
+def test_a_sign_of_life_that_cannot_be_given_is_said_in_one_line(tmp_path):
+    """A health check would take the crowd for dead, and nobody would know why."""
+    crowd, missing = Crowd(plan(nodes=1)), tmp_path / "nowhere" / "alive"
+    (member,) = crowd.members
+    member.start, member.agent.rows = lambda _: None, 1
+
+    with pytest.raises(UsageError, match=f"--alive: expected a file .*{missing}: No such file"):
+        crowd.run(threading.Event(), lambda: None, 0.01, missing)

@@ -127,6 +127,13 @@ def test_who_contradicts_itself_is_said_to_be_set_apart(nodes, house):
     assert (False, None, None) == tuple(view[key] for key in ("quarantined", "cause", "since_s"))
 
 
+def test_who_is_far_from_the_others_is_said_to_be():
+    """With how far: a few degrees are another machine, 90 are another kind, or a liar."""
+    views = [replace(view("a", row()), far="88 deg"), view("b", row())]
+
+    assert ["far from the others (88 deg)", ""] == cells(table_of(views, now=NOW))["state"]
+
+
 def test_a_terminal_is_not_obeyed(nodes, house):
     """What a node calls its software is foreign text."""
     house.hears("a", ROWS, software="\x1b[2J\x1b[31mboo")

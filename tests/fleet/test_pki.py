@@ -421,3 +421,29 @@ def test_without_cryptography_one_line_says_what_to_install(submerge, monkeypatc
     ran = submerge("pki", "init")
 
     assert (2, True) == (ran.status, "pip install 'submerge[pki]'" in ran.err)
+
+
+def test_whoever_is_retired_gets_no_new_kit(submerge, pki, clock):
+    """A nightly renewal must not make one for the thief."""
+    submerge("pki", "issue", "pump-1", "pump-2")
+    ran = submerge("pki", "retire", "pump-1")
+    clock.time += 80 * DAY
+    submerge("pki", "renew", "--all")
+
+    assert ran.out.startswith("pump-1 is retired; its certificate holds until 2026-05-30T12:00:00Z")
+    assert ["pump-2.kit"] == [path.name for path in (pki / "kits").iterdir()]
+
+
+def test_only_who_has_a_kit_can_be_retired(submerge, pki):
+    """And nobody is, if one of those named has none."""
+    submerge("pki", "issue", "pump-1")
+
+    ran = submerge("pki", "retire", "pump-1", "pump-9")
+
+    assert (2, "pump-9 has no kit") == (ran.status, ran.err.removeprefix("submerge: ")[:17])
+    assert (pki / "kits" / "pump-1.kit").exists()
+
+
+def test_no_node_is_called_as_a_topic_of_all(submerge, pki):
+    """A broker would let it write everybody's scores."""
+    assert 2 == submerge("pki", "issue", "score").status

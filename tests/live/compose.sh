@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # docker-compose.yml, really run: brought up, cut, killed and restarted, and every reading counted.
 #
-#   tests/live/compose.sh              some eight minutes; ends with "compose: OK", or with what is wrong
+#   tests/live/compose.sh              some eight minutes; ends with "compose: OK", or what is wrong
 #   PARTITION=path/to/tool tests/live/compose.sh
 #
 # PARTITION names a tool that cuts a container off, `TOOL partition CONTAINER` and `TOOL heal
@@ -16,7 +16,10 @@ CHILDREN="crowd-north crowd-south host-north host-south"
 TABLE=$(mktemp)
 
 say() { printf '%4d s  %s\n' "$SECONDS" "$*"; }
-fail() { say "WRONG: $*"; docker compose ps -a; docker compose logs --tail 20 2>&1 | tail -120; exit 1; }
+fail() {
+  say "WRONG: $*"; docker compose ps -a; docker compose logs --tail 20 2>&1 | tail -120
+  exit 1
+}
 trap 'docker compose down --volumes --timeout 5 >/dev/null 2>&1; rm -f "$TABLE"' EXIT
 container() { docker compose ps -aq "$1"; }
 row() { printf '%-42s %10s %11s %12s %10s\n' "$@" | tee -a "$TABLE"; }
@@ -57,19 +60,22 @@ until_s() { # SECONDS WHAT COMMAND...: wait for it
 now() { date +%s.%N; }
 since() { python3 -c 'import sys, time; print(f"{time.time() - float(sys.argv[1]):.1f}")' "$1"; }
 holds() { [ "$(held "$1" "$2" "${@:4}")" -ge "$3" ]; } # AGGREGATOR GROUP READINGS [NODE]
-is_healthy() { [ "$(docker inspect -f '{{.State.Health.Status}}' "$(container "$1")")" = healthy ]; }
+inspect() { docker inspect -f "{{.State.$2}}" "$(container "$1")"; }
+is_healthy() { [ "$(inspect "$1" Health.Status)" = healthy ]; }
 scores() { [ "$(read_by "$1")" -gt 0 ]; }
 all_score() { docker logs "$(container "$1")" 2>/dev/null | tail -1 | grep -q '"scoring": 4'; }
 
 cut() { # SERVICE: its network is gone
-  if [ -n "${PARTITION:-}" ]; then "$PARTITION" partition "$(container "$1")" >/dev/null
-  else docker network disconnect "${COMPOSE_PROJECT_NAME}_${1#host-}" "$(container "$1")"; fi
+  local who; who=$(container "$1")
+  if [ -n "${PARTITION:-}" ]; then "$PARTITION" partition "$who" >/dev/null
+  else docker network disconnect "${COMPOSE_PROJECT_NAME}_${1#host-}" "$who"; fi
 }
 heal() {
-  if [ -n "${PARTITION:-}" ]; then "$PARTITION" heal "$(container "$1")" >/dev/null
-  else docker network connect --alias "$1" "${COMPOSE_PROJECT_NAME}_${1#host-}" "$(container "$1")"; fi
+  local who; who=$(container "$1")
+  if [ -n "${PARTITION:-}" ]; then "$PARTITION" heal "$who" >/dev/null
+  else docker network connect --alias "$1" "${COMPOSE_PROJECT_NAME}_${1#host-}" "$who"; fi
 }
-kill_9() { kill -9 "$(docker inspect -f '{{.State.Pid}}' "$(container "$1")")"; }
+kill_9() { kill -9 "$(inspect "$1" Pid)"; }
 
 # A disturbance, and how long it is until its child's readings are counted again.
 strike() { # WHAT SERVICE AGGREGATOR GROUP CHILD HOW...
@@ -82,7 +88,8 @@ strike() { # WHAT SERVICE AGGREGATOR GROUP CHILD HOW...
   after=$(held "$aggregator" "$group" "$child")
   [ "$after" -ge "$before" ] || fail "$what: $before were held, $after are"
   until_s 180 "$child to be counted again" holds "$aggregator" "$group" $((after + 1)) "$child"
-  [ "$known" = "$(lives "$aggregator" "$group" "$child")" ] || fail "$what: $child began another life"
+  [ "$known" = "$(lives "$aggregator" "$group" "$child")" ] \
+    || fail "$what: $child began another life"
   row "$what" "$healthy s" "$(since "$began") s" "$before" "$(held "$aggregator" "$group" "$child")"
 }
 
@@ -90,10 +97,17 @@ say "docker compose up --build --wait"
 began=$(now)
 docker compose --progress quiet up --build --wait || fail "it did not come up"
 UP="$(since "$began") s"
-docker compose ps --format '{{.Service}} {{.Status}}' | grep -v '(healthy)' && fail "not all are healthy"
+docker compose ps --format '{{.Service}} {{.Status}}' | grep -v '(healthy)' \
+  && fail "not all are healthy"
 docker image ls --format '{{.Repository}} {{.Size}}' | grep '^submerge-' || true
 row "what" "healthy" "counted on" "held before" "held then"
 row "up --build --wait" "$UP" - - -
+
+say "all kits are renewed, and nobody is restarted: who connects from here on shows the new one"
+docker compose --progress quiet run --rm --entrypoint submerge pki \
+  pki renew --all --within 3650d --dir /pki >/dev/null
+docker compose --progress quiet run --rm pki >/dev/null 2>&1
+docker compose --progress quiet kill --signal HUP broker
 
 say "until everybody scores"
 for each in host-north host-south; do until_s 180 "scores of $each" scores "$each"; done
@@ -119,21 +133,22 @@ for side in north south; do
   goal=$(read_by "$child"); began=$(now); heal "$child"
   until_s 180 "what $child read while it was cut off" holds $side hosts "$goal" "$child"
   [ "$(lives $side hosts "$child" | wc -w)" = 1 ] || fail "$child began another life"
-  row "$child cut off for $CUT_S s" - "$(since "$began") s" "${!acked}" "$(held $side hosts "$child")"
+  row "$child cut off for $CUT_S s" - "$(since "$began") s" \
+    "${!acked}" "$(held $side hosts "$child")"
 done
 
 strike "kill -9 of north" north north hosts host-north kill_9 north
 strike "kill -9 of south" south south hosts host-south kill_9 south
 strike "kill -9 of the root" root root hosts north kill_9 root
-strike "the broker restarted" broker south hosts host-south docker compose --progress quiet restart --timeout 5 broker
+strike "the broker restarted" broker south hosts host-south \
+  docker compose --progress quiet restart --timeout 5 broker
 strike "kill -9 of the broker" broker south hosts host-south kill_9 broker
 
 say "everybody is told to end, and all that was read must be in the root"
 # shellcheck disable=SC2086
 docker compose --progress quiet stop $CHILDREN
 for child in $CHILDREN; do
-  [ "$(docker inspect -f '{{.State.ExitCode}} {{.RestartCount}}' "$(container "$child")")" = "0 0" ] \
-    || fail "$child did not end well"
+  [ "$(inspect "$child" ExitCode)" = 0 ] || fail "$child did not end well"
 done
 fed_hosts=0 fed_room=0
 for side in north south; do
@@ -151,7 +166,7 @@ done
 began=$(now)
 for group in hosts room; do
   fed=fed_$group
-  until_s 90 "$group: ${!fed} readings in the root, which has $(held root $group)" holds root $group "${!fed}"
+  until_s 90 "$group: ${!fed} readings in the root" holds root $group "${!fed}"
   [ "$(held root $group)" = "${!fed}" ] || fail "$group: ${!fed} fed, $(held root $group) counted"
   row "$group: fed, and in the root" - "$(since "$began") s" "${!fed}" "$(held root $group)"
 done

@@ -8,56 +8,26 @@ from __future__ import annotations
 import signal
 import socket
 import ssl
-import threading
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
-from queue import SimpleQueue
-from typing import NamedTuple
 
 import pytest
 
 pytest.importorskip("cryptography")
 
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes
-from cryptography.x509.oid import NameOID
-
-from submerge_client.uplink.broker import Broker, Publication
-from submerge_client.uplink.line import Line
 from submerge_client.uplink.tls import Tls
-from submerge_fleet.authority import Authority, Certified
-from submerge_fleet.kit_file import text_of
+from submerge_fleet.authority import Authority
 from submerge_proto import topics
 from support.broker import PROGRAM, REQUIRED, Mosquitto
 from support.programs import until
+from support.shipped_broker import DAY, WITHIN_S, Peer, Site, forge, named_kit, peers, shipped
 
 pytestmark = pytest.mark.slow
-
-SHIPPED = Path(__file__).parents[2] / "deploy" / "mosquitto"
-WITHIN_S = 10.0
-DAY = timedelta(days=1)
 
 JOIN = topics.up("f", "north", "n1", "join", "g")
 REPORT = topics.up("f", "north", "n1", "report", "g")
 HELLO = topics.hello("f", "north")
-
-
-class Site(NamedTuple):
-    """A broker with the shipped files, and the authority of those who may come."""
-
-    broker: Mosquitto
-    authority: Authority
-    folder: Path
-
-    def kit(self, node: str, *hosts: str, authority: Authority | None = None) -> Path:
-        """Make a node's kit."""
-        signer = authority or self.authority
-        made = signer.certify(node, hosts, now=datetime.now(UTC), lasts=DAY)
-        path = self.folder / f"{node}.kit"
-        path.write_bytes(text_of(made, signer))
-        return path
 
 
 @pytest.fixture
@@ -71,70 +41,6 @@ def site(tmp_path: Path) -> Iterator[Site]:
     site.broker.start(*shipped(tmp_path))
     yield site
     site.broker.stop()
-
-
-def shipped(folder: Path) -> list[str]:
-    """Return the settings of the shipped file, but for the port and the paths."""
-    own = {
-        "/mosquitto/kit/": f"{folder}/",
-        "/mosquitto/config/acl": str(SHIPPED / "acl"),
-        "/mosquitto/data/": f"{folder}/",
-    }
-    lines = (SHIPPED / "mosquitto.conf").read_text().splitlines()
-    settings = [line for line in lines if line and not line.startswith(("#", "listener"))]
-    for theirs, ours in own.items():
-        settings = [line.replace(theirs, ours) for line in settings]
-    return settings
-
-
-class Peer:
-    """Somebody with a kit, who writes and reads what he likes."""
-
-    def __init__(self, site: Site, kit: Path, *read: str) -> None:
-        self.heard: SimpleQueue[tuple[str, bytes]] = SimpleQueue()
-        opened = threading.Event()
-        self._line = Line(
-            Broker(site.broker.host, site.broker.port, tls=Tls(kit=kit)),
-            name=f"test {kit.stem} {id(self)}",
-            topics=read or ("nothing",),
-            will=None,
-            opened=opened.set,
-            parted=lambda _: None,
-            came=lambda topic, data: self.heard.put((topic, data)),
-        )
-        self._line.open()
-        assert opened.wait(WITHIN_S)
-
-    def say(self, topic: str, data: bytes = b"x", *, retain: bool = False) -> None:
-        """Publish, and wait until the broker has it, or has hung up."""
-        self._line.put(object(), Publication(topic, data, retain))
-        until(lambda: not self._line.waiting and not self._line._unacknowledged)
-
-    def next(self) -> tuple[str, bytes]:
-        """Return what is heard next."""
-        return self.heard.get(timeout=WITHIN_S)
-
-    def close(self) -> None:
-        self._line.close()
-
-
-def forge(site: Site, kit: Path, topic: str, *, retain: bool = False) -> None:
-    """Publish what is forbidden: Mosquitto acknowledges it, and then hangs up."""
-    peer = Peer(site, kit)
-    peer.say(topic, b"forged", retain=retain)
-    peer.close()
-
-
-@contextmanager
-def peers(site: Site, *wanted: tuple[str | Path, tuple[str, ...]]) -> Iterator[list[Peer]]:
-    """Connect several; all are gone in the end."""
-    with ExitStack() as stack:
-        found = []
-        for who, read in wanted:
-            kit = site.kit(who) if isinstance(who, str) else who
-            found.append(Peer(site, kit, *read))
-            stack.callback(found[-1].close)
-        yield found
 
 
 # -- what is allowed ---------------------------------------------------------------------
@@ -292,11 +198,25 @@ def test_a_payload_over_the_limit_goes_nowhere(site):
         assert 122_880 == len(north.next()[1])
 
 
+def test_a_packet_over_the_limit_is_not_waited_for(site):
+    """Its first bytes announce 100 MB, and the broker hangs up: no room is made for it."""
+    context = Tls(kit=site.kit("n1")).context()
+    with (
+        socket.create_connection((site.broker.host, site.broker.port), WITHIN_S) as plain,
+        context.wrap_socket(plain, server_hostname=site.broker.host) as way,
+    ):
+        way.sendall(CONNECT)
+        assert WELCOME == _received(way)
+        way.sendall(b"\x32\x80\xc2\xd7\x2f")
+
+        assert b"" == _received(way)
+
+
 @pytest.mark.parametrize("name", ["+", "#", "n1/report/+", "+/up/n1"])
 def test_a_name_with_wildcards_is_no_key_to_all(site, name):
     """An authority of one's own may sign any name; Mosquitto grants such a one no pattern."""
     kit = site.folder / "wild.kit"
-    kit.write_bytes(_named(site.authority, name))
+    kit.write_bytes(named_kit(site.authority, name))
     with peers(site, ("n1", ()), ("north", ()), (kit, ("#",))) as (child, _, wild):
         child.say(REPORT, b"secret", retain=True)
         wild.say(topics.up("f", "north", "n1", "join", "g"), b"forged")
@@ -335,7 +255,7 @@ def test_nobody_is_let_in_without_tls(site):
 
 def test_a_certificate_opens_the_door(site):
     """The counterpart of the three above: the same bytes, answered."""
-    assert b"\x20\x02\x00\x00" == _first_word(site, Tls(kit=site.kit("n1")).context())
+    assert WELCOME == _first_word(site, Tls(kit=site.kit("n1")).context())
 
 
 def test_a_renewed_kit_is_read_at_a_signal(site):
@@ -351,6 +271,7 @@ def test_a_renewed_kit_is_read_at_a_signal(site):
         assert (JOIN, b"still here") == north.next()
 
 
+WELCOME = b"\x20\x02\x00\x00"
 CONNECT = b"\x10\x10\x00\x04MQTT\x04\x02\x00\x3c\x00\x04test"
 
 
@@ -383,25 +304,3 @@ def _serial(site: Site) -> str:
         context.wrap_socket(plain, server_hostname=site.broker.host) as way,
     ):
         return str((way.getpeercert() or {})["serialNumber"])
-
-
-def _named(authority: Authority, name: str) -> bytes:
-    """Return a kit of a client with a name that we would not sign."""
-    made = authority.certify("wild", (), now=datetime.now(UTC), lasts=DAY)
-    like = x509.load_pem_x509_certificate(made.certificate)
-    builder = (
-        x509.CertificateBuilder()
-        .subject_name(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)]))
-        .issuer_name(like.issuer)
-        .public_key(like.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(like.not_valid_before_utc)
-        .not_valid_after(like.not_valid_after_utc)
-    )
-    for each in like.extensions:
-        builder = builder.add_extension(each.value, critical=each.critical)
-    signed = builder.sign(authority.key, hashes.SHA256())
-    from cryptography.hazmat.primitives.serialization import Encoding
-
-    renamed: Certified = made._replace(certificate=signed.public_bytes(Encoding.PEM))
-    return text_of(renamed, authority)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Iterator
+
 import grpc
 import pytest
 
-from submerge_aggregator.downlink import over_grpc
+from submerge_aggregator.downlink import over_grpc, readings
 from submerge_aggregator.refusals import Refusals
 from submerge_client.uplink import Refused, Slowed
 from submerge_client.uplink.over_grpc import SERVICE, OverGrpc
+from support.programs import until
 from support.ways import WITHIN_S, Ear, Host
 
 
@@ -56,7 +60,7 @@ def test_a_child_that_opens_streams_without_end_is_told_to_wait():
     """Each costs what a message costs; the way counts as closed, and is tried again."""
     refused = Refusals()
     downlink = over_grpc.OverGrpc(
-        "127.0.0.1:0", limit=1000, refusals=refused, admits=lambda _: False
+        "127.0.0.1:0", limit=1000, refusals=refused, admits=lambda *_: False
     )
     host, ear = Host(downlink), Ear()
     target = f"127.0.0.1:{downlink.port}"
@@ -68,4 +72,61 @@ def test_a_child_that_opens_streams_without_end_is_told_to_wait():
         assert refused.counts["throttled"] >= 1
     finally:
         uplink.close()
+        host.close()
+
+
+BESIDE = "/grpc.health.v1.Health/Watch"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", [f"/{SERVICE}/Watch", BESIDE])
+def test_a_stream_is_not_asked_for_in_many_words(method):
+    """What asks for one is held as long as it is open: more than a name or two is refused."""
+    refused = Refusals()
+    downlink = over_grpc.OverGrpc("127.0.0.1:0", limit=100_000, refusals=refused)
+    host = Host(downlink)
+    try:
+        with grpc.insecure_channel(f"127.0.0.1:{downlink.port}") as channel:
+            padded = b"\xc2\x3e\xd0\x0f" + bytes(2000)  # a field that nobody knows
+            stream = channel.unary_stream(method)(padded, timeout=WITHIN_S)
+
+            assert grpc.StatusCode.RESOURCE_EXHAUSTED is stream.code()
+        assert 1 == refused.counts["oversize"]
+    finally:
+        host.close()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["Join", "Report", "Watch"])
+def test_calls_that_say_nothing_are_few_and_are_given_up(method, monkeypatch):
+    """Who begins them without end is told to wait, and each of his ends; others are heard."""
+    monkeypatch.setattr(over_grpc, "ANSWER_S", 0.5)
+    monkeypatch.setattr(readings, "MOST_BEGUN", 3)
+    refused = Refusals()
+    downlink = over_grpc.OverGrpc("127.0.0.1:0", limit=1000, refusals=refused)
+    host, quiet = Host(downlink), threading.Event()
+    local = [("grpc.use_local_subchannel_pool", 1)]
+    target = f"127.0.0.1:{downlink.port}"
+
+    def silent() -> Iterator[bytes]:
+        quiet.wait(WITHIN_S)
+        yield from ()
+
+    try:
+        with (
+            grpc.insecure_channel(target, local) as channel,
+            grpc.insecure_channel(target, local) as other,
+        ):
+            begin = channel.stream_stream(f"/{SERVICE}/{method}")
+            calls = [begin(silent(), timeout=WITHIN_S) for _ in range(5)]
+            heard = other.unary_unary(f"/{SERVICE}/Report").future(b"any", timeout=WITHIN_S)
+            host.call(host.letter(b"any").answer, "answer", b"yes")
+
+            assert b"yes" == heard.result()
+            codes = sorted(call.code().name for call in calls)
+            assert ["DEADLINE_EXCEEDED"] * 3 + ["UNAVAILABLE"] * 2 == codes
+            until(lambda: not len(downlink._readings), lambda: "an end of all")
+        assert (2, 3) == (refused.counts["throttled"], refused.counts["malformed"])
+    finally:
+        quiet.set()
         host.close()

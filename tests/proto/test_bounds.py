@@ -83,6 +83,7 @@ def test_no_bomb_of_the_largest_size_costs_much_more_than_columns_do():
 # -- what passes ------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @given(messages)
 def test_nothing_honest_is_out_of_bounds(message):
     """Not one of any kind, looked through to its end."""
@@ -91,6 +92,7 @@ def test_nothing_honest_is_out_of_bounds(message):
     assert told(arrived(message)) == told(codec.decode(codec.kind_of(message), data))
 
 
+@pytest.mark.slow
 def test_the_most_that_docs_allow_is_within_bounds():
     """A new child's 256 past fences, 64 limits of three residuals, 64 bins, 64 lines."""
     fences = tuple(Left(bytes([i]) * 16, 2**62) for i in range(256))
@@ -133,6 +135,7 @@ def test_what_is_cut_short_is_malformed(name):
             assert error.kind != "oversize"  # noqa: PT017 - not every end is one
 
 
+@pytest.mark.slow
 @given(st.sampled_from(codec.KINDS), st.binary(max_size=300))
 def test_any_bytes_are_walked_to_an_end(kind, data):
     """What the walk lets through, protobuf judges; nothing but our own errors comes of either."""

@@ -199,6 +199,8 @@ REPORT: dict[str, Lie] = {
     "a time that is none": _set("as_of_s", NAN),
     "a time without end": _set("as_of_s", INF),
     "a certificate that ends at no time": _set("certified_until_s", NAN),
+    "a certificate that ends when no calendar goes on": _set("certified_until_s", 1e300),
+    "a certificate that ended before there were any": _set("certified_until_s", -1.0),
     "a version that nobody reaches": _set("model_version", 2**63),
     "more readings than a life has": _set("lifetime", 2**62 + 1),
     "readings that weigh more than one each": _set("subspace.weight", 100.01),

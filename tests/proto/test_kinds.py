@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, get_args
 
 import numpy as np
@@ -108,6 +110,14 @@ def test_what_is_no_message_is_malformed(name):
 def test_every_kind_is_told_apart_and_explained():
     """The words, their meanings and the tests of them are one list."""
     assert set(get_args(errors.Kind)) == set(errors.KINDS) == set(LIES)
+
+
+def test_the_table_for_people_is_the_table_for_programs():
+    """docs/wire.md says of each what its text here says."""
+    page = (Path(__file__).parents[2] / "docs" / "wire.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `(\w+)` \| (.*) \|$", page.partition("in a word")[2], re.M)
+
+    assert errors.KINDS == dict(rows[: len(errors.KINDS)])
 
 
 def test_what_is_told_of_it_keeps_its_kind():

@@ -39,6 +39,10 @@ LONG = 2000
 """Messages in one world: after so many, most lives are closed, and it goes on in another."""
 
 
+GROWTH_MIB = 64
+"""Worlds are let go of: more memory than after the first of them, by so much, is a leak."""
+
+
 @dataclass
 class Tally:
     """What came of it."""
@@ -172,6 +176,7 @@ def main() -> None:
     options.add_argument("--seed", type=int, default=0)
     given = options.parse_args()
     tally, end, seed, status = Tally(), time.monotonic() + 60 * given.minutes, given.seed, 0
+    first = peak_mib()
     warnings.simplefilter("error")  # such as NumPy's, of an overflow
     while time.monotonic() < end and not status:
         try:
@@ -180,9 +185,11 @@ def main() -> None:
             say(str(failure))
             status = 1
         if seed == given.seed:
-            say(f"peak memory after the first world: {peak_mib():.0f} MiB")
+            first = peak_mib()
+            say(f"peak memory after the first world: {first:.0f} MiB")
         seed += 1
     say(f"peak memory at the end: {peak_mib():.0f} MiB")
+    status |= peak_mib() > first + GROWTH_MIB
     say(f"{tally.executions:,} messages, {seed - given.seed} worlds, {tally.restarts} restarts")
     say(f"taken: {listed(tally.taken)}")
     say(f"refused: {listed(tally.refused)}")

@@ -77,10 +77,12 @@ class House:
         schema: Schema = SCHEMA,
         groups: tuple[str, ...] = (GROUP,),
         parent: str | None = None,
+        robust: bool = False,
     ) -> None:
         self.time, self.store = Time(), folder / "root.db"
         summaries = Subspaces(RANK, oversample=OVERSAMPLE)
-        plans = {name: GroupPlan(summaries, None if parent else schema) for name in groups}
+        plan = GroupPlan(summaries, None if parent else schema, robust=robust)
+        plans = dict.fromkeys(groups, plan)
         settings = AggregatorSettings("root", parent)
 
         def made() -> AggregatorNode:

@@ -144,3 +144,22 @@ def angle(first: np.ndarray, second: np.ndarray) -> float:
     # By its sine: the cosine cannot tell small angles from none.
     off = Q2 - Q1 @ (Q1.T @ Q2)
     return float(np.degrees(np.arcsin(min(1.0, np.linalg.norm(off, 2)))))
+
+
+def geometric_median(points: np.ndarray, rounds: int = 5000) -> np.ndarray:
+    """Weiszfeld's iteration on whole points (n, d), until nothing moves; stops at a point."""
+    middle = points.mean(axis=0)
+    for _ in range(rounds):
+        distances = np.linalg.norm(points - middle, axis=1)
+        if distances.min() < 1e-12:
+            break
+        new = np.average(points, axis=0, weights=1 / distances)
+        if np.linalg.norm(new - middle) < 1e-9 * np.linalg.norm(distances):
+            break
+        middle = new
+    return middle
+
+
+def summed_distance(points: np.ndarray, middle: np.ndarray) -> float:
+    """What the geometric median makes least."""
+    return float(np.linalg.norm(points - middle, axis=1).sum())

@@ -59,11 +59,11 @@ class Letter:
 
 Take = Callable[[Letter], None]
 
-Admits = Callable[[str], bool]
-"""Whether somebody may say one thing more now; asked once for each."""
+Admits = Callable[[str, int], bool]
+"""Whether somebody may say so many bytes more now; asked once for each message."""
 
 
-def everybody(_: str) -> bool:
+def everybody(_: str, __: int) -> bool:
     """Let all come in, whatever they say."""
     return True
 

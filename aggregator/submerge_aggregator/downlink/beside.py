@@ -2,29 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import grpc
-from grpc_health.v1 import health
+from google.protobuf.message import DecodeError
+from grpc_health.v1 import health, health_pb2
 
 
 class Health(health.aio.HealthServicer):  # type: ignore[misc]
-    """The standard health service; `called` hears of each call."""
+    """The standard health service; `asked` reads the request of each call, or ends it."""
 
-    def __init__(self, called: Callable[[Any], object]) -> None:
+    def __init__(self, asked: Callable[[Any], Awaitable[bytes]]) -> None:
         super().__init__()
-        self._called = called
+        self._asked = asked
 
-    async def Check(self, request: Any, context: Any) -> Any:  # noqa: N802 (gRPC's own name)
-        """Say how a service is."""
-        self._called(context)
-        return await super().Check(request, context)
+    def handlers(self) -> Any:
+        """Return what answers; as streams, so that we are the ones who read."""
+        form = health_pb2.HealthCheckResponse.SerializeToString
+        methods = {
+            "Check": grpc.stream_unary_rpc_method_handler(self._check, None, form),
+            "Watch": grpc.stream_stream_rpc_method_handler(self._watch, None, form),
+        }
+        return grpc.method_handlers_generic_handler(health.SERVICE_NAME, methods)
 
-    async def Watch(self, request: Any, context: Any) -> None:  # noqa: N802
-        """Say so again whenever it changes."""
-        self._called(context)
-        await super().Watch(request, context)
+    async def _check(self, _: Any, context: Any) -> Any:
+        return await self.Check(await self._request(context), context)
+
+    async def _watch(self, _: Any, context: Any) -> None:
+        await self.Watch(await self._request(context), context)
+
+    async def _request(self, context: Any) -> Any:
+        try:
+            return health_pb2.HealthCheckRequest.FromString(await self._asked(context))
+        except (DecodeError, UnicodeDecodeError):
+            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, "expected a service's name")
 
 
 class Unknown(grpc.GenericRpcHandler):  # type: ignore[misc]

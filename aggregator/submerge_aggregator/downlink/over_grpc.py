@@ -16,13 +16,14 @@ from typing import Any
 
 import grpc
 from google.protobuf.message import DecodeError
-from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_health.v1 import health_pb2
 
 from submerge import PeerError, UsageError
 from submerge_aggregator.downlink import Admits, Letter, Refusal, Take, everybody
 from submerge_aggregator.downlink.beside import Health, Unknown
 from submerge_aggregator.downlink.handshakes import PATIENCE_S, Handshakes
-from submerge_aggregator.downlink.watches import Watches
+from submerge_aggregator.downlink.readings import Readings, TooMany
+from submerge_aggregator.downlink.watches import MOST_EACH, Watches
 from submerge_aggregator.listening import listen
 from submerge_aggregator.refusals import Refusals
 from submerge_client.links import endpoint_of
@@ -43,6 +44,9 @@ LOOK_S = 5.0
 GRACE_S = 2.0
 """For calls that are on their way when it closes."""
 
+MOST_ASKED = 1024
+"""Bytes of a request that is a name or two, and held as long as its stream is open."""
+
 SOON_S = 1.0
 """By then gRPC has ended a call whose message was over the limit. Also, what a call has left of
 its deadline, if it is not that which ended it."""
@@ -53,6 +57,10 @@ OPTIONS = (
     ("grpc.keepalive_permit_without_calls", 1),
     ("grpc.http2.min_ping_interval_without_data_ms", 30_000),
     ("grpc.http2.max_ping_strikes", 0),
+    # Of one connection: a watch and a call for each group. Those who take no answer hold some.
+    ("grpc.max_concurrent_streams", 2 * MOST_EACH),
+    # Of a message that nobody reads yet 64 KiB come in; no more on lines that bear it.
+    ("grpc.http2.bdp_probe", 0),
     ("grpc.so_reuseport", 0),  # a port that is taken is an error, not a second server
     ("grpc.server_handshake_timeout_ms", int(1000 * PATIENCE_S)),
 )
@@ -124,6 +132,7 @@ class OverGrpc:
         self._admits = admits
         self._watches = Watches()
         self._handshakes = Handshakes()
+        self._readings = Readings()
         self._unanswered: dict[asyncio.Future[bytes], float] = {}  # the oldest first
         self._closing = asyncio.Event()
         self.handshakes_begun = 0
@@ -140,15 +149,16 @@ class OverGrpc:
         )
         self._server = grpc.aio.server(options=options)
         handlers = {
-            # As streams of one message: gRPC would not tell of a message that it refuses.
+            # As streams of one message: gRPC would not tell of a message that it refuses, and
+            # would read as many at once as anybody begins.
             "Join": grpc.stream_unary_rpc_method_handler(self._join),
             "Report": grpc.stream_unary_rpc_method_handler(self._report),
-            "Watch": grpc.unary_stream_rpc_method_handler(self._watch),
+            "Watch": grpc.stream_stream_rpc_method_handler(self._watch),
         }
         generic = grpc.method_handlers_generic_handler(SERVICE, handlers)
         self._server.add_generic_rpc_handlers((generic,))
-        self._health = Health(self._called)
-        health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
+        self._health = Health(self._asked)
+        self._server.add_generic_rpc_handlers((self._health.handlers(),))
         self._server.add_generic_rpc_handlers((Unknown(self._unknown),))
         # gRPC finds out too, but prints lines of its own first.
         listen(endpoint_of(self.address), setting="listen.grpc.address").close()
@@ -221,19 +231,38 @@ class OverGrpc:
     async def _said(self, context: Any) -> bytes:
         """Return what a child says; count it where gRPC has refused to read it."""
         try:
-            data = await context.read()
+            async with asyncio.timeout(ANSWER_S), self._readings.turn(_who(context)):
+                data = await context.read()
             if data is not grpc.aio.EOF:
                 return bytes(data)
             await asyncio.sleep(SOON_S)
+        except TooMany:
+            why = "too many calls at once"
+            self._refusals.count("throttled", _who(context), why=why)
+            await context.abort(STATUS["throttled"], f"{why}: wait", ((THROTTLED, "1"),))
+        except TimeoutError:
+            why = f"a call without a whole message within {ANSWER_S:g} s"
+            self._refusals.count("malformed", _who(context), why=why)
+            await context.abort(grpc.StatusCode.DEADLINE_EXCEEDED, why)
         except asyncio.CancelledError:
             left = context.time_remaining()
             if not self._closing.is_set() and (left is None or left > SOON_S):
-                why = f"more than {self._limit} bytes"
+                why = f"more than {self._limit} bytes, or broken off on its way"
                 self._refusals.count("oversize", _who(context), why=why)
             raise
         self._refusals.count("malformed", _who(context), why="a call without a message")
         await context.abort(grpc.StatusCode.INVALID_ARGUMENT, "expected a message, got none")
         return b""  # never: abort raises
+
+    async def _asked(self, context: Any) -> bytes:
+        """Return a request for a stream, or for a word on our health: a short one."""
+        self._called(context)
+        data = await self._said(context)
+        if len(data) > MOST_ASKED:
+            why = f"{len(data)} bytes, expected at most {MOST_ASKED}"
+            self._refusals.count("oversize", _who(context), why=why)
+            await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, why)
+        return data
 
     async def _deliver(self, kind: Kind, context: Any) -> bytes:
         peer = self._called(context)
@@ -273,9 +302,10 @@ class OverGrpc:
                 if not answered.done():
                     answered.set_exception(Unanswered("no answer", "busy"))
 
-    async def _watch(self, data: bytes, context: Any) -> AsyncIterator[bytes]:
-        peer, who, name = self._called(context), _who(context), _identity(context)
-        if not self._admits(who):
+    async def _watch(self, _: Any, context: Any) -> AsyncIterator[bytes]:
+        data = await self._asked(context)
+        peer, who, name = str(context.peer()), _who(context), _identity(context)
+        if not self._admits(who, len(data)):
             self._refusals.count("throttled", who, why="a watch")
             await context.abort(STATUS["throttled"], "too many watches: wait")
         try:

@@ -7,6 +7,7 @@ here passes at the other end, and no other library than Python's own is needed o
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -126,6 +127,22 @@ class Papers:
                 except UsageError:
                     continue  # half replaced, or wrongly: what is connected stays connected
         return min((each.until for _, each in self._known.values()), default=0.0)
+
+    def blamed(self, why: str, wall: float) -> str:
+        """Return why a way is closed: whoever refuses a certificate that has ended never says so.
+
+        Parameters
+        ----------
+        why : str
+            What the way itself says.
+        wall : float
+            Now, Unix seconds.
+        """
+        until = self.until
+        if not 0.0 < until <= wall:
+            return why
+        ended = time.strftime("%Y-%m-%d %H:%MZ", time.gmtime(until))
+        return f"the certificate of {self._node} ended on {ended}: renew its kit; {why}"
 
     def stamped(self, message: Told) -> Told:
         """Return a message as it goes out: a report tells when the certificate ends."""

@@ -82,7 +82,10 @@ class Tls(NamedTuple):
             kit = read_kit(self.kit)
             return kit.authority, kit.key, kit.cert
         paths = (self.ca, self.key, self.cert)
-        ca, key, cert = (None if path is None else path.read_bytes() for path in paths)
+        try:
+            ca, key, cert = (None if path is None else path.read_bytes() for path in paths)
+        except OSError as error:  # taken away since: a renewal is under way
+            raise _unusable("ca, cert and key", error.filename, error) from error
         return ca, key, cert
 
     def stamp(self) -> tuple[object, ...]:
