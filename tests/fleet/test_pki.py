@@ -447,3 +447,4 @@ def test_only_who_has_a_kit_can_be_retired(submerge, pki):
 def test_no_node_is_called_as_a_topic_of_all(submerge, pki):
     """A broker would let it write everybody's scores."""
     assert 2 == submerge("pki", "issue", "score").status
+    assert [] == list((pki / "kits").iterdir())
