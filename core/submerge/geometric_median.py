@@ -73,7 +73,7 @@ def of_projectors(members: Sequence[Projector]) -> Middle:
     Notes
     -----
     O(n k dim q) for n members of k directions, where q is four times the k of the mean member,
-    and n k q^2 a round. n = 1000, dim = 512, k = 10 takes a good second.
+    and n k q^2 a round. n = 1000, dim = 512, k = 10 takes about half a second.
     """
     span = _span(members)
     held = np.array([len(each.shares) for each in members])

@@ -111,7 +111,7 @@ def judged(
     Notes
     -----
     O(n k dim q) for n parts, k directions, and q of some 4 r: n = 1000, dim = 512 and r = 10
-    take a good second, once after a change.
+    take about half a second, once after a change.
     """
     check_rank(rank)
     names = sorted(name for name, part in parts.items() if part.weight > 0)

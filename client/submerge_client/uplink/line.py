@@ -270,7 +270,8 @@ class Line:
             question = f"is it an MQTT broker, {how} TLS?"
             return Parting(f"{self._broker} hung up before it let us in: {question}")
         return Parting(
-            f"{self._broker} hung up: it has stopped, or another process calls itself {self._name}"
+            f"{self._broker} hung up: it has stopped, another process calls itself {self._name},"
+            " or it forbids what was said"
         )
 
     # -- paho --------------------------------------------------------------------
