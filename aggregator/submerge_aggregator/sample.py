@@ -29,8 +29,8 @@ store = "root.db"
 # How children reach it: over gRPC, through a broker, or both.
 [listen]
 # Messages a second that each child may send for long; of one that has no certificate and no
-# topic, those of a connection. What is more is refused. Raising it lets one that has gone wild
-# cost more.
+# topic, those of a connection. Each 8 KiB of a long one count as one more. What is more is
+# refused. Raising it lets one that has gone wild cost more.
 #most_per_s = 20.0
 # Messages that a child may send at once, after it was quiet: when a broker comes back, a report
 # of each of its groups. Raising it likewise.

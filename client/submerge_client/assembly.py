@@ -13,13 +13,13 @@ from submerge.client_node import ClientNode
 from submerge_client import clock
 from submerge_client.agent import Agent
 from submerge_client.checkpoint import CheckpointFile
-from submerge_client.config import ClientConfig
+from submerge_client.config import ClientConfig, MqttSensor
 from submerge_client.disk import Disk
 from submerge_client.logs import remark, say
 from submerge_client.scores import ScoreLines, Tell
 from submerge_client.sensors import opened
 from submerge_client.sensors.lags import Lags
-from submerge_client.uplink.chosen import chosen, tls_of, warn_of_insecure
+from submerge_client.uplink.chosen import Allowed, chosen, tls_of, warn_of_insecure
 from submerge_client.uplink.identity import Papers
 from submerge_client.watchdog import Watchdog
 
@@ -46,7 +46,7 @@ def assembled(config: ClientConfig, *, stdout: BinaryIO | None = None) -> Agent:
             contributions=config.scores.contributions,
             tell=_ear(config, sys.stdout.buffer if stdout is None else stdout),
         )
-    warn_of_insecure({"uplink": config.uplink})
+    warn_of_insecure(_links(config))
     uplink = chosen(
         config.uplink,
         parent=config.parent,
@@ -66,6 +66,13 @@ def assembled(config: ClientConfig, *, stdout: BinaryIO | None = None) -> Agent:
         papers=papers,
         watchdog=Watchdog(config.silence_s, alive=config.watch.alive, environ=os.environ),
     )
+
+
+def _links(config: ClientConfig) -> dict[str, Allowed | None]:
+    """Each way out, by its setting."""
+    scores = config.scores_link if config.scores.to == "mqtt" else None
+    sensor = config.sensor if isinstance(config.sensor, MqttSensor) else None
+    return {"uplink": config.uplink, "scores": scores, "sensor": sensor}
 
 
 def _disk(config: ClientConfig) -> Disk:

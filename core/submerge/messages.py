@@ -198,7 +198,7 @@ class Reason(enum.Enum):
     FENCED = "another process speaks for this store: join again"
     LINEAGE = "the store is a copy, or older than what its parent knows"
     SCHEMA = "another schema"
-    INVALID = "numbers that no such summary has"
+    INVALID = "numbers, or so many directions, that no summary of the group has"
     BANNED = "an operator has shut this node out"
     VERSION = "another version of the protocol"
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-from submerge_fleet.asking import printable
+from submerge_fleet.asking import ago, printable
 
 State = Literal["ok", "warning", "fails"]
 
@@ -77,11 +77,8 @@ def summary_of(findings: Sequence[Finding]) -> str:
 
 
 def in_words(seconds: float) -> str:
-    """Return how long: `8 min`, `12 d`."""
-    for unit, size in (("d", DAY_S), ("h", 3600.0), ("min", 60.0)):
-        if seconds >= 2 * size:
-            return f"{seconds / size:.0f} {unit}"
-    return f"{seconds:.0f} s" if seconds >= 1 else f"{seconds * 1e3:.0f} ms"
+    """Return how long: `8 min`, `12 d`, `3 ms`."""
+    return ago(seconds) if seconds >= 1 else f"{seconds * 1e3:.0f} ms"
 
 
 def in_mib(size: float) -> str:

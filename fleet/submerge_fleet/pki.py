@@ -49,7 +49,10 @@ def command() -> None:
     help="How long; no certificate of a node outlives it.",
 )
 @PASSPHRASE
-def init(directory: Path, fleet: str, lasts: timedelta, passphrase_file: Path | None) -> None:
+@AS_JSON
+def init(
+    directory: Path, fleet: str, lasts: timedelta, passphrase_file: Path | None, as_json: bool
+) -> None:
     """Make the authority of a fleet, in a directory of its own.
 
     Its key is not encrypted, unless you give a passphrase: the file's mode protects it.
@@ -59,6 +62,10 @@ def init(directory: Path, fleet: str, lasts: timedelta, passphrase_file: Path | 
 
     authority = Authority.founded(fleet, now=issuing.now(), lasts=lasts)
     pki.found(authority)
+    if as_json:
+        made = {"fleet": fleet, "until": stamped(authority.until), "key": str(pki.key)}
+        click.echo(json.dumps(made | {"kits": str(pki.kits)}))
+        return
     plain = "" if passphrase_file else ", and it is not encrypted"
     click.echo(
         f"{pki.key}: keep it here, and a copy under lock; whoever has it can be any node of"

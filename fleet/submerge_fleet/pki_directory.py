@@ -55,9 +55,14 @@ class PkiDirectory:
             If there is anything already: an authority that is overwritten is a fleet that
             has to be given new kits, every node of it.
         """
-        if self.key.exists() or self._certificate.exists():
+        if self._certificate.exists():
             raise UsageError(
                 f"{self.path} holds an authority already: name another place with --dir"
+            )
+        if self.key.exists():
+            raise UsageError(
+                f"{self.key} is there without ca.pem: take that from a backup, or, if"
+                f" `submerge pki init` was cut short, remove {self.path} and begin again"
             )
         try:
             self.path.mkdir(mode=0o700, parents=True, exist_ok=True)

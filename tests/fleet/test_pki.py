@@ -75,6 +75,23 @@ def test_init_says_in_two_lines_what_to_keep_where(submerge):
     assert kits.startswith("here/pki/kits: ")
 
 
+def test_half_an_authority_says_what_is_missing(submerge, pki):
+    """A machine that lost its power has begun one, or a file was lost: nobody else can tell."""
+    (pki / "ca.pem").unlink()
+
+    ran = submerge("pki", "init")
+
+    assert 2 == ran.status
+    assert "pki/ca.key is there without ca.pem: take that from a backup, or, if" in ran.err
+
+
+def test_init_tells_machines_what_it_tells_people(submerge):
+    """What there is, where, and until when."""
+    told = json.loads(submerge("pki", "init", "--fleet", "f", "--lasts", "1y", "--json").out)
+
+    assert ("f", "2027-03-01T12:00:00Z", "pki/ca.key", "pki/kits") == tuple(told.values())
+
+
 def test_an_authority_is_never_overwritten(submerge, pki):
     """It would cost every node its kit."""
     before = (pki / "ca.key").read_bytes()
