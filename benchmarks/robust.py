@@ -73,7 +73,8 @@ def attacks(quick: bool) -> list[Table]:
             lambda f: f[1],
             ".2f",
             f"Asked of the first three: at most 3 up to {ASKED} liars (worst: {asked:.2f}), and at"
-            " most 0.1 without any. The last five stay below every limit.",
+            " most 0.1 without any. The last five stay below every limit; the next table but one is"
+            " the worst of that kind.",
         ),
         table(
             "Who was left out: liars at least, and honest nodes at most",
