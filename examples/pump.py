@@ -8,6 +8,7 @@ flow meter tells 6 l/min too much.
 
 import json
 import math
+import os
 import random
 import sys
 import time
@@ -20,6 +21,11 @@ for i in range(rows):
     pressure = 3 + 1.5 * load**2 + random.gauss(0, 0.02)
     current = 4 + 6 * load + random.gauss(0, 0.1)
     temperature = 45 + 8 * load + random.gauss(0, 0.3)
-    print(json.dumps([flow, pressure, current, temperature]), flush=True)
+    try:
+        print(json.dumps([flow, pressure, current, temperature]), flush=True)
+    except BrokenPipeError:
+        # Nobody reads on. What is still buffered goes nowhere, or Python would complain at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit()
     if rate:
         time.sleep(1 / rate)

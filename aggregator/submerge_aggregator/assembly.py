@@ -62,7 +62,8 @@ def server_of(config: AggregatorConfig, now: Callable[[], Now] = clock.now) -> S
         )
     coarse = parent is not None and parent.columns == "i8"
     ways = {"listen.grpc": config.listen.grpc, "listen.mqtt": config.listen.mqtt}
-    warn_of_insecure({**ways, "parent": parent})
+    idle = None if config.takes_kit else config.kit
+    warn_of_insecure({**ways, "parent": parent}, idle=idle)
     refusals = Refusals(lambda: now().steady)
     pace = Pace(config.listen.most_per_s, config.listen.burst)
 

@@ -306,6 +306,13 @@ class AggregatorConfig(Section, frozen=True, kw_only=True):
                 check(limit, at=place, lower=raised, text=config.text_bytes)
 
     @property
+    def takes_kit(self) -> bool:
+        """Whether some link has TLS by the node's kit."""
+        grpc, links = self.listen.grpc, (self.parent, self.listen.mqtt)
+        served = grpc is not None and not grpc.insecure and grpc.cert is None
+        return served or any(link is not None and link.takes_kit for link in links)
+
+    @property
     def settings(self) -> AggregatorSettings:
         """How its node behaves."""
         parent = None if self.parent is None else self.parent.name

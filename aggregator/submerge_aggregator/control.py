@@ -21,6 +21,7 @@ import os
 import socket
 import stat
 from pathlib import Path
+from typing import Any
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -30,10 +31,11 @@ from starlette.routing import Route
 
 from submerge import PeerError, SubmergeError, UsageError
 from submerge.messages import Incarnation
-from submerge.steps import Drop, Event, Forget, SetApart
+from submerge.steps import Drop, Forget, SetApart
 from submerge_aggregator import survey
 from submerge_aggregator.server import Server
 from submerge_aggregator.serving import as_json, asked, unknown_path
+from submerge_client.logs import say
 from submerge_proto import codec, parts
 
 MOST_PATH = 100
@@ -69,9 +71,9 @@ def app(server: Server) -> Starlette:
         await asked(server, lambda node, now: survey.one(node, now, group, name))
         if isinstance(event, Drop):
             await asked(server, lambda node, _: survey.has(node, event))
-        return as_json(
-            await asked(server, lambda node, now: survey.one(node, now, group, name), event)
-        )
+        after = await asked(server, lambda node, now: survey.one(node, now, group, name), event)
+        _note(event, request.path_params["verb"])
+        return as_json(after)
 
     return Starlette(
         routes=[
@@ -134,7 +136,7 @@ def _is_dead(path: Path) -> bool:
         return probe.connect_ex(str(path)) in (errno.ECONNREFUSED, errno.ENOENT)
 
 
-def _event(request: Request, group: str, name: str) -> Event:
+def _event(request: Request, group: str, name: str) -> Forget | Drop | SetApart:
     verb, ban = request.path_params["verb"], request.query_params.get("ban", "0")
     if ban not in ("0", "1"):
         raise UsageError(f"ban is 0 or 1, got {ban!r}")
@@ -148,6 +150,17 @@ def _event(request: Request, group: str, name: str) -> Event:
         case "release":
             return SetApart(group, name, apart=False)
     raise HTTPException(404, f"expected forget, drop, quarantine or release, got {verb!r}")
+
+
+def _note(event: Forget | Drop | SetApart, verb: str) -> None:
+    """Leave in the log what was ordered: whoever wonders later finds when."""
+    facts: dict[str, Any] = {}
+    match event:
+        case Forget():
+            facts = {"ban": event.ban}
+        case Drop():
+            facts = {"old": True} if event.old else {"incarnation": str(event.incarnation)}
+    say("an operator's order", verb=verb, node=event.node, group=event.group, **facts)
 
 
 def _drop(request: Request, group: str, name: str) -> Drop:

@@ -41,6 +41,7 @@ class Numbers(NamedTuple):
     refused : messages that were not taken, by reason: all reasons that there are
     why_not : why it is not ready; None if it is
     parted : a parent is configured, and cannot be reached
+    broker : the brokers that children speak through can be reached; None without any
     certified_until : when the first of its own certificates ends; 0 without any
     standings : of each group; None while the machine cannot be asked
     """
@@ -49,6 +50,7 @@ class Numbers(NamedTuple):
     refused: Mapping[str, int]
     why_not: str | None
     parted: bool
+    broker: bool | None
     certified_until: float
     standings: Sequence[Standing] | None
 
@@ -77,6 +79,12 @@ class _Collected(Collector):
             "Whether the parent can be reached; 1 at a root.",
             value=not numbers.parted,
         )
+        if numbers.broker is not None:
+            yield GaugeMetricFamily(
+                "submerge_broker_reachable",
+                "Whether the broker that children speak through can be reached.",
+                value=numbers.broker,
+            )
         if numbers.certified_until:
             yield GaugeMetricFamily(
                 "submerge_certificate_expiry_timestamp_seconds",

@@ -88,6 +88,12 @@ class Server:
         """Whether there is a parent that cannot be reached."""
         return self._reach.why is not None
 
+    @property
+    def broker(self) -> bool | None:
+        """Whether every broker that children speak through can be reached; None without any."""
+        known = [each.reachable for each in self._downlinks if each.reachable is not None]
+        return all(known) if known else None
+
     def stop(self) -> None:
         """Ask it to end; on the event loop."""
         self._stopping.set()

@@ -82,6 +82,7 @@ async def _numbers(server: Server) -> Numbers:
         server.refusals.counts,
         not_ready(server),
         server.parted,
+        server.broker,
         0.0 if desk.papers is None else desk.papers.until,
         groups,
     )

@@ -46,7 +46,7 @@ def assembled(config: ClientConfig, *, stdout: BinaryIO | None = None) -> Agent:
             contributions=config.scores.contributions,
             tell=_ear(config, sys.stdout.buffer if stdout is None else stdout),
         )
-    warn_of_insecure(_links(config))
+    warn_of_insecure(_links(config), idle=None if config.takes_kit else config.kit)
     uplink = chosen(
         config.uplink,
         parent=config.parent,

@@ -346,6 +346,12 @@ class ClientConfig(Section, frozen=True, kw_only=True):
             raise error.under("schema") from error.__cause__
 
     @property
+    def takes_kit(self) -> bool:
+        """Whether some link has TLS by the node's kit."""
+        scores = self.scores.to == "mqtt" and self.scores_link.takes_kit
+        return self.uplink.takes_kit or scores
+
+    @property
     def scores_link(self) -> UplinkConfig:
         """The broker for scores, if they go to one."""
         try:

@@ -112,6 +112,11 @@ class Link(Section, frozen=True, kw_only=True):
         return address_of(self.url, self.schemes).port
 
     @property
+    def takes_kit(self) -> bool:
+        """Whether the node's kit is what protects it: it has TLS, and names no files."""
+        return self.tls and (self.ca, self.cert) == (None, None)
+
+    @property
     def tls(self) -> bool:
         """Whether the other end proves who it is, and nobody can listen."""
         return f"{self.scheme}://" in _TLS

@@ -20,6 +20,7 @@ LEVELS = ("debug", "info", "warning", "error")
 LOUD = {
     *("join refused", "report refused", "schema refused"),
     *("another parent answers", "copy suspected", "lost"),
+    "broker unreachable, trying on",
     *("node quarantined", "quarantine is full"),
 }
 """Notes that somebody should look into."""
@@ -62,7 +63,8 @@ class Notes:
 
 def remark(what: str, /, **facts: object) -> None:
     """Write one line, for parts of the world that only have remarks."""
-    log.info("%s", what, extra={"facts": facts})
+    level = logging.WARNING if what in LOUD else logging.INFO
+    log.log(level, "%s", what, extra={"facts": facts})
 
 
 def plain(value: Any) -> Any:

@@ -5,8 +5,11 @@ Nothing is sent, and nothing is kept.
 
 from __future__ import annotations
 
+import json
+import sys
 import threading
 import time
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import click
@@ -29,6 +32,9 @@ ENOUGH_ROWS = 100_000
 TAKEN = {"taken", "rows", "passes"}
 """What sensors count that is not left out."""
 
+MOST_UNKNOWN = 10
+"""Names that are no channels, to show."""
+
 NARROW = 12
 """With fewer dimensions there is little for a subspace to be narrower than."""
 
@@ -38,25 +44,41 @@ class Listened(NamedTuple):
 
     rows : (n, channels)
     counts : what it left out, by kind
+    ended : it came to an end by itself
+    unknown : names that it met, or topics, and that are no channels; the first ones
     """
 
     rows: Array
     counts: dict[str, int]
     seconds: float
+    ended: bool = False
+    unknown: tuple[str, ...] = ()
 
 
 def try_out(config: ClientConfig, *, seconds: float = TRIAL_S) -> None:
-    """Read the sensor for a while; print aligned rows, scaling, and what a report weighs."""
+    """Read the sensor for a while; print aligned rows, scaling, and what a report weighs.
+
+    Without a row the process ends with status 1.
+    """
     click.echo(f"listening to the sensors for {seconds:g} s ...", err=True)
     heard = listened(config, seconds=seconds)
-    for line in told(config, heard.rows, heard.seconds, heard.counts):
+    for line in told(config, heard.rows, heard.seconds, heard.counts, heard.unknown):
         click.echo(line)
+    if not len(heard.rows):
+        sys.exit(1)
 
 
 def listened(config: ClientConfig, *, seconds: float, enough: int = ENOUGH_ROWS) -> Listened:
     """Read the sensor, no longer than so many seconds, until there are enough rows."""
     names = [channel.name for channel in config.schema.sensed]
-    sensor = opened(config.sensor, names)
+    unknown: list[str] = []
+
+    def note(what: str, /, **facts: object) -> None:
+        if what.startswith("no channel") and len(unknown) < MOST_UNKNOWN:
+            said = str(facts.get("names", facts.get("topic", "")))
+            unknown.extend(name for name in said.split(", ") if name not in {"", "…"})
+
+    sensor = opened(config.sensor, names, note=note)
     blocks: list[Array] = []
     stop = threading.Event()
     failed: list[Exception] = []
@@ -76,15 +98,31 @@ def listened(config: ClientConfig, *, seconds: float, enough: int = ENOUGH_ROWS)
     reading = threading.Thread(target=read, daemon=True)
     reading.start()
     reading.join(seconds)
+    ended = not reading.is_alive()
     stop.set()
     reading.join(2.0)
     if failed:
         raise failed[0]
     rows = np.concatenate(blocks) if blocks else np.empty((0, len(names)))
-    return Listened(rows, dict(sensor.counts), time.monotonic() - began)
+    first = tuple(dict.fromkeys(unknown))[:MOST_UNKNOWN]
+    return Listened(rows, dict(sensor.counts), time.monotonic() - began, ended, first)
 
 
-def told(config: ClientConfig, rows: Array, seconds: float, counts: dict[str, int]) -> list[str]:
+def of_unknown(unknown: Sequence[str], channels: Sequence[str]) -> str:
+    """Return which names are no channels, beside those that are."""
+    # Quoted as JSON: what others call their readings does nothing to a terminal.
+    named = ", ".join(json.dumps(name) for name in unknown)
+    more = ", ..." if len(channels) > MOST_UNKNOWN else ""
+    return f"unknown {named}; channels are {', '.join(channels[:MOST_UNKNOWN])}{more}"
+
+
+def told(
+    config: ClientConfig,
+    rows: Array,
+    seconds: float,
+    counts: dict[str, int],
+    unknown: Sequence[str] = (),
+) -> list[str]:
     """Return what rows (n, channels) say about a configuration, a line each."""
     schema, numbers = config.built_schema, config.schema.width
     names = [channel.name for channel in config.schema.sensed]
@@ -92,6 +130,7 @@ def told(config: ClientConfig, rows: Array, seconds: float, counts: dict[str, in
     width = max(9, *(len(name) for name in names))
     lines = [f"{len(rows)} rows of {len(names)} channels in {seconds:.1f} s"]
     lines += [f"left out: {what} {n}" for what, n in counts.items() if n and what not in TAKEN]
+    lines += [of_unknown(unknown, names)] if unknown else []
     if not len(rows):
         return [*lines, "no rows: is the source sending, and are its names those of the channels?"]
     lines.append(" ".join(f"{name:>{width}}" for name in names))

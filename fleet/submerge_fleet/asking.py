@@ -52,10 +52,22 @@ class Door(NamedTuple):
         """Return the group that is meant: with one alone, nobody has to name it."""
         if given is not None:
             return given
-        groups = json.loads(self.get())["groups"]
+        groups = self.groups()
         if len(groups) > 1:
-            raise UsageError(f"expected --group, one of {', '.join(sorted(groups))}, got none")
-        return str(groups[0])
+            raise UsageError(f"expected --group, one of {', '.join(groups)}, got none")
+        return groups[0]
+
+    def groups(self) -> list[str]:
+        """Return the groups that there are."""
+        return sorted(map(str, json.loads(self.get())["groups"]))
+
+    def knows(self, group: str, node: str) -> bool:
+        """Whether there is, or was, such a node in a group."""
+        try:
+            self.get("nodes", group, node)
+        except UsageError:
+            return False
+        return True
 
     def _ask(self, method: str, parts: tuple[str, ...], query: dict[str, str]) -> bytes:
         target = "/" + "/".join(quote(part, safe="") for part in parts)
@@ -151,6 +163,26 @@ def ago(seconds: float) -> str:
         if seconds >= 2 * size:
             return f"{seconds / size:.0f} {unit}"
     return f"{seconds:.0f} s"
+
+
+def confirm(warning: str, question: str) -> None:
+    """Go on only after a yes."""
+    click.echo(warning, err=True)
+    try:
+        sure = click.confirm(question, err=True)
+    except click.Abort:
+        if sys.stdin.isatty():
+            raise
+        click.echo(err=True)  # the question stands without a line's end
+        raise UsageError("expected an answer, and nobody is here to give one: add --yes") from None
+    if not sure:
+        click.echo("nothing has changed", err=True)
+        sys.exit(1)
+
+
+def say_back(answer: bytes, told: str, *, as_json: bool) -> None:
+    """Print what was done: words for a person, the aggregator's answer for a program."""
+    click.echo(json.dumps(json.loads(answer)) if as_json else told)
 
 
 class _OverUnix(http.client.HTTPConnection):

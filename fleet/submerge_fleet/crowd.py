@@ -138,7 +138,7 @@ def schema(group: str) -> None:
 
 def _planned(given: dict[str, Any]) -> Plan:
     """Judge the options."""
-    from submerge_client.links import UplinkConfig
+    from submerge_client.links import UplinkConfig, address_of
     from submerge_client.sections import BadSetting
     from submerge_fleet.crowd_member import Plan
     from submerge_fleet.crowd_run import names
@@ -148,6 +148,14 @@ def _planned(given: dict[str, Any]) -> Plan:
     if given["odd"] > given["nodes"]:
         raise UsageError(f"--odd is of the {given['nodes']} nodes there are, got {given['odd']}")
     try:
+        scheme = address_of(given["url"], UplinkConfig.schemes).scheme
+        if scheme in ("grpc", "mqtt") and not given["insecure"]:
+            raise UsageError(
+                f"--into: expected {scheme}s:// with --kits DIR, or --insecure if the network is"
+                f" trusted, got {given['url']!r}"
+            )
+        if scheme in ("grpcs", "mqtts") and given["insecure"]:
+            raise UsageError(f"--insecure is for a url without TLS, got {given['url']!r} as well")
         link = UplinkConfig(url=given["url"], insecure=given["insecure"], fleet=given["fleet"])
     except BadSetting as error:
         raise UsageError(f"--into: {error}") from error

@@ -39,7 +39,13 @@ def command(path: Path, as_json: bool) -> None:
     Certificates, clock, disk, memory, the size of messages, whether the parent is there and is
     the one that is meant, whether the sensor delivers; of an aggregator its store and where it
     listens. It reports nothing and keeps nothing, and a program that runs is not disturbed.
-    Run it as the program is run: its user, its folder, its environment.
+    Run it as the program is run: its user, its folder, its environment. A client
+    that reads standard input wants its readings here as well:
+
+    your-program | submerge doctor --config client.toml
+
+    It does not look at whether the parent takes the group and the schema: only a program that
+    joins is told so, in its log.
 
     Exit status: 0 if nothing fails, 1 if something does, 2 for a configuration that cannot be.
     """

@@ -36,7 +36,7 @@ def looks(config: AggregatorConfig) -> Iterator[Finding]:
     parent = config.parent
     above = "the root" if parent is None else f"to {parent.name} at {parent.url}"
     yield ok("aggregator", f"{config.node}, {above}, of {', '.join(config.groups)}")
-    yield from papers(shown(config), config.node, time.time())
+    yield from papers(shown(config), config.node, time.time(), kit=config.kit)
     yield from machine.clock(clock.now())
     size = config.store.stat().st_size if config.store.exists() else 0
     yield from machine.disk("store", config.store, spare=size)

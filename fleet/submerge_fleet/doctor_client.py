@@ -11,7 +11,7 @@ import numpy as np
 from submerge import UsageError
 from submerge_client import clock
 from submerge_client.config import ClientConfig, FileSensor, MqttSensor, NdjsonSensor
-from submerge_client.trial import TAKEN, listened
+from submerge_client.trial import TAKEN, listened, of_unknown
 from submerge_client.uplink.chosen import tls_of
 from submerge_fleet import doctor_links as links
 from submerge_fleet import doctor_machine as machine
@@ -24,6 +24,8 @@ OVER_MQTT, OVER_GRPC = 48 << 20, 64 << 20
 ROOM_ROWS = 100
 """Vectors of its size that learning takes beside the directions: a block, and what is merged."""
 
+PIPE = "your-program | submerge doctor --config FILE"
+
 LONGEST_WAIT_S = 60.0
 """A sensor that is slower is not waited for."""
 
@@ -32,7 +34,7 @@ def looks(config: ClientConfig) -> Iterator[Finding]:
     """Look at all that a client needs, the cheapest first."""
     uplink = config.uplink
     yield ok("client", f"{config.node} of {config.group}, to {config.parent} at {uplink.url}")
-    yield from papers(shown(config), config.node, time.time())
+    yield from papers(shown(config), config.node, time.time(), kit=config.kit)
     yield from machine.clock(clock.now())
     yield from machine.disk("state", config.state, spare=4 * config.largest_report)
     yield from machine.memory(memory_of(config))
@@ -95,7 +97,7 @@ def sensor(
         yield warning(
             "sensor",
             "not tried: it reads standard input, and that is this terminal",
-            "PROGRAM | submerge doctor --config FILE",
+            PIPE,
         )
         return
     if config.period_s > LONGEST_WAIT_S:
@@ -114,12 +116,17 @@ def sensor(
         return
     # What it left out is often why there is nothing.
     left_out = [f"{n} {what}" for what, n in heard.counts.items() if n and what not in TAKEN]
-    also = f"; left out: {', '.join(left_out)}" if left_out else ""
-    if not len(heard.rows):
-        says = f"no row in {in_words(heard.seconds)}{also}"
-        yield fails("sensor", says, "submerge client --test --config FILE shows more")
-        return
     names = [channel.name for channel in config.schema.sensed]
+    also = f"; left out: {', '.join(left_out)}" if left_out else ""
+    also += f"; {of_unknown(heard.unknown, names)}" if heard.unknown else ""
+    if not len(heard.rows):
+        mend = "submerge client --test --config FILE shows more"
+        says = f"no row in {in_words(heard.seconds)}"
+        if heard.ended and isinstance(config.sensor, NdjsonSensor):
+            says = "standard input ended without a row"
+            mend = mend if left_out else f"pipe your program into doctor: {PIPE}"
+        yield fails("sensor", f"{says}{also}", mend)
+        return
     known = ~np.isnan(heard.rows)
     gaps = [name for i, name in enumerate(names) if not known[:, i].any()]
     says = f"a row of {len(names)} channels after {in_words(heard.seconds)}{also}"

@@ -69,11 +69,10 @@ def summary_of(findings: Sequence[Finding]) -> str:
     failed, warned = (
         sum(each.state == state for each in findings) for state in ("fails", "warning")
     )
-    if not failed + warned:
-        return f"all well: {len(findings)} looks"
     said = [f"{failed} fail{'s' * (failed == 1)}"] if failed else []
-    said += [f"{warned} to look into"] if warned else []
-    return f"{', '.join(said)}; of {len(findings)} looks"
+    said += [f"{warned} warning{'s' * (warned > 1)}"] if warned else []
+    looks = f"{len(findings)} look{'s' * (len(findings) != 1)}"
+    return f"{looks}: {', '.join(said) or 'all fine'}"
 
 
 def in_words(seconds: float) -> str:

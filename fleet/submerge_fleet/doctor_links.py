@@ -17,8 +17,10 @@ from submerge_client.links import Link, UplinkConfig
 from submerge_client.uplink import Came, Heard, Opened, Parted, Refused
 from submerge_client.uplink.broker import Broker
 from submerge_client.uplink.chosen import chosen, password_of, tls_of
+from submerge_client.uplink.identity import identity
+from submerge_client.uplink.tls import Tls
 from submerge_fleet.doctor_findings import Finding, fails, in_words, ok, warning
-from submerge_fleet.doctor_ways import Unreached, ending_soon, is_broker, reached
+from submerge_fleet.doctor_ways import TurnedAway, Unreached, ending_soon, is_broker, reached
 from submerge_proto import codec, topics
 
 PATIENCE_S = 5.0
@@ -26,6 +28,12 @@ PATIENCE_S = 5.0
 
 BEHIND_S = 60.0
 """A clock that is so far behind that of who made the model is not in step."""
+
+UNSEEN = "not looked at: whether it takes this group and schema"
+"""Only a join is told, and a join is something said."""
+
+BROKER = "BROKER"
+"""Whose kit a broker has, this node does not know."""
 
 RUNNING = "is the parent running, under that name? submerge doctor there"
 
@@ -44,7 +52,7 @@ def parent(
         yield ok("parent", f"{link.url} is inside one process")
         return
     try:
-        way = reached(link, tls_of(link, kit))
+        way = reached(link, tls_of(link, kit), BROKER if is_broker(link) else name)
         yield from ending_soon(link, way, now)
         heard = _greeting(link, name=name, node=node, groups=groups, kit=kit)
         hello = _hello(heard)
@@ -54,7 +62,7 @@ def parent(
                 f'mend the url, or say "{hello.node}" where the parent is named',
             )
     except Unreached as error:
-        yield fails("parent", error.says, error.mend)
+        yield fails("parent", error.says, _mend(error, tls_of(link, kit), node, now))
         return
     except UsageError as error:
         yield fails("parent", str(error), "see above, or the configuration")
@@ -62,7 +70,7 @@ def parent(
     kind = "the root" if hello.top else "an aggregator"
     # A broker keeps a hello, whether or not who said it is still there.
     said = "the broker has the hello of" if is_broker(link) else "hello from"
-    yield ok("parent", f"{said} {name}, {kind}; {in_words(way.took_s)} to connect")
+    yield ok("parent", f"{said} {name}, {kind}; {in_words(way.took_s)} to connect; {UNSEEN}")
     for message in heard:
         if isinstance(message, Model) and message.created > now + BEHIND_S:
             behind = in_words(message.created - now)
@@ -75,15 +83,27 @@ def broker(
 ) -> Iterator[Finding]:
     """Whether a broker lets a node in; `what` for."""
     try:
-        way = reached(link, tls_of(link, kit))
+        way = reached(link, tls_of(link, kit), BROKER)
         yield from ending_soon(link, way, now)
         _from_broker(link, (), fleet=fleet, node=node, kit=kit)
     except Unreached as error:
-        yield fails(what, error.says, error.mend)
+        yield fails(what, error.says, _mend(error, tls_of(link, kit), node, now))
     except UsageError as error:
         yield fails(what, str(error), "see above, or the configuration")
     else:
         yield ok(what, f"the broker on {link.host}:{link.port} lets {node} in")
+
+
+def _mend(error: Unreached, tls: Tls | None, node: str, now: float) -> str:
+    """What to do; whoever shows a certificate that is of no use need not ask who refused it."""
+    if isinstance(error, TurnedAway) and tls is not None and tls.proves:
+        try:
+            own = identity(tls)
+        except UsageError:
+            return "see certificate above"
+        if own.node != node or not own.begins <= now < own.until:
+            return "see certificate above"
+    return error.mend
 
 
 def _greeting(
@@ -149,7 +169,7 @@ def _listened(heard: SimpleQueue[Heard], *, for_hello: bool = True) -> list[Hell
             break
         match item:
             case Parted(why) | Refused(why):
-                raise Unreached(why, "submerge pki show KIT; is it banned, or of another fleet?")
+                raise TurnedAway(why, "submerge pki show KIT; is it banned, or of another fleet?")
             case Opened():
                 opened = True
                 if not for_hello:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import ssl
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,7 +17,8 @@ from submerge_fleet.doctor_findings import DAY_S, Finding, date_of, fails, in_wo
 SOON_S = 30 * DAY_S
 """Before its end somebody has to act; of a short life, the last quarter."""
 
-RENEW = "submerge pki renew {node}, bring the kit here, and restart"
+CREDENTIALS = Path("/run/credentials")
+"""Where systemd puts a unit's copies, if it does not say where."""
 
 
 class Shown(NamedTuple):
@@ -43,15 +45,40 @@ class Shown(NamedTuple):
     serves: bool = False
 
 
-def papers(links: list[Shown], node: str, now: float) -> Iterator[Finding]:
-    """Look at what a program's links show, each file once."""
-    seen: set[tuple[Tls, bool]] = set()
-    for link in links:
+def papers(
+    links: list[Shown],
+    node: str,
+    now: float,
+    *,
+    kit: Path | None = None,
+    environ: Mapping[str, str] = os.environ,
+) -> Iterator[Finding]:
+    """Look at what a program's links show, each file once; `kit`: the one that is configured."""
+    if kit is not None and all(link.tls is None or link.tls.kit is None for link in links):
+        yield warning(
+            "certificate",
+            f"kit {kit.name} is used by no link",
+            "take out insecure (or a link's own ca, cert and key), and say grpcs:// or mqtts://",
+        )
+    for link in _by_files(links):
         if link.tls is None:
             yield _bare(link)
-        elif (link.tls, link.serves) not in seen:
-            seen.add((link.tls, link.serves))
-            yield from _looked_at(link, link.tls, node, now)
+        else:
+            yield from _looked_at(link, link.tls, node, now, environ)
+
+
+def _by_files(links: list[Shown]) -> list[Shown]:
+    """Several links that show the same are one, under all their settings."""
+    found: dict[Tls | str, Shown] = {}
+    for link in links:
+        first = found.setdefault(link.tls or link.setting, link)
+        if first is not link:
+            found[link.tls or link.setting] = first._replace(
+                setting=f"{first.setting}, {link.setting}",
+                as_node=first.as_node or link.as_node,
+                serves=first.serves or link.serves,
+            )
+    return list(found.values())
 
 
 def ending(what: str, begins: float, until: float, now: float, *, mend: str) -> Finding:
@@ -77,7 +104,9 @@ def _bare(link: Shown) -> Finding:
     )
 
 
-def _looked_at(link: Shown, tls: Tls, node: str, now: float) -> Iterator[Finding]:
+def _looked_at(
+    link: Shown, tls: Tls, node: str, now: float, environ: Mapping[str, str]
+) -> Iterator[Finding]:
     try:
         context = tls.context()
         found = identity(tls) if tls.proves and link.as_node else None
@@ -86,11 +115,11 @@ def _looked_at(link: Shown, tls: Tls, node: str, now: float) -> Iterator[Finding
         yield fails(
             "certificate",
             f"{link.setting}: {error}",
-            f"submerge pki issue {node}, and bring the kit here; can this user read it?",
+            f"can this user read it? bring the kit of {node} here: submerge pki issue, or renew",
         )
         return
     if found is not None:
-        yield from _own(link, found, tls, node, now)
+        yield from _own(link, found, tls, node, _renewal(tls, node, environ), now)
     elif not tls.proves:
         yield warning(
             "certificate",
@@ -103,7 +132,9 @@ def _looked_at(link: Shown, tls: Tls, node: str, now: float) -> Iterator[Finding
         yield from _authorities(context, now)
 
 
-def _own(link: Shown, found: Identity, tls: Tls, node: str, now: float) -> Iterator[Finding]:
+def _own(
+    link: Shown, found: Identity, tls: Tls, node: str, mend: str, now: float
+) -> Iterator[Finding]:
     path = tls.kit or tls.cert
     if found.node != node:
         yield fails(
@@ -118,15 +149,31 @@ def _own(link: Shown, found: Identity, tls: Tls, node: str, now: float) -> Itera
             f"{path} says that it is {said}'s, and holds the certificate of {found.node}",
             "somebody has edited it: fetch it again",
         )
-    mend = RENEW.format(node=node)
     name = "" if path is None else path.name
     yield ending(f"{name} of {found.node}", found.begins, found.until, now, mend=mend)
     if link.serves and not found.hosts:
         yield fails(
             "certificate",
             f"{link.setting}: the certificate names no host: nobody who checks it comes here",
-            f"submerge pki issue {node} --host NAME_OR_IP, as children call this machine",
+            f"submerge pki renew {node} --host NAME_OR_IP, for each by which children come here",
         )
+
+
+def _renewal(tls: Tls, node: str, environ: Mapping[str, str]) -> str:
+    """How a new one comes here, and whether the program has to be started again for it."""
+    if tls.kit is None:
+        return "have its authority renew it; files are read at the next connection"
+    kit = tls.kit.absolute()
+    given = environ.get("CREDENTIALS_DIRECTORY")
+    if kit.is_relative_to(CREDENTIALS) or (given and kit.is_relative_to(given)):
+        return (
+            f"submerge pki renew {node}, bring the kit to where LoadCredential= says, and restart"
+            " the unit: it has a copy"
+        )
+    return (
+        f"submerge pki renew {node}, and bring the kit here: it is read at the next connection;"
+        " only a unit with LoadCredential= has a copy, and needs a restart"
+    )
 
 
 def _key(path: Path | None) -> Iterator[Finding]:

@@ -29,6 +29,10 @@ class Unreached(Exception):
         super().__init__(says)
 
 
+class TurnedAway(Unreached):
+    """The other end is there, and does not take this node."""
+
+
 class Way(NamedTuple):
     """A way that was gone, as far as the other end's greeting."""
 
@@ -36,8 +40,8 @@ class Way(NamedTuple):
     peer: dict[str, Any]
 
 
-def reached(link: Link, tls: Tls | None) -> Way:
-    """Go the way as far as TLS goes.
+def reached(link: Link, tls: Tls | None, end: str) -> Way:
+    """Go the way as far as TLS goes; `end`: who is there, for what `pki` would have to do.
 
     Raises
     ------
@@ -54,6 +58,8 @@ def reached(link: Link, tls: Tls | None) -> Way:
             if not is_broker(link):
                 context.set_alpn_protocols(["h2"])
             with context.wrap_socket(bare, server_hostname=host) as safe:
+                if not is_broker(link) and safe.selected_alpn_protocol() != "h2":
+                    raise _no_grpc(at)
                 return Way(time.monotonic() - began, safe.getpeercert() or {})
     except socket.gaierror as error:
         raise Unreached(
@@ -61,8 +67,11 @@ def reached(link: Link, tls: Tls | None) -> Way:
             "is the name right? is there a network? getent hosts " + host,
         ) from error
     except ssl.SSLCertVerificationError as error:
-        raise Unreached(f"the certificate of {at}: {error.verify_message}", _mend(error)) from error
+        says = f"the certificate of {at}: {error.verify_message}"
+        raise Unreached(says, _mend(error, host, end)) from error
     except ssl.SSLError as error:
+        if "NO_APPLICATION_PROTOCOL" in (error.reason or ""):
+            raise _no_grpc(at) from error
         raise Unreached(
             f"{at} does not speak TLS as it should: {error.reason or error}",
             "is it that port, and does it have TLS?",
@@ -99,10 +108,20 @@ def is_broker(link: Link) -> bool:
     return link.scheme in ("mqtt", "mqtts")
 
 
-def _mend(error: ssl.SSLCertVerificationError) -> str:
+def _no_grpc(at: str) -> Unreached:
+    return Unreached(
+        f"{at} has TLS, and does not speak gRPC there",
+        "is that an MQTT broker? then say mqtts://; or give the parent's own port",
+    )
+
+
+def _mend(error: ssl.SSLCertVerificationError, host: str, end: str) -> str:
     said = error.verify_message.lower()
     if "mismatch" in said or "not valid for" in said:
-        return "submerge pki issue it anew, with --host for the name in the url"
+        return (
+            f"is the url right? submerge pki renew {end} --host {host}, and a --host for every"
+            " other name it serves under: they replace all that it had"
+        )
     if "not yet valid" in said:
         return "is this machine's clock right? timedatectl status"
     if "expired" in said:

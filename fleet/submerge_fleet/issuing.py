@@ -53,7 +53,7 @@ LASTS = click.option(
     metavar="DURATION",
     default="90d",
     show_default=True,
-    help="How long: 90d, 1y, 10m.",
+    help="How long: 90d, 1y, 10m; m is minutes.",
 )
 AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,8 +10,8 @@ from typing import TYPE_CHECKING
 import click
 
 from submerge.errors import UsageError
-from submerge_fleet.asking import Asking, Door, door_of, with_door
-from submerge_fleet.nodes_table import table_of
+from submerge_fleet.asking import Asking, Door, confirm, door_of, say_back, with_door
+from submerge_fleet.nodes_table import STATES, table_of
 
 if TYPE_CHECKING:
     from submerge_aggregator.views import NodeView
@@ -31,7 +30,9 @@ def command() -> None:
     """
 
 
-@command.command("list", epilog="Example: submerge nodes list --config root.toml --group pumps")
+@command.command(
+    "list", epilog=f"{STATES}\n\nExample: submerge nodes list --config root.toml --group pumps"
+)
 @with_door
 @click.option("--group", help="Of this group only.")
 @click.option("--wide", is_flag=True, help="With withheld readings and each node's software.")
@@ -42,9 +43,7 @@ def list_nodes(
     """List the nodes that report here, and those that are kept out.
 
     An aggregator below is one of them, with the readings of all below it. `silent` says for how
-    long a node was not heard, `state` what is unusual about it: quarantined by an operator, or
-    because it contradicted itself: its readings shrank, or it equivocated twice. Where a group
-    is robust, a node may be far from the others: it is left out for as long as it is.
+    long a node was not heard, `state` what is unusual about it.
     """
     answer = door_of(config, store).get("nodes", **({} if group is None else {"group": group}))
     if as_json:
@@ -88,10 +87,10 @@ def forget(
     door = door_of(config, store)
     group, known = _known(door, node, group)
     if not yes:
-        _confirm(_warning(node, group, known, ban=ban), "Forget it?")
+        confirm(_warning(node, group, known, ban=ban), "Forget it?")
     answer = door.post("nodes", group, node, "forget", ban="1" if ban else "0")
     left = ", and refused until it is released" if ban else ""
-    _say(answer, f"{node} of group {group} is forgotten{left}", as_json=as_json)
+    say_back(answer, f"{node} of group {group} is forgotten{left}", as_json=as_json)
 
 
 @command.command(epilog="Example: submerge nodes drop site-2 --old --config root.toml")
@@ -125,9 +124,9 @@ def drop(
     query = {"old": "1"} if incarnation is None else {"incarnation": _whole(known, incarnation)}
     what, readings = _part_of(known, query.get("incarnation"))
     if not yes:
-        _confirm(f"{node} of group {group}: {what}, {readings:,} readings.\n{FOR_GOOD}", "Drop it?")
+        confirm(f"{node} of group {group}: {what}, {readings:,} readings.\n{FOR_GOOD}", "Drop it?")
     answer = door.post("nodes", group, node, "drop", **query)
-    _say(answer, f"{node} of group {group}: {what} is dropped", as_json=as_json)
+    say_back(answer, f"{node} of group {group}: {what} is dropped", as_json=as_json)
 
 
 @command.command(epilog="Example: submerge nodes quarantine pump-3 --config root.toml")
@@ -146,7 +145,7 @@ def quarantine(
     group, _ = _meant(door, node, group)
     answer = door.post("nodes", group, node, "quarantine")
     told = f"{node} of group {group} is quarantined: its rows are kept, and leave the model"
-    _say(answer, told, as_json=as_json)
+    say_back(answer, told, as_json=as_json)
 
 
 @command.command(epilog="Example: submerge nodes release pump-3 --config root.toml")
@@ -165,7 +164,7 @@ def release(
     door = door_of(config, store)
     group, _ = _meant(door, node, group)
     answer = door.post("nodes", group, node, "release")
-    _say(answer, f"{node} of group {group} is released", as_json=as_json)
+    say_back(answer, f"{node} of group {group} is released", as_json=as_json)
 
 
 def _meant(door: Door, node: str, group: str | None) -> tuple[str, NodeView | None]:
@@ -176,10 +175,21 @@ def _meant(door: Door, node: str, group: str | None) -> tuple[str, NodeView | No
 
     query = {"node": node} | ({} if group is None else {"group": group})
     found = msgspec.json.decode(door.get("nodes", **query), type=list[NodeView])
-    if len(found) > 1:
-        groups = ", ".join(view.group for view in found)
-        raise UsageError(f"expected --group: {node} is in several, {groups}")
-    return (found[0].group, found[0]) if found else (door.group(group), None)
+    if len(found) == 1:
+        return found[0].group, found[0]
+    groups = [view.group for view in found]
+    if not found:
+        here = door.groups() if group is None else [group]
+        # One that is forgotten is in no list. One group alone says itself who is not there.
+        groups = here if len(here) == 1 else [each for each in here if door.knows(each, node)]
+        if not groups:
+            raise UsageError(
+                f"no group has a node {node} here, of {', '.join(here)}: it may report to an"
+                " aggregator further down"
+            )
+    if len(groups) > 1:
+        raise UsageError(f"expected --group: {node} is in several, {', '.join(groups)}")
+    return groups[0], None
 
 
 def _known(door: Door, node: str, group: str | None) -> tuple[str, NodeView]:
@@ -232,21 +242,3 @@ def _warning(node: str, group: str, known: NodeView, *, ban: bool) -> str:
         whom = "it and all below it begin" if below else "it begins"
         lines.append(f"If it still runs, {whom} again from zero.")
     return "\n".join(lines)
-
-
-def _confirm(warning: str, question: str) -> None:
-    click.echo(warning, err=True)
-    try:
-        sure = click.confirm(question, err=True)
-    except click.Abort:
-        if sys.stdin.isatty():
-            raise
-        click.echo(err=True)  # the question stands without a line's end
-        raise UsageError("expected an answer, and nobody is here to give one: add --yes") from None
-    if not sure:
-        click.echo("nothing has changed", err=True)
-        sys.exit(1)
-
-
-def _say(answer: bytes, told: str, *, as_json: bool) -> None:
-    click.echo(json.dumps(json.loads(answer)) if as_json else told)

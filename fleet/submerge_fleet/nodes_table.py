@@ -17,6 +17,22 @@ if TYPE_CHECKING:
 ORDINARY = 20
 """Letters of a name."""
 
+STATES = """\b
+In the column state:
+  quarantined      kept out of the model: by an operator, or because it
+                   contradicted itself (it shrank, or equivocated twice)
+  banned           refused until it is released
+  far              far from the others of a robust group: left out while it is
+  old schema       what it said under an earlier schema is kept, in no model
+  2 lives          it began anew without a farewell: a crash, a lost store
+  2 lives at once  two machines have one kit: give one of them another
+  sealed           its lives are over; what they have learned still counts"""
+
+NEAR_S, MARGIN_S = 420.0, 60.0
+"""Two lives are led at once if their last words are no further apart than this, and each was
+told of readings so long after the other began: a clock that is a little off is no second life.
+Reports come every 300 s, give or take 20 %, unless a configuration says otherwise."""
+
 
 def table_of(views: Sequence[NodeView], *, now: float, wide: bool = False) -> Table:
     """Return nodes as a table, at a wall time; `wide`: with what most people do not need."""
@@ -85,7 +101,28 @@ def _state(view: NodeView) -> list[str]:
     if any(row.schema == "old" for row in view.rows):
         states.append("old schema")
     if len(view.rows) > 1:
-        states.append(f"{len(view.rows)} lives")
+        states += _lives(view.rows)
     if view.sealed and not view.rows:
         states.append("sealed")
     return states
+
+
+def _lives(rows: Sequence[RowView]) -> list[str]:
+    """How many lives there are, and how many of them are led at once."""
+    at_once = sum(any(_are_at_once(row, other) for other in rows) for row in rows)
+    if at_once == len(rows):
+        return [f"{at_once} lives at once"]
+    return [f"{len(rows)} lives", *([f"{at_once} at once"] if at_once else [])]
+
+
+def _are_at_once(one: RowView, other: RowView) -> bool:
+    """Whether two rows are of two machines; after a restart the older falls silent.
+
+    That an aggregator begins anew breaks everybody's silence, so what a row speaks of
+    has to be younger than both as well.
+    """
+    if one is other or any(row.final or row.schema == "old" for row in (one, other)):
+        return False
+    both_began = max(one.created_s, other.created_s)
+    both_spoke = min(one.as_of_s, other.as_of_s) > both_began + MARGIN_S
+    return both_spoke and abs(one.silent_s - other.silent_s) <= NEAR_S

@@ -46,7 +46,7 @@ def command() -> None:
     metavar="DURATION",
     default="10y",
     show_default=True,
-    help="How long; no certificate of a node outlives it.",
+    help="How long (m is minutes); no certificate of a node outlives it.",
 )
 @PASSPHRASE
 @AS_JSON
@@ -133,7 +133,7 @@ def issue(
     "--lasts",
     type=issuing.span,
     metavar="DURATION",
-    help="How long.  [default: as the one before]",
+    help="How long: 90d, 1y, 10m; m is minutes.  [default: as the one before]",
 )
 @PASSPHRASE
 @AS_JSON
@@ -180,7 +180,10 @@ def renew(
         return
     for entry in made:
         click.echo(f"renewed {issuing.line_of(entry, pki.kit(entry.node), at)}")
-    for entry in spared:
+    if everyone and spared and within is not None:
+        # Each night nearly all of them: one line, or nobody sees what was renewed.
+        click.echo(f"left as they are: {len(spared)}, with {told(within)} or more to go")
+    for entry in () if everyone else spared:
         click.echo(f"left {issuing.line_of(entry, pki.kit(entry.node), at)}")
     if not asked:
         click.echo(f"nobody has a kit in {pki.path} yet")
@@ -229,6 +232,7 @@ def show(kit: Path | None, directory: Path | None, as_json: bool) -> None:
     """Show who has a kit, and until when; or look into one.
 
     A kit is also put to the test: are its key and its authority those of its certificate?
+    Days are UTC. Serial numbers and times of day are in --json.
     """
     if kit is not None and directory is not None:
         raise UsageError("--dir is for all kits of an authority, got a file as well")

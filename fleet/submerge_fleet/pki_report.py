@@ -17,6 +17,7 @@ from submerge_fleet.issued import Entry, stamped, state_of
 from submerge_fleet.issuing import as_dict, left
 from submerge_fleet.kit_file import look_into
 from submerge_fleet.nodes import WIDE
+from submerge_fleet.nodes_table import ORDINARY
 from submerge_fleet.pki_directory import PkiDirectory
 
 
@@ -33,12 +34,15 @@ class Shown(NamedTuple):
         By name.
     place : callable
         Where a node's kit is.
+    serial : str
+        Of the one that was looked into; a list of all has no room for them.
     """
 
     fleet: str
     until: datetime
     entries: list[Entry]
     place: Callable[[str], Path]
+    serial: str = ""
 
     def as_dict(self, at: datetime) -> dict[str, object]:
         """Return all of it for a program."""
@@ -68,23 +72,24 @@ def of_all(pki: PkiDirectory) -> Shown:
 def of_kit(path: Path) -> Shown:
     """Return what one kit says."""
     seen = look_into(path)
-    return Shown(seen.fleet, seen.ends, [seen.entry], lambda _: path)
+    return Shown(seen.fleet, seen.ends, [seen.entry], lambda _: path, seen.entry.serial)
 
 
 def tell(shown: Shown, at: datetime) -> None:
     """Print it for a person."""
     console = Console()
     console = console if console.is_terminal else Console(width=WIDE)
-    ends = f"{stamped(shown.until)} ({left(shown.until, at)})"
+    ends = f"{shown.until:%Y-%m-%d} ({left(shown.until, at)})"
     console.print(Text(f"fleet {shown.fleet}, its authority until {ends}"))
     if not shown.entries:
         console.print("nobody has a kit yet: submerge pki issue NODE")
         return
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("node", no_wrap=True)
+    # A name that is longer than most may take a second line, but is never cut.
+    whole = all(len(entry.node) <= ORDINARY for entry in shown.entries)
+    table.add_column("node", no_wrap=whole, overflow="fold")
     table.add_column("hosts", overflow="fold")
-    for heading in ("serial", "until"):
-        table.add_column(heading, no_wrap=True)
+    table.add_column("until", no_wrap=True)
     table.add_column("left", justify="right", no_wrap=True)
     table.add_column("state", no_wrap=True)
     for entry in shown.entries:
@@ -92,10 +97,11 @@ def tell(shown: Shown, at: datetime) -> None:
         cells = (
             entry.node,
             " ".join(entry.hosts) or "-",
-            entry.serial,
-            stamped(entry.until),
+            f"{entry.until:%Y-%m-%d}",
             "-" if state == "ended" else left(entry.until, at),
             state,
         )
         table.add_row(*map(Text, cells))
     console.print(table)
+    if shown.serial:
+        console.print(Text(f"serial {shown.serial}"))

@@ -27,7 +27,10 @@ def duration(text: str) -> float:
     """Return seconds: `1y` (365 days), `2d`, `3h`, `5m`, `90s` or `50ms`."""
     found = DURATION.fullmatch(text)
     if found is None or not math.isfinite(seconds := float(found[1]) * SECONDS[found[2]]):
-        raise click.BadParameter(f"expected a time such as 90s, 5m, 3h or 2d, got {text!r}")
+        units = ", ".join(SECONDS)
+        raise click.BadParameter(
+            f"expected a time such as 90s, 5m, 3h or 2d, got {text!r}; units are {units}"
+        )
     return seconds
 
 

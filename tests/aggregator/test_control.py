@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import threading
 from collections.abc import Iterator
 from contextlib import closing
@@ -11,6 +12,7 @@ import pytest
 
 from submerge.messages import Counts, Reason
 from submerge_aggregator.store import Store, StoreUnavailable
+from submerge_client import logs
 from submerge_proto import codec, records
 from support.house import RANK, SCHEMA, House
 from support.nodes import EPOCH, life
@@ -171,6 +173,25 @@ def test_a_row_is_dropped_and_its_life_is_over(house):
     assert (200, [9]) == (answer.status, [row["learnt"] for row in answer.json["rows"]])
     assert 9 == counted(house)
     assert Reason.STALE is house.hears("c", ROWS).reason
+
+
+def test_an_order_is_in_the_log(house):
+    """What was done, about whom; what was refused is not."""
+    stream = io.StringIO()
+    logs.begin("info", stream=stream)
+    house.hears("c", ROWS)
+    house.hears("c", ROWS[:9], incarnation=life(2))
+    row = f"drop?incarnation={life(1)}"
+    for verb in ("quarantine", "release", row, "forget?ban=1", "drop?old=1", "burn"):
+        house.asks("POST", f"/nodes/room/c/{verb}")
+    orders = [line.partition("order")[2] for line in stream.getvalue().splitlines()]
+
+    assert [
+        "verb=quarantine node=c group=room",
+        "verb=release node=c group=room",
+        f"verb=drop node=c group=room incarnation={life(1)}",
+        "verb=forget node=c group=room ban=true",
+    ] == [order.strip() for order in orders if order]
 
 
 def test_one_node_is_looked_at(house):

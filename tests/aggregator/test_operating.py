@@ -31,7 +31,7 @@ def shown(tmp_path_factory) -> set[str]:
         house.hears("c", np.random.default_rng(0).normal(size=(60, 6)))
         node, now = house.server.desk.node, house.server._clock()
         assert node is not None
-        numbers = Numbers(Tallies(), dict.fromkeys(REASONS, 0), None, False, 1.0, [])
+        numbers = Numbers(Tallies(), dict.fromkeys(REASONS, 0), None, False, True, 1.0, [])
         numbers = numbers._replace(standings=standings(node, now))
     text = exposition(numbers, "")[0].decode()
     return {

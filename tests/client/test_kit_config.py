@@ -79,6 +79,18 @@ def test_the_environment_may_name_the_kit():
     assert "pump-3" == load(CLIENT, SUBMERGE__KIT="creds/kit").node
 
 
+def test_a_kit_that_protects_nothing_is_named(caplog):
+    """Somebody believes that it does: a sample with only that line taken in."""
+    open_ = load(CLIENT.replace('"grpcs://parent"', '"grpc://parent"\ninsecure = true'))
+    Path("root.toml").write_text(ROOT.replace('"127.0.0.1:0"', '"127.0.0.1:0"\ninsecure = true'))
+
+    assert not open_.takes_kit
+    assert not aggregator.load("root.toml", {}).takes_kit
+    assert load(CLIENT).takes_kit
+    assembly.warn_of_insecure({}, idle=open_.kit)
+    assert ["the kit is used by no link"] == caplog.messages
+
+
 def test_a_name_that_is_said_goes_first_and_must_be_the_certificates():
     """Two kits mixed up are found before anything is sent."""
     config = load(f'node = "pump-4"\n{CLIENT}')

@@ -211,7 +211,8 @@ def test_levels_are_of_the_newest_rows():
     ("arguments", "said"),
     [
         ((), "expected --into URL"),
-        (("--into", "grpc://a:1"), "insecure = true"),
+        (("--into", "grpc://a:1"), "expected grpcs:// with --kits DIR, or --insecure"),
+        (("--into", "mqtts://a:1", "--insecure"), "--insecure is for a url without TLS"),
         (("--into", "grpcs://a:1"), "--kits DIR"),
         (("--into", "http://a:1", "--insecure"), "--into: url: expected grpc://"),
         (("--into", "grpc://a:1", "--insecure", "--odd", "9"), "--odd is of the 8 nodes"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 import sqlite3
 import subprocess
@@ -12,6 +13,7 @@ import pytest
 
 from submerge_aggregator.store import Store
 from submerge_client.config import load
+from submerge_client.trial import try_out
 from submerge_fleet import doctor_client, doctor_software
 from submerge_fleet.doctor_findings import Finding, summary_of, text_of
 from support.commands import shell, stands_at_its_socket
@@ -117,7 +119,7 @@ def test_it_prints_lines_for_a_terminal(monkeypatch, capsys):
 
     assert 80 >= max(map(len, lines))
     assert lines[0].startswith("ok       software    submerge ")
-    assert "of 8 looks" in lines[-1] or "all well: 8 looks" == lines[-1]
+    assert lines[-1].startswith("8 looks: ")
 
 
 @pytest.mark.parametrize("text", ["node = 3", "node = ", 'node = "a"\nstate = "b"', "x = 1"])
@@ -142,9 +144,10 @@ def test_it_counts_what_is_to_be_done():
     """The last line, for people in a hurry."""
     bad, odd, good = (Finding("x", state, "") for state in ("fails", "warning", "ok"))
 
-    assert "2 fail, 1 to look into; of 4 looks" == summary_of([bad, bad, odd, good])
-    assert "1 fails; of 1 looks" == summary_of([bad])
-    assert "all well: 2 looks" == summary_of([good, good])
+    assert "4 looks: 2 fail, 1 warning" == summary_of([bad, bad, odd, good])
+    assert "1 look: 1 fails" == summary_of([bad])
+    assert "2 looks: 2 warnings" == summary_of([odd, odd])
+    assert "2 looks: all fine" == summary_of([good, good])
 
 
 def test_what_is_not_installed_is_named_with_its_extra(doctor, monkeypatch):
@@ -235,6 +238,56 @@ def config_with(here, sensor: str):
     start = CLIENT.index("[sensor]")
     here.joinpath("client.toml").write_text(CLIENT[:start] + f"[sensor]\n{sensor}\n")
     return load("client.toml", {})
+
+
+@pytest.fixture
+def piped(here, monkeypatch):
+    """A client that reads standard input, on which somebody has said this, and ended."""
+
+    def config(said: str):
+        reader, writer = os.pipe()
+        os.write(writer, said.encode())
+        os.close(writer)
+        monkeypatch.setattr(sys, "stdin", os.fdopen(reader))
+        return config_with(here, 'kind = "ndjson"')
+
+    yield config
+    sys.stdin.close()
+
+
+def test_standard_input_that_ends_without_a_row_wants_a_program(piped):
+    """As from /dev/null; it is not a matter of milliseconds."""
+    (found,) = doctor_client.sensor(piped(""), is_terminal=lambda: False)
+
+    assert ("fails", "standard input ended without a row") == (found.state, found.says)
+    assert "pipe your program into doctor" in found.mend
+
+
+def test_a_name_that_is_no_channel_is_named(piped):
+    """Beside those that are: it is misspelt, mostly."""
+    (found,) = doctor_client.sensor(piped('{"flw": 1}\n'), is_terminal=lambda: False)
+
+    assert "fails" == found.state
+    assert found.says.endswith('unknown "flw"; channels are flow, pressure')
+    assert "client --test" in found.mend
+
+
+def test_a_trial_without_a_row_is_status_1(piped, capsys):
+    """Whoever writes it in a script need not read what it printed."""
+    with pytest.raises(SystemExit) as ended:
+        try_out(piped('{"flw": 1}\n'), seconds=2.0)
+
+    assert 1 == ended.value.code
+    assert 'unknown "flw"; channels are flow, pressure' in capsys.readouterr().out.splitlines()
+
+
+def test_a_trial_with_rows_ends_well(piped, capsys):
+    """What it met beside them is said all the same."""
+    try_out(piped('{"flow": 1, "a\\u001b[2J": 2}\n{"flow": 2, "pressure": 3}\n'), seconds=2.0)
+    out = capsys.readouterr().out
+
+    assert out.startswith("2 rows of 2 channels")
+    assert 'unknown "a\\u001b[2J"; channels are flow, pressure' in out
 
 
 def test_a_terminal_is_no_sensor(here):

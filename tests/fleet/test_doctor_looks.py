@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import socket
+import ssl
 import time
+from contextlib import nullcontext
 
 import pytest
 
 from submerge.steps import Now
+from submerge_client.links import UplinkConfig
 from submerge_client.uplink.tls import Tls
+from submerge_fleet import doctor_links as links
 from submerge_fleet import doctor_machine as machine
+from submerge_fleet import doctor_ways as ways
 from submerge_fleet.doctor_papers import Shown, papers
 from support.certified import Certified
 
@@ -122,10 +128,133 @@ def test_a_parent_s_certificate_must_name_a_host(fleet):
     assert ["ok"] == states(kit_of(fleet, "north", "north.example", lasts_s=5 * DAY)(**north))
 
 
+def test_a_kit_on_several_links_is_looked_at_once(fleet):
+    """What one of them needs of it is looked at all the same."""
+    path = kit_of(fleet, "north", lasts_s=5 * DAY).path
+    tls = Tls(kit=path)
+    shown = [Shown("listen.grpc", "", tls, serves=True), Shown("parent", "root.example", tls)]
+    found = list(papers(shown, "north", time.time()))
+
+    assert ["ok", "fails"] == states(found)
+    assert "names no host" in found[1].says
+    assert found[1].mend.startswith("submerge pki renew north --host ")
+
+
+@pytest.mark.parametrize(("given", "restarts"), [([], False), (["CREDENTIALS_DIRECTORY"], True)])
+def test_a_kit_is_read_at_the_next_connection_but_for_a_unit_s_copy(fleet, given, restarts):
+    """Of which only a restart makes another."""
+    path = kit_of(fleet, lasts_s=-60).path
+    environ = {name: str(path.parent) for name in given}
+    shown = Shown("uplink", "root.example", Tls(kit=path))
+    (found,) = papers([shown], "pump-1", time.time(), environ=environ)
+
+    assert restarts == ("restart the unit" in found.mend)
+    assert restarts != ("read at the next connection" in found.mend)
+
+
+@pytest.mark.parametrize("tls", [None, Tls()])
+def test_a_kit_that_no_link_uses_is_a_warning(fleet, tls):
+    """Somebody believes that it protects one; on this machine too."""
+    path = fleet.kit("pump-1")
+    first = next(papers([Shown("uplink", "localhost", tls)], "pump-1", 0.0, kit=path))
+
+    assert ("warning", "kit pump-1.kit is used by no link") == (first.state, first.says)
+
+
+def test_a_kit_that_a_link_uses_is_not_said_to_be_idle(fleet):
+    """Nor is none."""
+    path = fleet.kit("pump-1", lasts_s=5 * DAY)
+    path.chmod(0o600)
+    shown = [Shown("uplink", "root.example", Tls(kit=path)), Shown("scores", "localhost", None)]
+
+    assert ["ok", "ok"] == states(papers(shown, "pump-1", time.time(), kit=path))
+
+
 @pytest.mark.parametrize(("state", "host"), [("ok", "localhost"), ("warning", "192.0.2.7")])
 def test_a_link_without_tls_is_a_warning_where_others_are(state, host):
     """Nobody sits between a machine and itself."""
     assert [state] == states(papers([Shown("uplink", host, None)], "pump-1", 0.0))
+
+
+# The way to a parent
+
+
+class Met:
+    """Files, and what somebody says to who comes with them."""
+
+    def __init__(self, *, refuses: Exception | None = None) -> None:
+        self._refuses = refuses
+
+    def context(self):
+        return self
+
+    def set_alpn_protocols(self, _: object) -> None:
+        pass
+
+    def wrap_socket(self, _: object, **__: object):
+        if self._refuses is not None:
+            raise self._refuses
+        return self
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def selected_alpn_protocol(self) -> None:
+        return None
+
+
+@pytest.fixture
+def end(monkeypatch):
+    """Go to north.example, and return where and why it ends."""
+    monkeypatch.setattr(socket, "create_connection", lambda *_, **__: nullcontext())
+
+    def go(met: Met) -> ways.Unreached:
+        link = UplinkConfig(url="grpcs://north.example:8470")
+        with pytest.raises(ways.Unreached) as ended:
+            ways.reached(link, met, "north")
+        return ended.value
+
+    return go
+
+
+def test_a_certificate_for_another_host_is_renewed_with_all_its_names(end):
+    """`pki issue` would refuse, and --host replaces all that were there."""
+    refused = ssl.SSLCertVerificationError("")
+    refused.verify_message = "Hostname mismatch, certificate is not valid for 'north.example'."
+    mend = end(Met(refuses=refused)).mend
+
+    assert "submerge pki renew north --host north.example" in mend
+    assert "replace all" in mend
+
+
+def test_what_has_tls_and_is_no_grpc_may_be_a_broker(end):
+    """gRPC itself would speak of ALPN."""
+    refused = ssl.SSLError()
+    refused.reason = "TLSV1_ALERT_NO_APPLICATION_PROTOCOL"
+
+    assert "is that an MQTT broker?" in end(Met()).mend
+    assert "is that an MQTT broker?" in end(Met(refuses=refused)).mend
+
+
+@pytest.mark.parametrize(("lasts_s", "points_up"), [(-60, True), (3600, False)])
+def test_who_shows_an_ended_certificate_need_not_ask_who_refused_it(fleet, lasts_s, points_up):
+    """The finding of the certificate says what to do; without one it may be banned."""
+    tls = Tls(kit=fleet.kit("pump-1", lasts_s=lasts_s))
+    error = ways.TurnedAway("UNAVAILABLE", "is it banned?")
+    mend = links._mend(error, tls, "pump-1", time.time())
+
+    assert ("see certificate above" if points_up else "is it banned?") == mend
+
+
+def test_a_port_where_nobody_listens_has_nothing_to_do_with_a_certificate(fleet):
+    """However long that has ended."""
+    tls = Tls(kit=fleet.kit("pump-1", lasts_s=-60))
+    error = ways.Unreached("nobody listens", "is it running?")
+
+    assert "is it running?" == links._mend(error, tls, "pump-1", time.time())
 
 
 # The machine

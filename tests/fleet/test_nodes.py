@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from submerge.messages import Counts, Reason
+from submerge.messages import Counts, Incarnation, Reason
 from submerge.schema import Scaling
 from submerge_aggregator.views import NodeView, RowView
 from submerge_fleet import asking
@@ -134,6 +134,60 @@ def test_who_is_far_from_the_others_is_said_to_be():
     assert ["far from the others (88 deg)", ""] == cells(table_of(views, now=NOW))["state"]
 
 
+@pytest.mark.parametrize(
+    ("older", "said"),
+    [
+        ({}, "2 lives at once"),
+        ({"silent_s": 500.0}, "2 lives"),
+        # What it spoke of last is no younger than the other life.
+        ({"as_of_s": NOW - 1000.0}, "2 lives"),
+        ({"as_of_s": NOW - 980.0}, "2 lives"),
+        ({"final": True}, "2 lives"),
+        ({"schema": "old"}, "old schema, 2 lives"),
+    ],
+)
+def test_two_machines_with_one_kit_are_told_from_a_restart(older, said):
+    """Both go on speaking; the row of a life that is over falls silent before the next begins."""
+    young = row(created_s=NOW - 1000.0)
+    old = row(**{"created_s": NOW - 9000.0, "silent_s": 200.0} | older)
+
+    assert [said] == cells(table_of([view("c", young, old)], now=NOW))["state"]
+
+
+def test_an_aggregator_that_begins_anew_makes_no_restart_two_machines(
+    tmp_path, monkeypatch, submerge
+):
+    """All silence counts from its start, but what a row speaks of is as old as it was."""
+    lives = [Incarnation(int(1000 * (EPOCH + steady)), 1) for steady in (100.0, 600.0)]
+
+    def shows_a_restart(house: House) -> bool:
+        stands_at_its_socket(house, monkeypatch)
+        shown = submerge("nodes", "list", "--store", house.store).out
+        return "2 lives" in shown and "at once" not in shown
+
+    with House(tmp_path) as house:
+        house.hears("c", ROWS, incarnation=lives[0])
+        house.time.steady += 500.0
+        house.hears("c", ROWS[:9], incarnation=lives[1])
+        assert shows_a_restart(house)
+    house = House(tmp_path)
+    house.time.steady = 700.0
+    with house:
+        house.time.steady += 30.0
+        house.hears("c", ROWS[:9], incarnation=lives[1])
+        assert shows_a_restart(house)
+
+
+def test_who_restarts_and_runs_twice_is_told_how_many_run():
+    """The rows of lives that are over are among them, until they are folded away."""
+    rows = [row(created_s=NOW - 1000.0 * i, as_of_s=NOW) for i in (1, 2)]
+    gone = row(created_s=NOW - 9000.0, as_of_s=NOW - 3000.0, silent_s=3000.0)
+
+    shown = table_of([view("c", *rows, gone)], now=NOW)
+
+    assert ["3 lives, 2 at once"] == cells(shown)["state"]
+
+
 def test_a_terminal_is_not_obeyed(nodes, house):
     """What a node calls its software is foreign text."""
     house.hears("a", ROWS, software="\x1b[2J\x1b[31mboo")
@@ -158,6 +212,24 @@ def test_groups_are_told_apart(tmp_path, monkeypatch, submerge):
     assert "room" not in one.out
     assert (2, "submerge: expected --group: c is in several, hall, room\n") == forgotten[::2]
     assert (0, "c of group hall is forgotten\n") == meant[:2]
+
+
+@pytest.mark.parametrize("verb", ["forget", "quarantine", "release"])
+def test_a_node_that_no_group_knows_is_not_asked_for_its_group(
+    tmp_path, monkeypatch, submerge, verb
+):
+    """There is none to say; and one that is forgotten is known where it was."""
+    with House(tmp_path, groups=("hall", "room")) as house:
+        stands_at_its_socket(house, monkeypatch)
+        house.hears("c", ROWS)
+        submerge("nodes", "forget", "c", "--yes", "--store", house.store)
+        sure = ["--yes"] if verb == "forget" else []
+        unknown = submerge("nodes", verb, "d", *sure, "--store", house.store)
+        known = submerge("nodes", verb, "c", *sure, "--store", house.store)
+
+    said = "no group has a node d here, of hall, room: it may report to an aggregator further down"
+    assert (2, f"submerge: {said}\n") == unknown[::2]
+    assert (0, True) == (known.status, known.out.startswith("c of group room is "))
 
 
 def test_nobody_yet_is_said(nodes):

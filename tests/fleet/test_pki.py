@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from submerge_fleet import issuing, pki_directory
+from submerge_fleet import issuing, pki_directory, pki_report
 from submerge_fleet.kit_file import look_into
 from support.commands import shell
 
@@ -159,7 +159,7 @@ def test_a_kit_is_issued_once(submerge, pki):
         (("pump-3", "../x"), "got '../x'"),
         (("pump-3", "Pump-3"), "differ in more than capitals, got Pump-3 beside pump-3"),
         (("pump-3", "--host", "a:1"), "without scheme, port or wildcard, got 'a:1'"),
-        (("pump-3", "--lasts", "soon"), "expected a time such as 90s"),
+        (("pump-3", "--lasts", "3x"), "or 2d, got '3x'; units are y, d, h, m, s, ms"),
         (("pump-3", "--lasts", "0s"), "expected from 1s to 100y, got '0s'"),
         (("pump-3", "--lasts", "1e9y"), "expected from 1s to 100y"),
         (("pump-3", "--dir", "none"), "expected an authority in none, got: No such file"),
@@ -196,7 +196,7 @@ def test_an_authority_with_a_passphrase_wants_it(submerge, tmp_path):
 
 
 def test_renew_replaces_what_ends_soon(submerge, pki, clock):
-    """Same name, same hosts, same length; a new key. Others are left, and told."""
+    """Same name, same hosts, same length; a new key. Others are left, and counted."""
     submerge("pki", "issue", "root", "--host", "10.0.0.5", "--lasts", "40d")
     submerge("pki", "issue", "pump-3")
     before = {each: (pki / f"kits/{each}.kit").read_bytes() for each in ("root", "pump-3")}
@@ -206,7 +206,7 @@ def test_renew_replaces_what_ends_soon(submerge, pki, clock):
 
     assert [
         "renewed pki/kits/root.kit: root, serves as 10.0.0.5, until 2026-04-21T12:00:00Z (40 d)",
-        "left pki/kits/pump-3.kit: pump-3, a client, until 2026-05-30T12:00:00Z (79 d)",
+        "left as they are: 1, with 30d or more to go",
     ] == ran.out.splitlines()
     assert before["pump-3"] == (pki / "kits/pump-3.kit").read_bytes()
     after = (pki / "kits/root.kit").read_bytes()
@@ -347,7 +347,8 @@ def test_an_authority_that_has_ended_says_so(submerge, pki, clock):
     assert "expected an authority that holds" in ran.err
 
 
-def test_show_marks_what_ends_soon_and_what_has_ended(submerge, pki, clock):
+@pytest.mark.usefixtures("pki")
+def test_show_marks_what_ends_soon_and_what_has_ended(submerge, clock):
     """For a person, in lines by name; the authority's own end as well."""
     submerge("pki", "issue", "c", "--lasts", "5d")
     submerge("pki", "issue", "b", "--lasts", "20d")
@@ -356,13 +357,25 @@ def test_show_marks_what_ends_soon_and_what_has_ended(submerge, pki, clock):
 
     lines = [line.split() for line in submerge("pki", "show").out.splitlines() if line.strip()]
 
-    assert "fleet default, its authority until 2036-02-27T12:00:00Z (3640 d)" == " ".join(lines[0])
-    serials = {node: each["serial"] for node, each in issued(pki).items()}
+    assert "fleet default, its authority until 2036-02-27 (3640 d)" == " ".join(lines[0])
     assert [
-        ["a", "10.0.0.5", "root", serials["a"], "2026-05-30T12:00:00Z", "80", "d"],
-        ["b", "-", serials["b"], "2026-03-21T12:00:00Z", "10", "d", "soon"],
-        ["c", "-", serials["c"], "2026-03-06T12:00:00Z", "-", "ended"],
+        ["a", "10.0.0.5", "root", "2026-05-30", "80", "d"],
+        ["b", "-", "2026-03-21", "10", "d", "soon"],
+        ["c", "-", "2026-03-06", "-", "ended"],
     ] == lines[3:]
+
+
+@pytest.mark.usefixtures("pki")
+def test_show_fits_a_terminal_of_80_columns(submerge, monkeypatch):
+    """Hosts take another line; no name, and no word, is cut."""
+    monkeypatch.setattr(pki_report, "WIDE", 80)
+    hosts = [f"--host=site-{i}.plant.example.org" for i in range(4)]
+    submerge("pki", "issue", "compressor-house-2", *hosts, "--lasts", "20d")
+    out = submerge("pki", "show").out
+
+    assert 80 >= max(map(len, out.splitlines()))
+    assert {"compressor-house-2", "2026-03-21", "soon"} <= set(out.split())
+    assert "\N{HORIZONTAL ELLIPSIS}" not in out
 
 
 def issued(pki) -> dict:
@@ -400,6 +413,8 @@ def test_show_looks_into_a_kit(submerge, pki, tmp_path):
 
     assert issued(pki)["root"]["serial"] == shown["kits"][0]["serial"]
     assert "taken.kit" == shown["kits"][0]["kit"]
+    seen = submerge("pki", "show", "taken.kit").out
+    assert f"serial {shown['kits'][0]['serial']}" == seen.splitlines()[-1]
     assert (2, True) == (ran.status, "--dir is for all kits" in ran.err)
     assert 2 == submerge("pki", "show", "pki/ca.pem").status
 

@@ -69,7 +69,15 @@ def everybody(_: str, __: int) -> bool:
 
 
 class Downlink(Protocol):
-    """The way to the children."""
+    """The way to the children.
+
+    Attributes
+    ----------
+    reachable : bool or None
+        Whether the broker between can be reached; None where there is none.
+    """
+
+    reachable: bool | None
 
     async def open(self, take: Take) -> None:
         """Begin to hand over letters. A place that is taken is a `UsageError`."""

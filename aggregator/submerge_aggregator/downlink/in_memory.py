@@ -26,6 +26,8 @@ class InMemory:
         Hears of what is too large.
     """
 
+    reachable: bool | None = None  # there is no broker between
+
     def __init__(
         self, memory: Memory, *, limit: int = GRPC_LIMIT, refusals: Refusals | None = None
     ) -> None:

@@ -112,6 +112,8 @@ class OverGrpc:
         Of TLS, whatever became of them.
     """
 
+    reachable: bool | None = None  # there is no broker between
+
     def __init__(
         self,
         address: str,

@@ -104,6 +104,7 @@ class OverMqtt:
         self._pushed_at: dict[str, float] = {}
         self._remind_at = 0.0
         self._away = False
+        self.reachable: bool | None = False
         self._arriving = threading.BoundedSemaphore(MOST_ARRIVING)
         self.unsaid = 0
         self._refusals = Refusals() if refusals is None else refusals
@@ -195,11 +196,13 @@ class OverMqtt:
 
     def _back(self) -> None:
         self._say_all()
+        self.reachable = True
         if self._away:
             self._away = False
             self._note("broker reached again", broker=str(self._broker))
 
     def _gone(self, why: str) -> None:
+        self.reachable = False
         if self._loop.time() >= self._remind_at:
             self._away = True
             self._remind_at = self._loop.time() + REMIND_S

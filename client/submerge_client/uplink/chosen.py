@@ -66,7 +66,7 @@ def tls_of(link: Link, kit: Path | None = None) -> Tls | None:
     """
     if not link.tls:
         return None
-    if kit is not None and (link.ca, link.cert) == (None, None):
+    if kit is not None and link.takes_kit:
         return Tls(kit=kit)
     return Tls(link.ca, link.cert, link.key)
 
@@ -79,8 +79,14 @@ class Allowed(Protocol):
         """Whether somebody has."""
 
 
-def warn_of_insecure(links: Mapping[str, Allowed | None]) -> None:
-    """Say of each link that nothing protects: somebody has allowed it, perhaps long ago."""
+def warn_of_insecure(links: Mapping[str, Allowed | None], *, idle: Path | None = None) -> None:
+    """Say of each link that nothing protects: somebody has allowed it, perhaps long ago.
+
+    `idle` is a kit that protects none: somebody believes that it does.
+    """
+    if idle is not None:
+        mend = "take out insecure, and write grpcs:// for grpc://"
+        say("the kit is used by no link", level=WARNING, kit=str(idle), mend=mend)
     for setting, link in links.items():
         if link is not None and link.insecure:
             say("no TLS: whoever is on the way can read and forge", level=WARNING, link=setting)
