@@ -91,6 +91,11 @@ class Root:
         return int(downlink.port)  # type: ignore[attr-defined]
 
     @property
+    def listens(self) -> bool:
+        """Whether what is said to it from now on arrives."""
+        return self._server.broker is not False
+
+    @property
     def counts(self) -> dict[str, int]:
         """What was refused, by the reasons that there were."""
         return {reason: n for reason, n in self._server.refusals.counts.items() if n}
@@ -188,6 +193,8 @@ class OverMqtt:
         listen = {"url": url, "fleet": FLEET, "max_message_bytes": MOST_BYTES}
         self.root = Root(self.fleet, {"mqtt": listen})
         stack.callback(self.root.close)
+        # What is said before it has subscribed is lost: nothing here is retained.
+        until(lambda: self.root.listens, lambda: "the root at its broker", WITHIN_S)
 
     def says(self, kit: Path, kind: Kind, *told: bytes, silent: bool = False) -> list[Heard]:
         """Say some things on one's own topic, and wait for the answer to each.
