@@ -37,9 +37,6 @@ def serve(config: AggregatorConfig) -> None:
         If a place to listen is taken, the store is not what it was, or protobuf is the slow one.
     """
     check_compiled()
-    # gRPC writes a line of its own for each handshake that fails: whoever scans a port would fill
-    # the log.
-    os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
     asyncio.run(_served(config))
 
 

@@ -72,7 +72,8 @@ def main() -> None:
     # Before NumPy loads: our matrices are small, and threads that wait for one another
     # make each step many times slower where cores are shared.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    # gRPC would write lines of its own into the log for each handshake that comes to nothing.
+    # gRPC would write lines of its own into the log for each handshake that comes to nothing:
+    # whoever scans a port would fill it.
     os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
     try:
         submerge.main(standalone_mode=False)

@@ -32,13 +32,13 @@ from submerge_proto.codec import Kind
 from support.broker import Mosquitto
 from support.certified import LOOPBACK, Certified
 from support.programs import until
+from support.shipped_broker import shipped
 
 GROUP, FLEET, ROOT = "room", "f", "root"
 CHANNELS = [f"x{i}" for i in range(6)]
 BURST = 20
 """Messages at once; after that next to none, for as long as a test takes."""
 MOST_BYTES = 20_000
-SHIPPED = Path(__file__).parents[2] / "deploy" / "mosquitto"
 WITHIN_S = 10.0
 
 
@@ -257,16 +257,3 @@ class Visitor:
 
     def _hear(self, client: Any, _: Any, message: mqtt.MQTTMessage) -> None:
         self._came.put((message.topic, bytes(message.payload)))
-
-
-def shipped(folder: Path) -> list[str]:
-    """Return the settings that are shipped for Mosquitto, but for the port and the paths."""
-    lines = (SHIPPED / "mosquitto.conf").read_text().splitlines()
-    text = "\n".join(line for line in lines if line and not line.startswith(("#", "listener")))
-    for theirs, ours in (
-        ("/mosquitto/kit/", f"{folder}/"),
-        ("/mosquitto/config/acl", str(SHIPPED / "acl")),
-        ("/mosquitto/data/", f"{folder}/"),
-    ):
-        text = text.replace(theirs, ours)
-    return text.splitlines()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from logging import WARNING
 from pathlib import Path
@@ -28,8 +27,6 @@ def chosen(
     tls = tls_of(link, kit)
     try:
         if link.scheme in ("grpc", "grpcs"):
-            # It would write a line of its own for each handshake that fails, beside ours.
-            os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
             from submerge_client.uplink.over_grpc import OverGrpc
 
             target = f"{_bracketed(link.host)}:{link.port}"
