@@ -20,7 +20,7 @@ import measure
 import numpy as np
 import processes
 from report import Table, command
-from speakers import root_config, speakers
+from speakers import root_config, schema_of, speakers
 from wires import FLEET, GROUP, ROOT, OverGrpc, OverMqtt, Wire
 
 from submerge.messages import Answer, Joined, Reason
@@ -47,6 +47,7 @@ fleet = "{fleet}"
 insecure = true
 [schema]
 channels = [{channels}]
+center = "{center}"
 [summary]
 rank = {rank}
 [timing]
@@ -141,6 +142,7 @@ def fed_client(
             url=wire.url,
             fleet=FLEET,
             channels=", ".join(f'"c{i}"' for i in range(CHANNELS)),
+            center=schema_of(CHANNELS).center,
             rank=RANK,
             report_every_s=report_every_s,
         )

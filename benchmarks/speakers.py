@@ -110,7 +110,8 @@ def speakers(count: int, dim: int, rank: int, *, since_ms: int) -> list[Speaker]
 
 def root_config(folder: Path, listen: str, *, dim: int, rank: int, model_every_s: float) -> str:
     """Return the configuration of the root that they speak to, its store in a folder."""
-    channels = ", ".join(f'"{channel.name}"' for channel in schema_of(dim).channels)
+    schema = schema_of(dim)
+    channels = ", ".join(f'"{channel.name}"' for channel in schema.channels)
     return f"""\
 node = "{ROOT}"
 store = "{folder}/root.db"
@@ -123,6 +124,7 @@ burst = 1000000
 model_every_s = {model_every_s}
 [groups.{GROUP}.schema]
 channels = [{channels}]
+center = "{schema.center}"
 [groups.{GROUP}.summary]
 rank = {rank}
 """

@@ -12,6 +12,7 @@ import numpy as np
 
 from submerge.aggregator_node import AggregatorNode
 from submerge.steps import Now
+from submerge_aggregator.alarm_sinks import herald_of
 from submerge_aggregator.config import AggregatorConfig
 from submerge_aggregator.desk import Desk
 from submerge_aggregator.downlink import Admits, Downlink
@@ -60,7 +61,8 @@ def server_of(config: AggregatorConfig, now: Callable[[], Now] = clock.now) -> S
     coarse = parent is not None and parent.columns == "i8"
     ways = {"listen.grpc": config.listen.grpc, "listen.mqtt": config.listen.mqtt}
     idle = None if config.takes_kit else config.kit
-    warn_of_insecure({**ways, "parent": parent}, idle=idle)
+    hooks = {f"alarms.webhook[{i}]": hook for i, hook in enumerate(config.alarms.webhook)}
+    warn_of_insecure({**ways, "parent": parent, **hooks}, idle=idle)
     refusals = Refusals(lambda: now().steady)
     pace = Pace(config.listen.most_per_s, config.listen.burst)
 
@@ -80,6 +82,7 @@ def server_of(config: AggregatorConfig, now: Callable[[], Now] = clock.now) -> S
         clock=now,
         watchdog=Watchdog(environ=os.environ),
         admits=admits,
+        herald=herald_of(config, now),
     )
 
 

@@ -15,7 +15,7 @@ from msgspec.structs import asdict
 
 from submerge.group import GroupPlan
 from submerge.settings import AggregatorSettings
-from submerge_client.config import SummaryConfig, check_rank
+from submerge_aggregator.alarm_config import AlarmsConfig
 from submerge_client.links import (
     Endpoint,
     Link,
@@ -36,6 +36,7 @@ from submerge_client.sections import (
     shown,
 )
 from submerge_client.sizes import GRPC_LIMIT, MQTT_LIMIT, check_join, check_size
+from submerge_client.summing import SummaryConfig, check_rank
 from submerge_client.tomlfile import read
 
 
@@ -244,6 +245,7 @@ class AggregatorConfig(Section, frozen=True, kw_only=True):
         Left out, it is the root.
     status : StatusConfig
     timing : TimingConfig
+    alarms : AlarmsConfig
     log : {"debug", "info", "warning", "error"}
         The least that is worth a line.
     """
@@ -256,6 +258,7 @@ class AggregatorConfig(Section, frozen=True, kw_only=True):
     parent: ParentConfig | None = None
     status: StatusConfig = StatusConfig()
     timing: TimingConfig = TimingConfig()
+    alarms: AlarmsConfig = AlarmsConfig()
     log: Literal["debug", "info", "warning", "error"] = "info"
 
     def __post_init__(self) -> None:

@@ -12,6 +12,8 @@ is the authentication. What changes something is answered after it is committed.
     POST /nodes/G/NODE/drop?incarnation=ID    or one of its rows
     POST /nodes/G/NODE/quarantine        keep its rows out of the model
     POST /nodes/G/NODE/release           take them in again, and it too
+
+`control_alarms` has what is asked and ordered where alarms are concerned.
 """
 
 from __future__ import annotations
@@ -32,11 +34,12 @@ from starlette.routing import Route
 from submerge import PeerError, SubmergeError, UsageError
 from submerge.messages import Incarnation
 from submerge.steps import Drop, Forget, SetApart
-from submerge_aggregator import survey
+from submerge_aggregator import control_alarms, survey
+from submerge_aggregator.queries import chosen, flag, named
 from submerge_aggregator.server import Server
 from submerge_aggregator.serving import as_json, asked, unknown_path
 from submerge_client.logs import say
-from submerge_proto import codec, parts
+from submerge_proto import codec
 
 MOST_PATH = 100
 """Bytes in a socket's path: Linux stops at 107, others at 103."""
@@ -49,24 +52,20 @@ def app(server: Server) -> Starlette:
         return as_json(await asked(server, lambda node, _: survey.about(node)))
 
     async def nodes(request: Request) -> Response:
-        group = request.query_params.get("group")
-        name = request.query_params.get("node")
-        for each in (group, name):
-            if each is not None:
-                parts.name(each)
+        group, name = chosen(request, "group", "node")
         return as_json(await asked(server, lambda node, now: survey.nodes(node, now, group, name)))
 
     async def model(request: Request) -> Response:
-        group = parts.name(request.path_params["group"])
+        (group,) = named(request, "group")
         body = await asked(server, lambda node, _: codec.encode(survey.newest_model(node, group)))
         return Response(body, media_type="application/x-protobuf")
 
     async def one(request: Request) -> Response:
-        group, name = (parts.name(request.path_params[key]) for key in ("group", "node"))
+        group, name = named(request, "group", "node")
         return as_json(await asked(server, lambda node, now: survey.one(node, now, group, name)))
 
     async def change(request: Request) -> Response:
-        group, name = (parts.name(request.path_params[key]) for key in ("group", "node"))
+        group, name = named(request, "group", "node")
         event = _event(request, group, name)
         await asked(server, lambda node, now: survey.one(node, now, group, name))
         if isinstance(event, Drop):
@@ -81,6 +80,7 @@ def app(server: Server) -> Starlette:
             Route("/nodes", nodes),
             Route("/nodes/{group}/{node}", one),
             Route("/model/{group}", model),
+            *control_alarms.routes(server),
             Route("/nodes/{group}/{node}/{verb}", change, methods=["POST"]),
         ],
         exception_handlers={HTTPException: unknown_path, SubmergeError: _refused},
@@ -137,19 +137,18 @@ def _is_dead(path: Path) -> bool:
 
 
 def _event(request: Request, group: str, name: str) -> Forget | Drop | SetApart:
-    verb, ban = request.path_params["verb"], request.query_params.get("ban", "0")
-    if ban not in ("0", "1"):
-        raise UsageError(f"ban is 0 or 1, got {ban!r}")
+    verb, ban = request.path_params["verb"], flag(request, "ban")
     match verb:
         case "forget":
-            return Forget(group, name, ban=ban == "1")
+            return Forget(group, name, ban=ban)
         case "drop":
             return _drop(request, group, name)
         case "quarantine":
             return SetApart(group, name)
         case "release":
             return SetApart(group, name, apart=False)
-    raise HTTPException(404, f"expected forget, drop, quarantine or release, got {verb!r}")
+    verbs = "forget, drop, quarantine, release, pause or resume"
+    raise HTTPException(404, f"expected {verbs}, got {verb!r}")
 
 
 def _note(event: Forget | Drop | SetApart, verb: str) -> None:

@@ -32,6 +32,7 @@ from submerge.steps import (
     Start,
     Tick,
 )
+from submerge_aggregator.alarm_news import AlarmNews, alarms_of
 from submerge_aggregator.downlink import Letter
 from submerge_aggregator.refusals import REASONS, Refusals
 from submerge_aggregator.store import Store, StoreDamaged
@@ -102,6 +103,7 @@ class Desk:
         self._fails_until = -1.0
         self._failing = False
         self._notes = Notes()
+        self._alarms = AlarmNews()
 
     def start(self) -> list[Out]:
         """Start the machine from what the store holds.
@@ -129,10 +131,11 @@ class Desk:
             culprit = None
             if not items:
                 outs += self._step(node, Tick(), now, None, keeps)
-            if not self._commit(keeps):
+            changed = self._commit(keeps)
+            if changed is None:
                 return self._nothing_now(items)
             self.wakes_at = node.wakes_at
-            return outs
+            return [*outs, *(alarms_of(node, now, group) for group in sorted(changed))]
         except StoreDamaged:
             raise
         except Exception:
@@ -154,12 +157,13 @@ class Desk:
                 raise
             self._fail(error)
             return []
-        node, keeps = self._made(), list[Keep]()
-        outs = self._step(node, Start(kept), self._clock(), None, keeps)
-        if not self._commit(keeps):
+        node, keeps, now = self._made(), list[Keep](), self._clock()
+        outs = self._step(node, Start(kept), now, None, keeps)
+        if self._commit(keeps) is None:
             return []
         self.node, self.wakes_at = node, node.wakes_at
-        return outs
+        # Also where nobody tells of any: who was told of an alarm has to hear that it is over.
+        return [*outs, *(alarms_of(node, now, group) for group in node.groups)]
 
     def _take(self, node: AggregatorNode, item: Item, now: Now, keeps: list[Keep]) -> list[Out]:
         match item:
@@ -268,10 +272,15 @@ class Desk:
                 facts["lines"] = answer.lines[:4]
             self.refusals.count(reason, stamp.node, **facts)
 
-    def _commit(self, keeps: list[Keep]) -> bool:
-        """Write what a turn keeps, in one transaction."""
+    def _commit(self, keeps: list[Keep]) -> set[str] | None:
+        """Write what a turn keeps, in one transaction; None if it is not written.
+
+        Returns
+        -------
+        The groups whose rows tell of other alarms than before.
+        """
         if not keeps:
-            return True
+            return set()
         anew = False
         changes: dict[Key, Any] = {}
         for keep in keeps:
@@ -286,12 +295,12 @@ class Desk:
             self._store.write(packed, anew=anew)
         except SubmergeError as error:
             self._fail(error)
-            return False
+            return None
         self.tallies.commits += 1
         if self._failing:
             self._failing = False
             say("store written again")
-        return True
+        return self._alarms.groups(changes, anew=anew)
 
     def _fail(self, error: SubmergeError) -> None:
         """Throw the machine away: it believes what is not written."""

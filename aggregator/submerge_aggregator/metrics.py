@@ -16,6 +16,7 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from submerge import __version__
+from submerge_aggregator.alarm_metrics import of_alarms
 from submerge_aggregator.turns import Tallies
 from submerge_aggregator.views import Standing
 
@@ -104,6 +105,7 @@ class _Collected(Collector):
         yield refused
         if numbers.standings is not None:
             yield from _of_groups(numbers.standings)
+            yield from of_alarms(numbers.standings)
 
 
 def _of_groups(standings: Sequence[Standing]) -> Iterator[Metric]:

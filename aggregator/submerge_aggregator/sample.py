@@ -138,9 +138,10 @@ scaling = "fleet"
 #]
 #scaling = "fixed"
 
-# What is subtracted before variation is measured: "fleet", one mean of all nodes; "own", each
-# node's own, so that sensors may differ in their offsets; "none".
-#center = "fleet"
+# What is subtracted before variation is measured: "own", each node's own mean, so that devices
+# may differ in what is usual for them, and share how it varies; "fleet", one mean of all nodes;
+# "none".
+#center = "own"
 # Seconds after which a reading counts for half; left out, it counts for ever. Raising it makes
 # the model steadier, and slower to follow.
 #half_life_s = 2592000.0
@@ -190,6 +191,30 @@ scaling = "fleet"
 # Health and metrics, over HTTP; address = "" for none. Nothing protects it.
 [status]
 #address = "127.0.0.1:8471"
+
+
+# Who is told of the alarms of all nodes below, so that these need not: each start once, and each
+# end once. One aggregator is enough, as a rule the root.
+[alarms]
+# A line of JSON for each of them: in a file, which may be rotated, or "-" for standard output.
+#ndjson = "alarms.ndjson"
+
+# Servers that take a POST, as many as you like: Alertmanager ("alertmanager"), a topic of
+# ntfy ("ntfy"), or whatever takes JSON ("json").
+#[[alarms.webhook]]
+#url = "https://alertmanager.example:9093"
+#shape = "alertmanager"
+# A file that holds a token, and nothing else; it is sent as "Authorization: Bearer".
+#token_file = "alertmanager.token"
+# Whom to trust; left out, the system's authorities.
+#ca = "ca.pem"
+# A page about the node, for whoever hears of it: {node}, {group} and {id} are put in.
+#link = "https://dashboards.example/{node}"
+
+# Needed for http:// to another machine. Anybody on the network can then read and forge it.
+#[[alarms.webhook]]
+#url = "http://192.168.1.20:8080/alarms"
+#insecure = true
 
 
 # When it speaks, and what it waits for. These hold if they are left out.

@@ -19,7 +19,8 @@ from submerge.aggregator_node import AggregatorNode
 from submerge.steps import Event, Flush, Now
 from submerge_aggregator.desk import Desk
 from submerge_aggregator.downlink import Admits, Downlink, Letter, everybody
-from submerge_aggregator.turns import All, Asked, Down, Item, Out, Refuse, Reply, Up
+from submerge_aggregator.herald import Herald
+from submerge_aggregator.turns import Alarms, All, Asked, Down, Item, Out, Refuse, Reply, Up
 from submerge_client.logs import say
 from submerge_client.reach import Reach
 from submerge_client.uplink import Came, Heard, Opened, Parted, Refused, Slowed, TooLarge, Uplink
@@ -49,6 +50,8 @@ class Server:
         Hears that turns are taken.
     admits : callable
         Whether a child may say one thing more.
+    herald : Herald or None
+        Has people told of alarms.
 
     Attributes
     ----------
@@ -69,6 +72,7 @@ class Server:
         clock: Callable[[], Now],
         watchdog: Watchdog | None = None,
         admits: Admits = everybody,
+        herald: Herald | None = None,
     ) -> None:
         self.desk, self.refusals = desk, desk.refusals
         self.ready = False
@@ -76,7 +80,7 @@ class Server:
         self._reach = Reach(lambda: clock().steady)
         self._watchdog = Watchdog() if watchdog is None else watchdog
         self._downlinks, self._uplink, self._clock = downlinks, uplink, clock
-        self._admits = admits
+        self._admits, self._herald = admits, herald
         self._inbox: deque[Item] = deque()
         self._waiting_bytes = 0
         self._stirred = asyncio.Event()
@@ -207,6 +211,8 @@ class Server:
                         self.sent_bytes += len(data)
                     except TooLarge as error:
                         say("report too large", level=logging.ERROR, why=str(error))
+                case Alarms() if self._herald is not None:
+                    self._herald.tell(out)
                 case Reply(asked, value):
                     asked.reply(value)
 
@@ -259,6 +265,8 @@ class Server:
             await loop.run_in_executor(None, self._uplink.close)
         for downlink in self._downlinks:
             await downlink.close()
+        if self._herald is not None:
+            await loop.run_in_executor(None, self._herald.close)
         await loop.run_in_executor(self._worker, self.desk.close)
         self._worker.shutdown()
         say("ended", sent_bytes=self.sent_bytes, heard_bytes=self.heard_bytes)

@@ -20,7 +20,7 @@ from submerge import SubmergeError
 from submerge_aggregator.metrics import Numbers, exposition
 from submerge_aggregator.server import Server
 from submerge_aggregator.serving import as_json, asked, unknown_path
-from submerge_aggregator.survey import standings
+from submerge_aggregator.standings import standings
 from submerge_proto.parts import SOFTWARE
 
 

@@ -27,9 +27,10 @@ from hashlib import blake2b
 from submerge.errors import SubmergeError, UsageError
 from submerge.steps import Key
 
-FORM = 2
+FORM = 3
 """Raise it with a record that earlier versions do not know: they then say so, and do not take
-the store for damaged. 2: why nodes are quarantined, and who is suspected."""
+the store for damaged. 2: why nodes are quarantined, and who is suspected. 3: what operators want
+of nodes."""
 
 APPLICATION_ID = int.from_bytes(b"subm", "big")
 

@@ -5,27 +5,59 @@ All are asked on the desk's thread, through `Server.ask`, and change nothing.
 
 from __future__ import annotations
 
-from typing import get_args
-
 from submerge.aggregator_node import AggregatorNode
 from submerge.errors import UsageError
 from submerge.ledger import Ledger
-from submerge.messages import Counts, Incarnation, Model
+from submerge.messages import Incarnation, Model
 from submerge.pool import Row, Sealed
-from submerge.standing import census, staleness
+from submerge.standing import spokesmen
 from submerge.steps import Drop, Now
-from submerge.suspicion import Cause
-from submerge_aggregator.views import About, Age, Kind, NodeView, RowView, SealedView, Standing
+from submerge.summaries import Subspaces
+from submerge.vigil import Vigil
+from submerge.wishes import Wish
+from submerge_aggregator.alarm_views import Wanted, WatchView
+from submerge_aggregator.views import (
+    About,
+    Age,
+    Kind,
+    NodeView,
+    RowView,
+    SealedView,
+    Shown,
+)
 
 
 class Missing(UsageError):
-    """A group, a node or a model that is not here."""
+    """A group, a node, an alarm or a model that is not here."""
+
+
+def group_of(node: AggregatorNode, group: str) -> str:
+    """Return a group's name, if it is served here.
+
+    Raises
+    ------
+    Missing
+        If it is not.
+    """
+    if group not in node.groups:
+        raise Missing(f"no group {group} here, but {', '.join(sorted(node.groups))}")
+    return group
 
 
 def about(node: AggregatorNode) -> About:
     """Say which aggregator it is."""
+    plans = {group: node.plan(group).summaries for group in node.groups}
     return About(
-        node.settings.node, str(node.incarnation), node.top, node.settled, tuple(node.groups)
+        node.settings.node,
+        str(node.incarnation),
+        node.top,
+        node.settled,
+        tuple(node.groups),
+        {
+            group: Shown(summaries.rule.start, summaries.linear_rank)
+            for group, summaries in plans.items()
+            if isinstance(summaries, Subspaces)
+        },
     )
 
 
@@ -33,7 +65,7 @@ def nodes(
     node: AggregatorNode, now: Now, group: str | None = None, name: str | None = None
 ) -> list[NodeView]:
     """List the nodes of one group, or of all; all nodes, or those of one name."""
-    chosen = node.groups if group is None else (_group(node, group),)
+    chosen = node.groups if group is None else (group_of(node, group),)
     views = [view for each in sorted(chosen) for view in _views(node, each, now)]
     return views if name is None else [view for view in views if view.node == name]
 
@@ -46,7 +78,7 @@ def one(node: AggregatorNode, now: Now, group: str, name: str) -> NodeView:
     Missing
         If nothing was ever heard of it here.
     """
-    ledger = node.ledger(_group(node, group))
+    ledger = node.ledger(group_of(node, group))
     known = ledger is not None and ledger.knows(name)
     if not known and not any(name in names for names in node.set_apart(group)):
         raise Missing(
@@ -66,7 +98,7 @@ def has(node: AggregatorNode, event: Drop) -> None:
         If there is not.
     """
     group, name = event.group, event.node
-    ledger = node.ledger(_group(node, group))
+    ledger = node.ledger(group_of(node, group))
     if ledger is None:
         raise Missing(f"group {group} knows no schema yet, and holds nothing")
     if event.incarnation is not None and (name, event.incarnation) not in ledger.rows:
@@ -89,37 +121,29 @@ def newest_model(node: AggregatorNode, group: str) -> Model:
     Missing
         If there is none yet.
     """
-    model = node.model(_group(node, group))
+    model = node.model(group_of(node, group))
     if model is None:
         raise Missing(f"group {group} has no model yet: one comes once nodes have reported")
     return model
 
 
-def standings(node: AggregatorNode, now: Now) -> list[Standing]:
-    """Put each group in numbers."""
-    return [_standing(node, group, now) for group in node.groups]
-
-
 # -- inside ----------------------------------------------------------------------------
-
-
-def _group(node: AggregatorNode, group: str) -> str:
-    if group not in node.groups:
-        raise Missing(f"no group {group} here, but {', '.join(sorted(node.groups))}")
-    return group
 
 
 def _views(node: AggregatorNode, group: str, now: Now) -> list[NodeView]:
     """All nodes of which there is something to show."""
     ledger, (banned, apart) = node.ledger(group), node.set_apart(group)
+    wishes = node.wishes(group)
     rows: dict[str, list[RowView]] = {}
     sealed: dict[str, list[SealedView]] = {}
     kinds: dict[str, Kind] = {}
     far = {} if ledger is None else ledger.far()
+    says: dict[str, Vigil | None] = {}
     if ledger is not None:
+        says = {name: row.report.vigil for (name, _), row in spokesmen(ledger)}
         for (name, incarnation), row in ledger.rows.items():
             rows.setdefault(name, []).append(_row(ledger, name, incarnation, row, now))
-            kinds[name] = _kind(row)
+            kinds[name] = kind_of(row)
         for (name, fingerprint), each in ledger.sealed.items():
             sealed.setdefault(name, []).append(_sealed(ledger, fingerprint, each))
     return [
@@ -135,6 +159,9 @@ def _views(node: AggregatorNode, group: str, now: Now) -> list[NodeView]:
             # Kept by a version that did not say since when.
             (apart[name].since or None) if name in apart else None,
             far[name].words if name in far else "",
+            None if (said := says.get(name)) is None else WatchView.of(said),
+            (wish := wishes.get(name)) is not None and bool(wish.paused) and _heard(said, wish),
+            _wanted(said, wish),
         )
         for name in sorted(rows.keys() | sealed.keys() | banned | apart.keys())
     ]
@@ -171,33 +198,19 @@ def _age(ledger: Ledger, fingerprint: str) -> Age:
     return "current" if fingerprint == ledger.fingerprint else "old"
 
 
-def _kind(row: Row) -> Kind:
+def kind_of(row: Row) -> Kind:
+    """Return what sent a row."""
     return "client" if row.from_client else "aggregator"
 
 
-def _standing(node: AggregatorNode, group: str, now: Now) -> Standing:
-    ledger, model = node.ledger(group), node.model(group)
-    rows = {"client": 0, "aggregator": 0}
-    clients, counts, silences, ends = 0, Counts(), (0.0, 0.0, 0.0), dict[str, float]()
-    if ledger is not None:
-        for (name, _), row in ledger.rows.items():
-            rows[_kind(row)] += 1
-            # What an earlier life of it had to show was renewed.
-            ends[name] = max(ends.get(name, 0.0), row.report.certified_until)
-        known = census(ledger, now)
-        clients, counts, silences = known.nodes, ledger.counts(), staleness(known)
-    banned, apart = node.set_apart(group)
-    causes = [each.cause for each in apart.values()]
-    return Standing(
-        group,
-        rows,
-        clients,
-        counts,
-        None if model is None else model.version,
-        None if model is None else max(0.0, now.wall - model.created),
-        silences,
-        len(banned),
-        {cause: causes.count(cause) for cause in get_args(Cause)},
-        min((end for end in ends.values() if end), default=0.0),
-        0 if ledger is None else len(ledger.far()),
-    )
+def _heard(said: Vigil | None, wish: Wish) -> bool:
+    return said is not None and said.wish >= wish.number
+
+
+def _wanted(said: Vigil | None, wish: Wish | None) -> Wanted:
+    """Say what a client has still to hear of its learning."""
+    if wish is None or _heard(said, wish):
+        return ""
+    if wish.paused:
+        return "pause"
+    return "resume" if said is not None and said.state == "paused" else ""

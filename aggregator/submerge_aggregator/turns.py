@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from submerge.aggregator_node import AggregatorNode
 from submerge.messages import Answer, Joined, Message, Reason, Report, Stamp
 from submerge.steps import Event, Now
+from submerge.vigil import Alarm
 from submerge_aggregator.downlink import Letter, Refusal
 from submerge_client.uplink import Heard
 from submerge_proto import codec
@@ -66,6 +67,17 @@ class All(NamedTuple):
     data: bytes
 
 
+class Alarms(NamedTuple):
+    """To people: what all below tell of alarms now, of one group.
+
+    whole : no open alarm is left out for there being too many
+    """
+
+    group: str
+    alarms: tuple[Alarm, ...]
+    whole: bool
+
+
 class Reply(NamedTuple):
     """To an operator."""
 
@@ -73,7 +85,7 @@ class Reply(NamedTuple):
     value: Any
 
 
-Out = Down | Refuse | Up | All | Reply
+Out = Down | Refuse | Up | All | Alarms | Reply
 
 
 @dataclass(slots=True)

@@ -13,11 +13,27 @@ from typing import Literal
 
 from submerge.messages import Counts
 from submerge.suspicion import Cause
+from submerge_aggregator.alarm_views import AlarmView, Wanted, WatchView
 
 Kind = Literal["client", "aggregator"]
 
 Age = Literal["current", "old"]
 """Of a schema: rows of an old one are kept, and are not in the model."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """How many directions of a group's model nodes score with, by an aggregator's configuration.
+
+    Attributes
+    ----------
+    rank : int
+    linear_rank : int or None
+        In a kernel group, of the readings; None leaves it to `Subspaces`.
+    """
+
+    rank: int
+    linear_rank: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +50,8 @@ class About:
     settled : bool
         Its store belongs to a parent, or to a root: it may speak to children.
     groups : tuple of str
+    shown : dict of str to Shown
+        By group.
     """
 
     node: str
@@ -41,6 +59,7 @@ class About:
     top: bool
     settled: bool
     groups: tuple[str, ...]
+    shown: dict[str, Shown]
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +125,12 @@ class NodeView:
         Why it is quarantined, and since when, Unix seconds.
     far : str
         How far it is from the others, if it is left out for that (`robust`); empty if not.
+    watch : WatchView or None
+        How it watches for alarms, or all below it; None while it does not say.
+    paused : bool
+        It learns nothing, for an operator said so.
+    wanted : {"", "pause", "resume"}
+        What an operator said of that, and it has not heard yet.
     """
 
     group: str
@@ -118,6 +143,9 @@ class NodeView:
     cause: Cause | None = None
     since_s: float | None = None
     far: str = ""
+    watch: WatchView | None = None
+    paused: bool = False
+    wanted: Wanted = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +173,10 @@ class Standing:
         When the first certificate of a child ends, as they say; 0 if none has one.
     far : int
         Nodes that are left out of the model for being far from the others (`robust`).
+    watch : WatchView or None
+        How all below watch for alarms; None while nobody says.
+    alarms : tuple of AlarmView
+        Those that are open.
     """
 
     group: str
@@ -158,6 +190,8 @@ class Standing:
     apart: dict[Cause, int]
     certified_until: float = 0.0
     far: int = 0
+    watch: WatchView | None = None
+    alarms: tuple[AlarmView, ...] = ()
 
 
 def socket_of(store: str | os.PathLike[str]) -> Path:

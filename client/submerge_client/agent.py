@@ -17,6 +17,7 @@ from submerge import Array, PeerError
 from submerge.client_node import ClientNode
 from submerge.messages import Report
 from submerge.steps import (
+    Alarmed,
     Event,
     Flush,
     Keep,
@@ -30,6 +31,8 @@ from submerge.steps import (
     Start,
     Tick,
 )
+from submerge.vigil import Alarm
+from submerge_client.alarms import Sinks
 from submerge_client.disk import Disk
 from submerge_client.logs import Notes, say
 from submerge_client.reach import Reach
@@ -68,6 +71,8 @@ class Agent:
     uplink, sensor, disk, lags
         The world.
     scores : ScoreLines or None
+    sinks : Sinks or None
+        Where alarms go.
     clock : callable
     coarse : bool
         Reports go with int8 columns where that does little harm.
@@ -101,6 +106,7 @@ class Agent:
         disk: Disk,
         lags: Lags,
         scores: ScoreLines | None,
+        sinks: Sinks | None = None,
         clock: Callable[[], Now],
         coarse: bool = False,
         papers: Papers | None = None,
@@ -113,6 +119,7 @@ class Agent:
         self.refusal: str | None = None
         self._uplink, self._sensor, self._disk, self._lags = uplink, sensor, disk, lags
         self._scores, self._clock, self._coarse = scores, clock, coarse
+        self._sinks = Sinks() if sinks is None else sinks
         self._papers, self._linger_s = papers, linger_s
         self._watchdog = Watchdog() if watchdog is None else watchdog
         self._notes = Notes()
@@ -132,6 +139,9 @@ class Agent:
         """Run until stopped, or the sensor has no more; return the exit status."""
         self._uplink.open(self._inbox.put)
         self._step(Start(self._disk.load()))
+        if not self._sinks.alarms:
+            # Who was told of an alarm has to hear, too, that none is known any more.
+            self._sinks.tell(())
         say("reading", incarnation=str(self.node.life.incarnation))
         reading = threading.Thread(target=self._read, name="sensor", daemon=True)
         reading.start()
@@ -222,24 +232,37 @@ class Agent:
 
     def _step(self, event: Event) -> None:
         now = self._clock()
-        for effect in self.node.step(event, now):
+        effects = self.node.step(event, now)
+        alarms = self._sinks.alarms
+        for effect in effects:
+            if isinstance(effect, Alarmed):
+                alarms = effect.alarms  # of the rows that were scored before it is told, too
+        for effect in effects:
             match effect:
                 case Keep():
                     self._disk.keep(effect)
                 case Send():
                     self._send(effect)
                 case Scored():
-                    if self._scores is not None and self.node.model is not None:
-                        model, schema = self.node.model, self.node.life.schema
-                        self._scores.tell(effect, model, schema, first=self._first, at=now.wall)
+                    self._tell_scores(effect, alarms, now)
+                case Alarmed():
+                    self._sinks.tell(effect.alarms)
                 case Note():
                     self._notes.tell(effect, now.steady)
                     if effect.what == "join refused":
                         self.refusal = "; ".join(effect.facts["lines"]) or effect.facts["meaning"]
         self._tell_progress()
 
+    def _tell_scores(self, scored: Scored, alarms: tuple[Alarm, ...], now: Now) -> None:
+        if self._scores is not None and self.node.model is not None:
+            model, schema = self.node.model, self.node.life.schema
+            self._scores.tell(scored, model, schema, first=self._first, at=now.wall, alarms=alarms)
+
     def _send(self, effect: Send) -> None:
         message, group = effect.message, self.node.settings.group
+        if isinstance(message, Report) and not message.final and message.vigil is not None:
+            # What an aggregator hears of an alarm, others hear as well.
+            self._sinks.refresh(message.vigil.alarms)
         if self._papers is not None:
             message = self._papers.stamped(message)
         kind, data = codec.kind_of(message), codec.encode(message, coarse=self._coarse)
@@ -291,6 +314,7 @@ class Agent:
             self._take(item)
             self._watchdog.turned(self._status)
         self._uplink.close()
+        self._sinks.close()
         self._disk.close()
         life = self.node.life
         untold = life.counts.generated - life.delivered

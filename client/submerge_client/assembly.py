@@ -12,6 +12,7 @@ import numpy as np
 from submerge.client_node import ClientNode
 from submerge_client import clock
 from submerge_client.agent import Agent
+from submerge_client.alarms.chosen import links_of, sinks_of
 from submerge_client.checkpoint import CheckpointFile
 from submerge_client.config import ClientConfig, MqttSensor
 from submerge_client.disk import Disk
@@ -38,13 +39,13 @@ def assembled(config: ClientConfig, *, stdout: BinaryIO | None = None) -> Agent:
     sensor = opened(config.sensor, names, note=remark)
     # Names and waits that no other node draws.
     node = ClientNode(config.settings, schema, config.summaries, np.random.default_rng())
-    scores = None
+    scores, out = None, sys.stdout.buffer if stdout is None else stdout
     if config.scores.to != "none":
         scores = ScoreLines(
             schema,
             config.summaries,
             contributions=config.scores.contributions,
-            tell=_ear(config, sys.stdout.buffer if stdout is None else stdout),
+            tell=_ear(config, out),
         )
     warn_of_insecure(_links(config), idle=None if config.takes_kit else config.kit)
     uplink = chosen(
@@ -61,6 +62,7 @@ def assembled(config: ClientConfig, *, stdout: BinaryIO | None = None) -> Agent:
         disk=_disk(config),
         lags=Lags(config.schema.lags, len(config.schema.sensed)),
         scores=scores,
+        sinks=sinks_of(config, out),
         clock=clock.now,
         coarse=config.uplink.columns == "i8",
         papers=papers,
@@ -72,7 +74,7 @@ def _links(config: ClientConfig) -> dict[str, Allowed | None]:
     """Each way out, by its setting."""
     scores = config.scores_link if config.scores.to == "mqtt" else None
     sensor = config.sensor if isinstance(config.sensor, MqttSensor) else None
-    return {"uplink": config.uplink, "scores": scores, "sensor": sensor}
+    return {"uplink": config.uplink, "scores": scores, "sensor": sensor, **links_of(config)}
 
 
 def _disk(config: ClientConfig) -> Disk:

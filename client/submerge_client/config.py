@@ -13,10 +13,12 @@ from typing import Literal
 from msgspec.structs import asdict, replace
 
 from submerge import Schema
+from submerge.condition import Condition
 from submerge.settings import ClientSettings
 from submerge.summaries import Subspaces
-from submerge_client.links import Link, UplinkConfig
-from submerge_client.schemas import ChannelConfig, SchemaConfig
+from submerge_client.alarming import AlarmsConfig, LearnConfig
+from submerge_client.links import UplinkConfig
+from submerge_client.schemas import SchemaConfig
 from submerge_client.sections import (
     BadSetting,
     Name,
@@ -30,70 +32,27 @@ from submerge_client.sections import (
     shown,
 )
 from submerge_client.sensing import AnySensor, FileSensor, HostSensor, MqttSensor, NdjsonSensor
-from submerge_client.sizes import Linear, check_join, check_size, size_of_report
+from submerge_client.sizes import check_join, check_size, size_of_report
+from submerge_client.summing import SummaryConfig, check_rank
 from submerge_client.tomlfile import read
 
 __all__ = [
     "AnySensor",
-    "ChannelConfig",
     "ClientConfig",
     "FileSensor",
     "HostSensor",
-    "Link",
     "MqttSensor",
     "NdjsonSensor",
     "SchemaConfig",
     "ScoresConfig",
-    "SummaryConfig",
     "TimingConfig",
     "UplinkConfig",
     "WatchConfig",
-    "check_rank",
     "load",
 ]
 
-Log = Literal["debug", "info", "warning", "error"]
-
 SILENCE_S = 600.0
 """Without a row, where nobody says how long may pass."""
-
-
-class SummaryConfig(Section, frozen=True, kw_only=True):
-    """How much of the readings is remembered.
-
-    Attributes
-    ----------
-    rank : int
-        Directions of normal variation, at most dim. Raising it explains more of what is
-        normal, and in the end faults as well.
-    oversample : int
-        Spare directions, learnt and sent beside them. Raising it makes merges more exact, for
-        4 bytes x dim each in every report.
-    linear_rank : int, optional
-        With a kernel, directions of the readings themselves, beside `rank` of their features;
-        left out, as many, but at most half of channels x lags. Fewer than these in any case:
-        what they leave over is what is judged by.
-    """
-
-    rank: Whole = 8
-    oversample: Spare = 5
-    linear_rank: Whole | None = None
-
-    @property
-    def kept(self) -> int:
-        """Directions that are learnt and sent."""
-        return self.rank + self.oversample
-
-    def linear(self, schema: SchemaConfig) -> Linear | None:
-        """Return the second subspace of a kernel group, as `size_of_report` takes it."""
-        if schema.features is None:
-            return None
-        return Linear(schema.width, self.summaries.linear_kept(schema.width))
-
-    @property
-    def summaries(self) -> Subspaces:
-        """What learns and merges so many."""
-        return Subspaces(self.rank, oversample=self.oversample, linear_rank=self.linear_rank)
 
 
 class TimingConfig(Section, frozen=True, kw_only=True):
@@ -233,6 +192,8 @@ class ClientConfig(Section, frozen=True, kw_only=True):
     sensor : AnySensor
     summary : SummaryConfig
     timing : TimingConfig
+    learn : LearnConfig
+    alarms : AlarmsConfig
     gaps : {"fill", "withhold"}
         A row with a gap: fill it with what was most likely, or do not learn it.
     scores : ScoresConfig
@@ -251,10 +212,12 @@ class ClientConfig(Section, frozen=True, kw_only=True):
     sensor: AnySensor
     summary: SummaryConfig = SummaryConfig()
     timing: TimingConfig = TimingConfig()
+    learn: LearnConfig = LearnConfig()
+    alarms: AlarmsConfig = AlarmsConfig()
     gaps: Literal["fill", "withhold"] = "fill"
     scores: ScoresConfig = ScoresConfig()
     watch: WatchConfig = WatchConfig()
-    log: Log = "info"
+    log: Literal["debug", "info", "warning", "error"] = "info"
 
     def __post_init__(self) -> None:
         if self.parent == self.node:
@@ -265,6 +228,7 @@ class ClientConfig(Section, frozen=True, kw_only=True):
         self._check_silence()
         if self.scores.to == "mqtt":
             _ = self.scores_link
+        self._check_discovery()
         _ = self.settings
 
     def _check_sizes(self) -> None:
@@ -294,6 +258,15 @@ class ClientConfig(Section, frozen=True, kw_only=True):
                         expected="a name without + and #, as it stands in a topic",
                         got=shown(channel.name),
                     )
+
+    def _check_discovery(self) -> None:
+        if self.alarms_link is not None and self.alarms.discovery and "." in self.node:
+            raise refusal(
+                *("alarms", "discovery"),
+                expected='"", for Home Assistant finds nothing whose name has a dot',
+                got=f"{shown(self.alarms.discovery)}, and the node {shown(self.node)}",
+                mend='say discovery = "", or give the node another name',
+            )
 
     def _check_silence(self) -> None:
         if self.silence_s <= self.period_s:
@@ -328,9 +301,19 @@ class ClientConfig(Section, frozen=True, kw_only=True):
             self.group,
             self.parent,
             learns_scaling=self.schema.learns_scaling,
+            lags=self.schema.lags,
             fills_gaps=self.gaps == "fill",
+            alarms=self.alarms.settings(self.learn),
+            learn_when=self._learn_when,
             **timing,
         )
+
+    @property
+    def _learn_when(self) -> Condition | None:
+        try:
+            return self.learn.condition(self.schema)
+        except BadSetting as error:
+            raise error.under("learn") from error.__cause__
 
     @property
     def summaries(self) -> Subspaces:
@@ -349,7 +332,8 @@ class ClientConfig(Section, frozen=True, kw_only=True):
     def takes_kit(self) -> bool:
         """Whether some link has TLS by the node's kit."""
         scores = self.scores.to == "mqtt" and self.scores_link.takes_kit
-        return self.uplink.takes_kit or scores
+        alarms = self.alarms_link is not None and self.alarms_link.takes_kit
+        return self.uplink.takes_kit or scores or alarms
 
     @property
     def scores_link(self) -> UplinkConfig:
@@ -360,41 +344,19 @@ class ClientConfig(Section, frozen=True, kw_only=True):
             raise error.under("scores") from None
 
     @property
+    def alarms_link(self) -> UplinkConfig | None:
+        """The broker that hears of alarms; None if none does."""
+        try:
+            return self.alarms.link(self.uplink)
+        except BadSetting as error:
+            raise error.under("alarms") from None
+
+    @property
     def largest_report(self) -> int:
         """Bytes of the largest report that it will send."""
         dim = self.schema.dim
         linear = self.summary.linear(self.schema)
         return size_of_report(dim, min(self.summary.kept, dim), linear=linear)
-
-
-def check_rank(summary: SummaryConfig, schema: SchemaConfig) -> None:
-    """Refuse more directions than a vector has; of a kernel group's readings, also as many."""
-    width = f"channels x lags = {len(schema.channels)} x {schema.lags} = {schema.width}"
-    if schema.features is None:
-        if summary.linear_rank is not None:
-            raise refusal(
-                *("summary", "linear_rank"),
-                expected="nothing without [schema.features]: rank is then of the readings",
-                got=str(summary.linear_rank),
-                mend="leave it out",
-            )
-        most, mend = f"dim = {width}", "lower it, or raise schema.lags"
-    else:
-        most = f"the {schema.dim} features there are"
-        mend = "lower it, or raise schema.features.features"
-    if summary.rank > schema.dim:
-        raise refusal(
-            *("summary", "rank"), expected=f"at most {most}", got=str(summary.rank), mend=mend
-        )
-    linear = summary.linear_rank
-    if linear is not None and linear > max(1, schema.width - 1):
-        # All of them would leave nothing over to judge by but rounding.
-        raise refusal(
-            *("summary", "linear_rank"),
-            expected=f"fewer than {width}" if schema.width > 1 else f"1, since {width}",
-            got=str(linear),
-            mend="lower it, or leave it out",
-        )
 
 
 def load(path: Path | str, environ: Mapping[str, str]) -> ClientConfig:

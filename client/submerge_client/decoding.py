@@ -192,9 +192,12 @@ def _listed(words: Iterator[str]) -> str:
 
 def _mend(value: Any, kind: Any) -> str:
     """What to do about the mistakes that are made most."""
+    lists = [get_args(choice)[0] for choice in choices(kind) if get_origin(choice) is tuple]
+    if isinstance(value, dict) and any(map(is_section, lists)):
+        return "put its name in [[ ]], for there may be several"
     if isinstance(value, dict | list):
         return ""
-    if any(get_origin(choice) is tuple for choice in choices(kind)):
+    if lists:
         return "put it in [ ]"
     if not isinstance(value, str):
         return "put it in quotes" if _fits(str(value), kind) else ""

@@ -81,9 +81,10 @@ scaling = "fleet"
 #]
 #scaling = "fixed"
 
-# What is subtracted before variation is measured: "fleet", one mean of all nodes; "own", each
-# node's own, so that sensors may differ in their offsets; "none".
-#center = "fleet"
+# What is subtracted before variation is measured: "own", each node's own mean, so that devices
+# may differ in what is usual for them, and share how it varies; "fleet", one mean of all nodes;
+# "none".
+#center = "own"
 # Seconds after which a reading counts for half; left out, it counts for ever. Raising it makes
 # the model steadier, and slower to follow.
 #half_life_s = 2592000.0
@@ -231,6 +232,72 @@ kind = "ndjson"
 # Last reports of earlier lives that wait for a parent. Raising it loses less to crashes while
 # there is none, for a report's bytes each.
 #finals = 4
+
+
+# What is learnt and judged at all.
+[learn]
+# An operating state: rows that are not in it are neither learnt nor scored. A channel, one of
+# < <= > >= == !=, a number; more of them after `and`; a name with blanks in it in double quotes.
+# Left out, every row counts. A gap in a channel that it names is not in it.
+#when = "flow > 2 and current > 0.5"
+# Rows of an open alarm are not learnt, unless a person decides otherwise: for so long. Raising
+# it keeps a lasting fault out of the model for longer, and a new normal as well.
+#max_withheld = "24h"
+
+
+# When a score is an alarm. Limits come from what the whole group has measured.
+[alarms]
+# False alarms of this node, at most: "NUMBER false per hour", day, week, month or year; "off"
+# raises no alarms. Raising it raises them sooner, and for less.
+#at_most = "1 false per week"
+# So many of the last so many rows (64 at most) have to be over the limit. A greater share is
+# surer, and misses what comes and goes; more rows are slower.
+#after = 5
+#of = 8
+# How long the group has to have been watched before a limit is believed. Raising it arms nodes
+# later, with limits that hold better.
+#settle = "3d"
+# Seconds that a row stands for, where rows come faster or slower than they were measured, as
+# from a file; left out, it goes by the clock.
+#period_s = 10.0
+
+# Who hears of alarms: each start once, and each end once. A line of JSON for each of them: in
+# a file, which may be rotated, or "-" for standard output.
+#ndjson = "alarms.ndjson"
+
+# true: the broker of [uplink] keeps a message that says how this node is, under the topic
+# submerge/v1/{fleet}/alarm/{node}.
+#mqtt = false
+# The topic below which Home Assistant looks for what there is; "" tells it nothing.
+#discovery = "homeassistant"
+
+# Another broker in its place; all as in [uplink].
+#[alarms.broker]
+#url = "mqtts://home.example:8883"
+#fleet = "default"
+#insecure = false
+#ca = "ca.pem"
+#cert = "pump-1.pem"
+#key = "pump-1.key"
+#username = "pump-1"
+#password_file = "pump-1.password"
+
+# Servers that take a POST, as many as you like: Alertmanager ("alertmanager"), a topic of
+# ntfy ("ntfy"), or whatever takes JSON ("json").
+#[[alarms.webhook]]
+#url = "https://alertmanager.example:9093"
+#shape = "alertmanager"
+# A file that holds a token, and nothing else; it is sent as "Authorization: Bearer".
+#token_file = "alertmanager.token"
+# Whom to trust; left out, the system's authorities.
+#ca = "ca.pem"
+# A page about the node, for whoever hears of it: {node}, {group} and {id} are put in.
+#link = "https://dashboards.example/{node}"
+
+# Needed for http:// to another machine. Anybody on the network can then read and forge it.
+#[[alarms.webhook]]
+#url = "http://192.168.1.20:8080/alarms"
+#insecure = true
 
 
 # How odd each row was, as a line of JSON.

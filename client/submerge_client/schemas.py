@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Iterator
 from typing import Literal
 
 from msgspec.structs import replace
@@ -67,7 +66,8 @@ class SchemaConfig(Section, frozen=True, kw_only=True):
         Rows in a vector, the newest first. Raising it shows what follows what, for
         `channels x lags` dimensions in memory and in each report.
     center : {"fleet", "own", "none"}
-        What is subtracted: one mean of all nodes, each node's own, or nothing.
+        What is subtracted: one mean of all nodes, each node's own, or nothing. With "own" the
+        fleet shares how readings vary, and each node keeps what is usual for it.
     half_life_s : float, optional
         Seconds after which a reading counts for half; left out, it counts for ever. Raising it
         makes the model steadier, and slower to follow.
@@ -80,7 +80,7 @@ class SchemaConfig(Section, frozen=True, kw_only=True):
 
     channels: tuple[str | ChannelConfig, ...]
     lags: Whole = 1
-    center: Center = "fleet"
+    center: Center = "own"
     half_life_s: Seconds | None = None
     scaling: Literal["none", "fixed", "fleet"] = "none"
     features: FeaturesConfig | None = None
@@ -104,7 +104,7 @@ class SchemaConfig(Section, frozen=True, kw_only=True):
 
     def _check_names(self) -> None:
         seen: set[str] = set()
-        for name in self._names:
+        for name in self.names:
             if name in seen:
                 raise refusal(
                     "channels",
@@ -149,13 +149,10 @@ class SchemaConfig(Section, frozen=True, kw_only=True):
 
     @property
     def built(self) -> Schema:
-        """The schema: all channels at lag 0, then all at lag 1 as `name-1`, and so on.
-
-        Landmarks are read from their file.
-        """
+        """The schema. Landmarks are read from their file."""
         units = [channel.unit for channel in self._tables] * self.lags
         return Schema(
-            tuple(map(Channel, self._names, units)),
+            tuple(map(Channel, self.names, units)),
             scaling=self._fixed,
             features=self._map,
             center=self.center,
@@ -197,7 +194,7 @@ class SchemaConfig(Section, frozen=True, kw_only=True):
         if self.features is None:
             return Identity()
         try:
-            return self.features.built_for(tuple(self._names))
+            return self.features.built_for(self.names)
         except BadSetting as error:
             raise error.under("features") from error.__cause__
 
@@ -212,11 +209,11 @@ class SchemaConfig(Section, frozen=True, kw_only=True):
         return Scaling(offset * self.lags, scale * self.lags)
 
     @property
-    def _names(self) -> Iterator[str]:
+    def names(self) -> tuple[str, ...]:
+        """Of a vector: all channels at lag 0, then all at lag 1 as `name-1`, and so on."""
         sensed = [channel.name for channel in self._tables]
-        yield from sensed
-        for lag in range(1, self.lags):
-            yield from (f"{name}-{lag}" for name in sensed)
+        past = (f"{name}-{lag}" for lag in range(1, self.lags) for name in sensed)
+        return (*sensed, *past)
 
     @property
     def _tables(self) -> tuple[ChannelConfig, ...]:

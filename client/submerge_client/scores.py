@@ -1,13 +1,17 @@
 """Score lines: how odd each row was, as flat JSON, one a line.
 
     {"row": 4711, "at": 1767225600.0, "spe": 3.1, "t2": 9.7, "model": 1767225540123,
-     "over": 0.99, "top": {"flow": 0.81, "temp": 0.12}, "filled": {"hum": 41.5}}
+     "over": 0.99, "top": {"flow": 0.81, "temp": 0.12}, "filled": {"hum": 41.5},
+     "alarm": "pump-1-19aa41f2c30"}
 
 `row` counts the sensor's rows since the process began; `over` is the highest of the model's
 measured limits (95, 99, 99.9 %) that SPE is above, left out where it is above none; `top` are
 the channels that SPE comes from, with their shares; `filled` what a gap was taken for, in the
-channel's unit; `expired` is there, and true, where the model is older than its root meant it
-to get.
+channel's unit, and `virtual` the same where the others tell the channel so well that it can stand
+in for the sensor (R2 of 0.5 or more, as measured on this node); `expired` is there, and true,
+where the model is older than its root meant it to get; `alarm` is the name of the alarm that the
+row belongs to, left out where there is none; `withheld` is there, and true, where the row is not
+learnt.
 
 In a kernel group `spe` and `t2` are of a row's features; `linear` is the SPE of the readings
 themselves. `odd` is the larger of what the two say, 0 like the middle of recent rows and 1 at
@@ -17,6 +21,7 @@ the 99 % limit, and `top` are the channels by whichever is the larger.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -25,8 +30,10 @@ import numpy.typing as npt
 
 from submerge import Array, Schema
 from submerge.messages import Model
+from submerge.senses import WORTH
 from submerge.steps import Scored
 from submerge.summaries import Subspaces
+from submerge.vigil import Alarm
 
 Tell = Callable[[bytes], None]
 
@@ -53,10 +60,26 @@ class ScoreLines:
         self._summaries, self._contributions, self._tell = summaries, contributions, tell
         self._encode = msgspec.json.Encoder().encode
 
-    def tell(self, scored: Scored, model: Model, schema: Schema, *, first: int, at: float) -> None:
-        """Tell the rows of one block, whose first row was the `first` of all, at a wall time."""
+    def tell(
+        self,
+        scored: Scored,
+        model: Model,
+        schema: Schema,
+        *,
+        first: int,
+        at: float,
+        alarms: tuple[Alarm, ...] = (),
+    ) -> None:
+        """Tell the rows of one block, whose first row was the `first` of all, at a wall time.
+
+        model : the newest; an open alarm may be judged by an older one, which `scored` then has
+        alarms : the newest first
+        """
+        if scored.summary is not None:
+            model = replace(model, summary=scored.summary, limits=scored.limits)
         odd, by_linear = _judged(scored, model)
         shares = self._shares(scored, model, schema, by_linear)
+        names = _named(scored.alarmed, alarms)
         named = min(self._contributions, len(self._names))
         top = np.argsort(-shares, axis=1)[:, :named] if named else None
         lines = []
@@ -86,6 +109,11 @@ class ScoreLines:
                 }
             if scored.gaps is not None and scored.gaps[i].any():
                 line["filled"] = self._filled(scored.rows[i], scored.gaps[i], schema)
+                line |= _virtual(line["filled"], scored, self._names)
+            if i in names:
+                line["alarm"] = names[i]
+            if scored.withheld is not None and scored.withheld[i]:
+                line["withheld"] = True
             lines.append(self._encode(line))
         self._tell(b"\n".join([*lines, b""]))
 
@@ -114,6 +142,31 @@ def _judged(scored: Scored, model: Model) -> tuple[Array, npt.NDArray[np.bool_]]
     if model.limits is None:
         return np.zeros(len(scored.spe)), np.full(len(scored.spe), scored.linear is not None)
     return model.limits.oddness(scored.spe, scored.linear)
+
+
+def _named(alarmed: npt.NDArray[np.bool_] | None, alarms: tuple[Alarm, ...]) -> dict[int, str]:
+    """The alarms that rows of a block belong to: its last stretch to the newest, and so on."""
+    names: dict[int, str] = {}
+    if alarmed is None or not alarmed.any():
+        return names
+    which = np.flatnonzero(alarmed)
+    stretch = np.concatenate([[0], np.cumsum(np.diff(which) > 1)])
+    for row, back in zip(which.tolist(), (stretch[-1] - stretch).tolist(), strict=True):
+        if back < len(alarms):
+            names[row] = alarms[back].name
+    return names
+
+
+def _virtual(filled: dict[str, float], scored: Scored, names: tuple[str, ...]) -> dict[str, Any]:
+    """What stands in for the sensors of gaps: those that the others tell well enough."""
+    if scored.r2 is None:
+        return {}
+    told = {
+        name: {"value": value, "r2": float(f"{scored.r2[names.index(name)]:.3f}")}
+        for name, value in filled.items()
+        if scored.r2[names.index(name)] >= WORTH
+    }
+    return {"virtual": told} if told else {}
 
 
 def _over(scored: Scored, i: int, model: Model) -> float | None:

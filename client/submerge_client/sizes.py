@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from submerge.limits import FINE
+from submerge.vigil import MOST_ALARMS, REMEMBERED
 from submerge_client.sections import Key, refusal
 
 MQTT_LIMIT = 120 * 1024
@@ -19,16 +21,26 @@ GRPC_LIMIT = 4 * 1024 * 1024
 ENVELOPE = 256
 """Bytes of a report beside subspace and scores: names, incarnations, counts, fingerprint."""
 
-SCORES = 400
+SKETCHES = 400
 """Bytes that scores are allowed: two sketches of 16 buckets, 98 bytes each while counts are
 below 2^28, and never above 178. What they leave is room for names of 64 letters."""
 
-BELOW = 300
-"""What an aggregator's report has beside: a fence, a census, and sums of many."""
+PEAKS = 3 * FINE.bytes
+"""What they come to hour by hour: off the subspace, within it, and of single channels."""
 
-LINEAR = 256
-"""What a kernel group's report has beside the numbers of its second subspace: lengths, and a
-third sketch."""
+ALARM = 512
+"""A name of 64 letters, and three channels of 100 bytes: 477. What is left of nine of them is
+room for what else is said of alarms."""
+
+SCORES = SKETCHES + PEAKS + (1 + REMEMBERED) * ALARM
+"""Scores, and what is made of them."""
+
+BELOW = 300 + (MOST_ALARMS - 1 - REMEMBERED) * ALARM
+"""What an aggregator's report has beside: a fence, a census, sums of many, alarms of many."""
+
+LINEAR = 256 + FINE.bytes
+"""What a kernel group's report has beside the numbers of its second subspace: lengths, a
+third sketch of scores, and a fourth of peaks."""
 
 SAMPLE = 1536
 """64 readings, 8 bytes of priority and 16 of points each: they go with moments."""

@@ -153,6 +153,11 @@ def told(
             said += f" deviation {column.std() / scale:.3g}"
         lines.append(said)
     embedded = Lags(config.schema.lags, len(names)).embed(rows)
+    when, learnt = config.settings.learn_when, len(embedded)
+    if when is not None and len(embedded):
+        learnt = int(when.holds(embedded).sum())
+        says = "" if learnt else "; as here, nothing is learnt or scored"
+        lines.append(f"[learn] when = {when}: so in {learnt} of {len(embedded)} vectors{says}")
     ranks = f"rank {config.summary.rank} + {config.summary.oversample}"
     of_features = ""
     if not schema.linear:
@@ -160,7 +165,7 @@ def told(
         of_features = f"; {schema.dim} features of each, {ranks}"
         ranks = f"{linear} directions of them"
     lines.append(
-        f"learnt: {len(embedded)} vectors of {numbers} dimensions"
+        f"learnt: {learnt} vectors of {numbers} dimensions"
         f" ({len(names)} channels x {config.schema.lags} lags), {ranks}{of_features}"
     )
     if numbers < NARROW and schema.linear:

@@ -54,11 +54,13 @@ from submerge.steps import (
     Send,
     SetApart,
     Start,
+    Want,
     refused,
     settled,
 )
 from submerge.suspicion import Apart
 from submerge.upward import Line
+from submerge.wishes import Wish, Wishes
 
 STORE = ("store",)
 """The record that says whose store this is."""
@@ -139,6 +141,10 @@ class AggregatorNode:
         """When a `Tick` may change something, on the steady clock, if nothing else comes in."""
         return min(self._tidy_at, *(group.wakes_at for group in self._groups.values()))
 
+    def plan(self, group: str) -> GroupPlan:
+        """Return how it was asked to serve a group."""
+        return self._plans[group]
+
     def ledger(self, group: str) -> Ledger | None:
         """Return a group's rows; None while its schema is not known."""
         return self._groups[group].ledger
@@ -150,6 +156,10 @@ class AggregatorNode:
     def set_apart(self, group: str) -> tuple[frozenset[str], Mapping[str, Apart]]:
         """Return which nodes of a group are banned, and which are quarantined, and why."""
         return self._groups[group].banned, self._groups[group].suspects.apart
+
+    def wishes(self, group: str) -> Mapping[str, Wish]:
+        """Return what is wanted of a group's nodes, here and below."""
+        return self._groups[group].wishes.by_node
 
     def step(self, event: Event, now: Now) -> list[Effect]:
         """Return what is to be done about an event, in order."""
@@ -168,7 +178,7 @@ class AggregatorNode:
                 for group in self._groups.values():
                     group.upward.tether.hurry()
                     group.stir(now=True)
-            case Forget() | Drop() | SetApart():
+            case Forget() | Drop() | SetApart() | Want():
                 self._amend(event, now, effects)
             case _:
                 pass  # a tick: what is due is due below
@@ -206,6 +216,7 @@ class AggregatorNode:
             group.banned = kept.get(("banned", name), frozenset())
             apart, slips = kept.get(("quarantined", name), {}), kept.get(("suspected", name), {})
             group.suspects.load(apart, slips, now)
+            group.wishes = Wishes(kept.get(("wishes", name)), kept.get(("heard", name), 0))
         store: Store | None = kept.get(STORE)
         if store is None or not self._ours(store):
             why = "there was none" if store is None else "the old one is of another parent"
@@ -241,7 +252,7 @@ class AggregatorNode:
             old = self._groups[name]
             group = self._groups[name] = Group(name, plan, self.settings)
             # For good: a new store takes along what is held against nodes.
-            group.banned, group.suspects = old.banned, old.suspects
+            group.banned, group.suspects, group.wishes = old.banned, old.suspects, old.wishes
             if plan.schema is not None:
                 self._learn_schema(group, plan.schema.canonical)
             if not self.top:
@@ -252,6 +263,9 @@ class AggregatorNode:
     def _settle(self, pin: Pin, effects: list[Effect]) -> None:
         """Pin the store to a parent: what was held in memory till now is kept with the pin."""
         self.pin, self.settled = pin, True
+        for group in self._groups.values():
+            # Another parent has numbers of its own.
+            group.wishes.heard = 0
         self._greet(effects)
 
     def _greet(self, effects: list[Effect]) -> None:
@@ -400,13 +414,24 @@ class AggregatorNode:
             tether.rejoin()
         elif answer.reason is Reason.ACK:
             group.upward.acknowledged(answer)
+            if group.wishes.take(answer.wishes, now.wall_ms):
+                # It is to be known above how far they have come.
+                group.stir()
         elif answer.reason is not Reason.UNAVAILABLE:
             effects.append(refused("report", answer))
 
     # -- what is due -----------------------------------------------------------
 
-    def _amend(self, event: Forget | Drop | SetApart, now: Now, effects: list[Effect]) -> None:
+    def _amend(
+        self, event: Forget | Drop | SetApart | Want, now: Now, effects: list[Effect]
+    ) -> None:
         group = self._groups.get(event.group)
+        if isinstance(event, Want):
+            if group is not None:
+                group.wishes.want(
+                    event.node, now.wall_ms, paused=event.paused, verdict=event.verdict
+                )
+            return
         if isinstance(event, SetApart):
             if group is not None and event.apart:
                 group.set_apart(event.node, "operator", now)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -39,10 +40,12 @@ from submerge.messages import (
 from submerge.schema import Schema, differences
 from submerge.settings import ClientSettings
 from submerge.steps import (
+    Alarmed,
     Effect,
     Event,
     Flush,
     Keep,
+    Key,
     Linked,
     Note,
     Now,
@@ -56,12 +59,17 @@ from submerge.steps import (
 )
 from submerge.summaries import Summaries
 from submerge.tether import Tether
+from submerge.vigil import Alarm
+from submerge.wishes import Wish
 
 TWIN_S = 3600.0
 """Contradicted twice within this time, a client keeps silent for as long."""
 
 MODEL = ("model",)
 """The record that keeps the newest model; a client can do without any of its records."""
+
+LOOKOUT = ("lookout",)
+"""The record that keeps how it looks at its readings, and its alarms."""
 
 
 class ClientNode:
@@ -98,9 +106,10 @@ class ClientNode:
         self.model: Model | None = None
         self._schema, self._summaries, self._rng = schema, summaries, rng
         self._asked = schema
-        self._intake = Intake(summaries, rng, fills_gaps=settings.fills_gaps)
+        self._intake = Intake(summaries, rng, settings)
         self._tether = self._new_tether()
         self._built = 0  # readings in the newest report
+        self._news = False  # of alarms, that the newest report does not say
         self._look_at = settings.min_turned_rows
         self._checkpoint_at = math.inf
         self._kept: tuple[int, int, Pin | None] = 0, 0, None  # what the newest checkpoint knew
@@ -149,8 +158,10 @@ class ClientNode:
                 self._start(event.kept, now, effects)
             case Reading():
                 self._ending = False
+                before = self._intake.alarms
                 scored = self._intake.read(event.rows, self.life, self.model, now)
                 effects += [] if scored is None else [scored]
+                self._tell_alarms(before, now, effects)
             case Received():
                 self._receive(event.message, now, effects)
             case Linked():
@@ -168,6 +179,7 @@ class ClientNode:
 
     def _start(self, kept: Records, now: Now, effects: list[Effect]) -> None:
         self.finals.load(kept, effects)
+        self._intake.load(kept.get(LOOKOUT))
         model: Model | None = kept.get(MODEL)
         if model is not None:
             self._use(model)
@@ -175,6 +187,9 @@ class ClientNode:
                 self._recall_schema(model)
         self._checkpoint_at = now.steady + self.settings.checkpoint_every_s
         self._begin(now, lost=self.finals.past.lost)
+        self._intake.looks(self.life)
+        if self._intake.alarms:
+            effects.append(Alarmed(self._intake.alarms))
 
     @property
     def _is_settled(self) -> bool:
@@ -269,6 +284,9 @@ class ClientNode:
             elif joined.stamp.seq > life.seq:
                 self._end(BEHIND, now, effects)
             else:
+                lookout = self._intake.looks(life)
+                if life.pin != pin and lookout is not None:
+                    lookout.meet_another()
                 life.pin = pin
                 self.finals.meet(pin, life, effects)
                 if tether.joined(joined.stamp.seq):
@@ -312,6 +330,7 @@ class ClientNode:
                 if taken is not None:
                     life.confirm(taken)
                 life.hear(answer)
+                self._obey(answer.wishes, now, effects)
             case Reason.STALE:
                 self._end("stale", now, effects, floor=answer.floor)
             case Reason.SHRUNK | Reason.EQUIVOCATION:
@@ -346,9 +365,39 @@ class ClientNode:
     def _use(self, model: Model) -> None:
         """Score with a model; with the last that knew something, if a root begins anew."""
         old = self.model
-        if model.summary is None and old is not None and old.fingerprint == model.fingerprint:
-            model = replace(model, summary=old.summary, limits=old.limits)
+        if old is not None and old.fingerprint == model.fingerprint:
+            if model.summary is None:
+                model = replace(model, summary=old.summary, limits=old.limits, peaks=old.peaks)
+            if model.peaks is None:
+                # Where all below begin anew at once, for a moment nobody tells of hours.
+                model = replace(model, peaks=old.peaks)
         self.model = model
+
+    # -- alarms ----------------------------------------------------------------
+
+    def _tell_alarms(self, before: tuple[Alarm, ...], now: Now, effects: list[Effect]) -> None:
+        """Keep alarms that began or are over, and only then tell of them."""
+        alarms = self._intake.alarms
+        if [(each.number, each.ended, each.verdict) for each in alarms] == [
+            (each.number, each.ended, each.verdict) for each in before
+        ]:
+            return
+        effects += [Keep({LOOKOUT: self._intake.kept}), Alarmed(alarms)]
+        self._news = True
+        self._tether.soon(now.steady)
+
+    def _obey(self, wishes: tuple[Wish, ...], now: Now, effects: list[Effect]) -> None:
+        """Do what an operator wants, and say with the next report that it was heard."""
+        lookout = self._intake.looks(self.life)
+        for wish in wishes:
+            before = self._intake.alarms
+            if lookout is None or wish.node != self.settings.node or not lookout.obey(wish, now):
+                continue
+            facts = {"paused": wish.paused, "verdicts": len(wish.verdicts)}
+            effects += [Note("an operator's wish", facts), Keep({LOOKOUT: self._intake.kept})]
+            self._tell_alarms(before, now, effects)
+            self._news = True
+            self._tether.soon(now.steady)
 
     # -- what is due -----------------------------------------------------------
 
@@ -365,11 +414,16 @@ class ClientNode:
             checkpoint = self.life.checkpoint(self._report(now))
             # With what earlier lives left: their write may have failed, and this one takes
             # the place of the last that could have brought it back.
-            effects.append(Keep({CHECKPOINT: checkpoint, PAST: self.finals.past}))
+            records: dict[Key, Any] = {CHECKPOINT: checkpoint, PAST: self.finals.past}
+            if self._intake.kept is not None:
+                records[LOOKOUT] = self._intake.kept
+            effects.append(Keep(records))
 
     def _has_news(self) -> bool:
         """Whether there is enough to report that the newest report does not say."""
         settings, generated = self.settings, self.life.counts.generated
+        if self._news:
+            return True
         enough = settings.min_new_rows if self._built else settings.min_rows
         return generated - self._built >= enough
 
@@ -381,9 +435,10 @@ class ClientNode:
             effects.append(Send(settings.parent, Join(stamp, b"", (), self._asked.canonical)))
             tether.join.tried(now.steady, self._rng)
             return
-        if tether.pending is None or tether.forced or life.counts.generated > self._built:
+        grown = life.counts.generated > self._built or self._news
+        if tether.pending is None or tether.forced or grown:
             tether.says(self._report(now), now.steady, self._rng)
-            self._built = life.counts.generated
+            self._built, self._news = life.counts.generated, False
         if tether.pending is not None:
             # Bound to another root since it was built, it is still the same report.
             tether.pending = replace(tether.pending, pinned=life.pin.incarnation)
@@ -402,6 +457,7 @@ class ClientNode:
                 self._tether.soon(now.steady)
 
     def _report(self, now: Now) -> Report:
+        lookout = self._intake.lookout
         return self.life.report(
             self.settings.node,
             self.settings.group,
@@ -409,6 +465,7 @@ class ClientNode:
             version=self._version,
             lifetime=self.lifetime,
             scores=self._intake.scores,
+            vigil=None if lookout is None else lookout.vigil(now),
         )
 
     @property

@@ -28,12 +28,13 @@ from submerge.messages import (
 from submerge.moments import spread
 from submerge.schema import Schema, differences
 from submerge.settings import AggregatorSettings
-from submerge.standing import census, limits, newest_version, scores, staleness
+from submerge.standing import census, limits, newest_version, scores, staleness, vigil
 from submerge.steps import Key, Note, Now, Records
 from submerge.summaries import Summaries
 from submerge.suspicion import Cause, Suspects
 from submerge.tether import Tether
 from submerge.upward import Line, Upward
+from submerge.wishes import Wish, Wishes
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -79,6 +80,8 @@ class Group:
         Nodes that an operator has shut out, whatever becomes of the store.
     suspects : Suspects
         Those whose rows are kept out of the model, likewise; those that may be soon.
+    wishes : Wishes
+        What an operator wants of nodes here and below.
     """
 
     def __init__(self, name: str, plan: GroupPlan, settings: AggregatorSettings) -> None:
@@ -89,6 +92,7 @@ class Group:
         self.version = 0
         self.banned: frozenset[str] = frozenset()
         self.suspects = Suspects()
+        self.wishes = Wishes()
         tether = Tether(settings.report_every_s, settings.patience_s, settings.cap_s)
         self.upward = Upward(tether, Line())
         self._settings = settings
@@ -114,6 +118,8 @@ class Group:
             ("banned", name): self.banned,
             ("quarantined", name): suspects.apart,
             ("suspected", name): suspects.slips,
+            ("wishes", name): dict(self.wishes.by_node),
+            ("heard", name): self.wishes.heard,
         }
 
     @property
@@ -248,9 +254,13 @@ class Group:
         if stamp.node in self.banned:
             return Answer(stamp, Reason.BANNED, report.fence, me, top)
         child = stamp.node, stamp.incarnation
+        known = ledger.rows.get(child)
         verdict = ledger.accept(report, now)
         if verdict.news:
             self.stir()
+            if _alarms(report) != (None if known is None else _alarms(known.report)):
+                # An alarm does not wait for the next report at each level.
+                self.upward.tether.soon(now.steady)
             self.upward.mark(child, verdict.newest)
         return Answer(
             stamp,
@@ -262,7 +272,13 @@ class Group:
             root=me if top else self.upward.root,
             durable=verdict.newest if top else self.upward.held(child),
             floor=ledger.member(stamp.node).floor,
+            wishes=self._wishes_for(report),
         )
+
+    def _wishes_for(self, report: Report) -> tuple[Wish, ...]:
+        heard = 0 if report.vigil is None else report.vigil.wish
+        is_client = not report.fence
+        return self.wishes.due(report.stamp.node, heard, is_client=is_client)
 
     def suspect(self, report: Report, why: Reason, now: Now) -> Note | None:
         """Set a client apart that contradicts itself; say so, for a person has to look."""
@@ -329,6 +345,7 @@ class Group:
             lifetime=counts.generated,
             census=census(ledger, now),
             scores=scores(ledger),
+            vigil=vigil(ledger, wish=self.wishes.heard),
         )
 
     # -- below -----------------------------------------------------------------
@@ -353,19 +370,20 @@ class Group:
         # Above every version in use: a clock that once ran years ahead must not freeze the
         # fleet, nor a store that was lost.
         self.version = max(self.version, now.wall_ms - 1, newest_version(ledger)) + 1
-        known, every = census(ledger, now), self._settings.model_every_s
+        known, every, told = census(ledger, now), self._settings.model_every_s, scores(ledger)
         self.model = Model(
             self.name,
             self.version,
             self.canonical,
             ledger.fingerprint,
             ledger.seen(now),
-            limits(scores(ledger)),
+            limits(told),
             ledger.counts(),
             known.nodes,
             staleness(known),
             created=now.wall,
             expires=now.wall + 10 * max(every, self._settings.report_every_s),
+            peaks=None if told is None else told.peaks,
         )
         self._stirred, self._model_at = False, now.steady + every
         return self.model
@@ -386,3 +404,10 @@ class Group:
         settled = replace(schema, scaling=scaling, features=features)
         if settled != schema:
             self.learn_schema(settled.canonical, 0.0)
+
+
+def _alarms(report: Report) -> list[tuple[str, bool]] | None:
+    """Return which alarms a report tells of, and whether they are open; None if of none."""
+    if report.vigil is None or not report.vigil.alarms:
+        return None
+    return sorted((alarm.name, alarm.is_open) for alarm in report.vigil.alarms)

@@ -3,6 +3,7 @@
 1. Rows are scored with the newest model before they are learnt.
 2. Of the model nothing is learnt but what a gap was filled with.
 3. Every row counts, as learnt or as withheld.
+4. What is alarmed at is withheld (`lookout`), and so is whatever `learn_when` does not hold for.
 """
 
 from __future__ import annotations
@@ -13,9 +14,12 @@ import numpy.typing as npt
 from submerge._linalg import Array
 from submerge.life import LARGEST_SCALED, Life, Priorities
 from submerge.limits import Tally
+from submerge.lookout import Judged, Kept, Lookout
 from submerge.messages import Model, Scores
+from submerge.settings import ClientSettings
 from submerge.steps import Now, Scored
-from submerge.summaries import Scoring, Summaries
+from submerge.summaries import Summaries
+from submerge.vigil import Alarm
 
 
 class Intake:
@@ -26,20 +30,55 @@ class Intake:
     summaries : Summaries
     rng : numpy.random.Generator
         For what decides which rows a fleet settles gamma by.
-    fills_gaps : bool
-        As in `ClientSettings`.
+    settings : ClientSettings
+
+    Attributes
+    ----------
+    lookout : Lookout or None
+        None before the first row under a schema that is settled.
     """
 
-    def __init__(self, summaries: Summaries, rng: np.random.Generator, *, fills_gaps: bool) -> None:
-        self._summaries, self._rng, self._fills_gaps = summaries, rng, fills_gaps
+    def __init__(
+        self, summaries: Summaries, rng: np.random.Generator, settings: ClientSettings
+    ) -> None:
+        self._summaries, self._rng, self._settings = summaries, rng, settings
         self._spe, self._t2, self._linear = Tally(), Tally(), Tally()
-        self._scoring: tuple[Model, Scoring] | None = None
+        self.lookout: Lookout | None = None
+        self._kept: Kept | None = None
+
+    def load(self, kept: Kept | None) -> None:
+        """Take what the process before remembered."""
+        self._kept = kept
+
+    @property
+    def kept(self) -> Kept | None:
+        """What the next process has to know; None if there is nothing."""
+        return self._kept if self.lookout is None else self.lookout.kept
+
+    @property
+    def alarms(self) -> tuple[Alarm, ...]:
+        """The open one, and those that were over last."""
+        if self.lookout is None:
+            return () if self._kept is None else self._kept.watched.alarms
+        return self.lookout.alarms
+
+    def looks(self, life: Life) -> Lookout | None:
+        """Return what looks at readings of that life's schema."""
+        if not life.learns:
+            return None
+        if self.lookout is None or self.lookout.fingerprint != life.fingerprint:
+            self.lookout = Lookout(self._settings, life.schema, self._summaries, self.kept)
+        return self.lookout
 
     @property
     def scores(self) -> Scores | None:
-        """How odd recent readings were; None before the first score."""
+        """How odd recent readings were, and hours; None before the first score of all."""
         spe, linear = self._spe.sketch, self._linear.sketch
-        return Scores(spe, self._t2.sketch, linear if linear.n else None) if spe.n else None
+        peaks = None if self.lookout is None else self.lookout.peaks
+        # Hours are older than the process: its group must not lose them while it begins anew.
+        if not spe.n and (peaks is None or not peaks.longest):
+            return None
+        return Scores(spe, self._t2.sketch, linear if linear.n else None, peaks)
 
     def read(self, rows: Array, life: Life, model: Model | None, now: Now) -> Scored | None:
         """Let a life learn rows (n, channels), in their units; return how odd the model finds them.
@@ -49,16 +88,20 @@ class Intake:
         ShapeError
             If they have another number of channels than the schema; nothing changes.
         """
-        schema = life.schema
+        schema, lookout = life.schema, self.looks(life)
         scaled, gaps = schema.scaled(rows), None
         # Of what is not settled nothing can be known: not whatever a parent says.
-        knows = model is not None and model.summary is not None and life.learns
+        knows = model is not None and model.summary is not None and lookout is not None
         if model is not None and not (knows and model.fingerprint == life.fingerprint):
             model = None
-        if self._fills_gaps and not life.raw:
+        # Outside the operating state that is learnt, a row is none.
+        meant = np.ones(len(rows), dtype=bool)
+        if self._settings.learn_when is not None:
+            meant = self._settings.learn_when.holds(rows)
+        if self._settings.fills_gaps and not life.raw:
             gaps = np.isnan(scaled)
             scaled = self._filled(scaled, gaps, life, model, now)
-        fine = life.usable(scaled)
+        fine = life.usable(scaled) & meant
         features = scaled = scaled[fine]
         if life.learns and not schema.linear:
             features = schema.features.lift(scaled)
@@ -67,23 +110,52 @@ class Intake:
             fine[fine] = bearable
             scaled, features = scaled[bearable], features[bearable]
         life.withhold(len(rows) - len(scaled))
-        scored = None
-        if model is not None and len(scaled):
-            spe, t2, linear = self._scorer(model).scores(scaled, features)
-            for tally, told in ((self._spe, spe), (self._t2, t2), (self._linear, linear)):
-                if told is not None:
-                    tally.add(told)
-            which, filled = np.flatnonzero(fine), None if gaps is None else gaps[fine]
-            expired = now.wall > model.expires
-            scored = Scored(spe, t2, linear, scaled, which, filled, model.version, expired)
+        scored: Scored | None = None
+        judged: Judged | None = None
+        learnt = np.full(len(scaled), lookout is None or lookout.learns)
+        if model is not None and lookout is not None and len(scaled):
+            filled = None if gaps is None else gaps[fine]
+            judged = lookout.judge(scaled, features, filled, model, now)
+            learnt = ~judged.withheld
+            self._count(judged)
+            which, expired = np.flatnonzero(fine), now.wall > judged.model.expires
+            scored = Scored(
+                judged.spe,
+                judged.t2,
+                judged.linear,
+                scaled,
+                which,
+                filled,
+                judged.model.version,
+                expired,
+                judged.summary,
+                judged.model.limits,
+                judged.alarmed,
+                judged.withheld,
+                lookout.r2,
+            )
+            life.withhold(int(np.count_nonzero(judged.withheld)))
+        else:
+            life.withhold(int(np.count_nonzero(~learnt)))
+        if lookout is not None:
+            lookout.learn(scaled[learnt], features[learnt], now)
+        if judged is not None and judged.tamed is not None:
+            # Off the mean by as much as is ordinary: a day of what is a hundred times that would
+            # be all that the fleet knows.
+            mean = self._summaries.center(judged.summary)
+            scaled = mean + judged.tamed[:, None] * (scaled - mean)
+            features = scaled if schema.linear else schema.features.lift(scaled)
+        scaled, features = scaled[learnt], features[learnt]
         life.learn(scaled, features, now, self._priorities(len(scaled), life))
         return scored
 
-    def _scorer(self, model: Model) -> Scoring:
-        """What scores with a model: made once, for the newest."""
-        if self._scoring is None or self._scoring[0] is not model:
-            self._scoring = model, self._summaries.scorer(model.summary)
-        return self._scoring[1]
+    def _count(self, judged: Judged) -> None:
+        """Count scores of rows that nobody was alarmed at."""
+        usual = ~judged.alarmed
+        tallies = (self._spe, judged.spe), (self._t2, judged.t2), (self._linear, judged.linear)
+        for tally, told in tallies:
+            if told is not None:
+                tally.add(told[usual])
 
     def _priorities(self, n: int, life: Life) -> Priorities | None:
         """Draw what decides which rows a fleet settles gamma by.
@@ -111,7 +183,10 @@ class Intake:
         some &= 2 * gaps.sum(axis=1) <= gaps.shape[1]
         if not some.any():
             return scaled
-        normal = life.summary(now) if model is None else model.summary
+        if model is not None and self.lookout is not None:
+            normal = self.lookout.normal(model)
+        else:
+            normal = life.summary(now)
         if normal is None and life.schema.scaling is None:
             return scaled
         scaled = scaled.copy()

@@ -19,6 +19,7 @@ from submerge.schema import Schema
 from submerge.steps import Now
 from submerge.subspace import LARGEST
 from submerge.summaries import Learner, Summaries, Summary
+from submerge.vigil import Vigil
 
 Priorities = npt.NDArray[np.uint64]
 
@@ -153,7 +154,15 @@ class Life:
         return self._summaries.faded(self._learner.summary(), self._age_factor(now))
 
     def report(
-        self, node: str, group: str, now: Now, *, version: int, lifetime: int, scores: Scores | None
+        self,
+        node: str,
+        group: str,
+        now: Now,
+        *,
+        version: int,
+        lifetime: int,
+        scores: Scores | None,
+        vigil: Vigil | None = None,
     ) -> Report:
         """Return everything that it has seen, under the next number.
 
@@ -174,6 +183,7 @@ class Life:
             version=version,
             lifetime=lifetime,
             scores=scores,
+            vigil=vigil,
         )
 
     def checkpoint(self, report: Report) -> Checkpoint:

@@ -4,9 +4,13 @@ A limit for `spe` or `hotelling` is a quantile of scores that were seen. A `Sket
 them in buckets of equal width in the logarithm. Three rules:
 
 1. A bucket is (lo, hi], and two neighbours join into exactly one of the next level.
-2. A sketch stands at the smallest level at which it has at most 16 buckets: it depends on
-   nothing but the scores, and the merge of sketches *is* the sketch of the whole.
+2. A sketch stands at the smallest level of its grain at which it has no more buckets than
+   its grain allows: it depends on nothing but the scores, and the merge of sketches *is*
+   the sketch of the whole.
 3. Empty buckets cost nothing: a wild score takes one bucket, however far out it lies.
+
+There are two grains: COARSE, a hundred bytes, says what scores are; FINE, under two
+kilobytes, is for the peaks that alarms are judged by, two percent apart.
 
 Nothing is ever taken out of a sketch again: scores age by windows, see `Tally`.
 """
@@ -18,24 +22,45 @@ from collections import Counter
 from dataclasses import dataclass
 from itertools import accumulate
 from math import frexp
+from typing import NamedTuple
 
 import numpy as np
 
 from submerge._linalg import Array
 from submerge.errors import NothingLearnt, PeerError, UsageError, whole
 
-MOST_BINS = 16
+
+class Grain(NamedTuple):
+    """How finely a sketch counts.
+
+    level : the smallest: 8 / 2^level buckets an octave
+    bins : buckets at most
+    """
+
+    level: int
+    bins: int
+
+    @property
+    def bytes(self) -> int:
+        """What a packed sketch takes at most: two bytes, then an index and a count a bucket."""
+        return 2 + self.bins * (3 + 9)
+
+
+COARSE, FINE = Grain(0, 16), Grain(-2, 160)
+
+MOST_BINS = COARSE.bins
 
 # Scores beyond these count as these: zero has no logarithm.
 _OCTAVES = 900
 _SMALLEST, _LARGEST = 2.0**-_OCTAVES, 2.0**_OCTAVES
-# Edges inside an octave. We compare mantissas with these rather than round a logarithm: a
-# score on an edge then falls on the same side whether it comes alone or in an array.
-_EDGES = [2.0 ** (k / 8) / 2 for k in range(8)]
+# Edges inside an octave, at the smallest level there is. We compare mantissas with these rather
+# than round a logarithm: a score on an edge then falls on the same side whether it comes alone or
+# in an array.
+_FINEST = min(COARSE.level, FINE.level)
+_PARTS = 8 << -_FINEST
+_EDGES = [2.0 ** (k / _PARTS) / 2 for k in range(_PARTS)]
 # With so many scores or more, NumPy is faster than a loop.
 _MANY = 32
-# Two bytes, then two varints a bucket, each below 2^63.
-_MOST_BYTES = 2 + MOST_BINS * 2 * 9
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,22 +70,24 @@ class Sketch:
     Parameters
     ----------
     level : int
-        0 to 10: at 10 there are no more than 16 buckets.
+        Of its grain's to 10: at 10 there are no more than 16 buckets.
     bins : tuple of (index, count)
         Ascending by index, counts above 0. Bucket i is (width^(i-1), width^i].
+    grain : Grain
     """
 
     level: int
     bins: tuple[tuple[int, int], ...]
+    grain: Grain = COARSE
 
     @classmethod
-    def of(cls, values: Array) -> Sketch:
+    def of(cls, values: Array, grain: Grain = COARSE) -> Sketch:
         """Return the sketch of scores, in an array of any shape.
 
         Scores below 2^-900, also 0, count as 2^-900, those above 2^900, also infinite
         ones, as 2^900. A negative one or NaN is a `UsageError`.
         """
-        return _settled(0, Counter(_indices(values)))
+        return _settled(grain, grain.level, Counter(_indices(values, grain)))
 
     @property
     def n(self) -> int:
@@ -73,18 +100,26 @@ class Sketch:
         return float(2.0 ** (2**self.level / 8))
 
 
-EMPTY = Sketch(0, ())
+def empty(grain: Grain = COARSE) -> Sketch:
+    """Return the sketch of no scores."""
+    return Sketch(grain.level, (), grain)
 
 
-def merged(*sketches: Sketch) -> Sketch:
-    """Return the sketch of all scores together, exactly, in whatever order or grouping."""
-    level = max((sketch.level for sketch in sketches), default=0)
+EMPTY = empty()
+
+
+def merged(*sketches: Sketch, grain: Grain = COARSE) -> Sketch:
+    """Return the sketch of all scores together, exactly, in whatever order or grouping.
+
+    All are of that grain.
+    """
+    level = max((sketch.level for sketch in sketches), default=grain.level)
     counts: dict[int, int] = {}
     for sketch in sketches:
         for index, count in sketch.bins:
             wide = _widened(index, level - sketch.level)
             counts[wide] = counts.get(wide, 0) + count
-    return _settled(level, counts)
+    return _settled(grain, level, counts)
 
 
 def quantile(sketch: Sketch, q: float) -> float:
@@ -124,36 +159,56 @@ class Tally:
     window : int
         In scores. Raising it: steadier limits, further out, slower to follow. Memory
         is a dict of the buckets in use, about a hundred and never more than `window`.
+    grain : Grain
+    kept : (Sketch, Sketch), optional
+        The window before, and the one that is being filled, as `windows` said.
     """
 
-    def __init__(self, window: int = 1024) -> None:
+    def __init__(
+        self,
+        window: int = 1024,
+        grain: Grain = COARSE,
+        kept: tuple[Sketch, Sketch] | None = None,
+    ) -> None:
         self._window = self._room = whole("window", window, least=1)
-        self._previous = EMPTY
+        self._grain = grain
+        self._previous = empty(grain)
         self._current: dict[int, int] = {}
+        if kept is not None:
+            self._previous, current = kept
+            # Back to the smallest level: a bucket's scores are then at its upper edge.
+            finer = current.level - grain.level
+            self._current = {index << finer: count for index, count in current.bins}
+            self._room = max(1, window - current.n)
 
     def add(self, values: Array) -> None:
         """Count scores, oldest first: all of them, or none if one is refused."""
         counts = self._current
-        for index in _indices(values):
+        for index in _indices(values, self._grain):
             counts[index] = counts.get(index, 0) + 1
             self._room -= 1
             if not self._room:
-                self._previous, self._room = _settled(0, counts), self._window
+                self._previous, self._room = self.windows[1], self._window
                 self._current = counts = {}
+
+    @property
+    def windows(self) -> tuple[Sketch, Sketch]:
+        """The window before, and the one that is being filled."""
+        return self._previous, _settled(self._grain, self._grain.level, dict(self._current))
 
     @property
     def sketch(self) -> Sketch:
         """The sketch of both windows."""
-        return merged(self._previous, _settled(0, self._current))
+        return merged(*self.windows, grain=self._grain)
 
 
 def packed(sketch: Sketch) -> bytes:
     """Return the sketch as bytes: at most 98 while counts are below 2^28.
 
-    Level, number of bins; then, as varints, each bin's distance to the one before (the
-    first one's index, zigzag) and count.
+    Level, from its grain's, number of bins; then, as varints, each bin's distance to the one
+    before (the first one's index, zigzag) and count.
     """
-    out = bytearray((sketch.level, len(sketch.bins)))
+    out = bytearray((sketch.level - sketch.grain.level, len(sketch.bins)))
     before = None
     for index, count in sketch.bins:
         step = index << 1 ^ index >> 63 if before is None else index - before
@@ -162,14 +217,14 @@ def packed(sketch: Sketch) -> bytes:
     return bytes(out)
 
 
-def unpacked(data: bytes) -> Sketch:
+def unpacked(data: bytes, grain: Grain = COARSE) -> Sketch:
     """Return the sketch that was `packed`; whatever no sketch packs to is a `PeerError`."""
-    if not 2 <= len(data) <= _MOST_BYTES:
-        raise PeerError(f"a sketch has 2 to {_MOST_BYTES} bytes, got {len(data)}", kind="sketch")
-    level, size, numbers = data[0], data[1], _varints(data[2:])
-    if size > MOST_BINS or len(numbers) != 2 * size:
+    if not 2 <= len(data) <= grain.bytes:
+        raise PeerError(f"a sketch has 2 to {grain.bytes} bytes, got {len(data)}", kind="sketch")
+    level, size, numbers = data[0] + grain.level, data[1], _varints(data[2:])
+    if size > grain.bins or len(numbers) != 2 * size:
         raise PeerError(
-            f"{size} bins, at most {MOST_BINS}, do not come as {len(numbers)} numbers",
+            f"{size} bins, at most {grain.bins}, do not come as {len(numbers)} numbers",
             kind="sketch",
         )
     steps, counts = numbers[::2], numbers[1::2]
@@ -179,37 +234,38 @@ def unpacked(data: bytes) -> Sketch:
         )
     if steps:
         steps[0] = steps[0] >> 1 ^ -(steps[0] & 1)
-    sketch = Sketch(level, tuple(zip(accumulate(steps), counts, strict=True)))
+    sketch = Sketch(level, tuple(zip(accumulate(steps), counts, strict=True)), grain)
     if not _attainable(sketch):
         raise PeerError(f"no scores have these {size} bins at level {level}", kind="sketch")
     return sketch
 
 
 def _attainable(sketch: Sketch) -> bool:
-    """Whether scores exist that fill these bins, and more than 16 one level below."""
+    """Whether scores exist that fill these bins, and too many one level below."""
     lowest, highest = _reach(sketch.level)
     bins = sketch.bins
     if bins and not lowest <= bins[0][0] <= bins[-1][0] <= highest:
         return False
-    if not sketch.level:
+    if sketch.level == sketch.grain.level:
         return True
     lowest, highest = _reach(sketch.level - 1)
     most = sum(min(n, (2 * i - 1 >= lowest) + (2 * i <= highest)) for i, n in bins)
-    return most > MOST_BINS
+    return most > sketch.grain.bins
 
 
 def _reach(level: int) -> tuple[int, int]:
-    return _widened(-8 * _OCTAVES, level), _widened(8 * _OCTAVES, level)
+    levels, most = level - _FINEST, _PARTS * _OCTAVES
+    return _widened(-most, levels), _widened(most, levels)
 
 
-def _settled(level: int, counts: dict[int, int]) -> Sketch:
-    while len(counts) > MOST_BINS:
+def _settled(grain: Grain, level: int, counts: dict[int, int]) -> Sketch:
+    while len(counts) > grain.bins:
         wider: dict[int, int] = {}
         for index, count in counts.items():
             wide = _widened(index, 1)
             wider[wide] = wider.get(wide, 0) + count
         level, counts = level + 1, wider
-    return Sketch(level, tuple(sorted(counts.items())))
+    return Sketch(level, tuple(sorted(counts.items())), grain)
 
 
 def _widened(index: int, levels: int) -> int:
@@ -217,22 +273,25 @@ def _widened(index: int, levels: int) -> int:
     return -(-index >> levels)
 
 
-def _indices(values: Array) -> list[int]:
-    """Return each score's bucket at level 0, ceil(8 log2(score))."""
+def _indices(values: Array, grain: Grain) -> list[int]:
+    """Return each score's bucket at a grain's smallest level."""
     values = np.asarray(values, dtype=np.float64).ravel()
+    levels = grain.level - _FINEST
     if values.size < _MANY:
-        return [_index(score) for score in values.tolist()]
+        return [_widened(_index(score), levels) for score in values.tolist()]
     for score in values[~(values >= 0)]:
         raise _refusal(score)
     mantissas, powers = np.frexp(np.clip(values, _SMALLEST, _LARGEST))
-    return list((8 * powers - 8 + np.searchsorted(_EDGES, mantissas)).tolist())
+    finest = _PARTS * (powers - 1) + np.searchsorted(_EDGES, mantissas)
+    return list((-(-finest >> levels)).tolist())
 
 
 def _index(score: float) -> int:
+    """Return a score's bucket at the smallest level there is."""
     if not score >= 0:
         raise _refusal(score)
     mantissa, power = frexp(min(max(score, _SMALLEST), _LARGEST))
-    return 8 * power - 8 + bisect_left(_EDGES, mantissa)
+    return _PARTS * (power - 1) + bisect_left(_EDGES, mantissa)
 
 
 def _refusal(score: float) -> UsageError:

@@ -20,7 +20,10 @@ from submerge.errors import UsageError
 from submerge.limits import Sketch, packed, varint
 from submerge.moments import Moments
 from submerge.oddness import Limits
+from submerge.peaks import Peaks
 from submerge.summaries import Summaries, Summary
+from submerge.vigil import Vigil
+from submerge.wishes import Wish
 
 BELIEVED, HIGHEST = 2**62, 2**63 - 1
 """A model version in use above the one is a lie: no clock counts so many milliseconds. A root
@@ -125,11 +128,13 @@ class Scores(NamedTuple):
     """How odd readings were to the model that had not seen them: sketches of recent ones.
 
     linear : SPE of the readings themselves, where `spe` and `t2` are of their features
+    peaks : what they came to, hour by hour: what alarms are judged by
     """
 
     spe: Sketch
     t2: Sketch
     linear: Sketch | None = None
+    peaks: Peaks | None = None
 
 
 class Census(NamedTuple):
@@ -166,6 +171,8 @@ class Report:
         What sent it, for people; empty before it has travelled.
     certified_until : float
         Wall time at which its sender's certificate ends, for people; 0 without one.
+    vigil : Vigil or None
+        How it watches, and its alarms; of an aggregator, of all below.
     """
 
     stamp: Stamp
@@ -184,6 +191,7 @@ class Report:
     scores: Scores | None = None
     software: str = ""
     certified_until: float = 0.0
+    vigil: Vigil | None = None
 
 
 class Reason(enum.Enum):
@@ -250,6 +258,7 @@ class Answer(NamedTuple):
     fence : the report's; two processes of one store can tell their answers apart
     root, durable : the root's incarnation, and the seq of this row that it holds for certain
     floor : incarnations must be created later than this (ms)
+    wishes : what an operator wants of the child, or of nodes below it, and it has not heard of
     """
 
     stamp: Stamp
@@ -261,6 +270,7 @@ class Answer(NamedTuple):
     root: Incarnation | None = None
     durable: int = 0
     floor: int = 0
+    wishes: tuple[Wish, ...] = ()
 
 
 class Hello(NamedTuple):
@@ -282,6 +292,8 @@ class Model:
         Seconds since clients were heard, rounded up to powers of two.
     created, expires : float
         Wall time at the root, seconds. An expired model still scores, and says so.
+    peaks : Peaks or None
+        Of the whole group: what its nodes' limits follow from.
     """
 
     group: str
@@ -295,6 +307,7 @@ class Model:
     staleness: tuple[float, float, float]
     created: float
     expires: float
+    peaks: Peaks | None = None
 
     @property
     def coverage(self) -> float:
@@ -331,9 +344,16 @@ def payload(report: Report, summaries: Summaries) -> bytes:
 
 
 def scores_bytes(report: Report) -> bytes:
-    """Return the part of a payload that its scores take."""
-    told = report.scores or ()
-    return b"".join(packed(sketch) for sketch in told if sketch is not None)
+    """Return the part of a payload that its scores take, and what they lead to."""
+    told, parts = report.scores, list[bytes]()
+    if told is not None:
+        sketches = (told.spe, told.t2, told.linear)
+        parts += [packed(sketch) for sketch in sketches if sketch is not None]
+        if told.peaks is not None:
+            parts.append(told.peaks.packed)
+    if report.vigil is not None:
+        parts.append(report.vigil.packed)
+    return b"".join(parts)
 
 
 def size(report: Report, summaries: Summaries) -> int:

@@ -198,6 +198,11 @@ class SAPCA:
         return self
 
     @property
+    def schema(self) -> Schema | None:
+        """What its vectors mean; None before the first row, if nobody said."""
+        return self._schema if self._memory else None
+
+    @property
     def subspace(self) -> Subspace:
         """All that was learnt, with the spare directions: what to ship and merge."""
         if self._seen is None:

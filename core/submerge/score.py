@@ -72,9 +72,12 @@ class Scorer:
         self._basis = subspace.basis.astype(np.float64)
         self._weights = np.divide(1.0, variance, out=np.zeros_like(variance), where=solid)
 
-    def scores(self, X: Array) -> tuple[Array, Array]:
-        """Return `spe` and `hotelling` of rows X (n, dim), (n,) each."""
-        centered = X - self._mean
+    def scores(self, X: Array, mean: Array | None = None) -> tuple[Array, Array]:
+        """Return `spe` and `hotelling` of rows X (n, dim), (n,) each.
+
+        mean : (dim,), to measure from instead of the subspace's
+        """
+        centered = X - (self._mean if mean is None else mean)
         z = centered @ self._basis
         centered -= z @ self._basis.T
         return np.einsum("ij,ij->i", centered, centered), (z**2) @ self._weights

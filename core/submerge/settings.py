@@ -4,9 +4,52 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from submerge.condition import Condition
 from submerge.errors import UsageError, whole
+
+MOST_ROWS = 64
+"""Rows that an alarm is made of, at most: each is remembered."""
+
+
+@dataclass(frozen=True, slots=True)
+class AlarmSettings:
+    """When a client raises an alarm, and what it then does.
+
+    Attributes
+    ----------
+    at_most_per_s : float
+        False alarms of this node, a second. More are raised sooner, and for less.
+    after, of : int
+        So many of the last so many rows have to be over the limit. A greater share is surer,
+        and misses what comes and goes; more rows are slower.
+    settle_s : float
+        How long the group has to have been watched before a limit is believed. More arms later,
+        with limits that hold better.
+    max_withheld_s : float
+        How long an alarm keeps its rows from being learnt, unless a person decides. More keeps
+        a lasting fault out of the model for longer, and a new normal as well.
+    period_s : float
+        What a row stands for; 0 goes by the clock.
+    """
+
+    at_most_per_s: float = 1 / 604800
+    after: int = 5
+    of: int = 8
+    settle_s: float = 3 * 86400.0
+    max_withheld_s: float = 86400.0
+    period_s: float = 0.0
+
+    def __post_init__(self) -> None:
+        often = self.at_most_per_s
+        if not isinstance(often, int | float) or not 0 < often < math.inf:
+            raise UsageError(f"at_most_per_s must be a positive rate, got {often!r}")
+        whole("of", self.of, least=1, most=MOST_ROWS)
+        whole("after", self.after, least=1, most=self.of)
+        _check_times(self, "settle_s", "max_withheld_s")
+        if self.period_s != 0.0:
+            _check_times(self, "period_s")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +81,12 @@ class ClientSettings:
     fills_gaps : bool
         A row that shows half of its channels or more is learnt, and scored, with what the others
         would most likely have been; otherwise a row with a gap is withheld.
+    alarms : AlarmSettings or None
+        None raises no alarms, and learns whatever comes.
+    lags : int
+        Rows in a vector, the newest first: a channel is all its copies.
+    learn_when : Condition or None
+        Rows for which it does not hold are neither learnt nor scored.
     """
 
     node: str
@@ -54,6 +103,9 @@ class ClientSettings:
     cap_s: float = 300.0
     finals: int = 4
     fills_gaps: bool = False
+    alarms: AlarmSettings | None = field(default_factory=AlarmSettings)
+    learn_when: Condition | None = None
+    lags: int = 1
 
     def __post_init__(self) -> None:
         check_names(self.node, self.group, self.parent)

@@ -14,12 +14,21 @@ from submerge.ledger import Ledger
 from submerge.limits import merged, quantile
 from submerge.messages import BELIEVED, Census, Incarnation, Scores
 from submerge.oddness import Limits
+from submerge.peaks import KINDS, Peaks
+from submerge.peaks import pooled as pooled_peaks
 from submerge.pool import Row
 from submerge.steps import Now
+from submerge.vigil import Vigil, pooled
 
 SHARES = (0.5, 0.95, 0.99, 0.999)
 """Limits in a model: scores that these shares of recent readings stayed below. The first is no
 limit, but says where the middle is."""
+
+LEAST_CLIENTS, LEAST_HOURS = 5, 12
+"""Of fewer nobody can say who is unlike the others; nor by fewer hours."""
+
+UNLIKE = 4.0
+"""Times what half of the clients' usual hours come to: twice as far off, for SPE is a square."""
 
 BINS = 30
 """2^30 s of silence are 34 years."""
@@ -29,7 +38,7 @@ def census(ledger: Ledger, now: Now) -> Census:
     """Count clients by silence, here and below."""
     bins = [0] * BINS
     nodes = 0
-    for (node, incarnation), row in _spokesmen(ledger):
+    for (node, incarnation), row in spokesmen(ledger):
         silence = max(0.0, now.steady - ledger.heard[node, incarnation])
         if row.from_client:
             nodes += 1
@@ -54,12 +63,14 @@ def scores(ledger: Ledger) -> Scores | None:
     told = [row.report.scores for row in ledger.current() if row.report.scores is not None]
     if not told:
         return None
+    watched = _usual_peaks(ledger)
     # A linear group has none, whatever a child makes of it.
     linear = [each.linear for each in told if each.linear is not None and not ledger.schema.linear]
     return Scores(
         merged(*(each.spe for each in told)),
         merged(*(each.t2 for each in told)),
         merged(*linear) if linear else None,
+        pooled_peaks(*watched) if watched else None,
     )
 
 
@@ -77,13 +88,52 @@ def limits(told: Scores | None) -> Limits | None:
     )
 
 
+def _usual_peaks(ledger: Ledger) -> list[Peaks]:
+    """Return what is told of peaks, without those of clients that are unlike the others.
+
+    A machine that was faulty while limits were measured must not set them: it is held to those of
+    the others. In its usual hour it comes to what theirs come to once in a blue moon.
+    """
+    heard: dict[str, tuple[float, bool, Peaks]] = {}
+    for row in ledger.current():
+        stamp, told = row.report.stamp, row.report.scores
+        at = ledger.heard[stamp.node, stamp.incarnation]
+        # A node's hours outlive its lives: two rows of it say the same twice.
+        last, _, _ = heard.get(stamp.node, (-math.inf, False, None))
+        if told is not None and told.peaks is not None and at >= last:
+            heard[stamp.node] = at, row.from_client, told.peaks
+    parts = [(single, peaks) for _, single, peaks in heard.values()]
+    for kind in KINDS:
+        middles = [
+            quantile(each.of(kind), 0.5)
+            for single, each in parts
+            if single and each.of(kind).n >= LEAST_HOURS
+        ]
+        if len(middles) < LEAST_CLIENTS:
+            continue
+        most = UNLIKE * sorted(middles)[len(middles) // 2]
+        parts = [
+            (single, each.without(kind))
+            if single and each.of(kind).n >= LEAST_HOURS and quantile(each.of(kind), 0.5) > most
+            else (single, each)
+            for single, each in parts
+        ]
+    return [each for _, each in parts]
+
+
+def vigil(ledger: Ledger, *, wish: int) -> Vigil | None:
+    """Add up what nodes say of their alarms: each by what was heard of it last."""
+    told = [row.report.vigil for _, row in spokesmen(ledger) if row.report.vigil is not None]
+    return pooled(told, wish=wish) if told or wish else None
+
+
 def newest_version(ledger: Ledger) -> int:
     """Return the highest model version that anyone below uses, and that can be true."""
     versions = (row.report.version for row in ledger.current())
     return max((version for version in versions if version <= BELIEVED), default=0)
 
 
-def _spokesmen(ledger: Ledger) -> Iterable[tuple[tuple[str, Incarnation], Row]]:
+def spokesmen(ledger: Ledger) -> Iterable[tuple[tuple[str, Incarnation], Row]]:
     """The row of each node that was heard last: it speaks for the node's others."""
     newest: dict[str, tuple[float, tuple[str, Incarnation]]] = {}
     for key in ledger.rows:

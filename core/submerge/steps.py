@@ -19,7 +19,10 @@ import numpy.typing as npt
 
 from submerge._linalg import Array
 from submerge.messages import Answer, Incarnation, Joined, Message
+from submerge.oddness import Limits
 from submerge.schema import Schema
+from submerge.summaries import Summary
+from submerge.vigil import Alarm
 
 Key = tuple[str, ...]
 """Names a record in a node's store."""
@@ -99,6 +102,19 @@ class Drop(NamedTuple):
     old: bool = False
 
 
+class Want(NamedTuple):
+    """An operator wants a node to learn or not; or has judged one of its alarms.
+
+    paused : it is to learn nothing; None: as before
+    verdict : (number, accept) of an alarm; None: none
+    """
+
+    group: str
+    node: str
+    paused: bool | None = None
+    verdict: tuple[int, bool] | None = None
+
+
 class SetApart(NamedTuple):
     """An operator takes a node's rows out of the model, and keeps them; `apart` False: back in.
 
@@ -110,7 +126,7 @@ class SetApart(NamedTuple):
     apart: bool = True
 
 
-Event = Start | Reading | Received | Tick | Linked | Flush | Forget | Drop | SetApart
+Event = Start | Reading | Received | Tick | Linked | Flush | Forget | Drop | SetApart | Want
 
 
 class Send(NamedTuple):
@@ -147,6 +163,12 @@ class Scored:
     which : (n,), where each stood in its `Reading`
     gaps : (n, channels), true where a number was filled in; None if none was
     expired : that model is older than its root meant it to get
+    summary : the model's, about the mean that they were scored about; None where nobody kept it
+    limits : the model's
+    alarmed : (n,), true for rows of an alarm; None if there is none
+    withheld : (n,), true for rows that are not learnt; None if all are
+    r2 : (channels,), the share of each channel's variance that the others tell, as measured here;
+        NaN where that is not known yet
     """
 
     spe: Array
@@ -157,6 +179,20 @@ class Scored:
     gaps: npt.NDArray[np.bool_] | None
     version: int
     expired: bool
+    summary: Summary | None = None
+    limits: Limits | None = None
+    alarmed: npt.NDArray[np.bool_] | None = None
+    withheld: npt.NDArray[np.bool_] | None = None
+    r2: Array | None = None
+
+
+class Alarmed(NamedTuple):
+    """An alarm began or is over, or a person has judged one: all that the node tells of.
+
+    Told again at the start of a process, so that whoever missed it hears of it.
+    """
+
+    alarms: tuple[Alarm, ...]
 
 
 class Note(NamedTuple):
@@ -183,4 +219,4 @@ def settled(schema: Schema) -> Note:
     return Note("schema settled", facts)
 
 
-Effect = Send | Publish | Keep | Scored | Note
+Effect = Send | Publish | Keep | Scored | Alarmed | Note

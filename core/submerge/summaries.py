@@ -16,8 +16,10 @@ import numpy.typing as npt
 
 from submerge._linalg import Array, Storage
 from submerge.merging import merge
-from submerge.missing import fill
+from submerge.missing import fill, shrunk
+from submerge.own_mean import OwnMean
 from submerge.rank import FixedRank, RankRule
+from submerge.reconstruct import Reconstruction
 from submerge.robust import Judged, both, judged
 from submerge.sapca import SAPCA
 from submerge.schema import Schema
@@ -69,11 +71,15 @@ class Tree(Protocol):
 class Scoring(Protocol):
     """Judges rows by one summary."""
 
-    def scores(self, rows: Array, features: Storage, /) -> tuple[Array, Array, Array | None]:
+    def scores(
+        self, rows: Array, features: Storage, own: OwnMean | None = None, /
+    ) -> tuple[Array, Array, Array | None]:
         """Return SPE and T2 of features (n, dim): (n,) each.
 
         In a kernel group SPE of the scaled rows (n, channels) themselves comes third; elsewhere
         features are the rows, and it is None.
+
+        own : measure from there instead of the summary's mean
         """
 
 
@@ -100,6 +106,21 @@ class Summaries(Protocol):
 
     def scorer(self, summary: Summary) -> Scoring:
         """Return what scores with it."""
+
+    def placed(self, summary: Summary, own: OwnMean) -> Summary:
+        """Return it about a node's own mean."""
+
+    def center(self, summary: Summary) -> Array:
+        """Return where scaled readings lie, (channels,)."""
+
+    def reconstruction(self, summary: Summary, channels: int) -> Reconstruction | None:
+        """Return what says of each channel what the others make of it; None where nothing does.
+
+        channels : how many of the leading numbers of a row are newest ones; others are lags
+        """
+
+    def shrunk(self, present: npt.NDArray[np.bool_], summary: Summary) -> tuple[float, float]:
+        """Return what is left of SPE and of T2 where only some channels are present."""
 
     def filled(self, rows: Array, summary: Summary) -> Array:
         """Return rows (n, channels), scaled, with what each gap would most likely have been."""
@@ -133,7 +154,7 @@ class Subspaces:
     ) -> None:
         self.rule = rank if isinstance(rank, RankRule) else FixedRank(rank)
         self.oversample = oversample
-        self._linear_rank = linear_rank
+        self.linear_rank = linear_rank
 
     def learner(self, schema: Schema) -> Learner:
         """Return an engine that has learnt nothing."""
@@ -195,6 +216,33 @@ class Subspaces:
             return TwofoldScorer(self.shown(summary))
         return _Scorer(Scorer(self.shown(summary)))
 
+    def placed(self, summary: Summary, own: OwnMean) -> Summary:
+        """Return the same directions about a node's own mean."""
+        if isinstance(summary, Twofold) and own.features is not None:
+            return Twofold(
+                replace(summary.features, mean=own.features),
+                replace(summary.linear, mean=own.rows),
+            )
+        return replace(summary, mean=own.rows)
+
+    def center(self, summary: Summary) -> Array:
+        """Of the readings, in a kernel group."""
+        mean: Array = summary.linear.mean if isinstance(summary, Twofold) else summary.mean
+        return mean
+
+    def reconstruction(self, summary: Summary, channels: int) -> Reconstruction | None:
+        """By the leading directions of the readings; None before there are any."""
+        shown = self.shown(summary)
+        linear = shown.linear if isinstance(shown, Twofold) else shown
+        return Reconstruction(linear, channels) if linear.rank else None
+
+    def shrunk(self, present: npt.NDArray[np.bool_], summary: Summary) -> tuple[float, float]:
+        """As `missing.shrunk`; of features a gap may take nothing, as far as anybody knows."""
+        shown = self.shown(summary)
+        if isinstance(shown, Twofold):
+            return 1.0, 1.0
+        return shrunk(present, shown) if shown.rank else (1.0, 1.0)
+
     def filled(self, rows: Array, summary: Summary) -> Array:
         """By the leading directions of the readings, as `missing.fill`."""
         shown = self.shown(summary)
@@ -251,7 +299,7 @@ class Subspaces:
 
     def _shown(self, width: int) -> Ranks:
         """Directions shown of the features, and of readings of so many channels."""
-        linear = self._linear_rank or min(self.rule.start, max(1, width // 2))
+        linear = self.linear_rank or min(self.rule.start, max(1, width // 2))
         return Ranks(self.rule.start, min(linear, width))
 
     @property
@@ -285,8 +333,10 @@ class _Scorer:
     def __init__(self, scorer: Scorer) -> None:
         self._scorer = scorer
 
-    def scores(self, rows: Array, features: Storage) -> tuple[Array, Array, None]:
-        return (*self._scorer.scores(features), None)
+    def scores(
+        self, rows: Array, features: Storage, own: OwnMean | None = None
+    ) -> tuple[Array, Array, None]:
+        return (*self._scorer.scores(features, None if own is None else own.rows), None)
 
 
 class _Engine:

@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from submerge._linalg import Array, Storage
 from submerge.merging import merge
+from submerge.own_mean import OwnMean
 from submerge.rank import FixedRank, RankRule
 from submerge.sapca import SAPCA
 from submerge.schema import Schema
@@ -140,9 +141,12 @@ class TwofoldScorer:
     def __init__(self, shown: Twofold) -> None:
         self._features, self._linear = Scorer(shown.features), Scorer(shown.linear)
 
-    def scores(self, rows: Array, features: Storage) -> tuple[Array, Array, Array]:
+    def scores(
+        self, rows: Array, features: Storage, own: OwnMean | None = None
+    ) -> tuple[Array, Array, Array]:
         """Return SPE and T2 of features (n, dim), and SPE of their rows (n, channels)."""
-        return (*self._features.scores(features), self._linear.scores(rows)[0])
+        lifted, mean = (None, None) if own is None else (own.features, own.rows)
+        return (*self._features.scores(features, lifted), self._linear.scores(rows, mean)[0])
 
 
 def twofold_contributions(

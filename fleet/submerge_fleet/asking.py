@@ -11,14 +11,18 @@ import json
 import os
 import socket
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from urllib.parse import quote
 
 import click
 
 from submerge.errors import SubmergeError, UsageError
+
+if TYPE_CHECKING:
+    from submerge_aggregator.views import Shown
 
 PATIENCE_S = 30.0
 """Longer than the aggregator itself waits for its disk."""
@@ -61,6 +65,16 @@ class Door(NamedTuple):
         """Return the groups that there are."""
         return sorted(map(str, json.loads(self.get())["groups"]))
 
+    def shown(self, group: str) -> Shown | None:
+        """Return how many directions of a group's model nodes score with.
+
+        None from an aggregator of an earlier version, which does not say.
+        """
+        from submerge_aggregator.views import Shown
+
+        said = json.loads(self.get()).get("shown", {}).get(group)
+        return said and Shown(**said)
+
     def knows(self, group: str, node: str) -> bool:
         """Whether there is, or was, such a node in a group."""
         try:
@@ -96,18 +110,17 @@ class Asking(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Say in one line what is missing."""
-        try:
+        with _in_one_line():
             return super().invoke(ctx)
-        except NoAnswer as error:
-            click.echo(f"submerge: {' '.join(str(error).split())}", err=True)
-            # Not ctx.exit: the group above, which is not standalone, would return it to nobody.
-            sys.exit(1)
-        except ModuleNotFoundError as error:
-            if (error.name or "submerge").startswith("submerge"):
-                raise
-            raise click.UsageError(
-                f"this needs {error.name}, which is not here: pip install 'submerge[aggregator]'"
-            ) from error
+
+
+class AskingAlone(click.Command):
+    """One command that may need a running aggregator."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Say in one line what is missing."""
+        with _in_one_line():
+            return super().invoke(ctx)
 
 
 def with_door(command: Command) -> Command:
@@ -183,6 +196,22 @@ def confirm(warning: str, question: str) -> None:
 def say_back(answer: bytes, told: str, *, as_json: bool) -> None:
     """Print what was done: words for a person, the aggregator's answer for a program."""
     click.echo(json.dumps(json.loads(answer)) if as_json else told)
+
+
+@contextmanager
+def _in_one_line() -> Iterator[None]:
+    try:
+        yield
+    except NoAnswer as error:
+        click.echo(f"submerge: {' '.join(str(error).split())}", err=True)
+        # Not ctx.exit: the group above, which is not standalone, would return it to nobody.
+        sys.exit(1)
+    except ModuleNotFoundError as error:
+        if (error.name or "submerge").startswith("submerge"):
+            raise
+        raise click.UsageError(
+            f"this needs {error.name}, which is not here: pip install 'submerge[aggregator]'"
+        ) from error
 
 
 class _OverUnix(http.client.HTTPConnection):

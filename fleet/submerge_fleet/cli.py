@@ -31,9 +31,12 @@ SUBCOMMANDS = {
     "client": Subcommand("submerge_client.command", "Run a client, at the edge."),
     "aggregator": Subcommand("submerge_aggregator.command", "Run an aggregator, or the root."),
     "nodes": Subcommand("submerge_fleet.nodes", "See who reports; forget or quarantine a node."),
+    "alarms": Subcommand("submerge_fleet.alarms", "See what is wrong; accept or reject an alarm."),
+    "learn": Subcommand("submerge_fleet.learn", "Have a node learn nothing, or learn again."),
     "pki": Subcommand("submerge_fleet.pki", "Make certificates: an authority, and nodes' kits."),
     "kits": Subcommand("submerge_fleet.kits", "Make kits for all nodes of a list."),
     "doctor": Subcommand("submerge_fleet.doctor", "Say what keeps a program from its work."),
+    "score": Subcommand("submerge_fleet.score", "Score files by a model, a line for each row."),
     "model": Subcommand("submerge_fleet.model", "Show, save and compare what is normal."),
 }
 

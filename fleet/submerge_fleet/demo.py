@@ -3,9 +3,9 @@
 A room of 54 motes (room.py) is dealt in turn to eight clients; four at a time report to an
 aggregator, both aggregators to a root; the root's model goes back down, and clients score
 with it what they have not learnt yet. They are the programs that run in the field, over gRPC
-or MQTT; the demo is their sensors, their supervisor and their operator (demo_run.py). From
-the scores bad motes are singled out (demo_watch.py) and taken out of service. On the way a
-client and an aggregator are killed. At the end every reading is accounted for
+or MQTT; the demo is their sensors, their supervisor and their operator (demo_run.py), who
+takes motes out of service that their alarms name (demo_alarms.py). On the way a client and
+an aggregator are killed. At the end every reading is accounted for
 (demo_balance.py), the merged model is held against exact PCA of all rows, and the alarms
 against the truth.
 """
@@ -122,8 +122,8 @@ def command(
     """Show the whole system on a generated room of sensors, two weeks in half a minute.
 
     Ends with every reading accounted for, the merged model against exact PCA, bytes moved,
-    memory of each process, and the motes that were singled out against those that really went
-    bad. Exit status 1: a reading that was acknowledged is missing, or one is counted twice.
+    memory of each process, and the alarms: faults that were found and missed, and what was
+    false. Exit status 1: a reading that was acknowledged is missing, or one is counted twice.
     """
     _check_extras(mqtt)
     if features is not None and not kernel:

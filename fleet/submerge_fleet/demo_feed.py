@@ -19,7 +19,7 @@ KNOCKS = 80.0
 """Rows a second that the whole fleet is given then, after the first few."""
 
 AHEAD = 12
-"""Rows that a client may have in front of it. What is singled out goes on to be learnt for as
+"""Rows that a client may have in front of it. What is taken out of service is still read for as
 long as there are rows on their way: with 32 of them false alarms were eight times as many."""
 
 BURST_S = 0.25

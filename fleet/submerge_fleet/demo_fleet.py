@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from submerge import Array, SubmergeError
+from submerge_fleet.demo_alarms import Alarms
 from submerge_fleet.demo_feed import Stint
 from submerge_fleet.demo_mishaps import Mishap
 from submerge_fleet.demo_nodes import Node
@@ -27,6 +28,9 @@ LOOK_S, WAIT_S = 0.5, 0.02
 
 PATIENCE_S = 60.0
 """For nodes to start, or to end, before that counts as a failure."""
+
+EVENT = b'{"event":'
+"""What a line of an alarm begins with, and a score's does not."""
 
 BROKER = Member("broker", "broker", None)
 
@@ -52,6 +56,8 @@ class Fleet:
         The broker first, if it is ours; then the root, aggregators, clients.
     scores : InOrder
         What clients have said of their rows.
+    alarms : Alarms
+        What they have said of alarms.
     processes : Processes
     """
 
@@ -60,6 +66,7 @@ class Fleet:
         self.site = site
         self.nodes = {member.name: Node(member) for member in (*own, *members)}
         self.scores = InOrder(site.names)
+        self.alarms = Alarms(len(self.of("client")))
         self._mishaps = mishaps
         self.processes = Processes()
         self._encode = msgspec.json.Encoder().encode
@@ -160,7 +167,7 @@ class Fleet:
                 case Gone():
                     self._gone(node, event.status)
                 case Said(_, "out", line):
-                    self._scored(node, line)
+                    self._heard(node, line)
                 case Said(_, _, line):
                     self._logged(node, line.decode(errors="replace"))
         if time.monotonic() - self._looked_at >= LOOK_S:
@@ -187,12 +194,23 @@ class Fleet:
         waiting = list(nodes)
         self.wait_until(lambda: all(node.process is None for node in waiting), "end", show)
 
+    def _heard(self, node: Node, raw: bytes) -> None:
+        """A line on standard output: a row's score, or news of an alarm, which come in order."""
+        if raw.startswith(EVENT):
+            stint = node.stints[-1]
+            newest = stint.snapshots[stint.scored - 1] if stint.scored else 0
+            self.alarms.hear(json.loads(raw), newest)
+        else:
+            self._scored(node, raw)
+
     def _scored(self, node: Node, raw: bytes) -> None:
         line, stint = read_line(raw), node.stints[-1]
         self._pass_over(stint, line.row)
         self.scores.put(stint.snapshots[line.row], line)
         stint.scored = line.row + 1
         node.rebuilt[-1].fill(line.row, line.filled)
+        if line.withheld:
+            node.rebuilt[-1].withhold(line.row)
         node.note_score(line)
 
     def _pass_over(self, stint: Stint, until: int) -> None:

@@ -78,7 +78,7 @@ def fleet_table(demo: Demo, *, width: int) -> Table:
             below = [child.told for child in clients if child.member.parent == node.name]
             told = f"{sum(below):,}" if below else ""
             table.add_row(*_cells(node), told, *_used(node))
-    alarms = [f"mote{alarm.mote:02d} {alarm.quantity}" for alarm in demo.watch.alarms]
+    alarms = [f"mote{out.mote:02d} {out.quantity}" for out in demo.alarms.out]
     table.caption = f"out of service: {', '.join(alarms) or 'none'}"
     if limit is not None:
         table.caption += f"; the limit of {'odd' if kernel else 'SPE'} is {limit:.1f}"

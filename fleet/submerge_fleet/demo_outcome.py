@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, field, replace
 
 from submerge import Array
 from submerge_fleet.demo_accuracy import Accuracy
+from submerge_fleet.demo_alarms import Raised
 from submerge_fleet.demo_balance import Balance
 from submerge_fleet.demo_mishaps import Mishap
 from submerge_fleet.demo_verdict import Verdict
@@ -96,6 +97,8 @@ class Outcome:
     raw_bytes : int
         What the readings would weigh, each value once, as float32.
     balance, accuracy, mishaps, usage, verdicts
+    alarms : tuple of Raised
+        Each of each client.
     rows_odd : int
         In a kernel group rows that both kinds of SPE together find odd: `odd` is above 1.
     linear : Accuracy or None
@@ -117,6 +120,7 @@ class Outcome:
     mishaps: tuple[Mishap, ...]
     usage: tuple[Usage, ...]
     verdicts: tuple[Verdict, ...]
+    alarms: tuple[Raised, ...] = ()
     rows_odd: int = 0
     linear: Accuracy | None = None
 
@@ -136,5 +140,6 @@ class Outcome:
             "found": self.count("found"),
             "missed": self.count("missed"),
             "false": self.count("false"),
+            "alarms": [alarm.figures() for alarm in self.alarms],
             "verdicts": [verdict.figures() for verdict in self.verdicts],
         }

@@ -11,7 +11,7 @@ from submerge import UsageError
 from submerge_fleet.demo_outcome import Outcome
 from submerge_fleet.demo_run import Demo
 from submerge_fleet.demo_verdict import Verdict
-from submerge_fleet.demo_watch import MARGIN
+from submerge_fleet.demo_watch import LOUD
 from submerge_fleet.picture import save
 from submerge_fleet.room import DAY, MOTES, QUANTITIES
 from submerge_fleet.room_plan import DEPTH, WIDTH
@@ -105,8 +105,8 @@ def _motes(figure: Any, axes: Any, demo: Demo, outcome: Outcome) -> None:
         cmap="PuRd",
         rasterized=True,
     )
-    bar = figure.colorbar(image, ax=axes, pad=0.01, extend="both", ticks=[0.5, 1, MARGIN, 5, 10])
-    bar.ax.set_yticklabels(["0.5x", "1x", f"{MARGIN:g}x", "5x", "10x"])
+    bar = figure.colorbar(image, ax=axes, pad=0.01, extend="both", ticks=[0.5, 1, LOUD, 5, 10])
+    bar.ax.set_yticklabels(["0.5x", "1x", f"{LOUD:g}x", "5x", "10x"])
     bar.ax.minorticks_off()
     bar.set_label("worst residual of its channels, over that channel's limit")
     for verdict in outcome.verdicts:
@@ -118,12 +118,12 @@ def _motes(figure: Any, axes: Any, demo: Demo, outcome: Outcome) -> None:
     axes.set(xlabel="day", ylabel="mote", xlim=(0, outcome.settings.days))
     axes.set_title(
         "Which mote: boxes are the true faults, diamonds the alarms; gray is not scored"
-        " (silent, not yet, or singled out)"
+        " (silent, not yet, or out of service)"
     )
 
 
 def _mark(axes: Any, verdict: Verdict) -> None:
-    """Box a fault, put a diamond where it was singled out, and say what it was."""
+    """Box a fault, put a diamond where an alarm named it, and say what it was."""
     color = COLOR[verdict.outcome]
     at, text = 0.0, "false alarm"
     if verdict.fault is not None:

@@ -37,6 +37,7 @@ class Rebuilt:
         self._places = {name: place for place, name in enumerate(names)}
         self._rows: deque[tuple[Array, int]] = deque()
         self._first = 0  # index of the leftmost
+        self._withheld: set[int] = set()
 
     def give(self, row: Array) -> None:
         """The process is given a row (dim,), NaN for a gap."""
@@ -48,12 +49,20 @@ class Rebuilt:
         for name, value in filled.items():
             row[self._places[name]] = value
 
+    def withhold(self, index: int) -> None:
+        """It has said that it does not learn its row `index`."""
+        self._withheld.add(index)
+
     def count(self, until: int) -> Array:
         """Hand over the rows (n, dim) before `until` that are whole: these count from now on."""
         whole: list[Array] = []
         while self._first < until and self._rows:
             row, gaps = self._rows.popleft()
+            withheld = self._first in self._withheld
+            self._withheld.discard(self._first)
             self._first += 1
+            if withheld:
+                continue
             if 2 * gaps > len(row):
                 continue  # a client does not learn what shows less than half
             self.gaps += gaps

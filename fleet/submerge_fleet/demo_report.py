@@ -9,12 +9,12 @@ from rich.text import Text
 from submerge import Array
 from submerge_fleet.demo_accuracy import SEPARATED, Accuracy
 from submerge_fleet.demo_mishaps import Mishap
-from submerge_fleet.demo_outcome import SETTLE_DAYS, History, Outcome, Usage
+from submerge_fleet.demo_outcome import SETTLE_DAYS, History, Outcome, Settings, Usage
 from submerge_fleet.demo_run import OVERSAMPLE
-from submerge_fleet.demo_site import REPORT_EVERY_S
+from submerge_fleet.demo_site import AT_MOST, REPORT_EVERY_S
 from submerge_fleet.demo_verdict import Verdict
-from submerge_fleet.demo_watch import MARGIN
-from submerge_fleet.room import DAY, MOTES
+from submerge_fleet.demo_watch import LOUD
+from submerge_fleet.room import DAY
 
 BLOCKS = " ▁▂▃▄▅▆▇█"
 HEIGHT = 4
@@ -49,11 +49,11 @@ def picture(outcome: Outcome, history: History, limit: float | None, *, width: i
     drawn += _chart(spe, loud=1.0, settled=settled)
     drawn.append(Text("worst residual of a channel, over its own limit", style="bold"))
     channel = _binned(np.stack(history.multiple).max(axis=1), history, across)
-    drawn += _chart(channel, loud=MARGIN, settled=settled)
+    drawn += _chart(channel, loud=LOUD, settled=settled)
     drawn.append(_days(outcome.settings.days, across))
     drawn += [_span(verdict, outcome, across) for verdict in outcome.verdicts]
     if outcome.verdicts:
-        legend = "━ the fault holds   ◆ its mote is singled out"
+        legend = "━ the fault holds   ◆ an alarm names its mote"
         drawn.append(Text(" " * LEFT + legend, style="dim"))
     return drawn
 
@@ -62,7 +62,7 @@ def lines(outcome: Outcome) -> list[tuple[str, str]]:
     """Say the figures: a name and a sentence each."""
     settings, accuracy = outcome.settings, outcome.accuracy
     found = [verdict for verdict in outcome.verdicts if verdict.outcome == "found"]
-    right = sum(verdict.named_right for verdict in found)
+    right = sum(verdict.first for verdict in found)
     delays = [verdict.delay_h for verdict in found if verdict.delay_h is not None]
     delay = f", after {np.median(delays):.1f} h in the median" if delays else ""
     kernel = [f"a Gaussian kernel, {settings.features} features"] if settings.features else []
@@ -93,14 +93,20 @@ def lines(outcome: Outcome) -> list[tuple[str, str]]:
         _traffic(outcome),
         _memory(outcome),
         _line(
-            "motes",
+            "alarms",
             f"{len(found)} of {len(found) + outcome.count('missed')} faults found{delay}",
-            f"{right} with the right quantity",
-            f"{outcome.count('false')} false alarms on {MOTES} motes",
+            f"{right} with the right channel first",
+            f"{outcome.count('missed')} missed",
+            f"{outcome.count('false')} false",
         ),
         _line(
-            "limits",
-            f"measured on {settings.settle_days / 2:.2g} days",
+            "promise",
+            f"{AT_MOST} and client, {_promised(settings):.1f} in this run",
+            f"{len(outcome.alarms)} alarms raised by clients, most of them several at a time",
+        ),
+        _line(
+            "scores",
+            f"limits measured on {settings.settle_days / 2:.2g} days",
             f"of {outcome.rows_judged:,} rows after that, {outcome.rows_over_spe:,} are over that"
             f" of SPE and {outcome.rows_over_t2:,} over that of T2",
             *([f"{outcome.rows_odd:,} are odd to the fleet's own"] if kernel else []),
@@ -110,6 +116,12 @@ def lines(outcome: Outcome) -> list[tuple[str, str]]:
         said.append(_line("note", "a short run: limits rest on little weather; expect misses"))
     said += [_line("WRONG", wrong) for wrong in outcome.balance.wrong]
     return said
+
+
+def _promised(settings: Settings) -> float:
+    """False alarms that were allowed since limits were known."""
+    weeks = (settings.days - settings.settle_days) / 7
+    return settings.clients * weeks
 
 
 def _balance(outcome: Outcome) -> tuple[str, str]:

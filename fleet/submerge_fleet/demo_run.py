@@ -27,7 +27,7 @@ from submerge_fleet.demo_stores import Held, held_in, merged
 from submerge_fleet.demo_verdict import judged
 from submerge_fleet.demo_watch import Watch
 from submerge_fleet.demo_wires import check_sizes
-from submerge_fleet.room import DAY, MOTES, Room
+from submerge_fleet.room import DAY, MOTES, SNAPSHOT_S, Room
 
 OVERSAMPLE = 10
 """Spare directions. A fault that comes late is small in its first blocks; with five to
@@ -48,6 +48,10 @@ LATE_DAYS, SLOWER = 0.75, 8.0
 the room's clock runs so much slower. On a busy machine, or with an aggregator away for seconds,
 days of weather would else pass that no model has heard of."""
 
+ARMED = 7 / 8
+"""Of the time without faults, after which limits of alarms are believed: it takes a while until
+they have come down."""
+
 SPARED, SPARED_RATE = 200, 40.0
 """Snapshots that are left for whoever is not back yet, and how many of them a second."""
 
@@ -65,7 +69,7 @@ class Demo:
 
     Attributes
     ----------
-    room, fleet, watch, history, mishaps
+    room, fleet, watch, alarms, history, mishaps
         As they stand.
     judged : int
         Snapshots that the watch has seen.
@@ -77,20 +81,32 @@ class Demo:
         self.settings = settings
         self.room = Room(seed=settings.seed, days=settings.days, quiet_days=settings.settle_days)
         channels, scaling = self.room.channels, Scaling(OFFSET * MOTES, SCALE * MOTES)
-        self.schema = Schema(channels, scaling)
+        # One mean: whatever a client is dealt, it is the same room's.
+        self.schema = Schema(channels, scaling, center="fleet")
         if settings.features:
             kernel = RandomFourier(Gaussian(GAMMA), settings.features)
             self.schema = replace(self.schema, features=kernel)
         self.summaries = Subspaces(settings.rank, oversample=OVERSAMPLE)
         who = members(settings.clients)
         first_rows = max(2, FIRST_ROWS // settings.clients)
-        self.site = Site(folder, wire(who), self.schema, settings.rank, OVERSAMPLE, first_rows)
+        self.site = Site(
+            folder,
+            wire(who),
+            self.schema,
+            settings.rank,
+            OVERSAMPLE,
+            first_rows,
+            # They take turns.
+            row_s=settings.clients * SNAPSHOT_S,
+            settle_s=ARMED * settings.settle_days * 86400,
+        )
         check_sizes(self.site)
         total = self.room.n_snapshots
         self.mishaps = planned(who, total)
         self.fleet = Fleet(self.site, who, self.mishaps)
         self.dealer = Dealer(total, Trial(first_rows, settings.clients / KNOCKS))
         self.watch = Watch(self.room.channels, settle=int(settings.settle_days * DAY))
+        self.alarms = self.fleet.alarms
         self.history = History()
         self.judged = 0
         self._pools = Pools(self.schema)
@@ -151,10 +167,11 @@ class Demo:
             stints = [stint for stint in stints if stint.node in missed]
         elif self._is_late():
             rate /= SLOWER
+        for out in self.alarms.out:
+            self.watch.take_out(out.mote)
         for _, stint in self.dealer.deal(stints, time.monotonic(), rate=rate):
             row = next(readings)
             self._values += int(np.count_nonzero(~np.isnan(row)))
-            # What was singled out is out of service.
             self.fleet.give(stint, np.where(self.watch.muted, np.nan, row))
 
     def _mishap(self) -> None:
@@ -241,7 +258,8 @@ class Demo:
             accuracy=accuracy,
             mishaps=self.mishaps,
             usage=tuple(node.usage for node in self.fleet.nodes.values()),
-            verdicts=judged(self.room.faults, self.watch.alarms),
+            verdicts=judged(self.room.faults, self.alarms),
+            alarms=tuple(self.alarms.raised),
             rows_odd=self.watch.over_odd,
             linear=linear,
         )

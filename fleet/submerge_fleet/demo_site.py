@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Literal, Protocol
 
 from submerge import Schema
+from submerge_fleet.room import SNAPSHOT_S
 
 ROOT, GROUP = "root", "room"
 
@@ -28,6 +29,9 @@ FIRST_ROWS = 128
 
 REPORT_EVERY_S = 0.4
 """Of clients. What is above them is a little faster, so that little waits there."""
+
+AT_MOST = "1 false per week"
+"""What is asked of each client's alarms."""
 
 TIMING = "patience_s = 1.0\ncap_s = 2.0\n"
 
@@ -142,6 +146,10 @@ class Site:
     rank, oversample : int
     first_rows : int
         Of a client, before it reports at all.
+    row_s : float
+        Of the room's time that a client's row stands for.
+    settle_s : float
+        Of the room's time that is watched before a limit is believed.
     """
 
     folder: Path
@@ -150,6 +158,8 @@ class Site:
     rank: int
     oversample: int
     first_rows: int
+    row_s: float = SNAPSHOT_S
+    settle_s: float = 86400.0
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -187,7 +197,15 @@ class Site:
             f"min_rows = {self.first_rows}\n{TIMING}\n"
             '[sensor]\nkind = "ndjson"\n\n'
             f'[scores]\nto = "stdout"\ncontributions = {len(self.names)}\n\n'
+            f"{self._alarms}\n"
             f"{self._schema_at('schema')}"
+        )
+
+    @property
+    def _alarms(self) -> str:
+        return (
+            f'[alarms]\nndjson = "-"\nat_most = {json.dumps(AT_MOST)}\n'
+            f'settle = "{self.settle_s:.0f}s"\nperiod_s = {self.row_s!r}\n'
         )
 
     def _aggregator(self, member: Member) -> str:
@@ -223,7 +241,8 @@ class Site:
                 f" offset = {offset!r}, scale = {scale!r} }},\n"
                 for channel, offset, scale in rows
             ]
-        text = f'[{section}]\nscaling = "fixed"\nchannels = [\n{"".join(tables)}]\n'
+        text = f'[{section}]\ncenter = "{schema.center}"\nscaling = "fixed"\n'
+        text += f"channels = [\n{''.join(tables)}]\n"
         if schema.linear:
             return text
         spec = schema.features.spec()

@@ -1,4 +1,10 @@
-"""Alarms held against the truth: found, missed, false."""
+"""Alarms held against the truth: found, missed, false, and whether the right channel was named.
+
+An alarm finds a fault that it was raised in, or soon after, if it names the faulty mote: one of its
+three channels is that mote's, with a share that the operator would go by. What several clients
+say at a time is one incident; it is false where no alarm of it finds anything, and so is a mote
+that was taken out of service in good order.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +12,12 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Literal
 
-from submerge_fleet.demo_watch import WINDOW, Alarm
+from submerge_fleet.demo_alarms import LEAST, Alarms, Named, Raised, incidents, named
 from submerge_fleet.room import SNAPSHOT_S, Fault
+
+SOON = round(3600 / SNAPSHOT_S)
+"""Snapshots for which a fault that was mended may still be found: eight rows of eight clients, and
+what was on its way."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,23 +29,18 @@ class Verdict:
     mote : int
         The one that it is about.
     outcome : {"found", "missed", "false"}
-        An alarm on a mote with a fault that holds, or ended less than the watch's
-        window ago; a fault without one; an alarm without a fault.
+    fault : Fault or None
+    alarm : Named or None
+        The mote as the alarm named it.
+    first : bool
+        Whether the channel that it put first is one that the fault shows in.
     """
 
     mote: int
     outcome: Literal["found", "missed", "false"]
     fault: Fault | None
-    alarm: Alarm | None
-
-    @property
-    def named_right(self) -> bool:
-        """Whether the alarm names a quantity that the fault shows in."""
-        return (
-            self.fault is not None
-            and self.alarm is not None
-            and self.alarm.quantity in self.fault.quantities
-        )
+    alarm: Named | None
+    first: bool = False
 
     @property
     def delay_h(self) -> float | None:
@@ -46,20 +51,57 @@ class Verdict:
 
     def figures(self) -> dict[str, object]:
         """Return it ready for JSON."""
-        return asdict(self) | {"named_right": self.named_right, "delay_h": self.delay_h}
+        return asdict(self) | {"delay_h": self.delay_h}
 
 
-def judged(faults: Iterable[Fault], alarms: Iterable[Alarm]) -> tuple[Verdict, ...]:
+def judged(faults: Iterable[Fault], alarms: Alarms) -> tuple[Verdict, ...]:
     """Match alarms with faults: faults first, in their order, then what was false."""
-    left = list(alarms)
-    verdicts = []
-    for fault in faults:
-        alarm = next((alarm for alarm in left if _answers(alarm, fault)), None)
-        if alarm is not None:
-            left.remove(alarm)
-        verdicts.append(Verdict(fault.mote, "found" if alarm else "missed", fault, alarm))
-    return (*verdicts, *(Verdict(alarm.mote, "false", None, alarm) for alarm in left))
+    faults = tuple(faults)
+    verdicts = [_verdict(fault, alarms.raised) for fault in faults]
+    wrong = [
+        incident
+        for incident in incidents(alarms.raised)
+        if not any(_finds(alarm, fault) for alarm in incident for fault in faults)
+    ]
+    said = [_first(incident) for incident in wrong]
+    for out in alarms.out:
+        sound = not any(
+            fault.mote == out.mote and fault.start < out.snapshot <= fault.end + SOON
+            for fault in faults
+        )
+        within = any(_began(each) <= out.snapshot <= _over(each) for each in wrong)
+        if sound and not within:
+            said.append(out)
+    false = sorted(said, key=lambda each: each.snapshot)
+    return (*verdicts, *(Verdict(each.mote, "false", None, each) for each in false))
 
 
-def _answers(alarm: Alarm, fault: Fault) -> bool:
-    return alarm.mote == fault.mote and fault.start < alarm.snapshot <= fault.end + WINDOW
+def _verdict(fault: Fault, raised: Iterable[Raised]) -> Verdict:
+    alarm = min(
+        (each for each in raised if _finds(each, fault)), key=lambda each: each.began, default=None
+    )
+    if alarm is None:
+        return Verdict(fault.mote, "missed", fault, None)
+    quantity = next(q for mote, q in named(alarm.blamed) if mote == fault.mote)
+    first = named(alarm.blamed)[0]
+    right = first[0] == fault.mote and first[1] in fault.quantities
+    return Verdict(fault.mote, "found", fault, Named(fault.mote, quantity, alarm.began), right)
+
+
+def _finds(alarm: Raised, fault: Fault) -> bool:
+    motes = [mote for mote, _ in named(alarm.blamed, least=LEAST)]
+    return fault.mote in motes and fault.start < alarm.began <= fault.end + SOON
+
+
+def _first(incident: list[Raised]) -> Named:
+    """What its first alarm blames; mote 0 if it blames nothing."""
+    mote, quantity = next(iter(named(incident[0].blamed)), (0, ""))
+    return Named(mote, quantity, incident[0].began)
+
+
+def _began(incident: list[Raised]) -> float:
+    return min(alarm.began for alarm in incident)
+
+
+def _over(incident: list[Raised]) -> float:
+    return max(float("inf") if alarm.ended is None else alarm.ended for alarm in incident)

@@ -40,7 +40,8 @@ def show(
         _refuse_door(config, store, group)
         from submerge_fleet.model_file import read
 
-        found = figures(read(file))
+        saved = read(file)
+        found = figures(saved, shown=None if saved.shown is None else saved.shown.rank)
     else:
         named, shown = _running(config, store, group, instead="FILE, ")
         found = figures(named, shown=shown)
@@ -57,7 +58,8 @@ def save(
 ) -> None:
     """Write the newest model of a running aggregator to FILE, whole or not at all.
 
-    `show` and `compare` read it again. FILE may be an older model, and nothing else.
+    `show`, `compare` and `submerge score` read it again. FILE may be an older model, and nothing
+    else.
     """
     from submerge_fleet.model_file import decoded, save
 
@@ -65,7 +67,7 @@ def save(
     group = door.group(group)
     data = door.get("model", group)
     model = decoded(data, "the aggregator's answer").model
-    save(file, data)
+    save(file, data, door.shown(group))
     if as_json:
         saved = {"file": str(file), "group": group, "version": model.version, "bytes": len(data)}
         click.echo(json.dumps(saved))

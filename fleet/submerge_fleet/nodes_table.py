@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from submerge_fleet.alarms_table import watching
 from submerge_fleet.asking import ago, printable
 
 if TYPE_CHECKING:
@@ -19,6 +20,9 @@ ORDINARY = 20
 
 STATES = """\b
 In the column state:
+  learning         it does not know yet what to alarm at; armed: it does
+  ALARM            see `submerge alarms`
+  paused           it learns nothing, for an operator said so
   quarantined      kept out of the model: by an operator, or because it
                    contradicted itself (it shrank, or equivocated twice)
   banned           refused until it is released
@@ -89,8 +93,8 @@ def _left(seconds: float, row: RowView) -> str:
 
 
 def _state(view: NodeView) -> list[str]:
-    """What is not as usual about a node."""
-    states = ["banned"] if view.banned else []
+    """How a node watches, and what is not as usual about it."""
+    states = [*watching(view), *(["banned"] if view.banned else [])]
     if view.quarantined:
         since = ""
         if view.since_s is not None:

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+
+PATIENCE_S = 2.0
+"""What takes no longer needs no bar."""
 
 
 @contextmanager
@@ -22,3 +26,29 @@ def advancing(what: str, total: int) -> Iterator[Callable[[int], None]]:
     ) as bar:
         task = bar.add_task(what, total=total)
         yield lambda steps: bar.advance(task, steps)
+
+
+@contextmanager
+def counting(what: str, *, shown: bool = True) -> Iterator[Callable[[int], None]]:
+    """Show how much of something is done, where nobody knows how much there is.
+
+    Nothing is shown of what takes less than `PATIENCE_S`. The body calls what it is given
+    with steps done.
+    """
+    if not shown or not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.completed:,.0f} " + what), TimeElapsedColumn())
+    bar = Progress(SpinnerColumn(), *columns, console=Console(stderr=True), transient=True)
+    task, begun = bar.add_task(what, total=None), time.monotonic()
+    with ExitStack() as running:
+
+        def advance(steps: int) -> None:
+            if not bar.live.is_started and time.monotonic() - begun > PATIENCE_S:
+                running.enter_context(bar)
+            bar.advance(task, steps)
+
+        yield advance

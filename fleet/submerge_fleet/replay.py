@@ -25,6 +25,9 @@ from submerge_fleet.replay_kernel import KernelFigures
 from submerge_fleet.replay_run import Outcome, replay
 from submerge_fleet.replay_settings import PAPER, Settings
 
+WITH_OTHERS = ("own", "fleet")
+"""Ways of centering that want more nodes than one."""
+
 FEATURES = 512
 """Of a kernel, if nobody says how many."""
 
@@ -72,8 +75,9 @@ Example: submerge replay light.dat.gz --rank 10 --plot light.png
 )
 @click.option(
     "--center",
-    type=click.Choice(["stream", "none", "offline"]),
-    help="Subtract the running mean; nothing; the mean of all rows first.  [default: stream]",
+    type=click.Choice(["stream", "none", "offline", *WITH_OTHERS]),
+    help="Subtract the running mean; nothing; the mean of all rows first.  [default: stream]"
+    "  into: as the group's schema has it, own, fleet or none.  [default: own]",
 )
 @click.option(
     "--forgetting-factor",
@@ -174,6 +178,8 @@ def command(
             # Not ctx.exit: the group, which is not standalone, would return it to nobody.
             sys.exit(1)
         return
+    if given.get("center") in WITH_OTHERS:
+        raise UsageError(f"--center {given['center']} has an effect with --into only")
     for name in ("parent", "group", "node", "speed", "insecure", "ca", "cert", "key"):
         if name in given:
             raise UsageError(f"{option(name)} has an effect with --into only")

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import logging
-from typing import Any
+from typing import Any, get_args
 
 from submerge import UsageError
 from submerge.errors import SubmergeError
 from submerge.features import FeatureMap
+from submerge.schema import Center
 from submerge_client import logs
 from submerge_client.datasets import Table
 from submerge_client.links import UplinkConfig
@@ -19,7 +20,7 @@ from submerge_fleet.rows import check_magnitudes, deal_with_gaps, dealt
 LINK = ("insecure", "ca", "cert", "key")
 HERE = {
     *("parent", "group", "node", "speed", *LINK),
-    *("rank", "oversample", "missing", "zero_is_missing", "leaves", "deal"),
+    *("rank", "oversample", "center", "missing", "zero_is_missing", "leaves", "deal"),
 }
 """Options that mean something to a client; the rest is the fleet's own business."""
 
@@ -44,6 +45,11 @@ def away(
         raise UsageError(f"{option} has no effect with --into: leave it out")
     if "group" not in given:
         raise UsageError("--into needs --group, the group of the fleet that the rows belong to")
+    center = given.get("center", "own")
+    if center not in get_args(Center):
+        raise UsageError(
+            f"--center {center} has no effect with --into: a group's schema has own, fleet or none"
+        )
     try:
         link = UplinkConfig(url=url, **{name: given[name] for name in LINK if name in given})
     except BadSetting as error:
@@ -74,6 +80,7 @@ def away(
         oversample=given.get("oversample", 5),
         fill=missing == "impute",
         features=features,
+        center=center,
     )
     if told.acknowledged != told.rows:
         raise Untold(told)

@@ -17,6 +17,7 @@ import numpy as np
 
 from submerge import Array, Channel, Schema, UsageError
 from submerge.features import FeatureMap, Identity
+from submerge.schema import Center
 from submerge.settings import ClientSettings
 from submerge.summaries import Subspaces
 from submerge_client import clock
@@ -79,10 +80,12 @@ def replay_into(
     oversample: int,
     fill: bool,
     features: FeatureMap | None = None,
+    center: Center,
 ) -> Told:
     """Send rows through one client each, until their parent holds them.
 
-    `features`: of a kernel group; with a gamma left open they take the fleet's.
+    `features`: of a kernel group; with a gamma left open they take the fleet's. `center`: as
+    the fleet's schema has it.
 
     Raises
     ------
@@ -93,6 +96,7 @@ def replay_into(
     schema = Schema(
         tuple(Channel(name) for name in table.names),
         features=Identity() if features is None else features,
+        center=center,
     )
     if rank is not None and rank > schema.dim:
         what = "columns" if schema.linear else "features"
@@ -129,7 +133,9 @@ def replay_into(
             thread.join()
     refusals = [agent.refusal for agent in agents if agent.refusal]
     if refusals:
-        raise UsageError(f"--into: {target.parent} does not let {target.node} join: {refusals[0]}")
+        says = f"--into: {target.parent} does not let {target.node} join: {refusals[0]}"
+        mend = "; --center says it" if "center: " in says else ""
+        raise UsageError(says + mend)
     lives = [agent.node.life for agent in agents]
     if all(life.pin is not None for life in lives) and not all(life.learns for life in lives):
         raise UsageError(
@@ -162,6 +168,8 @@ def _agent(
         patience_s=2.0,
         cap_s=10.0,
         fills_gaps=fill,
+        # What somebody feeds in by hand is to be learnt, however odd it is.
+        alarms=None,
     )
     sensor = Dealt(rows, target.speed)
     summaries = Subspaces(rank, oversample=oversample)

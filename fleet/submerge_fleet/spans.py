@@ -11,27 +11,24 @@ import re
 
 import click
 
-SECONDS = {"y": 365 * 86400.0, "d": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
+from submerge import UsageError
+from submerge_client.spans import NUMBER, SECONDS, seconds
+
 PER_HOUR = {"": 1.0, "/h": 1.0, "/d": 1 / 24}
 
 MOST_OFTEN = 3600.0
 """Events an hour, of one kind: more is a slip of the finger, and would take for ever."""
 
-NUMBER = r"\s*(\d+\.?\d*(?:e[+-]?\d+)?|\.\d+)\s*"
-DURATION = re.compile(NUMBER + "(y|d|h|m|s|ms)")
 SHARE = re.compile(NUMBER + "(%?)")
 RATE = re.compile(NUMBER + "(|/h|/d)")
 
 
 def duration(text: str) -> float:
     """Return seconds: `1y` (365 days), `2d`, `3h`, `5m`, `90s` or `50ms`."""
-    found = DURATION.fullmatch(text)
-    if found is None or not math.isfinite(seconds := float(found[1]) * SECONDS[found[2]]):
-        units = ", ".join(SECONDS)
-        raise click.BadParameter(
-            f"expected a time such as 90s, 5m, 3h or 2d, got {text!r}; units are {units}"
-        )
-    return seconds
+    try:
+        return seconds(text)
+    except UsageError as error:
+        raise click.BadParameter(str(error)) from error
 
 
 def share(text: str) -> float:

@@ -14,7 +14,8 @@ from submerge import PeerError
 
 MOST_PARTS = 4096
 """Fields of a message and of those within, and bytes of numbers that come in one run. An honest
-report has fifty, a join with 256 past fences 800, a model with limits of 64 shares 2100."""
+report has fifty, of 64 alarms 1400, a join with 256 past fences 800, a model with limits of 64
+shares 2100."""
 
 MOST_WORDS = 1 << 18
 """Brackets and commas in a schema's text: of 50,000 channels, each with its scaling."""

@@ -1,7 +1,8 @@
 """Each kind of message as protobuf, and back. Foreign ones are distrusted field by field.
 
-`codec` is for those who have bytes. Here is what they say; `parts` and `columns` have what
-several messages share. A reader raises `PeerError` for what no honest node says.
+`codec` is for those who have bytes. Here is what they say; what several messages share
+is in `parts`, `columns`, `scores` and `alarms`. A reader raises `PeerError` for what no honest
+node says.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from submerge.messages import (
     Stamp,
 )
 from submerge.twofold import Twofold
-from submerge_proto import parts, summaries
+from submerge_proto import alarms, parts, scores, summaries
 from submerge_proto.v1 import aggregator_service_pb2 as pb
 from submerge_proto.v1 import header_pb2
 
@@ -32,9 +33,6 @@ NOBODY = Incarnation(0, 0)
 
 MOST_FENCES = 256
 """Past fences in a join: four times those that a node of this version remembers."""
-
-LAST_END = 253_402_300_799
-"""The last second of 9999, Unix seconds: certificates know no later one, nor do calendars."""
 
 
 def join(value: Join) -> pb.JoinRequest:
@@ -109,7 +107,9 @@ def report(value: Report, *, coarse: bool = False) -> pb.ReportRequest:
     if value.census is not None:
         message.census.CopyFrom(parts.census(value.census))
     if value.scores is not None:
-        message.scores.CopyFrom(parts.scores(value.scores))
+        message.scores.CopyFrom(scores.scores(value.scores))
+    if value.vigil is not None:
+        message.vigil.CopyFrom(alarms.vigil(value.vigil))
     return message
 
 
@@ -131,17 +131,20 @@ def report_of(message: pb.ReportRequest) -> Report:
         version=parts.number("model_version", message.model_version, HIGHEST),
         lifetime=parts.number("lifetime", message.lifetime),
         census=parts.census_of(message.census) if "census" in known else None,
-        scores=parts.scores_of(message.scores) if "scores" in known else None,
+        scores=scores.scores_of(message.scores) if "scores" in known else None,
         software=parts.text(message.header.software, parts.SOFTWARE_LETTERS),
         certified_until=_certified_until_of(message.certified_until_s),
+        vigil=alarms.vigil_of(message.vigil) if "vigil" in known else None,
     )
     _check_readings(report)
+    if report.vigil is not None and not report.fence:
+        alarms.check_own(report.vigil, report.stamp.node)
     return report
 
 
 def _certified_until_of(value: float) -> float:
     """Return when a certificate ends: a time that people can be shown."""
-    if not 0 <= parts.real("certified_until_s", value) <= LAST_END:
+    if not 0 <= parts.real("certified_until_s", value) <= parts.LAST_END:
         raise PeerError(
             f"a certificate ends from 1970 to 9999, got {value} s since 1970", kind="range"
         )
@@ -176,6 +179,7 @@ def answer(value: Answer) -> pb.ReportResponse:
         root=_maybe(value.root),
         durable=value.durable,
         floor_ms=value.floor,
+        wishes=alarms.wishes(value.wishes),
     )
 
 
@@ -191,6 +195,7 @@ def answer_of(message: pb.ReportResponse) -> Answer:
         parts.maybe_incarnation(message, "root"),
         parts.number("durable", message.durable),
         parts.number("floor", message.floor_ms),
+        alarms.wishes_of(message.wishes),
     )
 
 
@@ -224,7 +229,9 @@ def model(value: Model) -> pb.Model:
     )
     summaries.put(message, value.summary)
     if value.limits is not None:
-        message.limits.CopyFrom(parts.limits(value.limits))
+        message.limits.CopyFrom(scores.limits(value.limits))
+    if value.peaks is not None:
+        message.peaks.CopyFrom(scores.peaks(value.peaks))
     return message
 
 
@@ -232,14 +239,16 @@ def model_of(message: pb.Model) -> Model:
     """Return a model."""
     fingerprint, schema = parts.fingerprint_of_text(message.schema), None
     summary = summaries.of(message, fingerprint)
-    limits = parts.limits_of(message.limits) if message.HasField("limits") else None
-    if summary is not None or limits is not None:
+    limits = scores.limits_of(message.limits) if message.HasField("limits") else None
+    peaks = scores.peaks_of(message.peaks) if message.HasField("peaks") else None
+    if any(part is not None for part in (summary, limits, peaks)):
         schema = parts.schema_of(message.schema)
     if schema is not None and summary is not None:
         summaries.check_fits(summary, schema)
-    if schema is not None and schema.linear and limits is not None:
+    if schema is not None and schema.linear:
         # Not refused: one child's third sketch would take the model from all others.
-        limits = replace(limits, linear=())
+        limits = limits and replace(limits, linear=())
+        peaks = peaks and peaks.without("linear")
     return Model(
         parts.name(message.header.group),
         parts.number("version", message.version, HIGHEST),
@@ -256,6 +265,7 @@ def model_of(message: pb.Model) -> Model:
         ),
         created=parts.real("created_s", message.created_s),
         expires=parts.real("expires_s", message.expires_s),
+        peaks=peaks,
     )
 
 

@@ -16,7 +16,8 @@ from submerge.pool import Row, Sealed
 from submerge.suspicion import Apart, Cause, Slip
 from submerge.twofold import Twofold
 from submerge.upward import Line
-from submerge_proto import parts, summaries
+from submerge.wishes import MOST_WISHES, Wish
+from submerge_proto import alarms, parts, summaries
 from submerge_proto.kept_by_client import Form, pin, pin_of, report, report_of
 from submerge_proto.v1 import kept_pb2 as pb
 
@@ -139,6 +140,14 @@ def _suspected_of(message: pb.Suspected) -> dict[str, Slip]:
     }
 
 
+def _wishes(value: Mapping[str, Wish]) -> pb.Wishes:
+    return pb.Wishes(wishes=alarms.wishes(value.values()))
+
+
+def _wishes_of(message: pb.Wishes) -> dict[str, Wish]:
+    return {wish.node: wish for wish in alarms.wishes_of(message.wishes, MOST_WISHES)}
+
+
 def _schema_of(message: pb.Text) -> bytes:
     if message.value:  # empty while it is not known
         Schema.parse(message.value)
@@ -164,6 +173,10 @@ FORMS = {
     "banned": Form(pb.Nodes, _nodes, _nodes_of),
     "quarantined": Form(pb.Quarantined, _quarantined, _quarantined_of),
     "suspected": Form(pb.Suspected, _suspected, _suspected_of),
+    "wishes": Form(pb.Wishes, _wishes, _wishes_of),
+    "heard": Form(
+        pb.Number, lambda value: pb.Number(value=value), lambda m: parts.number("heard", m.value)
+    ),
     "schema": _SCHEMA,
     "asked": _SCHEMA,
     "version": Form(pb.Number, lambda value: pb.Number(value=value), _version_of),

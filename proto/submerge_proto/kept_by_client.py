@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from submerge import PeerError
 from submerge.finals import Past
 from submerge.life import Checkpoint
-from submerge.messages import Model, Pin, Report
-from submerge_proto import forms, parts
+from submerge.messages import Pin, Report
+from submerge_proto import forms, kept_lookout, parts
 from submerge_proto.v1 import aggregator_service_pb2 as wire
 from submerge_proto.v1 import kept_pb2 as pb
 
@@ -31,7 +30,7 @@ def report(value: Report) -> wire.ReportRequest:
 
 def report_of(message: wire.ReportRequest) -> Report:
     """Return a report that was kept."""
-    _check_version(message.header.version)
+    parts.check_version(message.header.version)
     return forms.report_of(message)
 
 
@@ -74,19 +73,10 @@ def _past_of(message: pb.Past) -> Past:
     return Past(finals, absorbed, lost, lifetime)
 
 
-def _model_of(message: wire.Model) -> Model:
-    _check_version(message.header.version)
-    return forms.model_of(message)
-
-
-def _check_version(version: int) -> None:
-    if version != parts.VERSION:
-        raise PeerError(f"kept by version {version} of the protocol, this is {parts.VERSION}")
-
-
 FORMS = {
     "checkpoint": Form(pb.Checkpoint, _checkpoint, _checkpoint_of),
     "past": Form(pb.Past, _past, _past_of),
-    "model": Form(wire.Model, forms.model, _model_of),
+    "model": Form(wire.Model, forms.model, kept_lookout.model_of),
+    "lookout": Form(pb.Lookout, kept_lookout.lookout, kept_lookout.lookout_of),
 }
 """By the first word of a record's key."""

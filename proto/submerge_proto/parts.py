@@ -1,4 +1,4 @@
-"""Parts that several messages share, checked: names, incarnations, counts, moments, scores.
+"""Parts that several messages share, checked: names, incarnations, counts, moments.
 
 Sums are cut to what the next peer believes, on their way out: an aggregator adds up what its
 children say, each within bounds, and must not be refused for it.
@@ -9,15 +9,14 @@ from __future__ import annotations
 import hashlib
 import math
 import re
+import sys
 from collections.abc import Sequence
 
 import numpy as np
 
 from submerge import Array, PeerError, Schema, __version__
-from submerge.limits import Sketch, packed, unpacked
-from submerge.messages import LATEST, Census, Counts, Incarnation, Left, Scores, Stamp
+from submerge.messages import LATEST, Census, Counts, Incarnation, Left, Stamp
 from submerge.moments import Moments
-from submerge.oddness import Limits
 from submerge.reservoir import KEPT, LARGEST_POINT, LEAST_WIDTH, NUMBERS, Reservoir
 from submerge.subspace import LARGEST
 from submerge_proto import bounds
@@ -36,8 +35,14 @@ MOST = 2**62
 MOST_READINGS = 2**53
 """In one message: as far as floats count, and sums of them still fit."""
 
+WORST = sys.float_info.max
+"""A score over a limit that is next to nothing may be beyond all numbers."""
+
 MOST_CLIENTS = 2**40
 """Below one aggregator."""
+
+LAST_END = 253_402_300_799
+"""The last second of 9999, Unix seconds: certificates know no later one, nor do calendars."""
 
 FENCE, FINGERPRINT = 16, 32
 """Bytes of each."""
@@ -109,6 +114,19 @@ def real(what: str, value: float) -> float:
     if not math.isfinite(value):
         raise PeerError(f"{what} must be finite, got {value}", kind="not_finite")
     return value
+
+
+def within(what: str, value: float, most: float = WORST) -> float:
+    """Return a number that can be true, and is not negative."""
+    if not 0 <= real(what, value) <= most:
+        raise PeerError(f"{what} must be 0 to {most:g}, got {value:g}", kind="range")
+    return value
+
+
+def check_version(version: int) -> None:
+    """Refuse what was kept by another version."""
+    if version != VERSION:
+        raise PeerError(f"kept by version {version} of the protocol, this is {VERSION}")
 
 
 def incarnation(value: Incarnation) -> header_pb2.Incarnation:
@@ -242,23 +260,6 @@ def _sample_of(message: summary_pb2.Moments) -> Reservoir | None:
     return Reservoir(priorities, points)
 
 
-def scores(value: Scores) -> summary_pb2.Scores:
-    """Return sketches of scores."""
-    linear = b"" if value.linear is None else packed(_thinned(value.linear))
-    spe, t2 = packed(_thinned(value.spe)), packed(_thinned(value.t2))
-    return summary_pb2.Scores(spe=spe, t2=t2, linear=linear)
-
-
-def scores_of(message: summary_pb2.Scores) -> Scores:
-    """Return sketches of scores."""
-    linear = unpacked(message.linear) if message.linear else None
-    told = Scores(unpacked(message.spe), unpacked(message.t2), linear)
-    for sketch in told:
-        if sketch is not None:
-            number("scores", sketch.n, MOST_READINGS)
-    return told
-
-
 def census(value: Census) -> summary_pb2.Census:
     """Return how many clients have been silent for how long."""
     nodes, *ages = (min(n, MOST_CLIENTS) for n in (value.nodes, *value.ages))
@@ -271,40 +272,6 @@ def census_of(message: summary_pb2.Census) -> Census:
         raise PeerError(f"a census has at most 64 bins, got {len(message.ages)}", kind="oversize")
     ages = tuple(number("clients", n, MOST_CLIENTS) for n in message.ages)
     return Census(number("clients", message.nodes, MOST_CLIENTS), ages)
-
-
-def limits(value: Limits) -> summary_pb2.Limits:
-    """Return measured limits."""
-    n = min(value.n, MOST)
-    return summary_pb2.Limits(
-        shares=value.shares, spe=value.spe, t2=value.t2, n=n, linear=value.linear
-    )
-
-
-def limits_of(message: summary_pb2.Limits) -> Limits:
-    """Return measured limits."""
-    if not 1 <= len(message.shares) == len(message.spe) == len(message.t2) <= 64:
-        raise PeerError("limits: expected as many scores as shares, 1 to 64", kind="shape")
-    if len(message.linear) not in (0, len(message.shares)):
-        raise PeerError("limits: expected as many of the readings as shares, or none", kind="shape")
-    shares, spe, t2 = tuple(message.shares), tuple(message.spe), tuple(message.t2)
-    linear = tuple(message.linear)
-    for share in shares:
-        if not 0 < real("a share", share) <= 1:
-            raise PeerError(f"a share must be above 0 and at most 1, got {share}", kind="range")
-    for value in (*spe, *t2, *linear):
-        if not real("a limit", value) >= 0:
-            raise PeerError(f"a limit must not be negative, got {value}", kind="range")
-    return Limits(shares, spe, t2, number("scores", message.n), linear)
-
-
-def _thinned(sketch: Sketch) -> Sketch:
-    """Return a sketch of fewer scores in the same bins, where there are more than are believed."""
-    while sketch.n > MOST_READINGS:
-        # Never below two: that so many bins were needed must still be seen.
-        bins = ((index, n if n <= 2 else max(2, n // 2)) for index, n in sketch.bins)
-        sketch = Sketch(sketch.level, tuple(bins))
-    return sketch
 
 
 def _bytes(array: Array) -> bytes:

@@ -8,6 +8,9 @@
     submerge/v1/{fleet}/{parent}/hello                         the parent is there, retained
     submerge/v1/{fleet}/{parent}/model/{group}                 the newest model, retained
     submerge/v1/{fleet}/score/{node}                           flat JSON, for dashboards
+    submerge/v1/{fleet}/alarm/{node}                           flat JSON, retained: is it well?
+    submerge/v1/{fleet}/alarm/{node}/state                     "online"; as last will "offline"
+    {prefix}/{component}/{node}/{object}/config                what Home Assistant makes of that
 
 The parent is in the topic: several aggregators may share a broker. A client may write below
 its own name and read below `down/` it, `hello` and `model`: that is one line of an ACL.
@@ -76,3 +79,18 @@ def model(fleet: str, parent: str, group: str) -> str:
 def score(fleet: str, node: str) -> str:
     """Return where a node says how odd its readings are."""
     return f"submerge/{VERSION}/{fleet}/score/{node}"
+
+
+def alarm(fleet: str, node: str) -> str:
+    """Return where a node says whether something is wrong."""
+    return f"submerge/{VERSION}/{fleet}/alarm/{node}"
+
+
+def alarm_state(fleet: str, node: str) -> str:
+    """Return where it is said whether somebody watches over a node."""
+    return f"{alarm(fleet, node)}/state"
+
+
+def discovery(prefix: str, component: str, node: str, thing: str) -> str:
+    """Return where Home Assistant looks for what a node has; `component`: what kind of thing."""
+    return f"{prefix}/{component}/{node}/{thing}/config"

@@ -78,6 +78,7 @@ def test_a_root_has_no_parent_and_says_the_schema(read) -> None:
     assert AggregatorSettings("root", None) == root.settings
     assert ("a", "b", "c", "d", "a-1", "b-1", "c-1", "d-1") == plan.schema.names
     assert plan.learns_scaling
+    assert "own" == plan.schema.center
     assert (3, 5) == (plan.summaries.rule.start, plan.summaries.oversample)
 
 
@@ -278,18 +279,24 @@ lags = 20
 [groups.pumps.summary]
 rank = 8
 """
+LENGTHY = f"""
+[groups.pumps.schema]
+channels = [{", ".join(f'"channel {i} {"x" * 500}"' for i in range(200))}]
+[groups.pumps.summary]
+rank = 8
+"""
 MQTT = '[listen.mqtt]\nurl = "mqtts://broker"\n'
 
 
 def test_a_report_that_does_not_fit_upward_is_refused_with_the_numbers(refused) -> None:
     """As at a client, and with what only an aggregator says; k is the group's."""
-    size = 4 * 2000 * 13 + 8 * (2000 + 13) + 956
+    size = 4 * 2000 * 13 + 8 * (2000 + 13) + 39_490
 
     line = refused(ROOT + PARENT + "max_message_bytes = 120000" + LARGE)
 
     assert (
         f"aggregator.toml: parent.max_message_bytes: expected room for {size} bytes: dim 2000"
-        " (channels x lags), k 13 (rank + oversample), 4 dim k + 8 (dim + k) + 956, got a limit"
+        " (channels x lags), k 13 (rank + oversample), 4 dim k + 8 (dim + k) + 39490, got a limit"
         " of 120000 bytes; lower schema.lags, summary.rank or summary.oversample of group pumps,"
         " or raise it as far as the parent does"
     ) == line
@@ -297,10 +304,10 @@ def test_a_report_that_does_not_fit_upward_is_refused_with_the_numbers(refused) 
 
 def test_a_model_that_does_not_fit_downward_is_refused(read, refused) -> None:
     """It carries its schema's text, which a report does not."""
-    read(ROOT + LARGE)  # 4 MiB over gRPC
-    read(ROOT + PARENT + LARGE)  # the report alone goes by MQTT
+    read(ROOT + LENGTHY)  # 4 MiB over gRPC
+    read(ROOT + PARENT + LENGTHY)  # the report alone goes by MQTT
 
-    line = refused(ROOT + MQTT + LARGE)
+    line = refused(ROOT + MQTT + LENGTHY)
 
     assert line.startswith("aggregator.toml: listen.mqtt.max_message_bytes: expected room for ")
     assert "got a limit of 122880 bytes; lower schema.lags" in line

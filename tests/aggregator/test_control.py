@@ -213,7 +213,12 @@ def test_one_node_is_looked_at(house):
         ("POST", "/nodes/room/d/quarantine", 404, "group room has no node d here"),
         ("POST", "/nodes/room/a%0Ab/forget", 400, "a name has 1 to 64"),
         ("POST", "/nodes/room/c/forget?ban=yes", 400, "ban is 0 or 1, got 'yes'"),
-        ("POST", "/nodes/room/c/burn", 404, "expected forget, drop, quarantine or release"),
+        (
+            "POST",
+            "/nodes/room/c/burn",
+            404,
+            "expected forget, drop, quarantine, release, pause or resume",
+        ),
         ("POST", "/nodes/room/c/drop", 400, "drop wants either an incarnation or old=1"),
         ("POST", "/nodes/room/c/drop?old=2", 400, "drop wants either an incarnation or old=1"),
         ("POST", "/nodes/room/c/drop?incarnation=x", 400, "an incarnation is like"),

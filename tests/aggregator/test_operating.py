@@ -5,15 +5,10 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import numpy as np
 import pytest
-from prometheus_client.parser import text_string_to_metric_families
 
-from submerge_aggregator.metrics import Numbers, exposition
 from submerge_aggregator.refusals import REASONS
-from submerge_aggregator.survey import standings
-from submerge_aggregator.turns import Tallies
-from support.house import House
+from support.scraped import scraped
 
 GUIDE = Path(__file__).parents[2] / "docs" / "operating.md"
 
@@ -27,18 +22,7 @@ def named() -> set[str]:
 @pytest.fixture(scope="module")
 def shown(tmp_path_factory) -> set[str]:
     """All metrics that an aggregator with a node and a certificate can show."""
-    with House(tmp_path_factory.mktemp("house")) as house:
-        house.hears("c", np.random.default_rng(0).normal(size=(60, 6)))
-        node, now = house.server.desk.node, house.server._clock()
-        assert node is not None
-        numbers = Numbers(Tallies(), dict.fromkeys(REASONS, 0), None, False, True, 1.0, [])
-        numbers = numbers._replace(standings=standings(node, now))
-    text = exposition(numbers, "")[0].decode()
-    return {
-        f"{family.name}_total" if family.type == "counter" else family.name
-        for family in text_string_to_metric_families(text)
-        if family.name.startswith("submerge_")
-    }
+    return set(scraped(tmp_path_factory.mktemp("house")))
 
 
 def test_every_metric_is_explained(named, shown):

@@ -9,9 +9,11 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from submerge.messages import Counts
+from submerge.vigil import pooled
 from submerge_aggregator.refusals import REASONS
 from submerge_aggregator.store import StoreUnavailable
 from submerge_client.uplink import Parted
+from support.alarmed import alarm, passes_on, says, vigil
 from support.house import House
 
 ROWS = np.random.default_rng(0).normal(size=(60, 6))
@@ -180,6 +182,61 @@ def test_metrics_count_who_is_kept_out(house):
     assert (0, 1) == tuple(each["submerge_banned_nodes", "room"] for each in (before, found))
 
 
+def test_metrics_say_how_nodes_watch_for_alarms(house):
+    """Here and below: states, what was promised, and what came of it."""
+    told = {"watched_s": 3600.0, "allowed": 0.5, "raised": 2, "confirmed": 1}
+    says(house, "c", alarm(), **told)
+    passes_on(house, "a", vigil(**told), vigil(state="learning"))
+    found = samples(house)
+
+    assert [1, 1, 1, 0, 0] == [
+        found["submerge_watch_nodes", "room", state]
+        for state in ("learning", "armed", "alarm", "paused", "stale")
+    ]
+    assert [7200, 1, 4, 2, 1] == [
+        found[f"submerge_{name}", "room"]
+        for name in (
+            "watched_seconds",
+            "false_alarms_allowed",
+            "alarms_raised",
+            "alarms_confirmed",
+            "alarms_open",
+        )
+    ]
+
+
+def test_metrics_tell_who_is_in_alarm_and_by_which_channel(house):
+    """Only while it is: the worst score over its limit, of the first channel to blame."""
+    stuck = alarm("d", 4, worst=0.0, cause="stuck", top=())
+    says(house, "c", alarm(worst=3.5), alarm("c", 0, ended=0.5))
+    passes_on(house, "a", vigil(stuck))
+
+    def over() -> dict[tuple[str, ...], float]:
+        found = samples(house).items()
+        return {key[1:]: value for key, value in found if key[0] == "submerge_alarm_over_limit"}
+
+    labels = {("room", "c", "mote-1", "spe"): 3.5, ("room", "d", "", "stuck"): 0.0}
+    assert {frozenset(key): each for key, each in labels.items()} == {
+        frozenset(key): each for key, each in over().items()
+    }
+    says(house, "c", alarm(worst=3.5, ended=60.0))
+    passes_on(house, "a", vigil(alarm("d", 4, ended=60.0)))
+    assert {} == over()
+
+
+def test_a_fleet_in_alarm_does_not_fill_prometheus(house):
+    """The newest 64 have a series each; how many there are is told all the same."""
+    for first in (0, 60):
+        nodes = [f"n{i}" for i in range(first, first + 60)]
+        house.joins(f"a{first}", bytes([first + 1]) * 16)
+        said = pooled([vigil(alarm(node, 1 + i)) for i, node in enumerate(nodes)])
+        house.hears(f"a{first}", ROWS, fence=bytes([first + 1]) * 16, vigil=said)
+    found = samples(house)
+
+    assert 120 == found["submerge_alarms_open", "room"]
+    assert 64 == sum(key[0] == "submerge_alarm_over_limit" for key in found)
+
+
 def test_metrics_say_whether_the_parent_is_there(house):
     assert 1 == samples(house)["submerge_parent_reachable",]
     house.server._notice(Parted("no route to host"))
@@ -191,6 +248,7 @@ def test_what_is_not_known_has_no_sample(house):
     found = samples(house)
 
     assert ("submerge_coverage_ratio", "room") not in found
+    assert ("submerge_alarms_open", "room") not in found
     assert ("submerge_staleness_seconds", "room", "1") not in found
 
 

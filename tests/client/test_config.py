@@ -33,9 +33,10 @@ from submerge_client.config import (
 from submerge_client.decoding import decoded
 from submerge_client.sample import SAMPLE
 from submerge_client.sections import Section
-from submerge_client.sizes import SCORES, size_of_report
-from submerge_proto import codec
+from submerge_client.sizes import PEAKS, SCORES, SKETCHES, size_of_report
+from submerge_proto import alarms, codec, scores
 from support.samples import settings_of, spoken_of, variants
+from support.vigils import most_peaks, most_vigil
 
 TOP = """
 node = "pump-1"
@@ -103,7 +104,12 @@ def test_a_file_says_how_the_node_behaves(read) -> None:
 
     assert (
         ClientSettings(
-            "pump-1", "pumps", "root", report_every_s=60.0, finals=2, min_rows=80, fills_gaps=True
+            *("pump-1", "pumps", "root"),
+            report_every_s=60.0,
+            finals=2,
+            min_rows=80,
+            fills_gaps=True,
+            lags=2,
         )
         == settings
     )
@@ -112,8 +118,9 @@ def test_a_file_says_how_the_node_behaves(read) -> None:
 def test_timing_has_all_that_the_node_lets_be_set() -> None:
     """Names and defaults are the node's own, but for `min_rows`, which follows the rank."""
     known = {field.name: field.default for field in dataclasses.fields(ClientSettings)}
-    for name in ("node", "group", "parent", "learns_scaling", "fills_gaps"):
+    for name in ("node", "group", "parent", "learns_scaling", "fills_gaps", "lags"):
         del known[name]
+    del known["alarms"], known["learn_when"]  # [alarms] and [learn]: tests/client/test_alarming
 
     assert {**known, "min_rows": None} == msgspec.structs.asdict(config.TimingConfig())
 
@@ -221,9 +228,14 @@ def test_the_fleets_scaling_is_learnt(read) -> None:
 
 def test_center_and_half_life_are_part_of_the_schema() -> None:
     """Nodes that differ in them do not share a model."""
-    built = schema(channels=["a"], center="own", half_life_s=3600).built
+    built = schema(channels=["a"], center="none", half_life_s=3600).built
 
-    assert ("own", 3600.0) == (built.center, built.half_life)
+    assert ("none", 3600.0) == (built.center, built.half_life)
+
+
+def test_left_out_each_node_keeps_its_own_mean() -> None:
+    """What is usual may differ from device to device; a library's schema says it itself."""
+    assert "own" == schema(channels=["a"]).built.center
 
 
 # Links
@@ -303,7 +315,8 @@ def biggest(dim: int, k: int, *, count: int) -> Report:
         synced=True,
         version=2**62,
         lifetime=2**50,
-        scores=Scores(sketch, sketch),
+        scores=Scores(sketch, sketch, None, most_peaks(count, linear=False)),
+        vigil=most_vigil("n" * 64, above=False),
     )
 
 
@@ -314,10 +327,14 @@ def test_no_report_is_larger_than_its_size_was_reckoned(dim, k) -> None:
 
 
 def test_scores_stay_within_their_allowance() -> None:
-    """Two sketches, with as many scores in each bucket as a sketch may have."""
+    """Sketches with as many scores in each bucket as one may have, and nine alarms."""
     sketch = Sketch(0, tuple((-7200 + 900 * i, 2**59 - 1) for i in range(16)))
+    peaks = scores.peaks(most_peaks(2**53, linear=False))
+    vigil = alarms.vigil(most_vigil("n" * 64, above=False))
 
-    assert 2 * len(packed(sketch)) <= SCORES
+    assert 2 * len(packed(sketch)) <= SKETCHES
+    assert peaks.ByteSize() <= PEAKS
+    assert vigil.ByteSize() <= SCORES - SKETCHES - PEAKS
 
 
 def test_a_report_over_the_limit_is_refused_with_the_numbers(refused) -> None:
@@ -332,10 +349,10 @@ def test_a_report_over_the_limit_is_refused_with_the_numbers(refused) -> None:
         )
     )
 
-    size = 4 * 3000 * 15 + 8 * (3000 + 15) + 656
+    size = 4 * 3000 * 15 + 8 * (3000 + 15) + 11_030
     assert (
         f"client.toml: uplink.max_message_bytes: expected room for {size} bytes: dim 3000"
-        " (channels x lags), k 15 (rank + oversample), 4 dim k + 8 (dim + k) + 656, got a limit"
+        " (channels x lags), k 15 (rank + oversample), 4 dim k + 8 (dim + k) + 11030, got a limit"
         " of 122880 bytes; lower schema.lags, summary.rank or summary.oversample, or raise it as"
         " far as the other end does"
     ) == line

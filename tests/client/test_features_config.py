@@ -76,7 +76,7 @@ def test_without_the_section_a_group_is_linear() -> None:
     """Nothing changes for those who do not ask for a kernel: not even the fingerprint."""
     plain = decoded({"channels": CHANNELS}, SchemaConfig).built
 
-    assert Schema(plain.channels).fingerprint == plain.fingerprint
+    assert Schema(plain.channels, center="own").fingerprint == plain.fingerprint
 
 
 def landmarks(path, text: str | np.ndarray, *, channels=("flow", "temp"), lags=1, features=3):

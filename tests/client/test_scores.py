@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +15,9 @@ from submerge.messages import Counts, Model
 from submerge.oddness import Limits
 from submerge.steps import Scored
 from submerge.summaries import Subspaces
+from submerge.vigil import Alarm
 from submerge_client.scores import ScoreLines
+from support.alarms import alarm
 
 NAMES = ("flow", "temp", "hum")
 LINEAR = Schema(tuple(map(Channel, NAMES)))
@@ -24,20 +27,40 @@ ROWS = np.random.default_rng(0).standard_normal((200, 1)) @ np.array([[1.0, 2.0,
 LIMITS = Limits((0.5, 0.95, 0.99), (0.1, 0.5, 1.0), (1.0, 2.0, 3.0), 100, (1.0, 5.0, 10.0))
 
 
-def lines(schema: Schema, limits: Limits | None, scored: Scored, *, named: int = 2) -> list[dict]:
-    learner = SUMMARIES.learner(schema)
-    learner.learn(ROWS, schema.lift(ROWS))
+def lines(
+    schema: Schema,
+    limits: Limits | None,
+    scored: Scored,
+    *,
+    named: int = 2,
+    alarms: tuple[Alarm, ...] = (),
+) -> list[dict]:
     text = schema.canonical
-    known = learner.summary()
     model = Model(
-        *("g", 5, text, schema.fingerprint, known, limits, Counts(200), 1, (1.0, 1.0, 1.0)),
+        *(
+            "g",
+            5,
+            text,
+            schema.fingerprint,
+            _known(schema),
+            limits,
+            Counts(200),
+            1,
+            (1.0, 1.0, 1.0),
+        ),
         created=0.0,
         expires=2e9,
     )
     told: list[bytes] = []
     writer = ScoreLines(schema, SUMMARIES, contributions=named, tell=told.append)
-    writer.tell(scored, model, schema, first=10, at=7.0)
+    writer.tell(scored, model, schema, first=10, at=7.0, alarms=alarms)
     return [json.loads(line) for line in b"".join(told).splitlines()]
+
+
+def _known(schema: Schema) -> Any:
+    learner = SUMMARIES.learner(schema)
+    learner.learn(ROWS, schema.lift(ROWS))
+    return learner.summary()
 
 
 def scored(spe, linear=None, rows=None) -> Scored:
@@ -98,3 +121,50 @@ def test_before_limits_are_measured_a_line_says_only_what_it_knows() -> None:
     (line,) = lines(KERNEL, None, scored([0.5], [2.0]))
 
     assert {"row", "at", "spe", "t2", "model", "linear", "top"} == set(line)
+
+
+# -- alarms ----------------------------------------------------------------------------------
+
+
+def test_rows_of_an_alarm_have_its_name() -> None:
+    """The last stretch of a block is the newest alarm's, the one before it the one's before."""
+    alarms = (alarm(2), alarm(1, over=True), alarm(0, over=True))
+    alarmed = np.array([True, True, False, True, False, False, True])
+    told = lines(LINEAR, None, replace(scored([0.1] * 7), alarmed=alarmed), alarms=alarms)
+
+    expected = [alarms[2], alarms[2], None, alarms[1], None, None, alarms[0]]
+    assert [each and each.name for each in expected] == [line.get("alarm") for line in told]
+
+
+@pytest.mark.parametrize("alarmed", [None, np.zeros(1, dtype=bool)])
+def test_rows_of_none_have_no_name(alarmed) -> None:
+    """Also while one is remembered, or open and the row not its own."""
+    (line,) = lines(LINEAR, None, replace(scored([0.1]), alarmed=alarmed), alarms=(alarm(0),))
+
+    assert "alarm" not in line
+
+
+def test_a_row_that_was_judged_by_another_model_is_explained_by_it() -> None:
+    """An open alarm keeps to what raised it, its mean and its limits."""
+    row = np.array([[0.0, 0.0, 1.0]])
+    own = replace(_known(LINEAR), mean=np.array([0.0, 0.0, 1.0]) + 1e-3 * np.eye(3)[0])
+    plain = scored([0.7], rows=row)
+    judged = replace(plain, summary=own, limits=replace(LIMITS, spe=(5.0, 6.0, 7.0), linear=()))
+    (by_model,) = lines(LINEAR, replace(LIMITS, linear=()), plain)
+    (by_own,) = lines(LINEAR, replace(LIMITS, linear=()), judged)
+
+    assert ("hum", 0.95) == (next(iter(by_model["top"])), by_model["over"])
+    assert "flow" == next(iter(by_own["top"]))
+    assert "over" not in by_own
+
+
+def test_a_virtual_sensor_is_offered_where_the_others_tell_enough() -> None:
+    """R2 of 0.5 or more, as measured; below it, and while nobody knows, a gap was just filled."""
+    gaps = np.array([[True, True, True]])
+    told = replace(scored([1.0]), gaps=gaps, r2=np.array([0.5, 0.49, np.nan]))
+    (line,) = lines(Schema((Channel("a"), Channel("b"), Channel("c"))), LIMITS, told)
+
+    assert {"a", "b", "c"} == set(line["filled"])
+    assert {"a": {"value": 0.0, "r2": 0.5}} == line["virtual"]
+    (line,) = lines(Schema(3), LIMITS, replace(told, r2=None))
+    assert "virtual" not in line

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from submerge.limits import FINE
 from submerge.messages import Incarnation, Join, Left, Stamp
+from submerge.vigil import MOST_ALARMS, REMEMBERED
 from submerge_client.sections import BadSetting
 from submerge_client.sizes import (
+    ALARM,
     FENCES,
     JOIN,
     MQTT_LIMIT,
@@ -26,17 +29,26 @@ def test_a_kernel_groups_report_is_two_subspaces():
     """As much again as of a linear group, of the readings: and what else there is."""
     alone, beside = size_of_report(512, 21), Linear(48, 13)
 
-    assert 4 * 48 * 13 + 8 * (48 + 13) + 256 == size_of_report(512, 21, linear=beside) - alone
-    assert 300 == size_of_report(512, 21, linear=beside, merged=True) - size_of_report(
+    assert (
+        4 * 48 * 13 + 8 * (48 + 13) + 256 + FINE.bytes
+        == size_of_report(512, 21, linear=beside) - alone
+    )
+    assert 300 + 55 * ALARM == size_of_report(512, 21, linear=beside, merged=True) - size_of_report(
         512, 21, linear=beside
     )
+
+
+def test_alarms_are_reckoned_with():
+    """Nine of a client, 64 of an aggregator; and what they are judged by, in three sketches."""
+    assert 256 + 400 + 3 * FINE.bytes + 9 * ALARM == size_of_report(1, 1) - 8 - 16
+    assert (1 + REMEMBERED, MOST_ALARMS) == (9, 64)
 
 
 def test_while_gamma_is_open_moments_and_a_sample_go():
     """Of many channels and few features they are more than the summary will be."""
     size = size_of_report(16, 1, linear=Linear(5000, 1))
 
-    assert 16 * 5000 + SAMPLE + 256 + 656 == size
+    assert 16 * 5000 + SAMPLE + 256 + FINE.bytes + 11_030 == size
 
 
 def test_a_kernel_groups_report_over_the_limit_is_refused_with_the_numbers():
@@ -52,11 +64,11 @@ def test_a_kernel_groups_report_over_the_limit_is_refused_with_the_numbers():
             text=100,
         )
 
-    size = 4 * 2048 * 21 + 8 * (2048 + 21) + 4 * 48 * 13 + 8 * (48 + 13) + 912 + 100
+    size = 4 * 2048 * 21 + 8 * (2048 + 21) + 4 * 48 * 13 + 8 * (48 + 13) + 13_208 + 100
     assert (
         f"uplink.max_message_bytes: expected room for {size} bytes: dim 2048 (features), k 21"
         " (rank + oversample), width 48 (channels x lags), l 13 (linear_rank + oversample),"
-        " 4 dim k + 8 (dim + k) + 4 width l + 8 (width + l) + 1012, got a limit of 122880 bytes;"
+        " 4 dim k + 8 (dim + k) + 4 width l + 8 (width + l) + 13308, got a limit of 122880 bytes;"
         " lower schema.features.features"
     ) == str(caught.value)
 

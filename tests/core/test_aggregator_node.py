@@ -148,7 +148,7 @@ def test_pinning_is_one_transaction():
         (kind, GROUP)
         for kind in (
             *("line", "schema", "asked", "version"),
-            *("banned", "quarantined", "suspected"),
+            *("banned", "quarantined", "suspected", "wishes", "heard"),
         )
     }
     assert {STORE, *of_group} == set(keep.records)

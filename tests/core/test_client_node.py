@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from submerge import Schema, ShapeError, Subspace
-from submerge.client_node import TWIN_S
+from submerge.client_node import LOOKOUT, TWIN_S
 from submerge.finals import CHECKPOINT, PAST
 from submerge.messages import (
     BELIEVED,
@@ -598,7 +598,7 @@ def test_a_failed_write_is_healed_by_the_next_checkpoint():
     table.reads("c", 2)
     keeps = table.step("c", Flush())
 
-    assert {CHECKPOINT, PAST} == set(kept(keeps))
+    assert {CHECKPOINT, PAST, LOOKOUT} == set(kept(keeps))
     table.restarts("c")
     finals = [r.counts.learnt for r in table.reports("c")[-2:]]
     assert [5, 2] == finals

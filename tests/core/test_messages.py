@@ -31,6 +31,7 @@ from submerge.retry import Retry
 from submerge.simulate.samples import SampleSets
 from submerge.steps import Flush, Reading
 from submerge.summaries import Subspaces
+from submerge.vigil import Vigil
 from support.nodes import EPOCH, ME, OTHER, Table, life, report, samples
 
 SETS = SampleSets()
@@ -56,6 +57,7 @@ INSIDE = {
     "lifetime": 4,
     "census": Census(1, (1,)),
     "scores": Scores(SKETCH, SKETCH),
+    "vigil": Vigil((1, 0, 0, 0, 0)),
 }
 
 

@@ -9,7 +9,7 @@ from submerge import Schema, UsageError
 from submerge.aggregator_node import AggregatorNode
 from submerge.client_node import ClientNode
 from submerge.group import GroupPlan
-from submerge.settings import AggregatorSettings, ClientSettings
+from submerge.settings import AggregatorSettings, AlarmSettings, ClientSettings
 from submerge.simulate.samples import SampleSets
 from submerge.steps import Now, Start, Tick
 
@@ -44,6 +44,31 @@ def test_what_an_aggregator_cannot_live_with_is_refused(wrong):
     """Likewise."""
     with pytest.raises(UsageError):
         AggregatorSettings(**{"node": "r", "parent": None, **wrong})
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"at_most_per_s": 0.0},
+        {"at_most_per_s": float("inf")},
+        {"at_most_per_s": "1 per week"},
+        {"after": 0},
+        {"after": 9},
+        {"of": 65},
+        {"settle_s": 0.0},
+        {"max_withheld_s": float("nan")},
+        {"period_s": -1.0},
+    ],
+)
+def test_alarms_that_cannot_be_raised_are_refused(wrong):
+    """Or that would be raised for ever."""
+    with pytest.raises(UsageError):
+        AlarmSettings(**wrong)
+
+
+def test_rows_may_go_by_the_clock():
+    """Which is what a period of 0 says."""
+    assert 0.0 == AlarmSettings(period_s=0.0).period_s
 
 
 def nodes() -> list[ClientNode | AggregatorNode]:

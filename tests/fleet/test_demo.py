@@ -17,6 +17,7 @@ from submerge_aggregator import config as aggregator_config
 from submerge_client import config as client_config
 from submerge_fleet import cli, demo
 from submerge_fleet.demo_accuracy import Pools
+from submerge_fleet.demo_alarms import LEAST, Alarms, Named, incidents
 from submerge_fleet.demo_balance import balanced, seen_by_killed
 from submerge_fleet.demo_feed import AHEAD, Dealer, Stint, Trial
 from submerge_fleet.demo_mishaps import DOWN_S, Mishap, planned
@@ -24,8 +25,8 @@ from submerge_fleet.demo_rebuilt import Rebuilt
 from submerge_fleet.demo_scores import InOrder, ScoreLine, Scores, read_line
 from submerge_fleet.demo_site import OverGrpc, OverMqtt, Site, free_ports, members
 from submerge_fleet.demo_stores import Held, merged
-from submerge_fleet.demo_verdict import judged
-from submerge_fleet.demo_watch import ENOUGH, MARGIN, WINDOW, Alarm, Limits, Watch
+from submerge_fleet.demo_verdict import SOON, judged
+from submerge_fleet.demo_watch import LOUD, Limits, Watch
 from submerge_fleet.demo_wires import check_sizes
 from submerge_fleet.room import Fault
 
@@ -164,10 +165,11 @@ def test_a_clients_score_line_is_read():
     """What submerge_client.scores writes, all of its fields."""
     said = (
         b'{"row":7,"at":1.5,"spe":3.1,"t2":9.7,"model":123,"over":0.99,"expired":true,'
-        b'"top":{"mote01.a":0.81},"filled":{"mote01.b":41.5}}'
+        b'"top":{"mote01.a":0.81},"filled":{"mote01.b":41.5},"alarm":"a-1","withheld":true}'
     )
+    top, filled = {"mote01.a": 0.81}, {"mote01.b": 41.5}
 
-    assert ScoreLine(7, 3.1, 9.7, 123, {"mote01.a": 0.81}, {"mote01.b": 41.5}) == read_line(said)
+    assert ScoreLine(7, 3.1, 9.7, 123, top, filled, withheld=True) == read_line(said)
     kernel = b'{"row":7,"spe":0.1,"t2":9.7,"model":123,"linear":3.1,"odd":1.2}'
     assert ScoreLine(7, 0.1, 9.7, 123, linear=3.1, odd=1.2) == read_line(kernel)
 
@@ -191,54 +193,25 @@ def settled():
     return watch
 
 
-def test_a_mote_is_singled_out_by_enough_loud_rows():
-    """Not by one row less, and by the channel that was loud."""
+def test_a_channel_is_told_by_its_own_limit():
+    """The root mean square of its rows, in multiples; nothing of a mote that is out of service."""
     watch = settled()
-    watch.see(scores(ENOUGH - 1, loud=[3], size=2 * MARGIN))
-    assert watch.alarms == []
+    seen = watch.see(scores(50, loud=[3], size=2 * LOUD))
+    assert seen[3] == pytest.approx(2 * LOUD, rel=0.01)
+    assert (np.delete(seen, 3) < 1).all()
 
-    watch.see(scores(1, loud=[3], size=2 * MARGIN))
-    assert watch.alarms == [Alarm(2, "b", 400 + ENOUGH)]
-    assert list(watch.muted) == [False, False, True, True, False, False]
-
-
-def test_a_mote_is_singled_out_once():
-    """Muted channels are not judged: the next alarm is another mote's."""
-    watch = settled()
-    watch.see(scores(WINDOW, loud=[2, 3], size=5 * MARGIN))
-    watch.see(scores(WINDOW, loud=[2, 3, 4], size=5 * MARGIN))
-
-    assert [alarm.mote for alarm in watch.alarms] == [2, 3]
-
-
-def test_what_is_loud_everywhere_but_not_enough_is_weather():
-    """Rows over the limit of SPE, no channel over its own by the margin: no alarm."""
-    watch = settled()
-    watch.see(scores(2 * WINDOW, loud=range(6), size=0.9 * MARGIN))
-
-    assert watch.over_spe == 2 * WINDOW
-    assert watch.alarms == []
-
-
-def test_rare_loud_rows_are_forgotten():
-    """A channel that is loud one row in ten never has enough within the window."""
-    watch = settled()
-    for _ in range(WINDOW):
-        watch.see(scores(9))
-        watch.see(scores(1, loud=[0], size=9 * MARGIN))
-
-    assert watch.alarms == []
+    watch.take_out(2)
+    seen = watch.see(scores(50, loud=[3], size=2 * LOUD))
+    assert [False, False, True, True, False, False] == (seen == 0).tolist()
 
 
 def test_rows_that_nobody_scored_are_not_judged():
-    """They pass, and neither name a channel nor push out those that did."""
+    """They pass, and say nothing."""
     watch = settled()
-    watch.see(scores(ENOUGH - 1, loud=[3], size=2 * MARGIN))
-    assert watch.see(Scores.unknown(WINDOW, len(CHANNELS))).tolist() == [0.0] * len(CHANNELS)
-    watch.see(scores(1, loud=[3], size=2 * MARGIN))
+    assert [0.0] * len(CHANNELS) == watch.see(Scores.unknown(9, len(CHANNELS))).tolist()
+    watch.see(scores(5, loud=range(6), size=LOUD))
 
-    assert watch.rows == ENOUGH
-    assert watch.alarms == [Alarm(2, "b", 400 + ENOUGH + WINDOW)]
+    assert (5, 5) == (watch.rows, watch.over_spe)
 
 
 def test_odd_rows_are_counted():
@@ -266,24 +239,104 @@ def test_limits_are_those_of_the_rows_that_were_scored():
     assert np.array_equal(alone.residual, mixed.residual)
 
 
+# -- alarms --------------------------------------------------------------------------
+
+
+def start(node, number=1, **top):
+    """What a client says when an alarm begins: shares by mote and quantity, as mote1_light."""
+    top = {f"{mote[:4]}{mote[4:]:0>2}.{q}": top[k] for k in top for mote, q in [k.split("_")]}
+    name = f"{node}-{number}"
+    return {"event": "start", "id": name, "node": node, "cause": "spe", "top": top}
+
+
+def end(node, number=1):
+    """What it says when it is over."""
+    return {"event": "end", "id": f"{node}-{number}"}
+
+
+def told(*news, clients=2):
+    """Alarms of a fleet that has said so much: pairs of event and snapshot."""
+    alarms = Alarms(clients)
+    for event, snapshot in news:
+        alarms.hear(event, snapshot)
+    return alarms
+
+
+def test_two_clients_have_to_blame_a_mote():
+    """While both have an alarm open; then it is out of service, once."""
+    one, two = start("a", mote1_light=LEAST), start("b", mote1_voltage=LEAST)
+    assert [] == told((one, 10)).out
+    assert [] == told((one, 10), (end("a"), 20), (two, 30)).out
+    assert [] == told((one, 10), (start("b", mote1_light=0.9 * LEAST), 20)).out
+
+    assert [Named(1, "light", 20)] == told((one, 10), (two, 20)).out
+    assert [Named(1, "light", 20)] == told(
+        (one, 10), (two, 20), (start("c", mote1_light=1), 30)
+    ).out
+    assert [Named(1, "light", 10)] == told((one, 10), clients=1).out
+
+
+def test_what_is_said_twice_is_heard_once():
+    """A client that was killed may tell its last alarm again; of an end that has no start, none."""
+    one = start("a", mote1_light=1.0)
+    alarms = told((one, 10), (end("a"), 20), (one, 30), (end("a"), 40), (end("z"), 50))
+
+    assert [(10, 20)] == [(alarm.began, alarm.ended) for alarm in alarms.raised]
+    assert [] == alarms.open
+
+
+def test_alarms_at_a_time_are_one_incident():
+    """Whoever raised them; the next begins when all of them are over."""
+    alarms = told(
+        (start("a"), 10), (start("b"), 20), (end("a"), 25), (start("a", 2), 29),
+        (end("b"), 30), (end("a", 2), 40), (start("b", 2), 41),
+    )  # fmt: skip
+
+    assert [[10, 20, 29], [41]] == [
+        [each.began for each in incident] for incident in incidents(alarms.raised)
+    ]
+
+
 def test_verdicts_match_alarms_with_the_truth():
-    """Found while it held or soon after; missed; and whatever else was said is false."""
+    """Found while it held or soon after, by whoever names the mote; missed; else it is false."""
     faults = [
         Fault(1, "light", "stuck", 100, 200),
         Fault(2, "temperature", "dying", 100, 200),
         Fault(3, "voltage", "offset", 100, 200, -0.1),
     ]
-    early, late = Alarm(1, "light", 90), Alarm(3, "humidity", 201 + WINDOW)
-    soon = Alarm(2, "voltage", 200 + WINDOW)
+    alarms = told(
+        (start("a", 1, mote1_light=1.0), 90),
+        (end("a", 1), 95),
+        (start("a", 2, mote9_light=0.6, mote2_voltage=0.3, mote1_light=0.9 * LEAST), 120),
+        (end("a", 2), 150),
+        (start("a", 3, mote3_voltage=1.0), 201 + SOON),
+    )
+    one, two, three, *false = judged(faults, alarms)
 
-    one, two, three, *false = judged(faults, [early, soon, late])
-    assert [one.outcome, two.outcome, three.outcome] == ["missed", "found", "missed"]
-    assert two.named_right
-    assert two.delay_h == pytest.approx((100 + WINDOW) * 31 / 3600)
-    assert [(v.mote, v.outcome, v.alarm) for v in false] == [
-        (1, "false", early),
-        (3, "false", late),
-    ]
+    assert ["missed", "found", "missed"] == [one.outcome, two.outcome, three.outcome]
+    assert (Named(2, "voltage", 120), False) == (two.alarm, two.first)
+    assert two.delay_h == pytest.approx(20 * 31 / 3600)
+    assert [(1, 90), (3, 201 + SOON)] == [(v.mote, v.alarm.snapshot) for v in false]
+
+
+def test_the_right_channel_is_put_first():
+    """One that the fault shows in: a flat battery shows in three."""
+    fault = Fault(2, "temperature", "dying", 100, 200)
+    for quantity, first in (("voltage", True), ("light", False)):
+        (verdict,) = judged([fault], told((start("a", **{f"mote2_{quantity}": 1.0}), 150)))
+
+        assert (quantity, first) == (verdict.alarm.quantity, verdict.first)
+
+
+def test_a_sound_mote_that_is_taken_out_is_false():
+    """Though the alarm that named it found a fault; as part of a false incident it counts once."""
+    fault = Fault(1, "light", "stuck", 100, 200)
+    both = {"mote1_light": 0.5, "mote2_light": 0.4}
+    alarms = told((start("a", **both), 150), (start("b", **both), 150))
+    assert ["found", "false"] == [each.outcome for each in judged([fault], alarms)]
+
+    alarms = told((start("a", mote2_light=1), 150), (start("b", mote2_light=1), 160))
+    assert ["missed", "false"] == [each.outcome for each in judged([fault], alarms)]
 
 
 # -- what was learnt ------------------------------------------------------------------
@@ -315,6 +368,17 @@ def test_rows_that_show_too_little_are_withheld():
     rebuilt.count(2)
 
     assert [3] == [int(np.isnan(row).sum()) for row in rebuilt.unheard]
+
+
+def test_rows_that_are_withheld_do_not_count():
+    """Of an alarm, by the client's own word; the others keep their places."""
+    rebuilt = Rebuilt(NAMES)
+    for i in range(4):
+        rebuilt.give(np.full(6, float(i)))
+    rebuilt.withhold(1)
+    rebuilt.withhold(2)
+
+    assert [0, 3] == rebuilt.count(4)[:, 0].tolist()
 
 
 def test_a_model_of_all_rows_is_as_good_as_exact_pca():
@@ -519,15 +583,15 @@ def test_four_clients_share_an_aggregator():
 
 
 @pytest.mark.parametrize("features", [Identity(), RandomFourier(Gaussian(0.3), 66)])
-@pytest.mark.parametrize("over", ["grpc", "mqtt"])
-def test_every_configuration_loads(tmp_path, over, features):
-    """As the programs themselves read it: schema, scaling and kernel included."""
+@pytest.mark.parametrize(("over", "center"), [("grpc", "fleet"), ("mqtt", "own")])
+def test_every_configuration_loads(tmp_path, over, center, features):
+    """As the programs themselves read it: schema, scaling, center and kernel included."""
     who = members(5)
     wire = OverMqtt("::1", 1883, "room-1", own=False)
     if over == "grpc":
         wire = OverGrpc(dict.fromkeys((member.name for member in who), 4711))
     channels = (Channel('mote 1."°C"', "°C"), Channel("b", "%"))
-    schema = Schema(channels, Scaling((21.0, 1e-3), (0.04, 300.0)), features)
+    schema = Schema(channels, Scaling((21.0, 1e-3), (0.04, 300.0)), features, center)
     site = Site(tmp_path, wire, schema, rank=1, oversample=1, first_rows=16)
     site.write(who)
 
@@ -546,7 +610,7 @@ def test_messages_that_a_broker_would_drop_are_refused(tmp_path):
     broker, grpc = OverMqtt("::1", 1883, "room-1", own=False), OverGrpc({})
 
     check_sizes(Site(tmp_path, grpc, schema, rank=16, oversample=10, first_rows=16))
-    with pytest.raises(UsageError, match=r"at most 122880 .* got up to 4\d{5}: lower --features"):
+    with pytest.raises(UsageError, match=r"at most 122880 .* got up to 5\d{5}: lower --features"):
         check_sizes(Site(tmp_path, broker, schema, rank=16, oversample=10, first_rows=16))
 
 

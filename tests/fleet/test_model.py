@@ -297,14 +297,17 @@ def test_with_several_groups_one_has_to_be_named(submerge, tmp_path, monkeypatch
 
 
 def test_what_is_saved_is_shown_again(submerge, house, tmp_path):
-    """The bytes that a child gets, and nothing beside them."""
+    """The bytes that a child gets, below a line that says what nodes score with."""
     path = tmp_path / "monday.model"
     ran = submerge("model", "save", path, "--store", house.store)
 
     assert (0, "") == ran[::2]
     assert f"{path}: room, version" in ran.out
-    assert house.asks("GET", "/model/room").body == path.read_bytes()
-    assert 300 == json.loads(submerge("model", "show", path, "--json").out)["learnt"]
+    line, _, body = path.read_bytes().partition(b"\n")
+    assert house.asks("GET", "/model/room").body == body
+    assert b'submerge model 2 {"rank": 2, "linear_rank": null}' == line
+    found = json.loads(submerge("model", "show", path, "--json").out)
+    assert (300, 4, 2) == (found["learnt"], found["rank"], found["shown"])
     assert {"root.db", "root.db-wal", "root.db-shm", "monday.model"} >= {
         each.name for each in tmp_path.iterdir()
     }

@@ -379,6 +379,7 @@ def test_a_bad_file_is_one_line(submerge, tmp_path, kind):
         (["--alpha", 0.2], "--rank-rule sapca only"),
         (["--energy", 0.9, 0.95, "--rank-rule", "sapca"], "--rank-rule energy only"),
         (["--deal", "runs"], "--leaves 2 or more only"),
+        (["--center", "own"], "--center own has an effect with --into only"),
         (["--paper", "--exact", "auto"], "--paper stands for --exact never"),
         (["--skip", "x99"], "did you mean 'x9'?"),
         (["--frobnicate"], "--frobnicate"),

@@ -16,6 +16,7 @@ import pytest
 
 pytest.importorskip("cryptography")
 
+from submerge_client.alarms.discovery import configs
 from submerge_client.uplink.tls import Tls
 from submerge_fleet.authority import Authority
 from submerge_proto import topics
@@ -87,6 +88,29 @@ def test_scores_are_for_dashboards(site):
         assert (HELLO, b"x") == curious.next()
 
 
+def test_alarms_are_for_dashboards_and_home_assistant(site):
+    """A node says its own, with what is to be made of it; no other node hears, or says, that."""
+    own = {
+        topics.alarm("f", "n1"),
+        topics.alarm_state("f", "n1"),
+        *configs("homeassistant", "f", "n1", "g"),
+    }
+    with peers(site, ("n1", ())) as (child,):
+        for topic in own:
+            child.say(topic, b"own", retain=True)
+    every = ("submerge/v1/+/alarm/#", "homeassistant/#")
+    watching = [("homeassistant", every), ("dashboard", every), ("n3", (*every, HELLO))]
+    with peers(site, *watching, ("north", ())) as (home, dashboard, curious, north):
+        home.say("homeassistant/status", b"online")
+        north.say(HELLO)
+
+        assert {(topic, b"own") for topic in own} == {home.next() for _ in own}
+        assert ("homeassistant/status", b"online") == home.next()
+        shown = {topic for topic in own if topic.startswith("submerge")}
+        assert shown == {dashboard.next()[0] for _ in shown}
+        assert (HELLO, b"x") == curious.next()
+
+
 def test_only_the_broker_looks_into_itself(site):
     """$SYS says who comes and goes: it is for the health check."""
     sys = "$SYS/broker/version"
@@ -111,6 +135,15 @@ FORGED = (
     topics.down("f", "north", "n2", "answer"),
     topics.down("f", "north", "n1", "answer"),
     topics.score("f", "n2"),
+    topics.alarm("f", "n2"),
+    topics.alarm_state("f", "n2"),
+    topics.alarm("f", "n1") + "/state/x",
+    topics.discovery("homeassistant", "sensor", "n2", "score"),
+    topics.discovery("homeassistant", "switch", "n1", "alarm"),
+    "homeassistant/sensor/n1/score/state",
+    "homeassistant/sensor/n1/config",
+    "homeassistant/device/n1/config",
+    "homeassistant/status",
     "submerge/v2/f/north/up/n1/report/g",
     "submerge/v1/f/north/up/n1x/report/g",
     "submerge/v1/f/north/up//report/g",

@@ -51,11 +51,13 @@ gamma = {gamma}
 
 @pytest.fixture(params=["none"])
 def root(request, tmp_path):
-    """A root on a port of the system's choice, with a scaling, with a kernel, or without."""
+    """A root on a port of the system's choice: with a scaling, a center, a kernel, or without."""
     path = tmp_path / "root.toml"
     text = ROOT.format(store=tmp_path / "root.db")
     if request.param == "fixed":
         text = text.replace('channels = ["a", "b", "c"]', SCALED)
+    elif request.param == "of the fleet":
+        text = text.replace('"c"]\n', '"c"]\ncenter = "fleet"\n')
     elif request.param != "none":
         text = text.replace("[groups.rows.summary]\n", KERNEL.format(gamma=request.param))
         text = text.replace("model_every_s = 1\n", "model_every_s = 1\nscaling_rows = 150\n")
@@ -118,6 +120,19 @@ def test_no_row_is_lost_where_the_fleet_has_a_scaling(root, tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("root", ["of the fleet"], indirect=True)
+def test_the_center_is_as_the_group_has_it(root, tmp_path):
+    """Each node's own, if nobody says another; a fleet that has one mean says so."""
+    table(tmp_path / "rows.csv")
+    options = (tmp_path / "rows.csv", "--group", "rows", "--insecure", "--rank", 2)
+
+    refused = into(root, *options)
+    assert "center: expected fleet, got own; --center says it" in str(refused.exception)
+    assert not root.desk.node.ledger("rows").rows
+    assert 200 == json.loads(into(root, *options, "--center", "fleet").stdout)["acknowledged"]
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("root", ["0.25", '"auto"'], indirect=True)
 def test_a_kernel_group_is_fed(root, tmp_path):
     """By the fleet's gamma: rows that only measured for it are read again, and none is lost."""
@@ -154,6 +169,7 @@ def test_rows_that_only_measured_were_not_told(root, tmp_path, monkeypatch):
         (("--group", "rows"), "insecure = true"),
         (("--group", "rows", "--insecure", "--alpha", "0.1"), "--alpha has no effect with --into"),
         (("--group", "rows", "--insecure", "--gamma", "1"), "--gamma has an effect with --kernel"),
+        (("--group", "rows", "--insecure", "--center", "stream"), "own, fleet or none"),
     ],
 )
 def test_bad_options_are_refused_before_anything_is_sent(root, tmp_path, arguments, said):

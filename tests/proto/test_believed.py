@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from submerge import PeerError, Schema, Subspace, merge
-from submerge.limits import Sketch
+from submerge.limits import FINE, Sketch
 from submerge.messages import (
     Answer,
     Census,
@@ -31,12 +31,15 @@ from submerge.messages import (
 )
 from submerge.moments import Moments
 from submerge.oddness import Limits
+from submerge.peaks import Peaks
 from submerge.steps import Reading, SetApart
 from submerge.summaries import Subspaces
 from submerge.twofold import Twofold
+from submerge.vigil import Vigil
 from submerge_proto import codec, columns, forms
 from submerge_proto.v1 import summary_pb2 as pb
 from support.nodes import EPOCH, GROUP, Table, life
+from support.vigils import most_alarms
 from support.wire import READINGS, a_report, kernel_schema, travelled
 from support.wired import WiredTable
 
@@ -199,8 +202,41 @@ def wild_report(rng: np.random.Generator, schema: Schema, stamp: Stamp, **fields
         many = READINGS // sketch.n if rng.random() < 0.5 else 1
         crowd = Sketch(sketch.level, tuple((index, n * many) for index, n in sketch.bins))
         linear = sketch if rng.random() < 0.5 else None
-        report = replace(report, scores=Scores(crowd, sketch, linear))
+        report = replace(report, scores=Scores(crowd, sketch, linear, wild_peaks(rng)))
+    if rng.random() < 0.7:
+        report = replace(report, vigil=wild_vigil(rng, stamp.node, above=bool(fence)))
     return travelled(report)
+
+
+def wild_peaks(rng: np.random.Generator) -> Peaks | None:
+    """The wildest peaks that are believed: none, a few, or so many that sums are cut."""
+    sketches = []
+    for _ in range(4):
+        values = rng.choice([0, 1e-300, 1, 5, 1e250], int(rng.integers(0, 300)))
+        sketch = Sketch.of(values * rng.lognormal(0, rng.choice([0.1, 5]), len(values)), FINE)
+        many = READINGS // max(sketch.n, 1) if rng.random() < 0.3 else 1
+        bins = tuple((index, n * many) for index, n in sketch.bins)
+        sketches.append(Sketch(sketch.level, bins, FINE))
+    spe, t2, linear, channel = sketches
+    longest = int(rng.choice([0, 1, 500, 2**62]))
+    return Peaks(spe, t2, linear, longest, channel) if rng.random() < 0.8 else None
+
+
+def wild_vigil(rng: np.random.Generator, node: str, *, above: bool) -> Vigil:
+    """The wildest that is believed of a client; or of an aggregator, of many nodes."""
+    number, ended = int(rng.choice([0, 2**62])), float(rng.choice([0, 5e-324, 1e11]))
+    alarm = replace(most_alarms(node, 1)[0], number=number, ended=ended, worst=1.7e308)
+    others = [replace(alarm, node=name) for name in ("x", "q")] if above else []
+    times = (2.0**62, 2.0**62, float(rng.choice([-1, 0, 2.0**62])))
+    return Vigil(
+        tuple(rng.choice([0, 2**40], 5).tolist()) if above else Vigil.at("stale"),
+        (alarm, *others) * int(rng.integers(0, 10)),
+        2**40 if above else 0,
+        *times[:2],
+        *rng.choice([0, 2**62], 2).tolist(),
+        times[2],
+        int(rng.choice([0, 5, 2**62])),
+    )
 
 
 @pytest.mark.slow
@@ -267,6 +303,7 @@ def test_no_model_that_is_believed_breaks_a_client(seed, kernel):
             (0.0, -1.0, 1e308),
             created=float(rng.choice([EPOCH, -1e308])),
             expires=float(rng.choice([EPOCH * 2, -1e308, 1e308])),
+            peaks=wild_peaks(rng),
         )
         table.tell("c", model)
         rows = rng.standard_normal((5, schema.width)) * 10.0 ** rng.integers(-12, 12)

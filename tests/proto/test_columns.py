@@ -11,17 +11,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from submerge import PeerError, Schema, Subspace, merge
-from submerge.limits import MOST_BINS, Sketch
+from submerge.limits import FINE, MOST_BINS, Sketch, empty
 from submerge.messages import Census, Counts, Incarnation, Model, Report, Scores, Stamp
 from submerge.moments import Moments
 from submerge.oddness import Limits
+from submerge.peaks import WINDOW, Peaks
 from submerge.reservoir import KEPT, LEAST_WIDTH, Reservoir
 from submerge.standing import BINS
 from submerge.twofold import Twofold
+from submerge.vigil import Vigil
 from submerge_client.sizes import Linear, size_of_report
 from submerge_proto import codec, columns
 from support.oracle import angle, scatter_of
 from support.strategies import streams
+from support.vigils import most_peaks, most_vigil
 from support.wire import subspace_of, told
 
 SCHEMA = Schema.anonymous(64)
@@ -190,6 +193,17 @@ def a_day() -> Report:
     )
 
 
+def test_what_alarms_add_to_a_report():
+    """The figure of docs/wire.md: of 30 days, three octaves wide; nothing has gone wrong."""
+    peaks = Sketch.of(np.geomspace(1, 8, 720), FINE)
+    vigil = Vigil(Vigil.at("armed"), (), 0, 2_592_000.0, 4.2857, wish=1_700_000_000_000)
+    day = a_day()
+    scores = day.scores._replace(peaks=Peaks(peaks, peaks, empty(FINE), 720, peaks))
+
+    added = len(codec.encode(replace(day, scores=scores, vigil=vigil))) - len(codec.encode(day))
+    assert 636 == added
+
+
 @pytest.mark.parametrize(("coarse", "size"), [(False, 4234), (True, 1792)])
 def test_what_a_report_weighs(coarse, size):
     """The figures of docs/wire.md: 64 channels, 13 columns, names of 7 letters, scores."""
@@ -211,6 +225,7 @@ def largest(dim: int, k: int, letters: int, *, above: bool, linear: Linear | Non
     most, readings = Incarnation(2**62, 2**64 - 1), 2**53
     # Of two windows; of as many as are believed.
     sketch = sketch_of(readings if above else 2048)
+    peaks = most_peaks(readings if above else 2 * WINDOW, linear=linear is not None)
     summary: Any = subspace_of(dim, np.ones(k), weight=1.0) if k else None
     if linear is not None and k:
         summary = Twofold(summary, subspace_of(linear.width, np.ones(linear.k), weight=1.0))
@@ -230,8 +245,9 @@ def largest(dim: int, k: int, letters: int, *, above: bool, linear: Linear | Non
         version=2**63 - 1,
         lifetime=2**62,
         census=Census(2**40, (2**40,) * BINS) if above else None,
-        scores=Scores(sketch, sketch, None if linear is None else sketch),
+        scores=Scores(sketch, sketch, None if linear is None else sketch, peaks),
         software="submerge 10.10.10rc1",
+        vigil=most_vigil("n" * letters, above=above),
     )
 
 
@@ -241,7 +257,7 @@ def largest(dim: int, k: int, letters: int, *, above: bool, linear: Linear | Non
 )
 @pytest.mark.parametrize(
     ("letters", "above", "beside"),
-    [(24, False, 420), (64, False, 500), (24, True, 825), (64, True, 905)],
+    [(24, False, 5890), (64, False, 6330), (24, True, 33_250), (64, True, 35_890)],
 )
 def test_no_report_is_larger_than_the_formula(letters, above, beside, dim, k, coarse):
     """4 dim k + 8 (dim + k), and what docs/wire.md says beside: every number at its largest.
@@ -267,7 +283,7 @@ KERNEL_SIZES = [
 @pytest.mark.parametrize(("dim", "k", "linear"), KERNEL_SIZES)
 @pytest.mark.parametrize(
     ("letters", "above", "beside"),
-    [(24, False, 535), (64, False, 615), (24, True, 1035), (64, True, 1115)],
+    [(24, False, 6490), (64, False, 6930), (24, True, 34_900), (64, True, 37_550)],
 )
 def test_no_report_of_a_kernel_group_is_larger_than_the_formula(
     letters, above, beside, dim, k, linear, coarse
@@ -316,10 +332,11 @@ def test_no_model_of_a_kernel_group_is_larger_than_the_formula(dim, k, linear):
         values,
         created=1.1,
         expires=1.1,
+        peaks=most_peaks(readings, linear=True),
     )
     both = sum(4 * d * n + 8 * (d + n) for d, n in ((dim, k), linear))
 
-    assert len(codec.encode(model)) <= both + 410 + len(text)
+    assert len(codec.encode(model)) <= both + 6200 + len(text)
     assert len(codec.encode(model)) <= size_of_report(dim, k, linear=linear) + len(text)
 
 
@@ -340,9 +357,10 @@ def test_no_model_is_larger_than_the_formula(dim, k):
         values,
         created=1.1,
         expires=1.1,
+        peaks=most_peaks(readings, linear=False),
     )
 
-    assert len(codec.encode(model)) <= 4 * dim * k + 8 * (dim + k) + 340 + len(schema.canonical)
+    assert len(codec.encode(model)) <= 4 * dim * k + 8 * (dim + k) + 4680 + len(schema.canonical)
 
 
 @pytest.mark.parametrize(("dim", "k"), [(1, 1), (64, 13), (5000, 15), (64, 0)])

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tracemalloc
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +20,10 @@ from hypothesis import strategies as st
 from submerge import PeerError, Schema
 from submerge.messages import Message, Model, Reason, Report
 from submerge.twofold import Twofold
-from submerge_proto import codec, columns
+from submerge_proto import codec, columns, forms
 from submerge_proto.v1 import aggregator_service_pb2 as pb
 from support.damage import damaged
+from support.vigils import VIGIL
 from support.wire import (
     HONEST,
     OF_KERNELS,
@@ -65,6 +67,17 @@ def _fill(place: str, values: list[Any]) -> Lie:
         getattr(message, last).extend(values)
 
     return lie
+
+
+def _within(place: str, lie: Lie) -> Lie:
+    """Return what lies in a message within, or in the first of several."""
+
+    def within(message: Any) -> None:
+        for name in place.split("."):
+            message = getattr(message, name)
+        lie(message if hasattr(message, "ListFields") else message[0])
+
+    return within
 
 
 def _columns(change: Callable[[np.ndarray], Any]) -> Lie:
@@ -187,6 +200,76 @@ READ: dict[str, Lie] = {
     "lost likewise": _set("counts.lost", 2**64 - 1),
 }
 
+PEAKS: dict[str, Lie] = {
+    "cut short": _set("spe", b"\0\x03\0\x01"),
+    "half a head": _set("t2", b"\0"),
+    "too long": _set("t2", b"\0" * 2000),
+    "more buckets than any has": _set("spe", b"\0\xa1\0\x01" + b"\x01\x01" * 160),
+    "empty buckets": _set("spe", b"\0\x01\0\0"),
+    "out of reach": _set("t2", b"\0\x01\xff\xff\xff\xff\x0f\x01"),
+    "coarser than need be": _set("t2", b"\x05\x01\0\x01"),
+    "more than floats count": _set("linear", b"\0\x01\0" + b"\xff" * 7 + b"\x7f"),
+    "of a channel, out of reach": _set("channel", b"\0\x01\xff\xff\xff\xff\x0f\x01"),
+    "more hours than there are": _set("longest", 2**62 + 1),
+}
+
+ALARM: dict[str, Lie] = {
+    "of nobody": _set("node", ""),
+    "of no name": _set("node", "a/b"),
+    "of another": _set("node", "press-4"),
+    "beyond all numbers": _set("number", 2**62 + 1),
+    "begun at no time": _set("began_s", NAN),
+    "begun before there was time": _set("began_s", -1.0),
+    "begun when no calendar goes on": _set("began_s", 253_402_300_800.0),
+    "worst at no time": _set("peaked_s", INF),
+    "worst before there was time": _set("peaked_s", -1e-300),
+    "worst when no calendar goes on": _set("peaked_s", 1e300),
+    "over at no time": _set("ended_s", NAN),
+    "over before there was time": _set("ended_s", -INF),
+    "over when no calendar goes on": _set("ended_s", 1e300),
+    "that came to no number": _set("worst", NAN),
+    "without bounds": _set("worst", INF),
+    "below nothing": _set("worst", -1.0),
+    "of a share that is none": _within("top", _set("share", NAN)),
+    "of a share below nothing": _within("top", _set("share", -1e-9)),
+    "of more than all": _within("top", _set("share", 1.0 + 1e-9)),
+    "of four channels": lambda m: m.top.add(channel="x", share=0.1),
+    "by a version that nobody reaches": _set("model_version", 2**63),
+    "of more readings than floats count": _set("withheld", 2**53 + 1),
+}
+
+ALARMS: dict[str, Lie] = {
+    **{f"an alarm {what}": _within("vigil.alarms", lie) for what, lie in ALARM.items()},
+    "too many alarms": lambda m: m.vigil.alarms.extend([m.vigil.alarms[0]] * 63),
+    **{
+        f"a node twice: {state}": _set(f"vigil.states.{state}", 2)
+        for state in ("learning", "armed", "alarm", "paused", "stale")
+    },
+    "a node in two states": _set("vigil.states.armed", 1),
+    "more open than are told": _set("vigil.open", 3),
+    "watched for no time": _set("vigil.watched_s", NAN),
+    "watched for less than none": _set("vigil.watched_s", -1.0),
+    "watched for longer than there is": _set("vigil.watched_s", 2.0**62 * (1 + 1e-9)),
+    "allowed is no number": _set("vigil.allowed", INF),
+    "allowed is below nothing": _set("vigil.allowed", -1e-9),
+    "allowed without end": _set("vigil.allowed", 1e19),
+    "raised without end": _set("vigil.raised", 2**62 + 1),
+    "confirmed without end": _set("vigil.confirmed", 2**62 + 1),
+    "a wait of no length": _set("vigil.armed_in_s", NAN),
+    "a wait before it began": _set("vigil.armed_in_s", -2.0),
+    "a wait without end": _set("vigil.armed_in_s", 1e19),
+    "a wish that nobody has": _set("vigil.wish", 2**62 + 1),
+}
+
+SITE: dict[str, Lie] = {
+    **{
+        f"more nodes than there are: {state}": _set(f"vigil.states.{state}", 2**40 + 1)
+        for state in ("learning", "armed", "alarm", "paused", "stale")
+    },
+    "more open alarms than there are nodes": _set("vigil.open", 2**40 + 1),
+    "an alarm of no name": _within("vigil.alarms", _set("node", "a/b")),
+}
+
 REPORT: dict[str, Lie] = {
     **HEADER,
     **SUBSPACE,
@@ -220,6 +303,8 @@ REPORT: dict[str, Lie] = {
     "more clients than there are": _set("census.nodes", 2**40 + 1),
     "more silent clients than there are": _fill("census.ages", [2**40 + 1]),
     "too many bins": _fill("census.ages", [1] * 65),
+    **ALARMS,
+    **{f"peaks: {what}": _within("scores.peaks", lie) for what, lie in PEAKS.items()},
     "a sketch without a head": _set("scores.spe", b""),
     "a sketch cut short": _set("scores.spe", b"\0\x03\0\x01"),
     "a sketch that is too long": _set("scores.t2", b"\0" * 300),
@@ -253,6 +338,7 @@ MODEL: dict[str, Lie] = {
     "a share above all": _fill("limits.shares", [0.95, 1.01]),
     "a share that is none": _fill("limits.shares", [0.95, NAN]),
     "limits of more scores than there are": _set("limits.n", 2**62 + 1),
+    **{f"peaks: {what}": _within("peaks", lie) for what, lie in PEAKS.items()},
 }
 
 LINEAR: dict[str, Lie] = {
@@ -320,6 +406,14 @@ ANSWERS: dict[str, Lie] = {
     "newest above everything": _set("newest", 2**63),
     "durable above everything": _set("durable", 2**63),
     "a root from the far future": _set("root.created_ms", 2**63),
+    "a wish of nobody": _within("wishes", _set("node", "")),
+    "a wish of no name": _within("wishes", _set("node", "a/b")),
+    "a wish beyond everything": _within("wishes", _set("number", 2**62 + 1)),
+    "a verdict on an alarm beyond everything": _within(
+        "wishes", lambda m: m.verdicts.add(alarm=2**62 + 1)
+    ),
+    "too many verdicts": _within("wishes", lambda m: [m.verdicts.add() for _ in range(7)]),
+    "too many wishes": lambda m: m.wishes.extend(list(m.wishes) * 16),
 }
 
 JOINS: dict[str, Lie] = {
@@ -361,6 +455,19 @@ def test_what_nobody_can_mean_is_refused(name, lie):
 
     with pytest.raises(PeerError):
         codec.decode(kind, form.SerializeToString())
+
+
+@pytest.mark.parametrize("what", SITE)
+def test_what_no_aggregator_can_mean_is_refused(what):
+    """It speaks of many nodes, and of alarms of any: but not of more than there are."""
+    site = a_report(fence=b"f" * 16, vigil=replace(VIGIL, open=2**40, states=(2**40,) * 5))
+    form = forms.report(site)
+    form.vigil.alarms[0].node = "press-4"
+    codec.decode("report", form.SerializeToString())
+    SITE[what](form)
+
+    with pytest.raises(PeerError):
+        codec.decode("report", form.SerializeToString())
 
 
 KERNEL_LIES = [

@@ -9,6 +9,7 @@ are not there yet, and never another.
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from google.protobuf import text_format
 
 from submerge import Schema, Subspace
 from submerge.features import Gaussian, RandomFourier
-from submerge.limits import Sketch
+from submerge.limits import FINE, Sketch, empty
 from submerge.messages import (
     Answer,
     Census,
@@ -37,8 +38,11 @@ from submerge.messages import (
 )
 from submerge.moments import Moments
 from submerge.oddness import Limits
+from submerge.peaks import Peaks
 from submerge.reservoir import Reservoir
 from submerge.twofold import Twofold
+from submerge.vigil import Alarm, Vigil
+from submerge.wishes import Wish
 from submerge_proto import codec, parts
 from submerge_proto.v1 import aggregator_service_pb2 as pb
 from support.wire import told
@@ -81,6 +85,39 @@ SAMPLE = Reservoir(
 
 SKETCH = Sketch(0, ((-8, 1), (0, 20), (8, 300), (30, 1)))
 COARSE = Sketch(1, tuple((i, 2) for i in range(-8, 8)))
+
+
+FINE_SKETCH = Sketch(-2, ((-64, 1), (0, 20), (31, 300), (1000, 1)), FINE)
+WIDER = Sketch(-1, tuple((i, 2) for i in range(-80, 80)), FINE)
+PEAKS = Peaks(FINE_SKETCH, WIDER, empty(FINE), 720, FINE_SKETCH)
+
+ALARM = Alarm(
+    "pump-3",
+    1_700_086_390_000,
+    1_700_086_390.25,
+    1_700_086_395.5,
+    0.0,
+    3.25,
+    "spe",
+    (("bearing.heat", 0.5), ("flow", 0.25), ("Öl °C", 0.125)),
+    1_700_086_000_000,
+    60,
+)
+OVER = replace(ALARM, number=7, ended=1_700_086_399.75, cause="t2", top=(), verdict="accepted")
+JUDGED = replace(OVER, number=8, cause="linear", withheld=0, verdict="rejected")
+STRAYS = replace(OVER, number=9, cause="channel", version=2**63 - 1, verdict="")
+STUCK = replace(ALARM, node="pump-4", number=2**62, cause="stuck", worst=0.0)
+VIGIL = Vigil(
+    Vigil.at("alarm"),
+    (ALARM, OVER, JUDGED, STRAYS),
+    1,
+    604_800.5,
+    1.0,
+    4,
+    1,
+    3600.5,
+    1_700_086_400_777,
+)
 
 
 def subspace(schema: Schema, rows: np.ndarray, sigma: list[float], **fields: Any) -> Subspace:
@@ -191,11 +228,34 @@ GOLDEN: dict[str, Message] = {
         moments=Moments(50, np.arange(8) / 4, np.arange(8) * 2.0, SAMPLE),
         scores=None,
     ),
+    "report_of_alarms": report(
+        scores=Scores(SKETCH, COARSE, None, PEAKS), vigil=VIGIL, summary=None
+    ),
+    "report_of_alarms_below": report(
+        stamp=SITE_STAMP,
+        pinned=ROOT,
+        fence=FENCE,
+        summary=None,
+        scores=None,
+        vigil=Vigil((3, 20, 1, 2, 2**40), (VIGIL.alarms[0], STUCK), 2, 2.0**62, 0.5, 7, 2, -1.0),
+    ),
     "answer": Answer(report().stamp, Reason.ACK, b"", SITE, False, 12, ROOT, 9, 0),
     "answer_refused": Answer(
         SITE_STAMP, Reason.FENCED, FENCE, ROOT, True, 4, ROOT, 4, 1_400_000_000_000
     ),
     "answer_not_now": Answer(report().stamp, Reason.UNAVAILABLE),
+    "answer_with_wishes": Answer(
+        report().stamp,
+        Reason.ACK,
+        b"",
+        SITE,
+        newest=12,
+        wishes=(
+            Wish("pump-3", 1_700_086_400_777, True, ((ALARM.number, False), (7, True))),
+            Wish("pump-4", 1_700_086_400_778, False),
+            Wish("pump-5", 2**62),
+        ),
+    ),
     "hello": Hello("site-7", SITE, False, 0xFFFFFFFFFFFFFFFF),
     "hello_of_a_root": Hello("root", ROOT, True, 7),
     "model": model(),
@@ -206,6 +266,14 @@ GOLDEN: dict[str, Message] = {
         limits=Limits(
             (0.95, 0.99, 0.999), (0.25, 0.5, 0.75), (9.0, 16.0, 40.0), 4096, (1.0, 2.5, 8.0)
         ),
+    ),
+    "model_with_peaks": model(summary=None, peaks=replace(PEAKS, longest=2**62)),
+    "model_of_features_with_peaks": model(
+        schema=KERNEL.canonical,
+        fingerprint=KERNEL.fingerprint,
+        summary=None,
+        limits=None,
+        peaks=replace(PEAKS, linear=FINE_SKETCH, channel=empty(FINE)),
     ),
     "model_of_nothing": model(
         summary=None, limits=None, counts=Counts(), nodes=0, staleness=(0.0, 0.0, 0.0)

@@ -20,16 +20,20 @@ from submerge.life import Checkpoint
 from submerge.messages import Counts, Incarnation, Left, Pin
 from submerge.moments import Moments
 from submerge.pool import Row, Sealed
+from submerge.repeats import Repeats
 from submerge.steps import Drop, Flush, Forget, Reading, SetApart
 from submerge.summaries import Subspaces
 from submerge.suspicion import Apart, Cause, Slip
 from submerge.twofold import Twofold
 from submerge.upward import Line
 from submerge_proto import records
+from submerge_proto.v1 import aggregator_service_pb2 as wire
 from submerge_proto.v1 import kept_pb2 as pb
 from support.nodes import EPOCH, GROUP, Table, life
+from support.vigils import lookout_of, lookouts, wishes
 from support.wire import (
     READINGS,
+    a_model,
     a_report,
     a_twofold,
     counts,
@@ -101,6 +105,9 @@ RECORDS: dict[str, st.SearchStrategy[Any]] = {
         numbers,
     ),
     "model": models(),
+    "lookout": lookouts(models(known=True)),
+    "wishes": st.lists(wishes, max_size=9).map(lambda some: {wish.node: wish for wish in some}),
+    "heard": numbers,
     "store": st.builds(Store, incarnations, st.none() | pins),
     "line": lines(),
     "row": st.builds(Row, reports(), st.binary(min_size=16, max_size=16), reals),
@@ -306,7 +313,89 @@ def _checkpoint() -> pb.Checkpoint:
     return pb.Checkpoint.FromString(records.pack(("checkpoint",), checkpoint))
 
 
-NAN = float("nan")
+def _lookout() -> pb.Lookout:
+    return pb.Lookout.FromString(records.pack(("lookout",), lookout_of(a_model())))
+
+
+def _sets(place: str, value: Any) -> Callable[[Any], None]:
+    """Return what puts a value into a field, `a.b.0.c`; numbers in a list as float64."""
+
+    def lie(message: Any) -> None:
+        *path, last = place.split(".")
+        for name in path:
+            message = message[int(name)] if name.isdigit() else getattr(message, name)
+        as_bytes = isinstance(value, list)
+        setattr(message, last, np.array(value, "<f8").tobytes() if as_bytes else value)
+
+    return lie
+
+
+def _knows(what: str, name: str, values: Any) -> Callable[[Any], None]:
+    """Return what changes a number that is known of each channel."""
+
+    def lie(message: Any) -> None:
+        (column,) = (each for each in getattr(message, what) if each.name == name)
+        _sets("values", values)(column)
+
+    return lie
+
+
+NAN, INF = float("nan"), float("inf")
+
+LOOKOUTS: dict[str, Callable[[Any], None]] = {
+    "of no schema": _sets("fingerprint", b""),
+    "with a model of another schema": _sets("fingerprint", b"f" * 32),
+    "with a model that knows nothing": lambda m: m.reference.ClearField("subspace"),
+    "with a model of another version": _sets("reference.header.version", 2),
+    "with a mean that has no model": lambda m: m.ClearField("reference"),
+    "with a mean of nothing": _sets("own.rows", []),
+    "with a mean of half a number": _sets("own.rows", b"\0" * 12),
+    "with a mean that is none": _sets("own.rows", [1.0] * 5 + [NAN]),
+    "with features that are none": _sets("own.features", [INF]),
+    "with means of two widths": _sets("own.rows", [1.0]),
+    "with means of features and of none": _sets("held.features", [1.0]),
+    "with a mean of no weight": _sets("own.weight", -1.0),
+    "with a mean of too many": _sets("own.count", 2**62 + 1),
+    "with a mean of no time": _sets("held.span_s", NAN),
+    "with an alarm of no name": _sets("watched.alarms.0.node", "a/b"),
+    "with too many alarms": lambda m: m.watched.alarms.extend([m.watched.alarms[0]] * 8),
+    "that held for no time": _sets("watched.held_s", NAN),
+    "with a limit of no kind": _sets("watched.frozen.0.of", "sp"),
+    "with a limit that is none": _sets("watched.frozen.0.value", INF),
+    "with a limit below nothing": _sets("watched.frozen.0.value", -1.0),
+    "that spares what is no kind": _sets("watched.hours.spared.0.of", ""),
+    "that spares for no number": _sets("watched.hours.spared.0.value", NAN),
+    "with half of the blame": _sets("watched.blame", b"\0" * 4),
+    "with blame that is none": _sets("watched.blame", [NAN]),
+    "with blame below nothing": _sets("watched.blame", [-1.0]),
+    "with a channel beyond all": lambda m: m.watched.excused.append(2**20 + 1),
+    "with too many raised": _sets("watched.raised", 2**62 + 1),
+    "with too many confirmed": _sets("watched.confirmed", 2**62 + 1),
+    "with peaks of no kind": _sets("watched.hours.windows.0.of", "peaks"),
+    "with peaks that are none": _sets("watched.hours.windows.0.before", b"\0\x03\0\x01"),
+    "with peaks half there": _sets("watched.hours.windows.0.filling", b""),
+    "with too many hours": _sets("watched.hours.hours", 2**62 + 1),
+    "that watched for no time": _sets("watched.hours.watched_s", -1.0),
+    "that was allowed no number": _sets("watched.hours.allowed", INF),
+    "with a wish of no name": _sets("wish.node", ""),
+    "with habits of nothing": _sets("habits.0.values", b""),
+    "with repeats of half a number": _knows("repeats", "last", b"\0" * 12),
+    "with repeats of two widths": _knows("repeats", "run", [1.0]),
+    "that repeats without bounds": _knows("repeats", "last", [1.0] * 5 + [INF]),
+    "that repeats for no number": _knows("repeats", "run", [1.0] * 5 + [NAN]),
+    "with a count below nothing": _knows("repeats", "run", [1.0] * 5 + [-1.0]),
+    "with a count without end": _knows("repeats", "run", [1.0] * 5 + [2.0**53 + 2]),
+    "with habits of two widths": _knows("habits", "stuck", [1.0]),
+    "with a weight that is none": _knows("habits", "weight", [1.0] * 5 + [NAN]),
+    "with a flag that is two": _knows("habits", "stuck", [1.0] * 5 + [2.0]),
+    "with squares of half a number": _sets("usual.squares", b"\0"),
+    "with squares below nothing": _sets("usual.squares", [1.0] * 5 + [-1.0]),
+    "with squares that are none": _sets("usual.squares", [1.0] * 5 + [NAN]),
+    "with squares of no weight": _sets("usual.weight", [1.0]),
+    "with weights below nothing": _sets("usual.weight", [1.0] * 5 + [-1.0]),
+    "with squares of no time": _sets("usual.span_s", NAN),
+}
+
 LIES: dict[str, tuple[tuple[str, ...], Callable[[], bytes]]] = {
     "a row of no time": (ROW_KEY, _changed(_row(), lambda m: setattr(m, "as_of_s", NAN))),
     "a row of another version": (
@@ -407,6 +496,26 @@ LIES: dict[str, tuple[tuple[str, ...], Callable[[], bytes]]] = {
         ("sealed", GROUP, "c", "ab"),
         _changed(_sealed(summary=a_twofold()), lambda m: setattr(m.linear, "energy", NAN)),
     ),
+    "a wish of no name": (
+        ("wishes", GROUP),
+        lambda: pb.Wishes(wishes=[wire.Wish(node="a/b")]).SerializeToString(),
+    ),
+    "a wish beyond everything": (
+        ("wishes", GROUP),
+        lambda: pb.Wishes(wishes=[wire.Wish(node="c", number=2**62 + 1)]).SerializeToString(),
+    ),
+    "more wishes than are kept": (
+        ("wishes", GROUP),
+        lambda: pb.Wishes(wishes=[wire.Wish(node="c")] * 4097).SerializeToString(),
+    ),
+    "heard of more than everything": (
+        ("heard", GROUP),
+        lambda: pb.Number(value=2**62 + 1).SerializeToString(),
+    ),
+    **{
+        f"a lookout {what}": (("lookout",), _changed(_lookout, lie))
+        for what, lie in LOOKOUTS.items()
+    },
     "a record of no kind": (("rows", GROUP), lambda: b""),
     "a record without a name": ((), lambda: b""),
 }
@@ -464,6 +573,38 @@ def test_more_than_is_believed_is_kept_as_what_is():
 
     assert (READINGS, Counts(READINGS)) == (back.moments.count, back.counts)
     np.testing.assert_array_equal(much.m2 / much.count, back.moments.m2 / back.moments.count)
+
+
+def test_what_a_later_version_knows_of_channels_is_passed_over():
+    """And what an earlier one did not is as it is before the first row."""
+    message = _lookout()
+    message.repeats.add(name="to_come", values=b"?")
+    (run,) = (each for each in message.repeats if each.name == "run")
+    message.repeats.remove(run)
+    back = records.unpack(("lookout",), message.SerializeToString())
+
+    expected = lookout_of(a_model()).repeats._replace(run=Repeats.none(6).run)
+    assert told(expected) == told(back.repeats)
+
+
+def test_a_lookout_that_knows_nothing_of_channels_is_read():
+    """As it is before the first row under a schema."""
+    message = _lookout()
+    del message.habits[:], message.repeats[:]
+    message.ClearField("usual")
+    back = records.unpack(("lookout",), message.SerializeToString())
+
+    assert (None, None, None) == (back.repeats, back.habits, back.usual)
+
+
+def test_limits_beyond_all_numbers_are_kept_as_the_highest():
+    """What is spared after a score over a limit of nothing; the rest is not lost for it."""
+    lookout = lookout_of(a_model())
+    hours = replace(lookout.watched.hours, spared={"spe": INF})
+    record = replace(lookout, watched=replace(lookout.watched, hours=hours))
+    back = records.unpack(("lookout",), records.pack(("lookout",), record))
+
+    assert {"spe": np.finfo(float).max} == back.watched.hours.spared
 
 
 def test_who_wrote_a_row_is_who_sent_it():

@@ -128,6 +128,61 @@ def after_checkpoint(fuse: Fuse) -> None:
     _dies_after(CheckpointFile, "write", fuse)
 
 
+# -- a client's that tells of an alarm ------------------------------------------------------
+
+
+def before_keeping(fuse: Fuse) -> None:
+    """Die with an alarm that has begun or is over, and of which nothing is on disk."""
+    from submerge.client_node import LOOKOUT
+    from submerge.steps import Keep
+    from submerge_client.disk import Disk
+
+    keep = Disk.keep
+
+    def kept(disk: Disk, effect: Keep) -> None:
+        # A checkpoint keeps it with other records.
+        if set(effect.records) == {LOOKOUT} and fuse.burns():
+            die()
+        keep(disk, effect)
+
+    Disk.keep = kept  # type: ignore[method-assign]
+
+
+def before_telling(fuse: Fuse) -> None:
+    """Die when that is on disk, and nobody was told."""
+    _dies_around_telling(fuse, before=True)
+
+
+def before_noting(fuse: Fuse) -> None:
+    """Die when a line of it is written, and not noted as told."""
+    from submerge_client.alarms.ndjson import File
+
+    _dies_after(File, "write", fuse)
+
+
+def after_telling(fuse: Fuse) -> None:
+    """Die when it is told, and in no report."""
+    _dies_around_telling(fuse, before=False)
+
+
+def _dies_around_telling(fuse: Fuse, *, before: bool) -> None:
+    from submerge.vigil import Alarm
+    from submerge_client.alarms import Sinks
+
+    tell = Sinks.tell
+
+    def told(sinks: Sinks, alarms: tuple[Alarm, ...]) -> None:
+        known = [(each.number, each.ended) for each in sinks.alarms]
+        burns = known != [(each.number, each.ended) for each in alarms] and fuse.burns()
+        if burns and before:
+            die()
+        tell(sinks, alarms)
+        if burns:
+            die()
+
+    Sinks.tell = told  # type: ignore[method-assign]
+
+
 def _dies_after(kind: type, name: str, fuse: Fuse) -> None:
     whole = getattr(kind, name)
 
@@ -149,6 +204,12 @@ CLIENT_POINTS: dict[str, Callable[[Fuse], None]] = {
     "in a checkpoint": torn_checkpoint,
     "after a checkpoint": after_checkpoint,
 }
+ALARM_POINTS: dict[str, Callable[[Fuse], None]] = {
+    "before an alarm is kept": before_keeping,
+    "before an alarm is told": before_telling,
+    "before an alarm is noted as told": before_noting,
+    "before an alarm is reported": after_telling,
+}
 
 
 def main() -> None:
@@ -158,7 +219,7 @@ def main() -> None:
     fuse = Fuse(int(calls))
     # First: until then the signal would end the process by itself.
     signal.signal(signal.SIGUSR1, fuse.arm)
-    (AGGREGATOR_POINTS | CLIENT_POINTS)[point](fuse)
+    (AGGREGATOR_POINTS | CLIENT_POINTS | ALARM_POINTS)[point](fuse)
     from submerge_fleet.cli import main as submerge
 
     sys.argv[:] = ["submerge", *args]

@@ -6,12 +6,13 @@ What is drawn is what an honest node could say then, or nearly: the damage is do
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from submerge import Schema, Subspace
 from submerge.group import GroupPlan
-from submerge.limits import Sketch
+from submerge.limits import FINE, Sketch
 from submerge.messages import (
     Answer,
     Census,
@@ -29,10 +30,13 @@ from submerge.messages import (
 )
 from submerge.moments import Moments
 from submerge.oddness import Limits
+from submerge.peaks import Peaks
 from submerge.reservoir import Reservoir
 from submerge.steps import Reading, SetApart
 from submerge.summaries import Subspaces
 from submerge.twofold import Twofold
+from submerge.vigil import Alarm, Vigil, told
+from submerge.wishes import Wish
 from support.nodes import EPOCH, GROUP, Host, life
 from support.wire import kernel_schema, subspace_of
 from support.wired import WiredTable
@@ -149,8 +153,50 @@ class World:
             version=int(rng.choice([0, 1, EPOCH * 1000])),
             lifetime=learnt + 5,
             census=Census(3, ages) if rng.random() < 0.3 else None,
-            scores=Scores(sketch, sketch) if rng.random() < 0.5 else None,
+            scores=Scores(sketch, sketch, None, self._peaks()) if rng.random() < 0.5 else None,
+            vigil=self._vigil(stamp.node, above=bool(fence)) if rng.random() < 0.5 else None,
         )
+
+    def _peaks(self) -> Peaks | None:
+        rng = self.rng
+        if rng.random() < 0.5:
+            return None
+        spe, t2, linear, channel = (
+            Sketch.of(rng.lognormal(0, rng.choice([0.1, 9]), int(rng.integers(300))), FINE)
+            for _ in range(4)
+        )
+        return Peaks(spe, t2, linear, int(rng.choice([0, 24, 200, 2**40])), channel)
+
+    def _vigil(self, node: str, *, above: bool) -> Vigil:
+        rng = self.rng
+        alarms = tuple(
+            Alarm(
+                str(rng.choice(CHILDREN)) if above else node,
+                int(EPOCH * 1000) + i,
+                EPOCH,
+                EPOCH + 1,
+                float(rng.choice([0, EPOCH + 2])),
+                float(rng.uniform(0, 9)),
+                "t2",
+                (("c0", 0.5), ("c1", 0.5)),
+                self._version,
+                int(rng.integers(100)),
+                "rejected" if rng.random() < 0.3 else "",
+            )
+            for i in range(int(rng.integers(70 if above else 4)))
+        )
+        states = tuple(rng.integers(0, 9, 5).tolist()) if above else Vigil.at("alarm")
+        opened = sum(alarm.is_open for alarm in alarms)
+        times = (float(t) for t in rng.uniform(0, 1e6, 2))
+        counts, wait = rng.integers(0, 9, 2).tolist(), float(rng.choice([-1, 0, 3600]))
+        return Vigil(states, told(alarms), opened, *times, *counts, wait, self._wish(node).number)
+
+    def _wish(self, node: str) -> Wish:
+        rng = self.rng
+        number = int(rng.choice([0, self.table.time, EPOCH * 1000 + self.table.time]))
+        verdicts = tuple((int(EPOCH * 1000) + i, bool(i % 2)) for i in range(int(rng.integers(4))))
+        paused = (None, False, True)[int(rng.integers(3))]
+        return Wish(node, number, paused, verdicts)
 
     def _summary(self, weight: float) -> Subspace | Twofold | None:
         schema = self.schema
@@ -192,7 +238,9 @@ class World:
         if said is not None and draw < 0.6:
             seq = said.stamp.seq
             newest = int(rng.choice([0, seq, seq + 1], p=[0.2, 0.7, 0.1]))
-            held = {"newest": newest, "root": store, "durable": newest}
+            held: dict[str, Any] = {"newest": newest, "root": store, "durable": newest}
+            nodes = [*CHILDREN, label][: int(rng.integers(5))]
+            held["wishes"] = tuple(map(self._wish, nodes)) if rng.random() < 0.3 else ()
             return Answer(said.stamp, reason, said.fence, store, top, floor=self._floor(), **held)
         if draw < 0.7:
             return Hello(PARENT, store, top, int(rng.integers(3)))
@@ -226,4 +274,5 @@ class World:
             (1.0, 2.0, 3.0),
             created=EPOCH,
             expires=EPOCH + 1e6,
+            peaks=self._peaks(),
         )

@@ -31,6 +31,7 @@ from submerge.summaries import Subspaces
 from submerge_aggregator import control, status
 from submerge_aggregator.desk import Desk
 from submerge_aggregator.downlink import Letter
+from submerge_aggregator.herald import Herald
 from submerge_aggregator.server import Server
 from submerge_aggregator.store import Store
 from submerge_proto import codec
@@ -63,6 +64,8 @@ class Time:
 class House:
     """One root; `parent` makes it an aggregator that nobody has answered yet.
 
+    herald : makes what has people told of alarms
+
     Attributes
     ----------
     server : Server
@@ -78,8 +81,10 @@ class House:
         groups: tuple[str, ...] = (GROUP,),
         parent: str | None = None,
         robust: bool = False,
+        herald: Callable[[Time], Herald] | None = None,
     ) -> None:
         self.time, self.store = Time(), folder / "root.db"
+        self._herald = None if herald is None else herald(self.time)
         summaries = Subspaces(RANK, oversample=OVERSAMPLE)
         plan = GroupPlan(summaries, None if parent else schema, robust=robust)
         plans = dict.fromkeys(groups, plan)
@@ -110,7 +115,7 @@ class House:
 
     def server_here(self) -> Server:
         """Return the server, not started, for the loop that runs here; in place of `with`."""
-        return Server(self._desk, downlinks=(), uplink=None, clock=self.time)
+        return Server(self._desk, downlinks=(), uplink=None, clock=self.time, herald=self._herald)
 
     def lets_go(self) -> None:
         """Close what `server_here` has left open."""

@@ -163,3 +163,79 @@ def geometric_median(points: np.ndarray, rounds: int = 5000) -> np.ndarray:
 def summed_distance(points: np.ndarray, middle: np.ndarray) -> float:
     """What the geometric median makes least."""
     return float(np.linalg.norm(points - middle, axis=1).sum())
+
+
+def watched(
+    rows: list[dict[str, float]], limits: dict[str, float], *, after: int, of: int
+) -> list[bool]:
+    """Go from row to row: which belong to an alarm, looking at all that came before each time."""
+
+    def passed(row: int, times: float) -> bool:
+        recent = rows[max(0, row + 1 - of) : row + 1]
+        return any(
+            sum(each[kind] > times * limit for each in recent) >= after
+            for kind, limit in limits.items()
+        )
+
+    marked: list[bool] = []
+    for i in range(len(rows)):
+        if marked and marked[-1]:
+            marked.append(any(passed(j, 0.7) for j in range(max(0, i + 1 - 4 * of), i + 1)))
+        else:
+            marked.append(passed(i, 1.0))
+    return marked
+
+
+def covariance_of(subspace) -> np.ndarray:
+    """What a subspace says that rows vary by, noise of what it does not hold included."""
+    lacking = max(1, subspace.dim - subspace.rank)
+    noise = subspace.frobenius_bound / (subspace.weight * lacking)
+    return scatter_of(subspace) / subspace.weight + noise * np.eye(subspace.dim)
+
+
+def left_out(centered: np.ndarray, covariance: np.ndarray, channels: int) -> np.ndarray:
+    """Each channel less what all others say, a dense solve each: copies of it are no others."""
+    columns = np.arange(centered.shape[1])
+    found = np.empty((len(centered), channels))
+    for channel in range(channels):
+        others = columns[columns % channels != channel]
+        weights = np.linalg.solve(covariance[np.ix_(others, others)], covariance[others, channel])
+        found[:, channel] = centered[:, channel] - centered[:, others] @ weights
+    return found
+
+
+def fall(matrix: np.ndarray, row: np.ndarray, channel: int) -> float:
+    """By how much x' matrix x falls at best when one channel may be anything, along a parabola."""
+    change = np.zeros(len(row))
+    change[channel] = 1.0
+    below, here, above = (
+        float((row + t * change) @ matrix @ (row + t * change)) for t in (-1, 0, 1)
+    )
+    bend, slope = (above + below) / 2 - here, (above - below) / 2
+    return slope**2 / (4 * bend)
+
+
+def filled_covariance(covariance: np.ndarray, present: np.ndarray) -> np.ndarray:
+    """How rows vary whose absent channels are filled by their conditional mean."""
+    known = covariance[np.ix_(present, present)]
+    fills = covariance[:, present] @ np.linalg.inv(known)
+    return fills @ known @ fills.T
+
+
+@dataclass(frozen=True)
+class Run:
+    """One reading that was repeated."""
+
+    value: float
+    length: int
+
+
+def runs(readings: np.ndarray) -> list[Run]:
+    """What one channel said, the last run included; gaps are passed over."""
+    found: list[Run] = []
+    for reading in readings[~np.isnan(readings)].tolist():
+        if found and found[-1].value == reading:
+            found[-1] = Run(reading, found[-1].length + 1)
+        else:
+            found.append(Run(reading, 1))
+    return found

@@ -39,10 +39,19 @@ from submerge.reservoir import KEPT, LARGEST_POINT, LEAST_WIDTH, Reservoir
 from submerge.twofold import Twofold
 from submerge_proto import codec, forms, parts
 from submerge_proto.v1 import aggregator_service_pb2 as pb
+from support import vigils
+from support.edges import (
+    MOST,
+    READINGS,
+    clients,
+    names,
+    numbers,
+    readings,
+    reals,
+    scores_seen,
+    versions,
+)
 from support.nodes import EPOCH, GROUP, life
-
-MOST, READINGS = 2**62, 2**53
-LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
 
 
 def told(value: Any) -> Any:
@@ -69,11 +78,6 @@ def arrived(message: Message) -> Message:
 
 # -- parts --------------------------------------------------------------------------
 
-names = st.text(LETTERS, min_size=1, max_size=64) | st.sampled_from(["A" * 64, ".", "-"])
-numbers = st.integers(0, 1000) | st.integers(0, MOST) | st.just(MOST)
-readings = st.integers(0, 1000) | st.integers(0, READINGS) | st.just(READINGS)
-reals = st.floats(allow_nan=False, allow_infinity=False)
-scores_seen = st.lists(st.floats(0, 1e300), max_size=60)
 fences = st.binary(min_size=16, max_size=16)
 lines = st.lists(st.text(st.characters(categories=["L", "N", "P"]), max_size=40), max_size=6)
 
@@ -82,8 +86,7 @@ incarnations = st.builds(Incarnation, born, st.integers(0, 2**64 - 1))
 stamps = st.builds(Stamp, names, names, incarnations, numbers)
 counts = st.builds(Counts, readings, readings, readings)
 sketches = scores_seen.map(Sketch.of)
-scores = st.builds(Scores, sketches, sketches, st.none() | sketches)
-clients = st.integers(0, 2**40)
+scores = st.builds(Scores, sketches, sketches, st.none() | sketches, st.none() | vigils.peaks)
 censuses = st.builds(Census, clients, st.lists(clients, max_size=64).map(tuple))
 schemas = st.one_of(
     st.integers(1, 9).map(lambda dim: Schema.anonymous(dim).canonical),
@@ -205,8 +208,10 @@ def reports(draw: Any) -> Report:
         summary = relabelled(summary, Schema.anonymous(dim).fingerprint)
     if learnt and draw(st.booleans()):
         spread = draw(moments(dim=dim, most=learnt))
+    stamp = draw(stamps)
+    watch = vigils.vigils if fence else vigils.own_vigils(stamp.node)
     return Report(
-        stamp=draw(stamps),
+        stamp=stamp,
         final=draw(st.booleans()),
         pinned=draw(incarnations),
         fence=fence,
@@ -216,12 +221,13 @@ def reports(draw: Any) -> Report:
         counts=told_counts,
         as_of=draw(reals),
         synced=draw(st.booleans()),
-        version=draw(st.integers(0, 2**63 - 1)),
+        version=draw(versions),
         lifetime=draw(numbers),
         census=draw(st.none() | censuses),
         scores=draw(st.none() | scores),
         software=draw(st.just("") | st.text("abc 1.0", max_size=64)),
         certified_until=draw(st.just(0.0) | st.floats(0, 253_402_300_799)),
+        vigil=draw(st.none() | watch),
     )
 
 
@@ -254,6 +260,7 @@ answers = st.builds(
     st.none() | incarnations,
     numbers,
     numbers,
+    vigils.several_wishes,
 )
 hellos = st.builds(Hello, names, incarnations, st.booleans(), st.integers(0, 2**64 - 1))
 
@@ -269,21 +276,26 @@ def limits(draw: Any) -> Limits:
 
 
 @st.composite
-def models(draw: Any) -> Model:
-    """Of something, of nothing yet, or of a schema that only later versions read."""
+def models(draw: Any, *, known: bool = False) -> Model:
+    """Of something, of nothing yet, or of a schema that only later versions read.
+
+    known : of something, always
+    """
     dim = draw(st.integers(1, 9))
-    summary = draw(st.none() | subspaces(dim=dim) | twofolds(width=dim))
-    measured = draw(st.none() | limits())
+    something = subspaces(dim=dim) | twofolds(width=dim)
+    summary = draw(something if known else st.none() | something)
+    measured, peaks = draw(st.none() | limits()), draw(st.none() | vigils.peaks)
     schema = Schema.anonymous(dim)
     if isinstance(summary, Twofold):
         schema = kernel_schema(dim, summary.features.dim)
     text = draw(st.sampled_from([schema.canonical, b"", b"a form to come"]))
-    if measured is not None and text == schema.canonical and schema.linear:
-        measured = replace(measured, linear=())
+    if text == schema.canonical and schema.linear:
+        measured = measured and replace(measured, linear=())
+        peaks = peaks and peaks.without("linear")
     fingerprint = parts.fingerprint_of_text(text)
     return Model(
         draw(names),
-        draw(st.integers(0, 2**63 - 1)),
+        draw(versions),
         text,
         fingerprint,
         None if summary is None else relabelled(summary, fingerprint),
@@ -293,6 +305,7 @@ def models(draw: Any) -> Model:
         (draw(reals), draw(reals), draw(reals)),
         created=draw(reals),
         expires=draw(reals),
+        peaks=peaks,
     )
 
 
@@ -331,7 +344,8 @@ def a_report(**fields: Any) -> Report:
         "version": 3,
         "lifetime": 200,
         "census": Census(3, (1, 2)),
-        "scores": Scores(SKETCH, SKETCH),
+        "scores": Scores(SKETCH, SKETCH, None, vigils.PEAKS),
+        "vigil": vigils.VIGIL,
     }
     return Report(**{**said, **fields})
 
@@ -350,13 +364,14 @@ def a_model(**fields: Any) -> Model:
         "staleness": (2.0, 8.0, 8.0),
         "created": EPOCH,
         "expires": EPOCH + 600,
+        "peaks": vigils.PEAKS,
     }
     return Model(**{**said, **fields})
 
 
 JOIN = Join(Stamp("site-7", GROUP, life(2), 5), b"f" * 16, (Left(b"e" * 16, 4),), SCHEMA.canonical)
 JOINED = Joined(JOIN.stamp, Reason.SCHEMA, JOIN.fence, PARENT, True, 9, b"", ("extra channel: x",))
-ANSWER = Answer(JOIN.stamp, Reason.ACK, b"f" * 16, PARENT, True, 5, PARENT, 4, 9)
+ANSWER = Answer(JOIN.stamp, Reason.ACK, b"f" * 16, PARENT, True, 5, PARENT, 4, 9, (vigils.WISH,))
 HELLO = Hello("site-7", life(2), True, 2**63 + 1)
 HONEST: dict[str, Message] = {
     "join": JOIN,
@@ -381,13 +396,14 @@ OF_KERNELS: dict[str, Message] = {
                 np.arange(12, dtype=np.float32).reshape(3, 4),
             ),
         ),
-        scores=Scores(SKETCH, SKETCH, SKETCH),
+        scores=Scores(SKETCH, SKETCH, SKETCH, vigils.OF_READINGS),
     ),
     "model": a_model(
         schema=KERNEL.canonical,
         fingerprint=KERNEL.fingerprint,
         summary=a_twofold(),
         limits=Limits((0.95, 0.99), (1.0, 2.0), (3.0, 4.0), 1000, (5.0, 6.0)),
+        peaks=vigils.OF_READINGS,
     ),
 }
 """The same of a kernel group."""

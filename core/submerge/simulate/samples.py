@@ -11,8 +11,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from submerge._linalg import Array, Storage
+from submerge.own_mean import OwnMean
 from submerge.robust import NOBODY, Judged
 from submerge.schema import Schema
 
@@ -77,6 +79,21 @@ class SampleSets:
         """No id is odd."""
         return Bag()
 
+    def placed(self, summary: Samples, own: OwnMean) -> Samples:
+        """Ids lie nowhere."""
+        return summary
+
+    def center(self, summary: Samples) -> Array:
+        """Nowhere."""
+        return np.zeros(1)
+
+    def reconstruction(self, summary: Samples, channels: int) -> None:
+        """Ids say nothing of one another."""
+
+    def shrunk(self, present: npt.NDArray[np.bool_], summary: Samples) -> tuple[float, float]:
+        """Ids have no gaps."""
+        return 1.0, 1.0
+
     def filled(self, rows: Array, summary: Samples) -> Array:
         """Ids have no gaps."""
         return rows
@@ -104,7 +121,9 @@ class Bag:
     def fade(self, factor: float) -> None:
         """An id does not fade."""
 
-    def scores(self, rows: Array, features: Storage) -> tuple[Array, Array, None]:
+    def scores(
+        self, rows: Array, features: Storage, own: OwnMean | None = None
+    ) -> tuple[Array, Array, None]:
         """No id is odd."""
         return np.zeros(len(rows)), np.zeros(len(rows)), None
 

@@ -52,6 +52,116 @@ class Past(_message.Message):
     lifetime: int
     def __init__(self, finals: _Optional[_Iterable[_Union[Checkpoint, _Mapping]]] = ..., absorbed: _Optional[_Union[_header_pb2.Incarnation, _Mapping]] = ..., lost: _Optional[int] = ..., lifetime: _Optional[int] = ...) -> None: ...
 
+class OwnMean(_message.Message):
+    __slots__ = ("rows", "features", "weight", "count", "span_s")
+    ROWS_FIELD_NUMBER: _ClassVar[int]
+    FEATURES_FIELD_NUMBER: _ClassVar[int]
+    WEIGHT_FIELD_NUMBER: _ClassVar[int]
+    COUNT_FIELD_NUMBER: _ClassVar[int]
+    SPAN_S_FIELD_NUMBER: _ClassVar[int]
+    rows: bytes
+    features: bytes
+    weight: float
+    count: int
+    span_s: float
+    def __init__(self, rows: _Optional[bytes] = ..., features: _Optional[bytes] = ..., weight: _Optional[float] = ..., count: _Optional[int] = ..., span_s: _Optional[float] = ...) -> None: ...
+
+class Hours(_message.Message):
+    __slots__ = ("windows", "hours", "spared", "watched_s", "allowed")
+    class Level(_message.Message):
+        __slots__ = ("of", "value")
+        OF_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        of: str
+        value: float
+        def __init__(self, of: _Optional[str] = ..., value: _Optional[float] = ...) -> None: ...
+    class Windows(_message.Message):
+        __slots__ = ("of", "before", "filling")
+        OF_FIELD_NUMBER: _ClassVar[int]
+        BEFORE_FIELD_NUMBER: _ClassVar[int]
+        FILLING_FIELD_NUMBER: _ClassVar[int]
+        of: str
+        before: bytes
+        filling: bytes
+        def __init__(self, of: _Optional[str] = ..., before: _Optional[bytes] = ..., filling: _Optional[bytes] = ...) -> None: ...
+    WINDOWS_FIELD_NUMBER: _ClassVar[int]
+    HOURS_FIELD_NUMBER: _ClassVar[int]
+    SPARED_FIELD_NUMBER: _ClassVar[int]
+    WATCHED_S_FIELD_NUMBER: _ClassVar[int]
+    ALLOWED_FIELD_NUMBER: _ClassVar[int]
+    windows: _containers.RepeatedCompositeFieldContainer[Hours.Windows]
+    hours: int
+    spared: _containers.RepeatedCompositeFieldContainer[Hours.Level]
+    watched_s: float
+    allowed: float
+    def __init__(self, windows: _Optional[_Iterable[_Union[Hours.Windows, _Mapping]]] = ..., hours: _Optional[int] = ..., spared: _Optional[_Iterable[_Union[Hours.Level, _Mapping]]] = ..., watched_s: _Optional[float] = ..., allowed: _Optional[float] = ...) -> None: ...
+
+class Watched(_message.Message):
+    __slots__ = ("alarms", "held_s", "frozen", "blame", "excused", "raised", "confirmed", "hours")
+    ALARMS_FIELD_NUMBER: _ClassVar[int]
+    HELD_S_FIELD_NUMBER: _ClassVar[int]
+    FROZEN_FIELD_NUMBER: _ClassVar[int]
+    BLAME_FIELD_NUMBER: _ClassVar[int]
+    EXCUSED_FIELD_NUMBER: _ClassVar[int]
+    RAISED_FIELD_NUMBER: _ClassVar[int]
+    CONFIRMED_FIELD_NUMBER: _ClassVar[int]
+    HOURS_FIELD_NUMBER: _ClassVar[int]
+    alarms: _containers.RepeatedCompositeFieldContainer[_aggregator_service_pb2.Alarm]
+    held_s: float
+    frozen: _containers.RepeatedCompositeFieldContainer[Hours.Level]
+    blame: bytes
+    excused: _containers.RepeatedScalarFieldContainer[int]
+    raised: int
+    confirmed: int
+    hours: Hours
+    def __init__(self, alarms: _Optional[_Iterable[_Union[_aggregator_service_pb2.Alarm, _Mapping]]] = ..., held_s: _Optional[float] = ..., frozen: _Optional[_Iterable[_Union[Hours.Level, _Mapping]]] = ..., blame: _Optional[bytes] = ..., excused: _Optional[_Iterable[int]] = ..., raised: _Optional[int] = ..., confirmed: _Optional[int] = ..., hours: _Optional[_Union[Hours, _Mapping]] = ...) -> None: ...
+
+class Column(_message.Message):
+    __slots__ = ("name", "values")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    VALUES_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    values: bytes
+    def __init__(self, name: _Optional[str] = ..., values: _Optional[bytes] = ...) -> None: ...
+
+class Usual(_message.Message):
+    __slots__ = ("squares", "weight", "span_s")
+    SQUARES_FIELD_NUMBER: _ClassVar[int]
+    WEIGHT_FIELD_NUMBER: _ClassVar[int]
+    SPAN_S_FIELD_NUMBER: _ClassVar[int]
+    squares: bytes
+    weight: bytes
+    span_s: float
+    def __init__(self, squares: _Optional[bytes] = ..., weight: _Optional[bytes] = ..., span_s: _Optional[float] = ...) -> None: ...
+
+class Lookout(_message.Message):
+    __slots__ = ("fingerprint", "own", "watched", "wish", "reference", "held", "habits", "repeats", "usual")
+    FINGERPRINT_FIELD_NUMBER: _ClassVar[int]
+    OWN_FIELD_NUMBER: _ClassVar[int]
+    WATCHED_FIELD_NUMBER: _ClassVar[int]
+    WISH_FIELD_NUMBER: _ClassVar[int]
+    REFERENCE_FIELD_NUMBER: _ClassVar[int]
+    HELD_FIELD_NUMBER: _ClassVar[int]
+    HABITS_FIELD_NUMBER: _ClassVar[int]
+    REPEATS_FIELD_NUMBER: _ClassVar[int]
+    USUAL_FIELD_NUMBER: _ClassVar[int]
+    fingerprint: bytes
+    own: OwnMean
+    watched: Watched
+    wish: _aggregator_service_pb2.Wish
+    reference: _aggregator_service_pb2.Model
+    held: OwnMean
+    habits: _containers.RepeatedCompositeFieldContainer[Column]
+    repeats: _containers.RepeatedCompositeFieldContainer[Column]
+    usual: Usual
+    def __init__(self, fingerprint: _Optional[bytes] = ..., own: _Optional[_Union[OwnMean, _Mapping]] = ..., watched: _Optional[_Union[Watched, _Mapping]] = ..., wish: _Optional[_Union[_aggregator_service_pb2.Wish, _Mapping]] = ..., reference: _Optional[_Union[_aggregator_service_pb2.Model, _Mapping]] = ..., held: _Optional[_Union[OwnMean, _Mapping]] = ..., habits: _Optional[_Iterable[_Union[Column, _Mapping]]] = ..., repeats: _Optional[_Iterable[_Union[Column, _Mapping]]] = ..., usual: _Optional[_Union[Usual, _Mapping]] = ...) -> None: ...
+
+class Wishes(_message.Message):
+    __slots__ = ("wishes",)
+    WISHES_FIELD_NUMBER: _ClassVar[int]
+    wishes: _containers.RepeatedCompositeFieldContainer[_aggregator_service_pb2.Wish]
+    def __init__(self, wishes: _Optional[_Iterable[_Union[_aggregator_service_pb2.Wish, _Mapping]]] = ...) -> None: ...
+
 class Store(_message.Message):
     __slots__ = ("incarnation", "pin")
     INCARNATION_FIELD_NUMBER: _ClassVar[int]

@@ -1,7 +1,7 @@
 from google.protobuf.internal import containers as _containers
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
-from typing import ClassVar as _ClassVar, Iterable as _Iterable, Optional as _Optional
+from typing import ClassVar as _ClassVar, Iterable as _Iterable, Mapping as _Mapping, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
@@ -44,14 +44,30 @@ class Moments(_message.Message):
     def __init__(self, count: _Optional[int] = ..., mean: _Optional[bytes] = ..., m2: _Optional[bytes] = ..., priorities: _Optional[bytes] = ..., points: _Optional[bytes] = ...) -> None: ...
 
 class Scores(_message.Message):
-    __slots__ = ("spe", "t2", "linear")
+    __slots__ = ("spe", "t2", "linear", "peaks")
     SPE_FIELD_NUMBER: _ClassVar[int]
     T2_FIELD_NUMBER: _ClassVar[int]
     LINEAR_FIELD_NUMBER: _ClassVar[int]
+    PEAKS_FIELD_NUMBER: _ClassVar[int]
     spe: bytes
     t2: bytes
     linear: bytes
-    def __init__(self, spe: _Optional[bytes] = ..., t2: _Optional[bytes] = ..., linear: _Optional[bytes] = ...) -> None: ...
+    peaks: Peaks
+    def __init__(self, spe: _Optional[bytes] = ..., t2: _Optional[bytes] = ..., linear: _Optional[bytes] = ..., peaks: _Optional[_Union[Peaks, _Mapping]] = ...) -> None: ...
+
+class Peaks(_message.Message):
+    __slots__ = ("spe", "t2", "linear", "longest", "channel")
+    SPE_FIELD_NUMBER: _ClassVar[int]
+    T2_FIELD_NUMBER: _ClassVar[int]
+    LINEAR_FIELD_NUMBER: _ClassVar[int]
+    LONGEST_FIELD_NUMBER: _ClassVar[int]
+    CHANNEL_FIELD_NUMBER: _ClassVar[int]
+    spe: bytes
+    t2: bytes
+    linear: bytes
+    longest: int
+    channel: bytes
+    def __init__(self, spe: _Optional[bytes] = ..., t2: _Optional[bytes] = ..., linear: _Optional[bytes] = ..., longest: _Optional[int] = ..., channel: _Optional[bytes] = ...) -> None: ...
 
 class Counts(_message.Message):
     __slots__ = ("learnt", "withheld", "lost")

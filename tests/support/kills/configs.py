@@ -14,6 +14,9 @@ from support.programs import free_port
 
 GROUP = "room"
 
+CENTER = 'center = "fleet"'
+"""One mean: the judge adds up what each node holds, and squares about their own means do not."""
+
 TIMING = """
 [timing]
 report_every_s = 0.3
@@ -79,6 +82,7 @@ kind = "ndjson"
 to = "{"stdout" if scores else "none"}"
 [schema]
 channels = {list(channels)}
+{CENTER}
 [summary]
 rank = 2
 oversample = 2
@@ -92,7 +96,8 @@ def aggregator(
     node: str, parent: str | None, way: Way, channels: Sequence[str], store: Path
 ) -> str:
     """Return an aggregator's configuration."""
-    schema = f"[groups.{GROUP}.schema]\nchannels = {list(channels)}\n" if parent is None else ""
+    schema = f"[groups.{GROUP}.schema]\nchannels = {list(channels)}\n{CENTER}\n"
+    schema = schema if parent is None else ""
     above = "" if parent is None else f'[parent]\nname = "{parent}"\n{way.up(parent)}'
     return f"""
 node = "{node}"

@@ -1,0 +1,95 @@
+"""What it costs to watch: microseconds a row, in blocks and one by one; bytes of a sketch.
+
+    python benchmarks/watching.py
+
+At 54 channels and rank 8, of a node that is armed and has nothing to alarm at: what a row costs
+before it is learnt. "score" is SPE and T2 alone; "watched" is all that a client does with a row:
+scores, limits, the peak of the hour, every channel by the others, what is usual and what is stuck.
+The best of some runs, for other programs only ever add to it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+from submerge import Schema
+from submerge.limits import FINE, Sketch, empty, merged, packed
+from submerge.lookout import Lookout
+from submerge.messages import Counts, Model
+from submerge.peaks import Peaks
+from submerge.settings import AlarmSettings, ClientSettings
+from submerge.steps import Now
+from submerge.summaries import Subspaces
+
+CHANNELS, RANK, PERIOD_S = 54, 8, 31.0
+RUNS, ROWS = 9, 6400
+
+
+def main() -> None:
+    """Print a line for each block size, and what sketches weigh."""
+    rng = np.random.default_rng(0)
+    causes = rng.standard_normal((RANK, CHANNELS))
+
+    def draw(n: int) -> np.ndarray:
+        return rng.standard_normal((n, RANK)) @ causes + rng.normal(0, 0.3, (n, CHANNELS))
+
+    schema, summaries = Schema(CHANNELS, center="own"), Subspaces(RANK)
+    learner = summaries.learner(schema)
+    learner.learn(rows := draw(5000), rows)
+    model = _model(schema, learner.summary())
+    for block in (50, 1):
+        lookout = _watching(schema, summaries, model, draw)
+        blocks = [draw(block) for _ in range(ROWS // block)]
+        scores = summaries.scorer(model.summary).scores
+        alone = _best(lambda rows, scores=scores, own=lookout.own: scores(rows, rows, own), blocks)
+        now, judge = Now(0.0, 0.0), lookout.judge
+        watched = _best(
+            lambda rows, judge=judge, now=now: judge(rows, rows, None, model, now), blocks
+        )
+        print(f"blocks of {block:2}: score {alone:6.2f} us a row, watched {watched:6.2f} us a row")
+    parts = [Sketch.of(rng.lognormal(0, 1, 500), FINE) for _ in range(40)]
+    whole = merged(*parts, grain=FINE)
+    print(f"sketch of 20,000 peaks: {len(packed(whole))} bytes, at most {FINE.bytes}")
+
+
+def _model(schema: Schema, summary: object) -> Model:
+    """Return a model whose limits nothing passes."""
+    far = Sketch.of(np.full(5000, 1e3), FINE)
+    return Model(
+        *("g", 5, schema.canonical, schema.fingerprint, summary, None, Counts(5000), 1),
+        (0.0, 0.0, 0.0),
+        created=0.0,
+        expires=1e12,
+        peaks=Peaks(far, far, empty(FINE), 500, far),
+    )
+
+
+def _watching(
+    schema: Schema, summaries: Subspaces, model: Model, draw: Callable[[int], np.ndarray]
+) -> Lookout:
+    """Return a lookout that has seen three days."""
+    alarms = AlarmSettings(period_s=PERIOD_S)
+    lookout = Lookout(ClientSettings("n", "g", "root", alarms=alarms), schema, summaries)
+    for _ in range(round(3 * 86400 / PERIOD_S / 50)):
+        rows = draw(50)
+        lookout.judge(rows, rows, None, model, Now(0.0, 0.0))
+        lookout.learn(rows, rows, Now(0.0, 0.0))
+    return lookout
+
+
+def _best(work: Callable[[np.ndarray], object], blocks: list[np.ndarray]) -> float:
+    """Return microseconds a row, of the fastest run."""
+    times = []
+    for _ in range(RUNS):
+        start = time.perf_counter()
+        for rows in blocks:
+            work(rows)
+        times.append(time.perf_counter() - start)
+    return 1e6 * min(times) / sum(map(len, blocks))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,84 @@
+"""Events in words and figures: a start or an end of an alarm, as JSON has it, and for people.
+
+    {"event": "start", "id": "pump-1-19aa41f2c30", "node": "pump-1", "group": "pumps",
+     "at": "2026-01-01T00:00:00.000Z", "began": 1767225600.0, "peaked": 1767225610.0,
+     "ended": null, "worst": 3.2, "cause": "spe", "top": {"flow": 0.81, "temp": 0.12},
+     "model": 1767225540123, "withheld": 7, "verdict": ""}
+
+`at` is when that came about, at the node; `began`, `peaked` and `ended` the same in seconds;
+`worst` the highest score so far, over its limit; `top` the channels to blame, with their shares.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from submerge.vigil import Alarm, Cause
+from submerge_client.alarms.told import News
+
+CAUSES: dict[Cause, str] = {
+    "spe": "readings do not go together as they do when all is well",
+    "t2": "readings go together, and further than they do when all is well",
+    "linear": "readings do not go together as they do when all is well",
+    "channel": "a channel is not where it is when all is well",
+    "stuck": "a channel says the same for too long",
+}
+"""In words for whoever is woken."""
+
+LATEST_S = 253_402_300_799.0
+"""The last second of the year 9999: what a clock says that lies by more, nobody can write."""
+
+
+def facts(alarm: Alarm, group: str, *, over: bool) -> dict[str, Any]:
+    """Return what is known of an alarm as it began, or, with `over`, as it is once it is over."""
+    return {
+        "id": alarm.name,
+        "node": alarm.node,
+        "group": group,
+        "at": stamp(alarm.ended if over else alarm.began),
+        "began": alarm.began,
+        "peaked": alarm.peaked,
+        "ended": alarm.ended if over else None,
+        "worst": rounded(alarm.worst),
+        "cause": alarm.cause,
+        "top": {channel: rounded(share) for channel, share in alarm.top},
+        "model": alarm.version,
+        "withheld": alarm.withheld,
+        "verdict": alarm.verdict,
+    }
+
+
+def told_facts(news: News, group: str) -> dict[str, Any]:
+    """Return an event as JSON has it."""
+    over = news.event == "end"
+    return {"event": news.event, **facts(news.alarm, group, over=over)}
+
+
+def headline(news: News) -> str:
+    """Return what a person reads first."""
+    return f"{news.alarm.node}: {'alarm' if news.event == 'start' else 'the alarm is over'}"
+
+
+def sentence(news: News) -> str:
+    """Return what a person reads next."""
+    alarm, over = news.alarm, news.event == "end"
+    what = CAUSES[alarm.cause]
+    if alarm.worst:
+        what += f": {rounded(alarm.worst):g} times the limit"
+    whose = ", ".join(f"{channel} {share:.0%}" for channel, share in alarm.top)
+    lines = [f"{what[0].upper()}{what[1:]}." + (f" Most of it: {whose}." if whose else "")]
+    ended = f", over {stamp(alarm.ended)}" if over else ""
+    lines.append(f"Began {stamp(alarm.began)}{ended}. {alarm.name}")
+    return "\n".join(lines)
+
+
+def stamp(seconds: float) -> str:
+    """Return Unix seconds as UTC in ISO 8601, to the millisecond."""
+    whole, ms = divmod(int(min(max(seconds, 0.0), LATEST_S) * 1000), 1000)
+    return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(whole))}.{ms:03d}Z"
+
+
+def rounded(value: float) -> float:
+    """Return a figure as far as anybody reads it."""
+    return float(f"{value:.4g}")

@@ -1,0 +1,197 @@
+"""Condition: an operating state in words, such as "rpm > 50 and load >= 0.2".
+
+A machine that stands still is not odd, and says nothing of how it runs. Comparisons of channels
+with numbers, joined by `and`; they hold for a row or they do not, and a gap never fulfills one.
+There is no `or`, no arithmetic and no memory: whoever needs these computes a channel.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import operator
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from submerge._linalg import Array
+from submerge.errors import ShapeError, UsageError
+
+COMPARED: dict[str, Callable[[Any, Any], Any]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "==": operator.eq,
+    "!=": operator.ne,
+}
+
+MEANT = {"=": "==", "=<": "<=", "=>": ">=", "<>": "!="}
+
+JOINED = "and"
+
+SIGNS = "[<>=!]+"
+BARE = r'[^\s<>=!"]+'
+"""A name that needs no quotes."""
+
+WORD = re.compile(rf'"(?:[^"\\]|\\.)*"|".*|{SIGNS}|{BARE}', re.DOTALL)
+"""Every character that is no blank belongs to one."""
+
+NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+
+Mask = NDArray[np.bool_]
+
+
+class UnknownChannel(UsageError):
+    """A condition on a channel that there is not.
+
+    Attributes
+    ----------
+    name : str
+    known : tuple of str
+    """
+
+    def __init__(self, name: str, known: Sequence[str]) -> None:
+        self.name, self.known = name, tuple(known)
+        super().__init__(f"expected a channel's name, got {_quoted(name)}")
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """One channel against one number.
+
+    channel : its name
+    column : where it stands in a row
+    sign : one of `COMPARED`
+    """
+
+    channel: str
+    column: int
+    sign: str
+    number: float
+
+    def holds(self, rows: Array) -> Mask:
+        """Return for which rows (n, channels) it is so, (n,)."""
+        readings = rows[:, self.column]
+        # By itself NaN differs from every number: "!=" would hold of a gap.
+        fulfilled: Mask = COMPARED[self.sign](readings, self.number) & ~np.isnan(readings)
+        return fulfilled
+
+    def __str__(self) -> str:
+        bare = re.fullmatch(BARE, self.channel) and self.channel != JOINED
+        name = self.channel if bare else _quoted(self.channel)
+        number = repr(self.number).removesuffix(".0")
+        return f"{name} {self.sign} {number}"
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """What has to be so for a row to count; at least one comparison, and all of them.
+
+    Examples
+    --------
+    >>> running = Condition.parse("rpm>50 and load>=.2", ("load", "rpm"))
+    >>> running.holds(np.array([[0.3, 60.0], [0.3, 40.0], [np.nan, 60.0]]))
+    array([ True, False, False])
+    >>> str(running)
+    'rpm > 50 and load >= 0.2'
+    """
+
+    comparisons: tuple[Comparison, ...]
+
+    def __post_init__(self) -> None:
+        if not self.comparisons:
+            raise UsageError('expected a condition such as "rpm > 50", got none')
+
+    @classmethod
+    def parse(cls, text: str, names: Sequence[str]) -> Condition:
+        """Return what a text says of channels.
+
+        Parameters
+        ----------
+        text : str
+            `CHANNEL SIGN NUMBER`, and more of them after `and`. A name with blanks or signs in
+            it stands in double quotes, and there as in JSON.
+        names : sequence of str
+            The channels of a row, in order. With lags a plain name is the newest reading.
+
+        Raises
+        ------
+        UsageError
+            For the first mistake; `UnknownChannel` if it is the name.
+        """
+        words = WORD.findall(text)
+        comparisons = [_comparison(words[:3], names)] if words else []
+        for at in range(3, len(words), 4):
+            if words[at] != JOINED:
+                raise UsageError(
+                    f'expected "{JOINED}" or the end after {comparisons[-1]},'
+                    f" got {_quoted(words[at])}"
+                )
+            comparisons.append(_comparison(words[at + 1 : at + 4], names))
+        return cls(tuple(comparisons))
+
+    def holds(self, rows: Array) -> Mask:
+        """Return for which rows it holds, (n,).
+
+        Parameters
+        ----------
+        rows : (n, channels)
+            In the channels' own units, in the order of the names it was parsed with; further
+            columns do not matter. NaN is a gap.
+        """
+        least = 1 + max(comparison.column for comparison in self.comparisons)
+        if rows.ndim != 2 or rows.shape[1] < least:
+            raise ShapeError("rows", expected=f"(n, {least} or more)", got=rows.shape)
+        fulfilled: Mask = np.logical_and.reduce([one.holds(rows) for one in self.comparisons])
+        return fulfilled
+
+    def __str__(self) -> str:
+        return f" {JOINED} ".join(map(str, self.comparisons))
+
+
+def _comparison(words: Sequence[str], names: Sequence[str]) -> Comparison:
+    """Read up to three words."""
+    name, sign, number = (*words, "", "", "")[:3]
+    channel = _channel(name)
+    if sign not in COMPARED:
+        raise UsageError(_unsigned(name, sign))
+    if channel not in names:
+        raise UnknownChannel(channel, names)
+    if not NUMBER.fullmatch(number) or not math.isfinite(float(number)):
+        raise UsageError(f"expected a number after {name} {sign}, got {_got(number)}")
+    # + 0.0: a negative zero is the same number.
+    return Comparison(channel, names.index(channel), sign, float(number) + 0.0)
+
+
+def _channel(word: str) -> str:
+    if not word or re.fullmatch(SIGNS, word):
+        raise UsageError(f"expected a channel's name, got {_got(word)}")
+    if not word.startswith('"'):
+        return word
+    try:
+        # Not strict: a name may have a tab in it.
+        return str(json.loads(word, strict=False))
+    except ValueError:
+        raise UsageError(f"expected a name between double quotes, got {word}") from None
+
+
+def _unsigned(name: str, got: str) -> str:
+    says = f"expected one of {' '.join(COMPARED)} after {name}, got {_got(got)}"
+    if got in MEANT:
+        return f"{says}; did you mean {MEANT[got]}?"
+    if got and not re.fullmatch(SIGNS, got):
+        return f"{says}; a name with blanks in it stands in double quotes"
+    return says
+
+
+def _got(word: str) -> str:
+    return _quoted(word) if word else "nothing"
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)

@@ -1,0 +1,144 @@
+"""The alarms that clients raise, as their supervisor hears them, and what its operator does.
+
+Clients say on their standard output when an alarm begins and when it is over, and which three
+channels are to blame (`[alarms] ndjson = "-"`). They look at one room in turn, so what is wrong
+is seen by several of them. The operator's rule, whole:
+
+1. It is woken by a start, never by a score.
+2. A mote is taken out of service when two clients have an alarm open that was raised with a
+   channel of that mote among the three, with a share of `LEAST` or more; with one client alone,
+   when that one has.
+3. From there on its readings are gaps. Nothing is put back into service.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+LEAST = 0.15
+"""Share of the blame from which the operator goes to look at a mote."""
+
+AGREE = 2
+"""Clients that have to say the same, if there are so many."""
+
+Blame = tuple[tuple[str, float], ...]
+
+
+@dataclass(slots=True)
+class Raised:
+    """One alarm of one client.
+
+    Attributes
+    ----------
+    node, name : str
+    cause : str
+        Which kind of score was over its limit; or `stuck`.
+    began : int
+        The newest snapshot that the client had scored when it said so.
+    blamed : tuple of (channel, share)
+        Three at most, as it was raised.
+    ended : int or None
+        As `began`; None while it is open.
+    """
+
+    node: str
+    name: str
+    cause: str
+    began: int
+    blamed: Blame
+    ended: int | None = None
+
+    def figures(self) -> dict[str, Any]:
+        """Return it ready for JSON."""
+        names = ("node", "name", "cause", "began", "ended")
+        return {name: getattr(self, name) for name in names} | {"top": dict(self.blamed)}
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A mote that is named: for which quantity, and at which snapshot."""
+
+    mote: int
+    quantity: str
+    snapshot: int
+
+
+class Alarms:
+    """All alarms of a run.
+
+    Parameters
+    ----------
+    clients : int
+        How many there are.
+
+    Attributes
+    ----------
+    raised : list of Raised
+        In the order in which they were heard.
+    out : list of Named
+        Motes that are out of service, since when, and for what.
+    """
+
+    def __init__(self, clients: int) -> None:
+        self.raised: list[Raised] = []
+        self.out: list[Named] = []
+        self._agree = min(AGREE, clients)
+        self._by_name: dict[str, Raised] = {}
+
+    @property
+    def open(self) -> list[Raised]:
+        """Those that are not over."""
+        return [alarm for alarm in self.raised if alarm.ended is None]
+
+    def hear(self, event: Mapping[str, Any], snapshot: int) -> None:
+        """Take in what a client says of an alarm; what was heard before is no news.
+
+        A client that was killed may say again what it was about to say.
+        """
+        kind: Literal["start", "end"] = event["event"]
+        known = self._by_name.get(event["id"])
+        if kind == "end":
+            if known is not None and known.ended is None:
+                known.ended = snapshot
+        elif known is None:
+            blamed = tuple(event["top"].items())
+            alarm = Raised(event["node"], event["id"], event["cause"], snapshot, blamed)
+            self._by_name[alarm.name] = alarm
+            self.raised.append(alarm)
+            self._act(snapshot)
+
+    def _act(self, snapshot: int) -> None:
+        """Take out of service what enough clients blame."""
+        gone = {each.mote for each in self.out}
+        votes: dict[int, dict[str, str]] = {}
+        for alarm in self.open:
+            for mote, quantity in named(alarm.blamed, least=LEAST):
+                votes.setdefault(mote, {}).setdefault(alarm.node, quantity)
+        for mote, by in votes.items():
+            if mote not in gone and len(by) >= self._agree:
+                self.out.append(Named(mote, next(iter(by.values())), snapshot))
+
+
+def named(blamed: Blame, *, least: float = 0.0) -> list[tuple[int, str]]:
+    """Return the motes and quantities that an alarm names, the guiltiest first."""
+    found = []
+    for channel, share in blamed:
+        mote, quantity = channel.split(".")
+        if share >= least:
+            found.append((int(mote.removeprefix("mote")), quantity))
+    return found
+
+
+def incidents(raised: Collection[Raised]) -> list[list[Raised]]:
+    """Return alarms that overlap in time as one each: several clients see the same."""
+    groups: list[list[Raised]] = []
+    until = -1.0
+    for alarm in sorted(raised, key=lambda each: each.began):
+        if alarm.began > until:
+            groups.append([])
+            until = -1.0
+        groups[-1].append(alarm)
+        until = max(until, float("inf") if alarm.ended is None else alarm.ended)
+    return groups

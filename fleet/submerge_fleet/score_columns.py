@@ -1,0 +1,126 @@
+"""Which column of a file is which channel of a model.
+
+1. A file with a header goes by name, in any order; one without goes by place.
+2. A channel without a column is a gap in every row; columns that are no channel are left out.
+   Both are said, once.
+3. Channels such as "flow-1", as a client's `lags` make them, come of the rows before, unless
+   the file has them itself.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from submerge import Array, Schema
+from submerge_client.datasets import Flow
+from submerge_client.datasets.source import refusal
+from submerge_client.datasets.table import columns_but, counted
+
+NAMED = 5
+"""Columns that are named in one line."""
+
+
+@dataclass(frozen=True)
+class Columns:
+    """What is read of a file, and what it stands for.
+
+    used : places in the file
+    filled : the channel, before lags, that each of these is
+    width : channels before lags
+    lags : rows side by side
+    notes : what a reader of the scores has to know
+    """
+
+    used: tuple[int, ...]
+    filled: tuple[int, ...]
+    width: int
+    lags: int
+    notes: tuple[str, ...]
+
+    def placed(self, block: Array) -> Array:
+        """Return columns (n, used) as channels (n, width), NaN where there is no column."""
+        if self.filled == tuple(range(self.width)):
+            return block
+        rows = np.full((len(block), self.width), np.nan)
+        rows[:, self.filled] = block
+        return rows
+
+
+def columns_of(flow: Flow, schema: Schema, skip: Collection[str]) -> Columns:
+    """Find the channels of a schema in a file.
+
+    Raises
+    ------
+    UsageError
+        If a header has none of the names, or less than half; or if there is no header, and
+        another number of columns than channels.
+    """
+    left = columns_but(flow.path, flow.names, skip)
+    names, lags = schema.names, lags_of(schema.names)
+    sensed = names[: len(names) // lags]
+    places = {flow.names[i]: i for i in left}
+    nameless = isinstance(schema.channels, int)
+    if flow.named and (not nameless or places.keys() >= set(names)):
+        if lags > 1 and places.keys() >= set(names):
+            return _by_name(flow, places, names, 1)
+        return _by_name(flow, places, sensed, lags)
+    if len(left) not in (len(sensed), len(names)):
+        raise refusal(
+            flow.path,
+            expected=f"{len(sensed)} columns, one a channel of the model",
+            got=str(len(left)),
+            mend="give it a header with the channels' names, or skip columns",
+        )
+    width = len(left)
+    return Columns(tuple(left), tuple(range(width)), width, len(names) // width, ())
+
+
+def lags_of(names: Sequence[str]) -> int:
+    """Return how many rows a client has laid side by side, by the names that it gives them.
+
+    Examples
+    --------
+    >>> lags_of(("flow", "temp", "flow-1", "temp-1"))
+    2
+    """
+    for width in range(1, len(names) // 2 + 1):
+        lags, rest = divmod(len(names), width)
+        if not rest and all(
+            name == f"{names[i % width]}-{i // width}" for i, name in enumerate(names) if i >= width
+        ):
+            return lags
+    return 1
+
+
+def _by_name(flow: Flow, places: dict[str, int], names: Sequence[str], lags: int) -> Columns:
+    filled = tuple(i for i, name in enumerate(names) if name in places)
+    missing = [name for name in names if name not in places]
+    if 2 * len(missing) > len(names):
+        near = difflib.get_close_matches(missing[0], places, n=1)
+        got = f"columns {_some(list(places))}" if not filled else f"only {len(filled)} of them"
+        raise refusal(
+            flow.path,
+            expected=f"a column each for the model's channels {_some(names)}",
+            got=got,
+            mend=f"is {near[0]!r} meant for {missing[0]!r}?" if near else "rename its columns",
+        )
+    known = set(names)
+    extra = [name for name in places if name not in known]
+    notes = []
+    if missing:
+        few = counted(len(missing), "channel")
+        notes.append(f"no column for {few} of the model, filled in each row: {_some(missing)}")
+    if extra:
+        few = counted(len(extra), "column")
+        notes.append(f"{few} of no channel of the model, left out: {_some(extra)}")
+    used = tuple(places[names[i]] for i in filled)
+    return Columns(used, filled, len(names), lags, tuple(notes))
+
+
+def _some(names: Sequence[str]) -> str:
+    more = len(names) - NAMED
+    return ", ".join(names[:NAMED]) + (f" and {more} more" if more > 0 else "")

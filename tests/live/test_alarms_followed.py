@@ -1,0 +1,94 @@
+"""`submerge alarms --follow` by a real socket: whoever restarts, each event is told once."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from submerge_aggregator.config import AggregatorConfig
+from submerge_aggregator.doors import Doors
+from submerge_client.decoding import decoded
+from support.alarmed import alarm, says
+from support.house import House
+from support.programs import SUBMERGE, until
+
+
+@contextmanager
+def standing(folder: Path) -> Iterator[House]:
+    """A root on this store, whose operator's socket is open."""
+    table = {
+        "node": "root",
+        "store": str(folder / "root.db"),
+        "listen": {"grpc": {"insecure": True}},
+        "groups": {"room": {"summary": {"rank": 1}, "schema": {"channels": ["a", "b"]}}},
+        "status": {"address": ""},
+    }
+    with House(folder) as house:
+
+        async def opened() -> Doors:
+            doors = Doors(house.server, decoded(table, AggregatorConfig))
+            await doors.start()
+            return doors
+
+        doors = house.does(opened())
+        yield house
+        house.does(doors.stop())
+
+
+@contextmanager
+def following(store: Path) -> Iterator[tuple[subprocess.Popen[bytes], list[Any], list[bytes]]]:
+    """A follower at that store, the events that it tells, and what else it says."""
+    told: list[Any] = []
+    said: list[bytes] = []
+    with subprocess.Popen(
+        [SUBMERGE, "alarms", "--follow", "--json", "--store", store],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=os.environ | {"OPENBLAS_NUM_THREADS": "1"},
+    ) as follower:
+        assert follower.stdout is not None
+        assert follower.stderr is not None
+        pipes = (map(json.loads, follower.stdout), told), (follower.stderr, said)
+        readers = [threading.Thread(target=into.extend, args=(pipe,)) for pipe, into in pipes]
+        for reader in readers:
+            reader.start()
+        try:
+            yield follower, told, said
+        finally:
+            follower.kill()
+            for reader in readers:
+                reader.join(20.0)
+
+
+@pytest.mark.slow
+def test_a_follower_outlives_an_aggregator_that_restarts(tmp_path):
+    """It says so once, tells nothing twice and misses nothing; Ctrl-C is no failure."""
+    with ExitStack() as stack:
+        house = stack.enter_context(standing(tmp_path))
+        says(house, "c", alarm())
+        with following(house.store) as (follower, told, said):
+            until(lambda: len(told) == 1, lambda: f"a start, got {told} {said}")
+            seq = house._seq
+            stack.close()
+            until(lambda: bool(said), lambda: "a word that nobody answers")
+            with standing(tmp_path) as house:
+                house._seq = seq
+                says(house, "c", alarm("c", 2), alarm(ended=60.0))
+                until(lambda: len(told) == 3, lambda: f"an end and a start, got {told} {said}")
+                follower.send_signal(signal.SIGINT)
+                assert 0 == follower.wait(20.0)
+
+    assert [("start", "c-1"), ("start", "c-2"), ("end", "c-1")] == [
+        (each["event"], each["id"]) for each in told
+    ]
+    assert 1 == len(said)
+    assert b"no aggregator answers on" in said[0]

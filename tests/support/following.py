@@ -1,0 +1,53 @@
+"""A process of `submerge alarms --follow`, and what it tells."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from support.programs import SUBMERGE, WITHIN_S
+
+Event = dict[str, Any]
+
+
+class Follower(NamedTuple):
+    """One that runs.
+
+    told : the events, as they come
+    said : lines of what else it says
+    """
+
+    process: subprocess.Popen[bytes]
+    told: list[Event]
+    said: list[bytes]
+
+
+@contextmanager
+def following(store: Path) -> Iterator[Follower]:
+    """A follower at the aggregator with that store."""
+    told: list[Event] = []
+    said: list[bytes] = []
+    with subprocess.Popen(
+        [SUBMERGE, "alarms", "--follow", "--json", "--store", store],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=os.environ | {"OPENBLAS_NUM_THREADS": "1"},
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        pipes = (map(json.loads, process.stdout), told), (process.stderr, said)
+        readers = [threading.Thread(target=into.extend, args=(pipe,)) for pipe, into in pipes]
+        for reader in readers:
+            reader.start()
+        try:
+            yield Follower(process, told, said)
+        finally:
+            process.kill()
+            for reader in readers:
+                reader.join(WITHIN_S)

@@ -1,0 +1,38 @@
+"""All that an aggregator can show to Prometheus."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from submerge_aggregator.metrics import Numbers, exposition
+from submerge_aggregator.refusals import REASONS
+from submerge_aggregator.standings import standings
+from submerge_aggregator.turns import Tallies
+from support.alarmed import ROWS, alarm, vigil
+from support.house import House
+
+
+def scraped(folder: Path) -> dict[str, dict[str, set[str]]]:
+    """Return metrics with their labels and these labels' values.
+
+    Of an aggregator with a node, a certificate, a broker and an alarm.
+    """
+    with House(folder) as house:
+        said = vigil(alarm(), watched_s=3600.0)
+        house.hears("c", ROWS, vigil=said, certified_until=1.0)
+        house.passes(61.0)
+        node, now = house.server.desk.node, house.time()
+        assert node is not None
+        numbers = Numbers(Tallies(), dict.fromkeys(REASONS, 0), None, False, True, 1.0, [])
+        numbers = numbers._replace(standings=standings(node, now))
+    found: dict[str, dict[str, set[str]]] = {}
+    for family in text_string_to_metric_families(exposition(numbers, "")[0].decode()):
+        if family.name.startswith("submerge_"):
+            name = f"{family.name}_total" if family.type == "counter" else family.name
+            labels = found.setdefault(name, {})
+            for sample in family.samples:
+                for label, value in sample.labels.items():
+                    labels.setdefault(label, set()).add(value)
+    return found

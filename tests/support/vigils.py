@@ -1,0 +1,219 @@
+"""What honest nodes say of alarms and are wanted to do, drawn; and some of it written out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import Any, get_args
+
+import numpy as np
+from hypothesis import strategies as st
+
+from submerge.alarm import Watched
+from submerge.limits import FINE, Sketch, empty
+from submerge.lookout import Kept
+from submerge.own_mean import OwnMean
+from submerge.peaks import KINDS, Peaks
+from submerge.promise import Hours
+from submerge.repeats import Repeats
+from submerge.senses import Habits
+from submerge.usual import Usual
+from submerge.vigil import MOST_ALARMS, REMEMBERED, STATES, TOP, Alarm, Cause, Verdict, Vigil
+from submerge.wishes import MOST_AT_ONCE, MOST_VERDICTS, Wish
+from support.edges import clients, names, numbers, positive, readings, scores_seen, versions
+
+# -- drawn --------------------------------------------------------------------------
+
+times = st.floats(0, 253_402_300_799)
+sums = st.floats(0, 2.0**62)
+channels = st.text(st.characters(categories=["L", "N", "P"], max_codepoint=0x7FF), max_size=40)
+
+alarms = st.builds(
+    Alarm,
+    names,
+    numbers,
+    times,
+    times,
+    st.just(0.0) | times,
+    positive,
+    st.sampled_from(get_args(Cause)),
+    st.lists(st.tuples(channels, st.floats(0, 1)), max_size=TOP).map(tuple),
+    versions,
+    readings,
+    st.sampled_from(get_args(Verdict)),
+)
+
+vigils = st.builds(
+    Vigil,
+    st.tuples(*(clients for _ in STATES)),
+    st.lists(alarms, max_size=5).map(tuple),
+    clients,
+    sums,
+    sums,
+    numbers,
+    numbers,
+    st.just(-1.0) | sums,
+    numbers,
+)
+
+fine = scores_seen.map(lambda values: Sketch.of(values, FINE)) | st.integers(0, 2**16).map(
+    lambda seed: Sketch.of(np.random.default_rng(seed).lognormal(1, 2, 1000), FINE)
+)
+peaks = st.builds(Peaks, fine, fine, fine, numbers, fine)
+
+verdicts = st.lists(st.tuples(numbers, st.booleans()), max_size=MOST_VERDICTS).map(tuple)
+wishes = st.builds(Wish, names, numbers, st.none() | st.booleans(), verdicts)
+several_wishes = st.lists(wishes, max_size=MOST_AT_ONCE).map(tuple)
+
+
+@st.composite
+def own_vigils(draw: Any, node: str) -> Vigil:
+    """One client's: of itself, and of its own alarms."""
+    told = draw(st.lists(alarms, max_size=1 + REMEMBERED))
+    state = draw(st.none() | st.sampled_from(STATES))
+    return replace(
+        draw(vigils),
+        states=(0,) * len(STATES) if state is None else Vigil.at(state),
+        alarms=tuple(replace(alarm, node=node) for alarm in told),
+        open=draw(st.integers(0, len(told))),
+    )
+
+
+def _arrays(size: int, least: float = -1e300) -> st.SearchStrategy[np.ndarray]:
+    """So many numbers."""
+    return st.lists(st.floats(least, 1e300), min_size=size, max_size=size).map(np.array)
+
+
+def own_means(width: int, dim: int | None) -> st.SearchStrategy[OwnMean]:
+    """Of so many channels, and features if there are any."""
+    features = st.none() if dim is None else _arrays(dim)
+    return st.builds(OwnMean, _arrays(width), features, positive, numbers, positive)
+
+
+def columns(known: Any) -> st.SearchStrategy[Any]:
+    """Habits or repeats of as many channels as these have, from nothing known to the most."""
+    drawn = []
+    for array in known:
+        values: st.SearchStrategy[Any] = st.floats(0, 1e300)
+        if array.dtype != np.float64:
+            values = st.booleans() if array.dtype == np.bool_ else readings
+        elif np.isnan(array).all():
+            values |= st.just(np.nan)
+        lists = st.lists(values, min_size=len(array), max_size=len(array))
+        drawn.append(lists.map(partial(np.array, dtype=array.dtype)))
+    return st.tuples(*drawn).map(type(known)._make)
+
+
+_levels = st.dictionaries(st.sampled_from(KINDS), positive)
+_windows = st.dictionaries(st.sampled_from(KINDS), st.tuples(fine, fine), max_size=2)
+hours = st.builds(Hours, _windows, numbers, _levels, positive, positive)
+
+
+def watched(width: int) -> st.SearchStrategy[Watched]:
+    """What a sentry remembers, from nothing to all that it can."""
+    return st.builds(
+        Watched,
+        st.lists(alarms, max_size=1 + REMEMBERED).map(tuple),
+        positive,
+        _levels,
+        st.just(np.zeros(0)) | _arrays(width, 0.0),
+        st.lists(st.integers(0, 2**20), max_size=5).map(tuple),
+        numbers,
+        numbers,
+        hours,
+    )
+
+
+@st.composite
+def lookouts(draw: Any, models: st.SearchStrategy[Any]) -> Kept:
+    """What a client's next process looks with; `models`: that know something."""
+    model, width, dim = draw(models), draw(st.integers(1, 5)), draw(st.none() | st.integers(1, 5))
+    holds = draw(st.booleans())
+    mean = st.none() | own_means(width, dim)
+    squares = _arrays(width, 0.0)
+    return Kept(
+        model.fingerprint,
+        draw(mean),
+        draw(watched(width)),
+        draw(wishes),
+        reference=model if holds else None,
+        held=draw(mean) if holds else None,
+        repeats=draw(st.none() | columns(Repeats.none(width))),
+        habits=draw(st.none() | columns(Habits.none(width))),
+        usual=draw(st.none() | st.builds(Usual, squares, squares, positive)),
+    )
+
+
+# -- written out --------------------------------------------------------------------
+
+FINELY = Sketch.of(np.geomspace(0.5, 2.0, 40), FINE)
+
+ALARM = Alarm(
+    "press-3",
+    0x19AA41F2C30,
+    1_763_800_000.5,
+    1_763_800_060.5,
+    0.0,
+    3.25,
+    "t2",
+    (("bearing heat", 0.5), ("flow", 0.25), ("läuft", 0.125)),
+    1_700_000_000_123,
+    60,
+)
+OVER = replace(ALARM, number=7, ended=1_763_800_120.5, verdict="rejected")
+VIGIL = Vigil(Vigil.at("alarm"), (ALARM, OVER), 1, 86_400.0, 0.125, 3, 1, 0.0, 9)
+PEAKS = Peaks(FINELY, FINELY, empty(FINE), 720, FINELY)
+OF_READINGS = replace(PEAKS, linear=Sketch.of(np.geomspace(1e-3, 4.0, 40), FINE))
+WISH = Wish("press-3", 12, True, ((7, False), (0x19AA41F2C30, True)))
+
+
+def _known(before: Any) -> Any:
+    """Habits or repeats after some rows; one channel was never heard."""
+    after = (np.arange(len(array)).astype(array.dtype) for array in before)
+    return type(before)._make(
+        np.where(np.isnan(old) & (new == 0), old, new).astype(old.dtype)
+        for old, new in zip(before, after, strict=True)
+    )
+
+
+def lookout_of(model: Any, channels: int = 6) -> Kept:
+    """What a client remembers while an alarm is open that this model has raised."""
+    ones = np.ones(channels)
+    mean = OwnMean(ones, None, 40.0, 40, 3600.0)
+    hours = Hours({"spe": (FINELY, FINELY)}, 720, {"t2": 1.5}, 86_400.0, 0.125)
+    watched = Watched((ALARM, OVER), 3600.0, {"spe": 2.5}, ones / channels, (1,), 3, 1, hours)
+    return Kept(
+        model.fingerprint,
+        mean,
+        watched,
+        WISH,
+        reference=model,
+        held=mean,
+        repeats=_known(Repeats.none(channels)),
+        habits=_known(Habits.none(channels)),
+        usual=Usual(ones, ones, 3600.0),
+    )
+
+
+def most_alarms(node: str, n: int) -> tuple[Alarm, ...]:
+    """So many alarms, each as large as can be: 477 bytes."""
+    top = tuple((letter * 30, 0.3) for letter in "\U0001f600\U0001f601\U0001f602")
+    return tuple(
+        Alarm(node, 2**62 - i, 1.1, 1.1, 1.1, 1.1, "stuck", top, 2**63 - 1, 2**53, "rejected")
+        for i in range(n)
+    )
+
+
+def most_peaks(count: int, *, linear: bool) -> Peaks:
+    """As many buckets as there can be, far apart, of so many scores."""
+    bins = tuple((-28_000 + 350 * i, count // FINE.bins) for i in range(FINE.bins))
+    sketch = Sketch(FINE.level, bins, FINE)
+    return Peaks(sketch, sketch, sketch if linear else empty(FINE), 2**62, sketch)
+
+
+def most_vigil(node: str, *, above: bool) -> Vigil:
+    """The largest that there is; `above`: of an aggregator."""
+    states = (2**40,) * len(STATES) if above else Vigil.at("alarm")
+    told = most_alarms(node, MOST_ALARMS if above else 1 + REMEMBERED)
+    opened = 2**40 if above else len(told)
+    return Vigil(states, told, opened, 1.1, 1.1, 2**62, 2**62, 1.1, 2**62)
