@@ -32,6 +32,9 @@ from submerge.vigil import REMEMBERED, TOP, Alarm, Cause, State, Verdict, Vigil
 LONGER = 4
 """That span, in spans that raise an alarm."""
 
+WILD = 4.0
+"""Times a limit, what a row that is learnt may score: twice as far off as what is alarmed at."""
+
 FADED = 1 / 64
 """Of the blame, with each block: what was odd a hundred blocks ago is no longer named."""
 
@@ -246,17 +249,24 @@ class Sentry:
         self._promise.count(kinds, raised, n, passed_s, settled=settled)
         return alarmed
 
-    def tamed(self, scores: Mapping[By, Array]) -> Array:
-        """Return by what to multiply rows, (n,), as they lie off the mean, to be ordinary ones.
+    def tamed(self, scores: Mapping[By, Array], alarmed: npt.NDArray[np.bool_]) -> Array | None:
+        """Return by what to multiply rows, (n,), as they lie off the mean, before they are learnt.
 
-        That is how rows of an open alarm are learnt that is no longer to withhold them.
+        Rows of an alarm that withholds them no longer: until they are ordinary. Others: until they
+        are `WILD`; the first rows of a fault are learnt before anybody knows what they are. None
+        if all may stay as they are.
         """
-        ordinary = self._promise.ordinary
-        known = [kind for kind in scores if ordinary.get(kind, 0.0) > 0]
+        promise = self._promise
+        known = [kind for kind in scores if promise.ordinary.get(kind, 0.0) > 0]
         if not known:
-            return np.ones(len(next(iter(scores.values()))))
-        ratios = np.array([scores[kind] / ordinary[kind] for kind in known])
-        return np.asarray(1 / np.sqrt(np.maximum(1.0, ratios.max(axis=0))))
+            return None
+        told = np.array([scores[kind] for kind in known])
+        most = np.array([[WILD * promise.limits[kind]] for kind in known])
+        if alarmed.any():
+            ordinary = np.array([[promise.ordinary[kind]] for kind in known])
+            most = np.where(alarmed, ordinary, most)
+        ratios = (told / most).max(axis=0)
+        return np.asarray(1 / np.sqrt(np.maximum(1.0, ratios))) if ratios.max() > 1 else None
 
     def _span(self, kinds: tuple[By, ...], scores: Mapping[By, Array]) -> Array:
         """Return scores (kinds, n) with those of a longer span before them."""

@@ -222,6 +222,8 @@ class ClientNode:
             lost=lost,
         )
         self._built, self._kept = 0, (0, 0, None)
+        # Its parent forgets with the life before what that told: of an alarm it hears at once.
+        self._news = bool(self._intake.alarms)
         self._look_at = self.settings.min_turned_rows
         self._tether = self._new_tether()
         self._tether.delay(now.steady, self._rng)

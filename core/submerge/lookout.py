@@ -265,8 +265,7 @@ class Lookout:
             alarmed = self._watch(self._sentry, scores, rows, gaps, chosen, own, now)
             if self._sentry.withholds:
                 withheld |= alarmed
-            elif alarmed.any():
-                tamed = np.where(alarmed, self._sentry.tamed(scores), 1.0)
+            tamed = self._sentry.tamed(scores, alarmed)
             self._hold(chosen, own)
         return Judged(spe, t2, linear, alarmed, withheld, tamed, chosen, placed)
 

@@ -33,8 +33,6 @@ class ScoreLine(msgspec.Struct, frozen=True):
     linear, odd : float or None
         In a kernel group: SPE of the readings; and the larger of both kinds of SPE, from 0 at the
         middle of recent rows to 1 at their limit, once there are limits.
-    alarm : str or None
-        Name of the one that the row belongs to.
     withheld : bool
         The row is not learnt.
     """
@@ -47,7 +45,6 @@ class ScoreLine(msgspec.Struct, frozen=True):
     filled: dict[str, float] = {}
     linear: float | None = None
     odd: float | None = None
-    alarm: str | None = None
     withheld: bool = False
 
     @property

@@ -144,6 +144,14 @@ def test_rows_of_none_have_no_name(alarmed) -> None:
     assert "alarm" not in line
 
 
+def test_rows_that_are_not_learnt_say_so() -> None:
+    """Whether for an alarm, or because learning is paused; of the others nothing is said."""
+    held = replace(scored([0.1] * 3), withheld=np.array([True, False, True]))
+
+    assert [True, None, True] == [line.get("withheld") for line in lines(LINEAR, None, held)]
+    assert ["withheld" in line for line in lines(LINEAR, None, scored([0.1]))] == [False]
+
+
 def test_a_row_that_was_judged_by_another_model_is_explained_by_it() -> None:
     """An open alarm keeps to what raised it, its mean and its limits."""
     row = np.array([[0.0, 0.0, 1.0]])

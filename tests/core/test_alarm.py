@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from submerge.alarm import Sentry, Watched
-from submerge.limits import FINE, Sketch
+from submerge.limits import FINE, Sketch, empty
 from submerge.peaks import HOUR_S, Peaks
 from submerge.settings import AlarmSettings
 from submerge.steps import Now
@@ -356,3 +356,25 @@ def test_without_limits_only_a_stuck_channel_can_be_over():
     stuck.sentry.find_stuck((0,), stuck.now, 7)
     stuck.see(*100 * [0.1])
     assert stuck.sentry.open is None
+
+
+def test_no_fault_makes_a_tail():
+    """However far over the limit an hour came, it counts for a quarter more than the limit."""
+    watch = Watch()
+    watch.see(*52 * [1.0], *8 * [1e9])
+    (one,) = watch.sentry.peaks.spe.bins
+
+    highest = 2.0 ** (one[0] * 2.0**watch.sentry.peaks.spe.level / 8)
+    assert 1.25 * LEVEL / 1.05 < highest < 1.25 * LEVEL * 1.05
+
+
+def test_an_alarm_is_over_half_way_to_an_ordinary_hour():
+    """Where ordinary hours come close to the limit, that is close to the limit, too."""
+    near, far = Watch(), Watch()
+    usual = Sketch.of(np.repeat([0.96 * LEVEL, LEVEL], [4000, 800]), FINE)
+    near.sentry.hear(Peaks(usual, usual, empty(FINE), longest=4800))
+    for watch in (near, far):
+        watch.see(*8 * [9.0], *60 * [0.9 * LEVEL])
+
+    assert near.sentry.open is None
+    assert far.sentry.open is not None

@@ -266,3 +266,15 @@ def test_what_was_kept_for_vectors_of_another_length_is_not_taken():
     ):
         again = Node(kept=broken)
         assert 5 == len(again.reads(again.draw(50)))
+
+
+def test_a_fault_that_is_learnt_after_all_is_learnt_as_ordinary_rows():
+    """A hundred scales off for three days, and two hours of them withheld: its size is lost."""
+    node = Node().settled()
+    before = node.life.summary(node.now).truncated(RANK)
+    node.reads(strayed(node.draw(3 * DAY), by=100.0))
+    after = node.life.summary(node.now).truncated(RANK)
+
+    assert node.learnt() > 4 * DAY
+    assert after.explained_variance[0] < 2 * before.explained_variance[0]
+    assert after.energy / after.weight < 1.5 * before.energy / before.weight

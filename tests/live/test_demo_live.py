@@ -108,7 +108,7 @@ def run_of(settings):
     console = Console(width=80, file=seen)
 
     def look():
-        if not seen.getvalue() and run.watch.alarms:
+        if not seen.getvalue() and run.alarms.raised:
             console.print(fleet_table(run, width=80))
 
     with tempfile.TemporaryDirectory() as folder, wired(None, mqtt=False) as wire:
@@ -177,7 +177,7 @@ def test_a_kernel_group_says_that_it_is_one(kernel):
     assert " odd " in kernel.seen
     assert "a Gaussian kernel, 128 features" in said["fleet"]
     assert "all rows' features" in said["accuracy"]
-    assert {"readings", "balance", "motes"} < said.keys()
+    assert {"readings", "balance", "alarms"} < said.keys()
     assert kernel.outcome.rows_odd > 0
 
 
@@ -207,7 +207,17 @@ def test_every_figure_is_told(short):
     """A line each, for a person."""
     names = [name for name, _ in lines(short.outcome)]
 
-    for name in ("room", "fleet", "balance", "recovery", "accuracy", "traffic", "memory", "motes"):
+    for name in (
+        "room",
+        "fleet",
+        "balance",
+        "recovery",
+        "accuracy",
+        "traffic",
+        "memory",
+        "alarms",
+        "promise",
+    ):
         assert name in names
     assert "WRONG" not in names
 
