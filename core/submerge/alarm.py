@@ -30,7 +30,7 @@ from submerge.steps import Now
 from submerge.vigil import REMEMBERED, TOP, Alarm, Cause, State, Verdict, Vigil
 
 LONGER = 4
-"""That span, in spans that raise an alarm."""
+"""How many times the span that raises an alarm has to be calm for it to be over."""
 
 WILD = 4.0
 """Times a limit, what a row that is learnt may score: twice as far off as what is alarmed at."""
@@ -77,6 +77,9 @@ class Watched:
         return Watched(alarms, raised=self.raised, confirmed=self.confirmed, hours=hours)
 
 
+Rows = npt.NDArray[np.bool_]
+
+
 class Sentry:
     """Watches the scores of one node.
 
@@ -111,6 +114,7 @@ class Sentry:
             self._blame = kept.blame
         self._excused, self._stuck = frozenset(kept.excused), tuple[int, ...]()
         self._raised, self._confirmed = kept.raised, kept.confirmed
+        self._most: dict[By, float] = dict(kept.frozen)  # by which the open alarm is judged
         self._before: tuple[tuple[By, ...], Array] = (), np.zeros((0, 0))  # a longer span's scores
         self._at: float | None = None  # steady, of the newest rows
 
@@ -191,7 +195,7 @@ class Sentry:
         settled: bool,
         stuck: bool,
         version: int,
-    ) -> npt.NDArray[np.bool_]:
+    ) -> tuple[Rows, Rows]:
         """Take in the scores of rows, oldest first, made before these were learnt.
 
         Parameters
@@ -208,14 +212,15 @@ class Sentry:
 
         Returns
         -------
-        (n,), true for the rows of an alarm
+        alarmed, held : (n,) of bool
+            Rows of an alarm; those of them that are not to be learnt.
         """
         n = len(next(iter(scores.values())))
         passed_s = self._passed(n, now)
-        alarmed = np.zeros(n, dtype=bool)
+        alarmed = held = np.zeros(n, dtype=bool)
         if not ready:
             self._before = (), np.zeros((0, 0))
-            return alarmed
+            return alarmed, held
         of, after = self._settings.of, self._settings.after
         kinds = tuple(scores)
         most = [self._limit(kind, settled=settled) for kind in kinds]
@@ -223,7 +228,7 @@ class Sentry:
         recent = span[:, -(n + of - 1) :]
         # So many have to be as high for a level to be: mostly they are not, and this is all.
         floors = [
-            [min(limit, self._promise.highest(kind))]
+            [min(limit, self._promise.highest(kind, n))]
             for kind, limit in zip(kinds, most, strict=True)
         ]
         raised: Array | None = None
@@ -240,16 +245,17 @@ class Sentry:
             # Without limits, as where a root begins anew, nobody can say that it is over.
             unknown = not (self.limits or self._frozen or self.alarms[0].cause == "stuck")
             high |= was_open and (stuck or unknown)
-            alarmed = self._walk(span[:, -n:], kinds, most, over, high, now, version)
+            self._most = dict(zip(kinds, most, strict=True))
+            each_s = passed_s / max(n, 1)
+            alarmed, held = self._walk(span[:, -n:], kinds, most, over, high, now, version, each_s)
             if raised is not None:
                 # The first row of an alarm counts: rule 4 of `peaks`.
                 raised[:, alarmed & np.concatenate(([was_open], alarmed[:-1]))] = -1.0
-            self._held_s += passed_s * float(alarmed.mean())
         self._before = kinds, span[:, n:]
         self._promise.count(kinds, raised, n, passed_s, settled=settled)
-        return alarmed
+        return alarmed, held
 
-    def tamed(self, scores: Mapping[By, Array], alarmed: npt.NDArray[np.bool_]) -> Array | None:
+    def tamed(self, scores: Mapping[By, Array], alarmed: Rows, *, settled: bool) -> Array | None:
         """Return by what to multiply rows, (n,), as they lie off the mean, before they are learnt.
 
         Rows of an alarm that withholds them no longer: until they are ordinary. Others: until they
@@ -261,7 +267,7 @@ class Sentry:
         if not known:
             return None
         told = np.array([scores[kind] for kind in known])
-        most = np.array([[WILD * promise.limits[kind]] for kind in known])
+        most = np.array([[WILD * promise.limit(kind, settled=settled)] for kind in known])
         if alarmed.any():
             ordinary = np.array([[promise.ordinary[kind]] for kind in known])
             most = np.where(alarmed, ordinary, most)
@@ -298,14 +304,15 @@ class Sentry:
         scores: Array,
         kinds: tuple[By, ...],
         most: list[float],
-        over: npt.NDArray[np.bool_],
-        high: npt.NDArray[np.bool_],
+        over: Rows,
+        high: Rows,
         now: Now,
         version: int,
-    ) -> npt.NDArray[np.bool_]:
-        """Go from one change to the next, and mark what lies in an alarm."""
+        each_s: float,
+    ) -> tuple[Rows, Rows]:
+        """Go from one change to the next, and mark what lies in an alarm, and is not learnt."""
         n, i = len(over), 0
-        alarmed = np.zeros(n, dtype=bool)
+        alarmed, held = np.zeros(n, dtype=bool), np.zeros(n, dtype=bool)
         limits = np.array([limit if limit > 0 else math.inf for limit in most])
         ratios = scores / limits[:, None]
         causes, ratio = ratios.argmax(axis=0), ratios.max(axis=0)
@@ -322,12 +329,24 @@ class Sentry:
                 alarmed[i:end] = True
                 worst = i + int(ratio[i:end].argmax())
                 self._worsen(float(ratio[worst]), kinds[causes[worst]], self._time(worst, n, now))
-                self._amend(withheld=self.alarms[0].withheld + (end - i) * self.withholds)
+                still = self._still_held(end - i, each_s)
+                held[i : i + still] = True
+                self._held_s += each_s * (end - i)
+                self._amend(withheld=self.alarms[0].withheld + still)
             if end < n:
                 self.end(self._time(end, n, now))
                 over[end] = False  # calm is calm
             i = end + 1 if end < n else n
-        return alarmed
+        return alarmed, held
+
+    def _still_held(self, rows: int, each_s: float) -> int:
+        """Return how many of so many more rows of the open alarm are withheld."""
+        if self.alarms[0].verdict == "rejected":
+            return rows
+        left_s = self._settings.max_withheld_s - self._held_s
+        if left_s <= 0:
+            return 0
+        return rows if not each_s else min(rows, math.ceil(left_s / each_s))
 
     def _time(self, row: int, n: int, now: Now) -> float:
         return now.wall - (n - 1 - row) * self._settings.period_s
@@ -343,7 +362,8 @@ class Sentry:
         alarm = Alarm(self._node, number, at, at, 0.0, 0.0, cause, (), version)
         self.alarms = (alarm, *self.alarms[:REMEMBERED])
         self._held_s, self._blame = 0.0, np.zeros(len(self._channels))
-        self._raised += 1
+        # Without limits nothing was promised either.
+        self._raised += bool(self.limits)
 
     def _worsen(self, ratio: float, cause: Cause, at: float) -> None:
         alarm = self.alarms[0]
@@ -401,14 +421,14 @@ class Sentry:
                 self.alarms = (*self.alarms[:i], judged, *self.alarms[i + 1 :])
                 if judged.is_open and accept:
                     # Whatever it was raised by: all of it is to be normal now.
-                    self._promise.spare(judged.worst)
+                    self._promise.spare(judged.worst, self._most)
                     self._excused |= frozenset(self._stuck)
                     self.end(at)
                 return True
         return False
 
 
-def _lately(high: npt.NDArray[np.bool_], span: int) -> npt.NDArray[np.bool_]:
+def _lately(high: Rows, span: int) -> npt.NDArray[np.bool_]:
     """Return whether any of the last `span` was high, for all but the first span - 1."""
     rows = np.arange(len(high))
     last = np.maximum.accumulate(np.where(high, rows, -span))

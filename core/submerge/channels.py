@@ -42,9 +42,9 @@ class Channels:
         self._gathered: list[tuple[Array, Array, Array, npt.NDArray[np.bool_]]] = []
         self._rows, self._passed_s = 0, 0.0
 
-    def score(self, errors: Array) -> Array | None:
+    def score(self, recall: Reconstruction, errors: Array) -> Array | None:
         """Return how far the worst channel of each row strays, (n,); None while nobody can say."""
-        return self.usual.largest(errors) if self.usual.ready else None
+        return self.usual.largest(errors, recall.expected) if self.usual.ready else None
 
     def blame(self, recall: Reconstruction, centered: Array) -> Array:
         """Return which channels rows (n, dim) are odd by, (channels,): shares."""

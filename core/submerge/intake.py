@@ -112,7 +112,7 @@ class Intake:
         life.withhold(len(rows) - len(scaled))
         scored: Scored | None = None
         judged: Judged | None = None
-        learnt = np.full(len(scaled), lookout is None or lookout.learns)
+        learnt = np.full(len(scaled), lookout is None or not lookout.withholds)
         if model is not None and lookout is not None and len(scaled):
             filled = None if gaps is None else gaps[fine]
             judged = lookout.judge(scaled, features, filled, model, now)
@@ -137,14 +137,18 @@ class Intake:
             life.withhold(int(np.count_nonzero(judged.withheld)))
         else:
             life.withhold(int(np.count_nonzero(~learnt)))
-        if lookout is not None:
-            lookout.learn(scaled[learnt], features[learnt], now)
+        raw, lifted = scaled, features
         if judged is not None and judged.tamed is not None:
             # Off the mean by as much as is ordinary: a day of what is a hundred times that would
             # be all that the fleet knows.
             mean = self._summaries.center(judged.summary)
             scaled = mean + judged.tamed[:, None] * (scaled - mean)
             features = scaled if schema.linear else schema.features.lift(scaled)
+        if lookout is not None:
+            odd = np.zeros(len(raw), dtype=bool) if judged is None else judged.alarmed
+            # Where an alarm is learnt after all, or was accepted, the mean goes where rows are.
+            moved = np.where(odd[:, None], raw, scaled)[learnt]
+            lookout.learn(moved, np.where(odd[:, None], lifted, features)[learnt], now)
         scaled, features = scaled[learnt], features[learnt]
         life.learn(scaled, features, now, self._priorities(len(scaled), life))
         return scored

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from submerge._linalg import Array, Storage
-from submerge.alarm import Sentry, Watched
+from submerge.alarm import Rows, Sentry, Watched
 from submerge.channels import Channels
 from submerge.messages import Model
 from submerge.own_mean import HALF_LIFE_S, OwnMean
@@ -121,6 +121,9 @@ class Lookout:
     ) -> None:
         self.fingerprint = schema.fingerprint
         self.own: OwnMean | None = None
+        if kept is not None and kept.wish.node != settings.node:
+            # Another node's: it has got another name since.
+            kept = replace(kept, wish=Wish(settings.node, 0), watched=Watched())
         self.wish = Wish(settings.node, 0) if kept is None else kept.wish
         self._summaries = summaries
         self._half_life_s = min(schema.half_life or HALF_LIFE_S, HALF_LIFE_S)
@@ -143,7 +146,7 @@ class Lookout:
                 if widths == {self._count}:
                     self._channels = Channels(Senses(self._count, repeats, habits), usual)
             fits = kept.held is None or (self.own is not None and kept.held.is_like(self.own))
-            if kept.reference is not None and fits:
+            if kept.reference is not None and fits and settings.alarms is not None:
                 self._reference = kept.reference, kept.held
         elif watched is not None:
             # Scores of another schema mean something else: what it tells of is all that stays.
@@ -160,6 +163,8 @@ class Lookout:
         )
         if self._sentry is not None:
             self._stuck = self._sentry.recall_stuck(self._channels.senses.stuck)
+        alarm = None if self._sentry is None else self._sentry.open
+        self._held_for = 0 if alarm is None else alarm.number  # whose reference it is
 
     @property
     def kept(self) -> Kept:
@@ -193,6 +198,11 @@ class Lookout:
     def r2(self) -> Array:
         """(channels,), how well each can be told from the others: NaN while nobody knows."""
         return np.tile(self._channels.senses.r2, self._lags)
+
+    @property
+    def withholds(self) -> bool:
+        """Whether whatever comes is not to be learnt, as far as is known without looking at it."""
+        return not self.learns or (self._sentry is not None and self._sentry.withholds)
 
     @property
     def learns(self) -> bool:
@@ -262,10 +272,11 @@ class Lookout:
             if linear is not None:
                 scores["linear"] = linear
             self._even_out(scores, gaps, chosen)
-            alarmed = self._watch(self._sentry, scores, rows, gaps, chosen, own, now)
-            if self._sentry.withholds:
-                withheld |= alarmed
-            tamed = self._sentry.tamed(scores, alarmed)
+            alarmed, held = self._watch(self._sentry, scores, rows, gaps, chosen, own, now)
+            withheld |= held
+            if self.own is None or self.own.ready:
+                settled = self.own is None or self.own.settled
+                tamed = self._sentry.tamed(scores, alarmed, settled=settled)
             self._hold(chosen, own)
         return Judged(spe, t2, linear, alarmed, withheld, tamed, chosen, placed)
 
@@ -278,7 +289,7 @@ class Lookout:
         model: Model,
         own: OwnMean | None,
         now: Now,
-    ) -> npt.NDArray[np.bool_]:
+    ) -> tuple[Rows, Rows]:
         """Let the sentry judge, and channels speak for themselves."""
         ready, settled = self.own is None or self.own.ready, self.own is None or self.own.settled
         passed_s, recall = self._passed(len(rows), now), self._recall(model)
@@ -288,10 +299,10 @@ class Lookout:
             )
         centered = rows - (self._summaries.center(model.summary) if own is None else own.rows)
         errors = recall.left_out(centered)
-        worst = self._channels.score(errors) if settled else None
+        worst = self._channels.score(recall, errors) if settled else None
         if worst is not None:
             scores["channel"] = worst
-        alarmed = sentry.judge(
+        alarmed, held = sentry.judge(
             scores, now, ready=True, settled=settled, stuck=self._stuck, version=model.version
         )
         if alarmed.any():
@@ -301,7 +312,7 @@ class Lookout:
         gaps = None if gaps is None else gaps[:, :n]
         self._channels.see(rows[:, :n], gaps, errors, usual, passed_s)
         self._stuck = sentry.find_stuck(self._channels.senses.stuck, now, model.version)
-        return alarmed
+        return alarmed, held
 
     def _even_out(self, scores: dict[By, Array], gaps: Gaps, model: Model) -> None:
         """Bring scores of rows with gaps to what whole rows come to: what is filled is not odd."""
@@ -343,6 +354,9 @@ class Lookout:
         if self._period_s:
             passed_s = len(rows) * self._period_s
         kept = 2.0 ** -min(passed_s / self._half_life_s, 1000.0)
+        if not self._period_s:
+            # A day without readings is not a day that was seen.
+            passed_s = min(passed_s, HOUR_S)
         self.own = self.own.after(rows, features, kept=kept, passed_s=passed_s)
 
     def _chosen(self, model: Model) -> tuple[Model, OwnMean | None]:
@@ -354,12 +368,19 @@ class Lookout:
     def _hold(self, model: Model, own: OwnMean | None) -> None:
         """Hold an alarm to what raised it, once its rows are learnt: else they would clear it."""
         sentry = self._sentry
-        if sentry is None or sentry.open is None:
+        alarm = None if sentry is None else sentry.open
+        if alarm is None or alarm.number != self._held_for:
+            self._held_for = 0 if alarm is None else alarm.number
             if self._reference is not None and self._reference[1] is not None:
                 # It is back where it was before; what was learnt meanwhile was the fault.
                 self.own = self._reference[1]
             self._reference = None
-        elif not sentry.withholds and self._reference is None:
+        if (
+            sentry is not None
+            and alarm is not None
+            and not sentry.withholds
+            and self._reference is None
+        ):
             sentry.freeze()
             self._reference = model, own
 

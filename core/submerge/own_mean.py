@@ -79,7 +79,7 @@ class OwnMean:
         """Return it with rows (n, channels) and their features (n, dim) taken in.
 
         kept : what is left of the weight of those before, for time has passed
-        passed_s : seconds since the rows before
+        passed_s : seconds that the rows stand for
         """
         if not len(rows):
             return self

@@ -131,15 +131,20 @@ class Promise:
         most = self.limits.get(kind, 0.0)
         return (1 + min(self.ordinary[kind] / most, 1.0)) / 2 if most > 0 else 1.0
 
-    def spare(self, worst: float) -> None:
-        """Bear scores that go so far over their limits, until they have come down."""
-        self._spared = dict.fromkeys(self.limits, max(1.0, SPARE * worst))
+    def spare(self, worst: float, most: Mapping[By, float]) -> None:
+        """Bear scores that go so far over what they were judged by, until they have come down."""
+        for kind in self.limits or KINDS:
+            bare = self.limits.get(kind, 0.0)
+            judged = most.get(kind, bare) / bare if bare > 0 else 1.0
+            judged = judged if math.isfinite(judged) else 1.0
+            self._spared[kind] = max(1.0, SPARE * worst * judged, self._spared.get(kind, 1.0))
 
     # -- hours -----------------------------------------------------------------------
 
-    def highest(self, kind: By) -> float:
-        """Return what this hour has come to so far; -1 at its beginning."""
-        return -1.0 if self._spared else self._tally.highest(kind)
+    def highest(self, kind: By, rows: int) -> float:
+        """Return what this hour has come to so far; -1 if so many more rows begin another."""
+        another = 0 < self.hour_rows < self._row + rows
+        return -1.0 if self._spared or another else self._tally.highest(kind)
 
     def count(
         self,

@@ -27,6 +27,9 @@ limit, but says where the middle is."""
 LEAST_CLIENTS, LEAST_HOURS = 5, 12
 """Of fewer nobody can say who is unlike the others; nor by fewer hours."""
 
+MOST_UNLIKE = 0.25
+"""Of the clients: where more are unlike the others, it is not faults that they have in common."""
+
 UNLIKE = 4.0
 """Times what half of the clients' usual hours come to: twice as far off, for SPE is a square."""
 
@@ -104,14 +107,16 @@ def _usual_peaks(ledger: Ledger) -> list[Peaks]:
             heard[stamp.node] = at, row.from_client, told.peaks
     parts = [(single, peaks) for _, single, peaks in heard.values()]
     for kind in KINDS:
-        middles = [
+        middles = sorted(
             quantile(each.of(kind), 0.5)
             for single, each in parts
             if single and each.of(kind).n >= LEAST_HOURS
-        ]
+        )
         if len(middles) < LEAST_CLIENTS:
             continue
-        most = UNLIKE * sorted(middles)[len(middles) // 2]
+        most = UNLIKE * middles[len(middles) // 2]
+        if sum(middle > most for middle in middles) > MOST_UNLIKE * len(middles):
+            continue  # these are another kind of machine, not a faulty one
         parts = [
             (single, each.without(kind))
             if single and each.of(kind).n >= LEAST_HOURS and quantile(each.of(kind), 0.5) > most

@@ -20,6 +20,10 @@ READY_S = 86400.0
 """A day, after which it holds whatever time of day it is."""
 
 
+LEAST = 0.01
+"""Of what the model expects: a tenth of its error."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Usual:
     """Mean squares of errors.
@@ -57,8 +61,13 @@ class Usual:
         squares = np.divide(sums, total, out=self.squares.copy(), where=total > 0)
         return Usual(squares, total, self.span_s + passed_s)
 
-    def largest(self, errors: Array) -> Array:
-        """Return the largest square of each row (n, channels), by what is usual: (n,)."""
-        solid = (self.squares > 0) & (self.weight > 0)
-        ratios = errors[:, solid] ** 2 / self.squares[solid]
+    def largest(self, errors: Array, expected: Array) -> Array:
+        """Return the largest square of each row (n, channels), by what is usual: (n,).
+
+        expected : (channels,), mean squares that the model expects: by less than `LEAST` of it
+            nothing is measured, for a channel that nobody uses errs by rounding alone
+        """
+        solid = (expected > 0) & (self.weight > 0)
+        usual = np.maximum(self.squares[solid], LEAST * expected[solid])
+        ratios = errors[:, solid] ** 2 / usual
         return np.asarray(ratios.max(axis=1, initial=0.0))

@@ -173,7 +173,13 @@ class Vigil:
 
 def told(alarms: Iterable[Alarm]) -> tuple[Alarm, ...]:
     """Return the alarms to tell of: open ones, then those that were over last, 64 at most."""
-    order = sorted(alarms, key=lambda each: (not each.is_open, -max(each.began, each.ended)))
+    order = sorted(
+        alarms,
+        key=lambda each: (
+            *(not each.is_open, -max(each.began, each.ended)),
+            *(each.node, each.number),
+        ),
+    )
     return tuple(order[:MOST_ALARMS])
 
 

@@ -54,9 +54,10 @@ class Watch:
         """Let rows come; return which belong to an alarm."""
         self.minute += len(spe)
         scores = {"spe": np.array(spe), "t2": np.full(len(spe), t2)}
-        return self.sentry.judge(
+        alarmed, self.held = self.sentry.judge(
             scores, self.now, ready=True, settled=settled, stuck=stuck, version=7
-        ).tolist()
+        )
+        return alarmed.tolist()
 
     def restarted(self) -> Watch:
         """Kill the process, and start another from what was kept."""
@@ -196,6 +197,7 @@ def test_a_fault_is_never_learnt():
     assert watch.sentry.decide(number, accept=False, at=watch.now.wall)
     assert not watch.sentry.decide(number, accept=False, at=watch.now.wall)
     watch.see(*1000 * [9.0])
+    assert watch.held.all()
     assert watch.sentry.withholds
     assert (1, 1) == (
         watch.sentry.vigil("alarm", 0).raised,
@@ -378,3 +380,46 @@ def test_an_alarm_is_over_half_way_to_an_ordinary_hour():
 
     assert near.sentry.open is None
     assert far.sentry.open is not None
+
+
+@given(st.lists(st.integers(1, 80), min_size=1, max_size=20), st.booleans())
+def test_what_is_withheld_does_not_depend_on_the_cut(cuts, rejects):
+    """Nor what hours come to: an alarm within one call is one, also its last rows."""
+    rows = [*30 * [1.0], *25 * [9.0], *60 * [0.1], *70 * [9.0], *90 * [1.5]]
+
+    def run(cuts: list[int]) -> tuple[list[bool], Watched]:
+        watch, held, first = Watch(replace(SETTINGS, max_withheld_s=3000.0)), [], 0
+        for cut in [*cuts, len(rows)]:
+            if part := rows[first : first + cut]:
+                watch.see(*part)
+                held += watch.held.tolist()
+            if rejects and watch.sentry.open is not None and first + cut >= len(rows):
+                watch.sentry.decide(watch.sentry.open.number, accept=False, at=0.0)
+            first += cut
+        return held, watch.sentry.remembered
+
+    (held, one), (cut, other) = run([]), run(cuts)
+    assert held == cut
+    assert sum(held) == sum(alarm.withheld for alarm in other.alarms) > 60
+    assert one.hours.windows == other.hours.windows
+    assert one.hours.watched_s == pytest.approx(other.hours.watched_s)
+
+
+def test_a_second_accept_bears_no_less_than_the_first():
+    """What an alarm came to is over what is borne already, where something is."""
+    watch = raised()
+    watch.sentry.decide(watch.sentry.open.number, accept=True, at=watch.now.wall)
+    watch.see(*8 * [30.0])
+    watch.sentry.decide(watch.sentry.open.number, accept=True, at=watch.now.wall)
+
+    assert not any(watch.see(*60 * [30.0]))
+
+
+def test_what_is_accepted_before_limits_are_back_is_borne_as_well():
+    """A root that begins anew has none for a while."""
+    watch = raised()
+    watch.sentry.hear(None)
+    watch.sentry.decide(watch.sentry.open.number, accept=True, at=watch.now.wall)
+    watch.sentry.hear(group())
+
+    assert not any(watch.see(*60 * [9.0]))

@@ -28,6 +28,7 @@ SCHEMA = Schema(DIM, center="own")
 SUMMARIES = Subspaces(RANK)
 ALARMS = AlarmSettings(period_s=600.0, max_withheld_s=7200.0)
 SETTINGS = ClientSettings("n", "g", "root", alarms=ALARMS, fills_gaps=True)
+PATIENT = replace(SETTINGS, alarms=replace(ALARMS, max_withheld_s=86400.0))
 CAUSES = np.random.default_rng(0).standard_normal((RANK, DIM))
 DAY = 144
 
@@ -278,3 +279,58 @@ def test_a_fault_that_is_learnt_after_all_is_learnt_as_ordinary_rows():
     assert node.learnt() > 4 * DAY
     assert after.explained_variance[0] < 2 * before.explained_variance[0]
     assert after.energy / after.weight < 1.5 * before.energy / before.weight
+
+
+@pytest.mark.parametrize("block", [1, 10, 64, 300])
+def test_a_fault_within_one_block_is_not_learnt(block):
+    """Also where it is over before the block is; but for the rows that raise it."""
+    node = Node(PATIENT).settled()
+    learnt = node.learnt()
+    node.reads(np.concatenate([strayed(node.draw(25)), node.draw(75)]), block)
+    (alarm,) = node.lookout.alarms
+
+    assert not alarm.is_open
+    assert alarm.withheld == 100 - (node.learnt() - learnt) > 21
+    assert node.lookout.own.rows[4] == pytest.approx(7.0, abs=0.5)
+
+
+def test_one_wild_reading_is_one_reading():
+    """Its mean is not moved by it, nor is anything alarmed at afterwards."""
+    node = Node().settled()
+    rows = node.draw(100)
+    rows[50, 4] = 1e9
+    node.reads(rows)
+
+    assert node.lookout.own.rows[4] == pytest.approx(7.0, abs=0.5)
+    assert () == node.lookout.alarms
+
+
+def test_a_node_that_is_new_is_learnt_as_it_is():
+    """Until its own mean is known nobody can say what is far from it."""
+    node = Node()
+    node.model = fleet(limit=12.0)
+    node.reads(node.draw(10) + 40.0)
+    summary = node.life.summary(node.now)
+
+    assert summary.mean == pytest.approx(47.0, abs=2.0)
+
+
+def test_another_name_does_not_tell_of_the_alarms_of_the_one_before():
+    """A state file under a new name: what it measured stays, what it said does not."""
+    node = Node().settled()
+    node.reads(strayed(node.draw(20)))
+    again = Node(replace(SETTINGS, node="m"), node.intake.kept)
+    again.reads(again.draw(10))
+
+    assert ((), "m") == (again.lookout.alarms, again.lookout.wish.node)
+
+
+def test_an_alarm_withholds_without_a_model_as_well():
+    """Its record was lost: whatever comes is not learnt, for nobody can look at it."""
+    node = Node(PATIENT).settled()
+    node.reads(strayed(node.draw(20)))
+    again = Node(PATIENT, node.intake.kept)
+    again.model = None
+    again.reads(strayed(again.draw(20)))
+
+    assert (0, 20) == (again.learnt(), again.life.counts.withheld)

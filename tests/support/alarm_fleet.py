@@ -282,8 +282,15 @@ class AlarmFleet:
         """Likewise, whatever the readings are."""
         self.until(lambda: count(self.lines)["end"] == number, f"line {number} of an end")
         self.until(lambda: len(self.alarms()) == number and not self._open, "the root to hear")
-        for told in (self.followed, self.root_lines):
-            self.until(lambda told=told: count(told)["end"] == number, "people to be told")
+        self.until(lambda: count(self.root_lines)["end"] == number, "the root's file")
+        self.until(lambda: count(self.followed)["end"] == number, "whoever follows to be told")
+
+    def is_told(self, event: str, name: str) -> bool:
+        """Whether everybody who tells has told that of an alarm."""
+        return all(
+            (event, name) in [(each["event"], each["id"]) for each in told]
+            for told in (self.lines, self.root_lines, self.followed)
+        )
 
     def _told(self, what: str) -> int:
         known = self.client
@@ -302,6 +309,7 @@ class AlarmFleet:
         """All that anybody may want to know where something is wrong."""
         logs = [f"-- {node}\n{_log(program)}" for node, program in self._running.items()]
         told = (self.alarms(), self.ask(ROOT, "vigil"), self.client, self.lines, self.followed)
+        told = (*told, self.root_lines)
         return "\n".join([*map(str, told), f"{self.feeder.rows} rows", *logs])
 
     # -- configurations ------------------------------------------------------------------
@@ -353,6 +361,7 @@ channels = {CHANNELS}
 rank = 2
 oversample = 2
 [alarms]
+at_most = "0.5 false per month"
 settle = "17d"
 period_s = 3600
 ndjson = "{folder}/pump.ndjson"
