@@ -96,8 +96,8 @@ class AlarmsConfig(Section, frozen=True, kw_only=True):
         Seconds that a row stands for; left out, it goes by the clock.
     ndjson : str, optional
         A file that a line is appended to for each start and each end; "-" is standard output.
-    mqtt : bool
-        Tell the uplink's broker.
+    mqtt : bool, optional
+        Tell the uplink's broker, or `broker`, which is told if nothing is said.
     discovery : str
         Below which topic Home Assistant looks for what there is; "" tells it nothing.
     broker : BrokerConfig, optional
@@ -111,7 +111,7 @@ class AlarmsConfig(Section, frozen=True, kw_only=True):
     settle: Span = "3d"
     period_s: Seconds | None = None
     ndjson: Text | None = None
-    mqtt: bool = False
+    mqtt: bool | None = None
     discovery: Prefix = "homeassistant"
     broker: BrokerConfig | None = None
     webhook: tuple[WebhookConfig, ...] = ()
@@ -148,6 +148,13 @@ class AlarmsConfig(Section, frozen=True, kw_only=True):
 
     def link(self, uplink: UplinkConfig) -> UplinkConfig | None:
         """Return the broker that hears of alarms; None if none does."""
+        if self.broker is not None and self.mqtt is False:
+            raise refusal(
+                "mqtt",
+                expected="true, since there is [alarms.broker]",
+                got="false",
+                mend="leave [alarms.broker] out, or mqtt",
+            )
         if self.broker is not None:
             own = asdict(self.broker)
             return UplinkConfig(**{**own, "fleet": self.broker.fleet or uplink.fleet})

@@ -35,8 +35,8 @@ LONGER = 4
 WILD = 4.0
 """Times a limit, what a row that is learnt may score: twice as far off as what is alarmed at."""
 
-FADED = 1 / 64
-"""Of the blame, with each block: what was odd a hundred blocks ago is no longer named."""
+BLAMED = 256
+"""Rows over their limit that the blame of an alarm is made of: of more, those before fade."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -95,6 +95,8 @@ class Sentry:
     ----------
     alarms : tuple of Alarm
         The open one first.
+    loud : (n,) of bool
+        Of the rows that were judged last, those of an alarm, or before it, over their limit.
     """
 
     def __init__(
@@ -108,6 +110,7 @@ class Sentry:
         self.alarms = kept.alarms
         self._node, self._settings, self._channels = node, settings, channels
         self._promise = Promise(settings, kept.hours)
+        self.loud: Rows = np.zeros(0, dtype=bool)
         self._held_s, self._frozen = kept.held_s, dict(kept.frozen)
         self._blame = np.zeros(len(channels))
         if len(kept.blame) == len(channels):
@@ -217,7 +220,7 @@ class Sentry:
         """
         n = len(next(iter(scores.values())))
         passed_s = self._passed(n, now)
-        alarmed = held = np.zeros(n, dtype=bool)
+        alarmed = held = self.loud = np.zeros(n, dtype=bool)
         if not ready:
             self._before = (), np.zeros((0, 0))
             return alarmed, held
@@ -316,6 +319,7 @@ class Sentry:
         limits = np.array([limit if limit > 0 else math.inf for limit in most])
         ratios = scores / limits[:, None]
         causes, ratio = ratios.argmax(axis=0), ratios.max(axis=0)
+        self.loud = ratio > 1
         while i < n:
             if self.open is None:
                 ahead = np.flatnonzero(over[i:])
@@ -402,9 +406,9 @@ class Sentry:
         if not self._frozen:
             self._frozen = {kind: self._promise.limit(kind, settled=True) for kind in self.limits}
 
-    def accuse(self, shares: Array) -> None:
-        """Take in which channels rows of the open alarm are odd by: (channels,), sums to 1."""
-        self._blame = (1 - FADED) * self._blame + FADED * shares
+    def accuse(self, shares: Array, rows: int = 1) -> None:
+        """Take in which channels so many loud rows are odd by: (channels,), sums to 1."""
+        self._blame = max(0.0, 1 - rows / BLAMED) * self._blame + rows * shares
         whole = float(self._blame.sum())
         if self.open is not None and whole > 0:
             first = np.argsort(-self._blame, kind="stable")[:TOP]

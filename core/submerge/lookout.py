@@ -305,8 +305,11 @@ class Lookout:
         alarmed, held = sentry.judge(
             scores, now, ready=True, settled=settled, stuck=self._stuck, version=model.version
         )
-        if alarmed.any():
-            sentry.accuse(self._channels.blame(recall, centered[alarmed]))
+        loud = alarmed & sentry.loud
+        if loud.any():
+            # Not by rows that are calm again: they are odd by whatever comes.
+            shares = self._channels.blame(recall, centered[loud])
+            sentry.accuse(shares, int(np.count_nonzero(loud)))
         n = self._count
         usual = ~alarmed if settled else np.zeros(len(rows), dtype=bool)
         gaps = None if gaps is None else gaps[:, :n]

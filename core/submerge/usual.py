@@ -20,6 +20,9 @@ READY_S = 86400.0
 """A day, after which it holds whatever time of day it is."""
 
 
+WILD = 5.0
+"""Times its usual error, what an error counts for at most."""
+
 LEAST = 0.01
 """Of what the model expects: a tenth of its error."""
 
@@ -53,6 +56,10 @@ class Usual:
 
     def after(self, errors: Array, passed_s: float) -> Usual:
         """Return it with errors (n, channels), NaN where there was a gap, of so many seconds."""
+        if self.ready:
+            # The first rows of a fault are not known as such; nor is one wild reading usual.
+            most = WILD * np.sqrt(np.where(self.squares > 0, self.squares, np.inf))
+            errors = np.clip(errors, -most, most)
         known = ~np.isnan(errors)
         weight = self.weight * 2.0 ** (-passed_s / HALF_LIFE_S)
         total = weight + known.sum(axis=0)

@@ -40,7 +40,8 @@ def command() -> None:
     """See the alarms of all nodes below an aggregator, and say what they are.
 
     Any aggregator will do: reports carry alarms up to the root. It is reached through the
-    socket beside its store, as the user that it runs as. Without a command: list.
+    socket beside its store, as the user that it runs as. Without a command: list, with its
+    options (--follow, --open, --nodes, --wide, --json, --group).
     """
 
 

@@ -17,10 +17,11 @@ if TYPE_CHECKING:
 
 CAUSES = """\b
 In the column cause:
-  spe     readings are off the model: channels disagree as they never do
-  t2      each fits the others, and all of them go further than ever
-  linear  as spe, of the readings themselves, where the model is of features
-  stuck   a channel says the same for too long"""
+  spe      readings are off the model: channels disagree as they never do
+  t2       each fits the others, and all of them go further than ever
+  linear   as spe, of the readings themselves, where the model is of features
+  channel  one sensor is not what all the others make of it: look there first
+  stuck    a channel says the same for too long"""
 
 ORDINARY = 26
 """Letters of an alarm's id in a line: it is there to be copied, and is never cut."""

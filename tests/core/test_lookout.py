@@ -334,3 +334,14 @@ def test_an_alarm_withholds_without_a_model_as_well():
     again.reads(strayed(again.draw(20)))
 
     assert (0, 20) == (again.learnt(), again.life.counts.withheld)
+
+
+def test_the_guilty_channel_is_named_to_the_end():
+    """Rows that are calm again, and take their time to be, say nothing of who was to blame."""
+    node = Node(PATIENT).settled()
+    node.reads(np.concatenate([strayed(node.draw(30)), node.draw(120)]))
+    (alarm,) = node.lookout.alarms
+
+    assert not alarm.is_open
+    assert "x4" == alarm.top[0][0]
+    assert alarm.top[0][1] > 0.6

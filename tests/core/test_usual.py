@@ -42,3 +42,10 @@ def test_a_channel_that_nobody_uses_does_not_stray():
 
     assert usual.largest(errors, np.array([0.1, 0.1, 0.1]))[0] < 1e-20
     assert [0.0] == usual.largest(errors, np.zeros(3)).tolist()
+
+
+def test_a_wild_error_is_not_usual():
+    """It counts for five times what is, whatever it was."""
+    usual = Usual.none(1).after(np.ones((99, 1)), READY_S)
+
+    assert usual.after(np.array([[1e9]]), 0.0).squares[0] == pytest.approx((99 + 25) / 100)
