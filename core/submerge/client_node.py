@@ -369,7 +369,7 @@ class ClientNode:
         old = self.model
         if old is not None and old.fingerprint == model.fingerprint:
             if model.summary is None:
-                model = replace(model, summary=old.summary, limits=old.limits, peaks=old.peaks)
+                model = replace(model, summary=old.summary, limits=old.limits)
             if model.peaks is None:
                 # Where all below begin anew at once, for a moment nobody tells of hours.
                 model = replace(model, peaks=old.peaks)

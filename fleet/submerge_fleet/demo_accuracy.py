@@ -1,4 +1,8 @@
-"""The merged model against exact PCA of every row that the fleet learnt."""
+"""The merged model against exact PCA of every row that the fleet learnt, as it was read.
+
+Rows that an alarm withholds do not count. A row far over its limit is learnt as if it were not so
+far, and counts here as it was: that is part of the error.
+"""
 
 from __future__ import annotations
 

@@ -189,9 +189,9 @@ def _plan(axes: Any, demo: Demo, outcome: Outcome) -> None:
 def _spectrum(axes: Any, outcome: Outcome) -> None:
     """Variance by direction: the merged model's and exact PCA's."""
     accuracy, rank = outcome.accuracy, outcome.accuracy.rank
-    unit, rows = "(scaled units, squared)", "all rows"
+    unit, rows = "(scaled units, squared)", "all learnt rows"
     if outcome.settings.features:
-        unit, rows = "of features", "all rows' features"
+        unit, rows = "of features", "all learnt rows' features"
     exact, merged = np.array(accuracy.exact), np.array(accuracy.merged)
     axes.axvspan(0.5, rank + 0.5, color="C2", alpha=0.08, lw=0, label="shown, and scored with")
     axes.semilogy(

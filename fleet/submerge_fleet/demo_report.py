@@ -83,8 +83,10 @@ def lines(outcome: Outcome) -> list[tuple[str, str]]:
         ),
         _balance(outcome),
         *[_recovery(mishap) for mishap in outcome.mishaps],
-        _accuracy("accuracy", accuracy, "all rows' features" if kernel else "all rows"),
-        *([_accuracy("readings", outcome.linear, "all rows")] if outcome.linear else []),
+        _accuracy(
+            "accuracy", accuracy, "all learnt rows' features" if kernel else "all learnt rows"
+        ),
+        *([_accuracy("readings", outcome.linear, "all learnt rows")] if outcome.linear else []),
         _line(
             "angle",
             f"{accuracy.angle_deg:.2g}° at most between the leading {accuracy.separated}"

@@ -74,9 +74,9 @@ def test_an_alarm_is_raised_once_and_cleared_once_whoever_is_killed(way):
         assert alarm["withheld"] < over["withheld"] <= fleet.feeder.odd + fleet.feeder.calm
 
 
-def test_a_client_that_dies_as_it_tells_an_alarm_tells_it_once(way):
-    """Whatever is on disk by then; those above die with it."""
-    with AlarmFleet(way) as fleet:
+def test_a_client_that_dies_as_it_tells_an_alarm_tells_it_once():
+    """Whatever is on disk by then; those above die with it. The points are the client's own."""
+    with AlarmFleet(over_grpc()) as fleet:
         names = []
         for number, point in enumerate(ALARM_POINTS, 1):
             fleet.killed(PUMP, dying=point)
@@ -93,8 +93,12 @@ def test_a_client_that_dies_as_it_tells_an_alarm_tells_it_once(way):
         no_other(fleet, *names)
 
 
+@pytest.mark.parametrize("way", ["mqtt"], indirect=True)
 def test_what_an_operator_wants_arrives_whoever_is_killed(way):
-    """Said at the root, two levels up, while nobody is there to hear it."""
+    """Said at the root, two levels up, while nobody is there to hear it.
+
+    It rides on answers, whatever the transport: here on the one where these may get lost.
+    """
     with AlarmFleet(way) as fleet:
         said(fleet, "learn", "pause", PUMP, "--anyway")
         fleet.state_is("paused")

@@ -176,7 +176,7 @@ def test_a_kernel_group_says_that_it_is_one(kernel):
     assert "a kernel, 128 features" in " ".join(kernel.seen.split())
     assert " odd " in kernel.seen
     assert "a Gaussian kernel, 128 features" in said["fleet"]
-    assert "all rows' features" in said["accuracy"]
+    assert "all learnt rows' features" in said["accuracy"]
     assert {"readings", "balance", "alarms"} < said.keys()
     assert kernel.outcome.rows_odd > 0
 
