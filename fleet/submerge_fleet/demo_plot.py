@@ -124,6 +124,8 @@ def _motes(figure: Any, axes: Any, demo: Demo, outcome: Outcome) -> None:
 
 def _mark(axes: Any, verdict: Verdict) -> None:
     """Box a fault, put a diamond where an alarm named it, and say what it was."""
+    if not verdict.mote:
+        return  # it names none
     color = COLOR[verdict.outcome]
     at, text = 0.0, "false alarm"
     if verdict.fault is not None:

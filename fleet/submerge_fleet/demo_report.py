@@ -245,7 +245,7 @@ def _span(verdict: Verdict, outcome: Outcome, across: int) -> Text:
         end = max(start + 1, round(verdict.fault.end * per))
         line[start:end] = "━" * (end - start)
     elif verdict.alarm is not None:
-        name += f".{verdict.alarm.quantity}"
+        name = f"{name}.{verdict.alarm.quantity}" if verdict.mote else "no mote named"
     if verdict.alarm is not None:
         line[min(across - 1, int(verdict.alarm.snapshot * per))] = "◆"
     text = Text(f"{name:<{LEFT - 1}} ")

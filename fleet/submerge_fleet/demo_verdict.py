@@ -27,7 +27,7 @@ class Verdict:
     Attributes
     ----------
     mote : int
-        The one that it is about.
+        The one that it is about; 0 where an alarm blames none.
     outcome : {"found", "missed", "false"}
     fault : Fault or None
     alarm : Named or None
@@ -94,8 +94,9 @@ def _finds(alarm: Raised, fault: Fault) -> bool:
 
 
 def _first(incident: list[Raised]) -> Named:
-    """What its first alarm blames; mote 0 if it blames nothing."""
-    mote, quantity = next(iter(named(incident[0].blamed)), (0, ""))
+    """What the first alarm of it blames that blames anything; mote 0 if none does."""
+    blamed = [each for alarm in incident for each in named(alarm.blamed)]
+    mote, quantity = next(iter(blamed), (0, ""))
     return Named(mote, quantity, incident[0].began)
 
 

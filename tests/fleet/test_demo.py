@@ -328,6 +328,15 @@ def test_the_right_channel_is_put_first():
         assert (quantity, first) == (verdict.alarm.quantity, verdict.first)
 
 
+def test_a_false_alarm_need_not_blame_anybody():
+    """Weather may be odd at every channel alike; what its other clients blame goes first."""
+    (alone,) = judged([], told((start("a"), 150)))
+    (blamed,) = judged([], told((start("a"), 150), (start("b", mote3_light=0.05), 160)))
+
+    assert (0, Named(0, "", 150)) == (alone.mote, alone.alarm)
+    assert (3, Named(3, "light", 150)) == (blamed.mote, blamed.alarm)
+
+
 def test_a_sound_mote_that_is_taken_out_is_false():
     """Though the alarm that named it found a fault; as part of a false incident it counts once."""
     fault = Fault(1, "light", "stuck", 100, 200)
