@@ -9,6 +9,11 @@ is seen by several of them. The operator's rule, whole:
    channel of that mote among the three, with a share of `LEAST` or more; with one client alone,
    when that one has.
 3. From there on its readings are gaps. Nothing is put back into service.
+
+`submerge demo --seed N --json` for N = 0..7: 43 of 48 faults found, 42 with the right channel
+first; 2 false alarms. Light that is stuck by night or noisy by a window, slow drifts and noise that
+is learnt before it is seen are missed. A fleet of processes does not do the same twice: one or two
+more or less are no surprise.
 """
 
 from __future__ import annotations
