@@ -1,202 +1,28 @@
-"""Which channel is to blame, what is stuck, and what gaps take from scores.
+"""What is stuck, what gaps take from scores, and what it costs to look.
 
-On the generated plants (docs/plants.md), 30 virtual days, and on rows that a known model makes.
-A fleet model every four hours of rows, about each node's own mean with a half-life of seven days;
-rows are judged before they are learnt, and gaps are filled.
+On the generated plants (docs/plants.md), 30 virtual days.
 
-- blame: faults that were found by five of eight rows over a limit that no more than one hour in
-  336 passes; of those rows within fifty of it, does the right channel come first, or into the
-  first three? *Share* of SPE is what `contributions` says; RBC are reconstruction-based
-  contributions; "usual" divides by what they are on average at that node while all is well.
-- stuck: channels that were found stuck and are not, on plants in good order; and, with each
-  channel of each node stuck once for a day and a half, how many were found and after how many rows.
+- stuck: channels that were said to be stuck on plants in good order; and, with each channel of each
+  node stuck once for a day and a half, how many were found and after how many rows.
 - gaps: how often SPE and T2 of rows with gaps are over what 0.1 % of whole rows exceed, as they
   are and divided by `missing.shrunk`.
+- cost: of 54 channels at rank 8, the least of many.
 """
 
 import time
 from collections.abc import Callable
-from dataclasses import replace
-from typing import NamedTuple
 
 import measure
 import numpy as np
-from numpy.lib.stride_tricks import sliding_window_view
+from plant_streams import BLOCK, PLANTS, Seen, streamed
 from report import Table, command
 
-from submerge import SAPCA, Array, Schema, Subspace, contributions, hotelling, merge, spe
-from submerge.missing import fill, shrunk
+from submerge import SAPCA, Array, Schema, Subspace, hotelling, spe
+from submerge.missing import shrunk
 from submerge.reconstruct import Reconstruction
 from submerge.score import Scorer
 from submerge.senses import Senses
 from submerge_fleet.plants import Plant, plant
-
-BLOCK, REFRESH, HALF_LIFE_DAYS = 48, 4, 7.0
-NAMES = ("room", "loop", "engines")
-
-
-class Seen(NamedTuple):
-    """What one node saw: its rows, what they were filled to, less its mean, and those means."""
-
-    rows: Array
-    centered: Array
-    means: Array
-    left_out: Array
-
-    @property
-    def predicted(self) -> Array:
-        """What the others say of each channel."""
-        return self.centered + self.means - self.left_out
-
-
-def scaled(fleet: Plant, node: int, start: int, stop: int) -> Array:
-    """Return rows of a node as they are learnt."""
-    return fleet.schema.scaled(fleet.rows(node, start, stop))
-
-
-def streamed(fleet: Plant) -> tuple[Subspace, list[Seen]]:
-    """Let a fleet learn from start to end; return its last model, centered, and what was seen."""
-    rank, dim, n = fleet.rank, len(fleet.channels), fleet.n_rows
-    rows = [scaled(fleet, node, 0, n) for node in range(fleet.nodes)]
-    engines = [SAPCA(rank, schema=fleet.schema) for _ in rows]
-    seen = [Seen(each, *np.full((3, n, dim), np.nan)) for each in rows]
-    means, weights = np.zeros((fleet.nodes, dim)), np.zeros(fleet.nodes)
-    keep = 2.0 ** (-fleet.period_s / (HALF_LIFE_DAYS * 86400))
-    model = None
-    for first in range(0, n, BLOCK):
-        part = slice(first, min(first + BLOCK, n))
-        if first and first // BLOCK % REFRESH == 0:
-            merged = merge(*(e.subspace for e in engines), rank=rank + 5, center="own")
-            model = replace(merged.truncated(rank), mean=np.zeros(dim))
-            recall = Reconstruction(model)
-        for node, engine in enumerate(engines):
-            block = rows[node][part]
-            if model is not None:
-                centered = fill(block - means[node], model)[0]
-                seen[node].centered[part], seen[node].means[part] = centered, means[node]
-                seen[node].left_out[part] = recall.left_out(centered)
-                block = centered + means[node]
-            block = block[~np.isnan(block).any(axis=1)]
-            engine.partial_fit(block)
-            weights[node] = weights[node] * keep ** len(block) + len(block)
-            means[node] += (block - means[node]).sum(axis=0) / max(1.0, weights[node])
-    return model, seen
-
-
-# -- blame -----------------------------------------------------------------------
-
-
-def reached(scores: Array) -> Array:
-    """Return what five of the last eight scores reach, row by row."""
-    return np.pad(np.sort(sliding_window_view(scores, 8), axis=1)[:, 3], (7, 0))
-
-
-def ways(model: Subspace) -> dict[str, Callable[[Array], Array]]:
-    """Return what each way of blaming says of rows, (n, channels), before it is made a share."""
-    recall = Reconstruction(model)
-    return {
-        "share of SPE": lambda rows: contributions(rows, model),
-        "RBC of SPE": lambda rows: recall.contributions(rows, "spe"),
-        "RBC of T2": lambda rows: recall.contributions(rows, "t2"),
-        "RBC of both": lambda rows: recall.contributions(rows, "both"),
-    }
-
-
-def ranked(found: Array) -> Array:
-    """Return channels by their shares, averaged over rows, largest first."""
-    total = found.sum(axis=1, keepdims=True)
-    return np.argsort(-np.divide(found, total, where=total > 0, out=found * 0.0).mean(axis=0))
-
-
-class Tally:
-    """How often the right channel came first, and into the first three."""
-
-    def __init__(self) -> None:
-        self.hits: dict[str, list[tuple[bool, bool]]] = {}
-
-    def blame(self, model: Subspace, rows: Array, usual: dict[str, Array], right: set[int]) -> None:
-        """Ask all ways about rows of one fault."""
-        for name, way in ways(model).items():
-            found = way(rows)
-            for words, divisor in (("", 1.0), (", over the usual", usual[name])):
-                order = ranked(found / divisor).tolist()
-                hit = order[0] in right, bool(right & set(order[:3]))
-                self.hits.setdefault(name + words, []).append(hit)
-
-    def rows(self) -> list[tuple[object, ...]]:
-        """Return a line for each way."""
-        return [
-            (name, len(hits), *(100 * float(share) for share in np.mean(hits, axis=0)))
-            for name, hits in self.hits.items()
-        ]
-
-
-def usual_of(model: Subspace, rows: Array) -> dict[str, Array]:
-    """Return what each way says of rows in good order, on average."""
-    return {name: way(rows).mean(axis=0) for name, way in ways(model).items()}
-
-
-def blamed_on_plant(tally: Tally, fleet: Plant, faulty: Plant, model: Subspace, seen: list[Seen]):
-    """Blame what a plant's faults set off."""
-    day, hour = int(86400 / fleet.period_s), int(3600 / fleet.period_s)
-    levels = [
-        [reached(score(each.centered[3 * day :], model)) for each in seen]
-        for score in (spe, hotelling)
-    ]
-    whole = len(levels[0][0]) // hour * hour
-    limits = [
-        np.quantile(np.max([x[:whole].reshape(-1, hour) for x in kind], axis=2), 1 - 1 / 336)
-        for kind in levels
-    ]
-    names = [channel.name for channel in fleet.channels]
-    for fault in faulty.faults:
-        each = seen[fault.node]
-        rows = scaled(faulty, fault.node, fault.start - 8, fault.end) - each.means[fault.start]
-        rows = fill(rows, model)[0]
-        scores = [spe(rows, model), hotelling(rows, model)]
-        over = np.any([reached(s) > limit for s, limit in zip(scores, limits, strict=True)], axis=0)
-        if not over.any():
-            continue
-        raised = int(over.argmax())
-        odd = np.any([s > limit for s, limit in zip(scores, limits, strict=True)], axis=0)
-        odd[: max(0, raised - 7)] = odd[raised + 43 :] = False
-        right = {names.index(name) for name in fault.channels}
-        tally.blame(model, rows[odd], usual_of(model, each.centered[3 * day :]), right)
-
-
-def blamed_on_model(tally: Tally, seeds: range) -> None:
-    """Blame faults of one to four deviations in rows of a known model, noise uneven."""
-    for seed in seeds:
-        rng = np.random.default_rng(seed)
-        dim, rank = [(12, 5), (24, 6), (54, 8)][seed % 3]
-        mix = rng.standard_normal((rank, dim)) * (0.6 ** np.arange(rank) * 2)[:, None]
-        mix[-1] = 0
-        mix[-1, 0] = 6  # one channel that has a direction of its own
-        noise = np.exp(rng.normal(np.log(0.5), 0.7, dim))
-
-        def draw(n: int, rng=rng, mix=mix, noise=noise) -> Array:
-            causes = rng.standard_t(5, (n, len(mix))) / 1.29
-            return causes @ mix + rng.standard_normal((n, len(noise))) * noise
-
-        model = SAPCA(rank, schema=Schema.anonymous(dim)).partial_fit(draw(20000)).shown
-        model = replace(model, mean=np.zeros(dim))
-        sound = draw(5000)
-        usual = usual_of(model, sound)
-        limits = [np.quantile(score(sound, model), 0.9995) for score in (spe, hotelling)]
-        for _ in range(200):
-            rows, channel = draw(50), int(rng.integers(dim))
-            size = rng.uniform(1, 4) * np.hypot(noise[channel], np.linalg.norm(mix[:, channel]))
-            kind = rng.integers(3)
-            if kind == 2:
-                rows[:, channel] = size
-            else:
-                rows[:, channel] += size * (1.0 if kind else rng.standard_normal(50))
-            odd = (spe(rows, model) > limits[0]) | (hotelling(rows, model) > limits[1])
-            if odd.sum() >= 5:
-                tally.blame(model, rows[odd], usual, {channel})
-
-
-# -- stuck -----------------------------------------------------------------------
 
 
 def looked(rows: Array, predicted: Array, block: int) -> tuple[Array, Senses]:
@@ -240,9 +66,6 @@ def stuck_on_plant(fleet: Plant, seen: list[Seen]) -> tuple[object, ...]:
         float(np.quantile(delays, 0.9)),
         100 * float((np.array(r2) >= 0.5).mean()),
     )
-
-
-# -- gaps and cost ---------------------------------------------------------------
 
 
 def gaps_on_plant(fleet: Plant, model: Subspace, seen: list[Seen]) -> list[tuple[object, ...]]:
@@ -298,27 +121,15 @@ def cost() -> list[tuple[object, ...]]:
 
 
 def room(quick: bool) -> list[Table]:
-    """Run all of it."""
-    nodes, days, draws = (9, 14, 2) if quick else (18, 30, 5)
-    tallies, stuck, gaps = {}, [], []
-    for name in measure.progress(NAMES, "plants"):
+    """Look at every plant."""
+    nodes, days = (9, 14) if quick else (18, 30)
+    stuck, gaps = [], []
+    for name in measure.progress(PLANTS, "plants"):
         sound = plant(name, nodes=nodes, days=days, faults=())
         model, seen = streamed(sound)
-        tally = tallies.setdefault(name, Tally())
-        for seed in range(1, 1 + draws):
-            # The same plant, with the faults of another one.
-            drawn = plant(name, seed=seed, nodes=nodes, days=days, quiet_days=8).faults
-            faulty = plant(name, nodes=nodes, days=days, faults=drawn)
-            blamed_on_plant(tally, sound, faulty, model, seen)
         stuck.append(stuck_on_plant(sound, seen))
         gaps += gaps_on_plant(sound, model, seen)
-    blamed_on_model(tallies.setdefault("known model", Tally()), range(3 if quick else 9))
     return [
-        Table(
-            "Blame",
-            {"rows of": "", "by": "", "faults": ",", "first %": ".1f", "first three %": ".1f"},
-            [(name, *row) for name, tally in tallies.items() for row in tally.rows()],
-        ),
         Table(
             "Stuck",
             {
@@ -332,17 +143,22 @@ def room(quick: bool) -> list[Table]:
                 "channels with R2 >= .5, %": ".0f",
             },
             stuck,
-            notes="Looked at in blocks of 48 rows.",
+            notes=f"Looked at in blocks of {BLOCK} rows.",
         ),
         Table(
             "Rows with gaps",
-            {"": "", "scores": "", "of all rows %": ".1f", "mean, of whole rows'": ".3f",
-             "over the limit %": ".3f"},
+            {
+                "": "",
+                "scores": "",
+                "of all rows %": ".1f",
+                "mean, of whole rows'": ".3f",
+                "over the limit %": ".3f",
+            },
             gaps,
             notes="Of whole rows 0.100 % are over the limit.",
         ),
         Table("Cost", {"": "", "rows": "d", "us a row": ".2f"}, cost()),
-    ]  # fmt: skip
+    ]
 
 
 if __name__ == "__main__":
