@@ -132,7 +132,7 @@ class Intake:
                 judged.model.limits,
                 judged.alarmed,
                 judged.withheld,
-                lookout.r2,
+                lookout.r2 if filled is not None and filled.any() else None,
             )
             life.withhold(int(np.count_nonzero(judged.withheld)))
         else:

@@ -168,7 +168,7 @@ class Scored:
     alarmed : (n,), true for rows of an alarm; None if there is none
     withheld : (n,), true for rows that are not learnt; None if all are
     r2 : (channels,), the share of each channel's variance that the others tell, as measured here;
-        NaN where that is not known yet
+        NaN where that is not known yet; None where nothing was filled
     """
 
     spe: Array

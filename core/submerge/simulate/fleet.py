@@ -235,6 +235,8 @@ class Fleet:
             cap_s=plan.cap_s,
             min_rows=1,
             learns_scaling=plan.learns_scaling,
+            # What is counted must not hang on what is odd: ids have no scores.
+            alarms=None,
         )
         return self._client(settings, self.feed.schema, self.feed.summaries, rng)
 
