@@ -82,8 +82,10 @@ class Repeats(NamedTuple):
             run=np.where(moved, same[::-1].argmin(axis=0) + 1, self.run + len(rows)),
         )
         # Next to all runs that have ended are short. Only where one is not, or a gap is in the
-        # way, is it worth while to look at each.
+        # way, or an end of the range moved on from runs at it, is it worth while to look at each.
         long = moved & (_has_long(same) | (self.run + same.argmin(axis=0) > SHORT))
+        long |= (known.lowest < self.lowest) & (self.at_lowest > 0)
+        long |= (known.highest > self.highest) & (self.at_highest > 0)
         looked = np.flatnonzero(long | np.isnan(said).any(axis=0))
         if len(looked):
             part, moved[looked] = self._at(looked)._one_by_one(rows[:, looked])

@@ -105,6 +105,15 @@ def test_runs_are_what_one_would_count(channels, data):
         assert max(at_highest, default=0) == known.at_highest[j]
 
 
+def test_a_range_that_widens_later_takes_its_old_end_in():
+    """The run at what was the highest was inside, as it turns out rows later."""
+    known = Repeats.none(1)
+    for readings in ([0.0] * 4 + [1.0] * 9 + [0.0], [2.0]):
+        known, _ = known.after(np.array(readings)[:, None])
+
+    assert [9, 0] == [known.longest[0], known.at_highest[0]]
+
+
 @given(said)
 def test_what_moved_has_said_something_else(parts):
     """Also if it came back."""

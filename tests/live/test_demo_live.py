@@ -152,12 +152,15 @@ def test_every_reading_is_accounted_for(group, request):
 
 
 def test_the_merged_model_is_as_good_as_exact_pca(short):
-    """Of all rows that the root holds, within 1 %; and a merged sigma never overstates."""
+    """Of all rows that the root holds, within 3 %; and a merged sigma never overstates.
+
+    Rows far over a limit are learnt as if they were nearer; exact PCA has them as they were read.
+    """
     accuracy = short.outcome.accuracy
 
     # What the gaps of the very first rows were taken for is our guess.
-    assert 1 - 1e-3 <= accuracy.ratio <= 1.01
-    assert accuracy.energy_kept > 0.98
+    assert 1 - 1e-3 <= accuracy.ratio <= 1.03
+    assert accuracy.energy_kept > 0.97
     assert all(m <= e * (1 + 1e-3) for m, e in zip(accuracy.merged, accuracy.exact, strict=False))
 
 
