@@ -79,6 +79,7 @@ class Peer:
             "counts": Counts(100 + seq),
             "moments": None,
             "census": None,
+            "vigil": None,  # it names alarms of its own node alone
         }
         return a_report(**told | said)
 
