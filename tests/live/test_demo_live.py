@@ -152,7 +152,7 @@ def test_every_reading_is_accounted_for(group, request):
 
 
 def test_the_merged_model_is_as_good_as_exact_pca(short):
-    """Of all rows that the root holds, within 3 %; and a merged sigma overstates by no more than 1 %.
+    """Of all rows that the root holds, within 3 %; a merged sigma overstates by 1 % at most.
 
     Rows far over a limit are learnt as if they were nearer; exact PCA has them as they were read.
     """
