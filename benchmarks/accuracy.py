@@ -10,11 +10,11 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-import measure
 import numpy as np
+
+import measure
 import rivals
 from report import Table, command
-
 from submerge import SAPCA, SapcaRank
 
 DATA = Path(os.environ.get("SUBMERGE_DATA", Path(__file__).parents[2] / "shared" / "data"))

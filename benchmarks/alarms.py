@@ -14,16 +14,16 @@ import json
 from collections import Counter
 from dataclasses import asdict, dataclass
 
-import blas  # noqa: F401 (before numpy: it sets one thread)
 import click
 import numpy as np
+
+import blas  # noqa: F401 (before numpy: it sets one thread)
 from alarms_asked import steady, thousand, young
 from fleet_in_time import EPOCH, Fleet, Member, without_gate
+from plants.plant import PLANTS, Injected, Plant, plant
 from report import Table
-
-from submerge.settings import AlarmSettings
-from submerge.vigil import Alarm
-from submerge_fleet.plants import PLANTS, Injected, Plant, plant
+from submerge.protocol.alarm_status import Alarm
+from submerge.protocol.settings import AlarmSettings
 
 WEEK_S = 7 * 86400.0
 

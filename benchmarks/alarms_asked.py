@@ -1,15 +1,15 @@
 """What `alarms.py` asks besides: a fault that stays, a channel times 1000, a young node."""
 
 import numpy as np
-from fleet_in_time import EPOCH, Fleet, Member, without_gate
-from report import Table
 
+from fleet_in_time import EPOCH, Fleet, Member, without_gate
+from plants.plant import Injected, Plant, plant
+from report import Table
 from submerge import SAPCA, spe
-from submerge.messages import Model
-from submerge.own_mean import READY
-from submerge.settings import AlarmSettings
-from submerge.steps import Now, Reading, Received, Scored, Start
-from submerge_fleet.plants import Injected, Plant, plant
+from submerge.protocol.machine import Now, Reading, Received, Scored, Start
+from submerge.protocol.messages import Model
+from submerge.protocol.settings import AlarmSettings
+from submerge.stats.node_mean import READY
 
 SIGMAS = 10.0
 STEADY_DAYS = 7

@@ -14,16 +14,16 @@ fifty of the first, shares are averaged: does the right channel come first, or i
 from collections.abc import Callable
 from dataclasses import replace
 
-import measure
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
-from plant_streams import PLANTS, Seen, scaled, streamed
-from report import Table, command
 
+import measure
+from plant_streams import PLANTS, Seen, scaled, streamed
+from plants.plant import Plant, plant
+from report import Table, command
 from submerge import SAPCA, Array, Schema, Subspace, contributions, hotelling, spe
-from submerge.missing import fill
-from submerge.reconstruct import Reconstruction
-from submerge_fleet.plants import Plant, plant
+from submerge.pca.missing import fill
+from submerge.pca.reconstruct import Reconstruction
 
 
 def reached(scores: Array) -> Array:

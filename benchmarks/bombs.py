@@ -24,8 +24,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from submerge import PeerError
-from submerge_proto import bounds, codec
 from submerge_proto.implementation import implementation
+from submerge_proto.wire import bounds, codec
 from support.bombs import BOMBS
 from support.wire import HELLO
 

@@ -11,10 +11,10 @@ import pstats
 import time
 from pathlib import Path
 
-import measure
 import numpy as np
-from report import Table, command
 
+import measure
+from report import Table, command
 from submerge import SAPCA
 
 CASES = ((400, 10, 20_000), (1000, 10, 12_000), (10_000, 10, 2_700), (1000, 50, 6_000))

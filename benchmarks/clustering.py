@@ -14,18 +14,18 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-import measure
 import numpy as np
-from page import page
-from report import Table
 from sklearn.cluster import KMeans
 
+import measure
+from page import page
+from report import Table
 from submerge import Schema, Subspace, merge
 from submerge.features import Gaussian, Polynomial, RandomFourier
-from submerge.kmeans_rounds import local_summary, nearest, opening, settled, sum_of, tally
-from submerge.one_pass import columns_of, one_pass, sketch_matrix
+from submerge.kernel.kmeans_rounds import local_summary, nearest, opening, settled, sum_of, tally
+from submerge.kernel.one_pass import columns_of, one_pass, sketch_matrix
+from submerge.kernel.spectral import SPARE, eigengap, learnt, maps_around, scores, spread
 from submerge.sklearn import KernelSpectralClustering, OnePassKernelKMeans
-from submerge.spectral import SPARE, eigengap, learnt, maps_around, scores, spread
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 

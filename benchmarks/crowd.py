@@ -25,22 +25,32 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import blas  # noqa: F401 (before numpy: it sets one thread)
 import click
 import numpy as np
+
+import blas  # noqa: F401 (before numpy: it sets one thread)
 import processes
 from measure import Array, say
 from speakers import root_config, schema_of
-from wires import GROUP, ROOT, OverGrpc, OverMqtt, Wire
-
-from submerge.client_node import ClientNode
-from submerge.messages import Model
-from submerge.settings import ClientSettings
-from submerge.steps import Event, Flush, Linked, Note, Reading, Received, Send, Start, Tick
-from submerge.summaries import Subspaces
+from submerge.client.node import ClientNode
+from submerge.protocol.machine import (
+    Event,
+    Flush,
+    Linked,
+    Note,
+    Reading,
+    Received,
+    Send,
+    Start,
+    Tick,
+)
+from submerge.protocol.messages import Model
+from submerge.protocol.settings import ClientSettings
+from submerge.protocol.summaries import Subspaces
 from submerge_client import clock
-from submerge_proto import codec
-from submerge_proto.codec import Kind
+from submerge_proto.wire import codec
+from submerge_proto.wire.codec import Kind
+from wires import GROUP, ROOT, OverGrpc, OverMqtt, Wire
 
 DIM, RANK = 64, 8
 ROWS, ROWS_EVERY_S = 10, 2.0

@@ -21,12 +21,11 @@ import measure
 import processes
 from report import Table, command
 from speakers import Speaker, root_config, speakers
+from submerge.protocol.machine import Now
+from submerge.protocol.messages import Answer, Joined, Model, Reason
+from submerge_proto.wire import codec
+from submerge_proto.wire.codec import Kind
 from wires import OverGrpc, OverMqtt, Wire
-
-from submerge.messages import Answer, Joined, Model, Reason
-from submerge.steps import Now
-from submerge_proto import codec
-from submerge_proto.codec import Kind
 
 DIM, RANK, NODES = 64, 8, 1000
 AT_ONCE = 256

@@ -15,12 +15,13 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-import measure
 import numpy as np
-from report import Table, command
 from scipy import sparse
 from sklearn.datasets import load_digits
 from sklearn.kernel_approximation import RBFSampler
+
+import measure
+from report import Table, command
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 

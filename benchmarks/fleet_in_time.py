@@ -14,13 +14,14 @@ from unittest import mock
 import click
 import numpy as np
 
+from plants.plant import Plant
 from submerge import Schema
-from submerge.aggregator_node import AggregatorNode
-from submerge.client_node import ClientNode
-from submerge.group import GroupPlan
-from submerge.lookout import Judged, Lookout
-from submerge.settings import AggregatorSettings, AlarmSettings, ClientSettings
-from submerge.steps import (
+from submerge.aggregator.group import GroupPlan
+from submerge.aggregator.node import AggregatorNode
+from submerge.client.monitor import Judged, Lookout
+from submerge.client.node import ClientNode
+from submerge.protocol.alarm_status import Alarm
+from submerge.protocol.machine import (
     Alarmed,
     Event,
     Now,
@@ -32,9 +33,8 @@ from submerge.steps import (
     Start,
     Tick,
 )
-from submerge.summaries import Subspaces
-from submerge.vigil import Alarm
-from submerge_fleet.plants import Plant
+from submerge.protocol.settings import AggregatorSettings, AlarmSettings, ClientSettings
+from submerge.protocol.summaries import Subspaces
 
 EPOCH = 1_700_000_000.0
 GROUP, ROOT = "plants", "root"

@@ -16,16 +16,16 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import IO, Any, NamedTuple
 
-import measure
 import numpy as np
+
+import measure
 import processes
 from report import Table, command
 from speakers import root_config, schema_of, speakers
+from submerge.protocol.machine import Now
+from submerge.protocol.messages import Answer, Joined, Reason
+from submerge_proto.wire import codec
 from wires import FLEET, GROUP, ROOT, OverGrpc, OverMqtt, Wire
-
-from submerge.messages import Answer, Joined, Reason
-from submerge.steps import Now
-from submerge_proto import codec
 
 CHANNELS, RANK = 54, 8
 LINES = 1000

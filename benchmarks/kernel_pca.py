@@ -12,20 +12,21 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-import measure
 import numpy as np
-from page import page
-from report import Table
 from sklearn.datasets import load_digits
 from sklearn.decomposition import IncrementalPCA
 from sklearn.kernel_approximation import RBFSampler
+
+import measure
+from page import page
+from report import Table
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from submerge import SAPCA, MergeTree
 from submerge._linalg import inner
-from submerge.auto_gamma import spread_of
 from submerge.features import Gaussian, RandomFourier
+from submerge.kernel.auto_gamma import spread_of
 from submerge.sklearn import NystromKPCA, StreamingPCA
 from support import kernels
 from support.mnist import digits

@@ -16,13 +16,14 @@ that no sketch has rounded.
 import sys
 from pathlib import Path
 
-import measure
 import numpy as np
+
+import measure
 from report import Table, command
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-from submerge_fleet.room import QUANTITIES
+from submerge_fleet.plants.room import QUANTITIES
 from support.off_manifold import Area, Areas, Setting, measured
 
 TWO = ("light", "temperature")

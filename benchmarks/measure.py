@@ -12,10 +12,11 @@ import tracemalloc
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
-import blas  # noqa: F401 (before numpy: it sets one thread)
 import click
 import numpy as np
 from scipy import fft
+
+import blas  # noqa: F401 (before numpy: it sets one thread)
 
 Array = np.ndarray
 

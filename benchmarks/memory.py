@@ -21,7 +21,6 @@ from typing import NamedTuple
 
 import measure
 from report import Table, command
-
 from submerge import SAPCA
 
 BLOCKS = 1000

@@ -10,11 +10,11 @@ import time
 from collections.abc import Callable
 from functools import partial
 
-import measure
 import numpy as np
+
+import measure
 import rivals
 from report import Table, command
-
 from submerge import MergeTree, Schema, Subspace, merge
 
 FAN_INS = (2, 4, 8, 16, 32)

@@ -14,8 +14,9 @@ from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 
-import blas
 import click
+
+import blas
 from report import Table
 
 LIBRARIES = ("numpy", "scipy", "scikit-learn")

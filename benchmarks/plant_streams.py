@@ -8,13 +8,13 @@ are in `alarms.py`.
 from dataclasses import replace
 from typing import NamedTuple
 
-import blas  # noqa: F401 (before numpy: it sets one thread)
 import numpy as np
 
+import blas  # noqa: F401 (before numpy: it sets one thread)
+from plants.plant import Plant
 from submerge import SAPCA, Array, Subspace, merge
-from submerge.missing import fill
-from submerge.reconstruct import Reconstruction
-from submerge_fleet.plants import Plant
+from submerge.pca.missing import fill
+from submerge.pca.reconstruct import Reconstruction
 
 BLOCK, REFRESH, HALF_LIFE_DAYS = 48, 4, 7.0
 PLANTS = ("room", "loop", "engines")

@@ -6,11 +6,12 @@ import sys
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 
-import blas
 import click
 import rich.box
 import rich.console
 import rich.table
+
+import blas
 
 
 @dataclass(frozen=True)

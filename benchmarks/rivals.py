@@ -6,11 +6,11 @@ them, and runs without checks that its own authors let a caller skip.
 
 from typing import Protocol
 
-import measure
 import numpy as np
 from gensim.models.lsimodel import Projection
 from sklearn.decomposition import IncrementalPCA
 
+import measure
 from submerge import SAPCA
 
 Array = measure.Array

@@ -11,13 +11,13 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-import measure
 import numpy as np
+
+import measure
 from page import page
 from report import Table
-
 from submerge import Subspace
-from submerge.robust import ENERGY, WEIGHT, Judged, judged
+from submerge.robust.outliers import ENERGY, WEIGHT, Judged, judged
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 

@@ -12,10 +12,12 @@ import shlex
 import sys
 from pathlib import Path
 
+import click
+import numpy as np
+
 import accuracy
 import blas
 import ceiling
-import click
 import clustering
 import durable
 import features
@@ -24,9 +26,7 @@ import kernel_spe
 import measure
 import memory
 import merging
-import numpy as np
 import speed
-
 import submerge
 
 ROOMS = {

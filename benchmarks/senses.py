@@ -12,17 +12,17 @@ On the generated plants (docs/plants.md), 30 virtual days.
 import time
 from collections.abc import Callable
 
-import measure
 import numpy as np
-from plant_streams import BLOCK, PLANTS, Seen, streamed
-from report import Table, command
 
+import measure
+from plant_streams import BLOCK, PLANTS, Seen, streamed
+from plants.plant import Plant, plant
+from report import Table, command
 from submerge import SAPCA, Array, Schema, Subspace, hotelling, spe
-from submerge.missing import shrunk
-from submerge.reconstruct import Reconstruction
-from submerge.score import Scorer
-from submerge.senses import Senses
-from submerge_fleet.plants import Plant, plant
+from submerge.pca.missing import shrunk
+from submerge.pca.reconstruct import Reconstruction
+from submerge.pca.score import Scorer
+from submerge.stats.stuck import Senses
 
 
 def looked(rows: Array, predicted: Array, block: int) -> tuple[Array, Senses]:

@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from wires import GROUP, ROOT
 
 from submerge import Channel, Schema
-from submerge.limits import Tally
-from submerge.messages import Counts, Incarnation, Join, Report, Scores, Stamp
-from submerge.steps import Now
-from submerge.summaries import Subspaces
-from submerge_proto import codec
+from submerge.protocol.machine import Now
+from submerge.protocol.messages import Counts, Incarnation, Join, Report, Scores, Stamp
+from submerge.protocol.summaries import Subspaces
+from submerge.stats.quantile_sketch import Tally
+from submerge_proto.wire import codec
+from wires import GROUP, ROOT
 
 NOBODY = Incarnation(0, 0)
 STREAMS, STAGES, ROWS = 32, 64, 60

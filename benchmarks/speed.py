@@ -13,7 +13,6 @@ from typing import NamedTuple
 import measure
 import rivals
 from report import Table, command
-
 from submerge import SAPCA
 
 BLOCKS = (20, 30, 33, 45, 60, 80, 100, 150, 200, 300, 400, 500)

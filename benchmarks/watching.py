@@ -16,13 +16,13 @@ from collections.abc import Callable
 import numpy as np
 
 from submerge import Schema
-from submerge.limits import FINE, Sketch, empty, merged, packed
-from submerge.lookout import Lookout
-from submerge.messages import Counts, Model
-from submerge.peaks import Peaks
-from submerge.settings import AlarmSettings, ClientSettings
-from submerge.steps import Now
-from submerge.summaries import Subspaces
+from submerge.client.monitor import Lookout
+from submerge.protocol.machine import Now
+from submerge.protocol.messages import Counts, Model
+from submerge.protocol.settings import AlarmSettings, ClientSettings
+from submerge.protocol.summaries import Subspaces
+from submerge.stats.block_maxima import Peaks
+from submerge.stats.quantile_sketch import FINE, Sketch, empty, merged, packed
 
 CHANNELS, RANK, PERIOD_S = 54, 8, 31.0
 RUNS, ROWS = 9, 6400

@@ -11,12 +11,11 @@ from contextlib import suppress
 from typing import Any, Protocol
 
 import processes
-
-from submerge.messages import Incarnation, Stamp
+from submerge.protocol.messages import Incarnation, Stamp
 from submerge_client.uplink.over_grpc import SERVICE
-from submerge_proto import parts, topics
-from submerge_proto.codec import Kind
 from submerge_proto.v1 import aggregator_service_pb2 as pb
+from submerge_proto.wire import parts, topics
+from submerge_proto.wire.codec import Kind
 
 GROUP, FLEET, ROOT = "g", "bench", "root"
 

@@ -11,12 +11,22 @@ from collections import deque
 import numpy as np
 
 from submerge import Schema
-from submerge.aggregator_node import AggregatorNode
-from submerge.client_node import ClientNode
-from submerge.group import GroupPlan
-from submerge.settings import AggregatorSettings, ClientSettings
-from submerge.steps import Keep, Now, Publish, Reading, Received, Scored, Send, Start, Tick
-from submerge.summaries import Subspaces
+from submerge.aggregator.group import GroupPlan
+from submerge.aggregator.node import AggregatorNode
+from submerge.client.node import ClientNode
+from submerge.protocol.machine import (
+    Keep,
+    Now,
+    Publish,
+    Reading,
+    Received,
+    Scored,
+    Send,
+    Start,
+    Tick,
+)
+from submerge.protocol.settings import AggregatorSettings, ClientSettings
+from submerge.protocol.summaries import Subspaces
 
 schema, summaries = Schema.anonymous(20), Subspaces(3)
 # Each node has a generator of its own: names and waits must never be the same twice.

@@ -10,19 +10,19 @@ from logging import WARNING
 
 import numpy as np
 
-from submerge.aggregator_node import AggregatorNode
-from submerge.steps import Now
-from submerge_aggregator.alarm_sinks import herald_of
+from submerge.aggregator.node import AggregatorNode
+from submerge.protocol.machine import Now
 from submerge_aggregator.config import AggregatorConfig
-from submerge_aggregator.desk import Desk
 from submerge_aggregator.downlink import Admits, Downlink
-from submerge_aggregator.pace import Pace
+from submerge_aggregator.notify.sinks import herald_of
+from submerge_aggregator.rate_limit import Pace
 from submerge_aggregator.refusals import Refusals
 from submerge_aggregator.server import Server
 from submerge_aggregator.store import Store
+from submerge_aggregator.worker import Desk
 from submerge_client import clock
 from submerge_client.logs import remark, say
-from submerge_client.uplink.chosen import chosen, password_of, tls_of, warn_of_insecure
+from submerge_client.uplink.factory import chosen, password_of, tls_of, warn_of_insecure
 from submerge_client.uplink.identity import Papers
 from submerge_client.uplink.tls import Tls
 from submerge_client.watchdog import Watchdog
@@ -94,7 +94,7 @@ def _papers(config: AggregatorConfig) -> Papers:
 
 
 async def _served(config: AggregatorConfig) -> None:
-    from submerge_aggregator.doors import Doors  # with all that HTTP needs
+    from submerge_aggregator.http.endpoints import Doors  # with all that HTTP needs
 
     # The store's lock comes first: it keeps a second process off the operator's socket.
     server = server_of(config)

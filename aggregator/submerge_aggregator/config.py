@@ -13,10 +13,10 @@ from typing import Literal
 
 from msgspec.structs import asdict
 
-from submerge.group import GroupPlan
-from submerge.settings import AggregatorSettings
-from submerge_aggregator.alarm_config import AlarmsConfig
-from submerge_client.links import (
+from submerge.aggregator.group import GroupPlan
+from submerge.protocol.settings import AggregatorSettings
+from submerge_aggregator.notify.config import AlarmsConfig
+from submerge_client.config.links import (
     Endpoint,
     Link,
     UplinkConfig,
@@ -24,8 +24,8 @@ from submerge_client.links import (
     check_pair,
     endpoint_of,
 )
-from submerge_client.schemas import SchemaConfig
-from submerge_client.sections import (
+from submerge_client.config.schemas import SchemaConfig
+from submerge_client.config.sections import (
     AboveZero,
     BadSetting,
     Name,
@@ -35,9 +35,9 @@ from submerge_client.sections import (
     refusal,
     shown,
 )
-from submerge_client.sizes import GRPC_LIMIT, MQTT_LIMIT, check_join, check_size
-from submerge_client.summing import SummaryConfig, check_rank
-from submerge_client.tomlfile import read
+from submerge_client.config.sizes import GRPC_LIMIT, MQTT_LIMIT, check_join, check_size
+from submerge_client.config.summary import SummaryConfig, check_rank
+from submerge_client.config.tomlfile import read
 
 
 class ParentConfig(UplinkConfig, frozen=True, kw_only=True):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 
 from submerge import UsageError
-from submerge_client.links import Endpoint
+from submerge_client.config.links import Endpoint
 
 
 def listen(endpoint: Endpoint, *, setting: str) -> socket.socket:

@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable
 
 from submerge.errors import KINDS
-from submerge.messages import Reason
+from submerge.protocol.messages import Reason
 from submerge_client.logs import say
 
 DOORS = {

@@ -15,12 +15,12 @@ from contextlib import suppress
 from typing import Any
 
 from submerge import SubmergeError
-from submerge.aggregator_node import AggregatorNode
-from submerge.steps import Event, Flush, Now
-from submerge_aggregator.desk import Desk
+from submerge.aggregator.node import AggregatorNode
+from submerge.protocol.machine import Event, Flush, Now
+from submerge_aggregator.batch import Alarms, All, Asked, Down, Item, Out, Refuse, Reply, Up
 from submerge_aggregator.downlink import Admits, Downlink, Letter, everybody
-from submerge_aggregator.herald import Herald
-from submerge_aggregator.turns import Alarms, All, Asked, Down, Item, Out, Refuse, Reply, Up
+from submerge_aggregator.notify.notifier import Herald
+from submerge_aggregator.worker import Desk
 from submerge_client.logs import say
 from submerge_client.reach import Reach
 from submerge_client.uplink import Came, Heard, Opened, Parted, Refused, Slowed, TooLarge, Uplink

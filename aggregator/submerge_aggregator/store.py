@@ -25,7 +25,7 @@ from contextlib import contextmanager
 from hashlib import blake2b
 
 from submerge.errors import SubmergeError, UsageError
-from submerge.steps import Key
+from submerge.protocol.machine import Key
 
 FORM = 3
 """Raise it with a record that earlier versions do not know: they then say so, and do not take

@@ -14,9 +14,9 @@ from queue import Empty, SimpleQueue
 from typing import NamedTuple
 
 from submerge import Array, PeerError
-from submerge.client_node import ClientNode
-from submerge.messages import Report
-from submerge.steps import (
+from submerge.client.node import ClientNode
+from submerge.protocol.alarm_status import Alarm
+from submerge.protocol.machine import (
     Alarmed,
     Event,
     Flush,
@@ -31,7 +31,7 @@ from submerge.steps import (
     Start,
     Tick,
 )
-from submerge.vigil import Alarm
+from submerge.protocol.messages import Report
 from submerge_client.alarms import Sinks
 from submerge_client.disk import Disk
 from submerge_client.logs import Notes, say
@@ -42,7 +42,7 @@ from submerge_client.sensors.lags import Lags
 from submerge_client.uplink import Came, Heard, Opened, Parted, Refused, Slowed, TooLarge, Uplink
 from submerge_client.uplink.identity import Papers
 from submerge_client.watchdog import Watchdog
-from submerge_proto import codec
+from submerge_proto.wire import codec
 
 AHEAD = 4
 """Blocks that a sensor may be ahead of the node."""

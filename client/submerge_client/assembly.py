@@ -9,18 +9,18 @@ from typing import BinaryIO
 
 import numpy as np
 
-from submerge.client_node import ClientNode
+from submerge.client.node import ClientNode
 from submerge_client import clock
 from submerge_client.agent import Agent
-from submerge_client.alarms.chosen import links_of, sinks_of
+from submerge_client.alarms.factory import links_of, sinks_of
 from submerge_client.checkpoint import CheckpointFile
-from submerge_client.config import ClientConfig, MqttSensor
+from submerge_client.config.client_config import ClientConfig, MqttSensor
 from submerge_client.disk import Disk
 from submerge_client.logs import remark, say
 from submerge_client.scores import ScoreLines, Tell
 from submerge_client.sensors import opened
 from submerge_client.sensors.lags import Lags
-from submerge_client.uplink.chosen import Allowed, chosen, tls_of, warn_of_insecure
+from submerge_client.uplink.factory import Allowed, chosen, tls_of, warn_of_insecure
 from submerge_client.uplink.identity import Papers
 from submerge_client.watchdog import Watchdog
 

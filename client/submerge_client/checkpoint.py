@@ -36,7 +36,7 @@ from hashlib import blake2b
 from typing import NamedTuple
 
 from submerge.errors import PeerError, UsageError
-from submerge.steps import Key
+from submerge.protocol.machine import Key
 
 MAGIC = b"submckpt"
 FORM = 1

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 import time
 
-from submerge.steps import Now
+from submerge.protocol.machine import Now
 
 ASK_EVERY_S = 60.0
 

@@ -46,7 +46,7 @@ def command(context: click.Context, path: Path | None, trial: bool, log_json: bo
         raise click.UsageError("expected --config FILE; submerge client init prints a sample")
     # Late: init needs none of it.
     from submerge_client import logs
-    from submerge_client.config import load
+    from submerge_client.config.client_config import load
 
     config = load(path, os.environ)
     logs.begin(config.log, as_json=log_json)
@@ -55,7 +55,7 @@ def command(context: click.Context, path: Path | None, trial: bool, log_json: bo
 
         try_out(config)
         return
-    from submerge_client.later import later
+    from submerge_client.lazy_import import later
 
     for name in UNUSED:
         later(name)
@@ -70,6 +70,6 @@ def command(context: click.Context, path: Path | None, trial: bool, log_json: bo
 @command.command(epilog="Example: submerge client init > client.toml")
 def init() -> None:
     """Print a sample configuration: every setting, and what raising it does."""
-    from submerge_client.sample import SAMPLE
+    from submerge_client.config.sample import SAMPLE
 
     click.echo(SAMPLE, nl=False)

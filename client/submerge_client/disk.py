@@ -10,11 +10,11 @@ from __future__ import annotations
 import logging
 
 from submerge import PeerError
-from submerge.client_node import MODEL
-from submerge.steps import Keep, Key, Records
+from submerge.client.node import MODEL
+from submerge.protocol.machine import Keep, Key, Records
 from submerge_client.checkpoint import CheckpointFile
 from submerge_client.logs import say
-from submerge_proto import records
+from submerge_proto.kept import records
 
 
 class Disk:

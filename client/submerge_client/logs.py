@@ -12,8 +12,8 @@ import sys
 import time
 from typing import Any, TextIO
 
-from submerge.messages import Report
-from submerge.steps import Note
+from submerge.protocol.machine import Note
+from submerge.protocol.messages import Report
 
 LEVELS = ("debug", "info", "warning", "error")
 

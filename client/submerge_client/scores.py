@@ -29,11 +29,11 @@ import numpy as np
 import numpy.typing as npt
 
 from submerge import Array, Schema
-from submerge.messages import Model
-from submerge.senses import WORTH
-from submerge.steps import Scored
-from submerge.summaries import Subspaces
-from submerge.vigil import Alarm
+from submerge.protocol.alarm_status import Alarm
+from submerge.protocol.machine import Scored
+from submerge.protocol.messages import Model
+from submerge.protocol.summaries import Subspaces
+from submerge.stats.stuck import WORTH
 
 Tell = Callable[[bytes], None]
 

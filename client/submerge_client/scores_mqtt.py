@@ -10,12 +10,12 @@ from __future__ import annotations
 import logging
 from pathlib import Path
 
-from submerge_client.links import UplinkConfig
+from submerge_client.config.links import UplinkConfig
 from submerge_client.logs import say
 from submerge_client.uplink.broker import Broker, Publication
-from submerge_client.uplink.chosen import password_of, tls_of
+from submerge_client.uplink.factory import password_of, tls_of
 from submerge_client.uplink.line import Line
-from submerge_proto import topics
+from submerge_proto.wire import topics
 
 MOST_WAITING = 1000
 """Lines that wait for a broker that is slow; more are left out."""

@@ -16,7 +16,7 @@ import click
 import numpy as np
 
 from submerge import Array
-from submerge_client.config import ClientConfig
+from submerge_client.config.client_config import ClientConfig
 from submerge_client.sensors import opened
 from submerge_client.sensors.lags import Lags
 

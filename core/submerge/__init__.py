@@ -7,14 +7,14 @@ stream, a `MergeTree` keeps the merge of many. Two verbs: `partial_fit` and `mer
 from submerge._linalg import Array
 from submerge.errors import PeerError, SchemaMismatch, ShapeError, SubmergeError, UsageError
 from submerge.features import FeatureMap, Identity
-from submerge.merging import merge
-from submerge.rank import EnergyRank, FixedRank, RankRule, SapcaRank
-from submerge.sapca import SAPCA
-from submerge.saved import dumps, loads
+from submerge.pca.merging import merge
+from submerge.pca.rank import EnergyRank, FixedRank, RankRule, SapcaRank
+from submerge.pca.sapca import SAPCA
+from submerge.pca.saved import dumps, loads
+from submerge.pca.score import contributions, hotelling, spe
+from submerge.pca.subspace import Subspace
+from submerge.pca.tree import MergeTree
 from submerge.schema import Channel, Scaling, Schema
-from submerge.score import contributions, hotelling, spe
-from submerge.subspace import Subspace
-from submerge.tree import MergeTree
 
 __version__ = "0.1.0"
 

@@ -24,20 +24,36 @@ class Subcommand(NamedTuple):
 
 
 SUBCOMMANDS = {
-    "demo": Subcommand("submerge_fleet.demo", "Show the whole system on a generated room."),
-    "replay": Subcommand("submerge_fleet.replay", "Stream files as if they came in live."),
-    "crowd": Subcommand("submerge_fleet.crowd", "Run simulated nodes, each a client of its own."),
-    "simulate": Subcommand("submerge_fleet.simulate", "Run a fleet in virtual time, with faults."),
+    "demo": Subcommand("submerge_fleet.demo.command", "Show the whole system on a generated room."),
+    "replay": Subcommand("submerge_fleet.replay.command", "Stream files as if they came in live."),
+    "crowd": Subcommand(
+        "submerge_fleet.crowd.command", "Run simulated nodes, each a client of its own."
+    ),
+    "simulate": Subcommand(
+        "submerge_fleet.simulate.command", "Run a fleet in virtual time, with faults."
+    ),
     "client": Subcommand("submerge_client.command", "Run a client, at the edge."),
     "aggregator": Subcommand("submerge_aggregator.command", "Run an aggregator, or the root."),
-    "nodes": Subcommand("submerge_fleet.nodes", "See who reports; forget or quarantine a node."),
-    "alarms": Subcommand("submerge_fleet.alarms", "See what is wrong; accept or reject an alarm."),
-    "learn": Subcommand("submerge_fleet.learn", "Have a node learn nothing, or learn again."),
-    "pki": Subcommand("submerge_fleet.pki", "Make certificates: an authority, and nodes' kits."),
-    "kits": Subcommand("submerge_fleet.kits", "Make kits for all nodes of a list."),
-    "doctor": Subcommand("submerge_fleet.doctor", "Say what keeps a program from its work."),
-    "score": Subcommand("submerge_fleet.score", "Score files by a model, a line for each row."),
-    "model": Subcommand("submerge_fleet.model", "Show, save and compare what is normal."),
+    "nodes": Subcommand(
+        "submerge_fleet.operate.nodes", "See who reports; forget or quarantine a node."
+    ),
+    "alarms": Subcommand(
+        "submerge_fleet.operate.alarms", "See what is wrong; accept or reject an alarm."
+    ),
+    "learn": Subcommand(
+        "submerge_fleet.operate.learn", "Have a node learn nothing, or learn again."
+    ),
+    "pki": Subcommand(
+        "submerge_fleet.pki.command", "Make certificates: an authority, and nodes' kits."
+    ),
+    "kits": Subcommand("submerge_fleet.pki.kits", "Make kits for all nodes of a list."),
+    "doctor": Subcommand(
+        "submerge_fleet.doctor.command", "Say what keeps a program from its work."
+    ),
+    "score": Subcommand(
+        "submerge_fleet.score.command", "Score files by a model, a line for each row."
+    ),
+    "model": Subcommand("submerge_fleet.operate.model", "Show, save and compare what is normal."),
 }
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from submerge import UsageError
-from submerge.settings import AggregatorSettings
+from submerge.protocol.settings import AggregatorSettings
 from submerge_aggregator import config
 from submerge_aggregator.config import (
     AggregatorConfig,
@@ -23,9 +23,9 @@ from submerge_aggregator.config import (
     load,
 )
 from submerge_aggregator.sample import SAMPLE
-from submerge_client.config import ClientConfig
-from submerge_client.decoding import decoded
-from submerge_client.sample import SAMPLE as CLIENT_SAMPLE
+from submerge_client.config.client_config import ClientConfig
+from submerge_client.config.decoding import decoded
+from submerge_client.config.sample import SAMPLE as CLIENT_SAMPLE
 from support.samples import settings_of, spoken_of, variants
 
 ROOT = """

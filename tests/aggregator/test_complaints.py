@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from submerge_aggregator import serving
-from submerge_aggregator.serving import AGAIN_S, Complaints
+from submerge_aggregator.http import serving
+from submerge_aggregator.http.serving import AGAIN_S, Complaints
 
 FILES = "socket.accept() out of system resource"
 

@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from submerge.errors import KINDS
-from submerge.messages import Reason
+from submerge.protocol.messages import Reason
 from submerge_aggregator.refusals import MINUTE_S, MOST_LINES, REASONS, Refusals
 from submerge_client import logs
 

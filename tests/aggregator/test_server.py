@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from submerge_aggregator.downlink import Letter
-from submerge_aggregator.pace import Pace
+from submerge_aggregator.rate_limit import Pace
 from submerge_aggregator.refusals import Refusals
 from submerge_aggregator.server import Server
 

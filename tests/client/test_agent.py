@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 from submerge import Schema, UsageError
-from submerge.client_node import ClientNode
-from submerge.messages import Answer, Hello, Incarnation, Joined, Reason
-from submerge.settings import ClientSettings
-from submerge.summaries import Subspaces
+from submerge.client.node import ClientNode
+from submerge.protocol.messages import Answer, Hello, Incarnation, Joined, Reason
+from submerge.protocol.settings import ClientSettings
+from submerge.protocol.summaries import Subspaces
 from submerge_client import logs
 from submerge_client.agent import Agent
 from submerge_client.checkpoint import CheckpointFile
@@ -24,7 +24,7 @@ from submerge_client.disk import Disk
 from submerge_client.sensors.lags import Lags
 from submerge_client.uplink import Came, Opened, Parted, TooLarge
 from submerge_client.watchdog import Watchdog
-from submerge_proto import codec
+from submerge_proto.wire import codec
 
 PARENT = Incarnation(1_600_000_000_000, 5)
 ROWS = np.random.default_rng(0).standard_normal((200, 4))

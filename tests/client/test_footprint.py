@@ -85,7 +85,7 @@ def _hang_up(broker: socket.socket) -> None:
 def test_the_mqtt_client_holds_nothing_that_others_need(held):
     """Neither another uplink's library, nor the optimum's, the operator's or the aggregator's."""
     foreign = {"scipy", "grpc", "rich", "prometheus_client", "asyncio", "sqlite3", "psutil"}
-    ours = {"submerge_aggregator", "submerge.aggregator_node", "submerge.ledger"}
+    ours = {"submerge_aggregator", "submerge.aggregator.node", "submerge.aggregator.ledger"}
 
     assert {"paho.mqtt.client", "submerge_client.uplink.line"} <= held
     assert not foreign & held
@@ -103,7 +103,7 @@ def test_what_libraries_import_in_vain_is_not_loaded(held):
 
 def told(statements: str) -> list[str]:
     """What a fresh interpreter prints."""
-    run = f"import sys; from submerge_client.later import later\n{statements}"
+    run = f"import sys; from submerge_client.lazy_import import later\n{statements}"
     done = subprocess.run([sys.executable, "-c", run], capture_output=True, text=True, check=True)
     return done.stdout.split()
 

@@ -11,11 +11,11 @@ import pytest
 
 from submerge import Channel, Schema
 from submerge.features import Gaussian, RandomFourier
-from submerge.messages import Counts, Model
-from submerge.oddness import Limits
-from submerge.steps import Scored
-from submerge.summaries import Subspaces
-from submerge.vigil import Alarm
+from submerge.protocol.alarm_status import Alarm
+from submerge.protocol.machine import Scored
+from submerge.protocol.messages import Counts, Model
+from submerge.protocol.summaries import Subspaces
+from submerge.stats.score_limits import Limits
 from submerge_client.scores import ScoreLines
 from support.alarms import alarm
 

@@ -12,7 +12,7 @@ import paho.mqtt.client as paho
 import pytest
 
 from submerge_client.alarms.over_mqtt import OverMqtt
-from submerge_client.links import UplinkConfig
+from submerge_client.config.links import UplinkConfig
 from support.alarms import HISTORY
 from support.programs import PATH
 from support.ways import WITHIN_S
@@ -129,7 +129,7 @@ def test_a_broker_that_lost_all_hears_all_again(mosquitto, home):
 PROGRAM = """
 import sys, time
 from submerge_client.alarms.over_mqtt import OverMqtt
-from submerge_client.links import UplinkConfig
+from submerge_client.config.links import UplinkConfig
 from support.alarms import HISTORY
 link = UplinkConfig(url=f"mqtt://127.0.0.1:{sys.argv[1]}", insecure=True, fleet="f")
 sink = OverMqtt(link, node="pump-1", group="pumps", discovery="homeassistant")

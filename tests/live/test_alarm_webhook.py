@@ -15,13 +15,13 @@ import pytest
 pytest.importorskip("cryptography")
 
 from submerge import UsageError
-from submerge_client.alarms import posting
+from submerge_client.alarms import post as posting
 from submerge_client.alarms.journal import Journal
-from submerge_client.alarms.posting import Posting
-from submerge_client.alarms.settings import WebhookConfig
-from submerge_client.alarms.shapes import Request, shape_of
+from submerge_client.alarms.payloads import Request, shape_of
+from submerge_client.alarms.post import Posting
 from submerge_client.alarms.webhook import Courier, Webhook
-from submerge_fleet.authority import Authority
+from submerge_client.config.alarm_sinks import WebhookConfig
+from submerge_fleet.pki.authority import Authority
 from support.alarms import HISTORY, Log, alarm
 from support.programs import until
 

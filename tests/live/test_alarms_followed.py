@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from submerge_aggregator.config import AggregatorConfig
-from submerge_aggregator.doors import Doors
-from submerge_client.decoding import decoded
+from submerge_aggregator.http.endpoints import Doors
+from submerge_client.config.decoding import decoded
 from support.alarmed import alarm, says
 from support.house import House
 from support.programs import SUBMERGE, until

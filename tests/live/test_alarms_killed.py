@@ -13,12 +13,21 @@ import grpc
 import numpy as np
 import pytest
 
-from submerge.messages import Answer, Counts, Incarnation, Join, Joined, Reason, Report, Stamp
+from submerge.pca.subspace import Subspace
+from submerge.protocol.alarm_status import Alarm
+from submerge.protocol.messages import (
+    Answer,
+    Counts,
+    Incarnation,
+    Join,
+    Joined,
+    Reason,
+    Report,
+    Stamp,
+)
 from submerge.schema import Schema
-from submerge.subspace import Subspace
-from submerge.vigil import Alarm
 from submerge_client.uplink.over_grpc import SERVICE
-from submerge_proto import codec
+from submerge_proto.wire import codec
 from support.alarmed import alarm, vigil
 from support.nodes import life
 from support.programs import Program, Programs, free_port, until

@@ -14,9 +14,9 @@ pytest.importorskip("grpc")
 pytest.importorskip("cryptography")
 
 from submerge_fleet import cli
-from submerge_fleet.authority import Authority
-from submerge_fleet.crowd_schema import sections
-from submerge_fleet.kit_file import text_of
+from submerge_fleet.crowd.schema import sections
+from submerge_fleet.pki.authority import Authority
+from submerge_fleet.pki.kit_file import text_of
 from support.programs import Program, Programs, free_port, until
 
 pytestmark = pytest.mark.slow

@@ -20,14 +20,14 @@ from rich.console import Console
 
 from submerge import UsageError
 from submerge_fleet import cli
-from submerge_fleet.demo_live import fleet_table
-from submerge_fleet.demo_memory import resident
-from submerge_fleet.demo_outcome import Settings
-from submerge_fleet.demo_processes import Gone, Processes, Said
-from submerge_fleet.demo_report import lines, picture
-from submerge_fleet.demo_run import Demo
-from submerge_fleet.demo_site import free_ports
-from submerge_fleet.demo_wires import wired
+from submerge_fleet.demo.live import fleet_table
+from submerge_fleet.demo.memory import resident
+from submerge_fleet.demo.outcome import Settings
+from submerge_fleet.demo.processes import Gone, Processes, Said
+from submerge_fleet.demo.report import lines, picture
+from submerge_fleet.demo.run import Demo
+from submerge_fleet.demo.site import free_ports
+from submerge_fleet.demo.wires import wired
 
 pytestmark = pytest.mark.slow
 
@@ -228,7 +228,7 @@ def test_every_figure_is_told(short):
 
 def test_the_run_can_be_drawn(short, tmp_path):
     """Into a PNG."""
-    from submerge_fleet.demo_plot import draw
+    from submerge_fleet.demo.plot import draw
 
     draw(tmp_path / "demo.png", short.demo, short.outcome)
 

@@ -6,16 +6,16 @@ import time
 
 import pytest
 
-from submerge.messages import Hello, Incarnation
+from submerge.protocol.messages import Hello, Incarnation
 from submerge_aggregator.downlink.over_grpc import OverGrpc as Down
-from submerge_client.links import UplinkConfig
+from submerge_client.config.links import UplinkConfig
 from submerge_client.uplink import Opened, Parted
 from submerge_client.uplink.broker import Broker, Publication
 from submerge_client.uplink.line import Line
 from submerge_client.uplink.over_mqtt import OverMqtt as Up
 from submerge_client.uplink.tls import Tls
-from submerge_fleet import doctor_links as links
-from submerge_proto import codec, topics
+from submerge_fleet.doctor import links
+from submerge_proto.wire import codec, topics
 from support.certified import LOOPBACK, Certified
 from support.programs import until
 from support.ways import Ear, Host

@@ -27,12 +27,12 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.x509.oid import NameOID
 
-from submerge.messages import Counts, Join, Reason, Report, Stamp
+from submerge.protocol.messages import Counts, Join, Reason, Report, Stamp
 from submerge_aggregator.downlink import handshakes, over_grpc
 from submerge_client.uplink.over_grpc import SERVICE, THROTTLED
 from submerge_client.uplink.tls import Tls
-from submerge_proto import codec, forms, topics
 from submerge_proto.v1 import aggregator_service_pb2 as pb
+from submerge_proto.wire import codec, forms, topics
 from support.broker import PROGRAM, REQUIRED
 from support.certified import LOOPBACK, Certified
 from support.hostile import BURST, FLEET, GROUP, MOST_BYTES, ROOT, OverGrpc, OverMqtt

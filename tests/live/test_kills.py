@@ -15,11 +15,11 @@ import pytest
 pytest.importorskip("grpc")
 
 from submerge import Schema, Subspace
-from submerge.messages import Counts
-from submerge.pool import Row, Sealed
-from submerge.steps import Key
+from submerge.aggregator.pool import Row, Sealed
+from submerge.protocol.machine import Key
+from submerge.protocol.messages import Counts
 from submerge_aggregator.store import Store
-from submerge_proto import records
+from submerge_proto.kept import records
 from support.kills import OverGrpc, OverMqtt, Result, run
 from support.kills.feeding import Fed, channels
 from support.kills.judging import Life, judge

@@ -18,8 +18,8 @@ pytest.importorskip("cryptography")
 
 from submerge_client.alarms.discovery import configs
 from submerge_client.uplink.tls import Tls
-from submerge_fleet.authority import Authority
-from submerge_proto import topics
+from submerge_fleet.pki.authority import Authority
+from submerge_proto.wire import topics
 from support.broker import PROGRAM, REQUIRED, Mosquitto
 from support.programs import until
 from support.shipped_broker import DAY, WITHIN_S, Peer, Site, forge, named_kit, peers, shipped

@@ -25,7 +25,7 @@ from submerge_client.uplink.broker import Broker, Publication, overhead, reason
 from submerge_client.uplink.line import Line
 from submerge_client.uplink.over_mqtt import OverMqtt as Uplink
 from submerge_client.uplink.tls import Tls
-from submerge_proto import topics
+from submerge_proto.wire import topics
 from support.ways import WITHIN_S, Ear, Host
 
 NAMES: dict[str, Any] = {"fleet": "f", "parent": "a", "limit": 100_000, "first_wait_s": 0.02}

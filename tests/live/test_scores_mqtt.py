@@ -8,7 +8,7 @@ import time
 import paho.mqtt.client as paho
 import pytest
 
-from submerge_client.links import UplinkConfig
+from submerge_client.config.links import UplinkConfig
 from submerge_client.scores_mqtt import MOST_WAITING, Publisher
 from support.ways import WITHIN_S
 

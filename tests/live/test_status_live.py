@@ -18,14 +18,14 @@ import numpy as np
 import pytest
 
 from submerge import UsageError
-from submerge_aggregator import status
 from submerge_aggregator.config import AggregatorConfig, StatusConfig
-from submerge_aggregator.doors import Doors
+from submerge_aggregator.http import status
+from submerge_aggregator.http.endpoints import Doors
 from submerge_aggregator.listening import listen
-from submerge_aggregator.views import socket_of
-from submerge_client.decoding import decoded
-from submerge_client.links import Endpoint
-from submerge_fleet.asking import Door, NoAnswer
+from submerge_aggregator.questions.views import socket_of
+from submerge_client.config.decoding import decoded
+from submerge_client.config.links import Endpoint
+from submerge_fleet.console.admin_client import Door, NoAnswer
 from support.house import House
 
 ROWS = np.random.default_rng(0).normal(size=(60, 6))

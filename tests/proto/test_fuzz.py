@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from submerge.ledger import Ledger
-from submerge.messages import Reason
-from submerge_proto import columns
+from submerge.aggregator.ledger import Ledger
+from submerge.protocol.messages import Reason
+from submerge_proto.wire import columns
 from support import fuzz
 
 

@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 
 from submerge.errors import UsageError
-from submerge_aggregator.views import socket_of
-from submerge_fleet.asking import Door, NoAnswer
+from submerge_aggregator.questions.views import socket_of
+from submerge_fleet.console.admin_client import Door, NoAnswer
 from support.following import Event, following
 from support.kills.configs import TIMING, Way
 from support.kills.feeding import PACE_S

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from submerge.vigil import Alarm, State, Vigil, pooled
+from submerge.protocol.alarm_status import Alarm, State, Vigil, pooled
 from support.house import House
 from support.nodes import EPOCH
 

@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from submerge.vigil import Alarm
+from submerge.protocol.alarm_status import Alarm
 from submerge_client import logs
 
 BEGAN = 1_767_225_600.0

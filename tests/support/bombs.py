@@ -9,10 +9,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from submerge.limits import varint
-from submerge_proto import codec
+from submerge.stats.quantile_sketch import varint
 from submerge_proto.v1 import aggregator_service_pb2 as pb
 from submerge_proto.v1 import summary_pb2
+from submerge_proto.wire import codec
 from support.wire import HONEST, form_of
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from submerge_fleet.authority import Authority
-from submerge_fleet.hosts import host_of
-from submerge_fleet.kit_file import HEAD, text_of
+from submerge_fleet.pki.authority import Authority
+from submerge_fleet.pki.hosts import host_of
+from submerge_fleet.pki.kit_file import HEAD, text_of
 
 LOOPBACK = "127.0.0.1"
 

@@ -6,8 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from submerge_aggregator.views import socket_of
-from submerge_fleet import asking, cli
+from submerge_aggregator.questions.views import socket_of
+from submerge_fleet import cli
+from submerge_fleet.console import admin_client as asking
 from support.house import House, Response
 
 

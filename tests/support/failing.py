@@ -72,8 +72,8 @@ def before_publish(fuse: Fuse) -> None:
 
     Upward or to all children: mostly in a turn of its own, which its time has come for.
     """
+    from submerge_aggregator.batch import All, Out, Up
     from submerge_aggregator.server import Server
-    from submerge_aggregator.turns import All, Out, Up
 
     perform = Server._perform
     dying = False
@@ -133,8 +133,8 @@ def after_checkpoint(fuse: Fuse) -> None:
 
 def before_keeping(fuse: Fuse) -> None:
     """Die with an alarm that has begun or is over, and of which nothing is on disk."""
-    from submerge.client_node import LOOKOUT
-    from submerge.steps import Keep
+    from submerge.client.node import LOOKOUT
+    from submerge.protocol.machine import Keep
     from submerge_client.disk import Disk
 
     keep = Disk.keep
@@ -166,7 +166,7 @@ def after_telling(fuse: Fuse) -> None:
 
 
 def _dies_around_telling(fuse: Fuse, *, before: bool) -> None:
-    from submerge.vigil import Alarm
+    from submerge.protocol.alarm_status import Alarm
     from submerge_client.alarms import Sinks
 
     tell = Sinks.tell

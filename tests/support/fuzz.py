@@ -27,9 +27,9 @@ if __name__ == "__main__":
 import numpy as np
 
 from submerge import PeerError
-from submerge.ledger import AGGREGATOR_ROWS, CLIENT_ROWS, CLOSED
-from submerge.messages import Answer, Join, Joined, Message, Reason, Report
-from submerge_proto import codec
+from submerge.aggregator.ledger import AGGREGATOR_ROWS, CLIENT_ROWS, CLOSED
+from submerge.protocol.messages import Answer, Join, Joined, Message, Reason, Report
+from submerge_proto.wire import codec
 from support.damage import damaged, mutate, spliced
 from support.fuzz_world import BELOW, CHILDREN, World
 from support.nodes import GROUP, Host

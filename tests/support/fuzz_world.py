@@ -11,9 +11,12 @@ from typing import Any
 import numpy as np
 
 from submerge import Schema, Subspace
-from submerge.group import GroupPlan
-from submerge.limits import FINE, Sketch
-from submerge.messages import (
+from submerge.aggregator.group import GroupPlan
+from submerge.protocol.alarm_status import Alarm, Vigil, told
+from submerge.protocol.desired_state import Wish
+from submerge.protocol.kernel_summary import Twofold
+from submerge.protocol.machine import Reading, SetApart
+from submerge.protocol.messages import (
     Answer,
     Census,
     Counts,
@@ -28,15 +31,12 @@ from submerge.messages import (
     Scores,
     Stamp,
 )
-from submerge.moments import Moments
-from submerge.oddness import Limits
-from submerge.peaks import Peaks
-from submerge.reservoir import Reservoir
-from submerge.steps import Reading, SetApart
-from submerge.summaries import Subspaces
-from submerge.twofold import Twofold
-from submerge.vigil import Alarm, Vigil, told
-from submerge.wishes import Wish
+from submerge.protocol.summaries import Subspaces
+from submerge.stats.block_maxima import Peaks
+from submerge.stats.moments import Moments
+from submerge.stats.quantile_sketch import FINE, Sketch
+from submerge.stats.reservoir import Reservoir
+from submerge.stats.score_limits import Limits
 from support.nodes import EPOCH, GROUP, Host, life
 from support.wire import kernel_schema, subspace_of
 from support.wired import WiredTable

@@ -19,16 +19,16 @@ import grpc
 import paho.mqtt.client as mqtt
 from paho.mqtt.enums import CallbackAPIVersion
 
-from submerge.aggregator_node import AggregatorNode
-from submerge.messages import Answer, Incarnation, Joined
-from submerge.steps import Now, Tick
+from submerge.aggregator.node import AggregatorNode
+from submerge.protocol.machine import Now, Tick
+from submerge.protocol.messages import Answer, Incarnation, Joined
 from submerge_aggregator.assembly import server_of
 from submerge_aggregator.config import AggregatorConfig
-from submerge_client.decoding import decoded
+from submerge_client.config.decoding import decoded
 from submerge_client.uplink.over_grpc import SERVICE, THROTTLED
 from submerge_client.uplink.tls import Tls
-from submerge_proto import codec, topics
-from submerge_proto.codec import Kind
+from submerge_proto.wire import codec, topics
+from submerge_proto.wire.codec import Kind
 from support.broker import Mosquitto
 from support.certified import LOOPBACK, Certified
 from support.programs import until

@@ -20,21 +20,22 @@ from urllib.parse import unquote
 
 import numpy as np
 
-from submerge.aggregator_node import AggregatorNode
-from submerge.group import GroupPlan
-from submerge.messages import Answer, Counts, Incarnation, Join, Report, Stamp
+from submerge.aggregator.group import GroupPlan
+from submerge.aggregator.node import AggregatorNode
+from submerge.pca.subspace import Subspace
+from submerge.protocol.machine import Now, Tick
+from submerge.protocol.messages import Answer, Counts, Incarnation, Join, Report, Stamp
+from submerge.protocol.settings import AggregatorSettings
+from submerge.protocol.summaries import Subspaces
 from submerge.schema import Channel, Schema
-from submerge.settings import AggregatorSettings
-from submerge.steps import Now, Tick
-from submerge.subspace import Subspace
-from submerge.summaries import Subspaces
-from submerge_aggregator import control, status
-from submerge_aggregator.desk import Desk
 from submerge_aggregator.downlink import Letter
-from submerge_aggregator.herald import Herald
+from submerge_aggregator.http import admin as control
+from submerge_aggregator.http import status
+from submerge_aggregator.notify.notifier import Herald
 from submerge_aggregator.server import Server
 from submerge_aggregator.store import Store
-from submerge_proto import codec
+from submerge_aggregator.worker import Desk
+from submerge_proto.wire import codec
 from support.nodes import EPOCH, GROUP, life
 
 SCHEMA = Schema(tuple(Channel(f"mote-{i}", "°C") for i in range(6)))

@@ -9,15 +9,15 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from submerge.aggregator_node import AggregatorNode
-from submerge.client_node import ClientNode
-from submerge.finals import CHECKPOINT, Finals
-from submerge.group import Group
-from submerge.ledger import Ledger
-from submerge.messages import Incarnation, Left, Reason
-from submerge.steps import Keep, Now, Send
-from submerge.suspicion import Suspects
-from submerge.upward import Upward
+from submerge.aggregator.group import Group
+from submerge.aggregator.ledger import Ledger
+from submerge.aggregator.node import AggregatorNode
+from submerge.aggregator.quarantine import Suspects
+from submerge.aggregator.upward import Upward
+from submerge.client.node import ClientNode
+from submerge.client.pending_finals import CHECKPOINT, Finals
+from submerge.protocol.machine import Keep, Now, Send
+from submerge.protocol.messages import Incarnation, Left, Reason
 
 LINE = ("line", "room")
 

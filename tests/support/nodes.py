@@ -19,26 +19,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from submerge.aggregator_node import AggregatorNode
-from submerge.client_node import ClientNode
-from submerge.group import GroupPlan
-from submerge.ledger import Ledger
-from submerge.messages import (
-    Answer,
-    Counts,
-    Incarnation,
-    Join,
-    Joined,
-    Message,
-    Model,
-    Reason,
-    Report,
-    Stamp,
-)
-from submerge.schema import Schema
-from submerge.settings import AggregatorSettings, ClientSettings
-from submerge.simulate.samples import Samples, SampleSets
-from submerge.steps import (
+from submerge.aggregator.group import GroupPlan
+from submerge.aggregator.ledger import Ledger
+from submerge.aggregator.node import AggregatorNode
+from submerge.client.node import ClientNode
+from submerge.protocol.machine import (
     Effect,
     Event,
     Keep,
@@ -52,7 +37,22 @@ from submerge.steps import (
     Start,
     Tick,
 )
-from submerge.summaries import Summaries, Summary
+from submerge.protocol.messages import (
+    Answer,
+    Counts,
+    Incarnation,
+    Join,
+    Joined,
+    Message,
+    Model,
+    Reason,
+    Report,
+    Stamp,
+)
+from submerge.protocol.settings import AggregatorSettings, ClientSettings
+from submerge.protocol.summaries import Summaries, Summary
+from submerge.schema import Schema
+from submerge.simulate.samples import Samples, SampleSets
 
 EPOCH = 1_700_000_000.0
 GROUP = "room"

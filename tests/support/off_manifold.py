@@ -11,13 +11,13 @@ from typing import NamedTuple
 import numpy as np
 
 from submerge import Channel, Schema
+from submerge.aggregator.rollup import SHARES, limits
 from submerge.features import Gaussian, RandomFourier
-from submerge.limits import Tally
-from submerge.messages import Scores
-from submerge.oddness import Limits
-from submerge.standing import SHARES, limits
-from submerge.summaries import Scoring, Subspaces
-from submerge_fleet.room import Room
+from submerge.protocol.messages import Scores
+from submerge.protocol.summaries import Scoring, Subspaces
+from submerge.stats.quantile_sketch import Tally
+from submerge.stats.score_limits import Limits
+from submerge_fleet.plants.room import Room
 
 LEARNT, TESTED, RECENT = 8000, 2000, 2048
 """Rows to learn, to spoil, and to take limits from: as many as a client's sketch speaks of."""

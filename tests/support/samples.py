@@ -13,7 +13,7 @@ from typing import Any, get_args, get_origin
 
 from msgspec.structs import fields
 
-from submerge_client.decoding import choices, is_section, tag, tag_field
+from submerge_client.config.decoding import choices, is_section, tag, tag_field
 
 
 def variants(sample: str) -> Iterator[dict[str, Any]]:

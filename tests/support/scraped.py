@@ -6,10 +6,10 @@ from pathlib import Path
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from submerge_aggregator.metrics import Numbers, exposition
+from submerge_aggregator.batch import Tallies
+from submerge_aggregator.http.metrics import Numbers, exposition
+from submerge_aggregator.questions.group_metrics import standings
 from submerge_aggregator.refusals import REASONS
-from submerge_aggregator.standings import standings
-from submerge_aggregator.turns import Tallies
 from support.alarmed import ROWS, alarm, vigil
 from support.house import House
 

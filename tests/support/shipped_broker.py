@@ -21,8 +21,8 @@ from cryptography.x509.oid import NameOID
 from submerge_client.uplink.broker import Broker, Publication
 from submerge_client.uplink.line import Line
 from submerge_client.uplink.tls import Tls
-from submerge_fleet.authority import Authority
-from submerge_fleet.kit_file import text_of
+from submerge_fleet.pki.authority import Authority
+from submerge_fleet.pki.kit_file import text_of
 from support.broker import Mosquitto
 from support.programs import until
 

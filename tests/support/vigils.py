@@ -9,17 +9,26 @@ from typing import Any, get_args
 import numpy as np
 from hypothesis import strategies as st
 
-from submerge.alarm import Watched
-from submerge.limits import FINE, Sketch, empty
-from submerge.lookout import Kept
-from submerge.own_mean import OwnMean
-from submerge.peaks import KINDS, Peaks
-from submerge.promise import Hours
-from submerge.repeats import Repeats
-from submerge.senses import Habits
-from submerge.usual import Usual
-from submerge.vigil import MOST_ALARMS, REMEMBERED, STATES, TOP, Alarm, Cause, Verdict, Vigil
-from submerge.wishes import MOST_AT_ONCE, MOST_VERDICTS, Wish
+from submerge.client.alarm_limits import Hours
+from submerge.client.detector import Watched
+from submerge.client.monitor import Kept
+from submerge.protocol.alarm_status import (
+    MOST_ALARMS,
+    REMEMBERED,
+    STATES,
+    TOP,
+    Alarm,
+    Cause,
+    Verdict,
+    Vigil,
+)
+from submerge.protocol.desired_state import MOST_AT_ONCE, MOST_VERDICTS, Wish
+from submerge.stats.block_maxima import KINDS, Peaks
+from submerge.stats.node_mean import OwnMean
+from submerge.stats.quantile_sketch import FINE, Sketch, empty
+from submerge.stats.residual_scale import Usual
+from submerge.stats.run_lengths import Repeats
+from submerge.stats.stuck import Habits
 from support.edges import clients, names, numbers, positive, readings, scores_seen, versions
 
 # -- drawn --------------------------------------------------------------------------

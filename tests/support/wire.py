@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from submerge import Schema, Subspace
 from submerge.features import Gaussian, RandomFourier
-from submerge.limits import Sketch
-from submerge.messages import (
+from submerge.protocol.kernel_summary import Twofold
+from submerge.protocol.messages import (
     Answer,
     Census,
     Counts,
@@ -33,12 +33,12 @@ from submerge.messages import (
     Scores,
     Stamp,
 )
-from submerge.moments import Moments
-from submerge.oddness import Limits
-from submerge.reservoir import KEPT, LARGEST_POINT, LEAST_WIDTH, Reservoir
-from submerge.twofold import Twofold
-from submerge_proto import codec, forms, parts
+from submerge.stats.moments import Moments
+from submerge.stats.quantile_sketch import Sketch
+from submerge.stats.reservoir import KEPT, LARGEST_POINT, LEAST_WIDTH, Reservoir
+from submerge.stats.score_limits import Limits
 from submerge_proto.v1 import aggregator_service_pb2 as pb
+from submerge_proto.wire import codec, forms, parts
 from support import vigils
 from support.edges import (
     MOST,

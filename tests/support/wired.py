@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from submerge.steps import Effect, Event, Keep, Now, Received, Start
-from submerge_proto import records
+from submerge.protocol.machine import Effect, Event, Keep, Now, Received, Start
+from submerge_proto.kept import records
 from support.nodes import Host, Table
 from support.wire import travelled
 

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from submerge_proto.codec import Kind
+from submerge_proto.wire.codec import Kind
 
 Refusal = Literal["foreign", "denied", "busy", "throttled"]
 """Bytes that mean nothing here; a sender who is not who it says; not now; too much of them."""

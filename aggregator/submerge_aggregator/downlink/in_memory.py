@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 
 from submerge_aggregator.downlink import Letter, Take
 from submerge_aggregator.refusals import Refusals
-from submerge_client.sizes import GRPC_LIMIT
+from submerge_client.config.sizes import GRPC_LIMIT
 from submerge_client.uplink.in_memory import InMemory as Child
 from submerge_client.uplink.in_memory import Memory
-from submerge_proto.codec import Kind
+from submerge_proto.wire.codec import Kind
 
 
 class InMemory:

@@ -26,12 +26,12 @@ from submerge_aggregator.downlink.readings import Readings, TooMany
 from submerge_aggregator.downlink.watches import MOST_EACH, Watches
 from submerge_aggregator.listening import listen
 from submerge_aggregator.refusals import Refusals
-from submerge_client.links import endpoint_of
+from submerge_client.config.links import endpoint_of
 from submerge_client.uplink.over_grpc import THROTTLED
 from submerge_client.uplink.tls import Tls
-from submerge_proto import parts
-from submerge_proto.codec import Kind
 from submerge_proto.v1 import aggregator_service_pb2 as pb
+from submerge_proto.wire import parts
+from submerge_proto.wire.codec import Kind
 
 SERVICE = pb.DESCRIPTOR.services_by_name["AggregatorService"].full_name
 

@@ -17,8 +17,8 @@ from submerge_aggregator.refusals import Refusals
 from submerge_client.uplink.broker import Broker, Parting, Publication, overhead
 from submerge_client.uplink.line import Line
 from submerge_client.uplink.tls import Tls
-from submerge_proto import topics
-from submerge_proto.codec import Kind
+from submerge_proto.wire import topics
+from submerge_proto.wire.codec import Kind
 
 REPEAT_S = 600.0
 """Between two publications of what has not changed: a broker may lose what it keeps."""

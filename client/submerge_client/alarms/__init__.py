@@ -16,7 +16,7 @@ import time
 from collections.abc import Sequence
 from typing import Protocol
 
-from submerge.vigil import Alarm
+from submerge.protocol.alarm_status import Alarm
 from submerge_client.logs import say
 
 GRACE_S = 2.0

@@ -14,9 +14,9 @@ from __future__ import annotations
 from typing import Any
 
 from submerge import __version__
-from submerge.vigil import Alarm
+from submerge.protocol.alarm_status import Alarm
 from submerge_client.alarms.event import facts, rounded
-from submerge_proto import topics
+from submerge_proto.wire import topics
 
 ONLINE, OFFLINE = b"online", b"offline"
 """Home Assistant's own words for it, where nothing else is said."""

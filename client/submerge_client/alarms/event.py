@@ -14,8 +14,8 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from submerge.vigil import Alarm, Cause
-from submerge_client.alarms.told import News
+from submerge.protocol.alarm_status import Alarm, Cause
+from submerge_client.alarms.delivered import News
 
 CAUSES: dict[Cause, str] = {
     "spe": "readings do not go together as they do when all is well",

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import msgspec
 
-from submerge_client.alarms.told import Told
+from submerge_client.alarms.delivered import Told
 from submerge_client.logs import say
 
 FORM = 1

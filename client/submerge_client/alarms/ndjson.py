@@ -21,10 +21,10 @@ from typing import BinaryIO, Protocol
 import msgspec
 
 from submerge import UsageError
-from submerge.vigil import Alarm
+from submerge.protocol.alarm_status import Alarm
+from submerge_client.alarms.delivered import Told, news
 from submerge_client.alarms.event import told_facts
 from submerge_client.alarms.journal import Journal
-from submerge_client.alarms.told import Told, news
 from submerge_client.logs import say
 
 TAIL_BYTES = 1 << 16

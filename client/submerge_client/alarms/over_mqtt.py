@@ -16,14 +16,14 @@ from pathlib import Path
 
 import msgspec
 
-from submerge.vigil import Alarm
+from submerge.protocol.alarm_status import Alarm
 from submerge_client.alarms.discovery import OFFLINE, ONLINE, configs, state
-from submerge_client.links import UplinkConfig
+from submerge_client.config.links import UplinkConfig
 from submerge_client.logs import say
 from submerge_client.uplink.broker import Broker, Publication
-from submerge_client.uplink.chosen import password_of, tls_of
+from submerge_client.uplink.factory import password_of, tls_of
 from submerge_client.uplink.line import Line
-from submerge_proto import topics
+from submerge_proto.wire import topics
 
 AGAIN_S = 60.0
 """Between two messages of one alarm, at least, while nothing changes but its figures."""

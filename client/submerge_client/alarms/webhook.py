@@ -20,12 +20,12 @@ from collections.abc import Callable
 
 import numpy as np
 
-from submerge.retry import Retry
-from submerge.vigil import Alarm
+from submerge.protocol.alarm_status import Alarm
+from submerge.protocol.retry import Retry
+from submerge_client.alarms.delivered import News, Told, news
 from submerge_client.alarms.journal import Journal
-from submerge_client.alarms.posting import Answer
-from submerge_client.alarms.shapes import Request, Shape
-from submerge_client.alarms.told import News, Told, news
+from submerge_client.alarms.payloads import Request, Shape
+from submerge_client.alarms.post import Answer
 from submerge_client.logs import say
 
 PATIENCE_S = 2.0

@@ -14,7 +14,13 @@ from contextlib import contextmanager
 from typing import Protocol
 
 from submerge import Array, UsageError
-from submerge_client.sensing import AnySensor, FileSensor, HostSensor, MqttSensor, NdjsonSensor
+from submerge_client.config.sensors import (
+    AnySensor,
+    FileSensor,
+    HostSensor,
+    MqttSensor,
+    NdjsonSensor,
+)
 from submerge_client.sensors.tally import Note, unheard
 
 __all__ = ["Note", "Sensor", "opened"]

@@ -36,7 +36,7 @@ import numpy as np
 
 from submerge import Array, UsageError
 from submerge.errors import whole
-from submerge.subspace import LARGEST
+from submerge.pca.subspace import LARGEST
 
 Missing = Literal["hold", "mean", "drop"]
 

@@ -28,11 +28,11 @@ from paho.mqtt.client import Client, MQTTMessage
 from paho.mqtt.enums import CallbackAPIVersion
 
 from submerge import Array
-from submerge_client.links import Link
+from submerge_client.config.links import Link
 from submerge_client.sensors.grid import Grid, Missing
 from submerge_client.sensors.published import Published
 from submerge_client.sensors.tally import Note, Tally, unheard
-from submerge_client.uplink.chosen import password_of
+from submerge_client.uplink.factory import password_of
 from submerge_client.uplink.tls import Tls
 
 WAITING = 8192
@@ -58,7 +58,7 @@ class MqttReadings:
     channels : sequence of str
         The schema's names, in its order.
     url, insecure, ca, cert, key, username, password_file
-        The broker, as in `submerge_client.links.Link`.
+        The broker, as in `submerge_client.config.links.Link`.
     topic, value, time : str
         What messages look like, as in `Published`.
     period_s, max_age_s, lateness_s, missing

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
 from submerge import UsageError
-from submerge_proto.codec import Kind
+from submerge_proto.wire.codec import Kind
 
 
 class Came(NamedTuple):

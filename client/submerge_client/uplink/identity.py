@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from submerge import UsageError
-from submerge.messages import Message, Report
+from submerge.protocol.messages import Message, Report
 from submerge_client.kit import read_kit
 from submerge_client.uplink.tls import Tls
 

@@ -20,9 +20,9 @@ from typing import Protocol
 from weakref import WeakValueDictionary
 
 from submerge import UsageError
-from submerge_client.sizes import GRPC_LIMIT
+from submerge_client.config.sizes import GRPC_LIMIT
 from submerge_client.uplink import Came, Hear, Heard, Opened, Parted, check_size
-from submerge_proto.codec import Kind
+from submerge_proto.wire.codec import Kind
 
 AGAIN_S = 0.5
 """After a `hear` that raised, its way stays closed for so long."""

@@ -33,8 +33,8 @@ import paho.mqtt.client as mqtt
 from paho.mqtt.enums import CallbackAPIVersion, MQTTErrorCode
 
 from submerge import UsageError
-from submerge_client.uplink.bell import Bell
 from submerge_client.uplink.broker import Broker, Parting, Publication, reason
+from submerge_client.uplink.waker import Bell
 
 WINDOW = 20
 """Messages that the broker has yet to acknowledge, at most; more wait here, where a newer one

@@ -15,12 +15,12 @@ from typing import Any
 import grpc
 
 from submerge import UsageError
-from submerge.messages import Incarnation, Stamp
+from submerge.protocol.messages import Incarnation, Stamp
 from submerge_client.uplink import Came, Hear, Heard, Opened, Parted, Refused, Slowed, check_size
 from submerge_client.uplink.tls import Tls
-from submerge_proto import parts
-from submerge_proto.codec import Kind
 from submerge_proto.v1 import aggregator_service_pb2 as pb
+from submerge_proto.wire import parts
+from submerge_proto.wire.codec import Kind
 
 SERVICE = pb.DESCRIPTOR.services_by_name["AggregatorService"].full_name
 

@@ -13,8 +13,8 @@ from submerge_client.uplink import Came, Hear, Opened, Parted, check_size
 from submerge_client.uplink.broker import Broker, Publication, overhead
 from submerge_client.uplink.line import Line
 from submerge_client.uplink.tls import Tls
-from submerge_proto import topics
-from submerge_proto.codec import Kind
+from submerge_proto.wire import topics
+from submerge_proto.wire.codec import Kind
 
 
 class OverMqtt:

@@ -7,12 +7,12 @@ I4  No more readings are counted than there were; all of them, if only messages 
 
 from __future__ import annotations
 
-from submerge.aggregator_node import AggregatorNode
-from submerge.client_node import ClientNode
+from submerge.aggregator.node import AggregatorNode
+from submerge.client.node import ClientNode
+from submerge.protocol.kernel_summary import Twofold
+from submerge.protocol.summaries import Summary
 from submerge.simulate.fleet import GROUP, Fleet
 from submerge.simulate.hosts import Host
-from submerge.summaries import Summary
-from submerge.twofold import Twofold
 
 ROUNDING = 1e-9
 """Relative: weights are sums of as many numbers as there are readings."""

@@ -7,15 +7,15 @@ from typing import Protocol
 import numpy as np
 
 from submerge._linalg import Array
-from submerge.client_node import ClientNode
+from submerge.client.node import ClientNode
 from submerge.features import FeatureMap, Identity
-from submerge.messages import Report, size
+from submerge.pca.subspace import Subspace
+from submerge.protocol.kernel_summary import Twofold
+from submerge.protocol.messages import Report, size
+from submerge.protocol.summaries import Subspaces, Summaries
 from submerge.schema import Schema
 from submerge.simulate.hosts import Host
 from submerge.simulate.samples import SampleSets
-from submerge.subspace import Subspace
-from submerge.summaries import Subspaces, Summaries
-from submerge.twofold import Twofold
 
 BANK = 1 << 14
 """Rows that readings are drawn from: their pooled truth is then a weighted sum."""

@@ -17,17 +17,10 @@ from typing import Any
 
 import numpy as np
 
-from submerge.aggregator_node import AggregatorNode
-from submerge.client_node import ClientNode
-from submerge.group import GroupPlan
-from submerge.messages import Message, Report, payload
-from submerge.settings import AggregatorSettings, ClientSettings
-from submerge.simulate.feeds import Feed
-from submerge.simulate.hosts import Host
-from submerge.simulate.network import Delivery, Network
-from submerge.simulate.plan import Faults, Plan
-from submerge.simulate.transcript import Transcript
-from submerge.steps import (
+from submerge.aggregator.group import GroupPlan
+from submerge.aggregator.node import AggregatorNode
+from submerge.client.node import ClientNode
+from submerge.protocol.machine import (
     Effect,
     Event,
     Keep,
@@ -40,6 +33,13 @@ from submerge.steps import (
     Start,
     Tick,
 )
+from submerge.protocol.messages import Message, Report, payload
+from submerge.protocol.settings import AggregatorSettings, ClientSettings
+from submerge.simulate.feeds import Feed
+from submerge.simulate.hosts import Host
+from submerge.simulate.network import Delivery, Network
+from submerge.simulate.plan import Faults, Plan
+from submerge.simulate.transcript import Transcript
 
 GROUP = "room"
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from submerge.aggregator_node import AggregatorNode
-from submerge.client_node import ClientNode
-from submerge.steps import Keep, Key, Now
+from submerge.aggregator.node import AggregatorNode
+from submerge.client.node import ClientNode
+from submerge.protocol.machine import Keep, Key, Now
 
 COPIES = 12
 """Old copies of a disk that may come back."""

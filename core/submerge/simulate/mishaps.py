@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from submerge.aggregator_node import AggregatorNode
+from submerge.aggregator.node import AggregatorNode
+from submerge.protocol.machine import Flush, Forget, Linked, Records
 from submerge.simulate.fleet import GROUP, Fleet
 from submerge.simulate.hosts import Host
 from submerge.simulate.plan import quiet
-from submerge.steps import Flush, Forget, Linked, Records
 
 HOUR, YEAR = 3600.0, 365.25 * 86400.0
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from submerge.messages import Hello, Join, Message, Model, Report
+from submerge.protocol.messages import Hello, Join, Message, Model, Report
 from submerge.simulate.hosts import Host
 from submerge.simulate.plan import Faults
 

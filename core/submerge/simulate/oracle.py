@@ -21,18 +21,18 @@ import math
 from collections import defaultdict
 from collections.abc import Container
 
-from submerge.aggregator_node import STORE, AggregatorNode, Store
-from submerge.client_node import ClientNode
-from submerge.finals import CHECKPOINT, PAST, Past
-from submerge.ledger import AGGREGATOR_ROWS, CLIENT_ROWS, CLOSED, FENCES
-from submerge.life import Checkpoint
-from submerge.messages import ANOTHER, BEHIND, Answer, Incarnation, Reason, Report, digest
-from submerge.pool import Row, Sealed
+from submerge.aggregator.ledger import AGGREGATOR_ROWS, CLIENT_ROWS, CLOSED, FENCES
+from submerge.aggregator.node import STORE, AggregatorNode, Store
+from submerge.aggregator.pool import Row, Sealed
+from submerge.aggregator.quarantine import AGAIN_S
+from submerge.client.incarnation import Checkpoint
+from submerge.client.node import ClientNode
+from submerge.client.pending_finals import CHECKPOINT, PAST, Past
+from submerge.protocol.machine import Effect, Event, Keep, Note, Received, Records, Send
+from submerge.protocol.messages import ANOTHER, BEHIND, Answer, Incarnation, Reason, Report, digest
 from submerge.simulate.feeds import Ids
 from submerge.simulate.fleet import GROUP, Fleet, Watch
 from submerge.simulate.hosts import Host
-from submerge.steps import Effect, Event, Keep, Note, Received, Records, Send
-from submerge.suspicion import AGAIN_S
 
 REFUSED = ("stale", "shrunk", "equivocation", "fenced", "invalid", "schema", "banned")
 """Answers that a client gets only if its card was copied or restored, or it was forgotten."""

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from submerge.aggregator_node import AggregatorNode
-from submerge.client_node import ClientNode
+from submerge.aggregator.node import AggregatorNode
+from submerge.client.node import ClientNode
+from submerge.protocol.machine import Flush
 from submerge.schema import Schema
 from submerge.simulate.audit import audit
 from submerge.simulate.feeds import Ids, Rows
@@ -17,7 +18,6 @@ from submerge.simulate.mishaps import HOUR, Mishaps
 from submerge.simulate.oracle import Oracle
 from submerge.simulate.plan import Faults, Plan
 from submerge.simulate.transcript import Transcript
-from submerge.steps import Flush
 
 FLUSHED_S = 60.0
 """Between the forced reports of one level and the next."""

@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from submerge._linalg import Array, Storage
-from submerge.own_mean import OwnMean
-from submerge.robust import NOBODY, Judged
+from submerge.robust.outliers import NOBODY, Judged
 from submerge.schema import Schema
+from submerge.stats.node_mean import OwnMean
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,15 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 
-from submerge.messages import (
-    Answer,
-    Hello,
-    Incarnation,
-    Join,
-    Joined,
-    Model,
-    Report,
-)
+from submerge.protocol.messages import Answer, Hello, Incarnation, Join, Joined, Model, Report
 from submerge.simulate.hosts import Host
 
 

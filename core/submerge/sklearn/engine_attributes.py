@@ -7,9 +7,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from submerge._linalg import Array, Storage
 from submerge.features import FeatureMap, Kernel
-from submerge.sapca import SAPCA
+from submerge.pca.sapca import SAPCA
+from submerge.pca.subspace import Subspace
 from submerge.schema import Schema
-from submerge.subspace import Subspace
 
 
 class EngineAttributes:

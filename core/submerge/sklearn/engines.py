@@ -6,8 +6,8 @@ from numbers import Integral
 from typing import Any, cast
 
 from submerge.errors import UsageError
-from submerge.rank import RankRule
-from submerge.sapca import SAPCA
+from submerge.pca.rank import RankRule
+from submerge.pca.sapca import SAPCA
 from submerge.schema import Schema
 
 MOST_COMPONENTS = 10

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from submerge._linalg import EPS, Array
-from submerge.score import spe
-from submerge.subspace import Subspace
+from submerge.pca.score import spe
+from submerge.pca.subspace import Subspace
 
 
 def log_likelihood(X: Array, shown: Subspace, variance: Array, noise: float) -> Array:

@@ -15,12 +15,12 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from submerge._linalg import Array, Storage
-from submerge.auto_gamma import settled_for
 from submerge.errors import ShapeError, UsageError, whole
 from submerge.features import Kernel, Landmarks
 from submerge.features.landmarks import MOST
-from submerge.landmark_choice import choose
-from submerge.nystrom import Covariance, NystromPCA
+from submerge.kernel.auto_gamma import settled_for
+from submerge.kernel.landmark_choice import choose
+from submerge.kernel.nystrom import Covariance, NystromPCA
 from submerge.schema import Schema
 from submerge.sklearn.fitting import all_or_nothing, seed_of
 from submerge.sklearn.kernel_names import named_kernel

@@ -15,10 +15,10 @@ from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from submerge._linalg import Array
-from submerge.auto_gamma import settled_for
 from submerge.errors import UsageError, whole
 from submerge.features.kernels import Kernel
-from submerge.one_pass import columns_of, one_pass, sketch_matrix
+from submerge.kernel.auto_gamma import settled_for
+from submerge.kernel.one_pass import columns_of, one_pass, sketch_matrix
 from submerge.sklearn.fitting import all_or_nothing, seed_of
 from submerge.sklearn.kernel_names import named_kernel
 from submerge.sklearn.score_kmeans import check_clusters, clustered
@@ -72,7 +72,7 @@ class OnePassKernelKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
 
     See Also
     --------
-    submerge.one_pass.one_pass : The approximation alone.
+    submerge.kernel.one_pass.one_pass : The approximation alone.
 
     Notes
     -----

@@ -1,6 +1,6 @@
 """KernelSpectralClustering: random features, their leading scores, k-means.
 
-The pieces are `submerge.spectral`'s, which a fleet can use without moving a row; here all
+The pieces are `submerge.kernel.spectral`'s, which a fleet can use without moving a row; here all
 rows are in one place, and k-means is scikit-learn's.
 """
 
@@ -13,15 +13,15 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from submerge.auto_gamma import sized
 from submerge.errors import whole
 from submerge.features import Kernel
+from submerge.kernel.auto_gamma import sized
+from submerge.kernel.spectral import eigengap, learnt, maps_around, scores
 from submerge.schema import Schema
 from submerge.sklearn.fitting import all_or_nothing, seed_of
 from submerge.sklearn.kernel_names import named_kernel
 from submerge.sklearn.lifting import fourier_features
 from submerge.sklearn.score_kmeans import check_clusters, clustered
-from submerge.spectral import eigengap, learnt, maps_around, scores
 
 
 class KernelSpectralClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
@@ -71,7 +71,7 @@ class KernelSpectralClustering(ClusterMixin, BaseEstimator):  # type: ignore[mis
 
     See Also
     --------
-    submerge.spectral : The same over nodes that keep their rows.
+    submerge.kernel.spectral : The same over nodes that keep their rows.
     sklearn.cluster.SpectralClustering : Normal cuts of an (n, n) affinity.
 
     Notes

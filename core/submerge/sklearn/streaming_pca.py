@@ -26,12 +26,12 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from submerge._linalg import Array, Storage
-from submerge.auto_gamma import settled_for
 from submerge.errors import UsageError
 from submerge.features import FeatureMap, Identity, Kernel
-from submerge.merging import merge
-from submerge.rank import RankRule
-from submerge.sapca import SAPCA, Exact
+from submerge.kernel.auto_gamma import settled_for
+from submerge.pca.merging import merge
+from submerge.pca.rank import RankRule
+from submerge.pca.sapca import SAPCA, Exact
 from submerge.schema import Schema
 from submerge.sklearn.engine_attributes import EngineAttributes
 from submerge.sklearn.engines import empty_like, rank_of

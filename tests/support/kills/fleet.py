@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
 
-from submerge.finals import CHECKPOINT
+from submerge.client.pending_finals import CHECKPOINT
 from submerge_client.checkpoint import CheckpointFile
-from submerge_proto import records
+from submerge_proto.kept import records
 from support.kills import configs
 from support.kills.feeding import MARKS, Fed, Feeder, channels
 from support.kills.judging import Held, Life

@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 
 from submerge import Subspace
-from submerge.pool import Row, Sealed
+from submerge.aggregator.pool import Row, Sealed
 from submerge_aggregator.store import Store
-from submerge_proto import records
+from submerge_proto.kept import records
 from support.kills.feeding import MARKS, Fed, sums
 from support.kills.plan import PARENTS, ROOT
 from support.programs import Program

@@ -1,0 +1,181 @@
+"""The operator's door: HTTP on a Unix socket beside the store, for `submerge nodes` and `model`.
+
+Who may open the socket's file may do all that is done here, and nobody else: the file's mode
+is the authentication. What changes something is answered after it is committed.
+
+    GET  /                               which aggregator, and its groups
+    GET  /nodes?group=G&node=NODE        every node that reports here, or those that are meant
+    GET  /model/G                        the newest model, as protobuf
+    GET  /nodes/G/NODE                   one of them, or 404 if nobody has heard of it
+    POST /nodes/G/NODE/forget?ban=1      take it out for good; ban: and shut it out
+    POST /nodes/G/NODE/drop?old=1        take out what is of old schemas
+    POST /nodes/G/NODE/drop?incarnation=ID    or one of its rows
+    POST /nodes/G/NODE/quarantine        keep its rows out of the model
+    POST /nodes/G/NODE/release           take them in again, and it too
+
+`control_alarms` has what is asked and ordered where alarms are concerned.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+import stat
+from pathlib import Path
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from submerge import PeerError, SubmergeError, UsageError
+from submerge.protocol.machine import Drop, Forget, SetApart
+from submerge.protocol.messages import Incarnation
+from submerge_aggregator.http import admin_alarms as control_alarms
+from submerge_aggregator.http.params import chosen, flag, named
+from submerge_aggregator.http.serving import as_json, asked, unknown_path
+from submerge_aggregator.questions import survey
+from submerge_aggregator.server import Server
+from submerge_client.logs import say
+from submerge_proto.wire import codec
+
+MOST_PATH = 100
+"""Bytes in a socket's path: Linux stops at 107, others at 103."""
+
+
+def app(server: Server) -> Starlette:
+    """Return what answers."""
+
+    async def about(_: Request) -> Response:
+        return as_json(await asked(server, lambda node, _: survey.about(node)))
+
+    async def nodes(request: Request) -> Response:
+        group, name = chosen(request, "group", "node")
+        return as_json(await asked(server, lambda node, now: survey.nodes(node, now, group, name)))
+
+    async def model(request: Request) -> Response:
+        (group,) = named(request, "group")
+        body = await asked(server, lambda node, _: codec.encode(survey.newest_model(node, group)))
+        return Response(body, media_type="application/x-protobuf")
+
+    async def one(request: Request) -> Response:
+        group, name = named(request, "group", "node")
+        return as_json(await asked(server, lambda node, now: survey.one(node, now, group, name)))
+
+    async def change(request: Request) -> Response:
+        group, name = named(request, "group", "node")
+        event = _event(request, group, name)
+        await asked(server, lambda node, now: survey.one(node, now, group, name))
+        if isinstance(event, Drop):
+            await asked(server, lambda node, _: survey.has(node, event))
+        after = await asked(server, lambda node, now: survey.one(node, now, group, name), event)
+        _note(event, request.path_params["verb"])
+        return as_json(after)
+
+    return Starlette(
+        routes=[
+            Route("/", about),
+            Route("/nodes", nodes),
+            Route("/nodes/{group}/{node}", one),
+            Route("/model/{group}", model),
+            *control_alarms.routes(server),
+            Route("/nodes/{group}/{node}/{verb}", change, methods=["POST"]),
+        ],
+        exception_handlers={HTTPException: unknown_path, SubmergeError: _refused},
+    )
+
+
+def listen(path: Path) -> socket.socket:
+    """Return a socket at a path that only this user can open; a dead one there is replaced.
+
+    Raises
+    ------
+    UsageError
+        If somebody listens there, or something else stands there, or no socket can.
+    """
+    if len(os.fsencode(path)) > MOST_PATH:
+        raise UsageError(
+            f"a socket's path has at most {MOST_PATH} bytes, got {len(os.fsencode(path))} for"
+            f" {path}: give the store a shorter path"
+        )
+    _make_room(path)
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        listener.bind(str(path))
+        # Nobody can connect before it listens: it is never open to others.
+        path.chmod(0o600)
+        listener.listen()
+    except OSError as error:
+        listener.close()
+        raise UsageError(
+            f"expected a place for a socket at {path}, got: {error.strerror}; put the store"
+            " where sockets can be"
+        ) from error
+    return listener
+
+
+def _make_room(path: Path) -> None:
+    """Take away what a process left that is gone."""
+    try:
+        mode = path.lstat().st_mode
+    except FileNotFoundError:
+        return
+    if not stat.S_ISSOCK(mode):
+        raise UsageError(f"expected nothing or a socket at {path}, got another file: move it away")
+    if not _is_dead(path):
+        raise UsageError(f"another aggregator answers on {path}: stop it, or name another store")
+    path.unlink(missing_ok=True)
+
+
+def _is_dead(path: Path) -> bool:
+    """Whether nobody listens on a socket's file; one who is slow is somebody."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        probe.settimeout(1.0)
+        return probe.connect_ex(str(path)) in (errno.ECONNREFUSED, errno.ENOENT)
+
+
+def _event(request: Request, group: str, name: str) -> Forget | Drop | SetApart:
+    verb, ban = request.path_params["verb"], flag(request, "ban")
+    match verb:
+        case "forget":
+            return Forget(group, name, ban=ban)
+        case "drop":
+            return _drop(request, group, name)
+        case "quarantine":
+            return SetApart(group, name)
+        case "release":
+            return SetApart(group, name, apart=False)
+    verbs = "forget, drop, quarantine, release, pause or resume"
+    raise HTTPException(404, f"expected {verbs}, got {verb!r}")
+
+
+def _note(event: Forget | Drop | SetApart, verb: str) -> None:
+    """Leave in the log what was ordered: whoever wonders later finds when."""
+    facts: dict[str, Any] = {}
+    match event:
+        case Forget():
+            facts = {"ban": event.ban}
+        case Drop():
+            facts = {"old": True} if event.old else {"incarnation": str(event.incarnation)}
+    say("an operator's order", verb=verb, node=event.node, group=event.group, **facts)
+
+
+def _drop(request: Request, group: str, name: str) -> Drop:
+    incarnation, old = (request.query_params.get(each) for each in ("incarnation", "old"))
+    if (incarnation is None) == (old is None) or old not in (None, "1"):
+        raise UsageError("drop wants either an incarnation or old=1")
+    if incarnation is None:
+        return Drop(group, name, None, old=True)
+    return Drop(group, name, Incarnation.parse(incarnation))
+
+
+async def _refused(_: Request, error: Exception) -> Response:
+    """Say in one line why not; whose fault it is, is in the status."""
+    if isinstance(error, survey.Missing):
+        status = 404
+    else:
+        status = 400 if isinstance(error, UsageError | PeerError) else 503
+    return as_json({"error": str(error)}, status)

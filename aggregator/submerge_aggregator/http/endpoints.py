@@ -1,0 +1,64 @@
+"""Doors: where people and programs look at a running aggregator, opened and shut together."""
+
+from __future__ import annotations
+
+import asyncio
+
+from submerge import UsageError
+from submerge_aggregator.config import AggregatorConfig
+from submerge_aggregator.http import admin as control
+from submerge_aggregator.http import status
+from submerge_aggregator.http.serving import Serving
+from submerge_aggregator.listening import listen
+from submerge_aggregator.questions.views import socket_of
+from submerge_aggregator.server import Server
+from submerge_client.logs import say
+
+
+class Doors:
+    """The operator's socket, and the status address if one is configured.
+
+    Parameters
+    ----------
+    server : Server
+        Whose store is open already: that is what keeps a second aggregator off the socket.
+    config : AggregatorConfig
+    """
+
+    def __init__(self, server: Server, config: AggregatorConfig) -> None:
+        self._server = server
+        self._path = socket_of(config.store)
+        self._endpoint = config.status.endpoint
+        self._open: list[Serving] = []
+
+    async def start(self) -> None:
+        """Begin to answer: before the server runs, so that one can see it start.
+
+        Raises
+        ------
+        UsageError
+            If a place to listen is taken. Nothing is left open then.
+        """
+        operator = Serving(control.app(self._server), control.listen(self._path))
+        operator.start()
+        self._open.append(operator)
+        if self._endpoint is None:
+            return
+        try:
+            listener = listen(self._endpoint, setting="status.address")
+        except UsageError:
+            await self.stop()
+            raise
+        watched = Serving(status.app(self._server), listener)
+        watched.start()
+        self._open.append(watched)
+        host, port, *_ = listener.getsockname()
+        say("status", url=f"http://{f'[{host}]' if ':' in host else host}:{port}/metrics")
+
+    async def stop(self) -> None:
+        """Answer nobody any more."""
+        if self._open:
+            # While somebody listens on it, nobody else puts a socket in its place.
+            self._path.unlink(missing_ok=True)
+        opened, self._open = self._open, []
+        await asyncio.gather(*(each.stop() for each in opened))

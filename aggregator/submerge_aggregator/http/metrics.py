@@ -1,0 +1,160 @@
+"""An aggregator in numbers, as Prometheus reads them.
+
+Counters are of this process; what is said of a group follows from its rows, and may fall
+when a node is forgotten, so those are gauges.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from prometheus_client import CollectorRegistry, ProcessCollector
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily
+from prometheus_client.exposition import choose_encoder
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector
+
+from submerge import __version__
+from submerge_aggregator.batch import Tallies
+from submerge_aggregator.http.alarm_metrics import of_alarms
+from submerge_aggregator.questions.views import Standing
+
+COUNTED = {
+    "reports": ("reports", "Reports that came in, whatever became of them."),
+    "joins": ("joins", "Joins that came in, whatever became of them."),
+    "commits": ("commits", "Transactions on the store's disk."),
+    "failed_writes": (
+        "failed_writes",
+        "Turns that the store's disk refused; each is taken back whole.",
+    ),
+    "bugs": ("bugs", "Errors of our own that a turn met, and survived; please report them."),
+}
+"""What a desk tallies; what that is called here, and means."""
+
+QUANTILES = ("0.5", "0.99", "1")
+
+
+class Numbers(NamedTuple):
+    """All that is told at one time.
+
+    tallies : the desk's
+    refused : messages that were not taken, by reason: all reasons that there are
+    why_not : why it is not ready; None if it is
+    parted : a parent is configured, and cannot be reached
+    broker : the brokers that children speak through can be reached; None without any
+    certified_until : when the first of its own certificates ends; 0 without any
+    standings : of each group; None while the machine cannot be asked
+    """
+
+    tallies: Tallies
+    refused: Mapping[str, int]
+    why_not: str | None
+    parted: bool
+    broker: bool | None
+    certified_until: float
+    standings: Sequence[Standing] | None
+
+
+def exposition(numbers: Numbers, accept: str) -> tuple[bytes, str]:
+    """Return the numbers in a form that `accept` asks for, and that form's content type."""
+    registry = CollectorRegistry()
+    ProcessCollector(registry=registry)
+    registry.register(_Collected(numbers))
+    encoder, content_type = choose_encoder(accept)
+    return encoder(registry), content_type
+
+
+class _Collected(Collector):
+    def __init__(self, numbers: Numbers) -> None:
+        self._numbers = numbers
+
+    def collect(self) -> Iterator[Metric]:
+        numbers = self._numbers
+        yield InfoMetricFamily("submerge_build", "What runs.", value={"version": __version__})
+        yield GaugeMetricFamily(
+            "submerge_ready", "Whether it serves.", value=numbers.why_not is None
+        )
+        yield GaugeMetricFamily(
+            "submerge_parent_reachable",
+            "Whether the parent can be reached; 1 at a root.",
+            value=not numbers.parted,
+        )
+        if numbers.broker is not None:
+            yield GaugeMetricFamily(
+                "submerge_broker_reachable",
+                "Whether the broker that children speak through can be reached.",
+                value=numbers.broker,
+            )
+        if numbers.certified_until:
+            yield GaugeMetricFamily(
+                "submerge_certificate_expiry_timestamp_seconds",
+                "When the first of its own certificates ends; those in use are renewed in place.",
+                value=numbers.certified_until,
+            )
+        for tally, (name, meaning) in COUNTED.items():
+            value = getattr(numbers.tallies, tally)
+            yield CounterMetricFamily(f"submerge_{name}", meaning, value=value)
+        refused = CounterMetricFamily(
+            "submerge_refused_messages",
+            "Messages that were not taken; nothing but this counter changed.",
+            labels=("reason",),
+        )
+        for reason, count in numbers.refused.items():
+            refused.add_metric((reason,), count)
+        yield refused
+        if numbers.standings is not None:
+            yield from _of_groups(numbers.standings)
+            yield from of_alarms(numbers.standings)
+
+
+def _of_groups(standings: Sequence[Standing]) -> Iterator[Metric]:
+    rows = _gauge("submerge_rows", "Live rows: incarnations that have reported here.", "kind")
+    clients = _gauge("submerge_clients", "Clients heard of, here and below.")
+    readings = _gauge(
+        "submerge_readings", "Readings of the rows in the model: learnt, withheld or lost.", "state"
+    )
+    coverage = _gauge("submerge_coverage_ratio", "Learnt readings over all that are known of.")
+    certified = _gauge(
+        "submerge_children_certificate_expiry_timestamp_seconds",
+        "When the first certificate of a child ends, as children say.",
+    )
+    silences = _gauge(
+        "submerge_staleness_seconds",
+        "Silence that this share of the clients stays below, to a power of two.",
+        "quantile",
+    )
+    version = _gauge("submerge_model_version", "Of the newest model.")
+    age = _gauge("submerge_model_age_seconds", "Since the newest model was made, at the root.")
+    apart = _gauge(
+        "submerge_quarantined_nodes", "Nodes whose rows are kept out of the model.", "reason"
+    )
+    banned = _gauge("submerge_banned_nodes", "Nodes that an operator has shut out.")
+    far = _gauge("submerge_far_nodes", "Nodes left out for being far from the others (robust).")
+    for each in standings:
+        for cause, count in each.apart.items():
+            apart.add_metric((each.group, cause.replace(" ", "_")), count)
+        banned.add_metric((each.group,), each.banned)
+        far.add_metric((each.group,), each.far)
+        for kind, count in each.rows.items():
+            rows.add_metric((each.group, kind), count)
+        clients.add_metric((each.group,), each.clients)
+        if each.certified_until:
+            certified.add_metric((each.group,), each.certified_until)
+        for state in ("learnt", "withheld", "lost"):
+            readings.add_metric((each.group, state), getattr(each.counts, state))
+        # What is not known has no sample: a zero would raise an alarm.
+        if each.counts.generated:
+            coverage.add_metric((each.group,), each.counts.learnt / each.counts.generated)
+        if each.clients:
+            for quantile, seconds in zip(QUANTILES, each.staleness, strict=True):
+                silences.add_metric((each.group, quantile), seconds)
+        if each.version is not None and each.model_age_s is not None:
+            version.add_metric((each.group,), each.version)
+            age.add_metric((each.group,), each.model_age_s)
+    yield from (rows, clients, apart, banned, far, certified, readings, coverage)
+    yield from (silences, version, age)
+
+
+def _gauge(name: str, meaning: str, *labels: str) -> GaugeMetricFamily:
+    return GaugeMetricFamily(name, meaning, labels=("group", *labels))

@@ -1,0 +1,167 @@
+"""Serving: an ASGI app on one socket, in the event loop that runs already.
+
+Uvicorn does the work. The aggregator owns signals and log, so uvicorn gets neither; what it
+has to say comes out as our lines. Nobody's slowness holds up the end for longer than GRACE_S.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import msgspec
+import uvicorn
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import ASGIApp
+
+from submerge import SubmergeError
+from submerge.aggregator.node import AggregatorNode
+from submerge.protocol.machine import Event, Now
+from submerge_aggregator.server import Server
+from submerge_client.logs import say
+
+ANSWER_S = 10.0
+"""How long the machine may take to answer; it takes longer only if its disk hangs."""
+
+GRACE_S = 2
+"""For requests that are on their way when it closes; uvicorn wants a whole number."""
+
+MOST_AT_ONCE = 64
+"""Connections and requests; one more is told to come back."""
+
+
+AGAIN_S, MOST_KINDS = 60.0, 100
+"""The event loop's complaints, of each kind one a minute: out of files, it has 2000 a second."""
+
+
+class Busy(SubmergeError):
+    """The machine cannot answer now."""
+
+
+class Serving:
+    """An app and the socket that it answers on.
+
+    Parameters
+    ----------
+    app : ASGI application
+    listener : socket
+        It listens already, and is closed by `stop`.
+    """
+
+    def __init__(self, app: ASGIApp, listener: socket.socket) -> None:
+        self.listener = listener
+        config = uvicorn.Config(
+            app,
+            http="h11",
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            limit_concurrency=MOST_AT_ONCE,
+            backlog=MOST_AT_ONCE,
+            timeout_graceful_shutdown=GRACE_S,
+        )
+        _hear_uvicorn()
+        self._server = _Unsignalled(config)
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Begin to answer; on the event loop."""
+        self._task = asyncio.create_task(self._server.serve(sockets=[self.listener]))
+
+    async def stop(self) -> None:
+        """Let answers that are on their way go out, then close."""
+        self._server.should_exit = True
+        if self._task is not None:
+            await self._task
+        self.listener.close()
+
+
+async def asked(
+    server: Server, question: Callable[[AggregatorNode, Now], Any], event: Event | None = None
+) -> Any:
+    """Ask the machine, but not for ever.
+
+    Raises
+    ------
+    Busy
+        If it is starting, stopping, or stuck.
+    """
+    if not server.ready:
+        raise Busy("the aggregator is starting or stopping: try again")
+    try:
+        return await asyncio.wait_for(server.ask(question, event), ANSWER_S)
+    except TimeoutError:
+        late = "; what was asked for may still happen" if event is not None else ""
+        raise Busy(f"no answer within {ANSWER_S:g} s: the store's disk may hang{late}") from None
+
+
+def as_json(value: Any, status: int = 200) -> Response:
+    """Return a value as a response."""
+    return Response(msgspec.json.encode(value), status, media_type="application/json")
+
+
+async def unknown_path(request: Request, error: Exception) -> Response:
+    """Answer what no route is for: the wrong path, or the wrong method."""
+    return as_json(
+        {"error": f"{request.method} {request.url.path}: {getattr(error, 'detail', error)}"},
+        getattr(error, "status_code", 404),
+    )
+
+
+class _Unsignalled(uvicorn.Server):
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Leave them to the aggregator."""
+        yield
+
+
+class _Ours(logging.Handler):
+    """What uvicorn says, as our lines."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        error = record.exc_info[1] if record.exc_info else None
+        if error is not None:
+            say("request failed", level=logging.ERROR, why=f"{type(error).__name__}: {error}")
+        else:
+            # Bytes that are no HTTP: whoever scans the network must not fill the log.
+            say("http", level=logging.DEBUG, why=record.getMessage())
+
+
+class Complaints(logging.Handler):
+    """What the event loop says, as our lines: what is said again within a minute is not."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self._again: dict[str, float] = {}
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Tell it, unless it was told just now."""
+        what = record.getMessage().partition("\n")[0]
+        if record.created < self._again.get(what, 0.0):
+            return
+        if len(self._again) >= MOST_KINDS:
+            self._again.clear()
+        self._again[what] = record.created + AGAIN_S
+        trace = {"trace": _traced(record)} if record.exc_info else {}
+        say("event loop", level=record.levelno, why=what, **trace)
+
+
+def _traced(record: logging.LogRecord) -> str:
+    return "".join(traceback.format_exception(record.exc_info[1])) if record.exc_info else ""
+
+
+def _hear_uvicorn() -> None:
+    for name, handler in (("uvicorn.error", _Ours(logging.WARNING)), ("asyncio", Complaints())):
+        log = logging.getLogger(name)
+        log.handlers[:] = [handler]
+        log.setLevel(logging.WARNING)
+        log.propagate = False

@@ -1,0 +1,88 @@
+"""What an aggregator shows whoever asks over HTTP: /healthz, /readyz and /metrics.
+
+It promises that nothing here changes anything, and that the first two are answered whatever
+the store's disk does. It does not ask who asks: by default it listens on this machine only.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import suppress
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from submerge import SubmergeError
+from submerge_aggregator.http.metrics import Numbers, exposition
+from submerge_aggregator.http.serving import as_json, asked, unknown_path
+from submerge_aggregator.questions.group_metrics import standings
+from submerge_aggregator.server import Server
+from submerge_proto.wire.parts import SOFTWARE
+
+
+def app(server: Server, steady: Callable[[], float] = time.monotonic) -> Starlette:
+    """Return what answers.
+
+    Parameters
+    ----------
+    server : Server
+    steady : callable
+        A clock that is never set back, in seconds.
+    """
+    began = steady()
+
+    async def health(_: Request) -> Response:
+        return as_json({"uptime_s": round(steady() - began, 3), "software": SOFTWARE})
+
+    async def readiness(_: Request) -> Response:
+        why = not_ready(server)
+        if why is not None:
+            return as_json({"ready": False, "why": why}, 503)
+        return as_json({"ready": True})
+
+    async def metrics(request: Request) -> Response:
+        accept = request.headers.get("accept", "")
+        body, content_type = exposition(await _numbers(server), accept)
+        return Response(body, headers={"content-type": content_type})
+
+    return Starlette(
+        routes=[
+            Route("/healthz", health),
+            Route("/readyz", readiness),
+            Route("/metrics", metrics),
+        ],
+        exception_handlers={HTTPException: unknown_path},
+    )
+
+
+def not_ready(server: Server) -> str | None:
+    """Return why children would not be answered; None if they are."""
+    node = server.desk.node
+    if not server.ready:
+        return "it is starting or stopping"
+    if node is None:
+        return "the store cannot be written"
+    if not node.settled:
+        return f"the store belongs to no parent yet: {node.settings.parent} has not answered"
+    return None
+
+
+async def _numbers(server: Server) -> Numbers:
+    desk = server.desk
+    groups = None
+    # Without them too: the counters say that the store fails, and matter most while it does.
+    with suppress(SubmergeError):
+        groups = await asked(server, standings)
+    return Numbers(
+        desk.tallies,
+        server.refusals.counts,
+        not_ready(server),
+        server.parted,
+        server.broker,
+        0.0 if desk.papers is None else desk.papers.until,
+        groups,
+    )

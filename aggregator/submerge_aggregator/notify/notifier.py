@@ -1,0 +1,88 @@
+"""Herald: has people told of alarms, in a thread of its own: what tells them waits for disks.
+
+It hears the newest state of each group, and each group's sinks hear it from there. Nothing piles
+up: a state that came in the meantime takes the place of one that was not told.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import threading
+import traceback
+from collections.abc import Callable, Mapping
+
+from submerge.protocol.machine import Now
+from submerge_aggregator.batch import Alarms
+from submerge_aggregator.notify.subtree import Subtree
+from submerge_client.alarms import Sinks
+from submerge_client.logs import say
+
+LONGEST_WAIT_S = 3600.0
+
+
+class Herald:
+    """Tells the alarms of all groups.
+
+    Parameters
+    ----------
+    groups : mapping of str to (Subtree, Sinks)
+    clock : callable
+    """
+
+    def __init__(
+        self, groups: Mapping[str, tuple[Subtree, Sinks]], clock: Callable[[], Now]
+    ) -> None:
+        self._groups, self._clock = groups, clock
+        self._heard: dict[str, Alarms] = {}
+        self._stirred = threading.Condition()
+        self._closing = False
+        self._thread = threading.Thread(target=self._run, name="alarms", daemon=True)
+        self._thread.start()
+
+    def tell(self, news: Alarms) -> None:
+        """Have the newest state of a group told; returns at once."""
+        if news.group in self._groups:
+            with self._stirred:
+                self._heard[news.group] = news
+                self._stirred.notify()
+
+    def close(self) -> None:
+        """Tell what can be told in a moment; the next start tells the rest."""
+        with self._stirred:
+            self._closing = True
+            self._stirred.notify()
+        self._thread.join()
+        for _, sinks in self._groups.values():
+            sinks.close()
+
+    def _run(self) -> None:
+        known: set[str] = set()
+        while True:
+            heard, closing = self._wait(known)
+            known |= heard.keys()
+            try:
+                self._tell(known, heard)
+            except Exception:  # no thread dies in silence
+                say("a bug, please report it", level=logging.ERROR, trace=traceback.format_exc())
+            if closing:
+                return
+
+    def _tell(self, known: set[str], heard: Mapping[str, Alarms]) -> None:
+        for name in known:
+            subtree, sinks = self._groups[name]
+            if name in heard:
+                subtree.hear(heard[name].alarms, whole=heard[name].whole)
+            now = self._clock()
+            if name in heard or subtree.due_s <= now.steady:
+                sinks.tell(subtree.state(now.steady, now.wall))
+
+    def _wait(self, known: set[str]) -> tuple[dict[str, Alarms], bool]:
+        """Wait for news, or until somebody's patience ends; return the news."""
+        with self._stirred:
+            now_s = self._clock().steady
+            due_s = min((self._groups[name][0].due_s for name in known), default=math.inf)
+            if not self._heard and not self._closing and due_s > now_s:
+                self._stirred.wait(min(due_s - now_s, LONGEST_WAIT_S))
+            heard, self._heard = self._heard, {}
+            return heard, self._closing

@@ -1,0 +1,49 @@
+"""Standings: each group in numbers, as the metrics tell them. Asked as in `survey`."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+from submerge.aggregator.node import AggregatorNode
+from submerge.aggregator.quarantine import Cause
+from submerge.aggregator.rollup import census, staleness
+from submerge.protocol.machine import Now
+from submerge.protocol.messages import Counts
+from submerge_aggregator.questions.alarm_survey import alarms, watch
+from submerge_aggregator.questions.survey import kind_of
+from submerge_aggregator.questions.views import Standing
+
+
+def standings(node: AggregatorNode, now: Now) -> list[Standing]:
+    """Put each group in numbers."""
+    return [_standing(node, group, now) for group in node.groups]
+
+
+def _standing(node: AggregatorNode, group: str, now: Now) -> Standing:
+    ledger, model = node.ledger(group), node.model(group)
+    rows = {"client": 0, "aggregator": 0}
+    clients, counts, silences, ends = 0, Counts(), (0.0, 0.0, 0.0), dict[str, float]()
+    if ledger is not None:
+        for (name, _), row in ledger.rows.items():
+            rows[kind_of(row)] += 1
+            # What an earlier life of it had to show was renewed.
+            ends[name] = max(ends.get(name, 0.0), row.report.certified_until)
+        known = census(ledger, now)
+        clients, counts, silences = known.nodes, ledger.counts(), staleness(known)
+    banned, apart = node.set_apart(group)
+    causes = [each.cause for each in apart.values()]
+    return Standing(
+        group,
+        rows,
+        clients,
+        counts,
+        None if model is None else model.version,
+        None if model is None else max(0.0, now.wall - model.created),
+        silences,
+        len(banned),
+        {cause: causes.count(cause) for cause in get_args(Cause)},
+        min((end for end in ends.values() if end), default=0.0),
+        0 if ledger is None else len(ledger.far()),
+        watch(ledger),
+        tuple(alarms(node, now, group, open_only=True)),
+    )

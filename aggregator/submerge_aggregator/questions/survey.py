@@ -1,0 +1,216 @@
+"""Survey: questions to a machine, and what an operator sees for an answer.
+
+All are asked on the desk's thread, through `Server.ask`, and change nothing.
+"""
+
+from __future__ import annotations
+
+from submerge.aggregator.ledger import Ledger
+from submerge.aggregator.node import AggregatorNode
+from submerge.aggregator.pool import Row, Sealed
+from submerge.aggregator.rollup import spokesmen
+from submerge.errors import UsageError
+from submerge.protocol.alarm_status import Vigil
+from submerge.protocol.desired_state import Wish
+from submerge.protocol.machine import Drop, Now
+from submerge.protocol.messages import Incarnation, Model
+from submerge.protocol.summaries import Subspaces
+from submerge_aggregator.questions.alarm_views import Wanted, WatchView
+from submerge_aggregator.questions.views import (
+    About,
+    Age,
+    Kind,
+    NodeView,
+    RowView,
+    SealedView,
+    Shown,
+)
+
+
+class Missing(UsageError):
+    """A group, a node, an alarm or a model that is not here."""
+
+
+def group_of(node: AggregatorNode, group: str) -> str:
+    """Return a group's name, if it is served here.
+
+    Raises
+    ------
+    Missing
+        If it is not.
+    """
+    if group not in node.groups:
+        raise Missing(f"no group {group} here, but {', '.join(sorted(node.groups))}")
+    return group
+
+
+def about(node: AggregatorNode) -> About:
+    """Say which aggregator it is."""
+    plans = {group: node.plan(group).summaries for group in node.groups}
+    return About(
+        node.settings.node,
+        str(node.incarnation),
+        node.top,
+        node.settled,
+        tuple(node.groups),
+        {
+            group: Shown(summaries.rule.start, summaries.linear_rank)
+            for group, summaries in plans.items()
+            if isinstance(summaries, Subspaces)
+        },
+    )
+
+
+def nodes(
+    node: AggregatorNode, now: Now, group: str | None = None, name: str | None = None
+) -> list[NodeView]:
+    """List the nodes of one group, or of all; all nodes, or those of one name."""
+    chosen = node.groups if group is None else (group_of(node, group),)
+    views = [view for each in sorted(chosen) for view in _views(node, each, now)]
+    return views if name is None else [view for view in views if view.node == name]
+
+
+def one(node: AggregatorNode, now: Now, group: str, name: str) -> NodeView:
+    """Look at one node.
+
+    Raises
+    ------
+    Missing
+        If nothing was ever heard of it here.
+    """
+    ledger = node.ledger(group_of(node, group))
+    known = ledger is not None and ledger.knows(name)
+    if not known and not any(name in names for names in node.set_apart(group)):
+        raise Missing(
+            f"group {group} has no node {name} here: a node further down is known where it reports"
+        )
+    shown = nodes(node, now, group, name)
+    nothing = NodeView(group, name, None, (), (), banned=False, quarantined=False)
+    return shown[0] if shown else nothing
+
+
+def has(node: AggregatorNode, event: Drop) -> None:
+    """See that there is what an operator wants to take out.
+
+    Raises
+    ------
+    Missing
+        If there is not.
+    """
+    group, name = event.group, event.node
+    ledger = node.ledger(group_of(node, group))
+    if ledger is None:
+        raise Missing(f"group {group} knows no schema yet, and holds nothing")
+    if event.incarnation is not None and (name, event.incarnation) not in ledger.rows:
+        live = [str(incarnation) for other, incarnation in sorted(ledger.rows) if other == name]
+        raise Missing(
+            f"{name} of group {group} has no row of incarnation {event.incarnation} here, but of"
+            f" {', '.join(live) or 'none'}"
+        )
+    of_rows = ((other, row.report.fingerprint) for (other, _), row in ledger.rows.items())
+    places = {place for place in (*of_rows, *ledger.sealed) if place[1] != ledger.fingerprint}
+    if event.old and name not in (other for other, _ in places):
+        raise Missing(f"{name} of group {group} has nothing of an old schema here")
+
+
+def newest_model(node: AggregatorNode, group: str) -> Model:
+    """Return a group's model.
+
+    Raises
+    ------
+    Missing
+        If there is none yet.
+    """
+    model = node.model(group_of(node, group))
+    if model is None:
+        raise Missing(f"group {group} has no model yet: one comes once nodes have reported")
+    return model
+
+
+# -- inside ----------------------------------------------------------------------------
+
+
+def _views(node: AggregatorNode, group: str, now: Now) -> list[NodeView]:
+    """All nodes of which there is something to show."""
+    ledger, (banned, apart) = node.ledger(group), node.set_apart(group)
+    wishes = node.wishes(group)
+    rows: dict[str, list[RowView]] = {}
+    sealed: dict[str, list[SealedView]] = {}
+    kinds: dict[str, Kind] = {}
+    far = {} if ledger is None else ledger.far()
+    says: dict[str, Vigil | None] = {}
+    if ledger is not None:
+        says = {name: row.report.vigil for (name, _), row in spokesmen(ledger)}
+        for (name, incarnation), row in ledger.rows.items():
+            rows.setdefault(name, []).append(_row(ledger, name, incarnation, row, now))
+            kinds[name] = kind_of(row)
+        for (name, fingerprint), each in ledger.sealed.items():
+            sealed.setdefault(name, []).append(_sealed(ledger, fingerprint, each))
+    return [
+        NodeView(
+            group,
+            name,
+            kinds.get(name),
+            tuple(sorted(rows.get(name, ()), key=lambda row: row.silent_s)),
+            tuple(sealed.get(name, ())),
+            name in banned,
+            name in apart,
+            apart[name].cause if name in apart else None,
+            # Kept by a version that did not say since when.
+            (apart[name].since or None) if name in apart else None,
+            far[name].words if name in far else "",
+            None if (said := says.get(name)) is None else WatchView.of(said),
+            (wish := wishes.get(name)) is not None and bool(wish.paused) and _heard(said, wish),
+            _wanted(said, wish),
+        )
+        for name in sorted(rows.keys() | sealed.keys() | banned | apart.keys())
+    ]
+
+
+def _row(ledger: Ledger, name: str, incarnation: Incarnation, row: Row, now: Now) -> RowView:
+    report = row.report
+    return RowView(
+        incarnation=str(incarnation),
+        created_s=incarnation.created_ms / 1000,
+        seq=report.stamp.seq,
+        learnt=report.counts.learnt,
+        withheld=report.counts.withheld,
+        lost=report.counts.lost,
+        lifetime=report.lifetime,
+        silent_s=max(0.0, now.steady - ledger.heard[name, incarnation]),
+        as_of_s=row.as_of,
+        software=report.software,
+        model_version=report.version,
+        final=report.final,
+        schema=_age(ledger, report.fingerprint),
+        certified_until_s=report.certified_until,
+    )
+
+
+def _sealed(ledger: Ledger, fingerprint: str, sealed: Sealed) -> SealedView:
+    counts = sealed.counts
+    return SealedView(
+        counts.learnt, counts.withheld, counts.lost, sealed.as_of, _age(ledger, fingerprint)
+    )
+
+
+def _age(ledger: Ledger, fingerprint: str) -> Age:
+    return "current" if fingerprint == ledger.fingerprint else "old"
+
+
+def kind_of(row: Row) -> Kind:
+    """Return what sent a row."""
+    return "client" if row.from_client else "aggregator"
+
+
+def _heard(said: Vigil | None, wish: Wish) -> bool:
+    return said is not None and said.wish >= wish.number
+
+
+def _wanted(said: Vigil | None, wish: Wish | None) -> Wanted:
+    """Say what a client has still to hear of its learning."""
+    if wish is None or _heard(said, wish):
+        return ""
+    if wish.paused:
+        return "pause"
+    return "resume" if said is not None and said.state == "paused" else ""

@@ -1,0 +1,199 @@
+"""What an operator sees of a machine, and where: plain values, which JSON and a table can say.
+
+`survey` makes them, inside the aggregator; the commands that print them read the same classes
+back. This file is all that both ends share.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from submerge.aggregator.quarantine import Cause
+from submerge.protocol.messages import Counts
+from submerge_aggregator.questions.alarm_views import AlarmView, Wanted, WatchView
+
+Kind = Literal["client", "aggregator"]
+
+Age = Literal["current", "old"]
+"""Of a schema: rows of an old one are kept, and are not in the model."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """How many directions of a group's model nodes score with, by an aggregator's configuration.
+
+    Attributes
+    ----------
+    rank : int
+    linear_rank : int or None
+        In a kernel group, of the readings; None leaves it to `Subspaces`.
+    """
+
+    rank: int
+    linear_rank: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """Which aggregator it is.
+
+    Attributes
+    ----------
+    node : str
+    incarnation : str
+        Of its store.
+    top : bool
+        It has no parent.
+    settled : bool
+        Its store belongs to a parent, or to a root: it may speak to children.
+    groups : tuple of str
+    shown : dict of str to Shown
+        By group.
+    """
+
+    node: str
+    incarnation: str
+    top: bool
+    settled: bool
+    groups: tuple[str, ...]
+    shown: dict[str, Shown]
+
+
+@dataclass(frozen=True, slots=True)
+class RowView:
+    """A live incarnation: its newest report.
+
+    Attributes
+    ----------
+    created_s, as_of_s : float
+        When it began, by its own clock; what the report speaks of, by ours. Unix seconds.
+    learnt, withheld, lost : int
+        Readings.
+    lifetime : int
+        Readings that the node ever saw, earlier incarnations included.
+    silent_s : float
+        Since it was heard; since this process began, if it has not been heard since.
+    model_version : int
+        Of the newest model in use, there or below.
+    certified_until_s : float
+        When its certificate ends, as it says; Unix seconds, 0 without one.
+    """
+
+    incarnation: str
+    created_s: float
+    seq: int
+    learnt: int
+    withheld: int
+    lost: int
+    lifetime: int
+    silent_s: float
+    as_of_s: float
+    software: str
+    model_version: int
+    final: bool
+    schema: Age
+    certified_until_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class SealedView:
+    """What a node's closed incarnations have left, of one schema."""
+
+    learnt: int
+    withheld: int
+    lost: int
+    as_of_s: float
+    schema: Age
+
+
+@dataclass(frozen=True, slots=True)
+class NodeView:
+    """A node that reports here.
+
+    Attributes
+    ----------
+    kind : {"client", "aggregator"} or None
+        None while it has no row.
+    rows : tuple of RowView
+        The one heard last comes first.
+    banned, quarantined : bool
+        An operator has shut it out; its rows are kept out of the model.
+    cause, since_s : str or None, float or None
+        Why it is quarantined, and since when, Unix seconds.
+    far : str
+        How far it is from the others, if it is left out for that (`robust`); empty if not.
+    watch : WatchView or None
+        How it watches for alarms, or all below it; None while it does not say.
+    paused : bool
+        It learns nothing, for an operator said so.
+    wanted : {"", "pause", "resume"}
+        What an operator said of that, and it has not heard yet.
+    """
+
+    group: str
+    node: str
+    kind: Kind | None
+    rows: tuple[RowView, ...]
+    sealed: tuple[SealedView, ...]
+    banned: bool
+    quarantined: bool
+    cause: Cause | None = None
+    since_s: float | None = None
+    far: str = ""
+    watch: WatchView | None = None
+    paused: bool = False
+    wanted: Wanted = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """A group in numbers.
+
+    Attributes
+    ----------
+    rows : dict of str to int
+        Live rows by kind.
+    clients : int
+        Here and below.
+    counts : Counts
+        Readings, of the rows in the model.
+    version : int or None
+        Of the newest model; None before the first.
+    model_age_s : float or None
+    staleness : (p50, p99, max)
+        Seconds of silence that half, 99 % and all clients stay below.
+    banned : int
+        Nodes that an operator has shut out.
+    apart : dict of str to int
+        Nodes whose rows are kept out of the model, by cause: all that there are.
+    certified_until : float
+        When the first certificate of a child ends, as they say; 0 if none has one.
+    far : int
+        Nodes that are left out of the model for being far from the others (`robust`).
+    watch : WatchView or None
+        How all below watch for alarms; None while nobody says.
+    alarms : tuple of AlarmView
+        Those that are open.
+    """
+
+    group: str
+    rows: dict[str, int]
+    clients: int
+    counts: Counts
+    version: int | None
+    model_age_s: float | None
+    staleness: tuple[float, float, float]
+    banned: int
+    apart: dict[Cause, int]
+    certified_until: float = 0.0
+    far: int = 0
+    watch: WatchView | None = None
+    alarms: tuple[AlarmView, ...] = ()
+
+
+def socket_of(store: str | os.PathLike[str]) -> Path:
+    """Return where the aggregator with this store listens to its operator."""
+    return Path(f"{os.path.realpath(store)}.sock")

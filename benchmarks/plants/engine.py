@@ -1,0 +1,209 @@
+"""Engines that wear, generated: 21 sensors, 3 settings, 40 engines, a row every 10 minutes.
+
+In the spirit of NASA's C-MAPSS runs, and none of their numbers: an engine is flown in one of six
+regimes at a time, which move every sensor far more than anything else does; within a regime its
+power, the air and what is bled from it move them together. No two engines were made alike. Wear
+hardly shows at first, and then runs away; then the engine is overhauled. docs/plants.md says what
+and how much.
+
+1. The same arguments give the same rows, bit for bit, whatever rows are read, and when. It reads
+   no clock, no file, no global randomness.
+2. A fault changes its own channels at its own engine within its own span, and nothing else.
+3. Memory does not grow with what was read; 40 bytes a row of the run are kept from the start.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from plants.engine_kind import CHANNELS, NAMES, SCALING, SETTINGS, WEAR
+from plants.faults import SENSOR_KINDS, Injected, added, checked, placed, within
+from submerge import Array, Schema
+
+__all__ = ["KINDS", "Engines"]
+
+PERIOD_S = 600.0
+PAGE = 1024
+STEEPNESS = 4.0
+"""Of wear: (e^(4 t) - 1) / (e^4 - 1), t from 0 to 1 between its start and the overhaul."""
+
+REGIMES = np.array(
+    [
+        [-1.0, -1.0, 1.0],
+        [-0.5, -0.6, 1.0],
+        [0.0, 0.05, -1.0],
+        [0.25, 0.1, 1.0],
+        [0.75, 1.2, 1.0],
+        [1.1, 1.2, 0.4],
+    ]
+)
+"""Settings, as far from the paper's as they go: the engine on the ground, climbing, cruising."""
+
+STAYS = 2 / 3
+"""Chance that the next row is of the same regime."""
+
+CAUSES_H = np.array([0.5, 12.0, 24.0, 2.0])
+"""For how long power, the air's temperature, its pressure and what is bled stay about the same."""
+
+NOISE = 0.3
+LOST = 0.0002
+
+KINDS = (*SENSOR_KINDS, *WEAR)
+
+_KIND, _MADE, _FLOWN, _FAULTS, _NOISE, _LOST, _SPOILT = range(7)
+
+
+class Engines:
+    """A fleet of engines of one kind.
+
+    Parameters
+    ----------
+    seed : int
+        Draws everything.
+    nodes, days : int
+        How many engines, for how long.
+    quiet_days : float
+        No drawn fault begins before.
+    faults : sequence of Injected, optional
+        What goes wrong; left out, `n_faults` are drawn, by default one at six of ten engines.
+
+    Attributes
+    ----------
+    channels, schema, period_s, rank, n_rows, faults, lingers
+        As of every `Plant`.
+
+    Examples
+    --------
+    >>> plant = Engines(seed=1, nodes=2, days=1)
+    >>> plant.rows(0, 0, 20).shape
+    (20, 24)
+    """
+
+    name, kinds, channels = "engines", KINDS, CHANNELS
+    period_s, rank = PERIOD_S, 9
+    lingers = 0
+
+    def __init__(
+        self,
+        *,
+        seed: int = 0,
+        nodes: int = 40,
+        days: int = 30,
+        quiet_days: float = 10.0,
+        faults: Sequence[Injected] | None = None,
+        n_faults: int | None = None,
+    ) -> None:
+        self.seed, self.nodes = seed, nodes
+        self.n_rows = round(days * 86400 / PERIOD_S)
+        self.schema = Schema(CHANNELS, SCALING, center="own")
+        rng, dim, causes = self._rng(_KIND), len(CHANNELS), len(CAUSES_H)
+        # What regimes and causes do to sensors of this kind of engine, in scales.
+        self._slope = rng.normal(0, 12, (SETTINGS, dim))
+        self._bend = rng.normal(0, 4, (SETTINGS, dim))
+        self._answer = rng.normal(0, 0.6, (causes, dim))
+        self._answer_there = rng.normal(0, 0.06, (len(REGIMES), causes, dim))
+        for effect in (self._slope, self._bend):
+            effect[:, :SETTINGS] = 0
+        self._slope[:, :SETTINGS] = np.diag([36.0, 15.0, 13.0])
+        self._answer[:, :SETTINGS] = self._answer_there[:, :, :SETTINGS] = 0
+        self._made = self._rng(_MADE).normal(0, 2, (nodes, dim))
+        self._regime, self._causes = self._flown(self._rng(_FLOWN))
+        if faults is None:
+            faults = placed(
+                self._rng(_FAULTS),
+                KINDS,
+                _drawn,
+                nodes=nodes,
+                count=nodes * 6 // 10 if n_faults is None else n_faults,
+                first=int(quiet_days * 86400 / PERIOD_S),
+                last=self.n_rows,
+                period_s=PERIOD_S,
+            )
+        self.faults = checked(faults, kinds=KINDS, nodes=nodes, names=NAMES)
+        self._pages: dict[int, tuple[int, Array]] = {}
+
+    def rows(self, node: int, start: int, stop: int) -> Array:
+        """Return rows `start` to `stop` of one engine, (stop - start, 24), NaN where lost."""
+        within(self, node, start, stop)
+        pages = range(start // PAGE, -(-stop // PAGE))
+        parts = [
+            self._page(node, page)[max(0, start - page * PAGE) : stop - page * PAGE]
+            for page in pages
+        ]
+        return np.concatenate(parts) if parts else np.empty((0, len(CHANNELS)))
+
+    # -- inside ----------------------------------------------------------------
+
+    def _rng(self, *place: int) -> np.random.Generator:
+        """A generator of its own for every purpose, engine and page: none shifts another."""
+        return np.random.default_rng([self.seed, *place])
+
+    def _flown(self, rng: np.random.Generator) -> tuple[npt.NDArray[np.int64], Array]:
+        """Draw in which regime (nodes, n) each engine is, and its causes (n, causes, nodes)."""
+        n = -(-self.n_rows // PAGE) * PAGE
+        latest = np.where(rng.random((self.nodes, n)) < STAYS, 0, np.arange(n))
+        drawn = rng.integers(len(REGIMES), size=(self.nodes, n))
+        regime = np.take_along_axis(drawn, np.maximum.accumulate(latest, axis=1), axis=1)
+        keep = np.exp(-PERIOD_S / 3600 / CAUSES_H)[:, None]
+        causes = rng.standard_normal((n, len(CAUSES_H), self.nodes))
+        for before, now in itertools.pairwise(causes):
+            now *= np.sqrt(1 - keep**2)
+            now += keep * before
+        return regime, causes
+
+    def _page(self, node: int, page: int) -> Array:
+        """(PAGE, channels): rows of an engine as they are heard; its newest page is kept."""
+        if self._pages.get(node, (-1,))[0] == page:
+            return self._pages[node][1]
+        rows, first = self._sound(node, page), page * PAGE
+        at = np.arange(first, first + PAGE, dtype=np.float64)
+        for fault in self.faults:
+            if fault.node == node and fault.start < first + PAGE and fault.end > first:
+                self._spoil(rows, fault, at, self._rng(_SPOILT, node, fault.start, page))
+        rows = rows * SCALING.scale + SCALING.offset
+        rows[self._rng(_LOST, node, page).random(rows.shape) < LOST] = np.nan
+        self._pages[node] = page, rows
+        return rows
+
+    def _sound(self, node: int, page: int) -> Array:
+        """(PAGE, channels): what sensors of a good engine would say, in scales."""
+        here = slice(page * PAGE, page * PAGE + PAGE)
+        regime, causes = self._regime[node, here], self._causes[here, :, node]
+        settings = REGIMES[regime]
+        rows = settings @ self._slope + settings**2 @ self._bend + causes @ self._answer
+        rows += np.einsum("nc,ncd->nd", causes, self._answer_there[regime])
+        noise = self._rng(_NOISE, node, page).standard_normal(rows.shape)
+        return np.asarray(rows + self._made[node] + NOISE * noise)
+
+    def _spoil(self, rows: Array, fault: Injected, at: Array, rng: np.random.Generator) -> None:
+        """Do to rows, in place, what a fault does to them."""
+        inside = (at >= fault.start) & (at < fault.end)
+        column = NAMES.index(fault.channels[0])
+        if fault.kind in WEAR:
+            share = np.expm1(STEEPNESS * (at - fault.start) / (fault.end - fault.start))
+            share = np.where(inside, fault.size * share / np.expm1(STEEPNESS), 0.0)
+            for name, part in WEAR[fault.kind].items():
+                rows[:, NAMES.index(name)] += part * share
+        elif fault.kind == "stuck":
+            page, line = divmod(fault.start, PAGE)
+            rows[inside, column] = self._sound(fault.node, page)[line, column]
+        else:
+            rows[:, column] += added(fault, at, PERIOD_S, rng.standard_normal(PAGE))
+
+
+def _drawn(rng: np.random.Generator, kind: str) -> tuple[tuple[str, ...], float, float]:
+    """Draw which channels, how large and for how many days: see docs/plants.md."""
+    sign, size, days = float(rng.choice([-1, 1])), rng.uniform(), rng.uniform(1.5, 3.0)
+    if kind in WEAR:
+        most = sorted(WEAR[kind], key=lambda name: -abs(WEAR[kind][name]))
+        right = tuple(name for name in most if abs(WEAR[kind][name]) >= 0.6)
+        return right, 6 + 4 * size, 6.0 + 3.0 * rng.uniform()
+    right = (str(rng.choice(NAMES[SETTINGS:])),)
+    if kind == "stuck":
+        return right, 0.0, days
+    size = {"bias": 4 + 4 * size, "drift": 3 + 3 * size, "noise": 3 + 2 * size}[kind]
+    return right, size if kind == "noise" else sign * size, days

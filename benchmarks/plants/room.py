@@ -1,0 +1,148 @@
+"""The generated room as a plant: nine nodes a building, six motes each, faults of every kind.
+
+What a node reads is what a node of `submerge crowd` reads (`crowd_motes`): a row of motes from
+the windows to the back wall. The readings are those of `room.Room`, every other snapshot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from plants.faults import Injected, checked, placed, within
+from submerge import Array, Schema
+from submerge_fleet.crowd.motes import CHANNELS, NODES, RANK, SCALING
+from submerge_fleet.plants.room import DAY, PAGE, Room
+from submerge_fleet.plants.room_faults import KINDS, QUANTITIES, SIZES, SNAPSHOT_S, Fault
+from submerge_fleet.plants.room_plan import ROWS
+
+__all__ = ["KINDS", "RoomNodes"]
+
+EVERY = 2
+"""Of so many snapshots a node reads one."""
+
+NAMES = tuple(channel.name for channel in CHANNELS)
+SCALES = dict(zip(QUANTITIES, SCALING.scale, strict=False))
+
+_FAULTS = 100
+"""Beyond what a `Room` draws by the same seed."""
+
+
+class RoomNodes:
+    """Nodes in generated buildings.
+
+    Parameters
+    ----------
+    seed : int
+        Draws everything.
+    nodes, days : int
+        How many nodes, nine to a building; for how long.
+    quiet_days : float
+        No drawn fault begins before.
+    faults : sequence of Injected, optional
+        What goes wrong; left out, `n_faults` are drawn, by default one at half of the nodes.
+    half_life_days : float, optional
+        After which a reading counts for half: batteries run down, and seasons are none.
+
+    Attributes
+    ----------
+    channels, schema, period_s, rank, n_rows, faults, lingers
+        As of every `Plant`.
+
+    Examples
+    --------
+    >>> plant = RoomNodes(seed=1, nodes=2, days=1)
+    >>> plant.rows(0, 0, 20).shape
+    (20, 24)
+    """
+
+    name, kinds, channels = "room", KINDS, CHANNELS
+    period_s, rank = EVERY * SNAPSHOT_S, RANK
+    lingers = 0
+
+    def __init__(
+        self,
+        *,
+        seed: int = 0,
+        nodes: int = 40,
+        days: int = 30,
+        quiet_days: float = 10.0,
+        faults: Sequence[Injected] | None = None,
+        n_faults: int | None = None,
+        half_life_days: float | None = 4.0,
+    ) -> None:
+        self.seed, self.nodes, self.n_rows = seed, nodes, int(days * DAY) // EVERY
+        half_life = None if half_life_days is None else 86400 * half_life_days
+        self.schema = Schema(CHANNELS, SCALING, center="own", half_life=half_life)
+        if faults is None:
+            faults = placed(
+                np.random.default_rng([seed, _FAULTS]),
+                KINDS,
+                _drawn,
+                nodes=nodes,
+                count=nodes // 2 if n_faults is None else n_faults,
+                first=int(quiet_days * DAY / EVERY),
+                last=self.n_rows,
+                period_s=self.period_s,
+            )
+        self.faults = checked(faults, kinds=KINDS, nodes=nodes, names=NAMES)
+        self._buildings = [
+            Room(
+                # A room's seed draws a whole building: a fleet's are apart by more than fleets are.
+                seed=1000 * seed + number,
+                days=days,
+                faults=[_mote(each) for each in self.faults if each.node // NODES == number],
+            )
+            for number in range(-(-nodes // NODES))
+        ]
+        self._pages: dict[int, dict[int, Array]] = {}
+
+    def rows(self, node: int, start: int, stop: int) -> Array:
+        """Return rows `start` to `stop` of one node, (stop - start, 24), NaN where silent."""
+        within(self, node, start, stop)
+        building, place = divmod(node, NODES)
+        motes = place + NODES * np.arange(ROWS)
+        columns = (4 * motes[:, None] + np.arange(4)).ravel()
+        lines = PAGE // EVERY
+        parts = [
+            self._page(building, page)[max(0, start - page * lines) : stop - page * lines, columns]
+            for page in range(start // lines, -(-stop // lines))
+        ]
+        return np.concatenate(parts) if parts else np.empty((0, len(CHANNELS)))
+
+    def _page(self, building: int, page: int) -> Array:
+        """(lines, 216): a page of a building's snapshots, thinned; its newest two are kept."""
+        pages = self._pages.setdefault(building, {})
+        if page not in pages:
+            room = self._buildings[building]
+            end = min((page + 1) * PAGE, room.n_snapshots)
+            newest = dict(list(pages.items())[-1:])
+            pages = self._pages[building] = {
+                **newest,
+                page: room.readings(page * PAGE, end)[::EVERY].copy(),
+            }
+        return pages[page]
+
+
+def _mote(fault: Injected) -> Fault:
+    """Return what befalls a node as what befalls a mote of its building."""
+    row, quantity = fault.channels[0].split(".")
+    mote = NODES * (int(row[1:]) - 1) + fault.node % NODES + 1
+    kind: Any = fault.kind
+    size = fault.size * SCALES[quantity]
+    return Fault(mote, quantity, kind, EVERY * fault.start, EVERY * fault.end, size)
+
+
+def _drawn(rng: np.random.Generator, kind: str) -> tuple[tuple[str, ...], float, float]:
+    """Draw which channels, how large and for how many days, as `Room` does."""
+    befalls: Any = kind  # a plant's kinds are plain words
+    sizes = SIZES[befalls]
+    row, quantity = int(rng.integers(ROWS)) + 1, str(rng.choice(list(sizes)))
+    size = rng.uniform(*sizes[quantity]) / SCALES[quantity]
+    sign = -1.0 if quantity == "voltage" else float(rng.choice([-1, 1]))
+    signed = kind in ("drift", "offset")
+    names = (quantity, "humidity", "voltage") if kind == "dying" else (quantity,)
+    channels = tuple(f"m{row}.{name}" for name in names)
+    return channels, sign * size if signed else size, rng.uniform(1.0, 2.0)

@@ -1,0 +1,110 @@
+"""sinks_of(): the sinks that a configuration names; what another kind needs is not loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from hashlib import blake2b
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO, Protocol
+
+from submerge_client.alarms import Sink, Sinks
+from submerge_client.config.alarm_sinks import WebhookConfig, origin
+from submerge_client.uplink.factory import Allowed
+
+if TYPE_CHECKING:
+    from submerge_client.alarms.journal import Journal
+    from submerge_client.config.client_config import ClientConfig
+
+STREAM = "-"
+"""Instead of a path: standard output."""
+
+
+class Told(Protocol):
+    """A section that says who is told: a client's, or an aggregator's."""
+
+    @property
+    def ndjson(self) -> str | None:
+        """A file, or `STREAM`."""
+
+    @property
+    def webhook(self) -> tuple[WebhookConfig, ...]:
+        """Servers."""
+
+
+def sinks_of(config: ClientConfig, stdout: BinaryIO) -> Sinks:
+    """Return where a client's alarms go.
+
+    Raises
+    ------
+    UsageError
+        If something that the configuration names cannot be used.
+    """
+    alarms, group = config.alarms, config.group
+    journal = journal_of(alarms, config.state, [group])
+    sinks = [] if journal is None else told_once(alarms, group, journal, stdout)
+    link = config.alarms_link
+    if link is not None:
+        from submerge_client.alarms.over_mqtt import OverMqtt
+
+        sinks.append(
+            OverMqtt(
+                link,
+                node=config.node,
+                group=group,
+                discovery=alarms.discovery,
+                kit=config.kit,
+            )
+        )
+    return Sinks(sinks)
+
+
+def journal_of(alarms: Told, store: Path, groups: Iterable[str]) -> Journal | None:
+    """Return what remembers who was told of what, beside a store; None if nobody is told."""
+    if alarms.ndjson is None and not alarms.webhook:
+        return None
+    from submerge_client.alarms.journal import Journal
+
+    return Journal(
+        Path(f"{store}.alarms"), [name for group in groups for name in names_of(alarms, group)]
+    )
+
+
+def told_once(alarms: Told, group: str, journal: Journal, stdout: BinaryIO) -> list[Sink]:
+    """Return the sinks of one group that have to remember what they have told."""
+    sinks: list[Sink] = []
+    if alarms.ndjson is not None:
+        from submerge_client.alarms.ndjson import File, Lines, Stream
+
+        paper = Stream(stdout) if alarms.ndjson == STREAM else File(Path(alarms.ndjson))
+        sinks.append(Lines(paper, journal, name=_name(alarms.ndjson, group), group=group))
+    if alarms.webhook:
+        from submerge_client.alarms.payloads import shape_of
+        from submerge_client.alarms.post import Posting
+        from submerge_client.alarms.webhook import Courier, Webhook
+
+        # One that is named twice is one.
+        for name, hook in {_name(hook, group): hook for hook in alarms.webhook}.items():
+            where = origin(hook.url)
+            shape, post = shape_of(hook, group), Posting(hook)
+            courier = Courier(shape, post, journal, name=name, where=where)
+            sinks.append(Webhook(courier, f"webhook {where}"))
+    return sinks
+
+
+def names_of(alarms: Told, group: str) -> list[str]:
+    """Return what the journal calls the sinks of a group."""
+    lines = [] if alarms.ndjson is None else [_name(alarms.ndjson, group)]
+    return [*lines, *(_name(hook, group) for hook in alarms.webhook)]
+
+
+def links_of(config: ClientConfig) -> Mapping[str, Allowed | None]:
+    """Return each way out for alarms, by its setting."""
+    hooks = {f"alarms.webhook[{i}]": hook for i, hook in enumerate(config.alarms.webhook)}
+    return {"alarms": config.alarms_link, **hooks}
+
+
+def _name(sink: WebhookConfig | str, group: str) -> str:
+    """What the journal calls a sink: the same after a restart, and no secret."""
+    if isinstance(sink, str):
+        return f"{group}: ndjson {sink}"
+    return f"{group}: {sink.shape} {blake2b(sink.url.encode(), digest_size=8).hexdigest()}"

@@ -1,0 +1,154 @@
+"""BrokerConfig, WebhookConfig: where alarms go, beside the broker that reports go to."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from pathlib import Path
+from typing import Annotated, Literal
+from urllib.parse import SplitResult, quote, urlsplit
+
+from msgspec import Meta
+
+from submerge_client.config.links import Link, check_insecure
+from submerge_client.config.sections import Name, Section, Text, refusal, shown
+
+PREFIX = r"[A-Za-z0-9_-]+(/[A-Za-z0-9_-]+)*"
+"""What Home Assistant lets topics of its own begin with."""
+
+TOPIC = re.compile(r"/([A-Za-z0-9_-]{1,64})/?")
+"""A url's path, where it is a topic of ntfy."""
+
+Prefix = Annotated[
+    str, Meta(pattern=rf"^({PREFIX})?\Z", description='a topic such as "homeassistant", or ""')
+]
+Shape = Literal["alertmanager", "ntfy", "json"]
+
+
+class BrokerConfig(Link, frozen=True, kw_only=True):
+    """A broker for alarms alone.
+
+    Attributes
+    ----------
+    fleet : str, optional
+        As the uplink's, if left out.
+    """
+
+    fleet: Name | None = None
+
+
+class WebhookConfig(Section, frozen=True, kw_only=True):
+    """A server that hears of each start and each end.
+
+    Attributes
+    ----------
+    url : str
+        Of "alertmanager" the server, of "ntfy" the topic, else whatever takes a POST.
+    shape : {"json", "alertmanager", "ntfy"}
+    token_file : Path, optional
+        A file that holds a token and nothing else; it is sent as `Authorization: Bearer`.
+    ca : Path, optional
+        Certificates of whom to trust; left out, the system's.
+    insecure : bool
+        Allow http:// to another machine: on this network everybody is trusted.
+    link : str, optional
+        A page about the node, for whoever hears of it; {node}, {group} and {id} are put in.
+    """
+
+    url: Text
+    shape: Shape = "json"
+    token_file: Path | None = None
+    ca: Path | None = None
+    insecure: bool = False
+    link: Text | None = None
+
+    def __post_init__(self) -> None:
+        parts = _parts("url", self.url)
+        if self.shape == "ntfy" and not TOPIC.fullmatch(parts.path):
+            # Not shown: a topic is as good as a password.
+            raise refusal(
+                "url",
+                expected="a topic of ntfy, https://host/topic",
+                got=f"{origin(self.url)}/...",
+                mend="a topic has 1 to 64 of A-Z a-z 0-9 _ -",
+            )
+        if self.shape == "alertmanager" and parts.query:
+            raise refusal(
+                "url",
+                expected="the server's, such as https://host:9093",
+                got="one with a question mark",
+            )
+        if parts.scheme == "https":
+            check_insecure(self.insecure, "https://")
+        else:
+            self._check_plain(parts)
+        if self.link is not None:
+            _parts("link", self.link_of("n", "g", "i"))
+
+    def _check_plain(self, parts: SplitResult) -> None:
+        if not (self.insecure or _is_here(parts.hostname or "")):
+            raise refusal(
+                "url",
+                expected="https://",
+                got=origin(self.url),
+                mend="say insecure = true if the network is trusted, or use https://",
+            )
+        if self.ca is not None:
+            raise refusal(
+                "ca",
+                expected="none with http://, which has no TLS",
+                got=shown(self.ca),
+                mend="leave it out, or use https://",
+            )
+
+    @property
+    def topic(self) -> str:
+        """What the url's path is called by ntfy."""
+        found = TOPIC.fullmatch(urlsplit(self.url).path)
+        return found[1] if found else ""
+
+    def link_of(self, node: str, group: str, name: str) -> str:
+        """Return the page about one alarm; "" if there is none."""
+        link = self.link or ""
+        for key, value in {"{node}": node, "{group}": group, "{id}": name}.items():
+            link = link.replace(key, quote(value, safe=""))
+        return link
+
+
+def origin(url: str) -> str:
+    """Return a url's scheme, host and port: paths and queries of webhooks are secrets."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
+
+
+def _parts(key: str, url: str) -> SplitResult:
+    """A url in its parts; refused without being shown, since it may be a secret."""
+    expected = "https://host/path"
+    if key == "link":
+        expected += ", with {node}, {group} or {id} where these belong"
+    try:
+        parts = urlsplit(url)
+        _ = parts.port
+    except ValueError as error:  # a port of 70000, brackets that do not close
+        raise refusal(key, expected=expected, got=f"something else ({error})") from None
+    if parts.username is not None or parts.password is not None:
+        raise refusal(
+            key,
+            expected=expected,
+            got="a url with a user's name",
+            mend="put a token into a file that token_file names",
+        )
+    fine = url.isascii() and url.isprintable() and not set(url) & set(' {}"<>\\^`|')
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.fragment or not fine:
+        raise refusal(key, expected=expected, got="something else")
+    return parts
+
+
+def _is_here(host: str) -> bool:
+    """Whether what is said to a host does not leave this machine."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

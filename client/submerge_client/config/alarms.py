@@ -1,0 +1,199 @@
+"""LearnConfig, AlarmsConfig: what is learnt and judged, when that is an alarm, and who hears."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Annotated
+
+from msgspec import Meta
+from msgspec.structs import asdict
+
+from submerge import UsageError
+from submerge.condition import Condition, UnknownChannel
+from submerge.protocol.settings import MOST_ROWS, AlarmSettings
+from submerge_client.config.alarm_sinks import BrokerConfig, Prefix, WebhookConfig
+from submerge_client.config.decoding import nearest
+from submerge_client.config.links import UplinkConfig
+from submerge_client.config.schemas import SchemaConfig
+from submerge_client.config.sections import BadSetting, Seconds, Section, Text, refusal, shown
+from submerge_client.config.spans import NUMBER, SECONDS, seconds
+
+PER = {
+    "hour": SECONDS["h"],
+    "day": SECONDS["d"],
+    "week": 7 * SECONDS["d"],
+    "month": SECONDS["y"] / 12,
+    "year": SECONDS["y"],
+}
+
+OFTEN = re.compile(rf"{NUMBER}false per ({'|'.join(PER)})\s*")
+
+OFF = "off"
+"""Instead of a rate: no alarms."""
+
+MOST_NAMED = 10
+"""Channels that are listed for somebody who wrote none of them."""
+
+Rows = Annotated[int, Meta(ge=1, le=MOST_ROWS, description=f"a whole number from 1 to {MOST_ROWS}")]
+When = Annotated[str, Meta(min_length=1, description="a condition in quotes, such as 'rpm > 50'")]
+Span = Annotated[str, Meta(min_length=1, description='a time in quotes, such as "12h" or "3d"')]
+
+
+class LearnConfig(Section, frozen=True, kw_only=True):
+    """What is learnt and judged at all.
+
+    Attributes
+    ----------
+    when : str, optional
+        An operating state, such as "rpm > 50"; rows that are not in it are passed over. Left
+        out, every row counts.
+    max_withheld : str
+        How long an alarm keeps its rows from being learnt, unless a person decides. Raising it
+        keeps a lasting fault out of the model for longer, and a new normal as well.
+    """
+
+    when: When | None = None
+    max_withheld: Span = "24h"
+
+    def __post_init__(self) -> None:
+        _ = self.max_withheld_s
+
+    @property
+    def max_withheld_s(self) -> float:
+        """It in seconds."""
+        return _span("max_withheld", self.max_withheld)
+
+    def condition(self, schema: SchemaConfig) -> Condition | None:
+        """Return `when` as it is asked of a vector; None if every row counts."""
+        if self.when is None:
+            return None
+        try:
+            return Condition.parse(self.when, schema.names)
+        except UnknownChannel as error:
+            near = nearest(error.name, error.known)
+            meant = f"did you mean {shown(near)}?" if near else _known(schema)
+            raise BadSetting(("when",), f"{error}; {meant}") from error
+        except UsageError as error:
+            raise BadSetting(("when",), str(error)) from error
+
+
+class AlarmsConfig(Section, frozen=True, kw_only=True):
+    """When a score is an alarm, and who hears of it.
+
+    Attributes
+    ----------
+    at_most : str
+        False alarms of this node, "1 false per week"; "off" raises none. Raising it raises
+        alarms sooner, and for less.
+    after, of : int
+        So many of the last so many rows have to be over the limit. A greater share is surer,
+        and misses what comes and goes; more rows are slower.
+    settle : str
+        How long the group has to have been watched before a limit is believed. Raising it arms
+        nodes later, with limits that hold better.
+    period_s : float, optional
+        Seconds that a row stands for; left out, it goes by the clock.
+    ndjson : str, optional
+        A file that a line is appended to for each start and each end; "-" is standard output.
+    mqtt : bool, optional
+        Tell the uplink's broker, or `broker`, which is told if nothing is said.
+    discovery : str
+        Below which topic Home Assistant looks for what there is; "" tells it nothing.
+    broker : BrokerConfig, optional
+        Another one in its place.
+    webhook : tuple of WebhookConfig
+    """
+
+    at_most: Text = "1 false per week"
+    after: Rows = 5
+    of: Rows = 8
+    settle: Span = "3d"
+    period_s: Seconds | None = None
+    ndjson: Text | None = None
+    mqtt: bool | None = None
+    discovery: Prefix = "homeassistant"
+    broker: BrokerConfig | None = None
+    webhook: tuple[WebhookConfig, ...] = ()
+
+    def __post_init__(self) -> None:
+        _ = self.at_most_per_s, _span("settle", self.settle)
+        if self.after > self.of:
+            raise refusal(
+                "after",
+                expected=f"no more than of = {self.of}",
+                got=str(self.after),
+                mend="lower it, or raise of",
+            )
+
+    @property
+    def at_most_per_s(self) -> float:
+        """False alarms a second; 0 if there are to be none at all."""
+        if self.at_most.strip() == OFF:
+            return 0.0
+        found = OFTEN.fullmatch(self.at_most)
+        often = float(found[1]) / PER[found[2]] if found else math.nan
+        if found is None:
+            expected = f'"NUMBER false per {"|".join(PER)}" or "{OFF}"'
+            raise refusal("at_most", expected=expected, got=shown(self.at_most))
+        if not 0 < often <= 1 / PER["hour"]:
+            # Limits are those of whole hours.
+            raise refusal(
+                "at_most",
+                expected="more than 0, and at most 1 false per hour",
+                got=shown(self.at_most),
+                mend=f'"{OFF}" raises no alarms' if not often else "",
+            )
+        return often
+
+    def link(self, uplink: UplinkConfig) -> UplinkConfig | None:
+        """Return the broker that hears of alarms; None if none does."""
+        if self.broker is not None and self.mqtt is False:
+            raise refusal(
+                "mqtt",
+                expected="true, since there is [alarms.broker]",
+                got="false",
+                mend="leave [alarms.broker] out, or mqtt",
+            )
+        if self.broker is not None:
+            own = asdict(self.broker)
+            return UplinkConfig(**{**own, "fleet": self.broker.fleet or uplink.fleet})
+        if not self.mqtt:
+            return None
+        if uplink.scheme not in ("mqtt", "mqtts"):
+            raise refusal(
+                "mqtt",
+                expected="[alarms.broker] with the url of a broker",
+                got=f"nothing, and {uplink.scheme}:// in [uplink]",
+            )
+        return uplink
+
+    def settings(self, learn: LearnConfig) -> AlarmSettings | None:
+        """Return it as the node sees it; None without alarms."""
+        often = self.at_most_per_s
+        if not often:
+            return None
+        return AlarmSettings(
+            at_most_per_s=often,
+            after=self.after,
+            of=self.of,
+            settle_s=_span("settle", self.settle),
+            max_withheld_s=learn.max_withheld_s,
+            period_s=self.period_s or 0.0,
+        )
+
+
+def _span(key: str, text: str) -> float:
+    try:
+        span = seconds(text)
+    except UsageError as error:
+        raise BadSetting((key,), str(error)) from error
+    if not span:
+        raise refusal(key, expected="a time above 0", got=shown(text))
+    return span
+
+
+def _known(schema: SchemaConfig) -> str:
+    names = [channel.name for channel in schema.sensed]
+    more = ", ..." if len(names) > MOST_NAMED else ""
+    return f"channels are {', '.join(names[:MOST_NAMED])}{more}"

@@ -1,0 +1,376 @@
+"""ClientConfig: all that a client is told, from one TOML file.
+
+Whatever can be known to be wrong before anything is opened or sent is refused here, in one
+line. Files and brokers are not looked for: who opens them says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Literal
+
+from msgspec.structs import asdict, replace
+
+from submerge import Schema
+from submerge.condition import Condition
+from submerge.protocol.settings import ClientSettings
+from submerge.protocol.summaries import Subspaces
+from submerge_client.config.alarms import AlarmsConfig, LearnConfig
+from submerge_client.config.links import UplinkConfig
+from submerge_client.config.schemas import SchemaConfig
+from submerge_client.config.sections import (
+    BadSetting,
+    Name,
+    NotBelowZero,
+    Seconds,
+    Section,
+    Spare,
+    Text,
+    Whole,
+    refusal,
+    shown,
+)
+from submerge_client.config.sensors import (
+    AnySensor,
+    FileSensor,
+    HostSensor,
+    MqttSensor,
+    NdjsonSensor,
+)
+from submerge_client.config.sizes import check_join, check_size, size_of_report
+from submerge_client.config.summary import SummaryConfig, check_rank
+from submerge_client.config.tomlfile import read
+
+__all__ = [
+    "AnySensor",
+    "ClientConfig",
+    "FileSensor",
+    "HostSensor",
+    "MqttSensor",
+    "NdjsonSensor",
+    "SchemaConfig",
+    "ScoresConfig",
+    "TimingConfig",
+    "UplinkConfig",
+    "WatchConfig",
+    "load",
+]
+
+SILENCE_S = 600.0
+"""Without a row, where nobody says how long may pass."""
+
+
+class TimingConfig(Section, frozen=True, kw_only=True):
+    """When a client speaks, and how often it keeps what it has; see `ClientSettings`.
+
+    Attributes
+    ----------
+    report_every_s : float
+        Raising it costs the model its freshness, lowering it costs bytes.
+    checkpoint_every_s : float
+        Raising it loses more readings with a crash, lowering it wears the card.
+    min_rows : int, optional
+        Rows before the first report; left out, ten times the rank.
+    min_new_rows : int
+        Rows before each later one. Raising it says less of any single reading.
+    turned_by : float
+        Degrees by which what is normal may turn before a report is sent early.
+    min_turned_rows : int
+        Rows between two looks whether it has. Raising it costs less, and sees it later.
+    patience_s : float
+        How long an answer may take. Raising it sends less twice on a slow line.
+    cap_s : float
+        The longest wait between two tries. Raising it spares a parent that is down.
+    finals : int
+        Last reports of earlier lives that wait for a parent. Raising it loses less to crashes
+        while there is none, for a report's bytes each.
+    """
+
+    report_every_s: Seconds = 300.0
+    checkpoint_every_s: Seconds = 240.0
+    min_rows: Whole | None = None
+    min_new_rows: Whole = 1
+    turned_by: NotBelowZero = 15.0
+    min_turned_rows: Whole = 64
+    patience_s: Seconds = 10.0
+    cap_s: Seconds = 300.0
+    finals: Whole = 4
+
+
+class ScoresConfig(Section, frozen=True, kw_only=True):
+    """Where scores of this node's readings go.
+
+    Attributes
+    ----------
+    to : {"none", "stdout", "mqtt"}
+    contributions : int
+        Channels that are named with each score, the guiltiest first.
+    url : str, optional
+        The broker; left out, the uplink's, with all that belongs to it.
+    fleet : str, optional
+        As the uplink's, if left out.
+    insecure, ca, cert, key, username, password_file
+        As in `Link`, for a url of their own.
+    """
+
+    to: Literal["none", "stdout", "mqtt"] = "none"
+    contributions: Spare = 3
+    url: Text | None = None
+    fleet: Name | None = None
+    insecure: bool = False
+    ca: Path | None = None
+    cert: Path | None = None
+    key: Path | None = None
+    username: Text | None = None
+    password_file: Path | None = None
+
+    def __post_init__(self) -> None:
+        if self.url is None:
+            for name in ("insecure", "ca", "cert", "key", "username", "password_file"):
+                if getattr(self, name):
+                    raise refusal(
+                        "url",
+                        expected=f"a url that {name} is for",
+                        got="nothing",
+                        mend=f"leave {name} out: without a url all is as in [uplink]",
+                    )
+
+    def link(self, uplink: UplinkConfig) -> UplinkConfig:
+        """Return the broker for scores."""
+        fleet = self.fleet or uplink.fleet
+        if self.url is None:
+            link = replace(uplink, fleet=fleet)
+        else:
+            link = UplinkConfig(
+                url=self.url,
+                insecure=self.insecure,
+                ca=self.ca,
+                cert=self.cert,
+                key=self.key,
+                username=self.username,
+                password_file=self.password_file,
+                fleet=fleet,
+            )
+        if link.scheme in ("grpc", "grpcs"):
+            raise refusal(
+                "url",
+                expected='a broker, mqtts://host:port, since to = "mqtt"',
+                got=shown(self.url) if self.url else f"nothing, and {link.scheme}:// in [uplink]",
+            )
+        return link
+
+
+class WatchConfig(Section, frozen=True, kw_only=True):
+    """What tells others that the program is at work; see `Watchdog`.
+
+    Attributes
+    ----------
+    silence_s : float, optional
+        How long the sensor may give no row before the program counts as stuck: systemd then
+        starts it again. Raising it bears a slower sensor, and finds a dead one later. Left
+        out, 600, or ten of the sensor's periods if that is more.
+    alive : Path, optional
+        A file that is touched every 15 s as long as the program is not stuck.
+    """
+
+    silence_s: Seconds | None = None
+    alive: Path | None = None
+
+
+class ClientConfig(Section, frozen=True, kw_only=True):
+    """All that a client is told.
+
+    Attributes
+    ----------
+    node : str
+        Its name, the same for ever, and its certificate's; left out, its kit's.
+    group : str
+        Whom it shares a schema and a model with.
+    parent : str
+        The aggregator that it reports to.
+    state : Path
+        The file of its checkpoints: what a restart brings back.
+    kit : Path, optional
+        The file that makes it known, for links with TLS that name no files of their own.
+    uplink : UplinkConfig
+    schema : SchemaConfig
+    sensor : AnySensor
+    summary : SummaryConfig
+    timing : TimingConfig
+    learn : LearnConfig
+    alarms : AlarmsConfig
+    gaps : {"fill", "withhold"}
+        A row with a gap: fill it with what was most likely, or do not learn it.
+    scores : ScoresConfig
+    watch : WatchConfig
+    log : {"debug", "info", "warning", "error"}
+        The least that is worth a line.
+    """
+
+    node: Name
+    group: Name
+    parent: Name
+    state: Path
+    kit: Path | None = None
+    uplink: UplinkConfig
+    schema: SchemaConfig
+    sensor: AnySensor
+    summary: SummaryConfig = SummaryConfig()
+    timing: TimingConfig = TimingConfig()
+    learn: LearnConfig = LearnConfig()
+    alarms: AlarmsConfig = AlarmsConfig()
+    gaps: Literal["fill", "withhold"] = "fill"
+    scores: ScoresConfig = ScoresConfig()
+    watch: WatchConfig = WatchConfig()
+    log: Literal["debug", "info", "warning", "error"] = "info"
+
+    def __post_init__(self) -> None:
+        if self.parent == self.node:
+            raise refusal("parent", expected="another node", got=shown(self.node))
+        check_rank(self.summary, self.schema)
+        self._check_sizes()
+        self._check_topics()
+        self._check_silence()
+        if self.scores.to == "mqtt":
+            _ = self.scores_link
+        self._check_discovery()
+        _ = self.settings
+
+    def _check_sizes(self) -> None:
+        """Whether reports fit, and the join."""
+        at, limit = ("uplink", "max_message_bytes"), self.uplink.limit
+        features = "" if self.schema.features is None else "schema.features.features, "
+        raised = ", or raise it as far as the other end does"
+        check_size(
+            self.schema.dim,
+            self.summary.kept,
+            limit,
+            at=at,
+            lower=f"{features}schema.lags, summary.rank or summary.oversample{raised}",
+            linear=self.summary.linear(self.schema),
+        )
+        # Built only now: the text of a schema that fits.
+        check_join(self.schema.text_bytes, limit, at=at, lower=self.schema.lengthy + raised)
+
+    def _check_topics(self) -> None:
+        if isinstance(self.sensor, MqttSensor):
+            for i, channel in enumerate(self.schema.sensed):
+                if set("+#\0") & set(channel.name):
+                    raise refusal(
+                        "schema",
+                        "channels",
+                        i,
+                        expected="a name without + and #, as it stands in a topic",
+                        got=shown(channel.name),
+                    )
+
+    def _check_discovery(self) -> None:
+        if self.alarms_link is not None and self.alarms.discovery and "." in self.node:
+            raise refusal(
+                *("alarms", "discovery"),
+                expected='"", for Home Assistant finds nothing whose name has a dot',
+                got=f"{shown(self.alarms.discovery)}, and the node {shown(self.node)}",
+                mend='say discovery = "", or give the node another name',
+            )
+
+    def _check_silence(self) -> None:
+        if self.silence_s <= self.period_s:
+            raise refusal(
+                *("watch", "silence_s"),
+                expected=f"more than the sensor's period of {self.period_s:g} s",
+                got=f"{self.silence_s:g}",
+                mend="raise it, or leave it out",
+            )
+
+    @property
+    def period_s(self) -> float:
+        """Seconds from row to row, where the sensor says so; else 0."""
+        return self.sensor.period_s if isinstance(self.sensor, HostSensor | MqttSensor) else 0.0
+
+    @property
+    def silence_s(self) -> float:
+        """Seconds without a row after which the program counts as stuck."""
+        if self.watch.silence_s is not None:
+            return self.watch.silence_s
+        return max(SILENCE_S, 10 * self.period_s)
+
+    @property
+    def settings(self) -> ClientSettings:
+        """How its node behaves."""
+        timing = asdict(self.timing)
+        if self.timing.min_rows is None:
+            # With fewer a report says little but noise.
+            timing["min_rows"] = 10 * self.summary.rank
+        return ClientSettings(
+            self.node,
+            self.group,
+            self.parent,
+            learns_scaling=self.schema.learns_scaling,
+            lags=self.schema.lags,
+            fills_gaps=self.gaps == "fill",
+            alarms=self.alarms.settings(self.learn),
+            learn_when=self._learn_when,
+            **timing,
+        )
+
+    @property
+    def _learn_when(self) -> Condition | None:
+        try:
+            return self.learn.condition(self.schema)
+        except BadSetting as error:
+            raise error.under("learn") from error.__cause__
+
+    @property
+    def summaries(self) -> Subspaces:
+        """What its node learns with."""
+        return self.summary.summaries
+
+    @property
+    def built_schema(self) -> Schema:
+        """What its vectors mean, lags included. Landmarks are read from their file."""
+        try:
+            return self.schema.built
+        except BadSetting as error:
+            raise error.under("schema") from error.__cause__
+
+    @property
+    def takes_kit(self) -> bool:
+        """Whether some link has TLS by the node's kit."""
+        scores = self.scores.to == "mqtt" and self.scores_link.takes_kit
+        alarms = self.alarms_link is not None and self.alarms_link.takes_kit
+        return self.uplink.takes_kit or scores or alarms
+
+    @property
+    def scores_link(self) -> UplinkConfig:
+        """The broker for scores, if they go to one."""
+        try:
+            return self.scores.link(self.uplink)
+        except BadSetting as error:
+            raise error.under("scores") from None
+
+    @property
+    def alarms_link(self) -> UplinkConfig | None:
+        """The broker that hears of alarms; None if none does."""
+        try:
+            return self.alarms.link(self.uplink)
+        except BadSetting as error:
+            raise error.under("alarms") from None
+
+    @property
+    def largest_report(self) -> int:
+        """Bytes of the largest report that it will send."""
+        dim = self.schema.dim
+        linear = self.summary.linear(self.schema)
+        return size_of_report(dim, min(self.summary.kept, dim), linear=linear)
+
+
+def load(path: Path | str, environ: Mapping[str, str]) -> ClientConfig:
+    """Return the configuration in a file, with the environment's overrides.
+
+    Raises
+    ------
+    UsageError
+        For the first mistake, in one line.
+    """
+    return read(path, ClientConfig, environ, program="client")

@@ -1,0 +1,237 @@
+"""FeaturesConfig: the kernel of a group whose normal is curved, as both ends write it down.
+
+With it a vector's features are learnt beside the vector itself: what is normal may then be a
+bent sheet or a ring where without it it is flat.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal, cast
+
+import numpy as np
+
+from submerge import Array, UsageError
+from submerge.features import (
+    CountSketch,
+    FeatureMap,
+    Gaussian,
+    Kernel,
+    Landmarks,
+    Laplace,
+    Matern,
+    Polynomial,
+    RandomFourier,
+    TensorSketch,
+)
+from submerge.features.checks import MOST_FEATURES
+from submerge.features.weights import Kind
+from submerge_client.config.decoding import nearest
+from submerge_client.config.sections import (
+    BadSetting,
+    NotBelowZero,
+    Section,
+    Spare,
+    Whole,
+    refusal,
+    shown,
+)
+from submerge_client.datasets import Flow
+
+FOURIER = ("orthogonal", "fourier-pair", "fourier-cos", "quasi", "countsketch", "nystrom")
+MAPS = {
+    "gaussian": FOURIER,
+    "laplace": FOURIER,
+    "matern": FOURIER,
+    "polynomial": ("tensorsketch", "nystrom"),
+}
+"""What each kernel's features can be made by, the usual way first."""
+
+ONLY_FOR = {
+    "degree": ("kernel", "polynomial"),
+    "coef0": ("kernel", "polynomial"),
+    "nu": ("kernel", "matern"),
+    "landmarks": ("map", "nystrom"),
+    "buckets": ("map", "countsketch"),
+}
+"""Settings that say nothing without another."""
+
+
+class FeaturesConfig(Section, frozen=True, kw_only=True):
+    """A kernel, and the features that stand in for it.
+
+    Attributes
+    ----------
+    kernel : {"gaussian", "laplace", "matern", "polynomial"}
+    gamma : float or "auto"
+        Of the kernel, for scaled readings. Raising it tells near readings apart, and forgets
+        what far ones have in common. "auto" lets the root work it out from all nodes.
+    map : str, optional
+        How features are made: "orthogonal", "fourier-pair", "fourier-cos", "quasi" (at most 8
+        dimensions), "countsketch" (very wide, mostly zeros), "tensorsketch" (polynomial),
+        "nystrom" (from landmarks). Left out, "orthogonal", or what a polynomial kernel needs.
+    features : int
+        Raising it comes closer to the kernel, for memory, time and bytes in proportion. With
+        landmarks, how many of them there are.
+    seed : int
+        Another gives other features of the same kernel.
+    nu : float, optional
+        Smoothness of a Matern kernel, 1.5 or 2.5.
+    degree : int, optional
+        Of a polynomial kernel, 2 if left out.
+    coef0 : float, optional
+        Of a polynomial kernel, 0 if left out.
+    landmarks : Path, optional
+        A table of typical vectors, scaled as the schema says: a column for each channel, "flow",
+        and for each of its lags, "flow-1", by name; without a header, in the schema's order.
+        They become part of the schema, and everybody in the group has them: name no reading
+        that must stay on its device.
+    buckets : int, optional
+        To which "countsketch" folds a vector, 4096 if left out.
+    """
+
+    kernel: Literal["gaussian", "laplace", "matern", "polynomial"] = "gaussian"
+    gamma: float | Literal["auto"] = "auto"
+    map: (
+        Literal[
+            "orthogonal",
+            "fourier-pair",
+            "fourier-cos",
+            "quasi",
+            "countsketch",
+            "tensorsketch",
+            "nystrom",
+        ]
+        | None
+    ) = None
+    features: Whole = 512
+    seed: Spare = 0
+    nu: float | None = None
+    degree: Whole | None = None
+    coef0: NotBelowZero | None = None
+    landmarks: Path | None = None
+    buckets: Whole | None = None
+
+    def __post_init__(self) -> None:
+        if self.gamma != "auto" and not 0 < self.gamma < math.inf:
+            raise refusal("gamma", expected='a number above 0, or "auto"', got=shown(self.gamma))
+        chosen = {"kernel": self.kernel, "map": self._map}
+        for name, (other, value) in ONLY_FOR.items():
+            if getattr(self, name) is not None and chosen[other] != value:
+                raise refusal(
+                    name,
+                    expected=f"nothing, since it is for {other} = {shown(value)}",
+                    got=shown(getattr(self, name)),
+                    mend="leave it out",
+                )
+        if self.features > MOST_FEATURES:
+            raise refusal("features", expected=f"at most {MOST_FEATURES}", got=str(self.features))
+        if self._map == "nystrom" and self.landmarks is None:
+            raise refusal("landmarks", expected='a table, since map = "nystrom"', got="nothing")
+        if self._map not in MAPS[self.kernel]:
+            raise refusal(
+                "map",
+                expected=f"one for {self.kernel}: {', '.join(MAPS[self.kernel])}",
+                got=shown(self.map),
+            )
+        _ = self._built_kernel if self.landmarks else self.built
+
+    def check_width(self, width: int) -> None:
+        """Refuse a map that does not take vectors of so many dimensions."""
+        if self._map == "quasi":
+            try:
+                self.built.dim(width)
+            except UsageError as error:
+                raise BadSetting(("features", "map"), str(error)) from error
+
+    @property
+    def built(self) -> FeatureMap:
+        """The map, of any but landmarks."""
+        kernel = self._built_kernel
+        if isinstance(kernel, Polynomial):
+            return TensorSketch(kernel, self.features, self.seed)
+        if self._map == "countsketch":
+            return CountSketch(kernel, self.features, self.buckets or 4096, self.seed)
+        return RandomFourier(kernel, self.features, cast(Kind, self._map), self.seed)
+
+    def built_for(self, names: Sequence[str]) -> FeatureMap:
+        """Return the map for channels of these names, their lags included.
+
+        Landmarks are read from their file.
+
+        Raises
+        ------
+        UsageError
+            If that is no table of as many landmarks, all of whose channels have a number.
+        """
+        if self.landmarks is None:
+            return self.built
+        points = _landmarks(self.landmarks, names)
+        if len(points) != self.features:
+            raise refusal(
+                "features",
+                expected=f"{len(points)}, as many as there are landmarks in {self.landmarks}",
+                got=str(self.features),
+            )
+        try:
+            return Landmarks(self._built_kernel, points)
+        except UsageError as error:
+            raise BadSetting(("landmarks",), f"{self.landmarks}: {error}") from error
+
+    @property
+    def _map(self) -> str:
+        return self.map or MAPS[self.kernel][0]
+
+    @property
+    def _built_kernel(self) -> Kernel:
+        gamma = None if self.gamma == "auto" else float(self.gamma)
+        match self.kernel:
+            case "gaussian":
+                return Gaussian(gamma)
+            case "laplace":
+                return Laplace(gamma)
+            case "matern":
+                return Matern(gamma, 1.5 if self.nu is None else self.nu)
+            case "polynomial":
+                return Polynomial(self.degree or 2, gamma, self.coef0 or 0.0)
+
+
+def _landmarks(path: Path, names: Sequence[str]) -> Array:
+    """Read landmarks (m, channels), their columns in the channels' order."""
+    flow = Flow.of(path)
+    used = list(range(len(flow.names)))
+    if flow.named:
+        used = [_place(path, name, flow.names) for name in names]
+    elif len(used) != len(names):
+        raise refusal(
+            "landmarks",
+            expected=f"{len(names)} columns in {path}, channels x lags",
+            got=str(len(used)),
+            mend="or give it a header with their names",
+        )
+    points = np.concatenate(list(flow.blocks(used)) or [np.empty((0, len(used)))])
+    gaps = np.argwhere(np.isnan(points))
+    if len(gaps):
+        row, column = (int(i) for i in gaps[0])
+        raise refusal(
+            "landmarks",
+            expected=f"a number for each channel in all rows of {path}",
+            got=f"a gap in row {row + 1}, {names[column]}",
+            mend="complete the row, or leave it out",
+        )
+    return points
+
+
+def _place(path: Path, name: str, columns: Sequence[str]) -> int:
+    """Return the place of a channel's column."""
+    if name in columns:
+        return columns.index(name)
+    near = nearest(name, columns)
+    raise refusal(
+        "landmarks",
+        expected=f"a column {shown(name)} in {path}, for the channel of that name",
+        got="no such column",
+        mend=f"did you mean {shown(near)}?" if near else "name its columns as the channels",
+    )

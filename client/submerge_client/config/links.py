@@ -1,0 +1,231 @@
+"""Links: where another program is, and what makes it safe to speak to it.
+
+A url without TLS is refused unless somebody says `insecure = true`: summaries are not secret
+by themselves, and whoever can write to the link can write to the model.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import ClassVar, Literal, NamedTuple
+from urllib.parse import urlsplit
+
+from submerge_client.config.sections import BadSetting, Name, Section, Text, Whole, refusal, shown
+from submerge_client.config.sizes import GRPC_LIMIT, MQTT_LIMIT
+
+PORTS = {"grpc": 8470, "grpcs": 8470, "mqtt": 1883, "mqtts": 8883}
+"""Where nothing else is said."""
+
+
+class Address(NamedTuple):
+    """A url in its parts; of `memory://name` the host is the name."""
+
+    scheme: str
+    host: str
+    port: int
+
+
+class Endpoint(NamedTuple):
+    """Where a server listens; port 0 is any that is free."""
+
+    host: str
+    port: int
+
+
+class Link(Section, frozen=True, kw_only=True):
+    """A url, and how both ends know one another.
+
+    Attributes
+    ----------
+    url : str
+        `mqtt://host:port`, or `mqtts://` with TLS.
+    insecure : bool
+        Allow a url without TLS: on this network everybody is trusted.
+    ca : Path, optional
+        Certificates of whom to trust; left out, the system's.
+    cert, key : Path, optional
+        This node's own certificate, and the key to it.
+    username : str, optional
+    password_file : Path, optional
+        A file that holds the password and nothing else.
+    """
+
+    schemes: ClassVar[tuple[str, ...]] = ("mqtt", "mqtts")
+
+    url: Text
+    insecure: bool = False
+    ca: Path | None = None
+    cert: Path | None = None
+    key: Path | None = None
+    username: Text | None = None
+    password_file: Path | None = None
+
+    def __post_init__(self) -> None:
+        address_of(self.url, self.schemes)
+        self._check_tls()
+        check_pair(self.cert, self.key)
+        if self.username is not None and self.scheme not in ("mqtt", "mqtts"):
+            raise refusal(
+                "username",
+                expected=f"none with {self.scheme}://",
+                got=shown(self.username),
+                mend="leave it out: there a node is known by its certificate",
+            )
+        if self.password_file is not None and self.username is None:
+            raise refusal("username", expected="one beside password_file", got="nothing")
+
+    def _check_tls(self) -> None:
+        if self.tls:
+            check_insecure(self.insecure, "a url with TLS")
+            return
+        secure = f"{self.scheme}s://"
+        if self.scheme != "memory" and not self.insecure:
+            raise refusal(
+                "url",
+                expected=f"a url with TLS, {secure}",
+                got=shown(self.url),
+                mend="say insecure = true if the network is trusted,"
+                f" or use {secure} and a kit, or ca, cert and key",
+            )
+        for name in ("ca", "cert", "key"):
+            if getattr(self, name) is not None:
+                raise refusal(
+                    name,
+                    expected=f"none with {self.scheme}://, which has no TLS",
+                    got=shown(getattr(self, name)),
+                    mend="leave it out" + (f", or use {secure}" if secure in _TLS else ""),
+                )
+
+    @property
+    def scheme(self) -> str:
+        """`grpc`, `grpcs`, `mqtt`, `mqtts` or `memory`."""
+        return address_of(self.url, self.schemes).scheme
+
+    @property
+    def host(self) -> str:
+        """A name or an address, without brackets."""
+        return address_of(self.url, self.schemes).host
+
+    @property
+    def port(self) -> int:
+        """The scheme's own where the url has none; 0 in memory."""
+        return address_of(self.url, self.schemes).port
+
+    @property
+    def takes_kit(self) -> bool:
+        """Whether the node's kit is what protects it: it has TLS, and names no files."""
+        return self.tls and (self.ca, self.cert) == (None, None)
+
+    @property
+    def tls(self) -> bool:
+        """Whether the other end proves who it is, and nobody can listen."""
+        return f"{self.scheme}://" in _TLS
+
+
+class UplinkConfig(Link, frozen=True, kw_only=True):
+    """The way to a parent.
+
+    Attributes
+    ----------
+    url : str
+        `grpc://host:port`, `mqtt://host:port`; with TLS `grpcs://`, `mqtts://`; or
+        `memory://name`, inside one process.
+    fleet : str
+        MQTT topics begin with `submerge/v1/{fleet}/`: fleets on one broker need different ones.
+    max_message_bytes : int, optional
+        Larger reports are not sent. Raise it only as far as broker and parent do.
+    columns : {"f32", "i8"}
+        "i8" sends the weaker directions in a quarter of the bytes, and coarser.
+    """
+
+    schemes: ClassVar[tuple[str, ...]] = ("grpc", "grpcs", "mqtt", "mqtts", "memory")
+
+    fleet: Name = "default"
+    max_message_bytes: Whole | None = None
+    columns: Literal["f32", "i8"] = "f32"
+
+    @property
+    def limit(self) -> int:
+        """Bytes that a message may have: 120 KiB on MQTT, 4 MiB elsewhere, if nothing is said."""
+        if self.max_message_bytes is not None:
+            return self.max_message_bytes
+        return MQTT_LIMIT if self.scheme in ("mqtt", "mqtts") else GRPC_LIMIT
+
+
+_TLS = ("grpcs://", "mqtts://")
+
+
+def address_of(url: str, schemes: tuple[str, ...]) -> Address:
+    """Return the parts of a url.
+
+    Raises
+    ------
+    BadSetting
+        If it is none, or of another scheme.
+    """
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError as error:  # a port of 70000, brackets that do not close
+        raise _no_url(url, schemes, str(error)) from None
+    if parts.scheme not in schemes:
+        raise _no_url(url, schemes)
+    if parts.username is not None or parts.password is not None:
+        # The url is not shown: it would end up in a log.
+        raise refusal(
+            "url",
+            expected="a host and a port",
+            got="a user's name as well",
+            mend="put it into username, and the password into a file that password_file names",
+        )
+    if not parts.hostname or parts.path.strip("/") or parts.query or parts.fragment:
+        raise _no_url(url, schemes)
+    if parts.scheme == "memory":
+        return Address("memory", parts.netloc, 0)
+    if port == 0:
+        raise _no_url(url, schemes, "there is no port 0")
+    return Address(parts.scheme, parts.hostname, port or PORTS[parts.scheme])
+
+
+def endpoint_of(address: str) -> Endpoint:
+    """Return the parts of `host:port`, or of `[::1]:port`.
+
+    Raises
+    ------
+    BadSetting
+        If it is something else.
+    """
+    try:
+        parts = urlsplit(f"//{address}")
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        host = port = None
+    if host is None or port is None or parts.netloc != address or "@" in address:
+        raise refusal(
+            "address", expected="host:port, as in 0.0.0.0:8470 or [::]:8470", got=shown(address)
+        )
+    return Endpoint(host, port)
+
+
+def check_pair(cert: Path | None, key: Path | None) -> None:
+    """Refuse a certificate without its key, and a key without its certificate."""
+    if (cert is None) != (key is None):
+        missing, there = ("cert", "key") if cert is None else ("key", "cert")
+        raise refusal(missing, expected=f"the file that belongs to {there}", got="nothing")
+
+
+def check_insecure(insecure: bool, what: str) -> None:
+    """Refuse `insecure` where it changes nothing: somebody expects that it does."""
+    if insecure:
+        raise refusal(
+            "insecure",
+            expected=f"false with {what}",
+            got="true",
+            mend="leave it out: certificates are checked all the same",
+        )
+
+
+def _no_url(url: str, schemes: tuple[str, ...], why: str = "") -> BadSetting:
+    forms = [f"{scheme}://host:port" for scheme in schemes if scheme != "memory"]
+    got = "a url with a user's name" if "@" in url else shown(url)
+    return refusal("url", expected=" or ".join(forms), got=got + (f" ({why})" if why else ""))

@@ -1,0 +1,232 @@
+"""SchemaConfig: what a group's vectors mean, as both ends write it down.
+
+With lags a vector is the newest row and those before it, one after the other: what follows
+what is then part of what is normal.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from typing import Literal
+
+from msgspec.structs import replace
+
+from submerge import Channel, Identity, Scaling, Schema
+from submerge.features import FeatureMap
+from submerge.schema import Center
+from submerge_client.config.features import FeaturesConfig
+from submerge_client.config.sections import (
+    AboveZero,
+    BadSetting,
+    Seconds,
+    Section,
+    Text,
+    Whole,
+    refusal,
+    shown,
+)
+
+MOST = 1 << 16
+"""Dimensions of a vector: more is a slip of the pen, not a device."""
+
+LONGEST = float.fromhex("0x1.fffffffffffffp-1022")
+"""No number takes more letters in a schema's text."""
+
+MAP = 512
+"""Bytes of a map in a schema's text, without its landmarks."""
+
+
+class ChannelConfig(Section, frozen=True, kw_only=True):
+    """A channel with more to it than a name.
+
+    Attributes
+    ----------
+    name : str
+    unit : str
+    offset, scale : float, optional
+        With fixed scaling: a reading counts as (reading - offset) / scale. Raising the scale
+        gives the channel less weight.
+    """
+
+    name: Text
+    unit: str = ""
+    offset: float | None = None
+    scale: AboveZero | None = None
+
+
+class SchemaConfig(Section, frozen=True, kw_only=True):
+    """What a vector means.
+
+    Attributes
+    ----------
+    channels : tuple of str or ChannelConfig
+        "name", "name [unit]" or a table, in the order in which readings come.
+    lags : int
+        Rows in a vector, the newest first. Raising it shows what follows what, for
+        `channels x lags` dimensions in memory and in each report.
+    center : {"fleet", "own", "none"}
+        What is subtracted: one mean of all nodes, each node's own, or nothing. With "own" the
+        fleet shares how readings vary, and each node keeps what is usual for it.
+    half_life_s : float, optional
+        Seconds after which a reading counts for half; left out, it counts for ever. Raising it
+        makes the model steadier, and slower to follow.
+    scaling : {"none", "fixed", "fleet"}
+        Readings as they are; by each channel's offset and scale; by the mean and deviation
+        that the root works out from all nodes.
+    features : FeaturesConfig, optional
+        A kernel: what is normal may then be curved. Left out, it is flat.
+    """
+
+    channels: tuple[str | ChannelConfig, ...]
+    lags: Whole = 1
+    center: Center = "own"
+    half_life_s: Seconds | None = None
+    scaling: Literal["none", "fixed", "fleet"] = "none"
+    features: FeaturesConfig | None = None
+
+    def __post_init__(self) -> None:
+        # Nothing is built here: it may be far too large.
+        if not self.channels:
+            raise refusal("channels", expected="at least one", got="an empty list")
+        if self.width > MOST:
+            raise refusal(
+                "lags",
+                expected=f"channels x lags to be at most {MOST}",
+                got=f"{len(self.channels)} x {self.lags}",
+                mend="lower it",
+            )
+        for i, channel in enumerate(self._tables):
+            self._check_scaling(i, channel)
+        self._check_names()
+        if self.features is not None:
+            self.features.check_width(self.width)
+
+    def _check_names(self) -> None:
+        seen: set[str] = set()
+        for name in self.names:
+            if name in seen:
+                raise refusal(
+                    "channels",
+                    expected='names that differ, also from "a-1" for "a" a row ago',
+                    got=f"{shown(name)} twice",
+                    mend="rename one",
+                )
+            seen.add(name)
+
+    def _check_scaling(self, i: int, channel: ChannelConfig) -> None:
+        name, numbers = shown(channel.name), (channel.offset, channel.scale)
+        if self.scaling == "fixed" and None in numbers:
+            raise refusal(
+                "channels",
+                i,
+                expected='offset and scale, since scaling = "fixed"',
+                got=name,
+                mend=f"write {{ name = {name}, offset = 0.0, scale = 1.0 }} with its own numbers",
+            )
+        if self.scaling != "fixed" and numbers != (None, None):
+            raise refusal(
+                "scaling",
+                expected=f'"fixed", since {name} has numbers for it',
+                got=shown(self.scaling),
+                mend="or leave offset and scale out",
+            )
+
+    @property
+    def sensed(self) -> tuple[Channel, ...]:
+        """The channels that a sensor sends, before lags."""
+        return tuple(Channel(channel.name, channel.unit) for channel in self._tables)
+
+    @property
+    def width(self) -> int:
+        """Numbers in a vector: channels x lags."""
+        return len(self.channels) * self.lags
+
+    @property
+    def dim(self) -> int:
+        """Dimensions that are learnt in: a vector's numbers, or its features."""
+        return self.width if self.features is None else self.features.features
+
+    @property
+    def built(self) -> Schema:
+        """The schema. Landmarks are read from their file."""
+        units = [channel.unit for channel in self._tables] * self.lags
+        return Schema(
+            tuple(map(Channel, self.names, units)),
+            scaling=self._fixed,
+            features=self._map,
+            center=self.center,
+            half_life=self.half_life_s,
+        )
+
+    @property
+    def text_bytes(self) -> int:
+        """What the schema's text weighs at most, which goes with each join and each model.
+
+        With all that the fleet settles in it; no file is read for it.
+        """
+        if self.features is None or self.features.landmarks is None:
+            schema = self.built
+            if self.learns_scaling:
+                scaling = Scaling((-LONGEST,) * self.width, (LONGEST,) * self.width)
+                schema = dataclasses.replace(schema, scaling=scaling)
+            if not schema.features.settled:
+                settled = schema.features.settled_at(LONGEST)
+                schema = dataclasses.replace(schema, features=settled)
+            return len(schema.canonical)
+        # Landmarks are base64 of float64, and the rest of a map is short.
+        landmarks = -(-8 * self.features.features * self.width // 3) * 4
+        return replace(self, features=None).text_bytes + MAP + landmarks
+
+    @property
+    def lengthy(self) -> str:
+        """The settings that make that text long."""
+        landmarks = self.features is not None and self.features.landmarks is not None
+        return "schema.features.features or schema.lags" if landmarks else "schema.lags"
+
+    @property
+    def learns_scaling(self) -> bool:
+        """Whether the root works out center and scale."""
+        return self.scaling == "fleet"
+
+    @property
+    def _map(self) -> FeatureMap:
+        if self.features is None:
+            return Identity()
+        try:
+            return self.features.built_for(self.names)
+        except BadSetting as error:
+            raise error.under("features") from error.__cause__
+
+    @property
+    def _fixed(self) -> Scaling | None:
+        if self.scaling != "fixed":
+            return None
+        offset, scale = (
+            tuple(float(getattr(channel, name)) for channel in self._tables)
+            for name in ("offset", "scale")
+        )
+        return Scaling(offset * self.lags, scale * self.lags)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of a vector: all channels at lag 0, then all at lag 1 as `name-1`, and so on."""
+        sensed = [channel.name for channel in self._tables]
+        past = (f"{name}-{lag}" for lag in range(1, self.lags) for name in sensed)
+        return (*sensed, *past)
+
+    @property
+    def _tables(self) -> tuple[ChannelConfig, ...]:
+        return tuple(
+            _table(i, channel) if isinstance(channel, str) else channel
+            for i, channel in enumerate(self.channels)
+        )
+
+
+def _table(i: int, text: str) -> ChannelConfig:
+    """Read "name" or "name [unit]"; a[0] is a name."""
+    found = re.fullmatch(r"(.*\S)\s+\[([^][]*)\]", text.strip())
+    name, unit = found.groups() if found else (text.strip(), "")
+    if not name:
+        raise refusal("channels", i, expected="a name", got=shown(text))
+    return ChannelConfig(name=name, unit=unit.strip())

@@ -1,0 +1,180 @@
+"""What the largest report weighs, known before the first is built.
+
+A broker that refuses a message does not say so to whoever sent it: a configuration whose
+reports could not pass is refused at the start, with the numbers.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from submerge.protocol.alarm_status import MOST_ALARMS, REMEMBERED
+from submerge.stats.quantile_sketch import FINE
+from submerge_client.config.sections import Key, refusal
+
+MQTT_LIMIT = 120 * 1024
+"""Bytes of a message over MQTT: AWS IoT stops at 128 KB."""
+
+GRPC_LIMIT = 4 * 1024 * 1024
+"""Bytes of a message over gRPC: its own default."""
+
+ENVELOPE = 256
+"""Bytes of a report beside subspace and scores: names, incarnations, counts, fingerprint."""
+
+SKETCHES = 400
+"""Bytes that scores are allowed: two sketches of 16 buckets, 98 bytes each while counts are
+below 2^28, and never above 178. What they leave is room for names of 64 letters."""
+
+PEAKS = 3 * FINE.bytes
+"""What they come to hour by hour: off the subspace, within it, and of single channels."""
+
+ALARM = 512
+"""A name of 64 letters, and three channels of 100 bytes: 477. What is left of nine of them is
+room for what else is said of alarms."""
+
+SCORES = SKETCHES + PEAKS + (1 + REMEMBERED) * ALARM
+"""Scores, and what is made of them."""
+
+BELOW = 300 + (MOST_ALARMS - 1 - REMEMBERED) * ALARM
+"""What an aggregator's report has beside: a fence, a census, sums of many, alarms of many."""
+
+LINEAR = 256 + FINE.bytes
+"""What a kernel group's report has beside the numbers of its second subspace: lengths, a
+third sketch of scores, and a fourth of peaks."""
+
+SAMPLE = 1536
+"""64 readings, 8 bytes of priority and 16 of points each: they go with moments."""
+
+JOIN = 512
+"""What a join has beside its schema's text: names of 64 letters, there and in its topic."""
+
+FENCES = 64 * 32
+"""What an aggregator's join has beside: the fences of starts before."""
+
+
+class Linear(NamedTuple):
+    """The second subspace of a kernel group: that of the readings, scaled.
+
+    width, k : numbers in a reading, channels times lags; columns, spare ones included
+    """
+
+    width: int
+    k: int
+
+
+def size_of_report(dim: int, k: int, *, merged: bool = False, linear: Linear | None = None) -> int:
+    """Return what a report weighs at most, in bytes: 4 dim k + 8 (dim + k) + 256 + scores.
+
+    In a kernel group it is that, of the features, and as much of the readings beside.
+
+    Parameters
+    ----------
+    dim : int
+        Features: channels, times lags.
+    k : int
+        Columns, spare ones included. Counted as float32: how many of them can be coarser, the
+        data decide.
+    merged : bool
+        It is an aggregator's: that has more to say.
+    linear : Linear, optional
+        In a kernel group, where `dim` is that of the features.
+    """
+    beside = ENVELOPE + SCORES + BELOW * merged
+    if linear is None:
+        # Moments, which go before the scaling is known, are 16 dim: as much as two columns.
+        return 4 * dim * max(k, 2) + 8 * (dim + k) + beside
+    both = sum(4 * d * columns + 8 * (d + columns) for d, columns in ((dim, k), linear))
+    # Before scaling and gamma are known, moments go, of the readings.
+    return max(both, 16 * linear.width + SAMPLE) + LINEAR + beside
+
+
+def check_size(
+    dim: int,
+    k: int,
+    limit: int,
+    *,
+    at: tuple[Key, ...],
+    lower: str,
+    text: int = 0,
+    merged: bool = False,
+    linear: Linear | None = None,
+) -> None:
+    """Refuse a configuration whose largest message is above a limit.
+
+    Parameters
+    ----------
+    dim, k : int
+        Features; columns, spare ones included, of which there are never more than dim.
+    limit : int
+        In bytes.
+    at : tuple of Key
+        The setting that says what the limit is.
+    lower : str
+        What else can be changed.
+    text : int
+        Bytes that go with it: a model carries its schema.
+    merged : bool
+        It is an aggregator's report.
+    linear : Linear, optional
+        In a kernel group, its second subspace; of columns there are never more than `width`.
+
+    Raises
+    ------
+    BadSetting
+        With the numbers.
+    """
+    k = min(k, dim)
+    if linear is not None:
+        linear = Linear(linear.width, min(linear.k, linear.width))
+    size = size_of_report(dim, k, merged=merged, linear=linear) + text
+    if size > limit:
+        raise refusal(
+            *at,
+            expected=f"room for {size} bytes: {_reckoned(dim, k, linear, size)}",
+            got=f"a limit of {limit} bytes",
+            mend=f"lower {lower}",
+        )
+
+
+def check_join(
+    text: int, limit: int, *, at: tuple[Key, ...], lower: str, merged: bool = False
+) -> None:
+    """Refuse a configuration whose join is above a limit: it carries the schema's text.
+
+    Parameters
+    ----------
+    text : int
+        Bytes of the schema's text.
+    limit, at, lower, merged
+        As in `check_size`.
+
+    Raises
+    ------
+    BadSetting
+        With the numbers.
+    """
+    beside = JOIN + FENCES * merged
+    if text + beside > limit:
+        raise refusal(
+            *at,
+            expected=f"room for {text + beside} bytes: to join, a schema of {text}, and {beside}",
+            got=f"a limit of {limit} bytes",
+            mend=f"lower {lower}",
+        )
+
+
+def _reckoned(dim: int, k: int, linear: Linear | None, size: int) -> str:
+    """Return how a size comes about."""
+    if linear is None:
+        more = size - size_of_report(dim, k) + ENVELOPE + SCORES
+        return (
+            f"dim {dim} (channels x lags), k {k} (rank + oversample),"
+            f" 4 dim k + 8 (dim + k) + {more}"
+        )
+    width, columns = linear
+    more = size - sum(4 * d * n + 8 * (d + n) for d, n in ((dim, k), linear))
+    return (
+        f"dim {dim} (features), k {k} (rank + oversample), width {width} (channels x lags),"
+        f" l {columns} (linear_rank + oversample), 4 dim k + 8 (dim + k) + 4 width l"
+        f" + 8 (width + l) + {more}"
+    )

@@ -1,0 +1,76 @@
+"""SummaryConfig: how much of the readings is remembered, as both ends write it down."""
+
+from __future__ import annotations
+
+from submerge.protocol.summaries import Subspaces
+from submerge_client.config.schemas import SchemaConfig
+from submerge_client.config.sections import Section, Spare, Whole, refusal
+from submerge_client.config.sizes import Linear
+
+
+class SummaryConfig(Section, frozen=True, kw_only=True):
+    """How much of the readings is remembered.
+
+    Attributes
+    ----------
+    rank : int
+        Directions of normal variation, at most dim. Raising it explains more of what is
+        normal, and in the end faults as well.
+    oversample : int
+        Spare directions, learnt and sent beside them. Raising it makes merges more exact, for
+        4 bytes x dim each in every report.
+    linear_rank : int, optional
+        With a kernel, directions of the readings themselves, beside `rank` of their features;
+        left out, as many, but at most half of channels x lags. Fewer than these in any case:
+        what they leave over is what is judged by.
+    """
+
+    rank: Whole = 8
+    oversample: Spare = 5
+    linear_rank: Whole | None = None
+
+    @property
+    def kept(self) -> int:
+        """Directions that are learnt and sent."""
+        return self.rank + self.oversample
+
+    def linear(self, schema: SchemaConfig) -> Linear | None:
+        """Return the second subspace of a kernel group, as `size_of_report` takes it."""
+        if schema.features is None:
+            return None
+        return Linear(schema.width, self.summaries.linear_kept(schema.width))
+
+    @property
+    def summaries(self) -> Subspaces:
+        """What learns and merges so many."""
+        return Subspaces(self.rank, oversample=self.oversample, linear_rank=self.linear_rank)
+
+
+def check_rank(summary: SummaryConfig, schema: SchemaConfig) -> None:
+    """Refuse more directions than a vector has; of a kernel group's readings, also as many."""
+    width = f"channels x lags = {len(schema.channels)} x {schema.lags} = {schema.width}"
+    if schema.features is None:
+        if summary.linear_rank is not None:
+            raise refusal(
+                *("summary", "linear_rank"),
+                expected="nothing without [schema.features]: rank is then of the readings",
+                got=str(summary.linear_rank),
+                mend="leave it out",
+            )
+        most, mend = f"dim = {width}", "lower it, or raise schema.lags"
+    else:
+        most = f"the {schema.dim} features there are"
+        mend = "lower it, or raise schema.features.features"
+    if summary.rank > schema.dim:
+        raise refusal(
+            *("summary", "rank"), expected=f"at most {most}", got=str(summary.rank), mend=mend
+        )
+    linear = summary.linear_rank
+    if linear is not None and linear > max(1, schema.width - 1):
+        # All of them would leave nothing over to judge by but rounding.
+        raise refusal(
+            *("summary", "linear_rank"),
+            expected=f"fewer than {width}" if schema.width > 1 else f"1, since {width}",
+            got=str(linear),
+            mend="lower it, or leave it out",
+        )

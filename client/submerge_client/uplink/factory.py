@@ -1,0 +1,105 @@
+"""chosen(): the uplink that a configuration names; what another kind needs is not loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from logging import WARNING
+from pathlib import Path
+from typing import Protocol
+
+from submerge import UsageError
+from submerge_client.config.links import Link, UplinkConfig
+from submerge_client.logs import say
+from submerge_client.uplink import Uplink
+from submerge_client.uplink.tls import Tls
+
+
+def chosen(
+    link: UplinkConfig, *, parent: str, node: str, groups: Sequence[str], kit: Path | None = None
+) -> Uplink:
+    """Return the way to a parent, not open yet; `kit`: as in `tls_of`.
+
+    Raises
+    ------
+    UsageError
+        If the extra that it needs is not installed.
+    """
+    tls = tls_of(link, kit)
+    try:
+        if link.scheme in ("grpc", "grpcs"):
+            from submerge_client.uplink.over_grpc import OverGrpc
+
+            target = f"{_bracketed(link.host)}:{link.port}"
+            return OverGrpc(target, node=node, groups=groups, limit=link.limit, tls=tls)
+        if link.scheme in ("mqtt", "mqtts"):
+            from submerge_client.uplink.over_mqtt import OverMqtt
+
+            return OverMqtt(
+                link.host,
+                link.port,
+                fleet=link.fleet,
+                parent=parent,
+                node=node,
+                groups=groups,
+                limit=link.limit,
+                username=link.username,
+                password=password_of(link),
+                tls=tls,
+            )
+    except ImportError as error:
+        extra = "grpc" if link.scheme.startswith("grpc") else "mqtt"
+        raise UsageError(
+            f"{link.url} needs {error.name}, which is not here: pip install 'submerge[{extra}]'"
+        ) from error
+    from submerge_client.uplink.in_memory import hub
+
+    return hub(link.host).uplink(node, groups, limit=link.limit)
+
+
+def tls_of(link: Link, kit: Path | None = None) -> Tls | None:
+    """Return the files that protect a link; None if nothing does.
+
+    `kit` is the node's own; a link that names files is of another authority.
+    """
+    if not link.tls:
+        return None
+    if kit is not None and link.takes_kit:
+        return Tls(kit=kit)
+    return Tls(link.ca, link.cert, link.key)
+
+
+class Allowed(Protocol):
+    """A section in which somebody may allow a link without TLS."""
+
+    @property
+    def insecure(self) -> bool:
+        """Whether somebody has."""
+
+
+def warn_of_insecure(links: Mapping[str, Allowed | None], *, idle: Path | None = None) -> None:
+    """Say of each link that nothing protects: somebody has allowed it, perhaps long ago.
+
+    `idle` is a kit that protects none: somebody believes that it does.
+    """
+    if idle is not None:
+        mend = "take out insecure, and write grpcs:// for grpc://"
+        say("the kit is used by no link", level=WARNING, kit=str(idle), mend=mend)
+    for setting, link in links.items():
+        if link is not None and link.insecure:
+            say("no TLS: whoever is on the way can read and forge", level=WARNING, link=setting)
+
+
+def password_of(link: Link) -> str | None:
+    """Return the password that a file holds, without the line break at its end."""
+    if link.password_file is None:
+        return None
+    try:
+        return link.password_file.read_text(encoding="utf-8").rstrip("\r\n")
+    except (OSError, ValueError) as error:
+        raise UsageError(
+            f"password_file must be a file that can be read, got {link.password_file}: {error}"
+        ) from error
+
+
+def _bracketed(host: str) -> str:
+    return f"[{host}]" if ":" in host else host

@@ -1,0 +1,413 @@
+"""Group: what an aggregator holds of nodes that share a schema.
+
+Its rows, its way up, and its model: how a child is answered, what is said upward, and, at
+the root, what goes down. Which store all this belongs to is `aggregator_node`'s concern.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+from submerge.aggregator.ledger import Ledger
+from submerge.aggregator.quarantine import Cause, Suspects
+from submerge.aggregator.rollup import census, limits, newest_version, scores, staleness, vigil
+from submerge.aggregator.upward import Line, Upward
+from submerge.errors import PeerError
+from submerge.protocol.desired_state import Wish, Wishes
+from submerge.protocol.machine import Key, Note, Now, Records
+from submerge.protocol.messages import (
+    BELIEVED,
+    HIGHEST,
+    Answer,
+    Incarnation,
+    Join,
+    Joined,
+    Model,
+    Reason,
+    Report,
+    Stamp,
+    digest,
+)
+from submerge.protocol.session import Tether
+from submerge.protocol.settings import AggregatorSettings
+from submerge.protocol.summaries import Summaries
+from submerge.schema import Schema, differences
+from submerge.stats.moments import spread
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GroupPlan:
+    """A group that an aggregator serves.
+
+    summaries : Summaries
+    schema : Schema or None
+        The root's; below it None: it comes down with the answer to the join.
+    learns_scaling : bool
+        The root works out center and scale from the readings; gamma as well, where the
+        schema's features leave it open.
+    robust : bool
+        Clients that are far from the others stay out of what is made of the rows.
+    """
+
+    summaries: Summaries
+    schema: Schema | None = None
+    learns_scaling: bool = False
+    robust: bool = False
+
+    @property
+    def settles(self) -> bool:
+        """Whether the schema leaves something for the readings to say."""
+        return self.learns_scaling or (self.schema is not None and not self.schema.features.settled)
+
+
+class Group:
+    """One group of one aggregator.
+
+    Attributes
+    ----------
+    ledger : Ledger or None
+        None while the schema is not known.
+    canonical : bytes
+        The schema's text; empty while it is not known.
+    upward : Upward
+    model : Model or None
+        The newest.
+    version : int
+        Of the newest model that was made here.
+    banned : frozenset of str
+        Nodes that an operator has shut out, whatever becomes of the store.
+    suspects : Suspects
+        Those whose rows are kept out of the model, likewise; those that may be soon.
+    wishes : Wishes
+        What an operator wants of nodes here and below.
+    """
+
+    def __init__(self, name: str, plan: GroupPlan, settings: AggregatorSettings) -> None:
+        self.name, self.plan = name, plan
+        self.ledger: Ledger | None = None
+        self.canonical = b""
+        self.model: Model | None = None
+        self.version = 0
+        self.banned: frozenset[str] = frozenset()
+        self.suspects = Suspects()
+        self.wishes = Wishes()
+        tether = Tether(settings.report_every_s, settings.patience_s, settings.cap_s)
+        self.upward = Upward(tether, Line())
+        self._settings = settings
+        self._stirred = True  # the rows say more than the newest model
+        self._model_at = -math.inf
+        self._far: frozenset[str] = frozenset()  # as was said last
+
+    def records(self) -> dict[Key, Any]:
+        """Return what a store keeps of it, beside its rows."""
+        name = self.name
+        return {
+            ("line", name): self.upward.line,
+            ("schema", name): self.canonical,
+            ("asked", name): self._asked,
+            ("version", name): self.version,
+            **self.orders(),
+        }
+
+    def orders(self) -> dict[Key, Any]:
+        """Return what is held against nodes, whatever store they are in."""
+        name, suspects = self.name, self.suspects
+        return {
+            ("banned", name): self.banned,
+            ("quarantined", name): suspects.apart,
+            ("suspected", name): suspects.slips,
+            ("wishes", name): dict(self.wishes.by_node),
+            ("heard", name): self.wishes.heard,
+        }
+
+    @property
+    def wakes_at(self) -> float:
+        """When something is due, on the steady clock."""
+        if self._settings.parent is not None:
+            return self.upward.due_at
+        return self._model_at if self._stirred and self.ledger is not None else math.inf
+
+    def tidy(self, now: Now) -> None:
+        """Let time do to the rows what it does."""
+        self.suspects.tidy(now)
+        if self.ledger is not None:
+            self.ledger.tidy(now)
+            self.upward.only(self.ledger.rows)
+
+    def stir(self, *, now: bool = False) -> None:
+        """The rows have changed: there is news for above, and for the model."""
+        self._stirred = self.upward.changed = True
+        if now:
+            self._model_at = -math.inf
+
+    def set_apart(self, node: str, cause: Cause, now: Now) -> None:
+        """Keep a node's rows out of the model."""
+        self.suspects.set_apart(node, cause, now)
+        self._leave_out()
+
+    def release(self, node: str) -> None:
+        """Take a node in again, and hold nothing against it."""
+        self.suspects.release(node)
+        self.banned -= {node}
+        self._leave_out()
+
+    def _leave_out(self) -> None:
+        if self.ledger is not None:
+            self.ledger.leave_out(frozenset(self.suspects.apart))
+        self.stir()
+
+    @property
+    def _asked(self) -> bytes:
+        """What is configured, as it was before the fleet settled what it leaves open."""
+        return b"" if self.plan.schema is None else self.plan.schema.canonical
+
+    def opens_with(self, kept: bytes, asked: bytes) -> bytes:
+        """Return the schema to start with: what is configured goes before what was kept.
+
+        But for what the fleet has settled, if what was `asked` of it then is asked of it now.
+        """
+        configured = self.plan.schema
+        if configured is None or (kept and self._settings.parent is not None):
+            return kept
+        if kept and self.plan.settles:
+            known = Schema.parse(kept)
+            same = asked in (b"", self._asked) and known.is_like(configured)
+            if same and (self.plan.learns_scaling or known.scaling == configured.scaling):
+                return kept
+        return configured.canonical
+
+    def learn_schema(
+        self, canonical: bytes, created: float, *, kept: tuple[Records, Now] | None = None
+    ) -> None:
+        """Go over to a schema; rows of another leave the model.
+
+        Raises
+        ------
+        PeerError
+            If it is not a schema's canonical text; nothing changes.
+        """
+        schema = Schema.parse(canonical)
+        self.canonical, self._stirred = canonical, True
+        if self.ledger is not None:
+            self.ledger.change_schema(schema)
+            # A report that waits speaks of the schema before: it is to be made anew.
+            self.stir()
+            return
+        self.ledger = Ledger(
+            self.name,
+            schema,
+            self.plan.summaries,
+            self._settings,
+            created=created,
+            robust=self.plan.robust,
+        )
+        self.ledger.leave_out(frozenset(self.suspects.apart))
+        if kept is not None:
+            self.ledger.load(*kept)
+            # What was kept and no report has said cannot be told from here.
+            self.upward.changed = True
+
+    # -- children --------------------------------------------------------------
+
+    def admits(self, join: Join, me: Incarnation, *, top: bool) -> Joined:
+        """Answer a child that asks to speak."""
+        stamp, ledger, reason, floor = join.stamp, self.ledger, Reason.ACK, 0
+        lines: tuple[str, ...] = ()
+        newest = 0
+        if ledger is None:
+            reason = Reason.UNAVAILABLE
+        else:
+            member = ledger.member(stamp.node)
+            row = ledger.rows.get((stamp.node, stamp.incarnation))
+            newest, floor = 0 if row is None else row.report.stamp.seq, member.floor
+            lines = self._objections(join.schema, ledger.schema)
+            if stamp.node in self.banned:
+                reason = Reason.BANNED
+            elif ledger.over(stamp.node, stamp.incarnation) is not None:
+                reason = Reason.STALE
+            elif lines:
+                reason = Reason.SCHEMA
+            elif join.fence and not ledger.admit(
+                stamp.node, stamp.incarnation, join.fence, join.past_fences
+            ):
+                reason = Reason.LINEAGE
+        canonical = self.canonical if reason is Reason.ACK else b""
+        pinned = None if reason is Reason.UNAVAILABLE else me
+        stamp = stamp._replace(seq=newest)
+        return Joined(stamp, reason, join.fence, pinned, top, floor, canonical, lines)
+
+    def _objections(self, theirs: bytes, ours: Schema) -> tuple[str, ...]:
+        if theirs in (b"", self.canonical):
+            return ()
+        try:
+            return differences(ours, Schema.parse(theirs))
+        except PeerError as error:
+            return (str(error),)
+
+    def judges(self, report: Report, me: Incarnation, now: Now, *, top: bool) -> Answer:
+        """Let the rows take a report; say what became of it, and what the root holds of it."""
+        ledger, stamp = self.ledger, report.stamp
+        if ledger is None:
+            return Answer(stamp, Reason.UNAVAILABLE, report.fence)
+        if stamp.node in self.banned:
+            return Answer(stamp, Reason.BANNED, report.fence, me, top)
+        child = stamp.node, stamp.incarnation
+        known = ledger.rows.get(child)
+        verdict = ledger.accept(report, now)
+        if verdict.news:
+            self.stir()
+            if _alarms(report) != (None if known is None else _alarms(known.report)):
+                # An alarm does not wait for the next report at each level.
+                self.upward.tether.soon(now.steady)
+            self.upward.mark(child, verdict.newest)
+        return Answer(
+            stamp,
+            verdict.reason,
+            report.fence,
+            me,
+            top,
+            verdict.newest,
+            root=me if top else self.upward.root,
+            durable=verdict.newest if top else self.upward.held(child),
+            floor=ledger.member(stamp.node).floor,
+            wishes=self._wishes_for(report),
+        )
+
+    def _wishes_for(self, report: Report) -> tuple[Wish, ...]:
+        heard = 0 if report.vigil is None else report.vigil.wish
+        is_client = not report.fence
+        return self.wishes.due(report.stamp.node, heard, is_client=is_client)
+
+    def suspect(self, report: Report, why: Reason, now: Now) -> Note | None:
+        """Set a client apart that contradicts itself; say so, for a person has to look."""
+        if why not in (Reason.SHRUNK, Reason.EQUIVOCATION):
+            return None
+        node, said = report.stamp.node, digest(report, self.plan.summaries)
+        cause = self.suspects.hears(report, why, said, now)
+        if cause is None:
+            return None
+        facts: dict[str, Any] = {"group": self.name, "node": node, "why": cause}
+        if self.suspects.full:
+            return Note("quarantine is full", facts | {"todo": "release nodes, or ban them"})
+        self.set_apart(node, cause, now)
+        facts["meaning"] = f"{why.value}: its rows are kept, and leave the model"
+        facts["todo"] = f"look for a second process or a copy of it, then: nodes release {node}"
+        return Note("node quarantined", facts)
+
+    def judged(self) -> list[Note]:
+        """Say who has left the model for being far from the others, and who is back."""
+        far = {} if self.ledger is None else self.ledger.far()
+        notes = []
+        for node in sorted(far.keys() ^ self._far):
+            facts = {"group": self.name, "node": node}
+            if node in far:
+                facts["why"] = f"far from the others: {far[node].words}"
+                facts["meaning"] = "its rows are kept, and leave the model until they are like them"
+            notes.append(Note("node left out" if node in far else "node in again", facts))
+        self._far = frozenset(far)
+        return notes
+
+    def model_for(self, report: Report) -> Model | None:
+        """Return the model, if a child still speaks of an older one."""
+        model = self.model
+        if model is None or model.fingerprint != report.fingerprint:
+            return None
+        if self._settings.parent is None and model.version < report.version <= BELIEVED:
+            # Its version has to rise above the child's, if that one's row counts.
+            out = self.ledger is not None and report.stamp.node in self.ledger.far()
+            if not out and report.stamp.node not in self.suspects.apart:
+                self._stirred = True
+        return model if report.version < model.version else None
+
+    # -- above -----------------------------------------------------------------
+
+    def report(self, node: str, me: Incarnation, now: Now) -> Report | None:
+        """Return everything that the rows say, under the next number."""
+        ledger, upward = self.ledger, self.upward
+        if ledger is None:
+            return None
+        counts = ledger.counts()
+        version = 0 if self.model is None else self.model.version
+        return Report(
+            stamp=Stamp(node, self.name, me, upward.line.seq + 1),
+            final=False,
+            pinned=me,  # the parent's, when it is sent
+            fence=upward.line.fence,
+            fingerprint=ledger.fingerprint,
+            summary=ledger.seen(now),
+            moments=ledger.moments(),
+            counts=counts,
+            as_of=now.wall,
+            synced=now.synced,
+            version=max(version, newest_version(ledger)),
+            lifetime=counts.generated,
+            census=census(ledger, now),
+            scores=scores(ledger),
+            vigil=vigil(ledger, wish=self.wishes.heard),
+        )
+
+    # -- below -----------------------------------------------------------------
+
+    def takes_model(self, model: Model) -> bool:
+        """Take a model that is newer; return whether to hand it down."""
+        if model.schema != self.canonical:
+            self.upward.tether.rejoin()
+            return False
+        known = 0 if self.model is None else self.model.version
+        if not known < model.version <= HIGHEST:
+            return False
+        self.model = model
+        return True
+
+    def makes_model(self, now: Now) -> Model | None:
+        """The root's rows as a model, if one is due."""
+        ledger = self.ledger
+        if ledger is None or not self._stirred or self._model_at > now.steady:
+            return None
+        self._settle(ledger)
+        # Above every version in use: a clock that once ran years ahead must not freeze the
+        # fleet, nor a store that was lost.
+        self.version = max(self.version, now.wall_ms - 1, newest_version(ledger)) + 1
+        known, every, told = census(ledger, now), self._settings.model_every_s, scores(ledger)
+        self.model = Model(
+            self.name,
+            self.version,
+            self.canonical,
+            ledger.fingerprint,
+            ledger.seen(now),
+            limits(told),
+            ledger.counts(),
+            known.nodes,
+            staleness(known),
+            created=now.wall,
+            expires=now.wall + 10 * max(every, self._settings.report_every_s),
+            peaks=None if told is None else told.peaks,
+        )
+        self._stirred, self._model_at = False, now.steady + every
+        return self.model
+
+    def _settle(self, ledger: Ledger) -> None:
+        """Publish center, scale and gamma, as far as they are open, once enough moments came in."""
+        schema, moments = ledger.schema, ledger.moments()
+        if not self.plan.settles or moments is None:
+            return
+        if moments.count < self._settings.scaling_rows:
+            return
+        scaling, features, size = schema.scaling, schema.features, spread(moments)
+        if self.plan.learns_scaling and scaling is None:
+            # Channels that vary have then all come to a spread of one.
+            scaling, size = moments.scaling, float(max(1, moments.varying))
+        if not features.settled:
+            features = features.settled_at(features.auto(size))
+        settled = replace(schema, scaling=scaling, features=features)
+        if settled != schema:
+            self.learn_schema(settled.canonical, 0.0)
+
+
+def _alarms(report: Report) -> list[tuple[str, bool]] | None:
+    """Return which alarms a report tells of, and whether they are open; None if of none."""
+    if report.vigil is None or not report.vigil.alarms:
+        return None
+    return sorted((alarm.name, alarm.is_open) for alarm in report.vigil.alarms)

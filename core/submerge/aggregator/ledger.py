@@ -1,0 +1,478 @@
+"""Ledger: an aggregator's rows of one group, and which of them a report may change.
+
+One row for each (node, incarnation): the newest report, by `seq`. What the model is made
+of follows from the rows alone (`pool`), so a message that comes late, twice or out of order
+changes nothing, and nobody is counted twice.
+
+A client's row that will not be heard again is *sealed*: folded into the node's one sealed
+row, and its incarnation closed. Closed ones are remembered by name, the last 64 of a node;
+when one falls off the list, a floor rises above its creation time.
+
+The ledger decides and remembers. What has changed is in `changes` until someone keeps it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+from submerge.aggregator.pool import Pool, Row, Sealed, added
+from submerge.protocol.machine import Key, Now, Records
+from submerge.protocol.messages import Counts, Incarnation, Left, Reason, Report, digest
+from submerge.protocol.settings import AggregatorSettings
+from submerge.protocol.summaries import Summaries, Summary
+from submerge.robust.outliers import Far
+from submerge.schema import Schema
+from submerge.stats.moments import Moments, pooled
+
+CLIENT_ROWS, AGGREGATOR_ROWS, CLOSED, FENCES = 6, 4, 64, 8
+"""Most live rows of a client, of an aggregator; closed incarnations and fences remembered."""
+
+AHEAD_S = 30.0
+"""A clock may run ahead by so much before it is not believed."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Member:
+    """What is remembered of a node beside its rows.
+
+    closed : incarnations that are over, and the seq that was taken of each
+    floor : incarnations created before it (ms) are over as well
+    fences : of an aggregator's incarnations, who speaks for each
+    """
+
+    closed: dict[Incarnation, int] = field(default_factory=dict)
+    floor: int = 0
+    fences: dict[Incarnation, bytes] = field(default_factory=dict)
+
+
+class Verdict(NamedTuple):
+    """What becomes of a report, the seq that is held now, and whether a row has changed."""
+
+    reason: Reason
+    newest: int
+    news: bool = False
+
+
+class Ledger:
+    """The rows of one group.
+
+    Parameters
+    ----------
+    group : str
+    schema : Schema
+        Rows of another fingerprint are kept, and left out of everything.
+    created : float
+        Wall time that rows are first faded to: the store's birth.
+    robust : bool
+        Leave out clients that are far from the others, and cap those that claim too much.
+
+    Attributes
+    ----------
+    changes : dict
+        Records to keep, None to delete.
+    rows : dict of (node, incarnation) to Row
+    heard : dict of (node, incarnation) to float
+        When each was last heard, on the steady clock; from the start for all before it.
+    """
+
+    def __init__(
+        self,
+        group: str,
+        schema: Schema,
+        summaries: Summaries,
+        settings: AggregatorSettings,
+        *,
+        created: float,
+        robust: bool = False,
+    ) -> None:
+        self.group = group
+        self.changes: dict[Key, Any] = {}
+        self.rows: dict[tuple[str, Incarnation], Row] = {}
+        self.heard: dict[tuple[str, Incarnation], float] = {}
+        self._came: dict[tuple[str, Incarnation], float] = {}
+        self._sealed: dict[tuple[str, str], Sealed] = {}
+        self._members: dict[str, Member] = {}
+        self._live: dict[str, list[Incarnation]] = {}
+        self._summaries, self._settings = summaries, settings
+        self._pool = Pool(schema, summaries, created, robust=robust)
+        self._robust = robust
+        self._apart: frozenset[str] = frozenset()
+
+    def leave_out(self, nodes: frozenset[str]) -> None:
+        """Keep the rows of some nodes, and of no others, out of all that follows from rows."""
+        changed, self._apart = self._apart ^ nodes, nodes
+        for node in changed:
+            self._refresh(node)
+
+    def load(self, records: Records, now: Now) -> None:
+        """Take up what a store holds of this group."""
+        for key, record in records.items():
+            match key:
+                case ("row", self.group, node, created, nonce):
+                    incarnation = Incarnation(int(created), int(nonce))
+                    self.rows[node, incarnation] = record
+                    self.heard[node, incarnation] = self._came[node, incarnation] = now.steady
+                    self._live.setdefault(node, []).append(incarnation)
+                case ("sealed", self.group, node, fingerprint):
+                    self._sealed[node, fingerprint] = record
+                case ("member", self.group, node):
+                    self._members[node] = record
+                case ("reference", self.group):
+                    self._pool.reference = record
+                case _:
+                    pass
+        # Not before the rows are there: where nobody vouches for our clock, they say the time.
+        self._wall(now)
+        self._refill()
+
+    def change_schema(self, schema: Schema) -> None:
+        """Go over to another schema: rows of the old one leave the model."""
+        latest = self._pool.latest
+        self._pool = Pool(schema, self._summaries, self._pool.reference, robust=self._robust)
+        self._pool.latest = latest
+        self._refill()
+
+    # -- what comes in ---------------------------------------------------------
+
+    def accept(self, report: Report, now: Now) -> Verdict:
+        """Judge a report that is pinned to this store, and take what it says if it is news."""
+        node, incarnation, seq = report.stamp.node, report.stamp.incarnation, report.stamp.seq
+        row = self.rows.get((node, incarnation))
+        held = 0 if row is None else row.report.stamp.seq
+        self._wall(now)
+        refusal = self._refusal(report, row)
+        if refusal is not None:
+            return refusal
+        if row is not None:
+            self.heard[node, incarnation] = now.steady
+        if seq > held:
+            self._put_row(report, now)
+            self._make_room(node, incarnation)
+        # Making room may have raised the floor above it, and sealed it.
+        if report.final and (node, incarnation) in self.rows:
+            self.seal(node, incarnation)
+        self._refresh(node)
+        return Verdict(Reason.ACK, max(seq, held), news=seq > held)
+
+    def _refusal(self, report: Report, row: Row | None) -> Verdict | None:
+        """Return why a report changes nothing; None if it may."""
+        stamp = report.stamp
+        member = self.member(stamp.node)
+        held = 0 if row is None else row.report.stamp.seq
+        over = self.over(stamp.node, stamp.incarnation)
+        if over is not None:
+            # A final that came twice, a report that comes late: it is folded in already.
+            known = stamp.seq <= over
+            return Verdict(Reason.ACK if known else Reason.STALE, over)
+        if report.fingerprint != self.fingerprint:
+            return Verdict(Reason.SCHEMA, held)
+        if member.fences.get(stamp.incarnation, b"") != report.fence:
+            return Verdict(Reason.FENCED, held)
+        if not self._fits(report):
+            return Verdict(Reason.INVALID, held)
+        if row is None:
+            return None
+        if stamp.seq < held and not report.final:
+            return Verdict(Reason.ACK, held)
+        if stamp.seq == held and digest(report, self._summaries) != row.digest:
+            return Verdict(Reason.EQUIVOCATION, held)
+        shrunk = report.counts.learnt < row.report.counts.learnt
+        if stamp.seq > held and row.from_client and shrunk:
+            return Verdict(Reason.SHRUNK, held)
+        return None
+
+    def _fits(self, report: Report) -> bool:
+        """Whether what a report says can be merged with others of the schema."""
+        summary, moments = report.summary, report.moments
+        if moments is not None and len(moments.mean) != self.schema.width:
+            return False
+        return summary is None or self._summaries.fits(self.schema, summary)
+
+    def over(self, node: str, incarnation: Incarnation) -> int | None:
+        """Return the seq that was taken of a closed incarnation; None if it is not closed."""
+        member = self.member(node)
+        if incarnation in member.closed:
+            return member.closed[incarnation]
+        return 0 if incarnation.created_ms < member.floor else None
+
+    def admit(
+        self, node: str, incarnation: Incarnation, fence: bytes, past: tuple[Left, ...]
+    ) -> bool:
+        """Let an aggregator's process speak for its store from now on, if it may.
+
+        It may if no other process has since: the fence that is held is its own, or one that
+        its store has left behind; and under that one nothing was said after it was left. A
+        copy of its store, or an old backup, does not know what the other has said.
+        """
+        member, row = self.member(node), self.rows.get((node, incarnation))
+        held, left = member.fences.get(incarnation), dict(past)
+        if held is not None and held != fence and held not in left:
+            return False
+        if row is not None:
+            stamp = row.report.stamp
+            if stamp.seq > left.get(row.report.fence, stamp.seq):
+                return False
+        if held != fence:
+            fences = {name: f for name, f in member.fences.items() if name != incarnation}
+            spare = [name for name in fences if (node, name) not in self.rows]
+            for name in spare[: max(0, len(spare) + 1 - FENCES)]:
+                del fences[name]
+            self._put_member(node, replace(member, fences={**fences, incarnation: fence}))
+        return True
+
+    # -- what an operator does, and what time does ---------------------------------
+
+    def forget(self, node: str, now: Now) -> None:
+        """Take a node out: the model is what it would be had the node never been."""
+        for incarnation in list(self._live.get(node, ())):
+            self.drop(node, incarnation, now)
+        self.drop(node, None, now)
+
+    def drop(self, node: str, incarnation: Incarnation | None, now: Now) -> None:
+        """Take one incarnation out, and close it; None: what closed ones have left."""
+        self._wall(now)
+        if incarnation is None:
+            for name, fingerprint in list(self._sealed):
+                if name == node:
+                    del self._sealed[name, fingerprint]
+                    self.changes["sealed", self.group, node, fingerprint] = None
+        elif (node, incarnation) in self.rows:
+            row = self._delete_row(node, incarnation)
+            self.close(node, incarnation, row.report.stamp.seq)
+        self._refresh(node)
+
+    def drop_old(self, node: str, now: Now) -> None:
+        """Take out what a node has said under schemas before: it is in no model."""
+        for incarnation in list(self._live.get(node, ())):
+            if self.rows[node, incarnation].report.fingerprint != self.fingerprint:
+                self.drop(node, incarnation, now)
+        for name, fingerprint in list(self._sealed):
+            if name == node and fingerprint != self.fingerprint:
+                del self._sealed[name, fingerprint]
+                self.changes["sealed", self.group, node, fingerprint] = None
+
+    def tidy(self, now: Now) -> None:
+        """Seal what has fallen silent; move the reference time where it is far away."""
+        self._take_time(now)
+        for node, live in list(self._live.items()):
+            for incarnation in [i for i in live if self._is_silent(node, i, now)]:
+                # Sealing one may have sealed others below its floor.
+                if (node, incarnation) in self.rows:
+                    self.seal(node, incarnation)
+                    self._refresh(node)
+
+    # -- what follows from the rows --------------------------------------------
+
+    @property
+    def schema(self) -> Schema:
+        """What the rows in the model mean."""
+        return self._pool.schema
+
+    @property
+    def fingerprint(self) -> str:
+        """Of the schema."""
+        return self._pool.fingerprint
+
+    @property
+    def sealed(self) -> Mapping[tuple[str, str], Sealed]:
+        """What closed incarnations have left, by node and fingerprint."""
+        return self._sealed
+
+    def member(self, node: str) -> Member:
+        """Return what is remembered of a node beside its rows."""
+        return self._members.get(node) or Member()
+
+    def knows(self, node: str) -> bool:
+        """Whether anything is remembered of a node."""
+        return node in self._live or node in self._members
+
+    def far(self) -> Mapping[str, Far]:
+        """Return the clients that are left out, for as long as they are far from the others.
+
+        It follows from the rows, as all else: who comes back is in again.
+        """
+        return self._pool.far()
+
+    def current(self) -> Iterator[Row]:
+        """Walk the rows of this schema that count."""
+        out = self._out
+        return (
+            row
+            for (node, _), row in self.rows.items()
+            if row.report.fingerprint == self.fingerprint and node not in out
+        )
+
+    def counts(self) -> Counts:
+        """Add up the readings of all rows of this schema."""
+        return added(
+            [row.report.counts for row in self.current()]
+            + [sealed.counts for sealed in self._folded()]
+        )
+
+    def moments(self) -> Moments | None:
+        """Pool the moments of all rows; None if they send summaries."""
+        # In one order: rounding must not depend on when rows came.
+        out = self._out
+        rows = [self.rows[key].report for key in sorted(self.rows) if key[0] not in out]
+        told = [row.moments for row in rows if row.fingerprint == self.fingerprint]
+        told += [sealed.moments for sealed in self._folded()]
+        parts = [moments for moments in told if moments is not None]
+        return pooled(*parts) if parts else None
+
+    def present(self, now: Now) -> float:
+        """Return the wall time that the rows are to be seen from.
+
+        Now; but a clock that nobody vouches for may be years behind what synced children say,
+        and rows must not gain weight for coming from its future.
+        """
+        return now.wall if now.synced else max(now.wall, self._told())
+
+    def seen(self, now: Now) -> Summary | None:
+        """Merge all rows as they are to be seen now.
+
+        The same rows at the same time give the same bytes: also after a restart, and whatever
+        the clock was when they came.
+        """
+        self._take_time(now)
+        return self.summary(self.present(now))
+
+    def summary(self, wall: float | None = None) -> Summary | None:
+        """Merge all rows, as of a wall time; by default of the reference time.
+
+        Those of the future are read as of the time of the last event: `seen` asks for now.
+        """
+        return self._pool.summary(wall)
+
+    # -- inside ----------------------------------------------------------------
+
+    def seal(self, node: str, incarnation: Incarnation) -> None:
+        """Fold a row into the node's sealed one, and close its incarnation."""
+        row = self._delete_row(node, incarnation)
+        report, place = row.report, (node, row.report.fingerprint)
+        new = Sealed(report.summary, report.moments, report.counts, row.as_of)
+        old = self._sealed.get(place)
+        if old is not None:
+            new = self._pool.fold(old, new, own=row.from_client)
+        self._sealed[place] = self.changes["sealed", self.group, *place] = new
+        self.close(node, incarnation, report.stamp.seq)
+
+    def close(self, node: str, incarnation: Incarnation, seq: int) -> None:
+        """Take no more of an incarnation."""
+        member = self.member(node)
+        closed, floor = {**member.closed, incarnation: seq}, member.floor
+        fences = {name: f for name, f in member.fences.items() if name != incarnation}
+        while len(closed) > CLOSED:
+            # Never the one just closed: its last message may come again.
+            oldest = min(name for name in closed if name != incarnation)
+            del closed[oldest]
+            floor = max(floor, oldest.created_ms + 1)
+        self._put_member(node, replace(member, closed=closed, floor=floor, fences=fences))
+        # What is created below the floor cannot be told from what is over.
+        below = [other for other in self._live.get(node, ()) if other.created_ms < floor]
+        if below:
+            self.seal(node, below[0])  # which closes it, and looks again
+
+    def _is_silent(self, node: str, incarnation: Incarnation, now: Now) -> bool:
+        """Whether a client's row has been silent for long while the node spoke under another.
+
+        Counted from when the other was first heard: a client that was away for days sends
+        its last life's final report only after it has come back.
+        """
+        heard = self.heard[node, incarnation]
+        others = [
+            self._came[node, other] for other in self._live[node] if self.heard[node, other] > heard
+        ]
+        if not others or not self.rows[node, incarnation].from_client:
+            return False
+        return now.steady - max(heard, min(others)) > self._settings.seal_after_s
+
+    def _put_row(self, report: Report, now: Now) -> None:
+        stamp = report.stamp
+        key = stamp.node, stamp.incarnation
+        if key not in self.rows:
+            self._live.setdefault(stamp.node, []).append(stamp.incarnation)
+            self._came[key] = now.steady
+        as_of = now.wall
+        # A clock that nobody vouches for counts as "when it came"; unless it is ours.
+        if report.synced and now.synced:
+            earliest, latest = now.wall - self._settings.max_age_s, now.wall + AHEAD_S
+            as_of = min(max(report.as_of, earliest), latest)
+        elif report.synced:
+            as_of = report.as_of
+        row = Row(report, digest(report, self._summaries), as_of)
+        self.rows[key] = self.changes[self._key(*key)] = row
+        self.heard[key] = now.steady
+
+    def _make_room(self, node: str, spared: Incarnation) -> None:
+        """Fold the longest silent rows where a node has too many."""
+        live = self._live[node]
+        most = CLIENT_ROWS if self.rows[node, spared].from_client else AGGREGATOR_ROWS
+        while len(live) > most:
+            others = [incarnation for incarnation in live if incarnation != spared]
+            self.seal(node, min(others, key=lambda i: (self.heard[node, i], i)))
+
+    def _delete_row(self, node: str, incarnation: Incarnation) -> Row:
+        self.changes[self._key(node, incarnation)] = None
+        del self.heard[node, incarnation], self._came[node, incarnation]
+        live = self._live[node]
+        live.remove(incarnation)
+        if not live:
+            del self._live[node]
+        return self.rows.pop((node, incarnation))
+
+    def _put_member(self, node: str, member: Member) -> None:
+        self._members[node] = self.changes["member", self.group, node] = member
+
+    def _take_time(self, now: Now) -> None:
+        """Let the clock say how rows are read: they keep the time that they came with.
+
+        For it may have been wrong then, or be wrong now.
+        """
+        self._wall(now)
+        if self._pool.out_of_reach(now.wall) and now.synced:
+            self._pool.reference = self.changes["reference", self.group] = now.wall
+            self._refill()
+
+    def _wall(self, now: Now) -> None:
+        """Believe no row to be of the future: of our clock's, or of what most rows say."""
+        if now.synced:
+            self._pool.latest = now.wall + AHEAD_S
+        elif self.schema.half_life:
+            self._pool.latest = max(now.wall, self._told())
+
+    def _told(self) -> float:
+        """The time that half of the rows say it is, or later: one that lies moves it little."""
+        times = sorted(row.as_of for row in self.rows.values())
+        return times[len(times) // 2] if times else -math.inf
+
+    def _refresh(self, node: str) -> None:
+        """Work out again what a node's rows come to."""
+        if node in self._apart:
+            self._pool.put(node, (), None)
+            return
+        rows = [self.rows[node, i] for i in sorted(self._live.get(node, ()))]
+        self._pool.put(node, rows, self._sealed.get((node, self.fingerprint)))
+
+    @property
+    def _out(self) -> frozenset[str]:
+        """Nodes whose rows do not count: set apart, or far from the others."""
+        far = self._pool.far()
+        return self._apart | far.keys() if far else self._apart
+
+    def _refill(self) -> None:
+        for node in {node for node, _ in self.rows} | {node for node, _ in self._sealed}:
+            self._refresh(node)
+
+    def _folded(self) -> list[Sealed]:
+        """The sealed rows of this schema that count, by node."""
+        out = self._out
+        places = sorted(
+            place for place in self._sealed if place[1] == self.fingerprint and place[0] not in out
+        )
+        return [self._sealed[place] for place in places]
+
+    def _key(self, node: str, incarnation: Incarnation) -> Key:
+        return "row", self.group, node, str(incarnation.created_ms), str(incarnation.nonce)

@@ -1,0 +1,496 @@
+"""AggregatorNode: every decision of an aggregator; the root is one without a parent.
+
+1. An incarnation belongs to one parent incarnation for ever, here and below. An aggregator
+   that changes its parent, or gains or loses one, begins an empty store. One exception: what
+   is pinned to a root may go over, unchanged, to the root that takes its place.
+2. A store that is not pinned yet names no incarnation: it answers "not now" to everybody.
+3. What a message changes is kept in one transaction, before it is acknowledged.
+4. A store that is a copy, or older than its parent remembers, is given up.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from submerge.aggregator.group import Group, GroupPlan
+from submerge.aggregator.ledger import Ledger
+from submerge.aggregator.quarantine import Apart
+from submerge.aggregator.upward import Line
+from submerge.errors import PeerError, UsageError
+from submerge.protocol.desired_state import Wish, Wishes
+from submerge.protocol.machine import (
+    Drop,
+    Effect,
+    Event,
+    Flush,
+    Forget,
+    Keep,
+    Key,
+    Linked,
+    Note,
+    Now,
+    Publish,
+    Received,
+    Records,
+    Send,
+    SetApart,
+    Start,
+    Want,
+    refused,
+    settled,
+)
+from submerge.protocol.messages import (
+    ANOTHER,
+    BEHIND,
+    Answer,
+    Hello,
+    Incarnation,
+    Join,
+    Joined,
+    Message,
+    Model,
+    Pin,
+    Reason,
+    Report,
+    Stamp,
+    binds,
+)
+from submerge.protocol.settings import AggregatorSettings
+
+STORE = ("store",)
+"""The record that says whose store this is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """Whose store it is: its own name, and its parent's; None for a root's."""
+
+    incarnation: Incarnation
+    pin: Pin | None
+
+
+class AggregatorNode:
+    """One aggregator.
+
+    Parameters
+    ----------
+    settings : AggregatorSettings
+    plans : mapping of str to GroupPlan
+        By the groups' names.
+    rng : numpy.random.Generator
+        For names and waits. Two nodes must never share the same state of one.
+
+    Attributes
+    ----------
+    incarnation : Incarnation
+        The store's.
+    pin : Pin or None
+        Whom the store belongs to; None for a root, and before the first join.
+    settled : bool
+        It is a root's, or pinned: it may speak to children.
+    strangers : int
+        Messages on a shared way that were for another store.
+    """
+
+    incarnation: Incarnation
+
+    def __init__(
+        self,
+        settings: AggregatorSettings,
+        plans: Mapping[str, GroupPlan],
+        rng: np.random.Generator,
+    ) -> None:
+        if not plans:
+            raise UsageError("an aggregator serves one group or more, got none")
+        self.settings, self._plans, self._rng = settings, plans, rng
+        self.pin: Pin | None = None
+        self.settled = False
+        self.strangers = 0
+        self._groups: dict[str, Group] = {}
+        self._boot = 0
+        self._parent_boot: int | None = None
+        self._known: Records = {}  # what the store holds, beside rows
+        self._anew = False
+        self._tidy_at = -math.inf
+
+    @property
+    def top(self) -> bool:
+        """Whether it has no parent."""
+        return self.settings.parent is None
+
+    @property
+    def untold(self) -> bool:
+        """Whether the parent has still to hear, or to confirm, what is held here."""
+        if self.top:
+            return False
+        upwards = [group.upward for group in self._groups.values() if group.ledger is not None]
+        return any(each.changed or each.tether.pending is not None for each in upwards)
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """Names of the groups that it serves."""
+        return tuple(self._plans)
+
+    @property
+    def wakes_at(self) -> float:
+        """When a `Tick` may change something, on the steady clock, if nothing else comes in."""
+        return min(self._tidy_at, *(group.wakes_at for group in self._groups.values()))
+
+    def plan(self, group: str) -> GroupPlan:
+        """Return how it was asked to serve a group."""
+        return self._plans[group]
+
+    def ledger(self, group: str) -> Ledger | None:
+        """Return a group's rows; None while its schema is not known."""
+        return self._groups[group].ledger
+
+    def model(self, group: str) -> Model | None:
+        """Return the newest model of a group."""
+        return self._groups[group].model
+
+    def set_apart(self, group: str) -> tuple[frozenset[str], Mapping[str, Apart]]:
+        """Return which nodes of a group are banned, and which are quarantined, and why."""
+        return self._groups[group].banned, self._groups[group].suspects.apart
+
+    def wishes(self, group: str) -> Mapping[str, Wish]:
+        """Return what is wanted of a group's nodes, here and below."""
+        return self._groups[group].wishes.by_node
+
+    def step(self, event: Event, now: Now) -> list[Effect]:
+        """Return what is to be done about an event, in order."""
+        if isinstance(event, Start) == bool(self._groups):
+            raise UsageError(f"the first event is Start, and it comes once, got {event!r}")
+        effects: list[Effect] = []
+        match event:
+            case Start():
+                self._start(event.kept, now, effects)
+            case Received():
+                self._receive(event.message, event.shared, now, effects)
+            case Linked():
+                for group in self._groups.values():
+                    group.upward.tether.linked()
+            case Flush():
+                for group in self._groups.values():
+                    group.upward.tether.hurry()
+                    group.stir(now=True)
+            case Forget() | Drop() | SetApart() | Want():
+                self._amend(event, now, effects)
+            case _:
+                pass  # a tick: what is due is due below
+        self._advance(now, effects)
+        return self._committed(effects)
+
+    def _committed(self, effects: list[Effect]) -> list[Effect]:
+        """Put what has changed in front of all that rests on it."""
+        writes: dict[Key, Any] = {}
+        held: dict[Key, Any] = {}
+        if self.settled:
+            held[STORE] = Store(self.incarnation, self.pin)
+            for group in self._groups.values():
+                held |= group.records()
+                if group.ledger is not None:
+                    writes |= group.ledger.changes
+                    group.ledger.changes.clear()
+        else:
+            # A store that belongs to nobody holds nothing yet, but what is held against nodes.
+            for group in self._groups.values():
+                held |= {k: v for k, v in group.orders().items() if v or k in self._known}
+        writes |= {key: new for key, new in held.items() if self._known.get(key) != new}
+        self._known = {**self._known, **held} if not self.settled else held
+        if writes or self._anew:
+            effects.insert(0, Keep(writes, anew=self._anew))
+            self._anew = False
+        return effects
+
+    # -- the store -------------------------------------------------------------
+
+    def _start(self, kept: Records, now: Now, effects: list[Effect]) -> None:
+        self._boot = int(self._rng.integers(2**63))
+        for name, plan in self._plans.items():
+            group = self._groups[name] = Group(name, plan, self.settings)
+            group.banned = kept.get(("banned", name), frozenset())
+            apart, slips = kept.get(("quarantined", name), {}), kept.get(("suspected", name), {})
+            group.suspects.load(apart, slips, now)
+            group.wishes = Wishes(kept.get(("wishes", name)), kept.get(("heard", name), 0))
+        store: Store | None = kept.get(STORE)
+        if store is None or not self._ours(store):
+            why = "there was none" if store is None else "the old one is of another parent"
+            self.renew(why, now, effects)
+            return
+        self.incarnation, self.pin, self.settled = store.incarnation, store.pin, True
+        self._known = kept
+        for name, group in self._groups.items():
+            canonical = group.opens_with(
+                kept.get(("schema", name), b""), kept.get(("asked", name), b"")
+            )
+            if canonical:
+                self._learn_schema(group, canonical, kept=(kept, now))
+            group.version = kept.get(("version", name), 0)
+            group.upward.line = kept.get(("line", name), Line())
+            if not self.top:
+                group.upward.draw_fence(self._rng)
+        self._greet(effects)
+
+    def _ours(self, store: Store) -> bool:
+        """Whether a store belongs under the parent that is configured now."""
+        if store.pin is None:
+            return self.top
+        return store.pin.parent == self.settings.parent
+
+    def renew(self, why: str, now: Now, effects: list[Effect], *, floor: int = 0) -> None:
+        """Begin an empty store: what was held here and not told above is gone."""
+        effects.append(Note("new store", {"why": why}))
+        self.incarnation = Incarnation.drawn(now.wall_ms, floor, self._rng)
+        self.pin, self.settled = None, self.top
+        self._known, self._anew = {}, True
+        for name, plan in self._plans.items():
+            old = self._groups[name]
+            group = self._groups[name] = Group(name, plan, self.settings)
+            # For good: a new store takes along what is held against nodes.
+            group.banned, group.suspects, group.wishes = old.banned, old.suspects, old.wishes
+            if plan.schema is not None:
+                self._learn_schema(group, plan.schema.canonical)
+            if not self.top:
+                group.upward.draw_fence(self._rng)
+        if self.top:
+            self._greet(effects)
+
+    def _settle(self, pin: Pin, effects: list[Effect]) -> None:
+        """Pin the store to a parent: what was held in memory till now is kept with the pin."""
+        self.pin, self.settled = pin, True
+        for group in self._groups.values():
+            # Another parent has numbers of its own.
+            group.wishes.heard = 0
+        self._greet(effects)
+
+    def _greet(self, effects: list[Effect]) -> None:
+        hello = Hello(self.settings.node, self.incarnation, self.top, self._boot)
+        effects.append(Publish(hello))
+
+    def _learn_schema(
+        self, group: Group, canonical: bytes, *, kept: tuple[Records, Now] | None = None
+    ) -> None:
+        group.learn_schema(canonical, self.incarnation.created_ms / 1000, kept=kept)
+
+    # -- what comes in ---------------------------------------------------------
+
+    def _receive(self, message: Message, shared: bool, now: Now, effects: list[Effect]) -> None:
+        match message:
+            case Join():
+                self._admit(message, effects)
+            case Report():
+                self._reported(message, shared, now, effects)
+            case Joined() if not self.top:
+                self._joined(message, now, effects)
+            case Answer() if not self.top:
+                self._answered(message, now, effects)
+            case Hello() if message.node == self.settings.parent:
+                other = self.pin is not None and message.incarnation != self.pin.incarnation
+                if message.boot != self._parent_boot or other:
+                    first, self._parent_boot = self._parent_boot is None, message.boot
+                    for group in self._groups.values():
+                        group.upward.tether.greeted(now.steady, self._rng, first=first)
+            case Model() if not self.top and message.group in self._groups:
+                if self._groups[message.group].takes_model(message):
+                    # What is said upward does not know of it.
+                    effects.append(Publish(message))
+            case _:
+                effects.append(Note("ignored", {"message": type(message).__name__}))
+
+    # -- children --------------------------------------------------------------
+
+    def _admit(self, join: Join, effects: list[Effect]) -> None:
+        stamp, group = join.stamp, self._groups.get(join.stamp.group)
+        if group is None:
+            lines = (f"no group {stamp.group!r} here, but {', '.join(sorted(self._groups))}",)
+            answer = Joined(stamp, Reason.SCHEMA, join.fence, None, self.top, 0, b"", lines)
+        elif not self.settled:
+            answer = Joined(stamp, Reason.UNAVAILABLE, join.fence, None, self.top, 0, b"")
+        else:
+            answer = group.admits(join, self.incarnation, top=self.top)
+        effects.append(Send(stamp.node, answer))
+        model = None if group is None else group.model
+        # One of a schema before would only have it ask again.
+        if model is not None and answer.reason is Reason.ACK and model.schema == answer.schema:
+            effects.append(Send(stamp.node, model))
+
+    def _reported(self, report: Report, shared: bool, now: Now, effects: list[Effect]) -> None:
+        stamp, group = report.stamp, self._groups.get(report.stamp.group)
+        if group is None or not self.settled:
+            effects.append(Send(stamp.node, Answer(stamp, Reason.UNAVAILABLE, report.fence)))
+        elif report.pinned == self.incarnation:
+            answer = group.judges(report, self.incarnation, now, top=self.top)
+            note = group.suspect(report, answer.reason, now)
+            effects += [] if note is None else [note]
+            effects.append(Send(stamp.node, answer))
+            model = group.model_for(report)
+            if model is not None:
+                effects.append(Send(stamp.node, model))
+        elif shared:
+            # On a broker it is another aggregator's, or was: a hello tells the child.
+            self.strangers += 1
+        else:
+            reason, me = Reason.WRONG_PARENT, self.incarnation
+            wrong = Answer(stamp, reason, report.fence, me, self.top)
+            effects.append(Send(stamp.node, wrong))
+
+    # -- the parent ------------------------------------------------------------
+
+    def _joined(self, joined: Joined, now: Now, effects: list[Effect]) -> None:
+        group = self._groups.get(joined.stamp.group)
+        # Only the answer to the join that is pending, of this process.
+        if group is None or not group.upward.tether.asked:
+            return
+        line, pinned = group.upward.line, joined.pinned
+        if joined.reason is Reason.VERSION:  # which knows no fence to echo
+            effects.append(refused("join", joined))
+            return
+        if joined.stamp.incarnation != self.incarnation or joined.fence != line.fence:
+            return
+        if joined.reason in (Reason.LINEAGE, Reason.STALE):
+            self.renew(joined.reason.name.lower(), now, effects, floor=joined.floor)
+        elif joined.reason is not Reason.ACK or pinned is None:
+            group.upward.tether.join.unanswered = False
+            if joined.reason is not Reason.UNAVAILABLE:
+                effects.append(refused("join", joined))
+        else:
+            pin = Pin(str(self.settings.parent), pinned, joined.top)
+            if not self.keeps_store(self.pin, pin):
+                self.renew(ANOTHER, now, effects)
+            elif self.is_behind(joined.stamp.seq, line.seq):
+                self.renew(BEHIND, now, effects)
+            else:
+                self._take_place(group, pin, joined, effects)
+
+    def _take_place(self, group: Group, pin: Pin, joined: Joined, effects: list[Effect]) -> None:
+        """The parent lets it speak."""
+        # Without one there is nothing to report, and it would try to for ever.
+        if joined.schema != group.canonical or group.ledger is None:
+            try:
+                self._learn_schema(group, joined.schema)
+            except PeerError as error:
+                effects.append(Note("schema refused", {"why": str(error)}))
+                return
+        if self.pin != pin:
+            self._settle(pin, effects)
+        upward = group.upward
+        upward.line = replace(upward.line, admitted=upward.line.fence)
+        if upward.tether.joined(joined.stamp.seq):
+            group.stir()
+
+    def keeps_store(self, old: Pin | None, new: Pin) -> bool:
+        """Return whether the store goes on under another pin (rule 1)."""
+        return binds(old, new)
+
+    def is_behind(self, newest: int, seq: int) -> bool:
+        """Return whether the parent holds what this store does not know that it said (rule 4)."""
+        return newest > seq
+
+    def _answered(self, answer: Answer, now: Now, effects: list[Effect]) -> None:
+        group = self._groups.get(answer.stamp.group)
+        # Of this store, and this process: a twin's answers may come here, too.
+        if group is None or answer.stamp.incarnation != self.incarnation:
+            return
+        tether = group.upward.tether
+        if answer.fence != group.upward.line.fence:
+            return
+        if self.pin is None or answer.pinned != self.pin.incarnation:
+            # It is from a store that this one does not belong to, or no longer.
+            if answer.reason is Reason.WRONG_PARENT:
+                tether.rejoin()
+            return
+        if answer.reason in (Reason.STALE, Reason.EQUIVOCATION):
+            self.renew(answer.reason.name.lower(), now, effects, floor=answer.floor)
+        elif self.is_behind(answer.newest, group.upward.line.seq):
+            self.renew(BEHIND, now, effects)
+        elif answer.reason is Reason.FENCED and not tether.joining:
+            group.upward.draw_fence(self._rng)
+        elif answer.reason is Reason.SCHEMA:
+            tether.rejoin()
+        elif answer.reason is Reason.ACK:
+            group.upward.acknowledged(answer)
+            if group.wishes.take(answer.wishes, now.wall_ms):
+                # It is to be known above how far they have come.
+                group.stir()
+        elif answer.reason is not Reason.UNAVAILABLE:
+            effects.append(refused("report", answer))
+
+    # -- what is due -----------------------------------------------------------
+
+    def _amend(
+        self, event: Forget | Drop | SetApart | Want, now: Now, effects: list[Effect]
+    ) -> None:
+        group = self._groups.get(event.group)
+        if isinstance(event, Want):
+            if group is not None:
+                group.wishes.want(
+                    event.node, now.wall_ms, paused=event.paused, verdict=event.verdict
+                )
+            return
+        if isinstance(event, SetApart):
+            if group is not None and event.apart:
+                group.set_apart(event.node, "operator", now)
+            elif group is not None:
+                group.release(event.node)
+            return
+        if group is not None and isinstance(event, Forget) and event.ban:
+            group.banned |= {event.node}
+        if group is None or group.ledger is None or not group.ledger.knows(event.node):
+            # It may be further down: this is to be said where it reports.
+            effects.append(Note("unknown node", {"group": event.group, "node": event.node}))
+            return
+        if isinstance(event, Drop) and event.old:
+            group.ledger.drop_old(event.node, now)
+        elif isinstance(event, Drop):
+            group.ledger.drop(event.node, event.incarnation, now)
+        else:
+            group.ledger.forget(event.node, now)
+        group.stir()
+
+    def _advance(self, now: Now, effects: list[Effect]) -> None:
+        tidies = self._tidy_at <= now.steady
+        for group in self._groups.values():
+            if tidies:
+                group.tidy(now)
+            if not self.top:
+                if group.upward.due_at <= now.steady:
+                    self._speak(group, now, effects)
+                continue
+            known = group.canonical
+            model = group.makes_model(now)
+            if group.canonical != known and group.ledger is not None:
+                note, counted = settled(group.ledger.schema), {"group": group.name}
+                effects.append(note._replace(facts=counted | note.facts))
+            if model is not None:
+                effects.extend(group.judged())
+                effects.append(Publish(model))
+        if tidies:
+            self._tidy_at = now.steady + self.settings.seal_after_s / 8
+
+    def _speak(self, group: Group, now: Now, effects: list[Effect]) -> None:
+        """Ask the parent to join, or tell it what the rows say."""
+        upward, tether, parent = group.upward, group.upward.tether, str(self.settings.parent)
+        if tether.joining or tether.knocks_instead() or self.pin is None:
+            stamp = Stamp(self.settings.node, group.name, self.incarnation, upward.line.seq)
+            configured = group.plan.schema.canonical if group.plan.schema is not None else b""
+            join = Join(stamp, upward.line.fence, upward.line.past, configured)
+            effects.append(Send(parent, join))
+            tether.join.tried(now.steady, self._rng)
+            return
+        if tether.pending is None or tether.forced or upward.changed:
+            report = group.report(self.settings.node, self.incarnation, now)
+            if report is not None:
+                effects.extend(group.judged())
+                upward.says(report, now.steady, self._rng)
+        if tether.pending is not None:
+            # Bound to another root, or under another fence, it is still the same report.
+            tether.pending = replace(
+                tether.pending, pinned=self.pin.incarnation, fence=upward.line.fence
+            )
+            effects.append(Send(parent, tether.pending))
+            tether.tried(now.steady, self._rng)

@@ -1,0 +1,161 @@
+"""Standing: how well the nodes below are heard, and how odd their readings are.
+
+Facts about a group that every report and every model carries. Silence is counted in
+powers of two of a second: bins can be shifted by the time that a report was on its way,
+and added, at the price of rounding up.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from submerge.aggregator.ledger import Ledger
+from submerge.aggregator.pool import Row
+from submerge.protocol.alarm_status import Vigil, pooled
+from submerge.protocol.machine import Now
+from submerge.protocol.messages import BELIEVED, Census, Incarnation, Scores
+from submerge.stats.block_maxima import KINDS, Peaks
+from submerge.stats.block_maxima import pooled as pooled_peaks
+from submerge.stats.quantile_sketch import merged, quantile
+from submerge.stats.score_limits import Limits
+
+SHARES = (0.5, 0.95, 0.99, 0.999)
+"""Limits in a model: scores that these shares of recent readings stayed below. The first is no
+limit, but says where the middle is."""
+
+LEAST_CLIENTS, LEAST_HOURS = 5, 12
+"""Of fewer nobody can say who is unlike the others; nor by fewer hours."""
+
+MOST_UNLIKE = 0.25
+"""Of the clients: where more are unlike the others, it is not faults that they have in common."""
+
+UNLIKE = 4.0
+"""Times what half of the clients' usual hours come to: twice as far off, for SPE is a square."""
+
+BINS = 30
+"""2^30 s of silence are 34 years."""
+
+
+def census(ledger: Ledger, now: Now) -> Census:
+    """Count clients by silence, here and below."""
+    bins = [0] * BINS
+    nodes = 0
+    for (node, incarnation), row in spokesmen(ledger):
+        silence = max(0.0, now.steady - ledger.heard[node, incarnation])
+        if row.from_client:
+            nodes += 1
+            bins[_bin(silence)] += 1
+        elif row.report.census is not None:
+            nodes += row.report.census.nodes
+            for i, count in enumerate(row.report.census.ages):
+                # The middle of its bin, and the time since it was told.
+                bins[_bin(1.5 * 2.0**i + silence)] += count
+    while bins and not bins[-1]:
+        bins.pop()
+    return Census(nodes, tuple(bins))
+
+
+def staleness(counted: Census) -> tuple[float, float, float]:
+    """Return the silence that half, 99 % and all of the clients stay below, in seconds."""
+    return (_age(counted, 0.5), _age(counted, 0.99), _age(counted, 1.0))
+
+
+def scores(ledger: Ledger) -> Scores | None:
+    """Merge what the rows say of their scores."""
+    told = [row.report.scores for row in ledger.current() if row.report.scores is not None]
+    if not told:
+        return None
+    watched = _usual_peaks(ledger)
+    # A linear group has none, whatever a child makes of it.
+    linear = [each.linear for each in told if each.linear is not None and not ledger.schema.linear]
+    return Scores(
+        merged(*(each.spe for each in told)),
+        merged(*(each.t2 for each in told)),
+        merged(*linear) if linear else None,
+        pooled_peaks(*watched) if watched else None,
+    )
+
+
+def limits(told: Scores | None) -> Limits | None:
+    """Return the measured limits; None before the first score."""
+    if told is None or not told.spe.n or not told.t2.n:
+        return None
+    linear = told.linear if told.linear is not None and told.linear.n else None
+    return Limits(
+        SHARES,
+        tuple(quantile(told.spe, share) for share in SHARES),
+        tuple(quantile(told.t2, share) for share in SHARES),
+        told.spe.n,
+        () if linear is None else tuple(quantile(linear, share) for share in SHARES),
+    )
+
+
+def _usual_peaks(ledger: Ledger) -> list[Peaks]:
+    """Return what is told of peaks, without those of clients that are unlike the others.
+
+    A machine that was faulty while limits were measured must not set them: it is held to those of
+    the others. In its usual hour it comes to what theirs come to once in a blue moon.
+    """
+    heard: dict[str, tuple[float, bool, Peaks]] = {}
+    for row in ledger.current():
+        stamp, told = row.report.stamp, row.report.scores
+        at = ledger.heard[stamp.node, stamp.incarnation]
+        # A node's hours outlive its lives: two rows of it say the same twice.
+        last, _, _ = heard.get(stamp.node, (-math.inf, False, None))
+        if told is not None and told.peaks is not None and at >= last:
+            heard[stamp.node] = at, row.from_client, told.peaks
+    parts = [(single, peaks) for _, single, peaks in heard.values()]
+    for kind in KINDS:
+        middles = sorted(
+            quantile(each.of(kind), 0.5)
+            for single, each in parts
+            if single and each.of(kind).n >= LEAST_HOURS
+        )
+        if len(middles) < LEAST_CLIENTS:
+            continue
+        most = UNLIKE * middles[len(middles) // 2]
+        if sum(middle > most for middle in middles) > MOST_UNLIKE * len(middles):
+            continue  # these are another kind of machine, not a faulty one
+        parts = [
+            (single, each.without(kind))
+            if single and each.of(kind).n >= LEAST_HOURS and quantile(each.of(kind), 0.5) > most
+            else (single, each)
+            for single, each in parts
+        ]
+    return [each for _, each in parts]
+
+
+def vigil(ledger: Ledger, *, wish: int) -> Vigil | None:
+    """Add up what nodes say of their alarms: each by what was heard of it last."""
+    told = [row.report.vigil for _, row in spokesmen(ledger) if row.report.vigil is not None]
+    return pooled(told, wish=wish) if told or wish else None
+
+
+def newest_version(ledger: Ledger) -> int:
+    """Return the highest model version that anyone below uses, and that can be true."""
+    versions = (row.report.version for row in ledger.current())
+    return max((version for version in versions if version <= BELIEVED), default=0)
+
+
+def spokesmen(ledger: Ledger) -> Iterable[tuple[tuple[str, Incarnation], Row]]:
+    """The row of each node that was heard last: it speaks for the node's others."""
+    newest: dict[str, tuple[float, tuple[str, Incarnation]]] = {}
+    for key in ledger.rows:
+        heard = ledger.heard[key]
+        if key[0] not in newest or heard >= newest[key[0]][0]:
+            newest[key[0]] = heard, key
+    return [(key, ledger.rows[key]) for _, key in newest.values()]
+
+
+def _bin(seconds: float) -> int:
+    return min(BINS - 1, max(0, math.frexp(max(seconds, 1.0))[1] - 1))
+
+
+def _age(counted: Census, share: float) -> float:
+    total, seen = sum(counted.ages), 0
+    for i, count in enumerate(counted.ages):
+        seen += count
+        if seen >= share * total and seen:
+            return 2.0 ** (i + 1)
+    return 0.0

@@ -1,0 +1,5 @@
+"""The client as a machine without I/O: `node.ClientNode` and its parts.
+
+It takes readings and messages in `step(event, now)` and returns effects. It opens nothing and
+reads no clock; `submerge_client` drives it.
+"""

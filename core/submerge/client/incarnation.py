@@ -1,0 +1,209 @@
+"""Life: one incarnation of a client, from zero to its last report.
+
+What it has learnt, what it has counted, and how far its parent knows of it. It never
+resumes from disk: a process that comes back starts another life, and what it had kept
+of this one travels as a final report under this one's name (`Checkpoint`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from submerge._linalg import Array, Storage
+from submerge.pca.subspace import LARGEST
+from submerge.protocol.alarm_status import Vigil
+from submerge.protocol.machine import Now
+from submerge.protocol.messages import Answer, Counts, Incarnation, Pin, Report, Scores, Stamp
+from submerge.protocol.summaries import Learner, Summaries, Summary
+from submerge.schema import Schema
+from submerge.stats.moments import Moments, pooled
+
+Priorities = npt.NDArray[np.uint64]
+
+LARGEST_SCALED = 1e12
+"""Larger ones are withheld, features as well: the sum of ten years of their squares is no longer
+a float32, and no peer would take it."""
+
+FADE_STEPS = 64
+"""A half-life is walked in so many steps at least: no row's age is wrong by more than 1.1 %."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Checkpoint:
+    """A life as it was, on disk: what is sent again should the process not come back.
+
+    pin : None if it was written before the first join; such a one is never sent, since it
+        could bind to a second parent
+    delivered : readings of it that the parent had confirmed
+    """
+
+    report: Report
+    pin: Pin | None
+    delivered: int
+
+    @property
+    def undelivered(self) -> int:
+        """Readings that are lost if it is refused."""
+        return self.report.counts.generated - self.delivered
+
+
+class Life:
+    """One uninterrupted run.
+
+    Parameters
+    ----------
+    learns : bool
+        Whether everything is settled that learning takes.
+    raw : bool
+        Whether not even scaling is: its readings have no common size.
+    lost : int
+        Readings that lives before it could not deliver: it says so in their place.
+
+    Attributes
+    ----------
+    pin : Pin or None
+        None before the first join.
+    seq : int
+        Rises with every report and every checkpoint.
+    delivered : int
+        Readings of it that the parent holds.
+    root, durable : Incarnation or None, int
+        The root's incarnation, and the seq that it holds for certain.
+    """
+
+    def __init__(
+        self,
+        incarnation: Incarnation,
+        schema: Schema,
+        summaries: Summaries,
+        now: Now,
+        *,
+        learns: bool,
+        raw: bool,
+        lost: int,
+    ) -> None:
+        self.incarnation = incarnation
+        self.schema = schema
+        self.fingerprint = schema.fingerprint
+        self.counts = Counts(lost=lost)
+        self.pin: Pin | None = None
+        self.seq = self.delivered = self.durable = 0
+        self.root: Incarnation | None = None
+        self.shown: Summary | None = None
+        """What the newest confirmed report said."""
+        self._summaries = summaries
+        self._learner: Learner | None = summaries.learner(schema) if learns else None
+        self._moments: Moments | None = None
+        self._faded_at = now.steady
+        self.raw = raw
+
+    @property
+    def learns(self) -> bool:
+        """False while it gathers moments, for a scaling or a gamma that is not known yet."""
+        return self._learner is not None
+
+    @property
+    def undelivered(self) -> int:
+        """Readings that are lost if it ends here."""
+        return self.counts.generated - self.delivered
+
+    def usable(self, scaled: Array) -> npt.NDArray[np.bool_]:
+        """Return which rows (n, channels), as scaled as can be, can be learnt.
+
+        Not a row with a gap, or with a number too large for those who sum its square. Where
+        the scaling is not known yet, only NumPy has to bear it.
+        """
+        largest = LARGEST if self.raw else LARGEST_SCALED
+        return np.asarray((np.abs(scaled) < largest).all(axis=1))
+
+    def withhold(self, rows: int) -> None:
+        """Count readings that were seen and are not learnt."""
+        self.counts = self.counts + Counts(withheld=rows)
+
+    def learn(
+        self, rows: Array, features: Storage, now: Now, priorities: Priorities | None = None
+    ) -> None:
+        """Take in usable rows (n, channels), as scaled as can be, and their features (n, dim).
+
+        priorities : (n,), random: of the rows with the lowest, moments keep a sample
+        """
+        if not len(rows):
+            return
+        if self._learner is None:
+            new = Moments.of(rows, priorities)
+            self._moments = new if self._moments is None else pooled(self._moments, new)
+        else:
+            half_life = self.schema.half_life
+            if half_life and now.steady - self._faded_at >= half_life / FADE_STEPS:
+                self._learner.fade(self._age_factor(now))
+                self._faded_at = now.steady
+            self._learner.learn(rows, features)
+        self.counts = self.counts + Counts(learnt=len(rows))
+
+    def declare(self, lost: int) -> None:
+        """Say that so many readings will never be delivered."""
+        self.counts = self.counts + Counts(lost=lost)
+
+    def summary(self, now: Now) -> Summary | None:
+        """Return what was learnt, as of now; None before the first row."""
+        if self._learner is None or not self.counts.learnt:
+            return None
+        return self._summaries.faded(self._learner.summary(), self._age_factor(now))
+
+    def report(
+        self,
+        node: str,
+        group: str,
+        now: Now,
+        *,
+        version: int,
+        lifetime: int,
+        scores: Scores | None,
+        vigil: Vigil | None = None,
+    ) -> Report:
+        """Return everything that it has seen, under the next number.
+
+        Before the first join it is pinned to nothing that exists.
+        """
+        self.seq += 1
+        return Report(
+            stamp=Stamp(node, group, self.incarnation, self.seq),
+            final=False,
+            pinned=Incarnation(0, 0) if self.pin is None else self.pin.incarnation,
+            fence=b"",
+            fingerprint=self.fingerprint,
+            summary=self.summary(now),
+            moments=self._moments,
+            counts=self.counts,
+            as_of=now.wall,
+            synced=now.synced,
+            version=version,
+            lifetime=lifetime,
+            scores=scores,
+            vigil=vigil,
+        )
+
+    def checkpoint(self, report: Report) -> Checkpoint:
+        """Return what to keep: `report` as the last that will be heard of this life."""
+        return Checkpoint(replace(report, final=True), self.pin, self.delivered)
+
+    def confirm(self, report: Report) -> None:
+        """The parent holds a report of it."""
+        self.delivered, self.shown = report.counts.generated, report.summary
+
+    def hear(self, answer: Answer) -> None:
+        """Learn what the root holds for certain; it starts again with another root."""
+        if answer.root is not None:
+            known = self.durable if answer.root == self.root else 0
+            # An older answer may come later.
+            self.root, self.durable = answer.root, max(known, answer.durable)
+
+    def _age_factor(self, now: Now) -> float:
+        if not self.schema.half_life:
+            return 1.0
+        # 2^-1000 of a reading is still a number; a summary of weight zero is none.
+        halvings = (now.steady - self._faded_at) / self.schema.half_life
+        return float(2.0 ** -min(halvings, 1000.0))

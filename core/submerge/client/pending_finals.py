@@ -1,0 +1,159 @@
+"""Finals: what a client's earlier lives left behind, and still has to be delivered.
+
+At each start the checkpoint of the life before becomes a final report, under that life's
+own name and parent; it is sent until it is taken or refused. What is refused, what never
+had a parent, and what is pushed out by newer ones is lost: the running life declares it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from submerge.client.incarnation import Checkpoint, Life
+from submerge.protocol.machine import Effect, Keep, Note, Now, Records, Send
+from submerge.protocol.messages import ANOTHER, Answer, Incarnation, Pin, Reason, Report, binds
+from submerge.protocol.retry import Retry
+from submerge.protocol.settings import ClientSettings
+
+CHECKPOINT, PAST = ("checkpoint",), ("past",)
+"""Records that a client keeps: of the running life, and of those before it."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Past:
+    """What earlier lives left behind, on disk.
+
+    absorbed : the life whose checkpoint is dealt with already
+    lost : readings that the life after it declares
+    lifetime : readings of all lives up to it
+    """
+
+    finals: tuple[Checkpoint, ...] = ()
+    absorbed: Incarnation | None = None
+    lost: int = 0
+    lifetime: int = 0
+
+
+class Finals:
+    """Final reports that wait.
+
+    Attributes
+    ----------
+    past : Past
+        As it is on disk.
+    """
+
+    def __init__(self, settings: ClientSettings) -> None:
+        self._settings = settings
+        self.past = Past()
+        self._waiting: list[tuple[Checkpoint, Retry]] = []
+
+    @property
+    def waiting(self) -> int:
+        """How many there are."""
+        return len(self._waiting)
+
+    @property
+    def due_at(self) -> float:
+        """When the next one is to be tried."""
+        return min((retry.at for _, retry in self._waiting), default=np.inf)
+
+    def load(self, kept: Records, effects: list[Effect]) -> None:
+        """Take up what the disk holds; the last life's checkpoint becomes a final."""
+        past: Past = kept.get(PAST, Past())
+        last: Checkpoint | None = kept.get(CHECKPOINT)
+        finals, lost, lifetime = list(past.finals), past.lost, past.lifetime
+        absorbed = past.absorbed
+        if last is not None and last.report.stamp.incarnation != absorbed:
+            absorbed = last.report.stamp.incarnation
+            # What it had to declare is in its own report, so far as it knew then.
+            lost = max(0, lost - last.report.counts.lost)
+            lifetime = max(lifetime, last.report.lifetime)
+            if self.may_send(last):
+                finals.append(last)
+            else:
+                lost += last.report.counts.generated
+                effects.append(given_up(last.report, last.undelivered, "kept before a join"))
+        most = self._settings.finals
+        for final in finals[:-most]:
+            lost += final.undelivered
+            effects.append(given_up(final.report, final.undelivered, "too many wait"))
+        self._waiting = [(final, self._due()) for final in finals[-most:]]
+        self.past = Past(tuple(finals[-most:]), absorbed, lost, lifetime)
+        if last is not None:
+            effects.append(Keep({PAST: self.past}))
+
+    def may_send(self, last: Checkpoint) -> bool:
+        """Return whether a checkpoint may be sent: unpinned, it could bind to a second parent."""
+        return last.pin is not None
+
+    def closes(self, life: Life, effects: list[Effect]) -> None:
+        """Remember a life that ends while its process goes on: its checkpoint is not sent."""
+        counts = life.counts
+        self.past = replace(
+            self.past,
+            absorbed=life.incarnation,
+            lost=life.undelivered,
+            lifetime=self.past.lifetime + counts.learnt + counts.withheld,
+        )
+        effects.append(Keep({PAST: self.past}))
+
+    def send(self, now: Now, rng: np.random.Generator, effects: list[Effect]) -> None:
+        """Try those that are due."""
+        for final, retry in self._waiting:
+            if retry.at <= now.steady:
+                effects.append(Send(self._settings.parent, final.report))
+                retry.tried(now.steady, rng)
+
+    def linked(self) -> None:
+        """The way is open again."""
+        for _, retry in self._waiting:
+            retry.now()
+
+    def meet(self, pin: Pin, life: Life, effects: list[Effect]) -> None:
+        """Having met the parent: send those that it may count, give up the others."""
+        for final, _ in list(self._waiting):
+            self._rebind(final, pin, life, effects)
+
+    def answered(self, answer: Answer, life: Life, effects: list[Effect]) -> None:
+        """One was answered, maybe; only its own parent can take or refuse it."""
+        for final, _ in list(self._waiting):
+            # Not what became of an earlier report of that life, which comes late.
+            if final.report.stamp != answer.stamp or final.report.pinned != answer.pinned:
+                continue
+            if answer.reason is Reason.ACK:
+                self._drop(final, None, life, effects)
+            elif answer.reason is not Reason.UNAVAILABLE:
+                self._drop(final, answer.reason.name.lower(), life, effects)
+
+    def _rebind(self, final: Checkpoint, pin: Pin, life: Life, effects: list[Effect]) -> None:
+        if final.pin is not None and not binds(final.pin, pin):
+            self._drop(final, ANOTHER, life, effects)
+            return
+        i = next(i for i, (other, _) in enumerate(self._waiting) if other is final)
+        report = replace(final.report, pinned=pin.incarnation)
+        self._waiting[i] = replace(final, report=report, pin=pin), self._due()
+
+    def _drop(self, final: Checkpoint, why: str | None, life: Life, effects: list[Effect]) -> None:
+        """Be done with a final: it was taken, or its readings are lost."""
+        self._waiting = [pair for pair in self._waiting if pair[0] is not final]
+        lost = self.past.lost
+        if why is not None:
+            lost += final.undelivered
+            life.declare(final.undelivered)
+            effects.append(given_up(final.report, final.undelivered, why))
+        finals = tuple(other for other, _ in self._waiting)
+        self.past = replace(self.past, finals=finals, lost=lost)
+        effects.append(Keep({PAST: self.past}))
+
+    def _due(self) -> Retry:
+        retry = Retry(self._settings.patience_s, self._settings.cap_s)
+        retry.now()
+        return retry
+
+
+def given_up(report: Report, readings: int, why: str) -> Note:
+    """A life's undelivered readings are lost."""
+    return Note("lost", {"report": report, "readings": readings, "why": why})

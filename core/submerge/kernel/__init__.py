@@ -1,0 +1,5 @@
+"""Kernel methods on rows at hand: Nystrom PCA, one-pass kernel k-means, spectral scores.
+
+The explicit feature maps that a stream uses are in `submerge.features`; the estimators with
+scikit-learn's interface are in `submerge.sklearn`.
+"""

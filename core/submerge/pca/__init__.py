@@ -1,0 +1,7 @@
+"""Streaming PCA, linear algebra alone: `Subspace`, `merge`, the engine `SAPCA`, and scores.
+
+`subspace` is the value, `merging` joins several, `sapca` learns one from rows (`block`,
+`low_rank`, `scatter` and `rank` are its parts), `tree` keeps the merge of many, `score`,
+`missing` and `reconstruct` ask a subspace about a row, `saved` writes an engine as bytes.
+Nothing here knows nodes, messages, limits or alarms.
+"""

@@ -1,0 +1,126 @@
+"""How far a row is from what was learnt, inside the subspace and off it.
+
+`hotelling` (T2) is large for rows far out along known directions, `spe` (Q) for rows
+off the subspace: together they say how, and `contributions` which channels, a row is
+odd. All take rows in the units that were learnt and a subspace at the rank to score
+with; `contributions` in feature space takes the readings that were mapped, and names
+channels. Limits belong to whoever measured them on scores of their own: textbook limits
+assume data that sensors do not send.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from submerge._linalg import EPS, Array
+from submerge.errors import ShapeError
+from submerge.features import FeatureMap
+from submerge.pca.subspace import Subspace
+
+
+def spe(X: Array, subspace: Subspace) -> Array:
+    """Return each row's squared distance to the subspace (SPE, Q).
+
+    Parameters
+    ----------
+    X : (n, dim)
+    subspace : Subspace
+
+    Returns
+    -------
+    (n,), in squared units of X, never negative: it is summed from the residual,
+    where the difference of two squares would cancel.
+    """
+    residual = _residual(X, subspace)
+    return np.asarray(np.einsum("ij,ij->i", residual, residual))
+
+
+def hotelling(X: Array, subspace: Subspace) -> Array:
+    """Return each row's distance to the mean inside the subspace, in variances (T2).
+
+    Parameters
+    ----------
+    X : (n, dim)
+    subspace : Subspace
+
+    Returns
+    -------
+    (n,), dimensionless: sum(z^2 / lambda), lambda = sigma^2 / weight. Directions that
+    hold next to nothing, lambda <= dim eps lambda_1, are left out.
+    """
+    variance = subspace.explained_variance
+    solid = variance > subspace.dim * EPS * variance[:1]
+    z = _centered(X, subspace) @ subspace.basis[:, solid]
+    return np.asarray((z**2) @ (1 / variance[solid]))
+
+
+class Scorer:
+    """SPE and T2 against one subspace, for rows that come a few at a time.
+
+    What depends on the subspace alone is worked out once.
+
+    Parameters
+    ----------
+    subspace : Subspace
+        At the rank to score with.
+    """
+
+    def __init__(self, subspace: Subspace) -> None:
+        variance = subspace.explained_variance
+        solid = variance > subspace.dim * EPS * variance[:1]
+        self._mean = subspace.mean
+        self._basis = subspace.basis.astype(np.float64)
+        self._weights = np.divide(1.0, variance, out=np.zeros_like(variance), where=solid)
+
+    def scores(self, X: Array, mean: Array | None = None) -> tuple[Array, Array]:
+        """Return `spe` and `hotelling` of rows X (n, dim), (n,) each.
+
+        mean : (dim,), to measure from instead of the subspace's
+        """
+        centered = X - (self._mean if mean is None else mean)
+        z = centered @ self._basis
+        centered -= z @ self._basis.T
+        return np.einsum("ij,ij->i", centered, centered), (z**2) @ self._weights
+
+
+def contributions(X: Array, subspace: Subspace, features: FeatureMap | None = None) -> Array:
+    """Return which channels each row's SPE comes from.
+
+    Parameters
+    ----------
+    X : (n, channels)
+        Scaled readings: without features channels are dim.
+    subspace : Subspace
+    features : FeatureMap, optional
+        What took X to where the subspace is.
+
+    Returns
+    -------
+    (n, channels), shares that sum to 1 along each row: all 0 for a row with no residual, all
+    NaN for one with a gap.
+
+    Notes
+    -----
+    The squared gradient of SPE with respect to the readings, by its sum. Without features
+    that gradient is twice the residual, and its squares are what SPE is the sum of. With
+    them no pre-image is needed: it is 2 J'(I - UU')(phi(x) - mean), J the map's derivative.
+    """
+    if features is None:
+        gradient = _residual(X, subspace)
+    else:
+        gradient = features.pullback(X, _residual(features.lift(X), subspace))
+    squares = gradient**2
+    total = squares.sum(axis=1, keepdims=True)
+    return np.asarray(np.divide(squares, total, out=np.zeros_like(squares), where=total != 0))
+
+
+def _centered(X: Array, subspace: Subspace) -> Array:
+    X = np.asarray(X, dtype=np.float64)
+    if X.ndim != 2 or X.shape[1] != subspace.dim:
+        raise ShapeError("rows", expected=f"(n, {subspace.dim})", got=X.shape)
+    return np.asarray(X - subspace.mean)
+
+
+def _residual(X: Array, subspace: Subspace) -> Array:
+    centered = _centered(X, subspace)
+    return np.asarray(centered - (centered @ subspace.basis) @ subspace.basis.T)

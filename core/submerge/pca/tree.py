@@ -1,0 +1,168 @@
+"""MergeTree: the merge of many children, kept up to date.
+
+A trie over the hashes of the keys. Its shape depends on the set of keys alone, and
+children are merged in the order of their slots: the same fleet gives the same bytes,
+whatever order its reports came in. An update marks the path to the root; asking for
+the root merges again what is marked, and nothing else.
+
+A child is replaced, never added to: merging is not idempotent, and a child that is
+counted twice turns the merged subspace toward itself.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from typing import Literal
+
+from submerge.errors import UsageError, whole
+from submerge.pca.merging import merge
+from submerge.pca.subspace import Subspace, check_rank, check_same_schema
+
+
+class _Leaf:
+    __slots__ = ("digits", "key", "merged")
+
+    def __init__(self, key: str, digits: int, merged: Subspace) -> None:
+        self.key, self.digits, self.merged = key, digits, merged
+
+
+class _Branch:
+    __slots__ = ("merged", "slots")
+
+    def __init__(self) -> None:
+        self.merged: Subspace | None = None  # None: something below has changed
+        self.slots: dict[int, _Leaf | _Branch] = {}
+
+
+class MergeTree:
+    """Children by key, and their merge.
+
+    Parameters
+    ----------
+    rank : int
+        Directions to keep at every node: k, spares included.
+    fan_in : int
+        Slots of a node, a power of two. More merge less often and lose less; fewer
+        make an update cheaper. See benchmarks/results.md.
+    center : {"fleet", "own"}
+        As in `merge`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from submerge import MergeTree, Schema, Subspace
+    >>> schema, tree = Schema.anonymous(3), MergeTree(rank=2)
+    >>> tree["north"] = Subspace.of(np.eye(3), schema, rank=2)
+    >>> tree["south"] = Subspace.of(-np.eye(3), schema, rank=2)
+    >>> tree.root().weight
+    6.0
+    """
+
+    def __init__(
+        self, *, rank: int, fan_in: int = 4, center: Literal["fleet", "own"] = "fleet"
+    ) -> None:
+        check_rank(rank)
+        fan_in = whole("fan_in", fan_in, least=2)
+        if center not in ("fleet", "own"):
+            raise UsageError(f'center must be "fleet" or "own", got {center!r}')
+        if fan_in & (fan_in - 1):
+            raise UsageError(f"fan_in must be a power of two, at least 2, got {fan_in}")
+        self.rank = rank
+        self.fan_in = fan_in
+        self.center: Literal["fleet", "own"] = center
+        self._bits = fan_in.bit_length() - 1
+        self._top = _Branch()
+        self._leaves: dict[str, _Leaf] = {}
+
+    def __len__(self) -> int:
+        return len(self._leaves)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._leaves
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._leaves)
+
+    def __getitem__(self, key: str) -> Subspace:
+        return self._leaves[key].merged
+
+    def __setitem__(self, key: str, subspace: Subspace) -> None:
+        """Put a child in, in place of the one that it was."""
+        if not isinstance(key, str) or not key or not key.isprintable():
+            raise UsageError(f"a child's key must be printable text, got {key!r}")
+        if self._leaves:
+            check_same_schema(next(iter(self._leaves.values())).merged, subspace)
+        if key in self._leaves:
+            leaf = self._leaves[key]
+            leaf.merged = subspace
+        else:
+            leaf = self._leaves[key] = _Leaf(key, _digits(key), subspace)
+        path = list(self._path(leaf.digits))
+        for branch, _ in path:
+            branch.merged = None
+        branch, slot = path[-1]
+        other = branch.slots.get(slot, leaf)
+        depth = len(path)
+        while isinstance(other, _Leaf) and other is not leaf:
+            # Two keys in one slot: a level more, until their digits differ.
+            below = branch.slots[slot] = _Branch()
+            below.slots[self._digit(other.digits, depth)] = other
+            branch, slot = below, self._digit(leaf.digits, depth)
+            other = branch.slots.get(slot, leaf)
+            depth += 1
+        branch.slots[slot] = leaf
+
+    def __delitem__(self, key: str) -> None:
+        """Take a child out, as if it had never been there."""
+        path = list(self._path(self._leaves.pop(key).digits))
+        branch, slot = path.pop()
+        branch.merged = None
+        del branch.slots[slot]
+        while path:
+            above, slot = path.pop()
+            above.merged = None
+            # A branch over a single leaf would not be there had the key never been.
+            only = next(iter(branch.slots.values())) if len(branch.slots) == 1 else None
+            if isinstance(only, _Leaf):
+                above.slots[slot] = only
+            branch = above
+
+    def root(self) -> Subspace:
+        """Return the merge of all children.
+
+        Raises
+        ------
+        UsageError
+            If there are none.
+        """
+        if not self._leaves:
+            raise UsageError("a tree without children has no root: put one in first")
+        return self._merged(self._top)
+
+    def _merged(self, node: _Leaf | _Branch) -> Subspace:
+        if isinstance(node, _Leaf):
+            return node.merged
+        if node.merged is None:
+            parts = [self._merged(node.slots[slot]) for slot in sorted(node.slots)]
+            node.merged = merge(*parts, rank=self.rank, center=self.center)
+        return node.merged
+
+    def _path(self, digits: int) -> Iterator[tuple[_Branch, int]]:
+        """The branches on the way to a leaf, each with the slot that leads on."""
+        branch, depth = self._top, 0
+        while True:
+            slot = self._digit(digits, depth)
+            yield branch, slot
+            below = branch.slots.get(slot)
+            if not isinstance(below, _Branch):
+                return
+            branch, depth = below, depth + 1
+
+    def _digit(self, digits: int, depth: int) -> int:
+        return (digits >> (depth * self._bits)) & (self.fan_in - 1)
+
+
+def _digits(key: str) -> int:
+    """The key's hash, read as a number; SHA-256, so that no one can crowd a slot."""
+    return int.from_bytes(hashlib.sha256(key.encode()).digest(), "little")

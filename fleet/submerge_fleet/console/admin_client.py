@@ -1,0 +1,234 @@
+"""Asking: how commands reach a running aggregator, by the Unix socket beside its store.
+
+What is wrong with a question is bad input; an aggregator that does not answer, or cannot
+now, is a failure (status 1). The socket's file says who may ask: there is no password.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import socket
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from urllib.parse import quote
+
+import click
+
+from submerge.errors import SubmergeError, UsageError
+
+if TYPE_CHECKING:
+    from submerge_aggregator.questions.views import Shown
+
+PATIENCE_S = 30.0
+"""Longer than the aggregator itself waits for its disk."""
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+class NoAnswer(SubmergeError):
+    """The aggregator is not there, or cannot answer now."""
+
+
+class Door(NamedTuple):
+    """Where one aggregator listens to its operator.
+
+    path : the socket
+    ranks : directions that are shown of each group's model, as far as a configuration says
+    """
+
+    path: Path
+    ranks: dict[str, int]
+
+    def get(self, *parts: str, **query: str) -> bytes:
+        """Return what the aggregator says."""
+        return self._ask("GET", parts, query)
+
+    def post(self, *parts: str, **query: str) -> bytes:
+        """Have the aggregator do something; return what it says afterwards."""
+        return self._ask("POST", parts, query)
+
+    def group(self, given: str | None) -> str:
+        """Return the group that is meant: with one alone, nobody has to name it."""
+        if given is not None:
+            return given
+        groups = self.groups()
+        if len(groups) > 1:
+            raise UsageError(f"expected --group, one of {', '.join(groups)}, got none")
+        return groups[0]
+
+    def groups(self) -> list[str]:
+        """Return the groups that there are."""
+        return sorted(map(str, json.loads(self.get())["groups"]))
+
+    def shown(self, group: str) -> Shown | None:
+        """Return how many directions of a group's model nodes score with.
+
+        None from an aggregator of an earlier version, which does not say.
+        """
+        from submerge_aggregator.questions.views import Shown
+
+        said = json.loads(self.get()).get("shown", {}).get(group)
+        return said and Shown(**said)
+
+    def knows(self, group: str, node: str) -> bool:
+        """Whether there is, or was, such a node in a group."""
+        try:
+            self.get("nodes", group, node)
+        except UsageError:
+            return False
+        return True
+
+    def _ask(self, method: str, parts: tuple[str, ...], query: dict[str, str]) -> bytes:
+        target = "/" + "/".join(quote(part, safe="") for part in parts)
+        if query:
+            target += "?" + "&".join(f"{key}={quote(value)}" for key, value in query.items())
+        connection = _OverUnix(self.path)
+        try:
+            connection.request(method, target)
+            response = connection.getresponse()
+            status, body = response.status, response.read()
+        except PermissionError as error:
+            raise UsageError(
+                f"{self.path} is its owner's alone: run this as the aggregator's user"
+            ) from error
+        except (OSError, http.client.HTTPException) as error:
+            raise NoAnswer(f"no aggregator answers on {self.path}: is it running?") from error
+        finally:
+            connection.close()
+        if status < 300:
+            return body
+        raise (UsageError if status < 500 else NoAnswer)(_why(status, body))
+
+
+class Asking(click.Group):
+    """Commands that may need a running aggregator."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Say in one line what is missing."""
+        with _in_one_line():
+            return super().invoke(ctx)
+
+
+class AskingAlone(click.Command):
+    """One command that may need a running aggregator."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Say in one line what is missing."""
+        with _in_one_line():
+            return super().invoke(ctx)
+
+
+def with_door(command: Command) -> Command:
+    """Add the options that say which aggregator is meant."""
+    for option in (
+        click.option(
+            "--store",
+            type=click.Path(path_type=Path, dir_okay=False),
+            help="Its store, instead of its configuration.",
+        ),
+        click.option(
+            "--config",
+            type=click.Path(path_type=Path, dir_okay=False),
+            help="The configuration of the running aggregator.",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def door_of(config: Path | None, store: Path | None, *, instead: str = "") -> Door:
+    """Return the door that options mean; `instead`: what else could have been given.
+
+    Raises
+    ------
+    UsageError
+        If they mean none, or two.
+    """
+    if (config is None) == (store is None):
+        got = "neither" if config is None else "both"
+        raise UsageError(
+            f"expected {instead}--config FILE or --store PATH of an aggregator, got {got}"
+        )
+    from submerge_aggregator.questions.views import socket_of
+
+    if config is None:
+        return Door(socket_of(str(store)), {})
+    from submerge_aggregator.config import load
+
+    loaded = load(config, os.environ)
+    ranks = {name: group.summary.rank for name, group in loaded.groups.items()}
+    return Door(socket_of(loaded.store), ranks)
+
+
+def printable(text: str) -> str:
+    """Return foreign text without what a terminal would obey."""
+    return "".join(each if each.isprintable() else "\N{REPLACEMENT CHARACTER}" for each in text)
+
+
+def ago(seconds: float) -> str:
+    """Return about how long, for a person: `40 s`, `3 min`, `5 h`, `2 d`."""
+    for unit, size in (("d", 86400.0), ("h", 3600.0), ("min", 60.0)):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds:.0f} s"
+
+
+def confirm(warning: str, question: str) -> None:
+    """Go on only after a yes."""
+    click.echo(warning, err=True)
+    try:
+        sure = click.confirm(question, err=True)
+    except click.Abort:
+        if sys.stdin.isatty():
+            raise
+        click.echo(err=True)  # the question stands without a line's end
+        raise UsageError("expected an answer, and nobody is here to give one: add --yes") from None
+    if not sure:
+        click.echo("nothing has changed", err=True)
+        sys.exit(1)
+
+
+def say_back(answer: bytes, told: str, *, as_json: bool) -> None:
+    """Print what was done: words for a person, the aggregator's answer for a program."""
+    click.echo(json.dumps(json.loads(answer)) if as_json else told)
+
+
+@contextmanager
+def _in_one_line() -> Iterator[None]:
+    try:
+        yield
+    except NoAnswer as error:
+        click.echo(f"submerge: {' '.join(str(error).split())}", err=True)
+        # Not ctx.exit: the group above, which is not standalone, would return it to nobody.
+        sys.exit(1)
+    except ModuleNotFoundError as error:
+        if (error.name or "submerge").startswith("submerge"):
+            raise
+        raise click.UsageError(
+            f"this needs {error.name}, which is not here: pip install 'submerge[aggregator]'"
+        ) from error
+
+
+class _OverUnix(http.client.HTTPConnection):
+    """HTTP to a socket's file."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__("localhost", timeout=PATIENCE_S)
+        self._path = path
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(PATIENCE_S)
+        self.sock.connect(str(self._path))
+
+
+def _why(status: int, body: bytes) -> str:
+    try:
+        return str(json.loads(body)["error"])
+    except (ValueError, KeyError, TypeError):
+        return f"the aggregator answers with status {status}: {body[:200].decode(errors='replace')}"

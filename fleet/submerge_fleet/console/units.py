@@ -1,0 +1,64 @@
+"""How long, how much, how often: durations, shares and rates as a command line says them.
+
+Each is a type for click: it turns text into seconds, a share of 1, or events an hour, and
+refuses anything else with what was expected. `told` writes seconds so that they read back.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+
+import click
+
+from submerge import UsageError
+from submerge_client.config.spans import NUMBER, SECONDS, seconds
+
+PER_HOUR = {"": 1.0, "/h": 1.0, "/d": 1 / 24}
+
+MOST_OFTEN = 3600.0
+"""Events an hour, of one kind: more is a slip of the finger, and would take for ever."""
+
+SHARE = re.compile(NUMBER + "(%?)")
+RATE = re.compile(NUMBER + "(|/h|/d)")
+
+
+def duration(text: str) -> float:
+    """Return seconds: `1y` (365 days), `2d`, `3h`, `5m`, `90s` or `50ms`."""
+    try:
+        return seconds(text)
+    except UsageError as error:
+        raise click.BadParameter(str(error)) from error
+
+
+def share(text: str) -> float:
+    """Return a number from 0 to 1: `5%` or `0.05`."""
+    found = SHARE.fullmatch(text)
+    part = float(found[1]) / (100.0 if found[2] else 1.0) if found else math.nan
+    if not 0.0 <= part <= 1.0:
+        raise click.BadParameter(f"expected a share such as 5% or 0.05, got {text!r}")
+    return part
+
+
+def rate(text: str) -> float:
+    """Return events an hour: `0.5`, `0.5/h` or `2/d`."""
+    found = RATE.fullmatch(text)
+    often = float(found[1]) * PER_HOUR[found[2]] if found else math.nan
+    if not 0.0 <= often <= MOST_OFTEN:
+        raise click.BadParameter(
+            f"expected events an hour, from 0 to {MOST_OFTEN:g}, such as 0.5 or 2/d, got {text!r}"
+        )
+    return often
+
+
+def told(seconds: float) -> str:
+    """Write a duration in its largest unit that leaves no fraction."""
+    for unit in ("d", "h", "m"):
+        if seconds and seconds % SECONDS[unit] == 0:
+            return f"{plain(seconds / SECONDS[unit])}{unit}"
+    return f"{plain(seconds)}s"
+
+
+def plain(number: float) -> str:
+    """Write a number so that it reads back as the same, and no longer than it must be."""
+    return str(int(number)) if float(number).is_integer() else repr(float(number))

@@ -1,0 +1,1 @@
+"""`submerge crowd`: simulated nodes in one process, as a service for a fleet without sensors."""

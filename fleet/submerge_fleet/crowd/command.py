@@ -1,0 +1,200 @@
+"""`submerge crowd`: simulated nodes as a service, for a fleet that has no sensors yet."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import signal
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from submerge.errors import SubmergeError, UsageError
+
+if TYPE_CHECKING:
+    from submerge_fleet.crowd.member import Plan
+
+GROUP = "room"
+
+
+class Ended(SubmergeError):
+    """A node that has ended by itself."""
+
+
+@click.group(
+    invoke_without_command=True,
+    epilog="Example: submerge crowd --into grpc://127.0.0.1:8470 --insecure --odd 1",
+)
+@click.option("--into", "url", help="Their parent: grpcs://host:port, or mqtts:// of a broker.")
+@click.option("--parent", default="root", show_default=True, help="Its node name.")
+@click.option("--group", default=GROUP, show_default=True, help="The group that they report to.")
+@click.option("--fleet", default="default", show_default=True, help="First word of MQTT topics.")
+@click.option("--nodes", default=8, show_default=True, type=click.IntRange(1, 200))
+@click.option(
+    "--prefix", default="node-", show_default=True, help="Before each one's number, from 1."
+)
+@click.option(
+    "--kits",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    help="A folder with each one's NODE.kit.",
+)
+@click.option("--insecure", is_flag=True, help="Allow a url without TLS.")
+@click.option(
+    "--rate",
+    default=1.0,
+    show_default=True,
+    type=click.FloatRange(0, 1000, min_open=True),
+    help="Rows a second and node. Each is 31 s of the room's time.",
+)
+@click.option(
+    "--report-every",
+    default=30.0,
+    show_default=True,
+    type=click.FloatRange(0, min_open=True),
+    help="Seconds between a node's reports, give or take 20 %.",
+)
+@click.option(
+    "--state",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="A folder for checkpoints; without one, what is not reported dies with the process.",
+)
+@click.option(
+    "--odd",
+    default=0,
+    show_default=True,
+    type=click.IntRange(0),
+    help="Nodes of which one mote drifts after a while.",
+)
+@click.option(
+    "--odd-after",
+    default=600.0,
+    show_default=True,
+    type=click.FloatRange(0),
+    help="Seconds until then.",
+)
+@click.option(
+    "--seed", default=0, show_default=True, type=click.IntRange(0), help="Draws the room."
+)
+@click.option(
+    "--say-every",
+    default=60.0,
+    show_default=True,
+    type=click.FloatRange(0, min_open=True),
+    help="Seconds between two lines of facts.",
+)
+@click.option(
+    "--alive",
+    type=click.Path(path_type=Path, dir_okay=False),
+    envvar="SUBMERGE__WATCH__ALIVE",
+    help="A file that is touched as long as every node reads on, for a health check.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print facts as JSON, an object a line.")
+@click.option("--log-json", is_flag=True, help="Log lines as JSON, one object a line.")
+@click.pass_context
+def command(context: click.Context, /, **given: Any) -> None:
+    """Run simulated nodes until SIGTERM or Ctrl-C: each is a client of its own.
+
+    They read the generated room in real time, six motes each, all the same 24 channels:
+    `submerge crowd schema` prints what the root's configuration needs to know of them.
+    """
+    if context.invoked_subcommand is not None:
+        return
+    plan = _planned(given)
+    from submerge_client import logs
+    from submerge_fleet.crowd.run import Crowd
+
+    # Of each node, only what somebody should look into.
+    logs.begin("warning", as_json=given["log_json"])
+    _name_the_node(frozenset(plan.nodes))
+    crowd = Crowd(plan)
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+
+    def tell() -> None:
+        facts = crowd.facts
+        click.echo(json.dumps(facts) if given["as_json"] else _said(facts))
+
+    crowd.run(stop, tell, given["say_every"], given["alive"])
+    if crowd.errors:
+        name, why = next(iter(crowd.errors.items()))
+        raise Ended(f"{name} ended by itself, and all with it: {why}")
+
+
+@command.command(epilog="Example: submerge crowd schema >> root.toml")
+@click.option("--group", default=GROUP, show_default=True)
+def schema(group: str) -> None:
+    """Print the group's section for a root's configuration.
+
+    Aggregators below a root take the schema from it; their summary has to be the same.
+    """
+    from submerge_fleet.crowd.schema import sections
+
+    click.echo(sections(group), nl=False)
+
+
+def _planned(given: dict[str, Any]) -> Plan:
+    """Judge the options."""
+    from submerge_client.config.links import UplinkConfig, address_of
+    from submerge_client.config.sections import BadSetting
+    from submerge_fleet.crowd.member import Plan
+    from submerge_fleet.crowd.run import names
+
+    if given["url"] is None:
+        raise click.UsageError("expected --into URL, the way to the nodes' parent")
+    if given["odd"] > given["nodes"]:
+        raise UsageError(f"--odd is of the {given['nodes']} nodes there are, got {given['odd']}")
+    try:
+        scheme = address_of(given["url"], UplinkConfig.schemes).scheme
+        if scheme in ("grpc", "mqtt") and not given["insecure"]:
+            raise UsageError(
+                f"--into: expected {scheme}s:// with --kits DIR, or --insecure if the network is"
+                f" trusted, got {given['url']!r}"
+            )
+        if scheme in ("grpcs", "mqtts") and given["insecure"]:
+            raise UsageError(f"--insecure is for a url without TLS, got {given['url']!r} as well")
+        link = UplinkConfig(url=given["url"], insecure=given["insecure"], fleet=given["fleet"])
+    except BadSetting as error:
+        raise UsageError(f"--into: {error}") from error
+    if link.tls and given["kits"] is None:
+        raise UsageError("expected --kits DIR with a link that has TLS, got none")
+    if not re.fullmatch(r"[A-Za-z0-9._-]{1,64}", given["fleet"]):
+        raise UsageError(f"--fleet has 1 to 64 of A-Z a-z 0-9 . _ -, got {given['fleet']!r}")
+    return Plan(
+        link=link,
+        parent=given["parent"],
+        group=given["group"],
+        nodes=tuple(names(given["prefix"], given["nodes"])),
+        rate=given["rate"],
+        report_every_s=given["report_every"],
+        kits=given["kits"],
+        state=given["state"],
+        seed=given["seed"],
+        odd=given["odd"],
+        odd_after=round(given["odd_after"] * given["rate"]),
+    )
+
+
+def _name_the_node(nodes: frozenset[str]) -> None:
+    """Let log lines say which of the nodes they are from: it is its thread's name."""
+    from submerge_client.logs import log
+
+    def name(record: logging.LogRecord) -> bool:
+        if record.threadName in nodes:
+            record.facts = {"node": record.threadName, **getattr(record, "facts", {})}
+        return True
+
+    log.handlers[0].addFilter(name)
+
+
+def _said(facts: dict[str, Any]) -> str:
+    return (
+        f"{facts['joined']} of {facts['nodes']} nodes joined, {facts['scoring']} score;"
+        f" {facts['rows']} rows read, {facts['delivered']} with the parent,"
+        f" {facts['untold']} on their way, {facts['withheld']} withheld, {facts['lost']} lost,"
+        f" {facts['skipped']} skipped; {facts['sent_bytes'] / 1000:,.0f} kB up;"
+        f" the oddest: {facts['oddest'] or 'none yet'}"
+    )

@@ -1,0 +1,100 @@
+"""What the nodes of a crowd read: six motes each, a row of them through the generated room.
+
+The room has nine such rows, each from the windows (`m1`) to the back wall (`m6`), with four
+quantities a mote. So all nodes have the same 24 channels, and what belongs together at one
+belongs together at all; what tells them apart is each sensor's own offset, for which the schema
+lets each node have its own mean. The tenth node is in another building, in other weather.
+
+1. Time begins with a Monday's morning, and again every four weeks: rows never end.
+2. All who stand in one building read it at about the same time: it keeps two pages.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+
+import numpy as np
+
+from submerge import Array, Channel, Scaling, Schema
+from submerge_fleet.plants.room import DAY, PAGE, UNITS, Room
+from submerge_fleet.plants.room_faults import QUANTITIES, Fault
+from submerge_fleet.plants.room_plan import COLUMNS, ROWS
+
+NODES = COLUMNS
+"""In one building."""
+
+DAYS = 28.0
+"""Whole weeks: a Monday follows the last Sunday."""
+
+FIRST = round(7 / 24 * DAY)
+"""At seven the sun is up, and nobody is in yet: the first minutes have something to learn."""
+
+OFFSET, SCALE = (21.0, 33.0, 200.0, 2.7), (1.0, 3.0, 300.0, 0.04)
+"""By quantity. A sound sensor's own noise is a thirtieth of the scale, about."""
+
+RANK, OVERSAMPLE = 6, 5
+"""Sun, weather, people, lamps and radiators: the sixth direction has half a percent."""
+
+DRIFT_A_DAY = 24.0
+"""Degrees, of a mote that is out of order; a day passes in 2787 rows."""
+
+DRIFTING_ROW = 2
+"""Of its six motes, the one that does; from zero."""
+
+
+CHANNELS = tuple(
+    Channel(f"m{row + 1}.{quantity}", unit)
+    for row in range(ROWS)
+    for quantity, unit in zip(QUANTITIES, UNITS, strict=True)
+)
+SCALING = Scaling(OFFSET * ROWS, SCALE * ROWS)
+SCHEMA = Schema(CHANNELS, SCALING, center="own")
+"""What each node's vectors mean."""
+
+
+class Building:
+    """One generated room, for those who read it all at about the same time.
+
+    Parameters
+    ----------
+    seed : int
+    drifting : sequence of int
+        Places, 0 to 8, of nodes of which one mote drifts, up or down.
+    drift_from : int
+        The row with which that begins.
+    """
+
+    def __init__(self, seed: int, drifting: Sequence[int] = (), drift_from: int = 0) -> None:
+        last = int(DAYS * DAY)
+        faults = [
+            Fault(
+                mote=COLUMNS * DRIFTING_ROW + place + 1,
+                quantity="temperature",
+                kind="drift",
+                start=min(FIRST + drift_from, last - 1),
+                end=last,
+                size=DRIFT_A_DAY * (-1) ** place,
+            )
+            for place in drifting
+        ]
+        self._room = Room(seed=seed, days=DAYS, faults=faults)
+        self._lock = threading.Lock()
+        self._pages: dict[int, Array] = {}
+
+    def rows(self, start: int, stop: int, place: int) -> Array:
+        """Return rows `start` to `stop` of one place, (stop - start, 24), NaN where silent."""
+        motes = place + COLUMNS * np.arange(ROWS)
+        columns = (4 * motes[:, None] + np.arange(4)).ravel()
+        return np.stack([self._row(number)[columns] for number in range(start, stop)])
+
+    def _row(self, number: int) -> Array:
+        snapshot = (FIRST + number) % self._room.n_snapshots
+        page, line = divmod(snapshot, PAGE)
+        with self._lock:
+            if page not in self._pages:
+                # Two: some are still in the one before when the first ask for the next.
+                self._pages = dict(list(self._pages.items())[-1:])
+                end = min((page + 1) * PAGE, self._room.n_snapshots)
+                self._pages[page] = self._room.readings(page * PAGE, end)
+            return np.asarray(self._pages[page][line])

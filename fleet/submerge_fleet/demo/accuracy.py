@@ -1,0 +1,135 @@
+"""The merged model against exact PCA of every row that the fleet learnt, as it was read.
+
+Rows that an alarm withholds do not count. A row far over its limit is learnt as if it were not so
+far, and counts here as it was: that is part of the error.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from submerge import Array, Schema, Subspace
+from submerge.pca.missing import fill
+from submerge.protocol.kernel_summary import Twofold
+from submerge.protocol.summaries import Subspaces, Summary
+from submerge_fleet.replay.exact import ratio
+
+SEPARATED = 2.0
+"""Eigenvalue over the next from which a direction is told apart from those behind it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Accuracy:
+    """The merged model against exact PCA of every filled row.
+
+    Attributes
+    ----------
+    rank : int
+        That it is shown at.
+    error, optimum : float
+        Squared distance of all rows to the merged and to the exact subspace, both at
+        the rank that is shown, a row.
+    ratio : float or None
+        error / optimum: 1 is perfect.
+    energy_kept : float
+        Share of all variation that the merged subspace holds.
+    separated : int
+        How many leading directions are compared by angle: up to the last eigenvalue,
+        within the rank, that is twice the next (directions of equal variance may
+        turn into one another freely).
+    angle_deg : float
+        Largest principal angle between those of both.
+    merged, exact : tuple of float
+        Variance along each leading direction.
+    """
+
+    rank: int
+    error: float
+    optimum: float
+    ratio: float | None
+    energy_kept: float
+    separated: int
+    angle_deg: float
+    merged: tuple[float, ...]
+    exact: tuple[float, ...]
+
+
+class Pooled:
+    """The scatter of all rows; no member of the fleet could afford to keep it."""
+
+    def __init__(self, dim: int) -> None:
+        self._n = 0
+        self._sum, self._square = np.zeros(dim), np.zeros((dim, dim))
+
+    def add(self, rows: Array) -> None:
+        """Take rows (n, dim) in."""
+        self._n += len(rows)
+        self._sum += rows.sum(axis=0)
+        self._square += rows.T @ rows
+
+    def compare(self, model: Subspace, *, rank: int) -> Accuracy:
+        """Hold a model of these rows against their exact PCA, both at `rank`."""
+        scatter = self._square - np.outer(self._sum, self._sum) / self._n
+        exact, vectors = np.linalg.eigh(scatter)
+        exact, vectors = exact[::-1], vectors[:, ::-1]
+        # Orthonormal again: float32 columns are so to 1e-7, which would beat the optimum.
+        basis = np.linalg.qr(np.asarray(model.truncated(rank).basis, dtype=np.float64))[0]
+        energy = float(np.trace(scatter))
+        error = energy - float(np.vdot(basis, scatter @ basis))
+        optimum = float(exact[rank:].sum())
+        gaps = exact[:rank] / np.maximum(exact[1 : rank + 1], 1e-12 * exact[0])
+        clear = np.flatnonzero(gaps >= SEPARATED)
+        q = int(clear[-1] if len(clear) else gaps.argmax()) + 1
+        q = min(q, basis.shape[1])
+        # The sine, not the cosine: it keeps its digits where the angle is small.
+        off = vectors[:, :q] - basis[:, :q] @ (basis[:, :q].T @ vectors[:, :q])
+        sine = min(1.0, float(np.linalg.norm(off, 2)))
+        return Accuracy(
+            rank=rank,
+            error=error / self._n,
+            optimum=optimum / self._n,
+            ratio=ratio(error, optimum, energy),
+            energy_kept=1 - error / energy,
+            separated=q,
+            angle_deg=float(np.degrees(np.arcsin(sine))),
+            merged=tuple(float(x) for x in model.explained_variance),
+            exact=tuple(float(x) for x in exact[: 3 * model.rank] / self._n),
+        )
+
+
+class Pools:
+    """All rows pooled, each as it was learnt: in a kernel group as features and as readings."""
+
+    def __init__(self, schema: Schema) -> None:
+        self._schema = schema
+        self._learnt = Pooled(schema.dim)
+        self._readings = None if schema.linear else Pooled(schema.width)
+
+    def add(self, rows: Array) -> None:
+        """Take in whole rows (n, channels), in their units."""
+        self._add(self._schema.scaled(rows))
+
+    def guess(self, rows: Array, model: Summary) -> None:
+        """Take in rows with gaps of which nobody has said what they were taken for."""
+        readings = model.linear if isinstance(model, Twofold) else model
+        self._add(fill(self._schema.scaled(rows), readings)[0])
+
+    def compare(self, model: Summary, summaries: Subspaces) -> tuple[Accuracy, Accuracy | None]:
+        """Hold a model of these rows against their exact PCA, at the rank that is shown.
+
+        In a kernel group that of the features, then that of the readings.
+        """
+        shown = summaries.shown(model)
+        if self._readings is None:
+            return self._learnt.compare(model, rank=shown.rank), None
+        return (
+            self._learnt.compare(model.features, rank=shown.features.rank),
+            self._readings.compare(model.linear, rank=shown.linear.rank),
+        )
+
+    def _add(self, scaled: Array) -> None:
+        self._learnt.add(self._schema.features.lift(scaled))
+        if self._readings is not None:
+            self._readings.add(scaled)

@@ -1,0 +1,136 @@
+"""Every reading accounted for: what was fed against what the stores hold in the end.
+
+    fed = learnt + withheld + declared lost + lost with a kill
+
+A client that was never killed must be held to the reading: neither more nor less. Of one
+that was, the stores must hold all that had been acknowledged, and no more than it was given;
+what lies between, it took with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from submerge.protocol.messages import Counts
+from submerge_fleet.demo.feed import Stint
+from submerge_fleet.demo.stores import Held
+
+
+@dataclass(frozen=True, slots=True)
+class Balance:
+    """Where all readings are.
+
+    Attributes
+    ----------
+    fed : int
+        Rows that were written to clients.
+    learnt, withheld, declared_lost : int
+        As the root holds them.
+    lost_with_kill : dict of str to int
+        By client, of those that were killed.
+    exact : int
+        Clients that were not, and are held to the reading.
+    wrong : tuple of str
+        What does not add up, a sentence each; empty if all is well.
+    """
+
+    fed: int
+    learnt: int
+    withheld: int
+    declared_lost: int
+    lost_with_kill: dict[str, int]
+    exact: int
+    wrong: tuple[str, ...]
+
+
+def balanced(
+    stints: Sequence[Stint],
+    aggregators: Mapping[str, Mapping[str, Held]],
+    root: Mapping[str, Held],
+) -> Balance:
+    """Add up.
+
+    Parameters
+    ----------
+    stints : sequence of Stint
+        All client processes, each client's in their order.
+    aggregators : by name, what each holds of its children
+    root : what the root holds of the aggregators
+    """
+    clients: dict[str, list[Stint]] = {}
+    for stint in stints:
+        clients.setdefault(stint.node, []).append(stint)
+    holders: dict[str, list[Held]] = {}
+    for children in aggregators.values():
+        for node, held in children.items():
+            holders.setdefault(node, []).append(held)
+    wrong: list[str] = []
+    with_kill: dict[str, int] = {}
+    for node in holders.keys() - clients.keys():
+        wrong.append(f"{node} is held, and nobody fed it")
+    for node, own in clients.items():
+        missing = _missing(node, own, holders.get(node, []), wrong)
+        if any(stint.killed for stint in own):
+            with_kill[node] = missing
+    for name, children in aggregators.items():
+        above = root[name].counts if name in root else Counts()
+        here = _counts(children)
+        if above != here:
+            wrong.append(f"{name} holds {here}, and the root {above} of it")
+    total = _counts(root)
+    for place, children in {**aggregators, "root": root}.items():
+        learnt, weight = _counts(children).learnt, sum(c.weight for c in children.values())
+        if abs(weight - learnt) > 1e-6 * max(1, learnt):
+            wrong.append(f"{place} counts {learnt} readings, and its summaries {weight:.1f}")
+    return Balance(
+        fed=sum(stint.given for stint in stints),
+        learnt=total.learnt,
+        withheld=total.withheld,
+        declared_lost=total.lost,
+        lost_with_kill=with_kill,
+        exact=len(clients) - len(with_kill),
+        wrong=tuple(wrong),
+    )
+
+
+def seen_by_killed(stints: Sequence[Stint], held: Held) -> int:
+    """Return how many readings of a client's killed processes are held, learnt or withheld."""
+    return _seen(held.counts) - _seen_by_running(stints, held)
+
+
+def _seen_by_running(stints: Sequence[Stint], held: Held) -> int:
+    """The same of the process that was not: it is known by the names that it spoke under."""
+    names = {life for stint in stints if not stint.killed for life in stint.lives}
+    return sum(_seen(counts) for life, counts in held.lives.items() if life in names)
+
+
+def _missing(node: str, own: Sequence[Stint], holders: Sequence[Held], wrong: list[str]) -> int:
+    """Return how many of a client's readings nobody holds; say what cannot be."""
+    if len(holders) > 1:
+        wrong.append(f"{node} is held by {len(holders)} aggregators")
+    held = holders[0] if holders else Held()
+    killed = [stint for stint in own if stint.killed]
+    given, before = sum(stint.given for stint in own), sum(stint.given for stint in killed)
+    since, lost = given - before, held.counts.lost
+    running = _seen_by_running(own, held)
+    if running > since:
+        wrong.append(f"{node} was given {since} readings, and {running} are counted")
+    if running + lost < since:
+        wrong.append(f"{since - running - lost} of {since} readings of {node} are missing")
+    seen, told = seen_by_killed(own, held), sum(stint.told for stint in killed)
+    if seen < told:
+        wrong.append(
+            f"{told} readings of {node} were acknowledged before its kill, {seen} are held"
+        )
+    if seen > before:
+        wrong.append(f"{node} was given {before} readings before its kill, and {seen} are counted")
+    return given - held.counts.generated
+
+
+def _counts(children: Mapping[str, Held]) -> Counts:
+    return sum((held.counts for held in children.values()), Counts())
+
+
+def _seen(counts: Counts) -> int:
+    return counts.learnt + counts.withheld

@@ -1,0 +1,38 @@
+"""`python -m submerge_fleet.demo.broker PORT`: aMQTT on loopback, in a process of its own.
+
+For the demo alone: it knows MQTT 3.1.1, no TLS and no names, and keeps nothing on disk. A
+fleet that is meant wants Mosquitto or its like.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import sys
+
+from amqtt.broker import Broker
+
+from submerge_fleet.demo.site import LOOPBACK
+
+
+async def serve(port: int) -> None:
+    """Serve until SIGTERM; say "serving" when there is something to connect to."""
+    broker = Broker(
+        {
+            "listeners": {"default": {"type": "tcp", "bind": f"{LOOPBACK}:{port}"}},
+            "plugins": {"amqtt.plugins.authentication.AnonymousAuthPlugin": {}},
+        }
+    )
+    await broker.start()
+    over = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, over.set)
+    sys.stderr.write('{"what": "serving"}\n')
+    sys.stderr.flush()
+    await over.wait()
+    await broker.shutdown()
+
+
+if __name__ == "__main__":
+    logging.disable()
+    asyncio.run(serve(int(sys.argv[1])))

@@ -1,0 +1,256 @@
+"""The fleet as its supervisor sees it: starts nodes, feeds them, hears them, kills them.
+
+What nodes say on their pipes is taken apart here, and nowhere else: score lines on standard
+output, log lines as JSON on standard error.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import msgspec
+
+from submerge import Array, SubmergeError
+from submerge_fleet.demo.alarms import Alarms
+from submerge_fleet.demo.feed import Stint
+from submerge_fleet.demo.mishaps import Mishap
+from submerge_fleet.demo.nodes import Node
+from submerge_fleet.demo.processes import Gone, Processes, Said
+from submerge_fleet.demo.rebuilt import Rebuilt
+from submerge_fleet.demo.scores import InOrder, read_line
+from submerge_fleet.demo.site import Member, OverMqtt, Site
+
+LOOK_S, WAIT_S = 0.5, 0.02
+"""Between two looks at memory; at most, for something to be said."""
+
+PATIENCE_S = 60.0
+"""For nodes to start, or to end, before that counts as a failure."""
+
+EVENT = b'{"event":'
+"""What a line of an alarm begins with, and a score's does not."""
+
+BROKER = Member("broker", "broker", None)
+
+
+class FleetFailed(SubmergeError):
+    """A node did what it should not."""
+
+
+class Fleet:
+    """All nodes of a demo; their processes live within a `with fleet.processes` block.
+
+    Parameters
+    ----------
+    site : Site
+        Its configurations are written when the fleet starts.
+    members : sequence of Member
+    mishaps : sequence of Mishap
+        They hear what they wait for.
+
+    Attributes
+    ----------
+    nodes : dict of str to Node
+        The broker first, if it is ours; then the root, aggregators, clients.
+    scores : InOrder
+        What clients have said of their rows.
+    alarms : Alarms
+        What they have said of alarms.
+    processes : Processes
+    """
+
+    def __init__(self, site: Site, members: Sequence[Member], mishaps: Sequence[Mishap]) -> None:
+        own = [BROKER] if isinstance(site.wire, OverMqtt) and site.wire.own else []
+        self.site = site
+        self.nodes = {member.name: Node(member) for member in (*own, *members)}
+        self.scores = InOrder(site.names)
+        self.alarms = Alarms(len(self.of("client")))
+        self._mishaps = mishaps
+        self.processes = Processes()
+        self._encode = msgspec.json.Encoder().encode
+        self._looked_at = 0.0
+        self._closing = False
+
+    def of(self, role: str) -> list[Node]:
+        """Return the nodes of one role."""
+        return [node for node in self.nodes.values() if node.member.role == role]
+
+    @property
+    def said(self) -> str:
+        """Each node's state and last words, for when it goes wrong."""
+        return "; ".join(f"{node.name} {node.state} ({node.words})" for node in self.nodes.values())
+
+    @property
+    def running(self) -> list[Stint]:
+        """The newest process of each client."""
+        return [node.stints[-1] for node in self.of("client")]
+
+    @property
+    def model_age_s(self) -> float:
+        """Age of the oldest model that somebody scores with."""
+        known = [node.model for node in self.of("client") if node.stints[-1].known]
+        return max((time.time() - version / 1000 for version in known), default=0.0)
+
+    @property
+    def rows_behind(self) -> int:
+        """Most rows that a client was given, and its parent has not acknowledged."""
+        return max(stint.given - stint.told for stint in self.running)
+
+    # -- what is done to it ------------------------------------------------------
+
+    def start(self, show: Callable[[], None]) -> None:
+        """Start all, and wait until they run."""
+        self.site.write(node.member for node in self.nodes.values() if node.member is not BROKER)
+        brokers = self.of("broker")
+        for node in brokers:
+            self.start_node(node)
+        self.wait_until(lambda: all(node.state == "running" for node in brokers), "start", show)
+        for node in self.nodes.values():
+            if node not in brokers:
+                self.start_node(node)
+        self.wait_until(
+            lambda: all(n.state == "running" for n in self.nodes.values()), "start", show
+        )
+
+    def start_node(self, node: Node) -> None:
+        """Start a node, the first time or again."""
+        role, wire = node.member.role, self.site.wire
+        if isinstance(wire, OverMqtt) and role == "broker":
+            module = ["submerge_fleet.demo.broker", str(wire.port)]
+            node.start(self.processes.start(node.name, module, fed=False))
+            return
+        program = "client" if role == "client" else "aggregator"
+        config = str(self.site.config(node.member))
+        arguments = ["submerge_fleet", program, "--config", config, "--log-json"]
+        node.start(self.processes.start(node.name, arguments, fed=role == "client"))
+        if role == "client":
+            node.stints.append(Stint(node.name))
+            node.rebuilt.append(Rebuilt(self.site.names))
+
+    def kill(self, node: Node) -> None:
+        """End a node without a word."""
+        if node.process is not None:
+            node.process.kill()
+        node.state = "killed"
+        for stint in node.stints[-1:]:
+            stint.killed = True
+
+    def give(self, stint: Stint, row: Array) -> None:
+        """Write a row of readings to a client; NaN is a gap."""
+        node = self.nodes[stint.node]
+        if node.process is not None:
+            self.processes.write(node.process, self._encode(row.tolist()) + b"\n")
+            node.rebuilt[-1].give(row)
+
+    def close(self, show: Callable[[], None]) -> None:
+        """Let all end, from the leaves up, each when it has told its parent everything."""
+        self._closing = True
+        for node in self.of("client"):
+            if node.process is not None:
+                self.processes.close_input(node.process)
+        self._wait_for_the_end(self.of("client"), show)
+        for role in ("aggregator", "root", "broker"):
+            for node in self.of(role):
+                if node.process is not None:
+                    node.process.end()
+            self._wait_for_the_end(self.of(role), show)
+
+    # -- what it says --------------------------------------------------------------
+
+    def wait(self, seconds: float = WAIT_S) -> None:
+        """Hear what is said within so long; feed who reads; look at memory now and then."""
+        for event in self.processes.wait(seconds):
+            node = self.nodes[event.process.name]
+            match event:
+                case Gone():
+                    self._gone(node, event.status)
+                case Said(_, "out", line):
+                    self._heard(node, line)
+                case Said(_, _, line):
+                    self._logged(node, line.decode(errors="replace"))
+        if time.monotonic() - self._looked_at >= LOOK_S:
+            self._looked_at = time.monotonic()
+            for node in self.nodes.values():
+                node.look()
+
+    def wait_until(self, done: Callable[[], bool], what: str, show: Callable[[], None]) -> None:
+        """Hear until something is so.
+
+        Raises
+        ------
+        FleetFailed
+            If it is not within `PATIENCE_S`.
+        """
+        until = time.monotonic() + PATIENCE_S
+        while not done():
+            if time.monotonic() > until:
+                raise FleetFailed(f"the fleet did not {what} within {PATIENCE_S:g} s: {self.said}")
+            self.wait()
+            show()
+
+    def _wait_for_the_end(self, nodes: Iterable[Node], show: Callable[[], None]) -> None:
+        waiting = list(nodes)
+        self.wait_until(lambda: all(node.process is None for node in waiting), "end", show)
+
+    def _heard(self, node: Node, raw: bytes) -> None:
+        """A line on standard output: a row's score, or news of an alarm, which come in order."""
+        if raw.startswith(EVENT):
+            stint = node.stints[-1]
+            newest = stint.snapshots[stint.scored - 1] if stint.scored else 0
+            self.alarms.hear(json.loads(raw), newest)
+        else:
+            self._scored(node, raw)
+
+    def _scored(self, node: Node, raw: bytes) -> None:
+        line, stint = read_line(raw), node.stints[-1]
+        self._pass_over(stint, line.row)
+        self.scores.put(stint.snapshots[line.row], line)
+        stint.scored = line.row + 1
+        node.rebuilt[-1].fill(line.row, line.filled)
+        if line.withheld:
+            node.rebuilt[-1].withhold(line.row)
+        node.note_score(line)
+
+    def _pass_over(self, stint: Stint, until: int) -> None:
+        """Rows of a process before `until` that have no score will never have one."""
+        for row in range(stint.scored, until):
+            self.scores.put(stint.snapshots[row], None)
+        stint.scored = max(stint.scored, until)
+
+    def _logged(self, node: Node, text: str) -> None:
+        try:
+            note: dict[str, Any] = json.loads(text)
+            what = str(note.get("what"))
+        except (ValueError, AttributeError):
+            note, what = {}, ""  # a traceback, most likely: it is kept for when it has ended
+        if what != "acknowledged":
+            node.tail.append(" ".join(map(str, note.values())) if note else text)
+        node.note_traffic(note)
+        now = time.monotonic()
+        if node.stints and "incarnation" in note:
+            node.stints[-1].lives.add(note["incarnation"])
+        if what in ("reading", "serving"):
+            if node.state == "starting":
+                node.state = "running"
+            for stint in node.stints[-1:]:
+                stint.reading = True
+            for mishap in self._mishaps:
+                mishap.hear_ready(node.name, now)
+        if what == "acknowledged":
+            node.stints[-1].told = note["readings"]
+        if what == "acknowledged" or (what == "ended" and not note.get("untold")):
+            for mishap in self._mishaps:
+                mishap.hear_acknowledged(node.name, now)
+
+    def _gone(self, node: Node, status: int) -> None:
+        node.process = None
+        for stint in node.stints[-1:]:
+            self._pass_over(stint, stint.given)
+            stint.ended = True
+        if node.state == "killed":
+            return
+        if status or not self._closing:
+            raise FleetFailed(f"{node.name} ended with status {status}; it had said: {node.words}")
+        node.state = "ended"

@@ -1,0 +1,107 @@
+"""What a person sees while the demo runs: every process, a line each, and how far it is."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from rich import box
+from rich.console import Group
+from rich.live import Live
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from submerge_fleet.demo.nodes import Node
+from submerge_fleet.demo.run import Demo
+from submerge_fleet.plants.room import DAY
+
+REDRAW_S = 0.25
+"""A few times a second: learning is not held up by paint."""
+
+ROOMY = 100
+"""Columns from which there is room for the channel to blame."""
+
+STYLE = {"starting": "yellow", "running": "green", "killed": "bold red", "ended": "dim"}
+
+
+@contextmanager
+def watching(demo: Demo) -> Iterator[Callable[[], None]]:
+    """Show the fleet while the body runs; the body calls what it is given now and then."""
+    bar = Progress(
+        TextColumn("day {task.fields[day]:.1f} of {task.fields[days]:g}"),
+        BarColumn(),
+        TextColumn("{task.percentage:>3.0f} %"),
+        TimeRemainingColumn(),
+    )
+    task = bar.add_task("", total=demo.room.n_snapshots, day=0.0, days=demo.settings.days)
+    # No thread of its own: whoever feeds the fleet has the time between two looks.
+    with Live(auto_refresh=False, transient=True) as live:
+        drawn = 0.0
+
+        def show() -> None:
+            nonlocal drawn
+            if time.monotonic() - drawn < REDRAW_S:
+                return
+            bar.update(task, completed=demo.dealer.dealt, day=demo.dealer.dealt / DAY)
+            live.update(Group(fleet_table(demo, width=live.console.width), bar), refresh=True)
+            drawn = time.monotonic()
+
+        yield show
+
+
+def fleet_table(demo: Demo, *, width: int) -> Table:
+    """Return the fleet as it stands, a line for each process, `width` columns wide at most."""
+    title = f"{demo.settings.clients} clients learn one room, over {demo.site.wire.name}"
+    if demo.settings.features:
+        title += f"; a kernel, {demo.settings.features} features"
+    table = Table(title=title, box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("process", no_wrap=True)
+    table.add_column("state", no_wrap=True)
+    kernel = bool(demo.settings.features)
+    for heading in ("rows", "told", "MB", "kB sent", "odd" if kernel else "top SPE"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    if width >= ROOMY:
+        table.add_column("its top channel", no_wrap=True)
+    cells = len(table.columns)
+    limit = demo.watch.limits.spe if demo.watch.limits else None
+    if kernel:
+        limit = 1.0  # by what `odd` is
+    clients = demo.fleet.of("client")
+    for node in clients:
+        table.add_row(
+            *(*_cells(node), f"{node.told:,}", *_used(node), *_oddest(node, limit))[:cells]
+        )
+    table.add_section()
+    for node in demo.fleet.nodes.values():
+        if node not in clients:
+            below = [child.told for child in clients if child.member.parent == node.name]
+            told = f"{sum(below):,}" if below else ""
+            table.add_row(*_cells(node), told, *_used(node))
+    alarms = [f"mote{out.mote:02d} {out.quantity}" for out in demo.alarms.out]
+    table.caption = f"out of service: {', '.join(alarms) or 'none'}"
+    if limit is not None:
+        table.caption += f"; the limit of {'odd' if kernel else 'SPE'} is {limit:.1f}"
+    return table
+
+
+def _cells(node: Node) -> tuple[str, str, str]:
+    """Name, state, and rows that it was given."""
+    state = f"[{STYLE[node.state]}]{node.state}[/]"
+    return node.name, state, f"{node.rows:,}" if node.stints else ""
+
+
+def _used(node: Node) -> tuple[str, str]:
+    """Memory, and what it sent."""
+    memory = "" if node.memory is None else f"{node.memory.now / 1e6:.0f}"
+    return memory, f"{node.sent / 1000:,.0f}" if node.sent else ""
+
+
+def _oddest(node: Node, limit: float | None) -> tuple[str, str]:
+    """The newest row's score, red if it is over the limit, and the channel to blame."""
+    if node.odd is None:
+        return "-", ""
+    size = f"{node.odd.size:.1f}"
+    if limit is not None and node.odd.size > limit:
+        size = f"[bold red]{size}[/]"
+    return size, f"{node.odd.channel} {node.odd.share:.0%}"

@@ -1,0 +1,268 @@
+"""What the demo says at its end: a picture of text, and the figures, a line each."""
+
+from __future__ import annotations
+
+import numpy as np
+from rich.console import Console
+from rich.text import Text
+
+from submerge import Array
+from submerge_fleet.demo.accuracy import SEPARATED, Accuracy
+from submerge_fleet.demo.mishaps import Mishap
+from submerge_fleet.demo.outcome import SETTLE_DAYS, History, Outcome, Settings, Usage
+from submerge_fleet.demo.run import OVERSAMPLE
+from submerge_fleet.demo.site import AT_MOST, REPORT_EVERY_S
+from submerge_fleet.demo.verdict import Verdict
+from submerge_fleet.demo.watch import LOUD
+from submerge_fleet.plants.room import DAY
+
+BLOCKS = " ▁▂▃▄▅▆▇█"
+HEIGHT = 4
+LEFT, RIGHT, WIDEST = 19, 24, 84
+"""Columns for names, for verdicts, and at most for the days between them."""
+
+FLOOR = 0.1
+"""Bottom of the picture, over the limit."""
+
+WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+STYLE = {"found": "green", "missed": "yellow", "false": "red"}
+
+
+def tell(console: Console, outcome: Outcome, history: History, limit: float | None) -> None:
+    """Print the picture and the figures."""
+    for line in picture(outcome, history, limit, width=console.width):
+        console.print(line, no_wrap=True, overflow="crop")
+    console.print()
+    for name, value in lines(outcome):
+        console.print(Text(f"{name:<10} {value}"), soft_wrap=True)
+
+
+def picture(outcome: Outcome, history: History, limit: float | None, *, width: int) -> list[Text]:
+    """Draw scores over the days, and under them each fault: when it held, when it was seen."""
+    across = max(20, min(WIDEST, width - LEFT - RIGHT))
+    if limit is None:
+        return [Text("(the run ended before limits were measured: no picture)", style="dim")]
+    settled = int(outcome.settings.settle_days / outcome.settings.days * across)
+    rows = "readings" if outcome.settings.features else "rows"
+    drawn = [Text(f"worst SPE of the fleet's {rows}, over its limit", style="bold")]
+    spe = _binned(np.array(history.spe_worst) / limit, history, across)
+    drawn += _chart(spe, loud=1.0, settled=settled)
+    drawn.append(Text("worst residual of a channel, over its own limit", style="bold"))
+    channel = _binned(np.stack(history.multiple).max(axis=1), history, across)
+    drawn += _chart(channel, loud=LOUD, settled=settled)
+    drawn.append(_days(outcome.settings.days, across))
+    drawn += [_span(verdict, outcome, across) for verdict in outcome.verdicts]
+    if outcome.verdicts:
+        legend = "━ the fault holds   ◆ an alarm names its mote"
+        drawn.append(Text(" " * LEFT + legend, style="dim"))
+    return drawn
+
+
+def lines(outcome: Outcome) -> list[tuple[str, str]]:
+    """Say the figures: a name and a sentence each."""
+    settings, accuracy = outcome.settings, outcome.accuracy
+    found = [verdict for verdict in outcome.verdicts if verdict.outcome == "found"]
+    right = sum(verdict.first for verdict in found)
+    delays = [verdict.delay_h for verdict in found if verdict.delay_h is not None]
+    delay = f", after {np.median(delays):.1f} h in the median" if delays else ""
+    kernel = [f"a Gaussian kernel, {settings.features} features"] if settings.features else []
+    said = [
+        _line(
+            "room",
+            f"{outcome.snapshots:,} snapshots of {outcome.values // outcome.snapshots} channels",
+            f"{outcome.gaps / outcome.values:.1%} of values missing or out of service, and filled",
+            f"seed {settings.seed}",
+        ),
+        _line(
+            "fleet",
+            f"{_of(settings.clients, 'client')},"
+            f" {_of(len(outcome.of('aggregator')), 'aggregator')}, a root, each a process",
+            outcome.wire,
+            f"rank {settings.rank} + {OVERSAMPLE} spare",
+            *kernel,
+        ),
+        _balance(outcome),
+        *[_recovery(mishap) for mishap in outcome.mishaps],
+        _accuracy(
+            "accuracy", accuracy, "all learnt rows' features" if kernel else "all learnt rows"
+        ),
+        *([_accuracy("readings", outcome.linear, "all learnt rows")] if outcome.linear else []),
+        _line(
+            "angle",
+            f"{accuracy.angle_deg:.2g}° at most between the leading {accuracy.separated}"
+            f" directions of both (the last whose eigenvalue is {SEPARATED:g} times the next)",
+        ),
+        _traffic(outcome),
+        _memory(outcome),
+        _line(
+            "alarms",
+            f"{len(found)} of {len(found) + outcome.count('missed')} faults found{delay}",
+            f"{right} with the right channel first",
+            f"{outcome.count('missed')} missed",
+            f"{outcome.count('false')} false",
+        ),
+        _line(
+            "promise",
+            f"{AT_MOST} and client, {_promised(settings):.1f} in this run",
+            f"{len(outcome.alarms)} alarms raised by clients, most of them several at a time",
+        ),
+        _line(
+            "scores",
+            f"limits measured on {settings.settle_days / 2:.2g} days",
+            f"of {outcome.rows_judged:,} rows after that, {outcome.rows_over_spe:,} are over that"
+            f" of SPE and {outcome.rows_over_t2:,} over that of T2",
+            *([f"{outcome.rows_odd:,} are odd to the fleet's own"] if kernel else []),
+        ),
+    ]
+    if settings.settle_days < SETTLE_DAYS:
+        said.append(_line("note", "a short run: limits rest on little weather; expect misses"))
+    said += [_line("WRONG", wrong) for wrong in outcome.balance.wrong]
+    return said
+
+
+def _promised(settings: Settings) -> float:
+    """False alarms that were allowed since limits were known."""
+    weeks = (settings.days - settings.settle_days) / 7
+    return settings.clients * weeks
+
+
+def _balance(outcome: Outcome) -> tuple[str, str]:
+    balance = outcome.balance
+    lost = [f"{n} lost with {node}" for node, n in balance.lost_with_kill.items()]
+    sums = [f"{balance.learnt:,} learnt", f"{balance.withheld} withheld"]
+    sums += [f"{balance.declared_lost} declared lost", *lost]
+    verdict = "it does not add up" if balance.wrong else "nothing acknowledged is missing"
+    return _line(
+        "balance",
+        f"{balance.fed:,} readings fed = {' + '.join(sums)}",
+        f"exact for the {_of(balance.exact, 'client')} never killed",
+        verdict,
+    )
+
+
+def _accuracy(name: str, accuracy: Accuracy, of: str) -> tuple[str, str]:
+    ratio = "-" if accuracy.ratio is None else f"{accuracy.ratio:.5f}"
+    return _line(
+        name,
+        f"error {ratio} times that of exact PCA of {of} at rank {accuracy.rank}",
+        f"{accuracy.energy_kept:.2%} of the energy kept",
+    )
+
+
+def _recovery(mishap: Mishap) -> tuple[str, str]:
+    """How long one that was killed needed."""
+    parts = [f"{mishap.node} killed"]
+    if mishap.ready_s is not None:
+        does = "reads" if mishap.role == "client" else "serves"
+        parts.append(f"{does} {mishap.ready_s:.1f} s after its new start")
+    if mishap.back_s is not None:
+        whose = "it is" if mishap.role == "client" else "all its children are"
+        parts.append(f"{whose} acknowledged again after {mishap.back_s:.1f} s")
+    return _line("recovery", *parts)
+
+
+def _traffic(outcome: Outcome) -> tuple[str, str]:
+    """Bytes up and down, by what sends them."""
+    clients, aggregators = outcome.of("client"), outcome.of("aggregator")
+    up, down = (
+        [sum(getattr(each, name) for each in some) for some in (clients, aggregators)]
+        for name in ("sent_bytes", "heard_bytes")
+    )
+    settings = outcome.settings
+    hours = REPORT_EVERY_S * 24 * settings.days / settings.seconds
+    return _line(
+        "traffic",
+        # One that was killed never said what it had moved.
+        f"{_mega(up[0])} up from clients, {_mega(up[1])} from aggregators (of one that was killed,"
+        " since then)",
+        f"{_mega(down[0])} and {_mega(down[1])} down, models mostly",
+        f"the readings themselves are {_mega(outcome.raw_bytes)} (float32)",
+        f"a client reports every {hours:.1f} h of the room",
+    )
+
+
+def _memory(outcome: Outcome) -> tuple[str, str]:
+    """The largest of each kind."""
+    names = {"client": "a client", "aggregator": "an aggregator", "root": "the root"}
+    parts = [f"{_largest(outcome.of(role))} {name}" for role, name in names.items()]
+    return _line("memory", ", ".join(parts) + " at most, as the system counts it (RSS)")
+
+
+def _largest(some: list[Usage]) -> str:
+    return _mega(max((each.peak_bytes for each in some), default=0))
+
+
+def _line(name: str, *parts: str) -> tuple[str, str]:
+    return name, "; ".join(parts)
+
+
+def _binned(values: Array, history: History, across: int) -> Array:
+    """The largest value of the rounds that each column touches; 0 where nothing is known."""
+    ends = np.array(history.snapshot)
+    edges = np.linspace(0, ends[-1], across + 1)
+    first = np.searchsorted(ends, edges[:-1], side="right")
+    last = np.searchsorted(ends, edges[1:], side="left")
+    known = np.nan_to_num(values)
+    return np.array([known[i : j + 1].max() for i, j in zip(first, last, strict=True)])
+
+
+def _chart(values: Array, *, loud: float, settled: int) -> list[Text]:
+    """Bars on a log scale, top row first: red where loud, pale before limits were known."""
+    top = max(1.0, float(np.ceil(np.log10(values.max()))))
+    decades = top - np.log10(FLOOR)
+    height = max(HEIGHT, round(decades))
+    share = np.log10(np.maximum(values, FLOOR) / FLOOR) / decades
+    eighths = (np.clip(share, 0, 1) * height * 8).round().astype(int)
+    drawn = []
+    for row in reversed(range(height)):
+        low, high = (np.log10(FLOOR) + decades * edge / height for edge in (row, row + 1))
+        power = int(np.ceil(low - 1e-9))
+        line = Text(f"{f'{10.0**power:g}x ┤' if power < high - 1e-9 else '│':>{LEFT}}")
+        for i, value in enumerate(values):
+            style = "dim" if i < settled else "red" if value > loud else "cyan"
+            line.append(BLOCKS[min(8, max(0, eighths[i] - 8 * row))], style=style)
+        drawn.append(line)
+    return drawn
+
+
+def _days(days: float, across: int) -> Text:
+    """The axis under the charts: names of days, as many as there is room for."""
+    cell = across / days
+    line = [" "] * (across + 3)
+    for day in range(0, int(np.ceil(days)), max(1, int(np.ceil(4 / cell)))):
+        line[round(day * cell) : round(day * cell) + 3] = WEEKDAYS[day % 7]
+    return Text(" " * LEFT + "".join(line)[:across], style="dim")
+
+
+def _span(verdict: Verdict, outcome: Outcome, across: int) -> Text:
+    """A verdict's own line under the chart."""
+    line = ["·"] * across
+    per = across / outcome.snapshots
+    name, kind = f"mote{verdict.mote:02d}", "false alarm"
+    if verdict.fault is not None:
+        name, kind = verdict.fault.channel, verdict.fault.kind
+        start = int(verdict.fault.start * per)
+        end = max(start + 1, round(verdict.fault.end * per))
+        line[start:end] = "━" * (end - start)
+    elif verdict.alarm is not None:
+        name = f"{name}.{verdict.alarm.quantity}" if verdict.mote else "no mote named"
+    if verdict.alarm is not None:
+        line[min(across - 1, int(verdict.alarm.snapshot * per))] = "◆"
+    text = Text(f"{name:<{LEFT - 1}} ")
+    text.append("".join(line), style=STYLE[verdict.outcome])
+    if verdict.delay_h is not None:
+        text.append(f" {kind}: found in {verdict.delay_h:.1f} h", style="green")
+    elif verdict.fault is not None:
+        text.append(f" {kind}: missed", style="yellow")
+    else:
+        day = (verdict.alarm.snapshot / DAY) if verdict.alarm else 0
+        text.append(f" {kind}, day {day:.1f}", style="red")
+    return text
+
+
+def _of(n: int, what: str) -> str:
+    return f"{n} {what}{'' if n == 1 else 's'}"
+
+
+def _mega(n: int) -> str:
+    return f"{n / 1e6:.1f} MB"

@@ -1,0 +1,256 @@
+"""The demo's fleet as files: who there is, how they reach one another, a configuration each.
+
+What is written is what a person would write: `submerge aggregator --config root.toml` starts
+the same root by hand. Times are short, so that two weeks fit into a coffee break.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, Protocol
+
+from submerge import Schema
+from submerge_fleet.plants.room import SNAPSHOT_S
+
+ROOT, GROUP = "root", "room"
+
+CHILDREN = 4
+"""Clients of one aggregator."""
+
+LOOPBACK = "127.0.0.1"
+
+FIRST_ROWS = 128
+"""Rows that the first model knows, about: each client reports when it has its part of them."""
+
+REPORT_EVERY_S = 0.4
+"""Of clients. What is above them is a little faster, so that little waits there."""
+
+AT_MOST = "1 false per week"
+"""What is asked of each client's alarms."""
+
+TIMING = "patience_s = 1.0\ncap_s = 2.0\n"
+
+Role = Literal["client", "aggregator", "root", "broker"]
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A node of the fleet: its name, what it is, and whom it reports to."""
+
+    name: str
+    role: Role
+    parent: str | None
+
+
+class Wire(Protocol):
+    """How nodes reach one another, as settings."""
+
+    @property
+    def name(self) -> str:
+        """For people."""
+
+    def listen(self, node: str) -> str:
+        """Return the section that lets children reach a node."""
+
+    def to(self, parent: str) -> str:
+        """Return the settings of the way to a parent."""
+
+
+@dataclass(frozen=True, slots=True)
+class OverGrpc:
+    """gRPC on loopback, a port for each aggregator."""
+
+    ports: Mapping[str, int]
+
+    @property
+    def name(self) -> str:
+        """For people."""
+        return "gRPC on loopback"
+
+    def listen(self, node: str) -> str:
+        """Return the section that lets children reach a node."""
+        return f'[listen.grpc]\naddress = "{LOOPBACK}:{self.ports[node]}"\ninsecure = true\n'
+
+    def to(self, parent: str) -> str:
+        """Return the settings of the way to a parent."""
+        return f'url = "grpc://{LOOPBACK}:{self.ports[parent]}"\ninsecure = true\n'
+
+
+@dataclass(frozen=True, slots=True)
+class OverMqtt:
+    """One MQTT broker for all.
+
+    fleet : keeps it apart from others there
+    own : it is the demo's, and has to be started
+    """
+
+    host: str
+    port: int
+    fleet: str
+    own: bool
+
+    @property
+    def name(self) -> str:
+        """For people."""
+        broker = "aMQTT on loopback" if self.own else f"the broker at {self.host}:{self.port}"
+        return f"MQTT, {broker}"
+
+    def listen(self, node: str) -> str:
+        """Return the section that lets children reach a node."""
+        return f"[listen.mqtt]\n{self.to(node)}"
+
+    def to(self, parent: str) -> str:
+        """Return the settings of the way to a parent."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        url = json.dumps(f"mqtt://{host}:{self.port}")
+        return f"url = {url}\ninsecure = true\nfleet = {json.dumps(self.fleet)}\n"
+
+
+def members(clients: int) -> tuple[Member, ...]:
+    """Return the whole fleet, root first: four clients to an aggregator."""
+    aggregators = [f"aggregator-{i + 1}" for i in range(-(-clients // CHILDREN))]
+    return (
+        Member(ROOT, "root", None),
+        *(Member(name, "aggregator", ROOT) for name in aggregators),
+        *(Member(f"client-{i + 1}", "client", aggregators[i // CHILDREN]) for i in range(clients)),
+    )
+
+
+def free_ports(nodes: Iterable[str]) -> dict[str, int]:
+    """Return a port for each, free a moment ago."""
+    ports = {}
+    with ExitStack() as stack:  # all are held until each has its own
+        for node in nodes:
+            held = stack.enter_context(socket.socket())
+            held.bind((LOOPBACK, 0))
+            ports[node] = held.getsockname()[1]
+    return ports
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """The fleet in a folder.
+
+    Attributes
+    ----------
+    folder : Path
+        Absolute: whoever starts a node may stand elsewhere.
+    wire : Wire
+    schema : Schema
+        With a fixed scaling.
+    rank, oversample : int
+    first_rows : int
+        Of a client, before it reports at all.
+    row_s : float
+        Of the room's time that a client's row stands for.
+    settle_s : float
+        Of the room's time that is watched before a limit is believed.
+    """
+
+    folder: Path
+    wire: Wire
+    schema: Schema
+    rank: int
+    oversample: int
+    first_rows: int
+    row_s: float = SNAPSHOT_S
+    settle_s: float = 86400.0
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The channels."""
+        return self.schema.names
+
+    def config(self, member: Member) -> Path:
+        """Return where a node's configuration is."""
+        return self.folder / f"{member.name}.toml"
+
+    def store(self, member: Member) -> Path:
+        """Return where an aggregator keeps what it has acknowledged, or a client its checkpoint."""
+        return self.folder / f"{member.name}.{'state' if member.role == 'client' else 'db'}"
+
+    def write(self, fleet: Iterable[Member]) -> None:
+        """Write everybody's configuration."""
+        for member in fleet:
+            self.config(member).write_text(self.text(member), encoding="utf-8")
+
+    def text(self, member: Member) -> str:
+        """Return a node's configuration."""
+        return self._client(member) if member.role == "client" else self._aggregator(member)
+
+    def _client(self, member: Member) -> str:
+        return (
+            f"node = {json.dumps(member.name)}\n"
+            f"group = {json.dumps(GROUP)}\n"
+            f"parent = {json.dumps(member.parent)}\n"
+            f"state = {_quoted(self.store(member))}\n"
+            'gaps = "fill"\n'
+            'log = "debug"\n\n'
+            f"[uplink]\n{self.wire.to(str(member.parent))}\n"
+            f"[summary]\n{self._summary}\n"
+            f"[timing]\nreport_every_s = {REPORT_EVERY_S}\ncheckpoint_every_s = 1.0\n"
+            f"min_rows = {self.first_rows}\n{TIMING}\n"
+            '[sensor]\nkind = "ndjson"\n\n'
+            f'[scores]\nto = "stdout"\ncontributions = {len(self.names)}\n\n'
+            f"{self._alarms}\n"
+            f"{self._schema_at('schema')}"
+        )
+
+    @property
+    def _alarms(self) -> str:
+        return (
+            f'[alarms]\nndjson = "-"\nat_most = {json.dumps(AT_MOST)}\n'
+            f'settle = "{self.settle_s:.0f}s"\nperiod_s = {self.row_s!r}\n'
+        )
+
+    def _aggregator(self, member: Member) -> str:
+        parent = schema = ""
+        if member.parent is None:
+            # Below the root the schema comes down.
+            schema = f"\n{self._schema_at(f'groups.{GROUP}.schema')}"
+        else:
+            parent = (
+                f"[parent]\nname = {json.dumps(member.parent)}\n{self.wire.to(member.parent)}\n"
+            )
+        return (
+            f"node = {json.dumps(member.name)}\n"
+            f"store = {_quoted(self.store(member))}\n\n"
+            f"{self.wire.listen(member.name)}\n"
+            f"{parent}"
+            '[status]\naddress = ""\n\n'
+            f"[timing]\nreport_every_s = 0.3\nmodel_every_s = 0.3\n{TIMING}\n"
+            f"[groups.{GROUP}.summary]\n{self._summary}"
+            f"{schema}"
+        )
+
+    @property
+    def _summary(self) -> str:
+        return f"rank = {self.rank}\noversample = {self.oversample}\n"
+
+    def _schema_at(self, section: str) -> str:
+        schema, tables = self.schema, []
+        if isinstance(schema.channels, tuple) and schema.scaling is not None:
+            rows = zip(schema.channels, schema.scaling.offset, schema.scaling.scale, strict=True)
+            tables = [
+                f"{{ name = {json.dumps(channel.name)}, unit = {_quoted(channel.unit)},"
+                f" offset = {offset!r}, scale = {scale!r} }},\n"
+                for channel, offset, scale in rows
+            ]
+        text = f'[{section}]\ncenter = "{schema.center}"\nscaling = "fixed"\n'
+        text += f"channels = [\n{''.join(tables)}]\n"
+        if schema.linear:
+            return text
+        spec = schema.features.spec()
+        gamma = float.fromhex(str(spec["gamma"]))
+        text += f'\n[{section}.features]\nkernel = "{spec["kernel"]}"\ngamma = {gamma!r}\n'
+        return text + f"features = {spec['features']}\n"
+
+
+def _quoted(value: object) -> str:
+    """A string as TOML has it: JSON's form, but characters beyond ASCII as they are."""
+    return json.dumps(str(value), ensure_ascii=False)

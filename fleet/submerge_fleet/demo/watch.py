@@ -1,0 +1,118 @@
+"""How far rows, and single channels, stray by their scores: what the picture shows.
+
+No alarm comes of it: those are the clients' own (demo_alarms.py). In the first half of the settling
+time the fleet only learns. In the second half, which is free of faults, it is *measured* what is
+usual: for SPE and T2 their 99.9 % quantile, for each channel the 99.9 % quantile of its residual's
+size (its square is what the channel contributes to SPE). From then on each is told as a multiple
+of its own limit: a channel by a sunny window strays farther every noon than one in a corner ever
+does. In a kernel group the residual is the SPE of the readings themselves, dealt out by the shares
+that its lines tell.
+
+References
+----------
+Westerhuis, Gurden, Smilde, Generalized contribution plots in multivariate statistical
+process monitoring, Chemometrics and Intelligent Laboratory Systems 51 (2000): limits
+for contributions, not for their sum alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from submerge import Array, Channel, UsageError
+from submerge_fleet.demo.scores import Scores
+
+QUANTILE = 0.999
+
+LOUD = 2.0
+"""Times its own limit: what a channel seldom comes to that is in good order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What is normal at most: SPE, T2, and the size of each channel's residual (dim,)."""
+
+    spe: float
+    t2: float
+    residual: Array
+
+    @classmethod
+    def measured(cls, scores: list[Scores]) -> Limits:
+        """Take the quantiles of the scores that there are."""
+        residual = np.concatenate([part.residual[part.known] for part in scores])
+        if not len(residual):
+            raise UsageError("limits need rows that a model has scored, got none: settle longer")
+        spe, t2 = (
+            float(
+                np.nanquantile(np.concatenate([getattr(part, name) for part in scores]), QUANTILE)
+            )
+            for name in ("spe", "t2")
+        )
+        # A channel that only ever was filled has no residual, hence no limit to pass.
+        limit = np.sqrt(np.quantile(residual, QUANTILE, axis=0))
+        return cls(spe, t2, np.where(limit > 0, limit, np.inf))
+
+
+class Watch:
+    """Takes in scores in the order of their snapshots.
+
+    Parameters
+    ----------
+    channels : tuple of Channel
+        Named `mote07.temperature`.
+    settle : int
+        Snapshots before limits are known.
+
+    Attributes
+    ----------
+    limits : Limits or None
+        None until they are measured.
+    muted : (channels,)
+        Which channels belong to motes that are out of service.
+    rows, over_spe, over_t2, over_odd : int
+        Rows judged; those whose SPE, and whose T2, was over its limit; those that a kernel group
+        finds odd. A row that nobody has scored is not judged.
+    """
+
+    def __init__(self, channels: tuple[Channel, ...], *, settle: int) -> None:
+        self.settle = settle
+        self.limits: Limits | None = None
+        self.muted = np.zeros(len(channels), dtype=bool)
+        self.rows = self.over_spe = self.over_t2 = self.over_odd = 0
+        motes = [channel.name.split(".")[0] for channel in channels]
+        self._mote = np.array([int(mote.removeprefix("mote")) for mote in motes])
+        self._seen = 0
+        self._settling: list[Scores] = []
+
+    def take_out(self, mote: int) -> None:
+        """From here on a mote is out of service."""
+        self.muted |= self._mote == mote
+
+    def see(self, scores: Scores) -> Array:
+        """Take in the next rows' scores; return what multiple of its limit each channel was.
+
+        Returns
+        -------
+        (channels,), the root mean square of these rows; 0 where muted, or while limits
+        are not known
+        """
+        first, self._seen = self._seen, self._seen + len(scores.spe)
+        if first < self.settle:
+            if first >= self.settle // 2:
+                self._settling.append(scores)
+            return np.zeros(len(self.muted))
+        if self.limits is None:
+            self.limits = Limits.measured(self._settling)
+            self._settling = []
+        known = scores.known
+        residual = scores.residual[known]
+        if not len(residual):
+            return np.zeros(len(self.muted))
+        multiple = np.where(self.muted, 0.0, np.sqrt(residual) / self.limits.residual)
+        self.rows += len(multiple)
+        self.over_spe += int(np.count_nonzero(scores.spe[known] > self.limits.spe))
+        self.over_t2 += int(np.count_nonzero(scores.t2[known] > self.limits.t2))
+        self.over_odd += int(np.count_nonzero(scores.odd[known] > 1))
+        return np.asarray(np.sqrt((multiple**2).mean(axis=0)))

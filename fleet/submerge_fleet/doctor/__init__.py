@@ -1,0 +1,1 @@
+"""`submerge doctor`: checks of links, machine, certificates and software. It changes nothing."""

@@ -1,0 +1,187 @@
+"""What an aggregator needs: its store, places to listen, a parent; or that it runs, and is well."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import sqlite3
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from submerge import UsageError
+from submerge_aggregator.config import AggregatorConfig
+from submerge_aggregator.listening import listen
+from submerge_aggregator.questions.views import socket_of
+from submerge_aggregator.store import APPLICATION_ID, FORM
+from submerge_client import clock
+from submerge_client.config.links import Endpoint
+from submerge_client.config.sizes import size_of_report
+from submerge_client.uplink.factory import tls_of
+from submerge_client.uplink.tls import Tls
+from submerge_fleet.console.admin_client import Door, NoAnswer
+from submerge_fleet.doctor import links, machine
+from submerge_fleet.doctor.findings import Finding, fails, in_mib, ok, warning
+from submerge_fleet.doctor.papers import Shown, papers
+
+HOLDS = 96 << 20
+"""Bytes without children; a thousand over gRPC take 80 MiB more: benchmarks/footprint.md."""
+
+PATIENCE_S = 5.0
+
+
+def looks(config: AggregatorConfig) -> Iterator[Finding]:
+    """Look at all that an aggregator needs, the cheapest first."""
+    parent = config.parent
+    above = "the root" if parent is None else f"to {parent.name} at {parent.url}"
+    yield ok("aggregator", f"{config.node}, {above}, of {', '.join(config.groups)}")
+    yield from papers(shown(config), config.node, time.time(), kit=config.kit)
+    yield from machine.clock(clock.now())
+    size = config.store.stat().st_size if config.store.exists() else 0
+    yield from machine.disk("store", config.store, spare=size)
+    yield from machine.memory(HOLDS + size)
+    yield from messages(config)
+    running = is_running(config)
+    yield from store(config.store, running=running)
+    yield from places(config, running=running)
+    mqtt = config.listen.mqtt
+    if mqtt is not None:
+        yield from links.broker(
+            mqtt, "broker", node=config.node, fleet=mqtt.fleet, kit=config.kit, now=time.time()
+        )
+    if parent is not None:
+        yield from links.parent(
+            parent,
+            name=parent.name,
+            node=config.node,
+            groups=tuple(config.groups),
+            kit=config.kit,
+            now=time.time(),
+        )
+
+
+def shown(config: AggregatorConfig) -> list[Shown]:
+    """Return what its links show."""
+    grpc, mqtt, parent = config.listen.grpc, config.listen.mqtt, config.parent
+    found = []
+    if grpc is not None:
+        own = grpc.cert is not None
+        tls = Tls(grpc.ca, grpc.cert, grpc.key) if own else Tls(kit=config.kit)
+        bare = None if grpc.insecure else tls
+        # A certificate of its own here is the host's, and names no node.
+        found.append(Shown("listen.grpc", grpc.endpoint.host, bare, not own, serves=True))
+    if mqtt is not None:
+        found.append(Shown("listen.mqtt", mqtt.host, tls_of(mqtt, config.kit)))
+    if parent is not None and parent.scheme != "memory":
+        found.append(Shown("parent", parent.host, tls_of(parent, config.kit)))
+    return found
+
+
+def messages(config: AggregatorConfig) -> Iterator[Finding]:
+    """Say what its largest report upward weighs; more than the limit was refused before."""
+    if config.parent is None:
+        return
+    sizes = [
+        size_of_report(
+            group.schema.dim,
+            min(group.summary.kept, group.schema.dim),
+            merged=True,
+            linear=group.summary.linear(group.schema),
+        )
+        for group in config.groups.values()
+        if group.schema is not None
+    ]
+    limit = config.parent.limit
+    if sizes:
+        yield ok("messages", f"upward at most {max(sizes)} of {limit} bytes")
+    else:
+        yield ok("messages", f"the root's schema says how many of {limit} bytes a report has")
+
+
+def is_running(config: AggregatorConfig) -> bool:
+    """Return whether somebody answers beside the store."""
+    try:
+        Door(socket_of(config.store), {}).get()
+    except (NoAnswer, UsageError):
+        return False
+    return True
+
+
+def store(path: Path, *, running: bool) -> Iterator[Finding]:
+    """Whether the store is one, whole; of one in use its owner takes care."""
+    if running:
+        yield ok("store", f"{path.name} is in use: the aggregator runs")
+        return
+    if not path.exists():
+        yield ok("store", f"{path.name} will be begun, and its children's lives with it")
+        return
+    try:
+        # Nothing is written, and nobody's lock is taken for longer than the look.
+        sql = sqlite3.connect(f"file:{path.absolute()}?mode=ro", uri=True, timeout=0)
+        try:
+            (owner,) = sql.execute("PRAGMA application_id").fetchone()
+            (form,) = sql.execute("PRAGMA user_version").fetchone()
+            (verdict,) = sql.execute("PRAGMA quick_check(1)").fetchone()
+            rows = 0
+            if owner == APPLICATION_ID:
+                (rows,) = sql.execute("SELECT count(*) FROM records").fetchone()
+        finally:
+            sql.close()
+    except sqlite3.Error as error:
+        if "locked" in str(error):
+            mend = "which process is it? fuser, or systemctl status submerge-aggregator"
+            yield warning("store", f"another process holds {path}, and does not answer", mend)
+            return
+        owner, form, verdict, rows = APPLICATION_ID, FORM, str(error), 0
+    if owner != APPLICATION_ID or form > FORM:
+        whose = "another program's" if owner != APPLICATION_ID else "a later submerge's"
+        yield fails("store", f"{path} is {whose} database", "name another, or update submerge")
+    elif verdict != "ok":
+        yield fails(
+            "store",
+            f"{path} is damaged: {verdict.splitlines()[-1]}",
+            "move it away: a new one is begun, and children begin new lives",
+        )
+    else:
+        size = in_mib(path.stat().st_size)
+        yield ok("store", f"{path.name}: {rows} records in {size}; SQLite finds it whole")
+
+
+def places(config: AggregatorConfig, *, running: bool) -> Iterator[Finding]:
+    """Whether it can listen where it should; if it runs, whether it says that it is well."""
+    grpc, status = config.listen.grpc, config.status.endpoint
+    if running:
+        if status is not None:
+            yield _well(status)
+        return
+    places = [] if grpc is None else [("listen.grpc.address", grpc.endpoint)]
+    if status is not None:
+        places.append(("status.address", status))
+    for setting, endpoint in places:
+        try:
+            listen(endpoint, setting=setting).close()
+        except UsageError as error:
+            why = str(error).partition(";")[0]
+            mend = f"ss -ltnp 'sport = :{endpoint.port}' says who; or another {setting}"
+            yield fails("listen", why, mend)
+        else:
+            yield ok("listen", f"{endpoint.host}:{endpoint.port} is free")
+
+
+def _well(endpoint: Endpoint) -> Finding:
+    """Ask the running aggregator whether it would answer a child."""
+    # Who listens everywhere listens here.
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(endpoint.host, endpoint.host)  # noqa: S104
+    at = f"http://{f'[{host}]' if ':' in host else host}:{endpoint.port}/readyz"
+    connection = http.client.HTTPConnection(host, endpoint.port, timeout=PATIENCE_S)
+    try:
+        connection.request("GET", "/readyz")
+        answer = json.loads(connection.getresponse().read())
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        mend = "is it this configuration that it was started with?"
+        return warning("status", f"{at} does not answer: {error}", mend)
+    finally:
+        connection.close()
+    if answer.get("ready"):
+        return ok("status", f"{at}: ready")
+    return fails("status", f"{at}: {answer.get('why', 'not ready')}", "see its log, and its parent")

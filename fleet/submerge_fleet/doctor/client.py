@@ -1,0 +1,138 @@
+"""What a client needs: its links, its disk, its memory, room in a message, and a sensor."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from submerge import UsageError
+from submerge_client import clock
+from submerge_client.config.client_config import ClientConfig, FileSensor, MqttSensor, NdjsonSensor
+from submerge_client.trial import TAKEN, listened, of_unknown
+from submerge_client.uplink.factory import tls_of
+from submerge_fleet.doctor import links, machine
+from submerge_fleet.doctor.findings import Finding, fails, in_mib, in_words, ok, warning
+from submerge_fleet.doctor.papers import Shown, papers
+
+OVER_MQTT, OVER_GRPC = 48 << 20, 64 << 20
+"""Bytes that a client of 54 channels holds: benchmarks/footprint.md."""
+
+ROOM_ROWS = 100
+"""Vectors of its size that learning takes beside the directions: a block, and what is merged."""
+
+PIPE = "your-program | submerge doctor --config FILE"
+
+LONGEST_WAIT_S = 60.0
+"""A sensor that is slower is not waited for."""
+
+
+def looks(config: ClientConfig) -> Iterator[Finding]:
+    """Look at all that a client needs, the cheapest first."""
+    uplink = config.uplink
+    yield ok("client", f"{config.node} of {config.group}, to {config.parent} at {uplink.url}")
+    yield from papers(shown(config), config.node, time.time(), kit=config.kit)
+    yield from machine.clock(clock.now())
+    yield from machine.disk("state", config.state, spare=4 * config.largest_report)
+    yield from machine.memory(memory_of(config))
+    yield messages(config)
+    yield from links.parent(
+        uplink,
+        name=config.parent,
+        node=config.node,
+        groups=(config.group,),
+        kit=config.kit,
+        now=time.time(),
+    )
+    if config.scores.to == "mqtt" and config.scores_link.url != uplink.url:
+        link = config.scores_link
+        node, kit = config.node, config.kit
+        yield from links.broker(
+            link, "scores", node=node, fleet=link.fleet, kit=kit, now=time.time()
+        )
+    yield from sensor(config)
+
+
+def shown(config: ClientConfig) -> list[Shown]:
+    """Return what its links show."""
+    found = [Shown("uplink", config.uplink.host, tls_of(config.uplink, config.kit))]
+    if config.uplink.scheme == "memory":
+        found = []
+    if config.scores.to == "mqtt":
+        link = config.scores_link
+        found.append(Shown("scores", link.host, tls_of(link, config.kit)))
+    if isinstance(config.sensor, MqttSensor):
+        sensed = config.sensor
+        # It may be another plant's broker, to which this node is somebody else.
+        found.append(Shown("sensor", sensed.host, tls_of(sensed), as_node=False))
+    return list(dict.fromkeys(found))
+
+
+def memory_of(config: ClientConfig) -> int:
+    """Return about how many bytes a client holds."""
+    base = OVER_GRPC if config.uplink.scheme in ("grpc", "grpcs") else OVER_MQTT
+    kept = min(config.summary.kept, config.schema.dim)
+    return base + 8 * config.schema.dim * (ROOM_ROWS + 8 * kept)
+
+
+def messages(config: ClientConfig) -> Finding:
+    """Say what its largest report weighs; more than the limit was refused before."""
+    every, limit = config.timing.report_every_s, config.uplink.limit
+    size = config.largest_report
+    return ok(
+        "messages",
+        f"at most {size} of {limit} bytes every {in_words(every)},"
+        f" {in_mib(size * 86400 / every)} a day",
+    )
+
+
+def sensor(
+    config: ClientConfig, *, is_terminal: Callable[[], bool] = lambda: sys.stdin.isatty()
+) -> Iterator[Finding]:
+    """Whether the sensor delivers, and each of its channels."""
+    if isinstance(config.sensor, NdjsonSensor) and is_terminal():
+        yield warning(
+            "sensor",
+            "not tried: it reads standard input, and that is this terminal",
+            PIPE,
+        )
+        return
+    if config.period_s > LONGEST_WAIT_S:
+        yield warning(
+            "sensor",
+            f"not tried: it has a row every {in_words(config.period_s)}",
+            "SUBMERGE__SENSOR__PERIOD_S=5 submerge doctor --config FILE",
+        )
+        return
+    late = config.sensor.lateness_s if isinstance(config.sensor, MqttSensor) else 0.0
+    try:
+        heard = listened(config, seconds=10.0 + config.period_s + late, enough=1)
+    except (UsageError, OSError) as error:
+        mend = "mend [sensor], or what it names"
+        yield fails("sensor", str(error), mend)
+        return
+    # What it left out is often why there is nothing.
+    left_out = [f"{n} {what}" for what, n in heard.counts.items() if n and what not in TAKEN]
+    names = [channel.name for channel in config.schema.sensed]
+    also = f"; left out: {', '.join(left_out)}" if left_out else ""
+    also += f"; {of_unknown(heard.unknown, names)}" if heard.unknown else ""
+    if not len(heard.rows):
+        mend = "submerge client --test --config FILE shows more"
+        says = f"no row in {in_words(heard.seconds)}"
+        if heard.ended and isinstance(config.sensor, NdjsonSensor):
+            says = "standard input ended without a row"
+            mend = mend if left_out else f"pipe your program into doctor: {PIPE}"
+        yield fails("sensor", f"{says}{also}", mend)
+        return
+    known = ~np.isnan(heard.rows)
+    gaps = [name for i, name in enumerate(names) if not known[:, i].any()]
+    says = f"a row of {len(names)} channels after {in_words(heard.seconds)}{also}"
+    if gaps:
+        says = f"{says}; nothing of {', '.join(gaps[:5])}" + (" ..." if len(gaps) > 5 else "")
+        yield warning("sensor", says, "is it connected, and of that name?")
+    elif isinstance(config.sensor, FileSensor) and not config.sensor.loop:
+        yield ok("sensor", f"{says}; a file ends, and the client with it")
+    else:
+        yield ok("sensor", says)

@@ -1,0 +1,141 @@
+"""`submerge doctor`: whether a client or an aggregator can do its work, before or while it runs."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal
+
+import click
+
+from submerge.errors import UsageError
+from submerge_fleet.doctor.findings import Finding, summary_of, text_of
+
+Program = Literal["client", "aggregator"]
+
+OWN: dict[Program, set[str]] = {
+    "client": {"sensor", "uplink", "state", "schema", "group"},
+    "aggregator": {"listen", "groups", "store", "status"},
+}
+"""Settings that only the one has."""
+
+
+@click.command(epilog="Example: submerge doctor --config client.toml")
+@click.option(
+    "--config",
+    "path",
+    required=True,
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="A client's configuration, or an aggregator's.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def command(path: Path, as_json: bool) -> None:
+    """Look at all that a client or an aggregator needs, and say what to do.
+
+    Certificates, clock, disk, memory, the size of messages, whether the parent is there and is
+    the one that is meant, whether the sensor delivers; of an aggregator its store and where it
+    listens. It reports nothing and keeps nothing, and a program that runs is not disturbed.
+    Run it as the program is run: its user, its folder, its environment. A client
+    that reads standard input wants its readings here as well:
+
+    your-program | submerge doctor --config client.toml
+
+    It does not look at whether the parent takes the group and the schema: only a program that
+    joins is told so, in its log.
+
+    Exit status: 0 if nothing fails, 1 if something does, 2 for a configuration that cannot be.
+    """
+    program = program_of(path)
+    findings: list[Finding] = []
+    for finding in looks(path, program):
+        findings.append(finding)
+        if not as_json:
+            click.echo(text_of(finding))
+    healthy = all(finding.state != "fails" for finding in findings)
+    if as_json:
+        found = [finding._asdict() for finding in findings]
+        click.echo(json.dumps({"program": program, "healthy": healthy, "findings": found}))
+    else:
+        click.echo(summary_of(findings))
+    if not healthy:
+        sys.exit(1)
+
+
+def program_of(path: Path) -> Program:
+    """Return whose configuration a file is.
+
+    Raises
+    ------
+    UsageError
+        If it is nobody's.
+    """
+    try:
+        keys = set(tomllib.loads(path.read_bytes().decode("utf-8-sig")))
+    except (OSError, ValueError):
+        return "client"  # whose loader says what is wrong with it
+    found = {program: len(keys & own) for program, own in OWN.items()}
+    if not any(found.values()):
+        raise UsageError(
+            f"{path}: expected the configuration of a client or an aggregator, got neither:"
+            " submerge client init, and submerge aggregator init, print samples"
+        )
+    return "aggregator" if found["aggregator"] > found["client"] else "client"
+
+
+def looks(path: Path, program: Program) -> Iterator[Finding]:
+    """Look at what a program needs; each kind's own is loaded when it is its turn.
+
+    Raises
+    ------
+    UsageError
+        If the configuration cannot be.
+    """
+    try:
+        if program == "client":
+            yield from _client(path)
+        else:
+            yield from _aggregator(path)
+    except ImportError as error:
+        raise UsageError(
+            f"{error.name} is not installed: pip install 'submerge[{program}]'"
+        ) from error
+
+
+def _client(path: Path) -> Iterator[Finding]:
+    from submerge_client.config.client_config import HostSensor, MqttSensor, load
+    from submerge_fleet.doctor import software
+    from submerge_fleet.doctor.client import looks
+
+    config = load(path, os.environ)
+    schemes = [config.uplink.scheme]
+    schemes += [config.scores_link.scheme] if config.scores.to == "mqtt" else []
+    schemes += [config.sensor.scheme] if isinstance(config.sensor, MqttSensor) else []
+    needs = software.of_schemes(schemes)
+    needs += [software.HOST] if isinstance(config.sensor, HostSensor) else []
+    yield from _unless_missing(software.software(needs), looks(config))
+
+
+def _aggregator(path: Path) -> Iterator[Finding]:
+    from submerge_aggregator.config import load
+    from submerge_fleet.doctor import software
+    from submerge_fleet.doctor.aggregator import looks
+
+    config = load(path, os.environ)
+    schemes = [] if config.listen.grpc is None else ["grpc"]
+    schemes += [] if config.listen.mqtt is None else ["mqtt"]
+    schemes += [] if config.parent is None else [config.parent.scheme]
+    needs = [*software.of_schemes(schemes), *software.SERVER]
+    yield from _unless_missing(software.software(needs, in_c=True), looks(config))
+
+
+def _unless_missing(first: Iterator[Finding], others: Iterator[Finding]) -> Iterator[Finding]:
+    """Without its libraries nothing else can be looked at."""
+    for finding in first:
+        yield finding
+        if finding.state == "fails":
+            return
+    yield from others

@@ -1,0 +1,98 @@
+"""Findings: what a look at something found, in a line, and what to do about it."""
+
+from __future__ import annotations
+
+import textwrap
+import time
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+
+from submerge_fleet.console.admin_client import ago, printable
+
+State = Literal["ok", "warning", "fails"]
+
+WIDTH = 80
+INDENT = 21
+
+DAY_S = 86400.0
+
+
+class Finding(NamedTuple):
+    """What one look found.
+
+    Attributes
+    ----------
+    check : str
+        At what: one word.
+    state : {"ok", "warning", "fails"}
+        "fails" keeps the program from its work; "warning" does not, or not yet.
+    says : str
+        What is so, in a line.
+    mend : str
+        What to do; nothing where all is well.
+    """
+
+    check: str
+    state: State
+    says: str
+    mend: str = ""
+
+
+def ok(check: str, says: str) -> Finding:
+    """Return that all is well."""
+    return Finding(check, "ok", says)
+
+
+def warning(check: str, says: str, mend: str) -> Finding:
+    """Return what somebody should look into."""
+    return Finding(check, "warning", says, mend)
+
+
+def fails(check: str, says: str, mend: str) -> Finding:
+    """Return what keeps the program from its work."""
+    return Finding(check, "fails", says, mend)
+
+
+def text_of(finding: Finding) -> str:
+    """Return a finding for a terminal of 80 columns."""
+    lines = _wrapped(finding.says)
+    if finding.mend:
+        lines += [
+            ("-> " if i == 0 else "   ") + line for i, line in enumerate(_wrapped(finding.mend))
+        ]
+    head = f"{finding.state:<8} {finding.check:<12}"
+    return "\n".join(f"{head if i == 0 else '':<{INDENT}}{line}" for i, line in enumerate(lines))
+
+
+def summary_of(findings: Sequence[Finding]) -> str:
+    """Return how it went as a whole."""
+    failed, warned = (
+        sum(each.state == state for each in findings) for state in ("fails", "warning")
+    )
+    said = [f"{failed} fail{'s' * (failed == 1)}"] if failed else []
+    said += [f"{warned} warning{'s' * (warned > 1)}"] if warned else []
+    looks = f"{len(findings)} look{'s' * (len(findings) != 1)}"
+    return f"{looks}: {', '.join(said) or 'all fine'}"
+
+
+def in_words(seconds: float) -> str:
+    """Return how long: `8 min`, `12 d`, `3 ms`."""
+    return ago(seconds) if seconds >= 1 else f"{seconds * 1e3:.0f} ms"
+
+
+def in_mib(size: float) -> str:
+    """Return how much: `48 MiB`, `77 GiB`."""
+    for unit, bytes_ in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if size >= 2 * bytes_:
+            return f"{size / bytes_:.0f} {unit}"
+    return f"{size:.0f} bytes"
+
+
+def date_of(at: float) -> str:
+    """Return a time as people and logs write it."""
+    return time.strftime("%Y-%m-%d %H:%MZ", time.gmtime(at))
+
+
+def _wrapped(text: str) -> list[str]:
+    # Foreign words, of a certificate or a broker, could have a terminal obey them.
+    return textwrap.wrap(printable(" ".join(text.split())), WIDTH - INDENT - 3) or [""]

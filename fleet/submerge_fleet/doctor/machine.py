@@ -1,0 +1,158 @@
+"""The machine: its clock, its disk, its memory, as a program of submerge needs them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import submerge
+from submerge.protocol.machine import Now
+from submerge_fleet.doctor.findings import Finding, date_of, fails, in_mib, in_words, ok, warning
+
+LITTLE, NOTHING = 64 << 20, 1 << 20
+"""Bytes of free disk: somebody should look; a checkpoint may not fit."""
+
+SLOW_S = 1.0
+"""A write that takes longer to reach the disk is a card at its end, or an overloaded one."""
+
+PROBE_BYTES = 4096
+
+
+def clock(now: Now) -> Iterator[Finding]:
+    """Whether somebody vouches for the clock, and whether it can be."""
+    installed = Path(submerge.__file__).stat().st_mtime
+    if now.wall < installed - 86400.0:
+        says = f"it says {date_of(now.wall)}, and this program is of {date_of(installed)}"
+        yield fails("clock", says, "set it: timedatectl set-ntp true, or wait for the network")
+    elif not now.synced:
+        yield warning(
+            "clock",
+            f"{date_of(now.wall)}, and nobody vouches for it: until somebody does, readings count"
+            " as taken when they arrive",
+            "timedatectl set-ntp true, or wait for the network",
+        )
+    else:
+        yield ok("clock", f"{date_of(now.wall)}, in step, as the kernel knows")
+
+
+def disk(
+    what: str,
+    path: Path,
+    *,
+    spare: int = 0,
+    steady: Callable[[], float] = time.perf_counter,
+) -> Iterator[Finding]:
+    """Whether what is kept can be written, by writing beside it.
+
+    Parameters
+    ----------
+    what : str
+        What it is, for people.
+    path : Path
+        The file; it need not be there, nor its folder.
+    spare : int
+        Bytes that it may yet need.
+    steady : callable
+        A clock, in seconds.
+    """
+    folder = path.absolute().parent
+    while not folder.exists():
+        folder = folder.parent
+    try:
+        free = shutil.disk_usage(folder).free
+        began = steady()
+        with tempfile.TemporaryFile(prefix=".doctor-", dir=folder) as file:
+            file.write(os.urandom(PROBE_BYTES))
+            file.flush()
+            os.fsync(file.fileno())
+        took = steady() - began
+        if path.exists() and not os.access(path, os.R_OK | os.W_OK):
+            raise PermissionError(13, "Permission denied", str(path))
+    except OSError as error:
+        why = f"{error.strerror}: {error.filename}" if error.filename else str(error.strerror)
+        yield fails("disk", f"{what} {path} cannot be written: {why}", _mend(error, folder))
+        return
+    says = f"{what}: {in_mib(free)} free, a write is on disk in {in_words(took)}"
+    if free < NOTHING + spare:
+        yield fails("disk", says, "free some, or name another place")
+    elif free < LITTLE + 2 * spare:
+        yield warning("disk", says, "free some: journalctl --vacuum-size=50M, apt-get clean")
+    elif took > SLOW_S:
+        yield warning("disk", says, "a card that is slow may be failing: dmesg, and a new card")
+    else:
+        yield ok("disk", says)
+
+
+def memory(
+    need: int, *, proc: Path = Path("/proc"), cgroups: Path = Path("/sys/fs/cgroup")
+) -> Iterator[Finding]:
+    """Whether there is room for so many bytes, on the machine and for this service."""
+    available = _available(proc)
+    limit = _limit(proc, cgroups)
+    if available is None:
+        yield warning("memory", "this machine does not say what is free", "look: free -m")
+        return
+    room, where = available, "on this machine"
+    if limit is not None and limit < room:
+        room, where = limit, "allowed here (cgroup)"
+    says = f"about {in_mib(need)} needed, {in_mib(room)} {where}"
+    if room < need:
+        yield fails("memory", says, "end something else, raise MemoryMax=, or lower [summary] rank")
+    elif room < 2 * need:
+        yield warning("memory", says, "it may be enough: watch `systemctl status` for a day")
+    else:
+        yield ok("memory", says)
+
+
+def _mend(error: OSError, folder: Path) -> str:
+    match error.errno:
+        case 30:  # EROFS: Linux does that by itself to a card that fails
+            return "the disk is read-only: dmesg; a card that fails becomes so by itself"
+        case 28:
+            return "the disk is full: free some, or name another place"
+        case 13 | 1:
+            return f"run this as the program's user, or: chown it {folder}"
+    return "name another place"
+
+
+def _available(proc: Path) -> int | None:
+    try:
+        lines = (proc / "meminfo").read_text().splitlines()
+        fields = dict(line.split(":", 1) for line in lines if ":" in line)
+        return int(fields["MemAvailable"].split()[0]) * 1024
+    except (OSError, KeyError, ValueError):
+        return None
+
+
+def _limit(proc: Path, cgroups: Path) -> int | None:
+    """The least that a cgroup of this process allows; None if none does."""
+    try:
+        lines = (proc / "self/cgroup").read_text().splitlines()
+    except OSError:
+        return None
+    limits = []
+    for line in lines:
+        _, controllers, place = line.split(":", 2)
+        top, name = cgroups, "memory.max"
+        if controllers:
+            if "memory" not in controllers.split(","):
+                continue
+            top, name = cgroups / "memory", "memory.limit_in_bytes"
+        inner = top / place.lstrip("/")
+        for folder in (inner, *inner.parents):
+            limits += _number(folder / name)
+            if folder == top:
+                break
+    return min(limits, default=None)
+
+
+def _number(path: Path) -> list[int]:
+    try:
+        text = path.read_text().strip()
+    except OSError:
+        return []
+    return [int(text)] if text.isdecimal() else []

@@ -1,0 +1,245 @@
+"""What a model says, in figures and in words."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from submerge import Subspace
+from submerge.features import plain
+from submerge.protocol.kernel_summary import Twofold
+from submerge.stats.score_limits import Limits
+from submerge_fleet.console.admin_client import ago, printable
+from submerge_fleet.operate.model_file import Named
+
+NAMED = 3
+"""Channels that are named with a direction."""
+
+SHOWN = 8
+"""Channels that are listed for a person."""
+
+
+@dataclass(frozen=True, slots=True)
+class Direction:
+    """One direction of normal variation.
+
+    share : of all variation, kept and discarded
+    channels : those of the largest part in it, with their signed part, the largest first
+    """
+
+    share: float
+    channels: tuple[tuple[str, float], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """The features of a kernel group, and what was learnt of them.
+
+    spec : the map, as the schema has it, but numbers as numbers
+    dim, rank : features; directions of them that it holds, spares included
+    share : what those hold of all variation of the features
+    """
+
+    spec: dict[str, Any]
+    dim: int
+    rank: int
+    share: float
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """A model in figures.
+
+    Attributes
+    ----------
+    age_s, expired : float, bool
+        By this machine's clock; an expired model still scores.
+    channels : tuple of (name, unit)
+        As they were learnt: with lags each counts several times.
+    learnt, withheld, lost : int
+        Readings.
+    coverage : float
+        Learnt ones over all that are known of.
+    staleness_s : (p50, p99, max)
+        Seconds of silence that half, 99 % and all clients stayed below.
+    rank : int
+        Directions that it holds, spares included.
+    shown : int or None
+        Directions that nodes score with, if that is known.
+    variance : float
+        Of all channels together, in squared units of what was learnt.
+    directions : tuple of Direction
+        Of the readings, in a kernel group as well.
+    kernel : Kernel or None
+        None where the readings themselves are all that is learnt.
+    limits : Limits or None
+    """
+
+    whence: str
+    group: str
+    version: int
+    fingerprint: str
+    created_s: float
+    age_s: float
+    expires_s: float
+    expired: bool
+    channels: tuple[tuple[str, str], ...]
+    scaled: bool
+    center: str
+    half_life_s: float | None
+    learnt: int
+    withheld: int
+    lost: int
+    coverage: float
+    nodes: int
+    staleness_s: tuple[float, float, float]
+    rank: int
+    shown: int | None
+    variance: float
+    directions: tuple[Direction, ...]
+    kernel: Kernel | None
+    limits: Limits | None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the figures as JSON has them."""
+        return asdict(self)
+
+
+def figures(named: Named, *, shown: int | None = None, now: float | None = None) -> Figures:
+    """Return what a model says.
+
+    Parameters
+    ----------
+    named : Named
+    shown : int, optional
+        Directions that nodes score with.
+    now : float, optional
+        Unix seconds; by default, this machine's.
+    """
+    model, schema = named.model, named.schema
+    now = time.time() if now is None else now
+    units = (
+        [""] * schema.width
+        if isinstance(schema.channels, int)
+        else [channel.unit for channel in schema.channels]
+    )
+    summary, kernel = model.summary, None
+    if isinstance(summary, Twofold):
+        of, summary = summary.features, summary.linear
+        share = 1 - of.frobenius_bound / of.energy if of.energy > 0 else 1.0
+        kernel = Kernel(plain(schema.features.spec()), of.dim, of.rank, share)
+    return Figures(
+        whence=named.whence,
+        group=model.group,
+        version=model.version,
+        fingerprint=model.fingerprint,
+        created_s=model.created,
+        age_s=max(0.0, now - model.created),
+        expires_s=model.expires,
+        expired=now > model.expires,
+        channels=tuple(zip(schema.names, units, strict=True)),
+        scaled=schema.scaling is not None,
+        center=schema.center,
+        half_life_s=schema.half_life,
+        learnt=model.counts.learnt,
+        withheld=model.counts.withheld,
+        lost=model.counts.lost,
+        coverage=model.coverage,
+        nodes=model.nodes,
+        staleness_s=model.staleness,
+        rank=0 if summary is None else summary.rank,
+        shown=shown,
+        variance=0.0 if summary is None else summary.energy / summary.weight,
+        directions=() if summary is None else _directions(summary, schema.names),
+        kernel=kernel,
+        limits=model.limits,
+    )
+
+
+def told(found: Figures) -> str:
+    """Say the figures to a person, a line each."""
+    expiry = "EXPIRED: nodes score with it, and say so" if found.expired else "not expired"
+    p50, p99, most = (ago(seconds) for seconds in found.staleness_s)
+    scaling = "scaled" if found.scaled else "in their own units"
+    half_life = "" if found.half_life_s is None else f", half-life {ago(found.half_life_s)}"
+    readings = (
+        f"{found.learnt:,} learnt, {found.withheld:,} withheld, {found.lost:,} lost:"
+        f" coverage {found.coverage:.2%}"
+    )
+    lines = [
+        ("model", f"{found.group}, version {found.version}"),
+        ("from", found.whence),
+        ("age", f"{ago(found.age_s)}, made {_date(found.created_s)}; {expiry}"),
+        ("schema", f"{found.fingerprint[:12]}, center {found.center}{half_life}"),
+        ("channels", f"{len(found.channels)}, {scaling}: {_listed(found.channels)}"),
+        ("readings", readings),
+        ("nodes", f"{found.nodes:,}, silent {p50} (half), {p99} (99 %), {most} (all) at most"),
+    ]
+    if not found.rank:
+        return _set([*lines, ("rank", "0: nothing has been learnt yet")])
+    known = found.shown is not None and found.kernel is None
+    score = f", of which nodes score with {found.shown}" if known else ""
+    if found.kernel is not None:
+        lines += _kernel(found.kernel, found.shown)
+    kept = sum(direction.share for direction in found.directions)
+    lines.append(("rank", f"{found.rank} directions{score}: {kept:.2%} of all variation"))
+    for i, direction in enumerate(found.directions, 1):
+        parts = ", ".join(f"{printable(name)} {part:+.2f}" for name, part in direction.channels)
+        lines.append((f"  {i}", f"{direction.share:>7.2%}  {parts}"))
+    if found.limits is None:
+        return _set([*lines, ("limits", "none measured yet")])
+    limits = found.limits
+    lines.append(("limits", f"from {limits.n:,} scores"))
+    for i, share in enumerate(limits.shares):
+        below = f"SPE {limits.spe[i]:.4g}, T2 {limits.t2[i]:.4g}"
+        if limits.linear:
+            below += f" of features, SPE {limits.linear[i]:.4g} of readings"
+        lines.append(("", f"{share:.1%} stay below {below}"))
+    return _set(lines)
+
+
+def _kernel(found: Kernel, shown: int | None) -> list[tuple[str, str]]:
+    """Say what the features are, and how much of them is held."""
+    spec = found.spec
+    score = "" if shown is None else f", of which nodes score with {min(shown, found.rank)}"
+    return [
+        (
+            "kernel",
+            f"{spec['kernel']}, gamma {spec['gamma']:.6g}; {found.dim} features, {spec['kind']}",
+        ),
+        ("", f"{found.rank} directions of them{score}: {found.share:.2%} of all their variation"),
+    ]
+
+
+def _directions(summary: Subspace, names: tuple[str, ...]) -> tuple[Direction, ...]:
+    squares = summary.sigma**2
+    shares = squares / summary.energy if summary.energy > 0 else squares
+    basis = np.asarray(summary.basis, dtype=np.float64)
+    leading = np.argsort(-np.abs(basis), axis=0, kind="stable")[:NAMED]
+    return tuple(
+        Direction(float(share), tuple((names[j], float(basis[j, i])) for j in leading[:, i]))
+        for i, share in enumerate(shares)
+    )
+
+
+def _listed(channels: tuple[tuple[str, str], ...]) -> str:
+    told = [
+        f"{printable(name)} [{printable(unit)}]" if unit else printable(name)
+        for name, unit in channels[:SHOWN]
+    ]
+    more = len(channels) - len(told)
+    return ", ".join(told) + (f" and {more} more" if more else "")
+
+
+def _date(seconds: float) -> str:
+    try:
+        return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(seconds))
+    except (OverflowError, ValueError, OSError):
+        return f"at {seconds:g} s"  # a root's clock may say anything
+
+
+def _set(lines: list[tuple[str, str]]) -> str:
+    return "\n".join(f"{name:<10} {value}" for name, value in lines)

@@ -1,0 +1,122 @@
+"""A model as a file: the very bytes that travel, read back as distrustfully as they came in.
+
+Before them stands one line, as nodes score with fewer directions than a model holds, and only
+their configuration says with how many:
+
+    submerge model 2 {"rank": 8, "linear_rank": null}
+
+Form 1 is the bytes alone: they never begin so.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+from pathlib import Path
+from typing import NamedTuple
+
+from submerge import PeerError, Schema, UsageError
+from submerge.errors import whole
+from submerge.protocol.messages import Model
+from submerge.protocol.summaries import Subspaces
+from submerge_aggregator.questions.views import Shown
+from submerge_proto.wire import codec
+
+FORM = 2
+MARK = b"submerge model "
+LONGEST_LINE = 200
+
+
+class Named(NamedTuple):
+    """A model, its schema, and where it is from, for people.
+
+    shown : Shown or None
+        What nodes score with; None if that is not known.
+    """
+
+    whence: str
+    model: Model
+    schema: Schema
+    shown: Shown | None = None
+
+
+def decoded(data: bytes, whence: str) -> Named:
+    """Return the model that some bytes are: a file's, of either form, or a message's.
+
+    Raises
+    ------
+    UsageError
+        If they are none that this version reads.
+    """
+    try:
+        shown, data = _opened(data)
+        model = codec.decode("watch", data)
+        if not isinstance(model, Model):
+            raise PeerError("these bytes are a hello")
+        schema = Schema.parse(model.schema)
+        # Any rank does: what is asked is whether it is of the schema's dimensions.
+        if model.summary is not None and not Subspaces(schema.dim).fits(schema, model.summary):
+            raise PeerError("a summary of other dimensions than its schema's")
+    except PeerError as error:
+        raise UsageError(
+            f"expected a saved model in {whence}, got something else: {error}"
+        ) from error
+    return Named(whence, model, schema, shown)
+
+
+def read(path: Path) -> Named:
+    """Return the model in a file."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise UsageError(f"expected a saved model in {path}, got: {error.strerror}") from error
+    return decoded(data, str(path))
+
+
+def save(path: Path, data: bytes, shown: Shown | None = None) -> None:
+    """Write a model's bytes, whole or not at all.
+
+    Only a new file or an older model may be written: a slip of the finger must not cost
+    anyone what stood there.
+    """
+    if path.exists():
+        try:
+            read(path)
+        except UsageError as error:
+            raise UsageError(
+                f"{path} exists and is no saved model: name another file, or remove it"
+            ) from error
+    partial = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        with partial.open("wb") as file:
+            if shown is not None:
+                about = {"rank": shown.rank, "linear_rank": shown.linear_rank}
+                file.write(b"%s%d %s\n" % (MARK, FORM, json.dumps(about).encode()))
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(path)
+    except OSError as error:
+        partial.unlink(missing_ok=True)
+        if error.errno == errno.ENOSPC:
+            raise  # nobody's input: the command says so
+        raise UsageError(f"cannot write the model to {path}: {error.strerror}") from error
+
+
+def _opened(data: bytes) -> tuple[Shown | None, bytes]:
+    """Take the first line off, if there is one."""
+    if not data.startswith(MARK):
+        return None, data
+    line = data[:LONGEST_LINE].partition(b"\n")[0]
+    form, _, about = line.removeprefix(MARK).partition(b" ")
+    if form != b"%d" % FORM:
+        raise PeerError(f"form {form.decode(errors='replace')!r} of it: update submerge")
+    try:
+        said = json.loads(about)
+        rank, linear = whole("rank", said["rank"], least=1), said["linear_rank"]
+        if linear is not None:
+            whole("linear_rank", linear, least=1)
+    except (ValueError, KeyError, TypeError, RecursionError, UsageError) as error:
+        raise PeerError("a first line that cannot be read") from error
+    return Shown(rank, linear), data[len(line) + 1 :]

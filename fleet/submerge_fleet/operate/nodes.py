@@ -1,0 +1,244 @@
+"""`submerge nodes`: who reports to a running aggregator, and what an operator does about one."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from submerge.errors import UsageError
+from submerge_fleet.console.admin_client import Asking, Door, confirm, door_of, say_back, with_door
+from submerge_fleet.operate.nodes_table import STATES, table_of
+
+if TYPE_CHECKING:
+    from submerge_aggregator.questions.views import NodeView
+
+WIDE = 160
+"""Columns where nobody says how many there are, or wants all: nothing is cut."""
+
+FOR_GOOD = "This cannot be undone. A row that is still being written to begins again from zero."
+
+
+@click.group(cls=Asking, epilog="Example: submerge nodes list --config root.toml")
+def command() -> None:
+    """See and amend what a running aggregator holds of its nodes.
+
+    It is reached through the socket beside its store, as the user that it runs as.
+    """
+
+
+@command.command(
+    "list", epilog=f"{STATES}\n\nExample: submerge nodes list --config root.toml --group pumps"
+)
+@with_door
+@click.option("--group", help="Of this group only.")
+@click.option("--wide", is_flag=True, help="With withheld readings and each node's software.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON array: all that is known.")
+def list_nodes(
+    config: Path | None, store: Path | None, group: str | None, wide: bool, as_json: bool
+) -> None:
+    """List the nodes that report here, and those that are kept out.
+
+    An aggregator below is one of them, with the readings of all below it. `silent` says for how
+    long a node was not heard, `state` what is unusual about it.
+    """
+    answer = door_of(config, store).get("nodes", **({} if group is None else {"group": group}))
+    if as_json:
+        click.echo(json.dumps(json.loads(answer)))
+        return
+    import msgspec
+    from rich.console import Console
+
+    from submerge_aggregator.questions.views import NodeView
+
+    views = msgspec.json.decode(answer, type=list[NodeView])
+    console = Console()
+    console = console if console.is_terminal and not wide else Console(width=WIDE)
+    console.print(
+        table_of(views, now=time.time(), wide=wide) if views else "no node has reported yet"
+    )
+
+
+@command.command(epilog="Example: submerge nodes forget pump-3 --config root.toml")
+@click.argument("node")
+@with_door
+@click.option("--group", help="Its group; needed if it is in several.")
+@click.option("--ban", is_flag=True, help="Refuse it from now on, until it is released.")
+@click.option("--yes", is_flag=True, help="Do not ask first.")
+@click.option("--json", "as_json", is_flag=True, help="Print what is left of it, as JSON.")
+def forget(
+    node: str,
+    config: Path | None,
+    store: Path | None,
+    group: str | None,
+    ban: bool,
+    yes: bool,
+    as_json: bool,
+) -> None:
+    """Take NODE out of the model, as if it had never been.
+
+    Exact here and, with the next report, above. What an aggregator that is dead has told
+    above is its row there, and stays until that aggregator is forgotten as well. A node
+    that still runs begins again from zero.
+    """
+    door = door_of(config, store)
+    group, known = _known(door, node, group)
+    if not yes:
+        confirm(_warning(node, group, known, ban=ban), "Forget it?")
+    answer = door.post("nodes", group, node, "forget", ban="1" if ban else "0")
+    left = ", and refused until it is released" if ban else ""
+    say_back(answer, f"{node} of group {group} is forgotten{left}", as_json=as_json)
+
+
+@command.command(epilog="Example: submerge nodes drop site-2 --old --config root.toml")
+@click.argument("node")
+@with_door
+@click.option("--group", help="Its group; needed if it is in several.")
+@click.option("--incarnation", help="The row to take out, or the first letters of its name.")
+@click.option("--old", is_flag=True, help="All that it has said under earlier schemas.")
+@click.option("--yes", is_flag=True, help="Do not ask first.")
+@click.option("--json", "as_json", is_flag=True, help="Print what is left of it, as JSON.")
+def drop(
+    node: str,
+    config: Path | None,
+    store: Path | None,
+    group: str | None,
+    incarnation: str | None,
+    old: bool,
+    yes: bool,
+    as_json: bool,
+) -> None:
+    """Take a part of what NODE has said out for good.
+
+    One incarnation's row: the last of an aggregator that is dead, or a copy's. Or what is left
+    of old schemas: it is in no model, and takes place. `submerge nodes forget` takes all.
+    """
+    door = door_of(config, store)
+    group, known = _known(door, node, group)
+    if (incarnation is None) != old:
+        got = "both" if old else "neither"
+        raise UsageError(f"expected --incarnation ID or --old, got {got}; {_rows_of(known)}")
+    query = {"old": "1"} if incarnation is None else {"incarnation": _whole(known, incarnation)}
+    what, readings = _part_of(known, query.get("incarnation"))
+    if not yes:
+        confirm(f"{node} of group {group}: {what}, {readings:,} readings.\n{FOR_GOOD}", "Drop it?")
+    answer = door.post("nodes", group, node, "drop", **query)
+    say_back(answer, f"{node} of group {group}: {what} is dropped", as_json=as_json)
+
+
+@command.command(epilog="Example: submerge nodes quarantine pump-3 --config root.toml")
+@click.argument("node")
+@with_door
+@click.option("--group", help="Its group; needed if it is in several.")
+@click.option("--json", "as_json", is_flag=True, help="Print the node, as JSON.")
+def quarantine(
+    node: str, config: Path | None, store: Path | None, group: str | None, as_json: bool
+) -> None:
+    """Keep NODE's rows out of the model.
+
+    Its reports are taken as before; `submerge nodes release` lets them count again.
+    """
+    door = door_of(config, store)
+    group, _ = _meant(door, node, group)
+    answer = door.post("nodes", group, node, "quarantine")
+    told = f"{node} of group {group} is quarantined: its rows are kept, and leave the model"
+    say_back(answer, told, as_json=as_json)
+
+
+@command.command(epilog="Example: submerge nodes release pump-3 --config root.toml")
+@click.argument("node")
+@with_door
+@click.option("--group", help="Its group; needed if it is in several.")
+@click.option("--json", "as_json", is_flag=True, help="Print the node, as JSON.")
+def release(
+    node: str, config: Path | None, store: Path | None, group: str | None, as_json: bool
+) -> None:
+    """Take NODE in again: neither quarantined nor banned.
+
+    Whatever it was quarantined for is forgotten. If it contradicted itself, find out first
+    whether two processes run as one, or a machine was restored with its memory.
+    """
+    door = door_of(config, store)
+    group, _ = _meant(door, node, group)
+    answer = door.post("nodes", group, node, "release")
+    say_back(answer, f"{node} of group {group} is released", as_json=as_json)
+
+
+def _meant(door: Door, node: str, group: str | None) -> tuple[str, NodeView | None]:
+    """Which group's node is meant, and what is to be seen of it."""
+    import msgspec
+
+    from submerge_aggregator.questions.views import NodeView
+
+    query = {"node": node} | ({} if group is None else {"group": group})
+    found = msgspec.json.decode(door.get("nodes", **query), type=list[NodeView])
+    if len(found) == 1:
+        return found[0].group, found[0]
+    groups = [view.group for view in found]
+    if not found:
+        here = door.groups() if group is None else [group]
+        # One that is forgotten is in no list. One group alone says itself who is not there.
+        groups = here if len(here) == 1 else [each for each in here if door.knows(each, node)]
+        if not groups:
+            raise UsageError(
+                f"no group has a node {node} here, of {', '.join(here)}: it may report to an"
+                " aggregator further down"
+            )
+    if len(groups) > 1:
+        raise UsageError(f"expected --group: {node} is in several, {', '.join(groups)}")
+    return groups[0], None
+
+
+def _known(door: Door, node: str, group: str | None) -> tuple[str, NodeView]:
+    """Likewise, where there must be one: nobody is asked about a node that is not there."""
+    import msgspec
+
+    from submerge_aggregator.questions.views import NodeView
+
+    group, _ = _meant(door, node, group)
+    return group, msgspec.json.decode(door.get("nodes", group, node), type=NodeView)
+
+
+def _whole(known: NodeView, letters: str) -> str:
+    """Return the incarnation that begins like this."""
+    found = [row.incarnation for row in known.rows if row.incarnation.startswith(letters)]
+    if len(found) != 1:
+        raise UsageError(f"expected one of its incarnations, got {letters!r}; {_rows_of(known)}")
+    return found[0]
+
+
+def _part_of(known: NodeView, incarnation: str | None) -> tuple[str, int]:
+    """What is to be dropped, and how many readings that is."""
+    if incarnation is not None:
+        rows = [row.learnt for row in known.rows if row.incarnation == incarnation]
+        return f"incarnation {incarnation}", sum(rows)
+    rows = [row.learnt for row in known.rows if row.schema == "old"]
+    rows += [each.learnt for each in known.sealed if each.schema == "old"]
+    if not rows:
+        raise UsageError(f"{known.node} of group {known.group} has nothing of an old schema here")
+    return "what it said under old schemas", sum(rows)
+
+
+def _rows_of(known: NodeView) -> str:
+    rows = (f"{row.incarnation} ({row.learnt:,} readings)" for row in known.rows)
+    return f"it has {', '.join(rows) or 'no live rows'}"
+
+
+def _warning(node: str, group: str, known: NodeView, *, ban: bool) -> str:
+    learnt = sum(row.learnt for row in known.rows) + sum(each.learnt for each in known.sealed)
+    leave = f"{learnt:,} readings leave the model, here and, with the next report, above."
+    lines = [
+        f"{node} of group {group}: {leave}",
+        "This cannot be undone, and does not reach into the row of a dead aggregator above.",
+    ]
+    below = known.kind == "aggregator"
+    if ban:
+        whom = "It, and all below it, are" if below else "It is"
+        lines.append(f"{whom} refused from then on, until it is released.")
+    else:
+        whom = "it and all below it begin" if below else "it begins"
+        lines.append(f"If it still runs, {whom} again from zero.")
+    return "\n".join(lines)

@@ -1,0 +1,4 @@
+"""`submerge pki` and `submerge kits`: a fleet's authority, certificates and kits.
+
+Private keys are written here and nowhere else.
+"""

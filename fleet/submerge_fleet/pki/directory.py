@@ -1,0 +1,194 @@
+"""The pki directory: an authority's key and certificate, a record, and a kit for each node.
+
+Rules of this file:
+
+1. Secrets are born private (0600, in directories of 0700): at no moment may others read them.
+2. A file is replaced as a whole: who reads it meanwhile has the old one or the new one.
+3. One command at a time issues: two would forget what the other has done.
+4. Kits first, then the record: who dies in between leaves kits that nobody was told of, and
+   the next command makes them anew.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from submerge import UsageError
+from submerge_fleet.pki import issued
+from submerge_fleet.pki.authority import Authority, Certified
+from submerge_fleet.pki.issued import Entry
+from submerge_fleet.pki.kit_file import text_of
+
+PRIVATE, PUBLIC = 0o600, 0o644
+
+
+class PkiDirectory:
+    """Where an authority lives.
+
+    Parameters
+    ----------
+    path : Path
+        The directory; `found` makes it.
+    passphrase : bytes or None
+        Of the authority's key; None if it has none.
+    """
+
+    def __init__(self, path: Path, passphrase: bytes | None = None) -> None:
+        self.path = path
+        self.kits = path / "kits"
+        self.key = path / "ca.key"
+        self._passphrase = passphrase
+        self._certificate = path / "ca.pem"
+        self._record = path / "issued.json"
+
+    def found(self, authority: Authority) -> None:
+        """Make the directory, with a new authority in it.
+
+        Raises
+        ------
+        UsageError
+            If there is anything already: an authority that is overwritten is a fleet that
+            has to be given new kits, every node of it.
+        """
+        if self._certificate.exists():
+            raise UsageError(
+                f"{self.path} holds an authority already: name another place with --dir"
+            )
+        if self.key.exists():
+            raise UsageError(
+                f"{self.key} is there without ca.pem: take that from a backup, or, if"
+                f" `submerge pki init` was cut short, remove {self.path} and begin again"
+            )
+        try:
+            self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if any(self.path.iterdir()):
+                raise UsageError(f"expected a new or an empty directory, got {self.path}")
+            self.path.chmod(0o700)
+            self.kits.mkdir(mode=0o700)
+        except OSError as error:
+            raise _refused(self.path, error) from error
+        _replace(self.key, authority.key_pem(self._passphrase), PRIVATE)
+        _replace(self._record, issued.written({}), PUBLIC)
+        _replace(self._certificate, authority.pem, PUBLIC)
+
+    def authority(self) -> Authority:
+        """Return the authority, with its key."""
+        return Authority.read(self._read(self._certificate), self._read(self.key), self._passphrase)
+
+    def certificate(self) -> bytes:
+        """Return the authority's certificate: PEM."""
+        return self._read(self._certificate)
+
+    def record(self) -> dict[str, Entry]:
+        """Return who has a kit, by name."""
+        return issued.parsed(self._read(self._record), str(self._record))
+
+    @contextmanager
+    def issuing(self) -> Iterator[dict[str, Entry]]:
+        """Keep others out while kits are made; what the body adds to the record is kept.
+
+        It is kept even if the body fails on its way: those kits are there.
+        """
+        try:
+            place = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY)
+        except OSError as error:
+            raise self._none(error) from error
+        try:
+            _lock(place, self.path)
+            entries = self.record()
+            before = dict(entries)
+            try:
+                yield entries
+            finally:
+                if entries != before:
+                    _settle(self.kits)
+                    _replace(self._record, issued.written(entries), PUBLIC)
+        finally:
+            os.close(place)  # and the lock is gone
+
+    def put(self, certified: Certified, authority: Authority) -> Path:
+        """Write a node's kit in place of the one before; return where it is."""
+        path = self.kit(certified.node)
+        try:
+            self.kits.mkdir(mode=0o700, exist_ok=True)
+        except OSError as error:
+            raise _refused(self.kits, error) from error
+        _replace(path, text_of(certified, authority), PRIVATE)
+        return path
+
+    def discard(self, node: str) -> None:
+        """Delete a node's kit, if it is still here."""
+        path = self.kit(node)
+        try:
+            path.unlink(missing_ok=True)
+        except OSError as error:
+            raise _refused(path, error) from error
+
+    def kit(self, node: str) -> Path:
+        """Return where a node's kit is, or would be."""
+        return self.kits / f"{node}.kit"
+
+    def _read(self, path: Path) -> bytes:
+        try:
+            return path.read_bytes()
+        except FileNotFoundError as error:
+            if path != self._certificate and self._certificate.exists():
+                raise UsageError(f"expected {path}, got none: take it from a backup") from error
+            raise self._none(error) from error
+        except OSError as error:
+            raise UsageError(f"cannot read {path}: {error.strerror}") from error
+
+    def _none(self, error: OSError) -> UsageError:
+        return UsageError(
+            f"expected an authority in {self.path}, got: {error.strerror}:"
+            " `submerge pki init` makes one, --dir says where it is"
+        )
+
+
+def _replace(path: Path, data: bytes, mode: int) -> None:
+    """Write a file, whole or not at all."""
+    partial = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        partial.unlink(missing_ok=True)  # of one that died with our number
+        with open(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
+            with suppress(FileNotFoundError, PermissionError):
+                # A node's user keeps its kit, though root is the one who renews it.
+                before = path.stat()
+                os.fchown(file.fileno(), before.st_uid, before.st_gid)
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(path)
+    except OSError as error:
+        with suppress(OSError):
+            partial.unlink(missing_ok=True)
+        raise _refused(path, error) from error
+
+
+def _lock(place: int, path: Path) -> None:
+    try:
+        fcntl.flock(place, fcntl.LOCK_EX)
+    except OSError as error:
+        raise UsageError(
+            f"expected a disk that can keep others out, {path} is on none: {error.strerror}"
+        ) from error
+
+
+def _settle(folder: Path) -> None:
+    """Have a folder's new names on disk before anything says that they are there."""
+    place = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(place)
+    finally:
+        os.close(place)
+
+
+def _refused(path: Path, error: OSError) -> Exception:
+    if error.errno == errno.ENOSPC:
+        return error  # nobody's input: the command says so
+    return UsageError(f"cannot write {path}: {error.strerror}")

@@ -1,0 +1,107 @@
+"""What an authority has issued, as a table or for a program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+from typing import NamedTuple
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from submerge_fleet.operate.nodes import WIDE
+from submerge_fleet.operate.nodes_table import ORDINARY
+from submerge_fleet.pki.authority import certificate_of, fleet_of
+from submerge_fleet.pki.directory import PkiDirectory
+from submerge_fleet.pki.issued import Entry, stamped, state_of
+from submerge_fleet.pki.issuing import as_dict, left
+from submerge_fleet.pki.kit_file import look_into
+
+
+class Shown(NamedTuple):
+    """Kits, where they are, and the authority that has signed them.
+
+    Attributes
+    ----------
+    fleet : str
+        The authority's.
+    until : datetime
+        When the authority ends.
+    entries : list of Entry
+        By name.
+    place : callable
+        Where a node's kit is.
+    serial : str
+        Of the one that was looked into; a list of all has no room for them.
+    """
+
+    fleet: str
+    until: datetime
+    entries: list[Entry]
+    place: Callable[[str], Path]
+    serial: str = ""
+
+    def as_dict(self, at: datetime) -> dict[str, object]:
+        """Return all of it for a program."""
+        return {
+            "fleet": self.fleet,
+            "authority": {
+                "until": stamped(self.until),
+                "left_s": (self.until - at).total_seconds(),
+                "state": state_of(self.until, at) or "holds",
+            },
+            "kits": [as_dict(entry, self.place(entry.node), at) for entry in self.entries],
+        }
+
+
+def of_all(pki: PkiDirectory) -> Shown:
+    """Return what an authority has issued."""
+    authority = certificate_of(pki.certificate())
+    entries = pki.record()
+    return Shown(
+        fleet_of(authority),
+        authority.not_valid_after_utc,
+        [entries[node] for node in sorted(entries)],
+        pki.kit,
+    )
+
+
+def of_kit(path: Path) -> Shown:
+    """Return what one kit says."""
+    seen = look_into(path)
+    return Shown(seen.fleet, seen.ends, [seen.entry], lambda _: path, seen.entry.serial)
+
+
+def tell(shown: Shown, at: datetime) -> None:
+    """Print it for a person."""
+    console = Console()
+    console = console if console.is_terminal else Console(width=WIDE)
+    ends = f"{shown.until:%Y-%m-%d} ({left(shown.until, at)})"
+    console.print(Text(f"fleet {shown.fleet}, its authority until {ends}"))
+    if not shown.entries:
+        console.print("nobody has a kit yet: submerge pki issue NODE")
+        return
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    # A name that is longer than most may take a second line, but is never cut.
+    whole = all(len(entry.node) <= ORDINARY for entry in shown.entries)
+    table.add_column("node", no_wrap=whole, overflow="fold")
+    table.add_column("hosts", overflow="fold")
+    table.add_column("until", no_wrap=True)
+    table.add_column("left", justify="right", no_wrap=True)
+    table.add_column("state", no_wrap=True)
+    for entry in shown.entries:
+        state = entry.state(at)
+        cells = (
+            entry.node,
+            " ".join(entry.hosts) or "-",
+            f"{entry.until:%Y-%m-%d}",
+            "-" if state == "ended" else left(entry.until, at),
+            state,
+        )
+        table.add_row(*map(Text, cells))
+    console.print(table)
+    if shown.serial:
+        console.print(Text(f"serial {shown.serial}"))

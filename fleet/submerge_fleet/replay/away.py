@@ -1,0 +1,108 @@
+"""away(): the options of `submerge replay --into`, judged, and what came of it in words."""
+
+from __future__ import annotations
+
+import json
+import logging
+from typing import Any, get_args
+
+from submerge import UsageError
+from submerge.errors import SubmergeError
+from submerge.features import FeatureMap
+from submerge.schema import Center
+from submerge_client import logs
+from submerge_client.config.links import UplinkConfig
+from submerge_client.config.sections import BadSetting
+from submerge_client.datasets import Table
+from submerge_fleet.replay.into import Target, Told, replay_into
+from submerge_fleet.replay.rows import check_magnitudes, deal_with_gaps, dealt
+
+LINK = ("insecure", "ca", "cert", "key")
+HERE = {
+    *("parent", "group", "node", "speed", *LINK),
+    *("rank", "oversample", "center", "missing", "zero_is_missing", "leaves", "deal"),
+}
+"""Options that mean something to a client; the rest is the fleet's own business."""
+
+
+def away(
+    url: str, table: Table, given: dict[str, Any], features: FeatureMap | None, *, as_json: bool
+) -> str:
+    """Send a table into the fleet at `url`; return what to print.
+
+    `features`: of a kernel group
+
+    Raises
+    ------
+    UsageError
+        If an option has no effect or is missing.
+    Untold
+        If the fleet does not hold each row once.
+    """
+    idle = sorted(set(given) - HERE)
+    if idle:
+        option = "--" + idle[0].replace("_", "-")
+        raise UsageError(f"{option} has no effect with --into: leave it out")
+    if "group" not in given:
+        raise UsageError("--into needs --group, the group of the fleet that the rows belong to")
+    center = given.get("center", "own")
+    if center not in get_args(Center):
+        raise UsageError(
+            f"--center {center} has no effect with --into: a group's schema has own, fleet or none"
+        )
+    try:
+        link = UplinkConfig(url=url, **{name: given[name] for name in LINK if name in given})
+    except BadSetting as error:
+        raise UsageError(f"--into: {error}") from error
+    missing = given.get("missing", "reject")
+    gaps = deal_with_gaps(
+        table.rows,
+        table.names,
+        missing=missing,
+        zero_is_missing=given.get("zero_is_missing", False),
+    )
+    check_magnitudes(gaps.rows, table.names)
+    leaves = dealt(gaps.rows, given.get("leaves", 1), given.get("deal", "turn"))
+    target = Target(
+        link,
+        given.get("parent", "root"),
+        given["group"],
+        given.get("node", "replay"),
+        given.get("speed", 0.0),
+    )
+    # What a person has to know of comes on standard error, as from any client.
+    logs.begin(logging.getLevelName(logging.WARNING).lower())
+    told = replay_into(
+        target,
+        table,
+        leaves,
+        rank=given.get("rank"),
+        oversample=given.get("oversample", 5),
+        fill=missing == "impute",
+        features=features,
+        center=center,
+    )
+    if told.acknowledged != told.rows:
+        raise Untold(told)
+    return json.dumps(told.figures()) if as_json else _said(told)
+
+
+class Untold(SubmergeError):
+    """A replay that the fleet did not take, or not each row of it once."""
+
+    def __init__(self, told: Told) -> None:
+        says = f"{told.acknowledged} of {told.rows} rows were acknowledged, in {told.seconds:.0f} s"
+        mend = "is the aggregator of that name there, and does it serve that group and schema?"
+        if told.acknowledged > told.rows:
+            mend = f"some were learnt twice; have the fleet forget {', '.join(told.nodes)}"
+        super().__init__(f"{says}: {mend}")
+
+
+def _said(told: Told) -> str:
+    lines = [
+        ("nodes", ", ".join(told.nodes)),
+        ("rows", f"{told.rows}, every one acknowledged; {told.withheld} withheld for a gap"),
+        ("traffic", f"{told.bytes / 1000:,.1f} kB up"),
+        ("time", f"{told.seconds:.1f} s"),
+    ]
+    return "\n".join(f"{name:<12} {value}" for name, value in lines)

@@ -1,0 +1,281 @@
+"""`submerge replay`: files, as if they came in live."""
+
+from __future__ import annotations
+
+import json
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+import click
+
+from submerge import UsageError
+from submerge_client.datasets import read
+from submerge_fleet.console.kernel_options import check, feature_map, kernel_options, option, taken
+from submerge_fleet.console.picture import check_target
+from submerge_fleet.replay.kernel import KernelFigures
+from submerge_fleet.replay.kernel_excess import MOST_ROWS
+from submerge_fleet.replay.run import Outcome, replay
+from submerge_fleet.replay.settings import PAPER, Settings
+
+WITH_OTHERS = ("own", "fleet")
+"""Ways of centering that want more nodes than one."""
+
+FEATURES = 512
+"""Of a kernel, if nobody says how many."""
+
+
+@click.command(
+    epilog="""\b
+Example: submerge replay light.dat.gz --rank 10 --plot light.png
+         submerge replay light.dat.gz --kernel gaussian --features 512"""
+)
+@click.argument(
+    "files", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE..."
+)
+@click.option("--rank", type=int, help="Directions to show, or to start from.  [default: 10]")
+@click.option(
+    "--rank-rule",
+    type=click.Choice(["fixed", "sapca", "energy"]),
+    help="Keep the rank; move it by the paper's rule; by share of energy.  [default: fixed]",
+)
+@click.option(
+    "--alpha",
+    type=float,
+    help="sapca: shrink below this share.  [default: 0.01; with a kernel 0.005]",
+)
+@click.option(
+    "--beta", type=float, help="sapca: grow above this share.  [default: 0.1; with a kernel 0.03]"
+)
+@click.option(
+    "--energy", type=float, nargs=2, help="energy: stay between these.  [default: 0.95 0.98]"
+)
+@click.option(
+    "--block",
+    type=int,
+    help="Rows learnt at once; more cost memory.  [default: rank + oversample + 30;"
+    " with a kernel 64]",
+)
+@click.option(
+    "--oversample",
+    type=int,
+    help="Spare directions kept; more cost memory and buy accuracy.  [default: 5]",
+)
+@click.option(
+    "--exact",
+    type=click.Choice(["auto", "never"]),
+    help="auto: keep the whole scatter where it is as small as the blocks.  [default: auto]",
+)
+@click.option(
+    "--center",
+    type=click.Choice(["stream", "none", "offline", *WITH_OTHERS]),
+    help="Subtract the running mean; nothing; the mean of all rows first.  [default: stream]"
+    "  into: as the group's schema has it, own, fleet or none.  [default: own]",
+)
+@click.option(
+    "--forgetting-factor",
+    type=float,
+    help="What each row leaves of the weight of those before it.  [default: 1]",
+)
+@click.option(
+    "--missing",
+    type=click.Choice(["reject", "drop", "impute"]),
+    help="Refuse gaps; leave out their rows; fill them as they come.  [default: reject]",
+)
+@click.option("--zero-is-missing", is_flag=True, help="Read 0 as a gap: mote files mean it so.")
+@click.option(
+    "--quantity",
+    default="temperature",
+    show_default=True,
+    help="Of an Intel Lab log: temperature, humidity, light, voltage, or all.",
+)
+@click.option(
+    "--skip", multiple=True, metavar="COLUMN", help="Leave a column out, by name; may be repeated."
+)
+@click.option("--leaves", type=click.IntRange(1), help="Deal the rows to so many.  [default: 1]")
+@click.option(
+    "--fan-in", type=int, help="Children of a node in their tree: a power of two.  [default: 4]"
+)
+@click.option(
+    "--deal",
+    type=click.Choice(["turn", "runs"]),
+    help="Deal rows one in turn, or a run to each leaf.  [default: turn]",
+)
+@click.option(
+    "--paper",
+    is_flag=True,
+    help="As the paper prints it, corrected: sapca rule, no spares, never exact, offline"
+    " centering, the tail cut to whole blocks.",
+)
+@click.option(
+    "--into",
+    metavar="URL",
+    help="Feed a running fleet instead: grpc://HOST:PORT or mqtt://BROKER; grpcs, mqtts with TLS.",
+)
+@click.option("--parent", help="into: the aggregator's name.  [default: root]")
+@click.option("--group", help="into: the group that the rows belong to.")
+@click.option("--node", help="into: a name for the client.  [default: replay]")
+@click.option(
+    "--speed", type=click.FloatRange(0), help="into: rows a second and leaf.  [default: all]"
+)
+@click.option("--insecure", is_flag=True, help="into: the network is trusted, no TLS is needed.")
+@click.option("--ca", type=click.Path(path_type=Path), help="into: whom to trust, a PEM file.")
+@click.option(
+    "--cert", type=click.Path(path_type=Path), help="into: the client's certificate, with --key."
+)
+@click.option("--key", type=click.Path(path_type=Path), help="into: the key to --cert.")
+@kernel_options(features=FEATURES)
+@click.option(
+    "--plot",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Draw error and rank over time, and the spectrum, into this PNG.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def command(
+    files: tuple[Path, ...],
+    quantity: str,
+    skip: tuple[str, ...],
+    paper: bool,
+    plot: Path | None,
+    as_json: bool,
+    into: str | None,
+    **options: Any,
+) -> None:
+    """Stream FILEs through one SAPCA, or through a tree of them.
+
+    FILEs are whitespace matrices (as of the SPIRIT Motes set), Intel Lab logs, CSV or
+    .npy, plain or gzip. With --into the rows go to a running fleet instead, as readings of
+    a client of their own, until its parent holds them. Otherwise the result is held against
+    exact PCA of the same rows. Errors, bounds and energy are per row, in squared units of the
+    data. With --kernel they are of the rows' features, and the excess over exact kernel PCA
+    is told beside, on at most 2000 rows.
+    """
+    kernel = taken(options)
+    # 0 is an answer, and a bad one; a flag that is not there is none.
+    given = {
+        name: value
+        for name, value in options.items()
+        if value is not None and value != () and value is not False
+    }
+    if into is not None:
+        if paper or plot is not None:
+            raise UsageError("--paper and --plot have no effect with --into: leave them out")
+        from submerge_fleet.replay.away import Untold, away
+
+        table = read(files, quantity=quantity, skip=skip)
+        map_ = feature_map(kernel, width=table.rows.shape[1], features=FEATURES)
+        try:
+            click.echo(away(into, table, given, map_, as_json=as_json))
+        except Untold as error:
+            click.echo(f"submerge: {error}", err=True)
+            # Not ctx.exit: the group, which is not standalone, would return it to nobody.
+            sys.exit(1)
+        return
+    if given.get("center") in WITH_OTHERS:
+        raise UsageError(f"--center {given['center']} has an effect with --into only")
+    for name in ("parent", "group", "node", "speed", "insecure", "ca", "cert", "key"):
+        if name in given:
+            raise UsageError(f"{option(name)} has an effect with --into only")
+    if "kernel" in kernel:
+        _refuse_what_goes_without_a_kernel(given, paper=paper)
+    check(kernel)
+    _refuse_what_has_no_effect(given, PAPER if paper else {})
+    if plot is not None:
+        # A missing extra, or a place that cannot be, is said before the work.
+        from submerge_fleet.replay.plot import draw
+
+        check_target(plot, inputs=files)
+    table = read(files, quantity=quantity, skip=skip)
+    map_ = feature_map(kernel, width=table.rows.shape[1], features=FEATURES)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        outcome, curves = replay(
+            table,
+            Settings(features=map_, **given | (PAPER if paper else {})),
+            watch=plot is not None,
+        )
+    for warning in said:
+        click.echo(f"note: {warning.message}", err=True)
+    click.echo(json.dumps(outcome.figures()) if as_json else _told(outcome))
+    if plot is not None:
+        draw(plot, outcome, curves)
+        click.echo(f"{'picture':<12} {plot}", err=as_json)
+
+
+NEEDED = {
+    "alpha": ("rank_rule", "sapca"),
+    "beta": ("rank_rule", "sapca"),
+    "energy": ("rank_rule", "energy"),
+    "fan_in": ("leaves", "2 or more"),
+    "deal": ("leaves", "2 or more"),
+}
+"""Options that say nothing without another."""
+
+
+def _refuse_what_has_no_effect(given: dict[str, Any], paper: dict[str, Any]) -> None:
+    """An option that would be passed over in silence is a question without an answer."""
+    for name, value in paper.items():
+        if given.get(name, value) != value:
+            raise UsageError(
+                f"--paper stands for {option(name)} {value}, got {option(name)}"
+                f" {given[name]} as well: leave one of them out"
+            )
+    chosen = given | paper
+    for name, (other, value) in NEEDED.items():
+        missed = chosen.get("leaves", 1) < 2 if other == "leaves" else chosen.get(other) != value
+        if name in given and missed:
+            raise UsageError(f"{option(name)} has an effect with {option(other)} {value} only")
+
+
+def _refuse_what_goes_without_a_kernel(given: dict[str, Any], *, paper: bool) -> None:
+    if paper:
+        raise UsageError("--paper is of rows as they are: leave out either it or --kernel")
+    if given.get("center") == "offline":
+        raise UsageError(
+            "--center offline is of rows as they are, and with --kernel their features are"
+            " centered: choose --center stream"
+        )
+
+
+def _told(outcome: Outcome) -> str:
+    """Say the outcome to a person, a line each."""
+    filled = " as filled" if outcome.filled else ""
+    bounds = f"frobenius {outcome.frobenius_bound:.6g}, spectral {outcome.spectral_bound:.6g}"
+    ratio = "-" if outcome.ratio is None else f"{outcome.ratio:.9g}"
+    kernel = outcome.kernel
+    lines = [
+        ("algorithm", outcome.algorithm),
+        ("rows", f"{outcome.rows} of {outcome.dim} columns"),
+    ]
+    if kernel is not None:
+        made = f"{kernel.features} features, {kernel.map}"
+        lines.append(("kernel", f"{kernel.kernel}, gamma {kernel.gamma:.6g}; {made}"))
+    lines += [
+        ("rank", f"{outcome.rank}"),
+        ("error", f"{outcome.error:.6g} per row, over all rows{filled}"),
+        ("optimum", f"{outcome.optimum:.6g} per row, exact PCA of them at that rank"),
+        ("ratio", ratio),
+        *_excess(kernel),
+        ("bounds", bounds),
+        ("energy", f"{outcome.energy:.6g} per row"),
+        ("speed", f"{outcome.rows_per_s:,.0f} rows/s, {outcome.seconds:.3g} s in all"),
+        ("memory", f"{outcome.peak_bytes / 1024:,.0f} KiB at the peak of one estimator"),
+        ("fall-backs", f"{outcome.fallbacks} blocks"),
+    ]
+    counts = {
+        "values that were 0 and read as missing": outcome.zeros,
+        "missing values filled": outcome.filled,
+        "rows with missing values dropped": outcome.dropped,
+    }
+    lines += [("gaps", f"{what}: {count}") for what, count in counts.items() if count]
+    lines += [("note", note) for note in outcome.notes]
+    return "\n".join(f"{name:<12} {value}" for name, value in lines)
+
+
+def _excess(kernel: KernelFigures | None) -> list[tuple[str, str]]:
+    if kernel is None:
+        return []
+    if kernel.excess is None:
+        return [("excess", "none to tell: exact kernel PCA at that rank misses nothing")]
+    return [("excess", f"{kernel.excess:.3g} % over exact kernel PCA, on at most {MOST_ROWS} rows")]

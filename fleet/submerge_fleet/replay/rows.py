@@ -1,0 +1,92 @@
+"""What is done to rows before they are learnt: gaps and centers.
+
+Each choice is counted, and the counts are reported: nothing is filled, dropped or
+subtracted in silence.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from submerge import Array, UsageError
+from submerge.pca.subspace import LARGEST
+
+Missing = Literal["reject", "drop", "impute"]
+
+
+@dataclass(frozen=True)
+class Gaps:
+    """Rows with their gaps dealt with, as far as that can be done before the stream.
+
+    rows : (n, dim), NaN only where `impute` will fill on the way
+    zeros, dropped : values read as missing because they are 0; rows left out
+    missing : values that are still to be filled
+    """
+
+    rows: Array
+    zeros: int
+    dropped: int
+    missing: int
+
+
+def deal_with_gaps(
+    rows: Array, names: tuple[str, ...], *, missing: Missing, zero_is_missing: bool
+) -> Gaps:
+    """Reject, drop or mark for filling what is missing."""
+    zeros = 0
+    if zero_is_missing:
+        zeros = int(np.count_nonzero(rows == 0))
+        rows = np.where(rows == 0, np.nan, rows)
+    gaps = np.isnan(rows)
+    silent = np.flatnonzero(gaps.all(axis=0))
+    if len(silent):
+        raise UsageError(
+            f"expected values in every column, got none in the {len(rows)} rows of column"
+            f" {names[int(silent[0])]}: leave it out with --skip {names[int(silent[0])]}"
+        )
+    count = int(np.count_nonzero(gaps))
+    if count and missing == "reject":
+        row, column = (int(i) for i in np.argwhere(gaps)[0])
+        raise UsageError(
+            f"expected a number everywhere, got {count} missing values, the first in data row"
+            f" {row + 1}, column {names[column]}: choose --missing drop or --missing impute"
+        )
+    if count and missing == "drop":
+        whole = ~gaps.any(axis=1)
+        if not whole.any():
+            raise UsageError(
+                f"every one of the {len(rows)} rows has a missing value, so --missing drop"
+                " leaves nothing: choose --missing impute"
+            )
+        return Gaps(rows[whole], zeros, int(np.count_nonzero(~whole)), 0)
+    return Gaps(rows, zeros, 0, count)
+
+
+def check_magnitudes(rows: Array, names: tuple[str, ...]) -> None:
+    """Refuse readings that no engine takes, by the place they have in the file."""
+    large = np.abs(rows) >= LARGEST / 10
+    if large.any():
+        row, column = (int(i) for i in np.argwhere(large)[0])
+        raise UsageError(
+            f"expected readings below {LARGEST / 10:g}, got {rows[row, column]:g} in data row"
+            f" {row + 1}, column {names[column]}: scale the column, or leave it out with --skip"
+        )
+
+
+def without_mean(rows: Array) -> Array:
+    """Subtract the mean of all rows (of what is there, where values are missing)."""
+    if np.isnan(rows).any():
+        return np.asarray(rows - np.nanmean(rows, axis=0))
+    return np.asarray(rows - rows.mean(axis=0))
+
+
+def dealt(rows: Array, leaves: int, how: Literal["turn", "runs"]) -> list[Array]:
+    """Deal rows to so many leaves, one in turn or a run each."""
+    if leaves > len(rows):
+        raise UsageError(f"cannot deal {len(rows)} rows to {leaves} leaves: use fewer leaves")
+    if how == "turn":
+        return [rows[leaf::leaves] for leaf in range(leaves)]
+    return np.array_split(rows, leaves)

@@ -1,0 +1,177 @@
+"""One replay: settings and a table in, figures out. Nothing here prints."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from submerge import SAPCA, Array, Subspace
+from submerge_client.datasets import Table
+from submerge_fleet.console.progress import advancing
+from submerge_fleet.replay import exact
+from submerge_fleet.replay.kernel import (
+    KernelFigures,
+    figures_of,
+    filler_of,
+    loudest,
+    settled,
+    unmade,
+    within_float32,
+)
+from submerge_fleet.replay.rows import check_magnitudes, deal_with_gaps, dealt, without_mean
+from submerge_fleet.replay.settings import Settings, cut
+from submerge_fleet.replay.streaming import Leaf, merged, peak_bytes, stream
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a replay found. All but counts and times is per row, in squared units.
+
+    With forgetting, rows weigh in error, optimum, bounds and energy alike what they weigh
+    at the end of the stream, and "per row" is per unit of weight. With a kernel, all of
+    this is of the rows' features.
+
+    Attributes
+    ----------
+    error : ||Y - Y U U'||_F^2 / n for the final subspace and all rows
+    optimum : the same for the best subspace of that rank, by exact PCA
+    ratio : error / optimum; None where only the optimum is zero
+    frobenius_bound, spectral_bound, energy : the subspace's own, over its weight
+    seconds : spent learning, and merging if there is a tree
+    peak_bytes : of one estimator (of a tree: its largest leaf), by tracemalloc
+    fallbacks : blocks that needed the slower, guarded kernel
+    kernel : what is known of a kernel beside; None of rows as they are
+    """
+
+    algorithm: str
+    rows: int
+    dim: int
+    rank: int
+    error: float
+    optimum: float
+    ratio: float | None
+    frobenius_bound: float
+    spectral_bound: float
+    energy: float
+    seconds: float
+    peak_bytes: int
+    fallbacks: int
+    rows_per_s: float
+    filled: int
+    dropped: int
+    zeros: int
+    leaves: int
+    notes: tuple[str, ...]
+    kernel: KernelFigures | None = None
+
+    def figures(self) -> dict[str, Any]:
+        """Return the fields as a plain dictionary, for JSON; a kernel's follow the others."""
+        plain = {field.name: getattr(self, field.name) for field in fields(self)}
+        del plain["kernel"]
+        return plain if self.kernel is None else plain | asdict(self.kernel)
+
+
+@dataclass(frozen=True)
+class Curves:
+    """What the picture shows: both spectra, per row, and each leaf's diary."""
+
+    shown: Array
+    exact: Array
+    leaves: list[Leaf]
+
+
+def replay(table: Table, settings: Settings, *, watch: bool) -> tuple[Outcome, Curves]:
+    """Stream the table as the settings say, and hold the result against exact PCA."""
+    rule = settings.rule(table.rows.shape[1])
+    settings.check(table.rows)
+    check_magnitudes(table.rows, table.names)
+    gaps = deal_with_gaps(
+        table.rows,
+        table.names,
+        missing=settings.missing,
+        zero_is_missing=settings.zero_is_missing,
+    )
+    rows = without_mean(gaps.rows) if settings.center == "offline" else gaps.rows
+    map_ = None if settings.features is None else settled(settings.features, rows)
+    loud = None if map_ is None else loudest(rows, table.names)
+
+    def engine() -> SAPCA:
+        return SAPCA(
+            rule,
+            oversample=settings.oversample,
+            forgetting_factor=settings.forgetting_factor,
+            center=settings.center == "stream",
+            block_size=settings.block_size,
+            exact=settings.exact,
+            # As on a device: features are numbers of one size.
+            dtype=np.float64 if map_ is None else np.float32,
+        )
+
+    if settings.whole_blocks:
+        rows = cut(rows, engine().block_size)
+    parts = dealt(rows, settings.leaves, settings.deal)
+    with advancing("learning", len(rows)) as progress, within_float32(map_):
+        leaves = [
+            stream(
+                part,
+                engine(),
+                watch=watch,
+                progress=progress,
+                lift=None if map_ is None else map_.lift,
+                filler=None if map_ is None else filler_of(settings, rule, part.shape[1]),
+            )
+            for part in parts
+        ]
+    subspace, seconds = _summary(leaves, settings.fan_in)
+    learnt = leaves[0].rows if len(leaves) == 1 else np.concatenate([leaf.rows for leaf in leaves])
+
+    # Held to the same account: rows weigh here what they weighed there.
+    ages = [np.arange(len(leaf.rows) - 1, -1, -1) for leaf in leaves]
+    weights = settings.forgetting_factor ** np.concatenate(ages).astype(np.float64)
+    center = settings.center == "stream"
+    if map_ is None:
+        account = exact.of_rows(learnt, weights, subspace, center=center)
+    else:
+        account = exact.of_features(learnt, weights, subspace, map_, center=center)
+    error, spectrum, total = account
+    optimum = float(spectrum[subspace.rank :].sum())
+    first = leaves[0].engine
+    tree = f", {len(leaves)} leaves merged with fan-in {settings.fan_in}"
+    outcome = Outcome(
+        algorithm=first.algorithm + (tree if len(leaves) > 1 else ""),
+        rows=len(learnt),
+        dim=learnt.shape[1],
+        rank=subspace.rank,
+        error=error / total,
+        optimum=optimum / total,
+        ratio=exact.ratio(error, optimum, float(spectrum.sum())),
+        frobenius_bound=subspace.frobenius_bound / subspace.weight,
+        spectral_bound=subspace.spectral_bound / subspace.weight,
+        energy=subspace.energy / subspace.weight,
+        seconds=seconds,
+        peak_bytes=peak_bytes(
+            max((leaf.rows for leaf in leaves), key=len),
+            engine,
+            None if map_ is None else unmade(map_).lift,
+        ),
+        fallbacks=sum(leaf.engine.fallbacks for leaf in leaves),
+        rows_per_s=len(learnt) / seconds,
+        filled=sum(leaf.filled for leaf in leaves),
+        dropped=gaps.dropped,
+        zeros=gaps.zeros,
+        leaves=len(leaves),
+        notes=(*table.notes, *([] if loud is None else [loud])),
+        kernel=None if map_ is None else figures_of(learnt, map_, subspace, center=center),
+    )
+    return outcome, Curves(subspace.explained_variance, spectrum / total, leaves)
+
+
+def _summary(leaves: list[Leaf], fan_in: int) -> tuple[Subspace, float]:
+    """The subspace to judge, at the rank that is shown, and the seconds it took."""
+    learning = sum(leaf.seconds for leaf in leaves)
+    if len(leaves) == 1:
+        return leaves[0].engine.shown, learning
+    root, rank, merging = merged(leaves, fan_in=fan_in)
+    return root.truncated(rank), learning + merging

@@ -1,0 +1,1 @@
+"""`submerge score`: files in, a score for each row out, by a model. Nothing is learnt here."""

@@ -1,0 +1,160 @@
+"""`submerge score`: how odd the rows of files are, by a model."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from submerge.errors import UsageError
+from submerge_fleet.console.admin_client import AskingAlone, door_of, with_door
+
+if TYPE_CHECKING:
+    from submerge_fleet.score.model import Normal
+
+FILE = click.Path(path_type=Path, dir_okay=False)
+
+
+@click.command(
+    cls=AskingAlone,
+    epilog="""\b
+Example: submerge model save monday.model --config root.toml
+         submerge score pump-*.csv --model monday.model -o scores.csv.gz --plot scores.png""",
+)
+@click.argument(
+    "files", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE..."
+)
+@click.option("--model", type=FILE, help="As `submerge model save` writes it, or submerge.dumps.")
+@with_door
+@click.option("--group", help="config, store: whose model; needed where there are several groups.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path, dir_okay=False, allow_dash=True),
+    default=Path("-"),
+    help="Where scores go; packed if it ends in .gz; - is standard output, the default.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Write a JSON object a line, not CSV.")
+@click.option(
+    "--rank", type=click.IntRange(1), help="Directions to score with.  [default: as nodes do]"
+)
+@click.option(
+    "--mean",
+    type=click.Choice(["file", "fleet"]),
+    help="Whose mean rows are measured from, where center = own.  [default: file]",
+)
+@click.option(
+    "--when", metavar="CONDITION", help='Score rows of a state alone: "rpm > 50 and load >= 0.2".'
+)
+@click.option("--zero-is-missing", is_flag=True, help="Read 0 as a gap: mote files mean it so.")
+@click.option(
+    "--quantity",
+    default="temperature",
+    show_default=True,
+    help="Of an Intel Lab log: temperature, humidity, light, voltage, or all.",
+)
+@click.option(
+    "--skip",
+    multiple=True,
+    metavar="COLUMN",
+    help="Leave a column out, by name; needed where columns go by place.",
+)
+@click.option("--plot", type=FILE, help="Draw scores and limits into this PNG.")
+def command(
+    files: tuple[Path, ...],
+    model: Path | None,
+    config: Path | None,
+    store: Path | None,
+    group: str | None,
+    output: Path,
+    as_json: bool,
+    rank: int | None,
+    mean: Any,
+    when: str | None,
+    zero_is_missing: bool,
+    quantity: str,
+    skip: tuple[str, ...],
+    plot: Path | None,
+) -> None:
+    """Score the rows of FILEs as nodes would: a line for each, and a summary on stderr.
+
+    FILEs are whitespace matrices, Intel Lab logs, CSV or .npy, plain or gzip, in the units of
+    the model's channels. Columns go by name if there is a header (a channel without a column is
+    filled, other columns are left out), else by place.
+
+    Each FILE is a node: in a group with center = "own" rows are measured from the mean of their
+    own FILE (--mean fleet: of all nodes), and lags reach no further than its first row.
+
+    A line has file and row (from 1); spe and t2 (and linear and odd in a kernel group, as a
+    client says them); over, the highest limit that SPE is above, and over_t2; the top three
+    channels with their shares of SPE; and how many numbers were filled. A row that cannot be
+    scored says why: lead-in, gaps, too large, other state.
+    """
+    from submerge.condition import Condition
+    from submerge.protocol.kernel_summary import Twofold
+    from submerge_fleet.console.picture import check_target as check_picture
+    from submerge_fleet.console.progress import counting
+    from submerge_fleet.score.lines import CsvLines, JsonLines
+    from submerge_fleet.score.output import check_target, opened
+    from submerge_fleet.score.run import Wanted, score
+    from submerge_fleet.score.summary import Summary
+
+    target = None if str(output) == "-" else output
+    inputs = files if model is None else (*files, model)
+    check_target(target, inputs=inputs)
+    curves = None
+    if plot is not None:
+        # A missing extra, or a place that cannot be, is said before the work.
+        from submerge_fleet.score.plot import Curves
+
+        check_picture(plot, inputs=inputs)
+        curves = Curves()
+    normal = _normal(model, config, store, group, rank)
+    names = normal.schema.names
+    wanted = Wanted(
+        mean,
+        None if when is None else Condition.parse(when, names),
+        quantity,
+        skip,
+        zero_is_missing,
+    )
+    form: CsvLines | JsonLines = CsvLines(names, kernel=isinstance(normal.summary, Twofold))
+    if as_json:
+        form = JsonLines(names)
+    summary, notes = Summary(normal), dict.fromkeys(normal.notes)
+    own_terminal = target is not None or not sys.stdout.isatty()
+    with opened(target) as text, counting("rows read", shown=own_terminal) as advance:
+        text.write(form.head)
+        for path, judged in score(files, normal, wanted, note=notes.setdefault, advance=advance):
+            text.write(form.lines(path, judged))
+            summary.add(path, judged)
+            if curves is not None:
+                curves.add(path, judged)
+        if not summary.scored:
+            # Nothing of it is worth the place of older scores.
+            raise UsageError(f"expected rows that can be scored, got none of {summary.counts}")
+    for note in notes:
+        click.echo(f"note: {note}", err=True)
+    for what, said in summary.told():
+        click.echo(f"{what:<10} {said}", err=True)
+    if curves is not None and plot is not None:
+        curves.draw(plot, normal.limits)
+        click.echo(f"{'picture':<10} {plot}", err=True)
+
+
+def _normal(
+    model: Path | None, config: Path | None, store: Path | None, group: str | None, rank: int | None
+) -> Normal:
+    """Return what the options mean: a file's model, or a running aggregator's."""
+    from submerge_fleet.score.model import of_door, of_file
+
+    if model is None:
+        return of_door(door_of(config, store, instead="--model FILE, "), group, rank)
+    for name, value in (("--config", config), ("--store", store), ("--group", group)):
+        if value is not None:
+            raise UsageError(
+                f"{name} is for the model of a running aggregator, got --model as well"
+            )
+    return of_file(model, rank)

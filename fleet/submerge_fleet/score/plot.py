@@ -1,0 +1,85 @@
+"""The picture of scores: SPE and T2 over rows, and the limits."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from submerge import UsageError
+from submerge.stats.score_limits import Limits
+from submerge_fleet.console.picture import save
+from submerge_fleet.score.peaks import Peaks
+from submerge_fleet.score.rows import Judged
+
+try:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+except ImportError as error:
+    raise UsageError(
+        "a picture needs matplotlib, which is not installed: pip install 'submerge[plot]'"
+    ) from error
+
+
+class Curves:
+    """What is drawn: scores as they come in, and where files begin."""
+
+    def __init__(self) -> None:
+        self._rows = 0
+        self._begins: dict[Path, int] = {}
+        self._spe, self._t2, self._linear = Peaks(), Peaks(), Peaks()
+        self._twofold = False
+
+    def add(self, path: Path, judged: Judged) -> None:
+        """Take in some rows of a file."""
+        self._begins.setdefault(path, self._rows + 1)
+        self._rows += len(judged.why)
+        self._twofold |= judged.linear is not None
+        for peaks, scores in (
+            (self._spe, judged.spe),
+            (self._t2, judged.t2),
+            (self._linear, judged.linear),
+        ):
+            if scores is not None:
+                rows = np.full(len(judged.why), np.nan)
+                rows[judged.why == 0] = scores
+                peaks.add(rows)
+
+    def draw(self, path: Path, limits: Limits | None) -> None:
+        """Write the picture to `path`, a PNG."""
+        limits = limits or Limits((), (), (), 0)
+        of = " of features" if self._twofold else ""
+        drawn = [(f"SPE{of}", self._spe, limits.spe), (f"T2{of}", self._t2, limits.t2)]
+        if self._twofold:
+            drawn.insert(1, ("SPE of readings", self._linear, limits.linear))
+        figure = Figure(figsize=(11, 2.6 * len(drawn)), layout="constrained")
+        charts = figure.subplots(len(drawn), 1, sharex=True)
+        for chart, (name, peaks, values) in zip(charts, drawn, strict=True):
+            self._chart(chart, name, peaks)
+            _limits(chart, limits.shares, values)
+        # Beside the charts: inside one it would hide what stands out.
+        handles, labels = charts[0].get_legend_handles_labels()
+        figure.legend(handles, labels, fontsize="small", loc="outside upper center", ncols=4)
+        charts[-1].set_xlabel("rows" + ("; a line where a file begins" * (len(self._begins) > 1)))
+        save(figure, path, dpi=130)
+
+    def _chart(self, chart: Axes, name: str, peaks: Peaks) -> None:
+        rows, scores = peaks.points
+        label = "each row" if peaks.every == 1 else f"the highest of {peaks.every} rows"
+        chart.plot(rows, scores, ".", ms=2.5, color="C0", label=label)
+        if (scores > 0).any():
+            # A score of nothing has no place on a scale of powers.
+            chart.set_yscale("log", nonpositive="mask")
+        for begin in list(self._begins.values())[1:]:
+            chart.axvline(begin, color="0.7", lw=0.8)
+        chart.set_ylabel(name)
+
+
+def _limits(chart: Axes, shares: tuple[float, ...], values: tuple[float, ...]) -> None:
+    styles = {0.95: ":", 0.99: "--", 0.999: "-"}
+    for share, value in zip(shares, values, strict=False):
+        if share > 0.5 and value > 0:
+            style = styles.get(share, "-.")
+            chart.axhline(
+                value, color="C3", lw=1, ls=style, label=f"{100 * share:.4g} % stay below"
+            )

@@ -1,0 +1,116 @@
+"""Scoring as a stream: files in, judged blocks out. Nothing here prints or writes.
+
+Each file is a node of its own: its rows are numbered from 1, no row of another file is its
+past, and its own mean, where one is wanted, is its alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from submerge import Array, UsageError
+from submerge.condition import Condition
+from submerge.stats.node_mean import READY
+from submerge_client.datasets import Flow
+from submerge_client.datasets.source import Source
+from submerge_client.datasets.table import counted
+from submerge_client.sensors.lags import Lags
+from submerge_fleet.score.columns import Columns, columns_of
+from submerge_fleet.score.mean import Mean, own_mean
+from submerge_fleet.score.model import Normal
+from submerge_fleet.score.rows import Judge, Judged
+
+BLOCK = 64
+"""Rows of features that are held at once, as on a device."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What the options of `submerge score` say; `--help` says what each one does.
+
+    mean : None is that of each file where center = "own", and else the fleet's
+    """
+
+    mean: Mean | None = None
+    when: Condition | None = None
+    quantity: str = "temperature"
+    skip: tuple[str, ...] = ()
+    zero_is_missing: bool = False
+
+
+def score(
+    files: Sequence[Path],
+    normal: Normal,
+    wanted: Wanted,
+    *,
+    note: Callable[[str], None],
+    advance: Callable[[int], None] = lambda _: None,
+) -> Iterator[tuple[Path, Judged]]:
+    """Judge all rows of all files, a block at a time.
+
+    Parameters
+    ----------
+    files : sequence of Path
+        Whitespace matrices, CSV, `.npy` or Intel Lab logs, plain or gzip. Text is streamed,
+        the others are held, one at a time.
+    normal : Normal
+    wanted : Wanted
+    note : callable
+        Takes what a reader of the scores has to know, a sentence each.
+    advance : callable
+        Takes numbers of rows that were read.
+
+    Raises
+    ------
+    UsageError
+        If a file is no table, or its columns are not the model's; or if the mean of a file is
+        wanted, and the model has learnt nodes about one mean.
+    """
+    if wanted.mean == "file" and normal.schema.center != "own":
+        raise UsageError(
+            f'expected a model of center = "own" for --mean file, got "{normal.schema.center}":'
+            " its scatter is about one mean, so leave --mean out"
+        )
+    for path in files:
+        Source.of(path)  # what is not there is said before hours of work on what is
+    own = normal.schema.center == "own" and wanted.mean != "fleet"
+    for path in files:
+        flow = Flow.of(path, quantity=wanted.quantity)
+        columns = columns_of(flow, normal.schema, wanted.skip)
+        for remark in (*flow.notes, *columns.notes):
+            note(remark)
+        judge = Judge(normal, wanted.when)
+        if own:
+            parts = (
+                judge.prepared(rows) for _, rows in _blocks(flow, columns, normal, wanted, advance)
+            )
+            mean = own_mean(normal, parts)
+            if not mean.ready:
+                few = counted(mean.count, "row")
+                note(f"the mean of {path.name} is of {few}, fewer than {READY}: it says little")
+            judge = Judge(normal, wanted.when, mean)
+        number = 1
+        for lead, rows in _blocks(flow, columns, normal, wanted, advance):
+            judged = judge.judged(rows, number, lead)
+            number += len(judged.why)
+            yield path, judged
+
+
+def _blocks(
+    flow: Flow, columns: Columns, normal: Normal, wanted: Wanted, advance: Callable[[int], None]
+) -> Iterator[tuple[int, Array]]:
+    """Yield rows (n, channels) with their lags, after the number of rows that lead them in."""
+    lags = Lags(columns.lags, columns.width)
+    for block in flow.blocks(columns.used):
+        most = len(block) if normal.schema.linear else BLOCK
+        for begin in range(0, len(block), max(most, 1)):
+            rows = columns.placed(block[begin : begin + most])
+            if wanted.zero_is_missing:
+                rows = np.where(rows == 0, np.nan, rows)
+            whole = lags.embed(rows)
+            advance(len(rows))
+            yield len(rows) - len(whole), whole

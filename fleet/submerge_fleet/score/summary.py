@@ -1,0 +1,134 @@
+"""What came of scoring: how many rows, above which limits, the oddest, and the channels."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from submerge import Array
+from submerge_fleet.console.admin_client import printable
+from submerge_fleet.score.model import Normal
+from submerge_fleet.score.rows import WHY, Judged
+
+ODDEST = 5
+"""Rows that are listed for a person."""
+
+ODD = 0.99
+"""Of rows above this limit it is counted which channel comes first."""
+
+MOST_CHANNELS = 8
+
+
+@dataclass(order=True)
+class Odd:
+    """One row; rows compare by how odd they are, and of like ones the first is the oddest."""
+
+    rank: float
+    order: int
+    path: Path = field(compare=False)
+    row: int = field(compare=False)
+    told: str = field(compare=False, default="")
+
+
+class Summary:
+    """Counts rows as they are judged.
+
+    Attributes
+    ----------
+    rows, scored : int
+    """
+
+    def __init__(self, normal: Normal) -> None:
+        self._normal, self._names = normal, normal.schema.names
+        self.rows = self.scored = 0
+        self._files: dict[Path, None] = {}
+        self._why: Counter[str] = Counter()
+        self._over: Counter[float] = Counter()
+        self._over_t2: Counter[float] = Counter()
+        self._first: Counter[str] = Counter()
+        self._filled = 0
+        self._oddest: list[Odd] = []
+
+    def add(self, path: Path, judged: Judged) -> None:
+        """Count some rows of a file."""
+        self._files[path] = None
+        self.rows += len(judged.why)
+        self._why.update(WHY[why] for why in judged.why.tolist() if why)
+        self._filled += int(judged.gaps.any(axis=1).sum())
+        for counts, over in ((self._over, judged.over), (self._over_t2, judged.over_t2)):
+            counts.update(dict(zip(*_counted(over[over > 0]), strict=True)))
+        if judged.top.shape[1]:
+            blamed = (judged.over >= ODD) & (judged.shares[:, 0] > 0)
+            self._first.update(self._names[j] for j in judged.top[blamed, 0].tolist())
+        self._compare(path, judged)
+        self.scored += len(judged.spe)
+
+    @property
+    def counts(self) -> str:
+        """How many rows there were, and what became of them."""
+        of = f" of {len(self._files)} files" if len(self._files) > 1 else ""
+        counts = [f"{self.scored:,} scored"]
+        counts += [f"{self._why[why]:,} not ({why})" for why in WHY if self._why[why]]
+        counts += [f"{self._filled:,} with gaps filled"] if self._filled else []
+        return f"{self.rows:,}{of}: {', '.join(counts)}"
+
+    def told(self) -> list[tuple[str, str]]:
+        """Return the summary for a person: what, and what of it."""
+        lines = [
+            ("model", f"{self._normal.about}; rank {self._normal.shown.rule.start}"),
+            ("rows", self.counts),
+        ]
+        limits = self._normal.limits
+        if limits is not None:
+            shares = [share for share in limits.shares if share > 0.5]
+            for name, counter in (("SPE above", self._over), ("T2 above", self._over_t2)):
+                # A row is counted at its highest limit, and is above those below it as well.
+                above = [sum(n for at, n in counter.items() if at >= share) for share in shares]
+                said = [
+                    f"{100 * share:.4g} %: {n:,} ({n / max(self.scored, 1):.2%})"
+                    for share, n in zip(shares, above, strict=True)
+                ]
+                lines.append((name, ", ".join(said)))
+        lines += [
+            ("oddest" if i == 0 else "", f"row {odd.row}{self._of(odd.path)}: {odd.told}")
+            for i, odd in enumerate(self._oddest)
+        ]
+        if self._first:
+            first = [
+                f"{printable(name)} {count:,}"
+                for name, count in self._first.most_common(MOST_CHANNELS)
+            ]
+            lines.append(("channels", f"first in rows above {100 * ODD:.4g} %: {', '.join(first)}"))
+        return lines
+
+    def _compare(self, path: Path, judged: Judged) -> None:
+        """Keep the oddest rows so far."""
+        rows = np.flatnonzero(judged.why == 0) + judged.first
+        for i in np.argsort(-judged.rank, kind="stable")[:ODDEST].tolist():
+            odd = Odd(float(judged.rank[i]), -(self.scored + i), path, int(rows[i]))
+            if len(self._oddest) < ODDEST or odd > self._oddest[-1]:
+                odd.told = self._said(judged, i)
+                self._oddest = sorted([*self._oddest, odd], reverse=True)[:ODDEST]
+
+    def _of(self, path: Path) -> str:
+        return f" of {printable(str(path))}" if len(self._files) > 1 else ""
+
+    def _said(self, judged: Judged, i: int) -> str:
+        scores = f"SPE {judged.spe[i]:.4g}, T2 {judged.t2[i]:.4g}"
+        if judged.linear is not None:
+            scores = f"SPE {judged.spe[i]:.4g} of features, {judged.linear[i]:.4g} of readings"
+        over = f", above {100 * judged.over[i]:.4g} %" if judged.over[i] else ""
+        top = [
+            f"{printable(self._names[j])} {share:.0%}"
+            for j, share in zip(judged.top[i].tolist(), judged.shares[i].tolist(), strict=True)
+            if share > 0
+        ]
+        return f"{scores}{over}; {', '.join(top) or 'no residual'}"
+
+
+def _counted(values: Array) -> tuple[list[float], list[int]]:
+    found, counts = np.unique(values, return_counts=True)
+    return found.tolist(), counts.tolist()

@@ -1,0 +1,1 @@
+"""`submerge simulate`: fleets in virtual time; the simulator itself is `submerge.simulate`."""

@@ -1,0 +1,367 @@
+"""`submerge simulate`: a fleet of any size in one process, with everything that can go wrong.
+
+A preset draws rates of faults for each seed; a rate given by hand takes the place of the
+one that is drawn, and leaves all else of the seed as it was. Without a preset, rates given
+by hand are all that goes wrong.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import fields
+from typing import Any
+
+import click
+
+from submerge import UsageError
+from submerge.features import FeatureMap
+from submerge.simulate import PRESETS, SHARES, Faults, Plan
+from submerge_fleet.console.kernel_options import check, feature_map, kernel_options, taken, written
+from submerge_fleet.console.units import duration, plain, rate, share, told
+from submerge_fleet.simulate.run import Findings, collect, transcript
+
+FLAGS = {
+    "loss": "--loss",
+    "duplicate": "--duplicate",
+    "reorder": "--reorder",
+    "delay_s": "--delay",
+    "partition": "--partition",
+    "outage_s": "--outage",
+    "kill": "--kill",
+    "down_s": "--down",
+    "broker": "--broker",
+    "failed_write": "--failed-write",
+}
+"""Faults with an option of their own."""
+
+NAMES = tuple(field.name for field in fields(Faults))
+OTHERS = tuple(name for name in NAMES if name not in FLAGS)
+RARE = tuple(name for name in OTHERS if name not in SHARES and not name.endswith("_s"))
+
+PARTITION = 0.5
+"""Cuts an hour where only their length was given."""
+
+NEEDED = {
+    "down_s": (
+        *("kill", "kill_between", "card_lost", "card_back", "store_lost", "store_back"),
+        *("root_lost", "root_back", "move"),
+    ),
+    "slow_s": ("slow",),
+    "redeliver": ("broker",),
+}
+"""Faults that come to nothing without one of these."""
+
+MOST_HOURS = 8784.0
+SPARE = 5
+SHORTEST_S = 0.01
+MOST_FAILED = 0.8
+NARROWEST = 40
+DEEPEST, WIDEST = 6, 4096
+
+FEATURES = 64
+"""Of a kernel, if nobody says how many: a simulated fleet has many nodes, and one machine."""
+
+
+@click.command(
+    epilog="""\b
+Example: submerge simulate --nodes 20 --hours 24 --loss 5% --outage 3h --seeds 20
+         submerge simulate --dim 8 --rank 4 --kernel gaussian --seeds 20"""
+)
+@click.option(
+    "--nodes", type=click.IntRange(1, 1_000_000), default=8, show_default=True, help="Clients."
+)
+@click.option(
+    "--fan-in",
+    type=click.IntRange(2),
+    default=3,
+    show_default=True,
+    help="Children of an aggregator; the root takes what is left.",
+)
+@click.option(
+    "--depth",
+    type=click.IntRange(1, DEEPEST),
+    default=3,
+    show_default=True,
+    help="Levels of aggregators, the root included.",
+)
+@click.option(
+    "--hours",
+    type=float,
+    default=4.0,
+    show_default=True,
+    help="Virtual time with sensors and faults; then all is healed and comes to rest.",
+)
+@click.option(
+    "--reading-every", type=duration, default="2m", show_default=True, help="Of each client."
+)
+@click.option(
+    "--report-every",
+    type=duration,
+    default="10m",
+    show_default=True,
+    help="Of clients and aggregators; less costs bytes and buys freshness.",
+)
+@click.option(
+    "--faults",
+    "preset",
+    type=click.Choice(list(PRESETS)),
+    help="What each seed draws its rates from.  [default: swarm-1; none if one is given by hand]",
+)
+@click.option("--loss", type=share, help="Messages that vanish.")
+@click.option("--duplicate", type=share, help="Messages that come twice.")
+@click.option("--reorder", type=share, help="Messages held up for minutes.")
+@click.option("--delay", "delay_s", type=duration, help="Mean way of a message.  [default: 50ms]")
+@click.option("--partition", type=rate, help="How often a host is cut off, an hour.")
+@click.option(
+    "--outage",
+    "outage_s",
+    type=duration,
+    help="Mean length of a cut; without --partition and a preset,"
+    f" {PARTITION} cuts an hour.  [default: 30m]",
+)
+@click.option("--kill", type=rate, help="How often a process dies, per host and hour.")
+@click.option("--down", "down_s", type=duration, help="Mean time it is gone.  [default: 2m]")
+@click.option("--broker", type=share, help="Parents behind a broker that repeats itself.")
+@click.option("--failed-write", type=share, help="Writes to disk that fail.")
+@click.option(
+    "--fault",
+    "others",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help=f"Any other; may be repeated. Events per host and hour: {', '.join(RARE)}."
+    f" Shares: {', '.join(name for name in OTHERS if name in SHARES)}. Times:"
+    f" {', '.join(name for name in OTHERS if name.endswith('_s'))}.",
+)
+@click.option(
+    "--dim",
+    type=click.IntRange(0, WIDEST),
+    default=0,
+    help="Channels of real subspaces; 0 counts sample ids instead.  [default: 0]",
+)
+@click.option("--rank", type=click.IntRange(1), help="Directions of them to show.")
+@click.option("--oversample", type=click.IntRange(0), help="Spare directions.  [default: 5]")
+@kernel_options(features=FEATURES)
+@click.option("--learn-scaling", is_flag=True, help="The fleet works out center and scale.")
+@click.option("--half-life", type=duration, help="After which a reading counts for half.")
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="The first.")
+@click.option("--seeds", type=click.IntRange(1), default=1, show_default=True, help="How many.")
+@click.option(
+    "--jobs",
+    type=click.IntRange(1, 256),
+    default=1,
+    show_default=True,
+    help="Processes that share the seeds; the result is the same.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.option("--quiet", is_flag=True, help="Show nothing while it runs.")
+def command(
+    preset: str | None,
+    others: tuple[str, ...],
+    dim: int,
+    rank: int | None,
+    oversample: int | None,
+    learn_scaling: bool,
+    half_life: float | None,
+    seed: int,
+    seeds: int,
+    jobs: int,
+    as_json: bool,
+    quiet: bool,
+    **options: Any,
+) -> None:
+    """Run a fleet in virtual time while things go wrong, and check what must hold.
+
+    Readings are sample ids: an oracle knows where each one is, and says which of the
+    invariants I1 to I9 a seed has broken (status 1, with what led to it and the command
+    that repeats it). With --dim, clients learn real subspaces instead, only the end
+    state is audited, and the root's model is held against the pooled truth. With --kernel as
+    well, readings lie about a closed curve, and their features are learnt beside them.
+    """
+    kernel = taken(options)
+    check(kernel)
+    by_hand = {name: options.pop(name) for name in FLAGS}
+    given = _given({name: value for name, value in by_hand.items() if value is not None}, others)
+    if preset is None:
+        preset = "none" if given else "swarm-1"
+    if preset == "none":
+        _refuse_what_comes_to_nothing(given)
+        if "outage_s" in given:
+            given.setdefault("partition", PARTITION)
+    _check_times(options)
+    if given.get("failed_write", 0.0) > MOST_FAILED:
+        raise UsageError(
+            f"--failed-write must be at most {MOST_FAILED:.0%}, got {given['failed_write']:.0%}:"
+            " nothing starts from a disk that fails more often"
+        )
+    plan = Plan(
+        nodes=options["nodes"],
+        fan_in=options["fan_in"],
+        depth=options["depth"],
+        hours=options["hours"],
+        reading_every_s=options["reading_every"],
+        report_every_s=options["report_every"],
+        faults=preset,
+        given=tuple(sorted(given.items())),
+        **_subspaces(dim, rank, oversample, kernel, learn_scaling, half_life),
+    )
+    found = collect(plan, range(seed, seed + seeds), jobs=jobs, quiet=quiet)
+    _tell(found, as_json=as_json)
+    sys.stdout.flush()
+    if found.violations:
+        # Not ctx.exit: the group, which is not standalone, would return it to nobody.
+        sys.exit(1)
+
+
+def _tell(found: Findings, *, as_json: bool) -> None:
+    """Say what was found; of a violation also what led to it, and how to see it again."""
+    from rich.console import Console
+
+    from submerge_fleet.simulate.report import Excerpt, accuse, leading, tell
+
+    console = Console(highlight=False)
+    if console.width < NARROWEST:
+        console = Console(highlight=False, width=80)
+    if not as_json:
+        # Before the seed is run again: that may take as long as it did.
+        tell(console, found)
+    first = next(iter(found.violations), None)
+    excerpt, repeat = Excerpt([], 0), None
+    if first is not None:
+        repeat = repeating(found.plan, first.seed)
+        excerpt = leading(transcript(found.plan, first.seed))
+    if as_json:
+        more = {"transcript": excerpt.lines, "repeat": repeat}
+        click.echo(json.dumps(found.figures() | more))
+    elif repeat is not None:
+        accuse(console, found.violations, excerpt, repeat)
+
+
+def repeating(plan: Plan, seed: int) -> str:
+    """Return the command that runs one seed of a plan again."""
+    times = {"--reading-every": plan.reading_every_s, "--report-every": plan.report_every_s}
+    words = [
+        *("submerge simulate --nodes", plan.nodes, "--fan-in", plan.fan_in),
+        *("--depth", plan.depth, "--hours", plain(plan.hours)),
+        *(f"{flag} {told(value)}" for flag, value in times.items()),
+        *("--faults", plan.faults),
+    ]
+    for name, value in plan.given:
+        strength = f"{plain(value)}s" if name.endswith("_s") else plain(value)
+        words.append(f"{FLAGS[name]} {strength}" if name in FLAGS else f"--fault {name}={strength}")
+    if plan.dim:
+        words.append(f"--dim {plan.dim} --rank {plan.rank} --oversample {plan.oversample}")
+    if plan.features is not None:
+        words.append(written(plan.features))
+    if plan.learns_scaling:
+        words.append("--learn-scaling")
+    if plan.half_life_s is not None:
+        words.append(f"--half-life {told(plan.half_life_s)}")
+    return " ".join(map(str, [*words, "--seed", seed]))
+
+
+# -- what was asked ----------------------------------------------------------------
+
+
+def _given(named: dict[str, float], others: tuple[str, ...]) -> dict[str, float]:
+    """Return faults by name, those of `--fault NAME=VALUE` included."""
+    given = dict(named)
+    for other in others:
+        name, equals, value = other.partition("=")
+        name = name.strip().replace("-", "_")
+        if not equals:
+            raise UsageError(f"expected --fault NAME=VALUE, got {other!r}: say how much of it")
+        if name not in NAMES:
+            near = difflib.get_close_matches(name, NAMES, n=1)
+            mend = f"did you mean {near[0]!r}?" if near else "submerge simulate --help names them"
+            raise UsageError(f"there is no fault {name!r}: {mend}")
+        if name in given:
+            raise UsageError(f"expected fault {name} once, got it twice: leave one of them out")
+        try:
+            given[name] = _reader(name)(value)
+        except click.BadParameter as error:
+            raise UsageError(f"--fault {name}: {error.message}") from error
+    return given
+
+
+def _reader(name: str) -> Callable[[str], float]:
+    """Return what reads a fault's strength."""
+    if name.endswith("_s"):
+        return duration
+    return share if name in SHARES else rate
+
+
+def _refuse_what_comes_to_nothing(given: dict[str, float]) -> None:
+    """A fault that would be passed over in silence is a question without an answer."""
+    for name, needed in NEEDED.items():
+        if name in given and not any(given.get(other) for other in needed):
+            raise UsageError(
+                f"{_option(name)} has no effect alone: add {_option(needed[0])},"
+                " or --faults with a preset"
+            )
+
+
+def _option(name: str) -> str:
+    """Return how a fault is named on the command line."""
+    return FLAGS.get(name, f"--fault {name}")
+
+
+def _check_times(options: dict[str, Any]) -> None:
+    hours = options["hours"]
+    if not 0.0 < hours <= MOST_HOURS:
+        raise UsageError(
+            f"--hours must be over 0 and at most {MOST_HOURS:g}, got {hours:g}: name another"
+        )
+    for name in ("reading_every", "report_every"):
+        if options[name] < SHORTEST_S:
+            raise UsageError(
+                f"--{name.replace('_', '-')} must be at least {told(SHORTEST_S)},"
+                f" got {told(options[name])}: name a longer one"
+            )
+
+
+def _subspaces(
+    dim: int,
+    rank: int | None,
+    oversample: int | None,
+    kernel: dict[str, Any],
+    learns_scaling: bool,
+    half_life: float | None,
+) -> dict[str, Any]:
+    """Return the fields of a plan that say what is learnt."""
+    if half_life is not None and half_life < SHORTEST_S:
+        raise UsageError(
+            f"--half-life must be at least {told(SHORTEST_S)}, got {told(half_life)}:"
+            " name a longer one"
+        )
+    if not dim:
+        given = {"rank": rank, "oversample": oversample, "half-life": half_life}
+        given["kernel"] = kernel.get("kernel")
+        given["learn-scaling"] = True if learns_scaling else None
+        for name, value in given.items():
+            if value is not None:
+                raise UsageError(
+                    f"--{name} is of real subspaces, got it without --dim: add --dim 64, say"
+                )
+        return {}
+    if rank is None:
+        raise UsageError(f"expected --rank with --dim {dim}, got none: add --rank {min(8, dim)}")
+    spare = SPARE if oversample is None else oversample
+    features = feature_map(kernel, width=dim, features=FEATURES)
+    _check_rank(rank, spare, dim, features)
+    more = {"learns_scaling": learns_scaling, "half_life_s": half_life, "features": features}
+    return {"dim": dim, "rank": rank, "oversample": spare} | more
+
+
+def _check_rank(rank: int, spare: int, dim: int, features: FeatureMap | None) -> None:
+    most, what = dim, f"--dim {dim}"
+    if features is not None:
+        most = features.dim(dim)
+        what = f"--features {most}"
+    if rank + spare > most:
+        mend = f"add --oversample {most - rank}" if rank <= most else "lower --rank"
+        raise UsageError(
+            f"--rank and --oversample must be at most {what} together, got {rank} + {spare}: {mend}"
+        )

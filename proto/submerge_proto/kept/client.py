@@ -1,0 +1,83 @@
+"""What clients keep, as protobuf and back; and the parts of it that aggregators keep, too."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from submerge.client.incarnation import Checkpoint
+from submerge.client.pending_finals import Past
+from submerge.protocol.messages import Pin, Report
+from submerge_proto.kept import monitor as kept_lookout
+from submerge_proto.v1 import aggregator_service_pb2 as wire
+from submerge_proto.v1 import kept_pb2 as pb
+from submerge_proto.wire import forms, parts
+
+
+class Form(NamedTuple):
+    """How one kind of record is kept: as which message, made how, and read how."""
+
+    message: Any
+    made: Callable[[Any], Any]
+    read: Callable[[Any], Any]
+
+
+def report(value: Report) -> wire.ReportRequest:
+    """Return a report that is kept."""
+    message = forms.report(value)
+    message.header.software = value.software  # who sent it; not who keeps it
+    return message
+
+
+def report_of(message: wire.ReportRequest) -> Report:
+    """Return a report that was kept."""
+    parts.check_version(message.header.version)
+    return forms.report_of(message)
+
+
+def pin(value: Pin) -> pb.Pin:
+    """Return whom a life or a store belongs to."""
+    return pb.Pin(
+        parent=value.parent, incarnation=parts.incarnation(value.incarnation), top=value.top
+    )
+
+
+def pin_of(message: Any) -> Pin | None:
+    """Return whom a life or a store belongs to, if that is known."""
+    if not message.HasField("pin"):
+        return None
+    kept = message.pin
+    return Pin(parts.name(kept.parent), parts.incarnation_of(kept.incarnation), kept.top)
+
+
+def _checkpoint(value: Checkpoint) -> pb.Checkpoint:
+    pinned = None if value.pin is None else pin(value.pin)
+    return pb.Checkpoint(report=report(value.report), pin=pinned, delivered=value.delivered)
+
+
+def _checkpoint_of(message: pb.Checkpoint) -> Checkpoint:
+    last = report_of(message.report)
+    delivered = parts.number("delivered", message.delivered, last.counts.generated)
+    return Checkpoint(last, pin_of(message), delivered)
+
+
+def _past(value: Past) -> pb.Past:
+    absorbed = None if value.absorbed is None else parts.incarnation(value.absorbed)
+    finals = map(_checkpoint, value.finals)
+    return pb.Past(finals=finals, absorbed=absorbed, lost=value.lost, lifetime=value.lifetime)
+
+
+def _past_of(message: pb.Past) -> Past:
+    finals = tuple(map(_checkpoint_of, message.finals))
+    absorbed = parts.maybe_incarnation(message, "absorbed")
+    lost, lifetime = parts.number("lost", message.lost), parts.number("lifetime", message.lifetime)
+    return Past(finals, absorbed, lost, lifetime)
+
+
+FORMS = {
+    "checkpoint": Form(pb.Checkpoint, _checkpoint, _checkpoint_of),
+    "past": Form(pb.Past, _past, _past_of),
+    "model": Form(wire.Model, forms.model, kept_lookout.model_of),
+    "lookout": Form(pb.Lookout, kept_lookout.lookout, kept_lookout.lookout_of),
+}
+"""By the first word of a record's key."""

@@ -1,0 +1,170 @@
+"""encode(), decode(): messages as bytes, and back. Foreign bytes are distrusted here, once.
+
+What `decode` returns is safe to believe: names are names, numbers finite and of a size that
+sums can bear, bases orthonormal. What it cannot believe is a `PeerError`; if the header
+could be read it is a `Refused`, so that the sender can be told why. docs/wire.md has the
+bytes, `tests/golden/v1` some that never change.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, Literal, get_args
+
+from google.protobuf.message import DecodeError
+
+from submerge import PeerError, errors
+from submerge.protocol.messages import (
+    Answer,
+    Hello,
+    Join,
+    Joined,
+    Message,
+    Model,
+    Reason,
+    Report,
+    Stamp,
+)
+from submerge_proto.v1 import aggregator_service_pb2 as pb
+from submerge_proto.v1 import header_pb2
+from submerge_proto.wire import bounds, columns, forms, parts
+
+Kind = Literal["join", "joined", "report", "answer", "watch"]
+"""What some bytes are, by the method or topic that they came by; hello and model are "watch"."""
+
+KINDS: tuple[Kind, ...] = get_args(Kind)
+
+
+class Refused(PeerError):
+    """A message that cannot be taken, from somebody who can be told.
+
+    Attributes
+    ----------
+    stamp : Stamp
+        Whose it is, as far as that could be read.
+    reason : Reason
+        VERSION or INVALID: what it is told. `kind`, as of any `PeerError`, says more to us.
+    fence : bytes
+        To be echoed: an aggregator passes over an answer to another process. Empty where
+        there is none, or it could not be read.
+    """
+
+    def __init__(
+        self, why: str, *, kind: errors.Kind, stamp: Stamp, reason: Reason, fence: bytes = b""
+    ) -> None:
+        self.stamp, self.reason, self.fence = stamp, reason, fence
+        super().__init__(why, kind=kind)
+
+
+def kind_of(message: Message) -> Kind:
+    """Return by which method or topic a message goes."""
+    match message:
+        case Join():
+            return "join"
+        case Joined():
+            return "joined"
+        case Report():
+            return "report"
+        case Answer():
+            return "answer"
+        case Hello() | Model():
+            return "watch"
+
+
+def encode(message: Message, *, coarse: bool = False) -> bytes:
+    """Return a message as bytes; `coarse`: columns as int8 where that does little harm."""
+    match message:
+        case Join():
+            return forms.join(message).SerializeToString()
+        case Joined():
+            return forms.joined(message).SerializeToString()
+        case Report():
+            return forms.report(message, coarse=coarse).SerializeToString()
+        case Answer():
+            return forms.answer(message).SerializeToString()
+        case Hello():
+            return pb.WatchResponse(hello=forms.hello(message)).SerializeToString()
+        case Model():
+            return pb.WatchResponse(model=forms.model(message)).SerializeToString()
+
+
+def decode(kind: Kind, data: bytes) -> Message:
+    """Return the message that some bytes are.
+
+    Raises
+    ------
+    PeerError
+        If they are none that an honest node of this version sends; `Refused` where the
+        sender is known.
+    """
+    form, reader = _READERS[kind]
+    try:
+        bounds.check(form, data)
+        message = form.FromString(data)
+    except _NO_MESSAGE as error:
+        raise _unreadable(kind, data, error) from error
+    if kind == "watch":
+        which = message.WhichOneof("event")
+        if which is None:
+            raise PeerError("expected a hello or a model, got neither")
+        message = getattr(message, which)
+        reader = forms.hello_of if which == "hello" else forms.model_of
+    refusal = _foreign(message.header)
+    if refusal is not None:
+        raise refusal
+    try:
+        return reader(message)
+    except PeerError as error:
+        if kind not in ("join", "report"):
+            raise
+        stamp = parts.stamp(message.header)  # or it is nobody's, and nobody can be told
+        fence = message.fence if len(message.fence) == parts.FENCE else b""
+        raise Refused(
+            str(error), kind=error.kind, stamp=stamp, reason=Reason.INVALID, fence=fence
+        ) from error
+
+
+_NO_MESSAGE = (DecodeError, UnicodeDecodeError, PeerError)
+
+
+def _unreadable(kind: Kind, data: bytes, error: Exception) -> PeerError:
+    """Return why bytes are no message; another version may have put something else into it."""
+    refusal = error if isinstance(error, PeerError) and error.kind == "oversize" else None
+    with contextlib.suppress(*_NO_MESSAGE):
+        # Nothing but a header, which has its place in every version.
+        bounds.check(pb.WatchRequest, data)
+        header = pb.WatchRequest.FromString(data).header
+        refusal = (_foreign(header) if header.version else None) or refusal
+    return refusal or PeerError(f"expected a {kind}, got {len(data)} bytes of something else")
+
+
+def _foreign(header: header_pb2.Header) -> PeerError | None:
+    """Refuse another version, by name if it gives one."""
+    if header.version == parts.VERSION:
+        return None
+    why = f"this node speaks version {parts.VERSION} of the protocol, got version {header.version}"
+    if header.versions:
+        why += f" from one that speaks {', '.join(map(str, header.versions[:8]))}"
+    why += "; update the older one"
+    try:
+        stamp = parts.stamp(header)
+    except PeerError:
+        return PeerError(why, kind="version")
+    return Refused(why, kind="version", stamp=stamp, reason=Reason.VERSION)
+
+
+def as_it_arrives(value: Model) -> Model:
+    """Return a model as those below see it: they score with float32 columns."""
+    summary = value.summary
+    return value if summary is None else replace(value, summary=columns.arrived(summary))
+
+
+_READERS: dict[Kind, tuple[Any, Callable[[Any], Message]]] = {
+    "join": (pb.JoinRequest, forms.join_of),
+    "joined": (pb.JoinResponse, forms.joined_of),
+    "report": (pb.ReportRequest, forms.report_of),
+    "answer": (pb.ReportResponse, forms.answer_of),
+    "watch": (pb.WatchResponse, forms.model_of),
+}

@@ -1,0 +1,232 @@
+"""Subspaces as they travel: float32 columns, or coarser ones where that does no harm.
+
+The leading columns go as float32. Those whose sigma is at most 8 times the smallest may go
+as int8 and a scale: what rounding leaks from one into another is then small against either.
+The sender works out what the receiver will see, and says in `spectral_bound` by how much
+that is off.
+
+What comes in is checked here, number by number, and believed afterwards. Sizes are bounded by
+what merging keeps: the mean square of two sets together is at most the larger one of theirs.
+So a child's wild numbers, if they pass here, pass at the parent of its parent, too.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import TypeVar
+
+import numpy as np
+
+from submerge import Array, PeerError, Subspace
+from submerge.protocol.kernel_summary import Twofold
+from submerge_proto.v1 import summary_pb2 as pb
+
+MOST_DIM, MOST_RANK = 1 << 20, 1 << 10
+"""Longer vectors, and more columns, than any device sends."""
+
+ALIKE = 8.0
+"""Columns may be coarse whose sigma is at most so many times the smallest."""
+
+OFF, OFF_COARSE, HONEST = 1e-3, 5e-2, 1e-5
+"""How far from orthonormal columns may be, coarse ones, and float32's own rounding."""
+
+LARGEST = 3.4e38
+"""Squares beyond this are no float32."""
+
+LEAST, FAINT = 2.0**-600, 1e-50
+"""A summary that weighs less is none; readings that differ less are the same. Below them,
+squares and quotients of what is merged are no longer numbers."""
+
+
+def packed(subspace: Subspace, *, coarse: bool = False, exact: bool = False) -> pb.Subspace:
+    """Return a subspace as it travels; `exact`: as it is kept on one's own disk."""
+    out = pb.Subspace(
+        dim=subspace.dim,
+        sigma=_bytes(subspace.sigma, "<f8"),
+        mean=_bytes(subspace.mean, "<f8"),
+        weight=subspace.weight,
+        energy=subspace.energy,
+        spectral_bound=subspace.spectral_bound,
+    )
+    rows = subspace.basis.T
+    if exact and rows.dtype == np.float64:
+        out.exact = _bytes(rows, "<f8")
+        return out
+    fine = _fine(subspace.sigma) if coarse and not exact else subspace.rank
+    out.columns = _bytes(rows[:fine], "<f4")
+    if fine == subspace.rank:
+        return out
+    wide = np.asarray(rows[fine:], dtype=np.float64)
+    scales = (np.abs(wide).max(axis=1) / 127).astype("<f4")
+    steps = np.rint(wide / scales[:, None].astype(np.float64)).astype(np.int8)
+    out.coarse, out.scales = steps.tobytes(), scales.tobytes()
+    try:
+        seen = _columns(out, subspace.rank, subspace.rank, OFF_COARSE / 2)
+    except PeerError:
+        # Long columns with a few large numbers: 127 steps do not do for the small ones.
+        return packed(subspace)
+    out.spectral_bound += _difference(subspace.basis, seen, subspace.sigma)
+    return out
+
+
+def unpacked(message: pb.Subspace, fingerprint: str, *, kept: bool = False) -> Subspace:
+    """Return the subspace that a message holds; `kept`: it comes from one's own disk.
+
+    Raises
+    ------
+    PeerError
+        If no honest node could have written it.
+    """
+    dim = message.dim
+    if not 1 <= dim <= MOST_DIM:
+        raise PeerError(f"a subspace has 1 to {MOST_DIM} dimensions, got {dim}", kind="shape")
+    if message.exact and not kept:
+        raise PeerError("columns travel as float32, got float64", kind="shape")
+    sigma, mean = _array(message.sigma, "sigma"), _array(message.mean, "mean", dim)
+    if len(sigma) > min(dim, MOST_RANK):
+        raise PeerError(
+            f"expected at most {min(dim, MOST_RANK)} directions, got {len(sigma)}", kind="shape"
+        )
+    _check_numbers(message, sigma)
+    bound, weight = message.spectral_bound, message.weight
+    if not kept:
+        _check_sizes(message, mean)
+        # Of no eigenvalue can more be missing than there is.
+        bound, mean = min(bound, message.energy), _flushed(mean)
+    held = int((sigma >= FAINT * weight**0.5).sum()) if weight >= LEAST else 0
+    basis = _columns(message, len(sigma), held, OFF_COARSE)
+    basis.flags.writeable = False
+    return Subspace(
+        fingerprint,
+        basis,
+        sigma[:held],
+        mean,
+        weight=weight,
+        energy=message.energy,
+        spectral_bound=bound,
+    )
+
+
+Some = TypeVar("Some", Subspace, Twofold)
+
+
+def arrived(summary: Some) -> Some:
+    """Return what the other end sees of it: float32 columns."""
+    if isinstance(summary, Twofold):
+        return Twofold(arrived(summary.features), arrived(summary.linear))
+    return replace(summary, basis=np.asarray(summary.basis, dtype=np.float32))
+
+
+def _check_numbers(message: pb.Subspace, sigma: Array) -> None:
+    """Refuse what no subspace has, whatever its data."""
+    numbers = message.weight, message.energy, message.spectral_bound
+    if not all(map(math.isfinite, numbers)):
+        raise PeerError("weight, energy and bound must be finite", kind="not_finite")
+    if min(numbers) < 0 or (sigma < 0).any():
+        raise PeerError("weight, energy, bound and sigma must not be negative", kind="range")
+    if not (sigma[1:] <= sigma[:-1]).all():
+        raise PeerError("sigma must be descending", kind="unsorted")
+    with np.errstate(over="ignore"):
+        held = float(sigma @ sigma)
+    # Squares that are next to nothing round as they like.
+    if not held * (1 - 1e-5) <= message.energy + 1e-300:
+        raise PeerError("energy must not be less than what sigma holds", kind="energy")
+
+
+def _check_sizes(message: pb.Subspace, mean: Array) -> None:
+    """Refuse numbers that sums, quotients and fading do not bear."""
+    weight, most = message.weight, LARGEST**0.5
+    if not LEAST <= weight < LARGEST:
+        raise PeerError(f"weight must be {LEAST:.2g} to {LARGEST:g}, got {weight:g}", kind="range")
+    if not np.abs(mean).max() < most:
+        raise PeerError(f"means must be below {most:.2g}", kind="range")
+    # What is read has a mean square, and the union of two sets has none larger than both.
+    square = (message.energy / weight + float(mean @ mean)) / message.dim
+    if not square <= LARGEST:
+        raise PeerError(
+            f"the mean square of readings must be at most {LARGEST:g}, got {square:g}", kind="range"
+        )
+
+
+def _flushed(mean: Array) -> Array:
+    """Return a mean with zeros for what is next to zero: its difference to another is a sigma."""
+    faint = (np.abs(mean) < FAINT) & (mean != 0)
+    return np.where(faint, 0.0, mean) if faint.any() else mean
+
+
+def _columns(message: pb.Subspace, k: int, held: int, off_coarse: float) -> Array:
+    """The first `held` of k columns, (dim, held), orthonormal."""
+    dim = message.dim
+    if message.exact:
+        rows = _matrix(message.exact, "<f8", k, dim)
+        return _orthonormal(rows[:held], OFF).T
+    n_coarse = len(message.scales) // 4
+    if n_coarse > k - _fine(np.frombuffer(message.sigma, "<f8")):
+        raise PeerError(
+            f"columns are coarse only up to {ALIKE:g} times the smallest sigma", kind="range"
+        )
+    rows = _matrix(message.columns, "<f4", k - n_coarse, dim)
+    scales = _matrix(message.scales, "<f4", n_coarse, 1)
+    steps = _matrix(message.coarse, "i1", n_coarse, dim)
+    if not n_coarse:
+        return _orthonormal(rows[:held], OFF).T
+    with np.errstate(over="ignore", invalid="ignore"):
+        rows = np.concatenate([rows, np.multiply(steps, scales, dtype=np.float32)])
+    return _orthonormal(rows[:held], off_coarse).T
+
+
+def _orthonormal(rows: Array, off: float) -> Array:
+    """Return rows as they are, if they are orthonormal; else the nearest that are, if near."""
+    if not len(rows):
+        return rows
+    with np.errstate(over="ignore", invalid="ignore"):
+        wide = np.asarray(rows, dtype=np.float64)
+        gram = wide @ wide.T
+    worst = np.abs(gram - np.eye(len(gram))).max()
+    # NaN fails every comparison.
+    if not worst <= off:
+        if not np.isfinite(rows).all():
+            raise PeerError("columns must be finite", kind="not_finite")
+        raise PeerError("columns must be orthonormal", kind="not_orthonormal")
+    if worst <= HONEST:
+        return rows
+    lam, q = np.linalg.eigh(gram)
+    if not max(1 - lam[0], lam[-1] - 1) <= off:
+        raise PeerError("columns must be orthonormal", kind="not_orthonormal")
+    return np.asarray(((q / np.sqrt(lam)) @ q.T @ wide).astype(rows.dtype))
+
+
+def _fine(sigma: Array) -> int:
+    """How many leading columns have to be float32."""
+    return int((sigma > ALIKE * sigma[-1]).sum()) if len(sigma) else 0
+
+
+def _difference(before: Array, after: Array, sigma: Array) -> float:
+    """||U S^2 U' - V S^2 V'||_2, by way of a basis of both."""
+    stacked = np.hstack([before, after]).astype(np.float64)
+    both = np.asarray(np.linalg.qr(stacked, mode="r"))
+    weights = np.concatenate([sigma**2, -(sigma**2)])
+    return float(np.abs(np.linalg.eigvalsh((both * weights) @ both.T)).max())
+
+
+def _matrix(data: bytes, form: str, n: int, dim: int) -> Array:
+    if len(data) != np.dtype(form).itemsize * n * dim:
+        raise PeerError(
+            f"expected {n} columns of {dim} numbers, got {len(data)} bytes", kind="shape"
+        )
+    return np.frombuffer(data, form).reshape(n, dim)
+
+
+def _array(data: bytes, what: str, length: int | None = None) -> Array:
+    if len(data) % 8 or (length is not None and len(data) != 8 * length):
+        expected = "whole numbers of float64" if length is None else f"{length} float64"
+        raise PeerError(f"{what}: expected {expected}, got {len(data)} bytes", kind="shape")
+    array = np.frombuffer(data, "<f8")
+    if not np.isfinite(array).all():
+        raise PeerError(f"{what} must be finite", kind="not_finite")
+    return array
+
+
+def _bytes(array: Array, form: str) -> bytes:
+    return np.ascontiguousarray(array, dtype=form).tobytes()

@@ -1,0 +1,290 @@
+"""Each kind of message as protobuf, and back. Foreign ones are distrusted field by field.
+
+`codec` is for those who have bytes. Here is what they say; what several messages share
+is in `parts`, `columns`, `scores` and `alarms`. A reader raises `PeerError` for what no honest
+node says.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from submerge import PeerError
+from submerge.protocol.kernel_summary import Twofold
+from submerge.protocol.messages import (
+    HIGHEST,
+    Answer,
+    Hello,
+    Incarnation,
+    Join,
+    Joined,
+    Model,
+    Reason,
+    Report,
+    Stamp,
+)
+from submerge_proto.v1 import aggregator_service_pb2 as pb
+from submerge_proto.v1 import header_pb2
+from submerge_proto.wire import alarms, parts, scores, summaries
+
+NOBODY = Incarnation(0, 0)
+"""Whose a model is: a group's."""
+
+MOST_FENCES = 256
+"""Past fences in a join: four times those that a node of this version remembers."""
+
+
+def join(value: Join) -> pb.JoinRequest:
+    """Return a join."""
+    return pb.JoinRequest(
+        header=parts.header(value.stamp),
+        fence=value.fence,
+        past_fences=parts.left(value.past_fences),
+        schema=value.schema,
+    )
+
+
+def join_of(message: pb.JoinRequest) -> Join:
+    """Return a join."""
+    past = len(message.past_fences)
+    if past > MOST_FENCES:
+        raise PeerError(f"expected at most {MOST_FENCES} past fences, got {past}", kind="oversize")
+    return Join(
+        parts.stamp(message.header),
+        parts.fence(message.fence),
+        parts.left_of(message.past_fences),
+        _schema_of(message.schema),
+    )
+
+
+def joined(value: Joined) -> pb.JoinResponse:
+    """Return the answer to a join."""
+    return pb.JoinResponse(
+        header=parts.header(value.stamp),
+        reason=_reason(value.reason),
+        fence=value.fence,
+        pinned=_maybe(value.pinned),
+        top=value.top,
+        floor_ms=value.floor,
+        schema=value.schema,
+        lines=parts.lines(value.lines),
+    )
+
+
+def joined_of(message: pb.JoinResponse) -> Joined:
+    """Return the answer to a join."""
+    return Joined(
+        parts.stamp(message.header),
+        _reason_of(message.reason),
+        parts.fence(message.fence),
+        parts.maybe_incarnation(message, "pinned"),
+        message.top,
+        parts.number("floor", message.floor_ms),
+        _schema_of(message.schema),
+        parts.lines_of(message.lines),
+    )
+
+
+def report(value: Report, *, coarse: bool = False) -> pb.ReportRequest:
+    """Return a report."""
+    message = pb.ReportRequest(
+        header=parts.header(value.stamp, value.software),
+        final=value.final,
+        pinned=parts.incarnation(value.pinned),
+        fence=value.fence,
+        fingerprint=bytes.fromhex(value.fingerprint),
+        counts=parts.counts(value.counts),
+        as_of_s=value.as_of,
+        synced=value.synced,
+        model_version=value.version,
+        lifetime=min(value.lifetime, parts.MOST),
+        certified_until_s=value.certified_until,
+    )
+    summaries.put(message, value.summary, coarse=coarse)
+    if value.moments is not None:
+        message.moments.CopyFrom(parts.moments(value.moments))
+    if value.census is not None:
+        message.census.CopyFrom(parts.census(value.census))
+    if value.scores is not None:
+        message.scores.CopyFrom(scores.scores(value.scores))
+    if value.vigil is not None:
+        message.vigil.CopyFrom(alarms.vigil(value.vigil))
+    return message
+
+
+def report_of(message: pb.ReportRequest) -> Report:
+    """Return a report."""
+    fingerprint = parts.fingerprint(message.fingerprint)
+    known = {field.name for field, _ in message.ListFields()}
+    report = Report(
+        stamp=parts.stamp(message.header),
+        final=message.final,
+        pinned=parts.incarnation_of(message.pinned),
+        fence=parts.fence(message.fence),
+        fingerprint=fingerprint,
+        summary=summaries.of(message, fingerprint),
+        moments=parts.moments_of(message.moments) if "moments" in known else None,
+        counts=parts.counts_of(message.counts),
+        as_of=parts.real("as_of_s", message.as_of_s),
+        synced=message.synced,
+        version=parts.number("model_version", message.model_version, HIGHEST),
+        lifetime=parts.number("lifetime", message.lifetime),
+        census=parts.census_of(message.census) if "census" in known else None,
+        scores=scores.scores_of(message.scores) if "scores" in known else None,
+        software=parts.text(message.header.software, parts.SOFTWARE_LETTERS),
+        certified_until=_certified_until_of(message.certified_until_s),
+        vigil=alarms.vigil_of(message.vigil) if "vigil" in known else None,
+    )
+    _check_readings(report)
+    if report.vigil is not None and not report.fence:
+        alarms.check_own(report.vigil, report.stamp.node)
+    return report
+
+
+def _certified_until_of(value: float) -> float:
+    """Return when a certificate ends: a time that people can be shown."""
+    if not 0 <= parts.real("certified_until_s", value) <= parts.LAST_END:
+        raise PeerError(
+            f"a certificate ends from 1970 to 9999, got {value} s since 1970", kind="range"
+        )
+    return value
+
+
+def _check_readings(report: Report) -> None:
+    """Refuse a client's report that makes more of its readings than it counts."""
+    if report.fence:
+        return  # it adds up, and what is added up may have been cut
+    learnt = report.counts.learnt
+    if report.moments is not None and report.moments.count > learnt:
+        raise PeerError(
+            f"moments of {report.moments.count} readings, of {learnt} that are counted",
+            kind="range",
+        )
+    summary = report.summary
+    for part in (summary.features, summary.linear) if isinstance(summary, Twofold) else (summary,):
+        if part is not None and part.weight > learnt * (1 + 1e-6):
+            raise PeerError(f"{learnt} readings weigh no more, got {part.weight:g}", kind="range")
+
+
+def answer(value: Answer) -> pb.ReportResponse:
+    """Return the answer to a report."""
+    return pb.ReportResponse(
+        header=parts.header(value.stamp),
+        reason=_reason(value.reason),
+        fence=value.fence,
+        pinned=_maybe(value.pinned),
+        top=value.top,
+        newest=value.newest,
+        root=_maybe(value.root),
+        durable=value.durable,
+        floor_ms=value.floor,
+        wishes=alarms.wishes(value.wishes),
+    )
+
+
+def answer_of(message: pb.ReportResponse) -> Answer:
+    """Return the answer to a report."""
+    return Answer(
+        parts.stamp(message.header),
+        _reason_of(message.reason),
+        parts.fence(message.fence),
+        parts.maybe_incarnation(message, "pinned"),
+        message.top,
+        parts.number("newest", message.newest),
+        parts.maybe_incarnation(message, "root"),
+        parts.number("durable", message.durable),
+        parts.number("floor", message.floor_ms),
+        alarms.wishes_of(message.wishes),
+    )
+
+
+def hello(value: Hello) -> pb.Hello:
+    """Return a parent's hello."""
+    header = parts.header(Stamp(value.node, "", value.incarnation, 0))
+    return pb.Hello(header=header, top=value.top, boot=value.boot)
+
+
+def hello_of(message: pb.Hello) -> Hello:
+    """Return a parent's hello."""
+    header = message.header
+    incarnation = parts.incarnation_of(header.incarnation)
+    return Hello(parts.name(header.node), incarnation, message.top, message.boot)
+
+
+def model(value: Model) -> pb.Model:
+    """Return a model."""
+    p50, p99, most = value.staleness
+    message = pb.Model(
+        header=parts.header(Stamp("", value.group, NOBODY, 0)),
+        version=value.version,
+        schema=value.schema,
+        counts=parts.counts(value.counts),
+        nodes=value.nodes,
+        staleness_p50_s=p50,
+        staleness_p99_s=p99,
+        staleness_max_s=most,
+        created_s=value.created,
+        expires_s=value.expires,
+    )
+    summaries.put(message, value.summary)
+    if value.limits is not None:
+        message.limits.CopyFrom(scores.limits(value.limits))
+    if value.peaks is not None:
+        message.peaks.CopyFrom(scores.peaks(value.peaks))
+    return message
+
+
+def model_of(message: pb.Model) -> Model:
+    """Return a model."""
+    fingerprint, schema = parts.fingerprint_of_text(message.schema), None
+    summary = summaries.of(message, fingerprint)
+    limits = scores.limits_of(message.limits) if message.HasField("limits") else None
+    peaks = scores.peaks_of(message.peaks) if message.HasField("peaks") else None
+    if any(part is not None for part in (summary, limits, peaks)):
+        schema = parts.schema_of(message.schema)
+    if schema is not None and summary is not None:
+        summaries.check_fits(summary, schema)
+    if schema is not None and schema.linear:
+        # Not refused: one child's third sketch would take the model from all others.
+        limits = limits and replace(limits, linear=())
+        peaks = peaks and peaks.without("linear")
+    return Model(
+        parts.name(message.header.group),
+        parts.number("version", message.version, HIGHEST),
+        message.schema,
+        fingerprint,
+        summary,
+        limits,
+        parts.counts_of(message.counts),
+        parts.number("nodes", message.nodes),
+        (
+            parts.real("staleness", message.staleness_p50_s),
+            parts.real("staleness", message.staleness_p99_s),
+            parts.real("staleness", message.staleness_max_s),
+        ),
+        created=parts.real("created_s", message.created_s),
+        expires=parts.real("expires_s", message.expires_s),
+        peaks=peaks,
+    )
+
+
+def _schema_of(text: bytes) -> bytes:
+    """Return a schema's text; whether it is one, the node says."""
+    parts.schema_of(text)
+    return text
+
+
+def _maybe(value: Incarnation | None) -> header_pb2.Incarnation | None:
+    return None if value is None else parts.incarnation(value)
+
+
+def _reason(reason: Reason) -> Any:
+    return pb.Reason.Value(f"REASON_{reason.name}")
+
+
+def _reason_of(number: int) -> Reason:
+    try:
+        return Reason[pb.Reason.Name(number).removeprefix("REASON_")]
+    except (ValueError, KeyError) as error:
+        raise PeerError(f"expected a reason that is known, got number {number}") from error

@@ -1,0 +1,278 @@
+"""Parts that several messages share, checked: names, incarnations, counts, moments.
+
+Sums are cut to what the next peer believes, on their way out: an aggregator adds up what its
+children say, each within bounds, and must not be refused for it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import re
+import sys
+from collections.abc import Sequence
+
+import numpy as np
+
+from submerge import Array, PeerError, Schema, __version__
+from submerge.pca.subspace import LARGEST
+from submerge.protocol.messages import LATEST, Census, Counts, Incarnation, Left, Stamp
+from submerge.stats.moments import Moments
+from submerge.stats.reservoir import KEPT, LARGEST_POINT, LEAST_WIDTH, NUMBERS, Reservoir
+from submerge_proto.v1 import aggregator_service_pb2 as wire
+from submerge_proto.v1 import header_pb2, summary_pb2
+from submerge_proto.wire import bounds
+from submerge_proto.wire.columns import MOST_DIM
+
+VERSION = 1
+"""Of the protocol that we speak."""
+
+SOFTWARE = f"submerge {__version__}"
+
+MOST = 2**62
+"""Numbers and times beyond this are a lie; ours can go on counting from there."""
+
+MOST_READINGS = 2**53
+"""In one message: as far as floats count, and sums of them still fit."""
+
+WORST = sys.float_info.max
+"""A score over a limit that is next to nothing may be beyond all numbers."""
+
+MOST_CLIENTS = 2**40
+"""Below one aggregator."""
+
+LAST_END = 253_402_300_799
+"""The last second of 9999, Unix seconds: certificates know no later one, nor do calendars."""
+
+FENCE, FINGERPRINT = 16, 32
+"""Bytes of each."""
+
+SOFTWARE_LETTERS, LINES, LETTERS = 64, 64, 400
+"""Of what is for people: who wrote a message; how many lines, and how long. A schema of 10,000
+channels differs in as many lines, and they would not fit into a message."""
+
+
+def header(stamp: Stamp, software: str = "") -> header_pb2.Header:
+    """Return who speaks, of whom."""
+    return header_pb2.Header(
+        version=VERSION,
+        versions=[VERSION],
+        node=stamp.node,
+        group=stamp.group,
+        incarnation=incarnation(stamp.incarnation),
+        seq=stamp.seq,
+        software=software or SOFTWARE,
+    )
+
+
+def stamp(message: header_pb2.Header) -> Stamp:
+    """Return who speaks."""
+    return Stamp(
+        name(message.node),
+        name(message.group),
+        incarnation_of(message.incarnation),
+        number("seq", message.seq),
+    )
+
+
+def name(text: str) -> str:
+    """Return a node's or a group's name, if it is one."""
+    if not re.fullmatch(r"[A-Za-z0-9._-]{1,64}", text):
+        raise PeerError(f"a name has 1 to 64 of A-Z a-z 0-9 . _ -, got {text[:80]!r}", kind="name")
+    return text
+
+
+def text(value: str, letters: int) -> str:
+    """Return text for people: so much of it, and nothing in it that moves a cursor."""
+    value = value[:letters]
+    if value.isprintable():
+        return value
+    return "".join(letter if letter.isprintable() else "?" for letter in value)
+
+
+def lines(value: Sequence[str]) -> list[str]:
+    """Return lines for people, the first of many."""
+    told = [text(line, LETTERS) for line in value[:LINES]]
+    more = len(value) - len(told)
+    return [*told, f"and {more} more"] if more else told
+
+
+def lines_of(message: Sequence[str]) -> tuple[str, ...]:
+    """Return lines for people."""
+    return tuple(text(line, LETTERS) for line in message[: LINES + 1])
+
+
+def number(what: str, value: int, most: int = MOST) -> int:
+    """Return a number that can be true."""
+    if value > most:
+        raise PeerError(f"{what} must be at most {most}, got {value}", kind="range")
+    return value
+
+
+def real(what: str, value: float) -> float:
+    """Return a finite number."""
+    if not math.isfinite(value):
+        raise PeerError(f"{what} must be finite, got {value}", kind="not_finite")
+    return value
+
+
+def within(what: str, value: float, most: float = WORST) -> float:
+    """Return a number that can be true, and is not negative."""
+    if not 0 <= real(what, value) <= most:
+        raise PeerError(f"{what} must be 0 to {most:g}, got {value:g}", kind="range")
+    return value
+
+
+def check_version(version: int) -> None:
+    """Refuse what was kept by another version."""
+    if version != VERSION:
+        raise PeerError(f"kept by version {version} of the protocol, this is {VERSION}")
+
+
+def incarnation(value: Incarnation) -> header_pb2.Incarnation:
+    """Return one life's name."""
+    return header_pb2.Incarnation(created_ms=value.created_ms, nonce=value.nonce)
+
+
+def incarnation_of(message: header_pb2.Incarnation) -> Incarnation:
+    """Return one life's name."""
+    return Incarnation(number("created_ms", message.created_ms, LATEST), message.nonce)
+
+
+def maybe_incarnation(message: object, field: str) -> Incarnation | None:
+    """Return the life that a field names, if it names one."""
+    return incarnation_of(getattr(message, field)) if message.HasField(field) else None  # type: ignore[attr-defined]
+
+
+def fence(data: bytes) -> bytes:
+    """Return a fence; empty for none."""
+    if len(data) not in (0, FENCE):
+        raise PeerError(f"a fence has {FENCE} bytes, got {len(data)}", kind="name")
+    return data
+
+
+def left(parts: tuple[Left, ...]) -> list[wire.Left]:
+    """Return the fences that a line has left behind."""
+    return [wire.Left(fence=part.fence, seq=part.seq) for part in parts]
+
+
+def left_of(messages: object) -> tuple[Left, ...]:
+    """Return the fences that a line has left behind."""
+    if not all(message.fence for message in messages):  # type: ignore[attr-defined]
+        raise PeerError(f"a past fence has {FENCE} bytes, got none", kind="name")
+    return tuple(Left(fence(m.fence), number("seq", m.seq)) for m in messages)  # type: ignore[attr-defined]
+
+
+def fingerprint(data: bytes) -> str:
+    """Return a schema's fingerprint, in hex."""
+    if len(data) != FINGERPRINT:
+        raise PeerError(f"a fingerprint has {FINGERPRINT} bytes, got {len(data)}", kind="name")
+    return data.hex()
+
+
+def fingerprint_of_text(schema: bytes) -> str:
+    """Return the fingerprint of a schema's canonical text."""
+    return hashlib.sha256(schema).hexdigest()
+
+
+def schema_of(text: bytes) -> Schema | None:
+    """Return the schema that a text is; None if the text is of a form not known here."""
+    bounds.check_text(text)
+    try:
+        schema = Schema.parse(text)
+    except PeerError:
+        return None
+    if schema.width > MOST_DIM:
+        # A text of a hundred bytes can stand for more names than memory holds.
+        raise PeerError(
+            f"a schema has at most {MOST_DIM} dimensions, got {schema.width}", kind="schema"
+        )
+    return schema
+
+
+def counts(value: Counts) -> summary_pb2.Counts:
+    """Return counts; more readings than can be told are told as that many."""
+    learnt, withheld, lost = (
+        min(n, MOST_READINGS) for n in (value.learnt, value.withheld, value.lost)
+    )
+    return summary_pb2.Counts(learnt=learnt, withheld=withheld, lost=lost)
+
+
+def counts_of(message: summary_pb2.Counts) -> Counts:
+    """Return counts."""
+    return Counts(
+        *(
+            number("readings", n, MOST_READINGS)
+            for n in (message.learnt, message.withheld, message.lost)
+        )
+    )
+
+
+def moments(value: Moments) -> summary_pb2.Moments:
+    """Return moments; of more readings than can be told, as of that many like them."""
+    count = min(value.count, MOST_READINGS)
+    m2 = value.m2 if count == value.count else value.m2 * (count / value.count)
+    message = summary_pb2.Moments(count=count, mean=_bytes(value.mean), m2=_bytes(m2))
+    if value.sample is not None:
+        message.priorities = np.ascontiguousarray(value.sample.priorities, "<u8").tobytes()
+        message.points = np.ascontiguousarray(value.sample.points, "<f4").tobytes()
+    return message
+
+
+def moments_of(message: summary_pb2.Moments) -> Moments:
+    """Return moments, if readings can have them."""
+    if len(message.mean) != len(message.m2) or len(message.mean) % 8 or not message.mean:
+        raise PeerError(f"moments: expected float64, got {len(message.mean)} bytes", kind="shape")
+    mean, m2 = np.frombuffer(message.mean, "<f8"), np.frombuffer(message.m2, "<f8")
+    count = number("readings", message.count, MOST_READINGS)
+    if not (np.isfinite(mean).all() and np.isfinite(m2).all()):
+        raise PeerError("moments must be finite", kind="not_finite")
+    if not (count and (m2 >= 0).all()):
+        raise PeerError("moments must be of one reading or more, not negative", kind="range")
+    # The mean square, which pooling keeps; honest readings are below LARGEST.
+    most = LARGEST * (1 + 1e-6)
+    if not (np.abs(mean).max() <= most and (m2 / count + mean**2 <= most**2).all()):
+        raise PeerError(f"moments must be of readings below {LARGEST:g}", kind="range")
+    return Moments(count, mean, m2, _sample_of(message))
+
+
+def _sample_of(message: summary_pb2.Moments) -> Reservoir | None:
+    """Return the sample that comes with moments, if one does."""
+    m, rest = divmod(len(message.priorities), 8)
+    if rest or len(message.points) != 4 * NUMBERS * m or m > min(KEPT, message.count):
+        raise PeerError(
+            f"a sample has at most {KEPT} readings, each counted, with a priority and {NUMBERS}"
+            f" numbers, got {len(message.priorities)} and {len(message.points)} bytes",
+            kind="shape",
+        )
+    if not m:
+        return None
+    if len(message.mean) < 8 * LEAST_WIDTH:
+        raise PeerError(f"a sample is of {LEAST_WIDTH} channels or more", kind="shape")
+    priorities = np.frombuffer(message.priorities, "<u8")
+    if not (priorities[:-1] < priorities[1:]).all():
+        raise PeerError("priorities must ascend, no two alike", kind="unsorted")
+    points = np.frombuffer(message.points, "<f4").reshape(m, NUMBERS)
+    if not np.isfinite(points).all():
+        raise PeerError("points must be finite", kind="not_finite")
+    if not (np.abs(points) <= np.float32(LARGEST_POINT)).all():
+        raise PeerError(f"points must be at most {LARGEST_POINT:g} either way", kind="range")
+    return Reservoir(priorities, points)
+
+
+def census(value: Census) -> summary_pb2.Census:
+    """Return how many clients have been silent for how long."""
+    nodes, *ages = (min(n, MOST_CLIENTS) for n in (value.nodes, *value.ages))
+    return summary_pb2.Census(nodes=nodes, ages=ages)
+
+
+def census_of(message: summary_pb2.Census) -> Census:
+    """Return how many clients have been silent for how long."""
+    if len(message.ages) > 64:
+        raise PeerError(f"a census has at most 64 bins, got {len(message.ages)}", kind="oversize")
+    ages = tuple(number("clients", n, MOST_CLIENTS) for n in message.ages)
+    return Census(number("clients", message.nodes, MOST_CLIENTS), ages)
+
+
+def _bytes(array: Array) -> bytes:
+    return np.ascontiguousarray(array, dtype="<f8").tobytes()

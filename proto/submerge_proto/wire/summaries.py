@@ -1,0 +1,112 @@
+"""Summaries in messages: one subspace, or the two of a kernel group.
+
+Reports, models and records of sums have the same two fields: `subspace`, and beside it
+`linear`, of the scaled readings where the first is of their features. Without `linear` the
+first is of the readings: so it was before there were kernel groups, and so it stays.
+"""
+
+from __future__ import annotations
+
+from submerge import PeerError, Schema, Subspace
+from submerge.features.checks import MOST_FEATURES
+from submerge.protocol.kernel_summary import Twofold
+from submerge_proto.v1 import aggregator_service_pb2 as wire
+from submerge_proto.v1 import kept_pb2, summary_pb2
+from submerge_proto.wire import columns, parts
+
+APART = 1e-6
+"""How far the weights of the two may be apart: they are of the same readings."""
+
+Holder = wire.ReportRequest | wire.Model | kept_pb2.Sealed
+
+
+def put(
+    message: Holder,
+    summary: Subspace | Twofold | None,
+    *,
+    coarse: bool = False,
+    exact: bool = False,
+) -> None:
+    """Put a summary into a message, as `columns.packed`.
+
+    What has faded to nothing is left out, but for one's own disk (`exact`).
+    """
+    if summary is None:
+        return
+    both = (summary.features, summary.linear) if isinstance(summary, Twofold) else (summary,)
+    if not exact and min(part.weight for part in both) < columns.LEAST:
+        return
+    for field, part in zip((message.subspace, message.linear), both, strict=False):
+        field.CopyFrom(columns.packed(part, coarse=coarse, exact=exact))
+
+
+def of(message: Holder, fingerprint: str, *, kept: bool = False) -> Subspace | Twofold | None:
+    """Return the summary that a message holds, as `columns.unpacked`; None if it has none.
+
+    Raises
+    ------
+    PeerError
+        If no honest node could have written it.
+    """
+    twofold = message.HasField("linear")
+    if not message.HasField("subspace"):
+        if twofold:
+            raise PeerError(
+                "expected a subspace of features beside that of readings, got none", kind="shape"
+            )
+        return None
+    if twofold and message.subspace.dim > MOST_FEATURES:
+        raise PeerError(
+            f"expected at most {MOST_FEATURES} features, got {message.subspace.dim}", kind="shape"
+        )
+    first = columns.unpacked(message.subspace, fingerprint, kept=kept)
+    if not twofold:
+        return first
+    linear = message.linear if kept else _weighing(first.weight, message.linear)
+    parts.real("the weight of readings", message.linear.weight)
+    # What has all but faded away rounds as it likes.
+    if not abs(message.linear.weight - first.weight) <= APART * first.weight + 1e-300:
+        raise PeerError(
+            f"features and readings must weigh the same, got {first.weight!r}"
+            f" and {message.linear.weight!r}",
+            kind="range",
+        )
+    return Twofold(first, columns.unpacked(linear, fingerprint, kept=kept))
+
+
+def _weighing(weight: float, subspace: summary_pb2.Subspace) -> summary_pb2.Subspace:
+    """Return a subspace of this weight.
+
+    From here on the two are added up and faded alike, and stay equal: what one child rounds is
+    no reason to refuse its parent.
+    """
+    if subspace.weight == weight:
+        return subspace
+    other = summary_pb2.Subspace()
+    other.CopyFrom(subspace)
+    other.weight = weight
+    return other
+
+
+def check_fits(summary: Subspace | Twofold, schema: Schema) -> None:
+    """Refuse a summary that a schema cannot have."""
+    if schema.linear:
+        if isinstance(summary, Twofold):
+            raise PeerError("expected one subspace, of a linear group, got two", kind="schema")
+        expected = [("dimensions", schema.dim, summary)]
+    elif isinstance(summary, Twofold):
+        expected = [
+            ("features", schema.dim, summary.features),
+            ("channels", schema.width, summary.linear),
+        ]
+    else:
+        raise PeerError("expected two subspaces, of a kernel group, got one", kind="schema")
+    if not schema.features.settled:
+        raise PeerError(
+            "expected nothing learnt before gamma is settled, got a summary", kind="schema"
+        )
+    for what, dim, part in expected:
+        if part.dim != dim:
+            raise PeerError(
+                f"expected a summary of {dim} {what}, got one of {part.dim}", kind="schema"
+            )

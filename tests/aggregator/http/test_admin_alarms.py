@@ -1,0 +1,303 @@
+"""The operator's door, as far as alarms go: what is told of them, and who is told what to do."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from contextlib import closing
+
+import pytest
+
+from submerge.protocol.desired_state import Wish
+from submerge_aggregator.store import Store
+from submerge_client import logs
+from submerge_proto.kept import records
+from support.alarmed import ROWS, alarm, passes_on, says, vigil
+from support.house import House
+from support.nodes import EPOCH
+
+
+@pytest.fixture
+def house(tmp_path) -> Iterator[House]:
+    with House(tmp_path) as house:
+        yield house
+
+
+def ids(house: House, query: str = "") -> list[str]:
+    return [view["id"] for view in house.asks("GET", f"/alarms{query}").json]
+
+
+def wanted(house: House) -> list[tuple[str, str]]:
+    return [(view["verdict"], view["wanted"]) for view in house.asks("GET", "/alarms").json]
+
+
+# -- what is told --------------------------------------------------------------------
+
+
+def test_an_alarm_is_told_with_all_that_is_known_of_it(house):
+    """In the names of the lines that a client writes, and by whom it came."""
+    says(house, "c", alarm(worst=3.25, withheld=7, cause="t2"))
+    house.time.steady += 40.0
+
+    assert [
+        {
+            "group": "room",
+            "id": "c-1",
+            "node": "c",
+            "open": True,
+            "began": EPOCH + 1,
+            "peaked": EPOCH + 1,
+            "ended": None,
+            "worst": 3.25,
+            "cause": "t2",
+            "top": {"mote-1": 0.75, "mote-4": 0.25},
+            "model": 3,
+            "withheld": 7,
+            "verdict": "",
+            "wanted": "",
+            "told_by": "c",
+            "silent_s": 40.0,
+        }
+    ] == house.asks("GET", "/alarms").json
+
+
+def test_open_ones_come_first_then_those_that_were_over_last(house):
+    says(house, "b", alarm("b", 1, ended=90.0))
+    says(house, "c", alarm("c", 3), alarm("c", 2, ended=50.0))
+    passes_on(house, "a", vigil(alarm("d", 4)), vigil(alarm("e", 5, ended=70.0)))
+
+    assert ["d-4", "c-3", "b-1", "e-5", "c-2"] == ids(house)
+    assert ["d-4", "c-3"] == ids(house, "?open=1")
+    assert ["c-3", "c-2"] == ids(house, "?node=c")
+    assert {"d-4": "a", "c-3": "c"} == {
+        view["id"]: view["told_by"] for view in house.asks("GET", "/alarms?open=1").json
+    }
+
+
+def test_an_alarm_that_two_tell_of_is_one(house):
+    """A node has moved, and is still spoken for where it was: over is over, else who was heard."""
+    passes_on(house, "a", vigil(alarm("d", 4)), vigil(alarm("e", 5, withheld=1)))
+    house.time.steady += 100.0
+    says(house, "d", alarm("d", 4, ended=80.0))
+    says(house, "e", alarm("e", 5, withheld=9))
+    told = {view["id"]: view for view in house.asks("GET", "/alarms").json}
+
+    assert 2 == len(told)
+    assert (False, 9) == (told["d-4"]["open"], told["e-5"]["withheld"])
+    assert "e" == told["e-5"]["told_by"]
+
+
+def test_groups_are_told_apart(tmp_path):
+    with House(tmp_path, groups=("hall", "room")) as house:
+        says(house, "c", alarm())
+        both = house.asks("GET", "/vigil").json
+
+        assert ([], ["c-1"]) == (ids(house, "?group=hall"), ids(house, "?group=room"))
+        assert [("hall", 0, True), ("room", 1, False)] == [
+            (each["group"], each["clients"], each["watch"] is None) for each in both
+        ]
+        assert ["room"] == [each["group"] for each in house.asks("GET", "/vigil?group=room").json]
+
+
+def test_a_mark_says_whether_there_is_news(house):
+    """An alarm that has begun, is over, or is told of no more; not what it came to meanwhile."""
+    marks = []
+
+    def look() -> None:
+        marks.append(house.asks("GET", "/alarms/mark").body)
+
+    look()
+    for told in ((alarm(),), (alarm(worst=9.0, withheld=5),), (alarm(ended=60.0),), ()):
+        says(house, "c", *told)
+        look()
+        look()
+
+    empty, began, over = marks[0], marks[1], marks[5]
+    assert [empty, *[began] * 4, *[over] * 2, *[empty] * 2] == marks
+    assert 3 == len({empty, began, over})
+
+
+def test_how_a_group_is_watched_adds_up(house):
+    """Of all below, each as it said last; who says nothing is a client all the same."""
+    says(house, "c", alarm(), watched_s=3600.0, allowed=0.5, raised=2, confirmed=1)
+    says(house, "d", state="learning", armed_in_s=7200.0)
+    house.hears("e", ROWS)
+    passes_on(house, "a", vigil(watched_s=400.0, allowed=0.25), vigil(state="paused"))
+
+    (group,) = house.asks("GET", "/vigil").json
+    assert ("room", 3) == (group["group"], group["clients"])
+    assert {
+        "states": {"learning": 1, "armed": 1, "alarm": 1, "paused": 1, "stale": 0},
+        "open": 1,
+        "watched_s": 4000.0,
+        "allowed": 0.75,
+        "raised": 2,
+        "confirmed": 1,
+        "armed_in_s": 7200.0,
+    } == group["watch"]
+
+
+def test_nobody_knows_when_is_not_a_time(house):
+    says(house, "d", state="learning", armed_in_s=-1.0)
+
+    assert house.asks("GET", "/vigil").json[0]["watch"]["armed_in_s"] is None
+
+
+def test_a_node_shows_how_it_watches(house):
+    """An aggregator, how all below it do; who says nothing, nothing."""
+    says(house, "c", alarm())
+    house.hears("e", ROWS)
+    passes_on(house, "a", vigil(), vigil(state="learning", armed_in_s=60.0))
+    watches = {view["node"]: view["watch"] for view in house.asks("GET", "/nodes").json}
+
+    assert ("alarm", None) == (_states(watches["c"]), watches["e"])
+    assert "armed learning" == _states(watches["a"])
+
+
+def _states(watch) -> str:
+    return " ".join(sorted(state for state, count in watch["states"].items() if count))
+
+
+# -- what is ordered -----------------------------------------------------------------
+
+
+def test_a_verdict_is_told_with_the_answer_to_the_next_report(house):
+    """And shown as on its way until the node has heard it."""
+    says(house, "c", alarm())
+    house.time.steady += 40.0
+    answer = house.asks("POST", "/alarms/room/c-1/reject").json
+
+    assert ({"c-1": "rejected"}, "c", 40.0) == tuple(
+        answer[key] for key in ("verdicts", "told_by", "silent_s")
+    )
+    assert [("", "rejected")] == wanted(house)
+    (wish,) = says(house, "c", alarm()).wishes
+    assert Wish("c", wish.number, verdicts=((1, False),)) == wish
+    says(house, "c", alarm(verdict="rejected"), wish=wish.number)
+    assert [("rejected", "")] == wanted(house)
+    assert () == says(house, "c", alarm(verdict="rejected"), wish=wish.number).wishes
+
+
+def test_a_verdict_may_be_thought_over(house):
+    says(house, "c", alarm(verdict="rejected"))
+    house.asks("POST", "/alarms/room/c-1/accept")
+
+    assert [("rejected", "accepted")] == wanted(house)
+
+
+def test_a_pause_is_told_likewise(house):
+    """Until the node has heard it, it is shown as what is wanted."""
+    says(house, "c")
+
+    def shown() -> tuple[bool, str]:
+        (view,) = house.asks("GET", "/nodes").json
+        return view["paused"], view["wanted"]
+
+    assert (False, "") == shown()
+    assert house.asks("POST", "/nodes/room/c/pause").json["paused"]
+    assert (False, "pause") == shown()
+    (wish,) = says(house, "c").wishes
+    says(house, "c", state="paused", wish=wish.number)
+    assert (True, "") == shown()
+    assert not house.asks("POST", "/nodes/room/c/resume").json["paused"]
+    assert (False, "resume") == shown()
+
+
+def test_an_order_for_a_node_further_down_goes_through_its_aggregator(house):
+    """Known by an alarm that it has; the answer says who hears of it first."""
+    passes_on(house, "a", vigil(alarm("d", 4)))
+    house.time.steady += 40.0
+    answers = [
+        house.asks("POST", path).json for path in ("/alarms/room/d-4/accept", "/nodes/room/d/pause")
+    ]
+
+    assert [("a", 40.0)] * 2 == [(each["told_by"], each["silent_s"]) for each in answers]
+    (wish,) = passes_on(house, "a", vigil(alarm("d", 4))).wishes
+    assert (True, ((4, True),)) == (wish.paused, wish.verdicts)
+    assert () == passes_on(house, "a", vigil(alarm("d", 4)), wish=wish.number).wishes
+
+
+def test_what_nobody_told_of_here_is_taken_only_if_somebody_insists(house):
+    """It may be below an aggregator; then all of them hear of it."""
+    passes_on(house, "a", vigil())
+    for path in ("/nodes/room/d/pause", "/alarms/room/d-4/accept"):
+        refused, taken = house.asks("POST", path), house.asks("POST", f"{path}?anyway=1")
+        assert (404, True) == (refused.status, "add --anyway" in refused.json["error"])
+        assert (200, None, None) == (
+            taken.status,
+            *(taken.json[key] for key in ("told_by", "silent_s")),
+        )
+
+    assert ["d"] == [wish.node for wish in passes_on(house, "a", vigil()).wishes]
+
+
+def test_what_is_ordered_is_on_disk(tmp_path):
+    """Answered after the commit: the process that starts next goes on telling it."""
+    with House(tmp_path) as house:
+        says(house, "c", alarm())
+        assert 200 == house.asks("POST", "/alarms/room/c-1/reject").status
+    with closing(Store(house.store)) as store:
+        kept = records.unpack_all(store.load())
+
+    assert {1: False} == kept["wishes", "room"]["c"].judged
+
+
+def test_an_order_is_in_the_log(house):
+    """What was refused is not."""
+    stream = io.StringIO()
+    logs.begin("info", stream=stream)
+    says(house, "c", alarm())
+    for path in ("alarms/room/c-1/reject", "nodes/room/c/pause", "alarms/room/c-2/accept"):
+        house.asks("POST", f"/{path}")
+    orders = [line.partition("order")[2] for line in stream.getvalue().splitlines()]
+
+    assert [
+        "verb=reject node=c group=room alarm=c-1",
+        "verb=pause node=c group=room",
+    ] == [order.strip() for order in orders if order]
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status", "why"),
+    [
+        ("GET", "/alarms?group=hall", 404, "no group hall here, but room"),
+        ("GET", "/alarms?node=a%20b", 400, "a name has 1 to 64"),
+        ("GET", "/alarms?open=yes", 400, "open is 0 or 1, got 'yes'"),
+        ("GET", "/alarms/mark?group=hall", 404, "no group hall here, but room"),
+        ("GET", "/vigil?group=hall", 404, "no group hall here, but room"),
+        ("POST", "/alarms/hall/c-1/accept", 404, "no group hall here, but room"),
+        ("POST", "/alarms/room/c/accept", 400, "an alarm is called like pump-3-19aa41f2c30"),
+        ("POST", "/alarms/room/c-2/accept", 404, "nobody tells of alarm c-2 here; of c there are"),
+        ("POST", "/alarms/room/d-2/accept", 404, "nobody tells of alarm d-2 here"),
+        ("POST", "/alarms/room/c-1/burn", 404, "expected accept or reject, got 'burn'"),
+        ("POST", "/alarms/room/c-1/accept?anyway=2", 400, "anyway is 0 or 1, got '2'"),
+        ("POST", "/nodes/room/d/pause", 404, "group room has no node d that was heard of here"),
+        ("POST", "/nodes/hall/c/pause", 404, "no group hall here, but room"),
+        ("GET", "/alarms/room/c-1/accept", 405, "Method Not Allowed"),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_line(house, method, path, status, why):
+    """And nothing is told to anybody."""
+    says(house, "c", alarm())
+    answer = house.asks(method, path)
+
+    assert status == answer.status
+    assert why in answer.json["error"]
+    assert "\n" not in answer.json["error"]
+    assert () == says(house, "c", alarm()).wishes
+
+
+def test_an_aggregator_learns_nothing_itself(house):
+    """Not even if somebody insists: it would be told for ever, and nothing came of it."""
+    passes_on(house, "a", vigil())
+    answer = house.asks("POST", "/nodes/room/a/pause?anyway=1")
+
+    assert (404, True) == (answer.status, "name a node below it" in answer.json["error"])
+
+
+def test_without_an_aggregator_below_a_node_is_nowhere_else(house):
+    """Then nobody is sent looking for it."""
+    says(house, "c")
+    why = house.asks("POST", "/nodes/room/d/pause").json["error"]
+
+    assert "anyway" not in why

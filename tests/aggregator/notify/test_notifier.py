@@ -1,0 +1,216 @@
+"""Herald: people hear of the alarms of all below an aggregator, once, whoever restarts."""
+
+from __future__ import annotations
+
+import io
+import json
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from submerge import UsageError
+from submerge_aggregator.config import AggregatorConfig
+from submerge_aggregator.notify.notifier import Herald
+from submerge_aggregator.notify.sinks import herald_of
+from submerge_aggregator.notify.subtree import Subtree
+from submerge_client import logs
+from submerge_client.alarms import Sinks
+from submerge_client.config.decoding import decoded
+from support.alarmed import ROWS, alarm, passes_on, says, vigil
+from support.house import House
+from support.nodes import EPOCH
+from support.programs import until
+
+
+def config_of(folder: Path, *groups: str, **alarms: Any) -> AggregatorConfig:
+    schema = {"summary": {"rank": 1}, "schema": {"channels": ["a", "b"]}}
+    return decoded(
+        {
+            "node": "root",
+            "store": str(folder / "root.db"),
+            "listen": {"grpc": {"insecure": True}},
+            "groups": dict.fromkeys(groups or ("room",), schema),
+            "alarms": alarms,
+        },
+        AggregatorConfig,
+    )
+
+
+class Told(House):
+    """A house that writes lines about alarms."""
+
+    def __init__(self, folder: Path, *, seq: int = 0, groups: tuple[str, ...] = ("room",)) -> None:
+        self._lines = folder / "alarms.ndjson"
+        config = config_of(folder, *groups, ndjson=str(self._lines))
+        super().__init__(folder, groups=groups, herald=lambda time: herald_of(config, time))
+        self._seq = seq
+
+    @property
+    def events(self) -> list[tuple[str, str]]:
+        lines = self._lines.read_text().splitlines()
+        return [(each["event"], each["id"]) for each in map(json.loads, lines)]
+
+    def until(self, *events: tuple[str, str]) -> None:
+        """Wait for lines; more than these must not come."""
+        until(lambda: len(self.events) >= len(events), lambda: f"{events}, got {self.events}")
+        assert list(events) == self.events
+
+
+def test_each_start_and_each_end_below_is_a_line(tmp_path):
+    """Of a client here, and of one further down; however often it is told, and by whom."""
+    with Told(tmp_path) as house:
+        says(house, "c", alarm())
+        passes_on(house, "a", vigil(alarm("d", 4)))
+        house.until(("start", "c-1"), ("start", "d-4"))
+        for worst in (3.0, 5.0):
+            says(house, "c", alarm(worst=worst))
+        passes_on(house, "a", vigil(alarm("d", 4, ended=60.0)))
+        says(house, "c", alarm("c", 0x90), alarm(ended=70.0))
+        house.until(
+            *[("start", "c-1"), ("start", "d-4"), ("end", "d-4")],
+            *[("end", "c-1"), ("start", "c-90")],
+        )
+
+
+def test_what_was_over_before_anybody_was_to_be_told_is_no_news(tmp_path):
+    with House(tmp_path) as house:
+        says(house, "c", alarm("c", 2), alarm(ended=1.5))
+    with Told(tmp_path) as house:
+        house.until(("start", "c-2"))
+
+
+def test_a_process_that_follows_tells_what_has_changed_and_nothing_twice(tmp_path):
+    """What rows have told it knows from the store; what people were told, from the journal."""
+    with Told(tmp_path) as house:
+        says(house, "c", alarm())
+        house.until(("start", "c-1"))
+        seq = house._seq
+    with Told(tmp_path, seq=seq) as house:
+        says(house, "c", alarm(worst=9.0))
+        says(house, "c", alarm(ended=60.0))
+        says(house, "d", alarm("d", 4))
+        house.until(("start", "c-1"), ("end", "c-1"), ("start", "d-4"))
+
+
+def test_what_came_while_nobody_was_told_is_told_by_the_next(tmp_path):
+    """A process without sinks took the report, or one that was killed before it told."""
+    with Told(tmp_path) as house:
+        says(house, "c", alarm())
+        house.until(("start", "c-1"))
+        seq = house._seq
+    with House(tmp_path) as house:
+        house._seq = seq
+        says(house, "c", alarm("c", 0x90), alarm(ended=60.0))
+        seq = house._seq
+    with Told(tmp_path, seq=seq) as house:
+        house.until(("start", "c-1"), ("end", "c-1"), ("start", "c-90"))
+
+
+def test_a_node_that_is_forgotten_ends_no_alarm_at_once(tmp_path):
+    """It may still run, and tell of it again; patience is the subtree's."""
+    with Told(tmp_path) as house:
+        says(house, "c", alarm())
+        house.until(("start", "c-1"))
+        house.asks("POST", "/nodes/room/c/forget")
+        says(house, "d", alarm("d", 4))
+        house.until(("start", "c-1"), ("start", "d-4"))
+
+
+def test_groups_are_told_apart(tmp_path):
+    """By the same file, each line with its group."""
+    with Told(tmp_path, groups=("hall", "room")) as house:
+        says(house, "c", alarm())
+        house.hears("d", ROWS, group="hall", vigil=vigil(alarm("d", 4)))
+        until(lambda: len(house.events) == 2)
+        lines = [json.loads(line) for line in house._lines.read_text().splitlines()]
+
+    assert {"c": "room", "d": "hall"} == {each["node"]: each["group"] for each in lines}
+
+
+class Slow:
+    """A sink whose disk hangs until it is let go, or that has a bug."""
+
+    def __init__(self, error: Exception | None = None) -> None:
+        self.heard: list[tuple[str, ...]] = []
+        self.let_go = threading.Event()
+        self._error = error
+
+    def tell(self, alarms: Any) -> None:
+        self.heard.append(tuple(each.name for each in alarms))
+        if self._error is not None:
+            raise self._error
+        self.let_go.wait(20.0)
+
+    def close(self, patience_s: float) -> None:
+        self.let_go.set()
+
+
+def test_a_disk_that_hangs_holds_nobody_up(tmp_path):
+    """Children are answered; and of the states that came meanwhile the newest is told."""
+    slow = Slow()
+    sinks = {"room": (Subtree((), 900.0), Sinks([slow]))}
+    with House(tmp_path, herald=lambda time: Herald(sinks, time)) as house:
+        until(lambda: len(slow.heard) == 1)
+        for number in range(1, 6):
+            says(house, "c", alarm("c", number))
+        slow.let_go.set()
+        until(lambda: slow.heard[-1] == ("c-5",) or "c-5" in slow.heard[-1])
+
+    assert len(slow.heard) < 6
+
+
+def test_a_sink_that_fails_stops_nobody(tmp_path):
+    """It is said once."""
+    stream = io.StringIO()
+    logs.begin("info", stream=stream)
+    broken, fine = Slow(RuntimeError("a bug")), Slow()
+    fine.let_go.set()
+    sinks = {"room": (Subtree((), 900.0), Sinks([broken, fine]))}
+    with House(tmp_path, herald=lambda time: Herald(sinks, time)) as house:
+        says(house, "c", alarm())
+        until(lambda: ("c-1",) in fine.heard)
+        says(house, "d", alarm("d", 4))
+        until(lambda: ("c-1", "d-4") in fine.heard)
+
+    assert 1 == stream.getvalue().count("alarms not told")
+
+
+def test_a_state_whose_patience_has_ended_is_told_without_a_report(tmp_path):
+    """Nobody need say anything for an alarm to be over that nobody tells of any more."""
+    fine = Slow()
+    fine.let_go.set()
+    sinks = {"room": (Subtree([alarm()], 0.05), Sinks([fine]))}
+    with House(tmp_path, herald=lambda time: Herald(sinks, time)) as house:
+        until(lambda: ("c-1",) in fine.heard)
+        house.time.steady += 1.0
+        until(lambda: fine.heard[-1] == ())
+
+
+def test_who_names_nobody_has_no_herald(tmp_path):
+    """Then neither threads nor what webhooks need is there."""
+    assert herald_of(config_of(tmp_path), lambda: None) is None
+
+
+@pytest.mark.parametrize(
+    ("told", "said"),
+    [
+        ({"ndjson": ""}, "alarms.ndjson"),
+        ({"webhook": [{"url": "http://elsewhere.example/x"}]}, "alarms.webhook"),
+        ({"at_most": "1 false per week"}, "alarms.at_most"),
+    ],
+)
+def test_bad_settings_are_refused(tmp_path, told, said):
+    """What a node alone decides is not an aggregator's to set."""
+    with pytest.raises(UsageError, match=said):
+        config_of(tmp_path, **told)
+
+
+def test_times_of_lines_are_the_nodes(tmp_path):
+    with Told(tmp_path) as house:
+        says(house, "c", alarm(began=EPOCH))
+        until(lambda: bool(house.events))
+        (line,) = map(json.loads, house._lines.read_text().splitlines())
+
+    assert EPOCH == line["began"]

@@ -1,0 +1,193 @@
+"""The agent tells its sinks of alarms once these are kept, and names them in its scores."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import ClassVar
+
+import numpy as np
+
+from submerge import Schema
+from submerge.client.node import ClientNode
+from submerge.protocol.alarm_status import Vigil
+from submerge.protocol.machine import Alarmed, Keep, Now, Reading, Scored, Send, Start
+from submerge.protocol.messages import Counts, Model, Report
+from submerge.protocol.settings import ClientSettings
+from submerge.protocol.summaries import Subspaces
+from submerge_client.agent import Agent
+from submerge_client.alarms import Sinks
+from submerge_client.disk import Disk
+from submerge_client.sensors.lags import Lags
+from support.alarms import HISTORY, Log, alarm
+
+
+class Ear:
+    """A sink that writes down what it hears."""
+
+    def __init__(self, order=None, *, fails=None):
+        self.heard, self.closed = [], False
+        self._order, self._fails = order, fails
+
+    def tell(self, alarms):
+        self.heard.append(alarms)
+        if self._order is not None:
+            self._order.append("told")
+        if self._fails:
+            raise self._fails
+
+    def close(self, patience_s):
+        self.closed = True
+
+
+class Deaf:
+    """An uplink that does not answer, and a sensor with four rows."""
+
+    counts: ClassVar[dict[str, int]] = {}
+
+    def open(self, hear):
+        pass
+
+    def send(self, kind, group, data, *, final=False):
+        pass
+
+    def close(self):
+        pass
+
+    def read(self, hand, stop):
+        for _ in range(4):
+            hand(np.zeros((1, 4)))
+
+
+class Scripted(ClientNode):
+    """A node that says, after each event of a kind, what the script has for it."""
+
+    def __init__(self, *, start=(), reading=()):
+        settings = ClientSettings("pump-1", "g", "root", min_rows=1)
+        super().__init__(settings, Schema.anonymous(4), Subspaces(1), np.random.default_rng(0))
+        self._start_says, self._reading_says = list(start), list(reading)
+
+    def step(self, event, now):
+        effects = super().step(event, now)
+        if isinstance(event, Start):
+            effects += self._start_says
+        if isinstance(event, Reading) and self._reading_says:
+            effects += self._reading_says.pop(0)
+        return effects
+
+
+class Written(Disk):
+    """A disk that takes whatever it is given, and writes down that it was."""
+
+    def __init__(self, order=None):
+        super().__init__(None)
+        self._order = [] if order is None else order
+
+    def keep(self, effect):
+        self._order.append("kept")
+
+
+def run(node, *sinks, disk=None, scores=None):
+    """Run a client to its end."""
+    Agent(
+        node,
+        uplink=Deaf(),
+        sensor=Deaf(),
+        disk=disk or Written(),
+        lags=Lags(1, 4),
+        scores=scores,
+        sinks=Sinks(sinks),
+        clock=lambda: Now(0.0, 1e9),
+        linger_s=0.0,
+    ).run()
+
+
+def told(report, alarms):
+    """A report that carries alarms, on its way."""
+    return Send("root", replace(report, vigil=Vigil(Vigil.at("armed"), alarms)))
+
+
+def any_report():
+    """Of a node that has seen a row."""
+    node = Scripted()
+    node.step(Start({}), Now(0.0, 1e9))
+    return node._report(Now(0.0, 1e9))
+
+
+def test_sinks_hear_each_state_once_it_is_there():
+    """First that there is no alarm; in the end they are closed."""
+    ear = Ear()
+    run(Scripted(reading=[[Alarmed(state)] for state in HISTORY[1:]]), ear)
+
+    assert list(HISTORY) == ear.heard
+    assert ear.closed
+
+
+def test_sinks_hear_at_the_start_what_was_kept():
+    """And do not hear before that there is none: somebody would take it for an end."""
+    ear = Ear()
+    run(Scripted(start=[Alarmed(HISTORY[3])]), ear)
+
+    assert [HISTORY[3]] == ear.heard
+
+
+def test_what_is_told_was_kept_before():
+    """Effects are performed in order: killed between the two, it is told at the next start."""
+    order = []
+    effects = [Keep({("lookout",): None}), Alarmed(HISTORY[1])]
+    run(Scripted(reading=[effects]), Ear(order), disk=Written(order))
+
+    assert ["told", "kept", "told"] == order[:3]
+
+
+def test_a_report_brings_newer_figures_of_the_same_alarms():
+    """How bad it has become; what is not the same alarms is not believed, nor a final."""
+    worse = (alarm(0, worst=9.0),)
+    report = any_report()
+    assert isinstance(report, Report)
+    reading = [
+        [told(report, HISTORY[1]), Alarmed(HISTORY[1])],
+        [told(report, worse)],
+        [told(replace(report, final=True), (alarm(0, worst=1.0),)), told(report, HISTORY[2])],
+    ]
+    ear = Ear()
+    run(Scripted(reading=reading), ear)
+
+    assert [(), HISTORY[1], worse] == ear.heard
+
+
+def test_a_sink_that_fails_costs_no_other_and_not_the_node():
+    """It is said, once."""
+    log = Log()
+    fails, ear = Ear(fails=ZeroDivisionError("a bug")), Ear()
+    run(Scripted(reading=[[Alarmed(state)] for state in HISTORY[1:]]), fails, ear)
+
+    (line,) = [line for line in log.lines if line["what"] == "alarms not told"]
+    assert ("Ear", "ZeroDivisionError: a bug") == (line["sink"], line["why"])
+    assert list(HISTORY) == ear.heard
+
+
+def test_rows_that_raise_an_alarm_already_have_its_name():
+    """They are scored before it is told: both come of one step."""
+    named = []
+
+    class Lines:
+        def tell(self, scored, model, schema, *, first, at, alarms):
+            named.append(alarms)
+
+    zero = np.zeros(1)
+    scored = Scored(zero, zero, None, zero[None], np.arange(1), None, 5, False)
+    reading = [[scored], [scored, Alarmed(HISTORY[1])], [scored]]
+    node = Scripted(reading=reading)
+    node.model = _model()
+    run(node, scores=Lines())
+
+    assert [(), HISTORY[1], HISTORY[1]] == named
+
+
+def _model():
+    schema = Schema.anonymous(4)
+    return Model(
+        *("g", 5, schema.canonical, schema.fingerprint, None, None, Counts(1), 1, (1.0, 1.0, 1.0)),
+        created=0.0,
+        expires=2e9,
+    )

@@ -1,0 +1,162 @@
+"""What a sink has told: each start once, each end once, whoever was away or killed meanwhile."""
+
+from __future__ import annotations
+
+import os
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from submerge.protocol.alarm_status import REMEMBERED
+from submerge_client.alarms.delivered import MOST, News, Told, news
+from submerge_client.alarms.journal import Journal
+from support.alarms import HISTORY, Log, alarm
+
+
+def told_all(told: Told, alarms) -> tuple[Told, list[tuple[str, str]]]:
+    """All that is new is told."""
+    said = []
+    for each in news(told, alarms):
+        said.append((each.alarm.name, each.event))
+        told = told.after(each)
+    return told, said
+
+
+def states(lengths: list[bool]):
+    """What a node remembers, change by change, in the course of so many alarms."""
+    over = ()
+    yield ()
+    for n in range(len(lengths)):
+        yield (alarm(n), *over)
+        over = (alarm(n, over=True), *over)[:REMEMBERED]
+        yield over
+
+
+def test_who_hears_every_state_tells_each_change():
+    """A start, its end; then the next."""
+    told, said = Told(), []
+    for state in HISTORY:
+        told, new = told_all(told, state)
+        said += new
+
+    first, second = alarm(0).name, alarm(1).name
+    expected = [(first, "start"), (first, "end"), (second, "start"), (second, "end")]
+    assert expected == said
+    assert Told((), (alarm(0).name, alarm(1).name)) == told
+
+
+@settings(max_examples=40)
+@given(st.lists(st.integers(0, 2), min_size=1, max_size=30))
+def test_who_is_away_misses_nothing_and_repeats_nothing(heard):
+    """States are skipped or heard again and again: one start and one end of each, in order."""
+    every = list(states([True] * 6))
+    told, said = Told(), []
+    at = 0
+    for step in heard:
+        at = min(at + step, len(every) - 1)
+        told, new = told_all(told, every[at])
+        said += new
+    told, new = told_all(told, every[-1])
+    said += new
+
+    names = [alarm(n).name for n in range(6)]
+    assert [(name, event) for name in names for event in ("start", "end")] == said
+
+
+def test_one_that_came_and_went_unheard_is_one_start_and_one_end():
+    """In this order."""
+    (state,) = [(alarm(0, over=True),)]
+
+    assert [News(state[0], "start"), News(state[0], "end")] == news(Told(), state)
+
+
+def test_what_was_over_before_a_sink_came_it_does_not_tell():
+    """A webhook that is set up today does not ring for last week; the open one it tells."""
+    state = (alarm(2), alarm(1, over=True), alarm(0, over=True))
+
+    assert [News(state[0], "start")] == news(Told.since(state), state)
+
+
+def test_an_alarm_that_its_node_has_forgotten_is_over():
+    """With its state file a node loses its alarms, and nobody else would ever end them."""
+    told = Told((alarm(0),), ())
+    lost = alarm(0, ended=alarm(0).peaked)
+
+    assert [News(lost, "end")] == news(told, ())
+    assert [News(lost, "end"), News(alarm(1), "start")] == news(told, (alarm(1),))
+
+
+def test_a_node_that_remembers_what_was_so_before_changes_nothing():
+    """Its card failed, and it has the state of an hour ago: the alarm is open again, for it."""
+    told, _ = told_all(Told(), HISTORY[2])
+
+    assert [] == news(told, HISTORY[1])
+
+
+def test_a_sink_remembers_no_more_than_it_has_to():
+    """Years of alarms are no more than the last ones."""
+    told = Told()
+    for n in range(100):
+        told, _ = told_all(told, (alarm(n, over=True),))
+
+    assert MOST == len(told.over)
+    assert all(a < b for a, b in pairwise(told.over))
+
+
+# -- the journal -----------------------------------------------------------------------------
+
+
+def test_a_journal_outlives_its_process(tmp_path):
+    """Each sink's own."""
+    path = tmp_path / "c.state.alarms"
+    kept = {"a": Told((alarm(1),), ("pump-1-3", "pump-1-4")), "b": Told()}
+    journal = Journal(path, kept)
+    for sink, told in kept.items():
+        journal.note(sink, told)
+    again = Journal(path, ("a", "b", "new"))
+
+    assert [*kept.values(), None] == [again.told(sink) for sink in ("a", "b", "new")]
+
+
+def test_a_sink_that_there_is_no_more_is_forgotten(tmp_path):
+    """Years of changed settings leave nothing behind."""
+    path = tmp_path / "c.state.alarms"
+    Journal(path, ("a", "b")).note("b", Told())
+    journal = Journal(path, ("a",))
+    journal.note("a", Told())
+
+    assert b'"b"' not in path.read_bytes()
+
+
+@pytest.mark.parametrize("damage", [b"", b"{}", b"\xff\xfe", b'{"form": 2, "sinks": {}}', b"[1"])
+def test_a_damaged_journal_is_none(damage, tmp_path):
+    """It is said, and never stops a client."""
+    path = tmp_path / "c.state.alarms"
+    path.write_bytes(damage)
+    log = Log()
+    journal = Journal(path, ("a",))
+    journal.note("a", Told((), ("pump-1-1",)))
+
+    assert ["what was told of alarms unreadable"] == log.said()
+    assert Told((), ("pump-1-1",)) == Journal(path, ("a",)).told("a")
+
+
+def test_a_disk_that_is_full_is_said_once_and_tried_again(tmp_path, monkeypatch):
+    """What was told is remembered meanwhile."""
+    log = Log()
+    journal = Journal(tmp_path / "c.state.alarms", ("a",))
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", full)
+        for n in range(3):
+            journal.note("a", Told((), (f"pump-1-{n}",)))
+    journal.note("a", Told((), ("pump-1-2",)))
+
+    assert ["what was told of alarms not kept"] == log.said()
+    assert Told((), ("pump-1-2",)) == journal.told("a")
+    assert Told((), ("pump-1-2",)) == Journal(tmp_path / "c.state.alarms", ("a",)).told("a")

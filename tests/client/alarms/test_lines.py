@@ -1,0 +1,274 @@
+"""Alarms as lines of JSON: once each, in a file that others rotate and that a kill may cut."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+from itertools import chain
+
+import pytest
+
+from submerge import UsageError
+from submerge_client.alarms import ndjson
+from submerge_client.alarms.delivered import News
+from submerge_client.alarms.event import sentence, stamp
+from submerge_client.alarms.journal import Journal
+from submerge_client.alarms.ndjson import File, Lines, Stream
+from support.alarms import BEGAN, HISTORY, RISKY, Killed, Killer, Log, alarm
+
+NAMES = [alarm(0).name, alarm(1).name]
+EXPECTED = [(name, event) for name in NAMES for event in ("start", "end")]
+
+
+class Place:
+    """A folder with an NDJSON file and a journal, and the process that writes them."""
+
+    def __init__(self, folder):
+        self.path, self.state = folder / "alarms.ndjson", folder / "c.state.alarms"
+        self.begin()
+
+    def begin(self):
+        """A process begins."""
+        self.file = File(self.path)
+        journal = Journal(self.state, ("lines",))
+        self.lines = Lines(self.file, journal, name="lines", group="pumps")
+
+    def again(self):
+        """The one before is gone."""
+        self.file.close()
+        self.begin()
+
+    def told(self, *paths):
+        """What the file tells; a line that was cut short tells nothing."""
+        text = b"".join(path.read_bytes() for path in (*paths, self.path))
+        return list(chain.from_iterable(map(_told, text.split(b"\n"))))
+
+
+def _told(line):
+    try:
+        told = json.loads(line)
+    except ValueError:
+        return []
+    return [(told["id"], told["event"])]
+
+
+@pytest.fixture
+def place(tmp_path):
+    place = Place(tmp_path)
+    yield place
+    place.file.close()
+
+
+def test_a_line_says_all_that_is_known(place):
+    """As documented; the top channels by their names, in any language."""
+    for state in HISTORY[:3]:
+        place.lines.tell(state)
+    start, end = map(json.loads, place.path.read_bytes().splitlines())
+
+    expected = {
+        "event": "start",
+        "id": alarm(0).name,
+        "node": "pump-1",
+        "group": "pumps",
+        "at": "2026-01-01T00:00:00.000Z",
+        "began": BEGAN,
+        "peaked": BEGAN + 10,
+        "ended": None,
+        "worst": 3.21,
+        "cause": "spe",
+        "top": {"flow": 0.81, "temp [°C]": 0.12},
+        "model": 7,
+        "withheld": 5,
+        "verdict": "",
+    }
+    over = {"event": "end", "at": "2026-01-01T00:01:00.000Z", "ended": BEGAN + 60}
+    assert expected == start
+    assert {**expected, **over} == end
+
+
+def test_the_start_of_one_that_is_over_does_not_say_when(place):
+    """It is the line that would have been written then."""
+    place.lines.tell(())
+    place.lines.tell(HISTORY[2])
+    start, end = map(json.loads, place.path.read_bytes().splitlines())
+
+    assert (None, BEGAN + 60) == (start["ended"], end["ended"])
+
+
+def test_heard_again_it_is_not_told_again(place):
+    """Within a process, and in the next one, with or without its journal."""
+    for state in chain.from_iterable((state, state) for state in HISTORY):
+        place.lines.tell(state)
+        place.again()
+        place.lines.tell(state)
+        place.state.unlink()
+        place.again()
+
+    assert EXPECTED == place.told()
+
+
+def operations(tmp_path_factory, monkeypatch):
+    """How many there are in the course of two alarms."""
+    killer = Killer()
+    _lived(tmp_path_factory.mktemp("counted"), killer, monkeypatch)
+    return killer.done
+
+
+def _lived(folder, killer, monkeypatch):
+    """Two alarms, and a process that may be killed once; the next one hears the same state."""
+    with monkeypatch.context() as patched:
+        for name in RISKY:
+            patched.setattr(os, name, killer.guarded(getattr(os, name)))
+        place = None
+        for state in HISTORY:
+            while True:
+                try:
+                    if place is None:
+                        place = Place(folder)
+                    place.lines.tell(state)
+                    break
+                except Killed:
+                    place = None
+    return place
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("when", ["before", "after", "within"])
+def test_killed_between_any_two_steps_it_tells_each_once(tmp_path_factory, monkeypatch, when):
+    """Kept and not told, told and not noted, noted and not named: one start, one end."""
+    n = operations(tmp_path_factory, monkeypatch)
+
+    assert n > 40
+    for i in range(n):
+        folder = tmp_path_factory.mktemp(f"{when}-{i}")
+        place = _lived(folder, Killer(i, when), monkeypatch)
+        assert EXPECTED == place.told(), i
+        place.file.close()
+
+
+def test_a_file_that_was_rotated_is_left_alone(place, tmp_path):
+    """Whoever moved it has what was in it; the next line begins a new one."""
+    place.lines.tell(())
+    place.lines.tell(HISTORY[1])
+    place.path.rename(tmp_path / "alarms.ndjson.1")
+    place.lines.tell(HISTORY[2])
+
+    assert EXPECTED[1:2] == place.told()
+    assert EXPECTED[:2] == place.told(tmp_path / "alarms.ndjson.1")
+
+
+def test_a_file_that_was_emptied_goes_on(place):
+    """As by logrotate's copytruncate."""
+    place.lines.tell(())
+    place.lines.tell(HISTORY[1])
+    os.truncate(place.path, 0)
+    place.lines.tell(HISTORY[2])
+
+    assert EXPECTED[1:2] == place.told()
+
+
+def test_what_a_full_disk_cut_short_is_written_again(place, monkeypatch):
+    """On a line of its own, once there is room; it is said once."""
+    log = Log()
+    place.lines.tell(())
+    with monkeypatch.context() as patched:
+        write = os.write
+        patched.setattr(ndjson.os, "write", lambda fd, data: write(fd, data[:20]))
+        for _ in range(3):
+            place.lines.tell(HISTORY[1])
+    place.lines.tell(HISTORY[1])
+
+    assert EXPECTED[:1] == place.told()
+    assert ["alarms not written, trying on", "alarms written again"] == log.said()
+
+
+def test_what_only_lacks_its_line_break_is_not_written_again(place, monkeypatch):
+    """The next line brings it."""
+    place.lines.tell(())
+    with monkeypatch.context() as patched:
+        write = os.write
+        patched.setattr(ndjson.os, "write", lambda fd, data: write(fd, data[:-1]))
+        place.lines.tell(HISTORY[1])
+    for state in HISTORY[1:]:
+        place.lines.tell(state)
+
+    assert EXPECTED == place.told()
+
+
+def test_nodes_may_share_a_file(tmp_path):
+    """Two programs on one machine: each knows its own lines."""
+    lines = []
+    for node in ("a", "b"):
+        journal = Journal(tmp_path / f"{node}.state.alarms", ("lines",))
+        lines.append(Lines(File(tmp_path / "f"), journal, name="lines", group="g"))
+        lines[-1].tell(())
+    for each, node in zip(lines, ("a", "b"), strict=True):
+        each.tell((alarm(0, node=node),))
+        each.close(0.0)
+
+    told = [json.loads(line)["node"] for line in (tmp_path / "f").read_bytes().splitlines()]
+    assert ["a", "b"] == told
+
+
+def test_no_folder_stops_no_node(tmp_path):
+    """It may be mounted later."""
+    log = Log()
+    place = Place(tmp_path / "mounted")
+    place.lines.tell(())
+    place.lines.tell(HISTORY[1])
+    (tmp_path / "mounted").mkdir()
+    place.lines.tell(HISTORY[1])
+    place.file.close()
+
+    assert EXPECTED[:1] == place.told()
+    assert {"no file for alarms, trying on", "alarms written again"} <= set(log.said())
+
+
+def test_a_pipe_is_refused(tmp_path):
+    """It would hold up the node until somebody reads."""
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(UsageError) as error:
+        File(tmp_path / "pipe")
+
+    assert f"must be a file, got {tmp_path / 'pipe'}: name another" in str(error.value)
+
+
+def test_a_stream_takes_them_as_well(tmp_path):
+    """Each handed over at once; a process that starts again repeats nothing that it noted."""
+    out = io.BytesIO()
+    path = tmp_path / "c.state.alarms"
+    for state in HISTORY:
+        Lines(Stream(out), Journal(path, ("-",)), name="-", group="g").tell(state)
+
+    told = list(chain.from_iterable(map(_told, out.getvalue().split(b"\n"))))
+    assert EXPECTED == told
+
+
+# -- in words ----------------------------------------------------------------------------------
+
+
+def test_a_person_reads_what_is_wrong_and_where():
+    """The channels, how far over the limit, since when, and what the alarm is called."""
+    end = sentence(News(alarm(0, over=True), "end"))
+
+    assert sentence(News(alarm(0), "start")) == (
+        "Readings do not go together as they do when all is well: 3.21 times the limit."
+        " Most of it: flow 81%, temp [°C] 12%.\n"
+        f"Began 2026-01-01T00:00:00.000Z. {NAMES[0]}"
+    )
+    assert f"Began 2026-01-01T00:00:00.000Z, over 2026-01-01T00:01:00.000Z. {NAMES[0]}" in end
+
+
+@pytest.mark.parametrize(
+    ("seconds", "expected"),
+    [
+        (0.0, "1970-01-01T00:00:00.000Z"),
+        (-5.0, "1970-01-01T00:00:00.000Z"),
+        (1.9995, "1970-01-01T00:00:01.999Z"),
+        (1e300, "9999-12-31T23:59:59.000Z"),
+    ],
+)
+def test_any_clock_can_be_written(seconds, expected):
+    """Also one that lies by more than years have figures for."""
+    assert expected == stamp(seconds)

@@ -1,0 +1,98 @@
+"""Sinks that hear of several nodes, as an aggregator's do: each alarm has its own start and end."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from submerge.protocol.alarm_status import Alarm
+from submerge_client.alarms import delivered as module
+from submerge_client.alarms.delivered import MOST, Told, news
+from submerge_client.alarms.journal import Journal
+from submerge_client.alarms.payloads import REPEATED_S, shape_of
+from submerge_client.alarms.post import Answer
+from submerge_client.alarms.webhook import Courier
+from submerge_client.config.alarm_sinks import WebhookConfig
+from support.alarms import BEGAN, alarm
+
+
+def of(node: str, n: int = 0, *, over: bool = False) -> Alarm:
+    return replace(alarm(n, over=over), node=node)
+
+
+def said(told: Told, *alarms: Alarm) -> tuple[Told, list[str]]:
+    """Tell all that is new."""
+    lines = []
+    for each in news(told, alarms):
+        lines.append(f"{each.event} {each.alarm.node}")
+        told = told.after(each)
+    return told, lines
+
+
+def test_alarms_that_began_in_one_moment_are_two():
+    """Numbers are of a clock, and a plant fails at once."""
+    told, lines = said(Told(), of("a"), of("b"))
+    assert ["start a", "start b"] == lines
+    told, lines = said(told, of("a", over=True), of("b"))
+    assert ["end a"] == lines
+    assert ["end b"] == said(told, of("a", over=True), of("b", over=True))[1]
+
+
+def test_a_node_with_many_alarms_pushes_out_no_other(monkeypatch):
+    """What is remembered is each node's last, and never more than there is room for."""
+    told, _ = said(Told(), of("quiet", over=True))
+    for n in range(MOST + 5):
+        told, _ = said(told, of("quiet", over=True), of("busy", n, over=True))
+    counts = Counter(name.rpartition("-")[0] for name in told.over)
+    assert {"quiet": 1, "busy": MOST} == counts
+
+    monkeypatch.setattr(module, "MOST_IN_ALL", 10)
+    told, _ = said(told, of("new", over=True))
+    assert 10 == len(told.over)
+
+
+@pytest.fixture
+def courier(tmp_path):
+    """A courier to Alertmanager, what it has posted, and its clock."""
+    posted: list[str] = []
+    clock = [BEGAN]
+
+    def post(request) -> Answer:
+        (alert,) = json.loads(request.body)
+        posted.append(alert["labels"]["node"])
+        return Answer()
+
+    hook = WebhookConfig(url="https://alertmanager.example:9093", shape="alertmanager")
+    courier = Courier(
+        shape_of(hook, "pumps"),
+        post,
+        Journal(tmp_path / "root.db.alarms", ("hook",)),
+        name="hook",
+        where="https://alertmanager.example",
+        clock=lambda: clock[0],
+        wall=lambda: clock[0],
+        rng=np.random.default_rng(0),
+    )
+    return courier, posted, clock
+
+
+def test_each_open_alarm_is_repeated_for_who_wants_that(courier):
+    """Every three minutes, each of them; one that is over no more."""
+    courier, posted, clock = courier
+    courier.meet(())
+
+    def works(*alarms: Alarm, for_s: float) -> Counter[str]:
+        posted.clear()
+        until = clock[0] + for_s
+        while (wait := courier.turn(alarms)) + clock[0] <= until:
+            clock[0] += wait
+        clock[0] = until
+        return Counter(posted)
+
+    both = of("a"), of("b"), of("c", over=True)
+    assert {"a": 4, "b": 4, "c": 2} == works(*both, for_s=3 * REPEATED_S + 1)
+    assert {"a": 1, "b": 3} == works(of("a", over=True), of("b"), for_s=3 * REPEATED_S)

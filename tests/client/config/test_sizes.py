@@ -1,0 +1,97 @@
+"""What the largest report weighs: of a kernel group, whose summary is two subspaces."""
+
+from __future__ import annotations
+
+import pytest
+
+from submerge.protocol.alarm_status import MOST_ALARMS, REMEMBERED
+from submerge.protocol.messages import Incarnation, Join, Left, Stamp
+from submerge.stats.quantile_sketch import FINE
+from submerge_client.config.sections import BadSetting
+from submerge_client.config.sizes import (
+    ALARM,
+    FENCES,
+    JOIN,
+    MQTT_LIMIT,
+    SAMPLE,
+    Linear,
+    check_join,
+    check_size,
+    size_of_report,
+)
+from submerge_client.uplink.broker import overhead
+from submerge_proto.wire import codec, topics
+
+AT = ("uplink", "max_message_bytes")
+
+
+def test_a_kernel_groups_report_is_two_subspaces():
+    """As much again as of a linear group, of the readings: and what else there is."""
+    alone, beside = size_of_report(512, 21), Linear(48, 13)
+
+    assert (
+        4 * 48 * 13 + 8 * (48 + 13) + 256 + FINE.bytes
+        == size_of_report(512, 21, linear=beside) - alone
+    )
+    assert 300 + 55 * ALARM == size_of_report(512, 21, linear=beside, merged=True) - size_of_report(
+        512, 21, linear=beside
+    )
+
+
+def test_alarms_are_reckoned_with():
+    """Nine of a client, 64 of an aggregator; and what they are judged by, in three sketches."""
+    assert 256 + 400 + 3 * FINE.bytes + 9 * ALARM == size_of_report(1, 1) - 8 - 16
+    assert (1 + REMEMBERED, MOST_ALARMS) == (9, 64)
+
+
+def test_while_gamma_is_open_moments_and_a_sample_go():
+    """Of many channels and few features they are more than the summary will be."""
+    size = size_of_report(16, 1, linear=Linear(5000, 1))
+
+    assert 16 * 5000 + SAMPLE + 256 + FINE.bytes + 11_030 == size
+
+
+def test_a_kernel_groups_report_over_the_limit_is_refused_with_the_numbers():
+    """Both dimensions, both numbers of columns, bytes and limit; and what to lower."""
+    with pytest.raises(BadSetting) as caught:
+        check_size(
+            2048,
+            21,
+            MQTT_LIMIT,
+            at=AT,
+            lower="schema.features.features",
+            linear=Linear(48, 13),
+            text=100,
+        )
+
+    size = 4 * 2048 * 21 + 8 * (2048 + 21) + 4 * 48 * 13 + 8 * (48 + 13) + 13_208 + 100
+    assert (
+        f"uplink.max_message_bytes: expected room for {size} bytes: dim 2048 (features), k 21"
+        " (rank + oversample), width 48 (channels x lags), l 13 (linear_rank + oversample),"
+        " 4 dim k + 8 (dim + k) + 4 width l + 8 (width + l) + 13308, got a limit of 122880 bytes;"
+        " lower schema.features.features"
+    ) == str(caught.value)
+
+
+def test_columns_beyond_the_channels_weigh_nothing():
+    """There are never more than channels, nor more than features."""
+    limit = size_of_report(16, 16, linear=Linear(4, 4))
+    check_size(16, 1000, limit, at=AT, lower="rank", linear=Linear(4, 1000))
+
+    with pytest.raises(BadSetting, match=r"k 16 .*, l 4 "):
+        check_size(16, 1000, limit - 1, at=AT, lower="rank", linear=Linear(4, 1000))
+
+
+@pytest.mark.parametrize("merged", [False, True])
+def test_no_join_is_larger_than_was_reckoned(merged):
+    """Its topic, names of 64 letters and 64 starts before this one included."""
+    name, text = "n" * 64, b"x" * 5000
+    past = tuple(Left(bytes([i]) * 16, 2**62) for i in range(64)) if merged else ()
+    stamp = Stamp(name, name, Incarnation(2**50, 2**63 - 1), 2**62)
+    data = codec.encode(Join(stamp, b"f" * 16 if merged else b"", past, text))
+
+    size = len(data) + overhead(topics.up(name, name, name, "join", name))
+    check_join(len(text), len(text) + JOIN + FENCES * merged, at=AT, lower="", merged=merged)
+    assert size <= len(text) + JOIN + FENCES * merged
+    with pytest.raises(BadSetting, match=r"to join, a schema of 5000, and"):
+        check_join(len(text), size - 1, at=AT, lower="it", merged=merged)

@@ -1,0 +1,164 @@
+"""Kits and certificates: what makes a node known, and what is said of one that does not."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from submerge import UsageError
+from submerge.protocol.messages import Hello, Incarnation
+from submerge_client.kit import HEAD, read_kit
+from submerge_client.uplink.identity import Papers, check_name, identity
+from submerge_client.uplink.tls import Tls
+from support.certified import Certified
+
+
+@pytest.fixture(scope="module")
+def fleet(tmp_path_factory) -> Certified:
+    """An authority, and kits as it makes them."""
+    return Certified(tmp_path_factory.mktemp("kits"))
+
+
+@pytest.fixture(scope="module")
+def stranger(tmp_path_factory) -> Certified:
+    """Another authority of the same name."""
+    return Certified(tmp_path_factory.mktemp("stranger"))
+
+
+def test_a_certificate_says_whose_it_is_and_until_when(fleet):
+    """What stands in it, in words and Unix seconds."""
+    now = time.time()
+
+    found = identity(Tls(kit=fleet.kit("pump-3", lasts_s=600)))
+
+    assert ("pump-3", ()) == (found.node, found.hosts)
+    assert found.begins < now < now + 590 < found.until < now + 610
+
+
+def test_one_that_serves_says_under_which_names(fleet):
+    """Host names and addresses, beside the node's own name."""
+    found = identity(Tls(kit=fleet.kit("north", "north.example", "10.0.0.7")))
+
+    assert ("north", {"north.example", "10.0.0.7"}) == (found.node, set(found.hosts))
+
+
+def test_one_that_has_ended_is_told_too(fleet):
+    """Whoever asks wants to know when."""
+    assert identity(Tls(kit=fleet.kit("old", lasts_s=-60))).until < time.time()
+
+
+def test_three_files_do_what_a_kit_does(fleet):
+    """A fleet may have an authority of its own."""
+    kit = read_kit(fleet.kit("pump-4"))
+    paths = {}
+    for name in ("key", "cert", "authority"):
+        paths[name] = fleet.folder / f"pump-4.{name}"
+        paths[name].write_bytes(getattr(kit, name))
+    apart = Tls(paths["authority"], paths["cert"], paths["key"])
+
+    assert identity(Tls(kit=fleet.kit("pump-4"))).node == identity(apart).node
+    assert (kit.authority, kit.key, kit.cert) == apart.contents()
+
+
+def test_anothers_name_is_refused(fleet):
+    """Name and certificate are one: whoever has two kits has mixed them up."""
+    with pytest.raises(UsageError, match="expected the certificate of pump-1, got that of pump-2"):
+        check_name(Tls(kit=fleet.kit("pump-2")), "pump-1")
+
+
+def test_one_that_its_authority_has_not_signed_is_refused(fleet, stranger):
+    """As the other end would, and with better words."""
+    ours, theirs = read_kit(fleet.kit("pump-5")), read_kit(stranger.kit("pump-5"))
+    mixed = fleet.write("mixed", "pump-5", ours.key, ours.cert, theirs.authority)
+
+    with pytest.raises(UsageError, match="that its own authority has signed"):
+        identity(Tls(kit=mixed))
+
+
+def test_anothers_key_is_refused(fleet):
+    """A kit that was put together by hand."""
+    ours, theirs = read_kit(fleet.kit("pump-6")), read_kit(fleet.kit("pump-7"))
+    mixed = fleet.write("wrong-key", "pump-6", theirs.key, ours.cert, ours.authority)
+
+    with pytest.raises(UsageError, match="a certificate and its key in PEM form"):
+        identity(Tls(kit=mixed))
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "a file that begins otherwise"),
+        ("hello\n", "a file that begins otherwise"),
+        (f"{HEAD}\nnode: pump-1\n", "0 keys and 0 certificates"),
+        (f"{HEAD}\nnode: no such name\n", "a file that begins otherwise"),
+        ("\xff", "bytes that are no text"),
+    ],
+)
+def test_what_is_no_kit_is_refused(tmp_path: Path, text, says):
+    """In one line that says where it comes from."""
+    path = tmp_path / "x.kit"
+    path.write_text(text, encoding="latin-1")
+
+    with pytest.raises(UsageError, match=f"submerge pki issue.*got {says}"):
+        read_kit(path)
+
+
+def test_a_kit_that_is_not_there(tmp_path: Path):
+    """The file is named."""
+    with pytest.raises(UsageError, match=r"expected a kit to read, got .*gone.kit: No such file"):
+        Tls(kit=tmp_path / "gone.kit").context()
+
+
+def test_papers_follow_their_files(fleet):
+    """Renewed in place, a kit is read again; a broken one changes nothing."""
+    path = fleet.kit("pump-8", lasts_s=600)
+    papers = Papers(None, Tls(kit=path), node="pump-8")
+    first = papers.until
+    fleet.kit("pump-8", lasts_s=6000)
+    renewed = papers.until
+    path.write_text("half a kit")
+
+    assert first + 5000 < renewed == papers.until
+
+
+def test_the_first_to_end_is_told(fleet):
+    """Of several links."""
+    soon, late = fleet.kit("pump-9", lasts_s=600), fleet.folder / "late.kit"
+    late.write_bytes(soon.read_bytes())
+    fleet.kit("pump-9", lasts_s=60)
+
+    papers = Papers(Tls(kit=late), Tls(kit=soon), node="pump-9")
+
+    assert identity(Tls(kit=soon)).until == papers.until
+
+
+def test_without_certificates_nothing_is_told():
+    """A message goes out as it is."""
+    hello = Hello("root", Incarnation(1, 2), True, 3)
+
+    papers = Papers(None, node="root")
+
+    assert (0.0, hello) == (papers.until, papers.stamped(hello))
+
+
+def test_a_certificate_that_has_ended_is_to_blame(fleet):
+    """Whoever refuses it only hangs up; a log that says no more sends people to the network."""
+    ended = Papers(Tls(kit=fleet.kit("late", lasts_s=-60)), node="late")
+    holds = Papers(Tls(kit=fleet.kit("early", lasts_s=600)), node="early")
+
+    said = ended.blamed("Socket closed", time.time())
+
+    assert said.startswith("the certificate of late ended on ")
+    assert said.endswith("; Socket closed")
+    assert "Socket closed" == holds.blamed("Socket closed", time.time())
+
+
+def test_a_file_that_goes_away_between_two_looks_is_bad_input(tmp_path, monkeypatch):
+    """And no end of the thread that looked: a renewal is under way, and it looks again."""
+    gone = tmp_path / "gone.pem"
+    monkeypatch.setattr(Tls, "context", lambda _: None)
+
+    with pytest.raises(UsageError, match=r"got .*gone\.pem: No such file"):
+        Tls(gone, gone, gone).contents()

@@ -1,0 +1,138 @@
+"""Gaps at a client: filled with what the others say, or withheld, and counted either way."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from submerge import Scaling, Schema
+from submerge.client.node import ClientNode
+from submerge.protocol.machine import Now, Reading, Received, Scored, Start
+from submerge.protocol.messages import Counts, Incarnation, Model
+from submerge.protocol.settings import ClientSettings
+from submerge.protocol.summaries import Subspaces
+
+RNG = np.random.default_rng(0)
+ROWS = RNG.standard_normal((300, 2)) @ RNG.standard_normal((2, 6)) + 5
+PLAIN = Schema.anonymous(6)
+SCALED = Schema(6, Scaling((5.0,) * 6, (1.0,) * 6))
+GAP = float("nan")
+
+
+def client(schema=PLAIN, *, fills=True):
+    """A client that has started, and does not talk to anybody."""
+    settings = ClientSettings("c", "g", "root", fills_gaps=fills)
+    node = ClientNode(settings, schema, Subspaces(2), np.random.default_rng(0))
+    node.step(Start({}), Now(0, 1.7e9))
+    return node
+
+
+def with_gap(rows, *places):
+    """The same rows, some numbers of them missing."""
+    rows = rows.copy()
+    for row, column in places:
+        rows[row, column] = GAP
+    return rows
+
+
+def model(schema=PLAIN):
+    """What the fleet learnt of the same rows."""
+    learner = Subspaces(2).learner(schema)
+    learner.learn(schema.lift(ROWS), schema.lift(ROWS))
+    return Model(
+        "g",
+        5,
+        schema.canonical,
+        schema.fingerprint,
+        learner.summary(),
+        None,
+        Counts(300),
+        1,
+        (1.0, 1.0, 1.0),
+        created=1.7e9,
+        expires=2e9,
+    )
+
+
+def read(node, rows):
+    """The scores of some rows."""
+    effects = node.step(Reading(rows), Now(1, 1.7e9))
+    return next((effect for effect in effects if isinstance(effect, Scored)), None)
+
+
+def test_a_gap_is_filled_with_what_the_model_expects():
+    """Rows of rank 2: four numbers say what the fifth was."""
+    node = client()
+    node.step(Received(model()), Now(0, 1.7e9))
+    scored = read(node, with_gap(ROWS[:3], (1, 4)))
+
+    assert ROWS[1, 4] == pytest.approx(scored.rows[1, 4], rel=1e-4)
+    assert [[1, 4]] == np.argwhere(scored.gaps).tolist()
+    assert 3 == node.life.counts.learnt
+
+
+def test_before_a_model_what_was_learnt_here_fills():
+    """The own subspace says what is usual."""
+    node = client()
+    read(node, ROWS[:200])
+    read(node, with_gap(ROWS[200:201], (0, 2)))
+    mean = node.life.summary(Now(1, 1.7e9)).mean
+
+    assert Counts(201) == node.life.counts
+    assert np.allclose(ROWS[:201].mean(axis=0), mean, atol=1e-3)
+
+
+@pytest.mark.parametrize(("schema", "counts"), [(SCALED, Counts(1)), (PLAIN, Counts(0, 1))])
+def test_before_anything_is_known_only_a_scaling_can_fill(schema, counts):
+    """Its offset is a guess; without one, zero would be a number from nowhere."""
+    node = client(schema)
+    read(node, with_gap(ROWS[:1], (0, 0)))
+
+    assert counts == node.life.counts
+
+
+def test_a_row_that_shows_too_little_is_withheld():
+    """Fewer than half of its channels: it would teach the model itself."""
+    node = client(SCALED)
+    read(node, with_gap(ROWS[:1], (0, 0), (0, 1), (0, 2), (0, 3)))
+
+    assert Counts(0, 1) == node.life.counts
+
+
+def test_withholding_is_the_other_way():
+    """Without `fills_gaps` no gap is learnt."""
+    node = client(SCALED, fills=False)
+    read(node, with_gap(ROWS[:3], (1, 4)))
+
+    assert Counts(2, 1) == node.life.counts
+
+
+def test_infinity_is_no_gap():
+    """It is withheld, with or without a gap beside it, and no warning is given."""
+    node = client(SCALED)
+    rows = with_gap(ROWS[:2], (0, 1))
+    rows[:, 0] = np.inf
+    read(node, rows)
+
+    assert Counts(0, 2) == node.life.counts
+
+
+def test_scores_say_which_row_is_which():
+    """The second of three cannot be used: first and third are scored."""
+    node = client(fills=False)
+    node.step(Received(model()), Now(0, 1.7e9))
+    scored = read(node, with_gap(ROWS[:3], (1, 0)))
+
+    assert [0, 2] == scored.which.tolist()
+    assert (2, 6) == scored.rows.shape
+    assert scored.gaps is None
+
+
+def test_what_is_filled_is_what_the_life_reports_under():
+    """Its incarnation, like any other row's."""
+    node = client(SCALED)
+    before = node.life.incarnation
+    read(node, with_gap(ROWS[:1], (0, 0)))
+
+    assert isinstance(before, Incarnation)
+    assert before == node.life.incarnation

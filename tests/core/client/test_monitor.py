@@ -1,0 +1,350 @@
+"""The lookout: which rows a client learns, about which mean, and by what an alarm is judged."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from submerge import Schema
+from submerge.client.incarnation import Life
+from submerge.client.ingest import Intake
+from submerge.client.monitor import Kept, Lookout
+from submerge.condition import Condition
+from submerge.protocol.desired_state import Wish
+from submerge.protocol.machine import Now, Scored
+from submerge.protocol.messages import Counts, Incarnation, Model
+from submerge.protocol.settings import AlarmSettings, ClientSettings
+from submerge.protocol.summaries import Subspaces
+from submerge.stats.block_maxima import Peaks
+from submerge.stats.node_mean import OwnMean
+from submerge.stats.quantile_sketch import FINE, Sketch, empty
+from submerge.stats.residual_scale import Usual
+
+DIM, RANK = 12, 3
+NAMES = tuple(f"x{i}" for i in range(DIM))
+SCHEMA = Schema(DIM, center="own")
+SUMMARIES = Subspaces(RANK)
+ALARMS = AlarmSettings(period_s=600.0, max_withheld_s=7200.0)
+SETTINGS = ClientSettings("n", "g", "root", alarms=ALARMS, fills_gaps=True)
+PATIENT = replace(SETTINGS, alarms=replace(ALARMS, max_withheld_s=86400.0))
+CAUSES = np.random.default_rng(0).standard_normal((RANK, DIM))
+DAY = 144
+
+
+class Node:
+    """A client's intake under a model of its fleet; rows of ten minutes."""
+
+    def __init__(self, settings: ClientSettings = SETTINGS, kept: Kept | None = None) -> None:
+        self.rng = np.random.default_rng(1)
+        self.row = 0
+        self.intake = Intake(SUMMARIES, self.rng, settings)
+        self.intake.load(kept)
+        self.life = Life(
+            Incarnation(1, 1), SCHEMA, SUMMARIES, self.now, learns=True, raw=False, lost=0
+        )
+        self.model = fleet(limit=1e9)
+
+    @property
+    def now(self) -> Now:
+        return Now(600.0 * self.row, 1.7e9 + 600.0 * self.row)
+
+    @property
+    def lookout(self) -> Lookout:
+        assert self.intake.lookout is not None
+        return self.intake.lookout
+
+    def draw(self, n: int) -> np.ndarray:
+        noise = self.rng.normal(0, 0.3, (n, DIM))
+        return 7.0 + self.rng.standard_normal((n, RANK)) @ CAUSES + noise
+
+    def reads(self, rows: np.ndarray, block: int = 10) -> list[Scored]:
+        """Let rows come; return how they were scored."""
+        scored = []
+        for first in range(0, len(rows), block):
+            part = rows[first : first + block]
+            self.row += len(part)
+            told = self.intake.read(part, self.life, self.model, self.now)
+            scored += [] if told is None else [told]
+        return scored
+
+    def settled(self) -> Node:
+        """After two days of nothing unusual: armed."""
+        self.reads(self.draw(2 * DAY))
+        self.model = fleet(limit=12.0)
+        return self
+
+    def learnt(self) -> int:
+        return self.life.counts.learnt
+
+
+def fleet(limit: float) -> Model:
+    """Return the model of nodes that lie elsewhere and vary alike; hours came to `limit`."""
+    rng = np.random.default_rng(2)
+    rows = rng.standard_normal((4000, RANK)) @ CAUSES + rng.normal(0, 0.3, (4000, DIM))
+    learner = SUMMARIES.learner(SCHEMA)
+    learner.learn(rows, rows)
+    sketch = Sketch.of(np.full(9000, limit), FINE)
+    peaks = Peaks(sketch, Sketch.of(np.full(9000, 1e6), FINE), empty(FINE), 500)
+    return Model(
+        *("g", int(limit), SCHEMA.canonical, SCHEMA.fingerprint, learner.summary(), None),
+        *(Counts(4000), 40, (0.0, 0.0, 0.0)),
+        created=0.0,
+        expires=1e12,
+        peaks=peaks,
+    )
+
+
+def strayed(rows: np.ndarray, by: float = 6.0, channel: int = 4) -> np.ndarray:
+    """Return rows of which one channel is off."""
+    rows = rows.copy()
+    rows[:, channel] += by
+    return rows
+
+
+def test_rows_are_scored_about_the_node_s_own_mean():
+    """It stands seven off the fleet's; from its tenth reading on that is nothing odd."""
+    node = Node()
+    first, later = node.reads(node.draw(10)), node.reads(node.draw(200))
+
+    assert first[0].spe.min() > 100
+    assert np.mean([told.spe.mean() for told in later]) == pytest.approx(9 * 0.09, rel=0.2)
+
+
+def test_rows_of_an_alarm_are_counted_and_not_learnt():
+    """Neither by the life nor by the mean; nor do they count as usual."""
+    node = Node().settled()
+    learnt, mean, scores = node.learnt(), node.lookout.own, node.intake.scores
+    told = node.reads(strayed(node.draw(10)))
+    alarm = node.lookout.alarms[0]
+
+    assert [False] * 4 + [True] * 6 == told[0].alarmed.tolist()
+    assert (learnt + 4, 6) == (node.learnt(), node.life.counts.withheld)
+    assert (6, "spe", "x4") == (alarm.withheld, alarm.cause, alarm.top[0][0])
+    assert mean.count + 4 == node.lookout.own.count
+    assert scores.spe.n + 4 == node.intake.scores.spe.n
+
+
+def test_a_fault_that_lasts_does_not_become_normal():
+    """Its rows are learnt after two hours; the alarm is open all the same, for a week."""
+    node = Node().settled()
+    learnt = node.learnt()
+    for _ in range(7):
+        node.reads(strayed(node.draw(DAY)))
+        node.model = replace(fleet(limit=12.0), version=node.model.version + 1)
+    assert node.learnt() > learnt + 6 * DAY
+    assert 1 == len(node.lookout.alarms)
+    assert node.lookout.alarms[0].is_open
+    # Without the reference it has long been what is usual.
+    assert abs(node.lookout.own.rows[4] - 13.0) < 3.0
+
+    # Also for the process that follows.
+    again = Node(kept=node.intake.kept)
+    again.row, again.model = node.row, node.model
+    again.reads(strayed(again.draw(DAY)))
+    assert again.lookout.alarms[0].is_open
+    again.reads(again.draw(40))
+    assert not again.lookout.alarms[0].is_open
+
+
+def test_what_is_accepted_is_learnt():
+    """The alarm is over, rows are learnt, and the mean is theirs ten readings later."""
+    node = Node().settled()
+    node.reads(strayed(node.draw(20)))
+    number = node.lookout.alarms[0].number
+    assert node.lookout.obey(Wish("n", 1, verdicts=((number, True),)), node.now)
+    learnt = node.learnt()
+    node.reads(strayed(node.draw(2 * DAY)))
+
+    assert learnt + 2 * DAY == node.learnt()
+    assert [("accepted", False)] == [(a.verdict, a.is_open) for a in node.lookout.alarms]
+    assert node.lookout.own.rows[4] == pytest.approx(13.0, abs=0.5)
+
+
+def test_what_is_rejected_is_never_learnt():
+    """However long it lasts."""
+    node = Node().settled()
+    node.reads(strayed(node.draw(20)))
+    number = node.lookout.alarms[0].number
+    node.lookout.obey(Wish("n", 1, verdicts=((number, False),)), node.now)
+    learnt = node.learnt()
+    node.reads(strayed(node.draw(3 * DAY)))
+
+    assert learnt == node.learnt()
+
+
+def test_a_node_that_is_paused_learns_nothing():
+    """It scores, and alarms; an older wish changes nothing, and the next process knows it."""
+    node = Node().settled()
+    assert node.lookout.obey(Wish("n", 5, paused=True), node.now)
+    assert not node.lookout.obey(Wish("n", 4), node.now)
+    learnt, withheld = node.learnt(), node.life.counts.withheld
+    assert 5 == len(node.reads(node.draw(50)))
+    assert (learnt, withheld + 50) == (node.learnt(), node.life.counts.withheld)
+    assert "paused" == node.lookout.vigil(node.now).state
+
+    again = Node(kept=node.intake.kept)
+    again.model = None
+    again.reads(again.draw(10))
+    assert (0, 10) == (again.learnt(), again.life.counts.withheld)
+    assert again.lookout.obey(Wish("n", 6, paused=False), again.now)
+    again.reads(again.draw(10))
+    assert 10 == again.learnt()
+
+
+def test_the_operating_state_is_all_that_is_learnt():
+    """Rows outside it are neither learnt nor scored, nor ever an alarm."""
+    condition = Condition.parse("x0 > 7", NAMES)
+    node = Node(replace(SETTINGS, learn_when=condition)).settled()
+    rows = strayed(node.draw(40))
+    rows[:, 0] = 6.9
+    rows[::4, 0] = np.nan
+    withheld = node.life.counts.withheld
+
+    assert [] == node.reads(rows)
+    assert withheld + 40 == node.life.counts.withheld
+    assert () == node.lookout.alarms
+
+
+def test_a_gap_takes_nothing_from_what_is_odd():
+    """With two of three channels missing too, a row that is off is over the limit; others not."""
+    node = Node().settled()
+    rows = node.draw(DAY)
+    rows[:, 6:] = np.nan
+    node.reads(rows)
+    assert () == node.lookout.alarms
+
+    rows = strayed(node.draw(20))
+    rows[:, 6:] = np.nan
+    node.reads(rows)
+    assert 1 == len(node.lookout.alarms)
+
+
+def test_another_schema_begins_anew():
+    """Its scores mean something else: what an operator wants and what is told of stays."""
+    node = Node().settled()
+    node.reads(strayed(node.draw(20)))
+    kept = node.intake.kept
+    other = Lookout(SETTINGS, Schema(DIM, center="own", half_life=60.0), SUMMARIES, kept)
+
+    assert [False] == [alarm.is_open for alarm in other.alarms]
+    assert 0 == other.own.count
+    assert 0 == other.peaks.longest
+    assert 1 == other.vigil(node.now).raised
+
+
+def test_without_alarms_everything_is_learnt():
+    """at_most = "off": nothing is withheld, and nothing is said of alarms."""
+    node = Node(replace(SETTINGS, alarms=None)).settled()
+    node.reads(strayed(node.draw(50)))
+
+    assert 0 == node.life.counts.withheld
+    assert (None, ()) == (node.lookout.vigil(node.now), node.lookout.alarms)
+
+
+def test_how_well_a_channel_is_told_by_the_others_is_known():
+    """With readings enough: three causes tell twelve channels, and nothing tells noise."""
+    node = Node()
+    rows = node.draw(1300)
+    node.reads(node.draw(10))
+    assert np.isnan(node.lookout.r2).all()
+    rows[:, 5] = node.rng.normal(7, 1, 1300)
+    rows[-1, 0] = np.nan
+    told = node.reads(rows)
+
+    assert all(each.r2 is None for each in told[:-1])
+    assert np.delete(told[-1].r2, 5).min() > 0.4
+    assert told[-1].r2[5] < 0.1
+
+
+def test_what_was_kept_for_vectors_of_another_length_is_not_taken():
+    """A record that is damaged, or that nobody could write: it begins anew, and goes on."""
+    node = Node().settled()
+    kept, short = node.intake.kept, OwnMean.none(3, None)
+    for broken in (
+        replace(kept, own=short),
+        replace(kept, own=None),
+        replace(kept, usual=Usual.none(3)),
+        replace(kept, reference=node.model, held=short),
+    ):
+        again = Node(kept=broken)
+        assert 5 == len(again.reads(again.draw(50)))
+
+
+def test_a_fault_that_is_learnt_after_all_is_learnt_as_ordinary_rows():
+    """A hundred scales off for three days, and two hours of them withheld: its size is lost."""
+    node = Node().settled()
+    before = node.life.summary(node.now).truncated(RANK)
+    node.reads(strayed(node.draw(3 * DAY), by=100.0))
+    after = node.life.summary(node.now).truncated(RANK)
+
+    assert node.learnt() > 4 * DAY
+    assert after.explained_variance[0] < 2 * before.explained_variance[0]
+    assert after.energy / after.weight < 1.5 * before.energy / before.weight
+
+
+@pytest.mark.parametrize("block", [1, 10, 64, 300])
+def test_a_fault_within_one_block_is_not_learnt(block):
+    """Also where it is over before the block is; but for the rows that raise it."""
+    node = Node(PATIENT).settled()
+    learnt = node.learnt()
+    node.reads(np.concatenate([strayed(node.draw(25)), node.draw(75)]), block)
+    (alarm,) = node.lookout.alarms
+
+    assert not alarm.is_open
+    assert alarm.withheld == 100 - (node.learnt() - learnt) > 21
+    assert node.lookout.own.rows[4] == pytest.approx(7.0, abs=0.5)
+
+
+def test_one_wild_reading_is_one_reading():
+    """Its mean is not moved by it, nor is anything alarmed at afterwards."""
+    node = Node().settled()
+    rows = node.draw(100)
+    rows[50, 4] = 1e9
+    node.reads(rows)
+
+    assert node.lookout.own.rows[4] == pytest.approx(7.0, abs=0.5)
+    assert () == node.lookout.alarms
+
+
+def test_a_node_that_is_new_is_learnt_as_it_is():
+    """Until its own mean is known nobody can say what is far from it."""
+    node = Node()
+    node.model = fleet(limit=12.0)
+    node.reads(node.draw(10) + 40.0)
+    summary = node.life.summary(node.now)
+
+    assert summary.mean == pytest.approx(47.0, abs=2.0)
+
+
+def test_another_name_does_not_tell_of_the_alarms_of_the_one_before():
+    """A state file under a new name: what it measured stays, what it said does not."""
+    node = Node().settled()
+    node.reads(strayed(node.draw(20)))
+    again = Node(replace(SETTINGS, node="m"), node.intake.kept)
+    again.reads(again.draw(10))
+
+    assert ((), "m") == (again.lookout.alarms, again.lookout.wish.node)
+
+
+def test_an_alarm_withholds_without_a_model_as_well():
+    """Its record was lost: whatever comes is not learnt, for nobody can look at it."""
+    node = Node(PATIENT).settled()
+    node.reads(strayed(node.draw(20)))
+    again = Node(PATIENT, node.intake.kept)
+    again.model = None
+    again.reads(strayed(again.draw(20)))
+
+    assert (0, 20) == (again.learnt(), again.life.counts.withheld)
+
+
+def test_the_guilty_channel_is_named_to_the_end():
+    """Rows that are calm again, and take their time to be, say nothing of who was to blame."""
+    node = Node(PATIENT).settled()
+    node.reads(np.concatenate([strayed(node.draw(30)), node.draw(120)]))
+    (alarm,) = node.lookout.alarms
+
+    assert not alarm.is_open
+    assert "x4" == alarm.top[0][0]
+    assert alarm.top[0][1] > 0.6

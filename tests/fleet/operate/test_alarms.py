@@ -1,0 +1,448 @@
+"""`submerge alarms` and `submerge learn`: what a person sees of alarms, and says of them."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from submerge_aggregator.questions.alarm_views import AlarmView, GroupWatch, WatchView
+from submerge_fleet.console.admin_client import NoAnswer
+from submerge_fleet.operate import alarms as command_module
+from submerge_fleet.operate.alarms_follow import Followed, follow
+from submerge_fleet.operate.alarms_table import line_of, lines_of, table_of
+from support.alarmed import ROWS, alarm, passes_on, says, vigil
+from support.commands import shell, stands_at_its_socket
+from support.house import House
+from support.nodes import EPOCH
+
+HOUR = 3600.0
+
+
+@pytest.fixture
+def house(tmp_path, monkeypatch) -> Iterator[House]:
+    with House(tmp_path) as house:
+        stands_at_its_socket(house, monkeypatch)
+        # A table is of now, and a test's alarms are of its own time.
+        monkeypatch.setattr("time.time", lambda: house.time().wall)
+        yield house
+
+
+@pytest.fixture
+def submerge(monkeypatch, capsys):
+    return shell(monkeypatch, capsys)
+
+
+@pytest.fixture
+def alarms(submerge, house):
+    """Run `submerge alarms` against the house."""
+    return lambda *words: submerge("alarms", *words, "--store", house.store)
+
+
+@pytest.fixture
+def learn(submerge, house):
+    return lambda *words: submerge("learn", *words, "--store", house.store)
+
+
+def view(name: str = "c-1", *, ended: float | None = None, **told: Any) -> AlarmView:
+    known: dict[str, Any] = {
+        "group": "room",
+        "id": name,
+        "node": name.rpartition("-")[0],
+        "open": ended is None,
+        "began": EPOCH,
+        "peaked": EPOCH,
+        "ended": ended,
+        "worst": 2.5,
+        "cause": "spe",
+        "top": {"flow": 0.75},
+        "model": 3,
+        "withheld": 0,
+        "verdict": "",
+        "wanted": "",
+        "told_by": "c",
+        "silent_s": 0.0,
+    }
+    return AlarmView(**known | told)
+
+
+# -- the table -----------------------------------------------------------------------
+
+
+def test_a_person_sees_how_groups_are_watched_and_a_line_an_alarm(alarms, house):
+    """What was promised beside what came of it; open ones first."""
+    told = {"watched_s": 336 * HOUR, "allowed": 2.0, "raised": 3, "confirmed": 1}
+    says(house, "c", alarm("c", 50, verdict="rejected"), alarm("c", 1, ended=30.0), **told)
+    says(house, "d", state="learning", armed_in_s=3 * HOUR)
+    house.hears("e", ROWS)
+    out = alarms().out.splitlines()
+
+    assert [
+        "room: 1 in ALARM, 1 learning (armed in 3 h), 1 says nothing of alarms",
+        "  promised 1 per week and node: at most 2.00 false alarms in 336 hours",
+        "  watched; 3 raised, 1 confirmed as a fault",
+    ] == out[:3]
+    heading, _, first, second = (line.split() for line in out[3:] if line.strip())
+    assert ["id", "since", "lasted", "over", "cause", "channels", "state"] == heading
+    blamed = ["mote-1", "75%,", "mote-4", "25%"]
+    assert ["c-32", "50", "s", "-", "2.5x", "spe", *blamed, "OPEN,", "rejected"] == first
+    assert ["c-1", "99", "s", "29", "s", "2.5x", "spe", *blamed, "over"] == second
+
+
+def test_list_is_meant_where_nothing_is_said(alarms, house):
+    says(house, "c", alarm("c", 50), alarm("c", 1, ended=30.0))
+
+    assert alarms().out == alarms("list").out
+    assert "c-1 " in alarms("--wide").out
+    assert "c-1 " not in alarms("--open").out
+
+
+def test_a_terminal_of_80_columns_shows_all_of_it(alarms, house, monkeypatch):
+    """An id is there to be copied, and no word is cut off."""
+    monkeypatch.setattr(command_module, "WIDE", 80)
+    number, node = 0x19AA41F2C30, "compressor-house-2"
+    top = (("temperature-of-the-outlet [°C]", 0.5), ("current", 0.3), ("flow", 0.2))
+    says(house, node, alarm(node, number, began=EPOCH, top=top, verdict="rejected"))
+    house.asks("POST", f"/alarms/room/{node}-{number:x}/accept")
+    house.time.steady += 1000.0
+    out = alarms().out
+
+    assert 80 >= max(map(len, out.splitlines()))
+    words = {f"{node}-", f"{number:x}", "OPEN,", "rejected,", "accepted,", "current", "30%"}
+    assert words <= set(out.split())
+    # What takes several lines: its letters are all there.
+    letters = "".join(out.split())
+    assert "compressor-house-2silentfor17min" in letters.replace("flow20%", "")
+    assert "\N{HORIZONTAL ELLIPSIS}" not in out
+
+
+def test_who_told_of_it_and_is_silent_is_said(house, alarms):
+    """What an aggregator that is away said last may be over."""
+    passes_on(house, "a", vigil(alarm("d", 4)))
+    house.time.steady += 2 * HOUR
+
+    assert "a silent for 2 h" in " ".join(alarms("--wide").out.split())
+
+
+def test_groups_are_told_apart(tmp_path, monkeypatch, submerge):
+    with House(tmp_path, groups=("hall", "room")) as house:
+        stands_at_its_socket(house, monkeypatch)
+        says(house, "c", alarm())
+        both = submerge("alarms", "--store", house.store).out
+        one = submerge("alarms", "--group", "hall", "--store", house.store).out
+
+    assert ["group", "room"] != both.split()[:2]
+    assert both.startswith("hall: no node says anything of alarms\nroom: 1 in ALARM\n")
+    assert "hall: no node says anything of alarms\nno alarm is told of\n" == one
+
+
+def test_nothing_is_said_to_be_nothing(alarms, house):
+    """An empty table looks like a mistake; machines get an empty array."""
+    says(house, "c")
+
+    assert "room: 1 armed\nno alarm is told of\n" == alarms().out
+    assert "room: 1 armed\nno alarm is open\n" == alarms("--open").out
+    assert [] == json.loads(alarms("--json").out)
+
+
+def test_machines_get_all_that_is_known(alarms, house):
+    says(house, "c", alarm("c", 50), alarm("c", 1, ended=30.0), watched_s=HOUR)
+
+    assert house.asks("GET", "/alarms").json == json.loads(alarms("--json").out)
+    assert ["c-32"] == [each["id"] for each in json.loads(alarms("--json", "--open").out)]
+    told = json.loads(alarms("--json", "--nodes").out)
+    assert ["c"] == [each["node"] for each in told["nodes"]]
+    assert [HOUR] == [each["watch"]["watched_s"] for each in told["groups"]]
+
+
+def test_each_node_shows_what_was_promised_beside_what_was_raised(alarms, house):
+    told = {"watched_s": 336 * HOUR, "allowed": 2.0, "raised": 3, "confirmed": 1}
+    says(house, "c", alarm(), **told)
+    says(house, "d", state="learning", armed_in_s=3 * HOUR)
+    house.hears("e", ROWS)
+    passes_on(house, "a", vigil(alarm("f", 4), **told), vigil(state="learning", armed_in_s=-1.0))
+    heading, _, *lines = (line.split(maxsplit=6) for line in alarms("--nodes").out.splitlines()[4:])
+
+    assert ["node", "watched", "promised", "raised", "faults", "state"] == heading
+    numbers = ["336", "h", "2.00", "3", "1"]
+    lines = [[cell.strip() for cell in line] for line in lines]
+    assert ["a", *numbers, "1 in ALARM, 1 learning (no limits yet)"] == lines[0]
+    assert ["c", *numbers, "ALARM"] == lines[1]
+    assert ["d", "0", "h", "0.00", "0", "0", "learning: armed in 3 h"] == lines[2]
+    assert "e - - - - says nothing of alarms" == " ".join(lines[3])
+
+
+@pytest.mark.parametrize(
+    ("states", "more", "said"),
+    [
+        ({"armed": 3}, {}, "3 armed"),
+        ({"armed": 1, "alarm": 2}, {}, "2 in ALARM, 1 armed"),
+        ({"learning": 1}, {"armed_in_s": None}, "1 learning (no limits yet)"),
+        ({"learning": 1}, {"armed_in_s": 0.0}, "1 learning (armed soon)"),
+        ({"stale": 1, "paused": 4}, {}, "4 paused, 1 whose model has expired"),
+    ],
+)
+def test_states_are_said_in_words(states, more, said):
+    counts = dict.fromkeys(("learning", "armed", "alarm", "paused", "stale"), 0) | states
+    told = {"open": 0, "watched_s": 0.0, "allowed": 0.0, "raised": 0, "confirmed": 0}
+    watch = WatchView(counts, **told | {"armed_in_s": 0.0} | more)
+
+    assert [f"g: {said}"] == lines_of(GroupWatch("g", sum(counts.values()), watch))
+
+
+@pytest.mark.parametrize(
+    ("worst", "said"),
+    [(0.0, "-"), (1.04, "1.0x"), (9.96, "10.0x"), (12.3, "12x"), (4321, "4,321x")],
+)
+def test_how_far_over_is_said_as_far_as_anybody_reads_it(worst, said):
+    """A stuck channel is over nothing."""
+    table = table_of([view(worst=worst)], now=EPOCH)
+    (cells,) = [list(each.cells) for each in table.columns if each.header == "over"]
+
+    assert [said] == [str(cell) for cell in cells]
+
+
+def test_a_node_list_says_how_nodes_watch(submerge, house):
+    """In the column of what is unusual; what is on its way is said, too."""
+    says(house, "c", alarm())
+    says(house, "d", state="learning", armed_in_s=3 * HOUR)
+    says(house, "e", state="paused")
+    says(house, "f")
+    house.asks("POST", "/nodes/room/f/pause")
+    out = submerge("nodes", "list", "--store", house.store).out
+    states = dict(re.findall(r"^ *(\w) +client .* none +(.+?) *$", out, re.MULTILINE))
+
+    assert {
+        "c": "ALARM",
+        "d": "learning: armed in 3 h",
+        "e": "paused",
+        "f": "armed, to pause with its next report",
+    } == states
+
+
+# -- what is said of them ------------------------------------------------------------
+
+
+def test_an_alarm_is_accepted_or_rejected(alarms, house):
+    """The answer says what that does, and that the node hears of it with its next report."""
+    says(house, "c", alarm("c", 50), alarm("c", 1, ended=30.0))
+    house.time.steady += 40.0
+    accepted, rejected = alarms("accept", "c-32"), alarms("reject", "c-1")
+
+    heard = "It was heard 40 s ago, and is told with its next report"
+    assert (0, f"c-32 is accepted: c takes it for normal, and learns it. {heard}\n") == accepted[:2]
+    assert (0, f"c-1 is rejected, a fault. {heard}\n") == rejected[:2]
+    (wish,) = says(house, "c", alarm("c", 50)).wishes
+    assert {50: True, 1: False} == wish.judged
+
+
+def test_several_are_judged_at_once(alarms, house):
+    """All or none: a slip of the finger is refused before anything is done."""
+    says(house, "c", alarm())
+    says(house, "d", alarm("d", 2))
+    refused = alarms("reject", "c-1", "d-2", "e-3")
+    assert (2, "") == refused[:2]
+    assert "nobody tells of alarm e-3 here" in refused.err
+    assert () == says(house, "c", alarm()).wishes
+
+    told = json.loads(alarms("reject", "c-1", "d-2", "--json").out)
+    assert [{"c-1": "rejected"}, {"d-2": "rejected"}] == [each["verdicts"] for each in told]
+
+
+def test_a_node_further_down_hears_by_its_aggregator(alarms, learn, house):
+    passes_on(house, "a", vigil(alarm("d", 4)))
+    house.time.steady += 40.0
+
+    heard = "a was heard 40 s ago, and is told with its next report; d after that\n"
+    assert alarms("reject", "d-4").out.endswith(f"however long it lasts. {heard}")
+    assert f"d of group room is to learn nothing until it is resumed. {heard}" == (
+        learn("pause", "d").out
+    )
+
+
+def test_learning_pauses_and_goes_on(learn, house):
+    says(house, "c")
+    paused, again = learn("pause", "c"), learn("resume", "c", "--json")
+
+    assert paused.out.startswith("c of group room is to learn nothing until it is resumed. It was")
+    assert (False, "c") == tuple(json.loads(again.out)[key] for key in ("paused", "node"))
+
+
+def test_what_nobody_told_of_here_needs_insisting(alarms, learn, house):
+    """It may be below an aggregator, and nobody can say which."""
+    passes_on(house, "a", vigil())
+    for run in (
+        lambda *more: alarms("accept", "d-4", *more),
+        lambda *more: learn("pause", "d", *more),
+    ):
+        refused, taken = run(), run("--anyway")
+        assert (2, "", 1) == (refused.status, refused.out, refused.err.count("\n"))
+        assert "add --anyway" in refused.err
+        assert 0 == taken.status
+        assert "Nothing of it was ever told here: all aggregators below hear of it" in taken.out
+
+
+def test_a_group_is_asked_for_where_it_cannot_be_known(tmp_path, monkeypatch, submerge):
+    with House(tmp_path, groups=("hall", "room")) as house:
+        stands_at_its_socket(house, monkeypatch)
+        for group in ("hall", "room"):
+            house.hears("c", ROWS, group=group, vigil=vigil(alarm()))
+        at = ("--store", house.store)
+        for words in (("alarms", "accept", "c-1"), ("learn", "pause", "c")):
+            ran = submerge(*words, *at)
+            assert (2, True) == (ran.status, "is in several, hall, room" in ran.err)
+            assert 0 == submerge(*words, "--group", "hall", *at).status
+        unknown = submerge("learn", "pause", "d", *at)
+        assert "expected --group, one of hall, room, got none" in unknown.err
+        assert 1 == len(house.hears("c", ROWS, group="hall", vigil=vigil(alarm())).wishes)
+        assert () == house.hears("c", ROWS, vigil=vigil(alarm())).wishes
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["alarms", "accept"], "Missing argument 'ID...'"),
+        (["alarms", "accept", "pump"], "an alarm is called like pump-3-19aa41f2c30, got 'pump'"),
+        (["alarms", "burn", "c-1"], "No such command 'burn'"),
+        (["alarms", "--follow", "--open"], "leave out --open and --nodes"),
+        (["learn", "pause"], "Missing argument 'NODE'"),
+        (["learn", "pause", "d"], "group room has no node d that was heard of here"),
+    ],
+)
+def test_bad_input_is_one_line(submerge, house, words, said):
+    """Status 2, before anybody is told anything."""
+    ran = submerge(*words, "--store", house.store)
+
+    assert (2, "", 1) == (ran.status, ran.out, ran.err.count("\n"))
+    assert said in ran.err
+
+
+@pytest.mark.parametrize(
+    "words", [["alarms"], ["alarms", "list"], ["alarms", "accept"], ["learn"], ["learn", "resume"]]
+)
+def test_help_has_an_example(submerge, words):
+    """Also of the command that is meant where none is named."""
+    ran = submerge(*words, "--help")
+
+    assert (0, True) == (ran.status, "Example: submerge " in ran.out)
+
+
+# -- following -----------------------------------------------------------------------
+
+
+def told_of(*looks: list[AlarmView] | NoAnswer) -> tuple[list[tuple[str, str]], list[str]]:
+    """Follow through these looks, then press Ctrl-C; return events, and complaints."""
+    answers = iter(looks)
+    events: list[tuple[str, str]] = []
+    complaints: list[str] = []
+
+    def look() -> list[AlarmView]:
+        answer = next(answers, None)
+        if answer is None:
+            raise KeyboardInterrupt
+        if isinstance(answer, NoAnswer):
+            raise answer
+        return answer
+
+    def tell(event: str, view: AlarmView) -> None:
+        events.append((event, view.id))
+
+    follow(look, tell, complaints.append, wait=lambda _: None)
+    return events, complaints
+
+
+def test_each_start_and_each_end_is_told_once():
+    """However often one looks, and though the figures change meanwhile."""
+    worse, over = view(worst=9.0), view(ended=EPOCH + 60)
+
+    assert [("start", "c-1"), ("end", "c-1")] == told_of([view()], [worse], [over], [over], [])[0]
+
+
+def test_what_was_over_before_is_no_news():
+    """What is open is; what began and ended between two looks is told whole."""
+    old, quick = view("c-1", ended=EPOCH + 1), view("d-2", ended=EPOCH + 2)
+
+    events, _ = told_of([old, view("b-1")], [old, view("b-1"), quick])
+    assert [("start", "b-1"), ("start", "d-2"), ("end", "d-2")] == events
+
+
+def test_events_come_in_the_order_in_which_they_came_about():
+    first, second = view("b-1", began=EPOCH + 5), view("c-1", ended=EPOCH + 4)
+
+    events, _ = told_of([view("c-1")], [first, second])
+    assert [("start", "c-1"), ("end", "c-1"), ("start", "b-1")] == events
+
+
+def test_what_nobody_tells_of_any_more_is_gone_once():
+    """Its node was forgotten; if it comes back, its end is told, and no second start."""
+    over = view(ended=EPOCH + 60)
+
+    assert [("start", "c-1"), ("gone", "c-1")] == told_of([view()], [], [], [view()])[0]
+    assert ("end", "c-1") == told_of([view()], [], [view()], [over])[0][-1]
+    assert 3 == len(told_of([view()], [], [view()], [over])[0])
+
+
+def test_an_aggregator_that_restarts_is_waited_for():
+    """Said once each time, and nothing is told twice for it."""
+    away = NoAnswer("no aggregator answers on x.sock: is it running?")
+    events, complaints = told_of([view()], away, away, [view()], away, [view(ended=EPOCH + 9)])
+
+    assert [("start", "c-1"), ("end", "c-1")] == events
+    assert [f"{away} It is waited for"] * 2 == complaints
+
+
+def test_one_that_is_not_there_at_all_is_a_failure():
+    with pytest.raises(NoAnswer):
+        told_of(NoAnswer("no aggregator answers"))
+
+
+def test_memory_is_bounded_and_alarms_that_are_told_of_stay_in_it(monkeypatch):
+    """Those that are told of now are never forgotten: they would begin again."""
+    monkeypatch.setattr("submerge_fleet.operate.alarms_follow.MOST", 4)
+    followed = Followed()
+    followed.news([])
+    for i in range(20):
+        followed.news([view("b-1"), view(f"c-{i}", ended=EPOCH)])
+
+    assert 4 == len(followed._told)
+    assert [] == followed.news([view("b-1"), view("c-19", ended=EPOCH)])
+
+
+def test_ctrl_c_ends_a_follower_with_status_0(alarms, house, monkeypatch):
+    """A line for each event, or a line of JSON with all that is known."""
+    says(house, "c", alarm())
+    looks = iter([lambda: says(house, "c", alarm(ended=61.0)), None])
+
+    def waits(_: float) -> None:
+        act = next(looks)
+        if act is None:
+            raise KeyboardInterrupt
+        act()
+
+    monkeypatch.setattr(follow, "__kwdefaults__", {"wait": waits})
+    ran = alarms("--follow")
+    assert (0, "") == ran[::2]
+    assert [
+        "2023-11-14 22:13:21 UTC ALARM c-1: spe 2.5x, mote-1 75%, mote-4 25%",
+        "2023-11-14 22:14:21 UTC over  c-1: lasted 60 s, spe 2.5x",
+    ] == ran.out.splitlines()
+
+    says(house, "c", alarm())
+    looks = iter([lambda: says(house, "c", alarm(ended=61.0)), None])
+    start, end = map(json.loads, alarms("--follow", "--json").out.splitlines())
+    assert ("start", "2023-11-14T22:13:21.000Z", True, None) == tuple(
+        start[key] for key in ("event", "at", "open", "ended")
+    )
+    assert ("end", "2023-11-14T22:14:21.000Z", {"mote-1": 0.75, "mote-4": 0.25}) == tuple(
+        end[key] for key in ("event", "at", "top")
+    )
+
+
+def test_a_line_says_what_happened():
+    over = view(ended=EPOCH + 7200, verdict="rejected", worst=0.0, cause="stuck")
+
+    assert "2023-11-15 00:13:20 UTC over  c-1: lasted 2 h, stuck, rejected" == line_of("end", over)
+    assert line_of("gone", view()).endswith("gone  c-1: nobody tells of it any more")

@@ -1,0 +1,425 @@
+"""What decode lets through breaks nothing later: not a merge, not a ledger, not a client.
+
+Numbers here are the wildest that are believed: at the bounds, next to zero, far apart, and
+directions that differ by less than rounding. Warnings are errors in these tests.
+"""
+
+from __future__ import annotations
+
+import tracemalloc
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from submerge import PeerError, Schema, Subspace, merge
+from submerge.protocol.alarm_status import Vigil
+from submerge.protocol.kernel_summary import Twofold
+from submerge.protocol.machine import Reading, SetApart
+from submerge.protocol.messages import (
+    Answer,
+    Census,
+    Counts,
+    Join,
+    Joined,
+    Model,
+    Reason,
+    Report,
+    Scores,
+    Stamp,
+)
+from submerge.protocol.summaries import Subspaces
+from submerge.stats.block_maxima import Peaks
+from submerge.stats.moments import Moments
+from submerge.stats.quantile_sketch import FINE, Sketch
+from submerge.stats.score_limits import Limits
+from submerge_proto.v1 import summary_pb2 as pb
+from submerge_proto.wire import codec, columns, forms
+from support.nodes import EPOCH, GROUP, Table, life
+from support.vigils import most_alarms
+from support.wire import READINGS, a_report, kernel_schema, travelled
+from support.wired import WiredTable
+
+seeds = st.integers(0, 2**32)
+
+
+def wild(rng: np.random.Generator, schema: Schema, most_weight: float) -> Subspace:
+    """The wildest subspace that is believed, of this schema."""
+    while True:
+        try:
+            return columns.unpacked(_wild(rng, schema.dim, most_weight), schema.fingerprint)
+        except PeerError:
+            pass  # a little too wild
+
+
+def wild_summary(
+    rng: np.random.Generator, schema: Schema, most_weight: float
+) -> Subspace | Twofold:
+    """The wildest that a group of this schema can have: two subspaces, if it has features."""
+    first = wild(rng, schema, most_weight)
+    if schema.linear:
+        return first
+    while True:
+        try:
+            linear = _wild(rng, schema.width, most_weight, first.weight)
+            return Twofold(first, columns.unpacked(linear, schema.fingerprint))
+        except PeerError:
+            pass  # a little too wild
+
+
+def schema_of(kernel: bool, width: int, **fields: Any) -> Schema:
+    """A group's, of so many channels; `kernel`: of their features."""
+    schema = Schema(width, **fields)
+    return replace(schema, features=kernel_schema(width, 6).features) if kernel else schema
+
+
+def _wild(
+    rng: np.random.Generator, dim: int, most_weight: float, weight: float | None = None
+) -> pb.Subspace:
+    k = int(rng.integers(0, dim + 1))
+    rows = np.eye(dim)[rng.permutation(dim)[:k]]
+    if rng.random() < 0.7:
+        rows = np.linalg.qr(rng.standard_normal((dim, dim)))[0][:k]
+    rows = rows + rng.uniform(-1, 1, (k, dim)) * rng.choice([0, 9e-6, 4e-4]) / dim
+    if weight is None:
+        weight = min(float(rng.choice([2.0**-600, 1e-100, 1.0, 1e9, most_weight])), most_weight)
+    mean = rng.choice([0, 1e-310, 1.0, 1e12, 1.84e19]) * rng.choice([-1, 0, 1, 0.5], dim)
+    most = weight * (dim * columns.LARGEST - float(mean @ mean))
+    sizes = [*np.array([0, 1e-50, 1.001e-50, 1e-30, 1, 1e3]) * weight**0.5]
+    sizes += [*np.array([1e-16, 3e-16, 1e-15, 1e-8, 1e-4, 0.99]) * (max(most, 0) / dim) ** 0.5]
+    sigma = np.sort(rng.choice(sizes, k))[::-1]
+    if k and rng.random() < 0.3:
+        sigma = np.full(k, sigma[0])
+    held = float(sigma @ sigma)
+    energy = max(held, float(rng.choice([held, 1.5 * held, 0.999 * most])))
+    return pb.Subspace(
+        dim=dim,
+        columns=rows.astype("<f4").tobytes(),
+        sigma=sigma.astype("<f8").tobytes(),
+        mean=mean.astype("<f8").tobytes(),
+        weight=weight,
+        energy=energy,
+        spectral_bound=float(rng.choice([0, energy, 1e300])),
+    )
+
+
+def check(subspace: Subspace) -> None:
+    """It is a subspace: finite, descending, orthonormal."""
+    for array in (subspace.basis, subspace.sigma, subspace.mean):
+        assert np.isfinite(array).all()
+    assert np.isfinite([subspace.weight, subspace.energy, subspace.spectral_bound]).all()
+    assert (np.diff(subspace.sigma) <= 0).all()
+    gram = subspace.basis.T.astype(float) @ subspace.basis.astype(float)
+    np.testing.assert_allclose(np.eye(subspace.rank), gram, atol=1e-4)
+
+
+@given(seeds, st.integers(1, 6), st.sampled_from(["fleet", "own"]))
+def test_what_is_believed_can_be_merged_and_said_again(seed, parts, center):
+    """Faded or not, in any number: the parent of the parent takes what comes of it."""
+    rng = np.random.default_rng(seed)
+    schema = Schema.anonymous(int(rng.integers(1, 9)))
+    children = [wild(rng, schema, float(rng.choice([1e3, 2.0**53]))) for _ in range(parts)]
+    once = merge(*children, rank=int(rng.integers(1, 10)), center=center)
+    check(once)
+    again = columns.unpacked(columns.packed(once), schema.fingerprint)
+    check(again)
+    columns.unpacked(columns.packed(once, coarse=True), schema.fingerprint)
+    faded = [part.faded(2.0 ** rng.uniform(-200, 200)) for part in (again, *children)]
+
+    check(merge(*faded, rank=4, center=center))
+    kept = columns.packed(faded[0], exact=True)
+    check(columns.unpacked(kept, schema.fingerprint, kept=True))
+
+
+@given(seeds, st.integers(1, 6), st.booleans())
+def test_two_that_are_believed_can_be_merged_and_said_again(seed, parts, apart):
+    """Their weights stay alike: what comes of them is taken above."""
+    rng = np.random.default_rng(seed)
+    schema = schema_of(True, int(rng.integers(1, 9)), center="own" if apart else "fleet")
+    kind, most = Subspaces(3), float(rng.choice([1e3, 2.0**53]))
+    children = [wild_summary(rng, schema, most) for _ in range(parts)]
+    faded = [kind.faded(child, 2.0 ** rng.uniform(-50, 50)) for child in children]
+    for family in (children, faded):
+        once = kind.merged(schema, family, own=False)
+        if once.weight >= columns.LEAST:
+            fields = {"fence": b"f" * 16, "fingerprint": schema.fingerprint}
+            again = travelled(a_report(summary=once, moments=None, **fields)).summary
+            check(again.features)
+            check(again.linear)
+
+
+@given(seeds, st.booleans())
+def test_a_model_that_is_believed_can_be_scored_with(seed, kernel):
+    """Scores are numbers, and gaps can be filled, whatever the rows."""
+    rng = np.random.default_rng(seed)
+    schema = schema_of(kernel, int(rng.integers(1, 9)))
+    model, kind = wild_summary(rng, schema, 1e15), Subspaces(3)
+    rows = rng.standard_normal((3, schema.width)) * rng.choice([0, 1e-12, 1, 1e12])
+    spe, t2, linear = kind.scorer(model).scores(rows, schema.features.lift(rows))
+    Sketch.of(spe), Sketch.of(t2)
+    assert kernel == (linear is not None and len(Sketch.of(linear).bins) > 0)
+    rows[:, 0] = np.nan
+
+    assert not np.isnan(kind.filled(rows, model)).any()
+
+
+# -- nodes ----------------------------------------------------------------------------
+
+
+def wild_report(rng: np.random.Generator, schema: Schema, stamp: Stamp, **fields: Any) -> Report:
+    """The wildest report that is believed."""
+    fence, learnt = fields["fence"], int(rng.choice([1, 100, READINGS]))
+    report = Report(
+        stamp,
+        final=bool(rng.random() < 0.15),
+        fingerprint=schema.fingerprint,
+        summary=None,
+        moments=None,
+        counts=Counts(learnt, *(int(n) for n in rng.choice([0, READINGS], 2))),
+        as_of=float(rng.choice([EPOCH, EPOCH - 1e9, EPOCH + 1e9, 0, 1e308, -1e308, 5e-324])),
+        synced=bool(rng.random() < 0.7),
+        version=int(rng.choice([0, 5, 2**62, 2**62 + 1, 2**63 - 1])),
+        lifetime=int(rng.choice([0, 2**62])),
+        **fields,
+    )
+    if rng.random() < 0.8:
+        weight = 1e25 if fence else float(learnt)
+        report = replace(report, summary=wild_summary(rng, schema, weight))
+    if rng.random() < 0.3:
+        count, size = int(rng.choice([1, learnt])), float(rng.choice([0, 5e-324, 1.0, 0.5e280]))
+        mean = 0.7e140 * rng.uniform(-1, 1, schema.width)
+        moments = Moments(count, mean, np.full(schema.width, count * size))
+        report = replace(report, moments=moments)
+    if rng.random() < 0.5:
+        ages = (2**40,) * int(rng.integers(0, 65))
+        report = replace(report, census=Census(2**40, ages))
+    if rng.random() < 0.5:
+        values = rng.choice([0, 1e-300, 1, 5, 1e300], int(rng.integers(1, 40))) * rng.random()
+        sketch = Sketch.of(values)
+        many = READINGS // sketch.n if rng.random() < 0.5 else 1
+        crowd = Sketch(sketch.level, tuple((index, n * many) for index, n in sketch.bins))
+        linear = sketch if rng.random() < 0.5 else None
+        report = replace(report, scores=Scores(crowd, sketch, linear, wild_peaks(rng)))
+    if rng.random() < 0.7:
+        report = replace(report, vigil=wild_vigil(rng, stamp.node, above=bool(fence)))
+    return travelled(report)
+
+
+def wild_peaks(rng: np.random.Generator) -> Peaks | None:
+    """The wildest peaks that are believed: none, a few, or so many that sums are cut."""
+    sketches = []
+    for _ in range(4):
+        values = rng.choice([0, 1e-300, 1, 5, 1e250], int(rng.integers(0, 300)))
+        sketch = Sketch.of(values * rng.lognormal(0, rng.choice([0.1, 5]), len(values)), FINE)
+        many = READINGS // max(sketch.n, 1) if rng.random() < 0.3 else 1
+        bins = tuple((index, n * many) for index, n in sketch.bins)
+        sketches.append(Sketch(sketch.level, bins, FINE))
+    spe, t2, linear, channel = sketches
+    longest = int(rng.choice([0, 1, 500, 2**62]))
+    return Peaks(spe, t2, linear, longest, channel) if rng.random() < 0.8 else None
+
+
+def wild_vigil(rng: np.random.Generator, node: str, *, above: bool) -> Vigil:
+    """The wildest that is believed of a client; or of an aggregator, of many nodes."""
+    number, ended = int(rng.choice([0, 2**62])), float(rng.choice([0, 5e-324, 1e11]))
+    alarm = replace(most_alarms(node, 1)[0], number=number, ended=ended, worst=1.7e308)
+    others = [replace(alarm, node=name) for name in ("x", "q")] if above else []
+    times = (2.0**62, 2.0**62, float(rng.choice([-1, 0, 2.0**62])))
+    return Vigil(
+        tuple(rng.choice([0, 2**40], 5).tolist()) if above else Vigil.at("stale"),
+        (alarm, *others) * int(rng.integers(0, 10)),
+        2**40 if above else 0,
+        *times[:2],
+        *rng.choice([0, 2**62], 2).tolist(),
+        times[2],
+        int(rng.choice([0, 5, 2**62])),
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kernel", [False, True])
+@pytest.mark.parametrize("half_life", [None, 3600.0, 1.0])
+@pytest.mark.parametrize("seed", range(12))
+def test_no_report_that_is_believed_breaks_an_aggregator(seed, half_life, kernel):
+    """Nor makes it say upward, or keep, what is not believed there: its records are read back."""
+    rng = np.random.default_rng(seed)
+    center = "own" if rng.random() < 0.5 else "fleet"
+    schema = schema_of(kernel, int(rng.integers(1, 7)), half_life=half_life, center=center)
+    table = WiredTable(Subspaces(2, oversample=1), schema)
+    table.root("r")
+    table.aggregator("a", under="r")
+    table.passes(60)
+    taken = 0
+    for i in range(50):
+        label, node = str(rng.choice(["a", "a", "r"])), str(rng.choice(["x", "y", "z", "below"]))
+        me, incarnation = table.hosts[label].node.incarnation, life(int(rng.integers(8)))
+        fence = b"f" * 16 if node == "below" else b""
+        stamp = Stamp(node, GROUP, incarnation, int(rng.choice([1, 2, i + 1, 2**62])))
+        if fence:
+            table.tell(label, Join(stamp, fence, (), b""))
+        report = wild_report(rng, schema, stamp, pinned=me, fence=fence)
+        answers = [m for m in table.tell(label, report) if isinstance(m, Answer)]
+        taken += sum(travelled(answer).reason is Reason.ACK for answer in answers)
+        table.passes(float(rng.choice([0, 30, 400, 4000])))
+        if rng.random() < 0.1:
+            table.restarts(label)
+        if rng.random() < 0.05:
+            table.step(label, SetApart(GROUP, node, bool(rng.random() < 0.5)))
+    table.passes(2000)
+
+    assert taken > 15
+    assert [] == table.hosts["a"].why("report refused")
+    assert table.hosts["a"].node.incarnation in {name for _, name in table.hosts["r"].ledger.rows}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kernel", [False, True])
+@pytest.mark.parametrize("seed", range(20))
+def test_no_model_that_is_believed_breaks_a_client(seed, kernel):
+    """It scores, fills gaps and learns on, or passes the model over."""
+    rng = np.random.default_rng(seed)
+    schema = schema_of(kernel, int(rng.integers(2, 7)))
+    table = WiredTable(Subspaces(2, oversample=1), schema)
+    table.root("r")
+    table.client("c", under="r", fills_gaps=True)
+    table.passes(60)
+    for i in range(20):
+        summary = wild_summary(rng, schema, 1e15) if rng.random() < 0.8 else None
+        values = tuple(float(v) for v in rng.choice([0, 5e-324, 1, 2.0**900], 2))
+        model = Model(
+            GROUP,
+            int(rng.choice([1, 10**15 + i, 2**63 - 1 - 20 + i])),
+            schema.canonical,
+            schema.fingerprint,
+            summary,
+            Limits((0.9, 1.0), values, values, 2**62, values if kernel else ())
+            if rng.random() < 0.5
+            else None,
+            Counts(READINGS, 0, READINGS),
+            2**62,
+            (0.0, -1.0, 1e308),
+            created=float(rng.choice([EPOCH, -1e308])),
+            expires=float(rng.choice([EPOCH * 2, -1e308, 1e308])),
+            peaks=wild_peaks(rng),
+        )
+        table.tell("c", model)
+        rows = rng.standard_normal((5, schema.width)) * 10.0 ** rng.integers(-12, 12)
+        rows[0, 0] = np.nan
+        table.step("c", Reading(rows))
+        table.passes(200)
+        if rng.random() < 0.2:
+            table.restarts("c")
+
+    assert table.hosts["r"].ledger.counts().learnt > 0
+
+
+# -- texts ------------------------------------------------------------------------------
+
+
+def test_a_schema_of_many_names_is_not_spelt_out():
+    """A hundred bytes stand for a million million channels: nobody lists what is extra."""
+    bomb = Schema.anonymous(10**12).canonical
+    for message in (
+        Join(Stamp("c", GROUP, life(1), 0), b"", (), bomb),
+        Joined(Stamp("c", GROUP, life(1), 0), Reason.ACK, b"", life(2), True, 0, bomb),
+    ):
+        tracemalloc.start()
+        with pytest.raises(PeerError, match="dimensions"):
+            travelled(message)
+        assert tracemalloc.get_traced_memory()[1] < 64_000
+        tracemalloc.stop()
+
+
+texts = st.sampled_from([b"null", b"[" * 5000, b'{"form":1}', b"1" * 5000])
+
+
+@given(st.binary(min_size=1, max_size=80) | texts)
+def test_any_text_for_a_schema_is_answered(text):
+    """With a line that says what is wrong."""
+    table = Table()
+    table.root("r")
+    (answer,) = table.tell("r", travelled(Join(Stamp("c", GROUP, life(1), 0), b"", (), text)))
+
+    assert Reason.SCHEMA is answer.reason
+    assert travelled(answer).lines
+
+
+def test_another_version_is_answered_in_our_own():
+    """The refusal of a message that could not be read is itself one that can be."""
+    report = forms.report(travelled(Report(Stamp("c", GROUP, life(1), 1), **_NOTHING)))
+    report.header.version = 2
+    with pytest.raises(codec.Refused) as caught:
+        codec.decode("report", report.SerializeToString())
+    answer = Answer(caught.value.stamp, caught.value.reason)
+
+    assert answer == travelled(answer)
+
+
+_NOTHING: dict[str, Any] = {
+    "final": False,
+    "pinned": life(0),
+    "fence": b"",
+    "fingerprint": Schema.anonymous(1).fingerprint,
+    "summary": None,
+    "moments": None,
+    "counts": Counts(),
+    "as_of": EPOCH,
+    "synced": True,
+    "version": 0,
+    "lifetime": 0,
+}
+
+
+# -- known, and not of the wire's making ----------------------------------------------
+
+
+def test_moments_of_another_width_are_refused():
+    """They say that they are of our schema; only its ledger knows how many channels that has."""
+    table = Table(Subspaces(2), Schema.anonymous(3))
+    table.root("r")
+    me, fields = table.hosts["r"].node.incarnation, {**_NOTHING, "counts": Counts(5)}
+    fields["fingerprint"] = table.schema.fingerprint
+    for node, width in (("x", 2), ("y", 3)):
+        stamp, moments = Stamp(node, GROUP, life(1), 1), Moments(5, np.ones(width), np.ones(width))
+        report = Report(stamp, **{**fields, "pinned": me, "moments": moments})
+        table.tell("r", travelled(report))
+    table.passes(600)
+
+
+def test_an_aggregator_that_does_not_know_the_time_gives_no_weight_to_the_future():
+    """It started in 1970, its children know the time: 50 readings weigh 50, not 2^200 of that."""
+    table = WiredTable(Subspaces(2), Schema(3, half_life=86_400.0))
+    table.root("r")
+    site = table.aggregator("a", under="r", start=False)
+    site.clock_error, site.synced = -EPOCH, False
+    table.starts("a")
+    table.client("c", under="a")
+    table.step("c", Reading(np.random.default_rng(0).standard_normal((50, 3))))
+    table.passes(1200)
+
+    assert table.hosts["r"].ledger.summary().weight <= 50 * (1 + 1e-9)
+
+
+def test_many_channels_too_many_are_one_difference():
+    """Two schemas of nameless channels differ in how many there are: in one line, that is."""
+    table = Table()
+    table.root("r")
+    join = Join(Stamp("c", GROUP, life(1), 0), b"", (), Schema.anonymous(20_000).canonical)
+    (answer,) = table.tell("r", travelled(join))
+
+    assert 1 == len(answer.lines)
+
+
+def test_a_client_adopts_no_schema_of_other_channels():
+    """A parent may settle the scaling; how many channels there are, the sensors do."""
+    table = Table(Subspaces(2), Schema.anonymous(6))
+    table.client("c", under="r")
+    table.passes(5)
+    (join,) = table.messages("c", Join)
+    stamp, text = join.stamp._replace(seq=0), Schema.anonymous(5).canonical
+    table.tell("c", travelled(Joined(stamp, Reason.ACK, b"", life(0), True, 0, text)))
+
+    table.step("c", Reading(np.ones((3, 6))))

@@ -1,0 +1,318 @@
+"""Bytes that never change: `tests/golden/v1` is what version 1 is.
+
+Each message stands there as it goes out, and beside it as text. A change that breaks one of
+these breaks every device in the field: what is to be said otherwise is version 2, and these
+are still read. `SUBMERGE_REWRITE=1 pytest tests/proto/test_golden.py` writes those down that
+are not there yet, and never another.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from google.protobuf import text_format
+
+from submerge import Schema, Subspace
+from submerge.features import Gaussian, RandomFourier
+from submerge.protocol.alarm_status import Alarm, Vigil
+from submerge.protocol.desired_state import Wish
+from submerge.protocol.kernel_summary import Twofold
+from submerge.protocol.messages import (
+    Answer,
+    Census,
+    Counts,
+    Hello,
+    Incarnation,
+    Join,
+    Joined,
+    Left,
+    Message,
+    Model,
+    Reason,
+    Report,
+    Scores,
+    Stamp,
+)
+from submerge.stats.block_maxima import Peaks
+from submerge.stats.moments import Moments
+from submerge.stats.quantile_sketch import FINE, Sketch, empty
+from submerge.stats.reservoir import Reservoir
+from submerge.stats.score_limits import Limits
+from submerge_proto.v1 import aggregator_service_pb2 as pb
+from submerge_proto.wire import codec, parts
+from support.wire import told
+
+FOLDER = Path(__file__).parents[2] / "golden" / "v1"
+
+FORMS: dict[codec.Kind, Any] = {
+    "join": pb.JoinRequest,
+    "joined": pb.JoinResponse,
+    "report": pb.ReportRequest,
+    "answer": pb.ReportResponse,
+    "watch": pb.WatchResponse,
+}
+
+CLIENT = Incarnation(1_700_000_000_123, 0x0123456789ABCDEF)
+SITE = Incarnation(1_600_000_000_456, 0xFEDCBA9876543210)
+ROOT = Incarnation(1_500_000_000_789, 1)
+FENCE, BEFORE = bytes(range(16)), bytes(range(16, 32))
+SCHEMA = Schema.anonymous(4)
+WIDE = Schema.anonymous(11)
+
+HALVES = np.array([[1, 1, 1, 1], [1, -1, 1, -1], [1, 1, -1, -1]]) / 2
+"""Orthonormal, and exact in float32."""
+
+STEPS = np.zeros((3, 11))
+STEPS[0, 10] = 1
+STEPS[1, :5] = STEPS[2, 5:10] = np.array([127, 15, 5, 2, 1]) / 128
+"""Orthonormal, and exact in 127 steps of 2^-7."""
+
+KERNEL = Schema(8, features=RandomFourier(Gaussian(0.25), 4, "fourier-pair", seed=7))
+"""Of 8 channels and 4 features."""
+
+BOTH = np.kron(np.eye(2), np.full(4, 0.5))
+"""Orthonormal, (2, 8), and exact in float32."""
+
+SAMPLE = Reservoir(
+    np.array([3, 0x0123456789ABCDEF, 2**64 - 1], dtype=np.uint64),
+    np.array([[1, -2, 0.5, 0], [3, 3, -3, 3], [1e18, 0, 0, -1e18]], dtype=np.float32),
+)
+
+SKETCH = Sketch(0, ((-8, 1), (0, 20), (8, 300), (30, 1)))
+COARSE = Sketch(1, tuple((i, 2) for i in range(-8, 8)))
+
+
+FINE_SKETCH = Sketch(-2, ((-64, 1), (0, 20), (31, 300), (1000, 1)), FINE)
+WIDER = Sketch(-1, tuple((i, 2) for i in range(-80, 80)), FINE)
+PEAKS = Peaks(FINE_SKETCH, WIDER, empty(FINE), 720, FINE_SKETCH)
+
+ALARM = Alarm(
+    "pump-3",
+    1_700_086_390_000,
+    1_700_086_390.25,
+    1_700_086_395.5,
+    0.0,
+    3.25,
+    "spe",
+    (("bearing.heat", 0.5), ("flow", 0.25), ("Öl °C", 0.125)),
+    1_700_086_000_000,
+    60,
+)
+OVER = replace(ALARM, number=7, ended=1_700_086_399.75, cause="t2", top=(), verdict="accepted")
+JUDGED = replace(OVER, number=8, cause="linear", withheld=0, verdict="rejected")
+STRAYS = replace(OVER, number=9, cause="channel", version=2**63 - 1, verdict="")
+STUCK = replace(ALARM, node="pump-4", number=2**62, cause="stuck", worst=0.0)
+VIGIL = Vigil(
+    Vigil.at("alarm"),
+    (ALARM, OVER, JUDGED, STRAYS),
+    1,
+    604_800.5,
+    1.0,
+    4,
+    1,
+    3600.5,
+    1_700_086_400_777,
+)
+
+
+def subspace(schema: Schema, rows: np.ndarray, sigma: list[float], **fields: Any) -> Subspace:
+    return Subspace(
+        schema.fingerprint,
+        rows.T.astype(np.float32),
+        np.array(sigma),
+        **{
+            "mean": np.arange(schema.dim) / 4 - 1,
+            "weight": 86_400.5,
+            "energy": 90.0,
+            "spectral_bound": 0.75,
+            **fields,
+        },
+    )
+
+
+def report(**fields: Any) -> Report:
+    said: dict[str, Any] = {
+        "stamp": Stamp("pump-3", "pumps", CLIENT, 12),
+        "final": False,
+        "pinned": SITE,
+        "fence": b"",
+        "fingerprint": SCHEMA.fingerprint,
+        "summary": subspace(SCHEMA, HALVES, [8.0, 4.0, 2.5]),
+        "moments": None,
+        "counts": Counts(86_401, 17, 0),
+        "as_of": 1_700_086_400.25,
+        "synced": True,
+        "version": 1_700_086_000_000,
+        "lifetime": 600_000,
+        "scores": Scores(SKETCH, COARSE),
+        "software": "submerge 0.1.0",
+    }
+    return Report(**{**said, **fields})
+
+
+def model(**fields: Any) -> Model:
+    said: dict[str, Any] = {
+        "group": "pumps",
+        "version": 1_700_086_400_001,
+        "schema": SCHEMA.canonical,
+        "fingerprint": SCHEMA.fingerprint,
+        "summary": subspace(SCHEMA, HALVES, [8.0, 4.0, 2.5]),
+        "limits": Limits((0.95, 0.99, 0.999), (1.0, 2.5, 8.0), (9.0, 16.0, 40.0), 4096),
+        "counts": Counts(1_000_000, 500, 20),
+        "nodes": 12,
+        "staleness": (256.0, 512.0, 1024.0),
+        "created": 1_700_086_400.5,
+        "expires": 1_700_089_400.5,
+    }
+    return Model(**{**said, **fields})
+
+
+TWOFOLD = Twofold(
+    subspace(KERNEL, HALVES, [8.0, 4.0, 2.5], mean=np.array([0.5, -0.25, 0, 0.125])),
+    subspace(KERNEL, BOTH, [16.0, 2.0], mean=np.arange(8) / 4 - 1, energy=300.0),
+)
+
+JOIN = Join(Stamp("pump-3", "pumps", CLIENT, 0), b"", (), SCHEMA.canonical)
+SITE_STAMP = Stamp("site-7", "pumps", SITE, 5)
+
+GOLDEN: dict[str, Message] = {
+    "join": JOIN,
+    "join_of_an_aggregator": Join(SITE_STAMP, FENCE, (Left(BEFORE, 4),), b""),
+    "joined": Joined(JOIN.stamp, Reason.ACK, b"", SITE, False, 0, SCHEMA.canonical),
+    "joined_refused": Joined(
+        SITE_STAMP._replace(seq=3),
+        Reason.SCHEMA,
+        FENCE,
+        ROOT,
+        True,
+        1_400_000_000_000,
+        b"",
+        ("missing channel: flow", "unit of heat: expected '°C', got 'K'"),
+    ),
+    "joined_not_now": Joined(JOIN.stamp, Reason.UNAVAILABLE, b"", None, False, 0, b""),
+    "report": report(),
+    "report_coarse": report(
+        fingerprint=WIDE.fingerprint,
+        summary=subspace(WIDE, STEPS, [100.0, 2.0, 1.0], energy=2.0**31, spectral_bound=2.0**30),
+        scores=None,
+    ),
+    "report_of_moments": report(
+        summary=None,
+        moments=Moments(50, np.array([20.5, 0, -3, 1e6]), np.array([2.0, 0, 1e-9, 1e12])),
+        scores=None,
+        synced=False,
+    ),
+    "report_of_constants": report(
+        summary=subspace(SCHEMA, HALVES[:0], [], energy=0.0, spectral_bound=0.0), scores=None
+    ),
+    "report_final": report(final=True, summary=None, counts=Counts(0, 0, 40), scores=None),
+    "report_of_an_aggregator": report(
+        stamp=SITE_STAMP,
+        pinned=ROOT,
+        fence=FENCE,
+        census=Census(12, (0, 0, 3, 8, 0, 1)),
+        counts=Counts(2**53, 2**53, 2**53),
+        lifetime=2**62,
+    ),
+    "report_of_features": report(
+        fingerprint=KERNEL.fingerprint, summary=TWOFOLD, scores=Scores(SKETCH, COARSE, SKETCH)
+    ),
+    "report_of_a_sample": report(
+        summary=None,
+        fingerprint=KERNEL.fingerprint,
+        moments=Moments(50, np.arange(8) / 4, np.arange(8) * 2.0, SAMPLE),
+        scores=None,
+    ),
+    "report_of_alarms": report(
+        scores=Scores(SKETCH, COARSE, None, PEAKS), vigil=VIGIL, summary=None
+    ),
+    "report_of_alarms_below": report(
+        stamp=SITE_STAMP,
+        pinned=ROOT,
+        fence=FENCE,
+        summary=None,
+        scores=None,
+        vigil=Vigil((3, 20, 1, 2, 2**40), (VIGIL.alarms[0], STUCK), 2, 2.0**62, 0.5, 7, 2, -1.0),
+    ),
+    "answer": Answer(report().stamp, Reason.ACK, b"", SITE, False, 12, ROOT, 9, 0),
+    "answer_refused": Answer(
+        SITE_STAMP, Reason.FENCED, FENCE, ROOT, True, 4, ROOT, 4, 1_400_000_000_000
+    ),
+    "answer_not_now": Answer(report().stamp, Reason.UNAVAILABLE),
+    "answer_with_wishes": Answer(
+        report().stamp,
+        Reason.ACK,
+        b"",
+        SITE,
+        newest=12,
+        wishes=(
+            Wish("pump-3", 1_700_086_400_777, True, ((ALARM.number, False), (7, True))),
+            Wish("pump-4", 1_700_086_400_778, False),
+            Wish("pump-5", 2**62),
+        ),
+    ),
+    "hello": Hello("site-7", SITE, False, 0xFFFFFFFFFFFFFFFF),
+    "hello_of_a_root": Hello("root", ROOT, True, 7),
+    "model": model(),
+    "model_of_features": model(
+        schema=KERNEL.canonical,
+        fingerprint=KERNEL.fingerprint,
+        summary=TWOFOLD,
+        limits=Limits(
+            (0.95, 0.99, 0.999), (0.25, 0.5, 0.75), (9.0, 16.0, 40.0), 4096, (1.0, 2.5, 8.0)
+        ),
+    ),
+    "model_with_peaks": model(summary=None, peaks=replace(PEAKS, longest=2**62)),
+    "model_of_features_with_peaks": model(
+        schema=KERNEL.canonical,
+        fingerprint=KERNEL.fingerprint,
+        summary=None,
+        limits=None,
+        peaks=replace(PEAKS, linear=FINE_SKETCH, channel=empty(FINE)),
+    ),
+    "model_of_nothing": model(
+        summary=None, limits=None, counts=Counts(), nodes=0, staleness=(0.0, 0.0, 0.0)
+    ),
+}
+
+
+@pytest.fixture(autouse=True)
+def _of_that_version(monkeypatch):
+    """A header names the software: of these bytes, the one that wrote them first."""
+    monkeypatch.setattr(parts, "SOFTWARE", "submerge 0.1.0")
+
+
+@pytest.mark.parametrize("name", GOLDEN)
+def test_version_1_is_what_it_was(name):
+    """The same message is the same bytes, and the same bytes the same message, for ever."""
+    message, path = GOLDEN[name], FOLDER / f"{name}.bin"
+    kind, data = codec.kind_of(message), codec.encode(message, coarse="coarse" in name)
+    if os.environ.get("SUBMERGE_REWRITE") and not path.exists():
+        path.write_bytes(data)
+        text = text_format.MessageToString(FORMS[kind].FromString(data), as_utf8=True)
+        path.with_suffix(".txt").write_text(text, encoding="utf-8")
+    golden = path.read_bytes()
+
+    assert golden == data
+    assert told(message) == told(codec.decode(kind, golden))
+
+
+@pytest.mark.parametrize("name", GOLDEN)
+def test_the_text_beside_says_the_same(name):
+    """For whoever writes a client in another language, and has only bytes that are wrong."""
+    golden, form = FOLDER / f"{name}.bin", FORMS[codec.kind_of(GOLDEN[name])]
+    text = golden.with_suffix(".txt").read_text(encoding="utf-8")
+
+    assert form.FromString(golden.read_bytes()) == text_format.Parse(text, form())
+
+
+def test_no_golden_file_is_forgotten():
+    """What is no longer written is still read: nothing is taken out of the folder."""
+    assert {f"{name}{suffix}" for name in GOLDEN for suffix in (".bin", ".txt")} == {
+        path.name for path in FOLDER.iterdir()
+    }
