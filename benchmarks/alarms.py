@@ -155,7 +155,7 @@ def rates(
     plants: list[Plant], settings: AlarmSettings, seed: int, *, robust: bool
 ) -> tuple[list[Table], object]:
     """Run plants; return what there is to print, and all of it for machines."""
-    printed, told = [], []
+    printed, reported = [], []
     for each in plants:
         fleet = Fleet(each, settings, seed=seed, robust=robust)
         for _ in fleet.run(label=each.name):
@@ -163,8 +163,8 @@ def rates(
         fleet.ends()
         outcome = judged(fleet)
         printed += tables(outcome)
-        told.append(asdict(outcome))
-    return printed, told
+        reported.append(asdict(outcome))
+    return printed, reported
 
 
 @click.command(help=__doc__)
@@ -213,18 +213,18 @@ def main(
 
     match mode:
         case "steady":
-            printed, told = steady(names or ("loop",), nodes, days, seed, settings)
+            printed, reported = steady(names or ("loop",), nodes, days, seed, settings)
         case "thousand":
-            printed, told = thousand(fleets(), settings, seed)
+            printed, reported = thousand(fleets(), settings, seed)
         case "young":
-            printed, told = young(fleets(faults=()), settings, seed)
+            printed, reported = young(fleets(faults=()), settings, seed)
         case _ if ungated:
             with without_gate():
-                printed, told = rates(fleets(), settings, seed, robust=robust)
+                printed, reported = rates(fleets(), settings, seed, robust=robust)
         case _:
-            printed, told = rates(fleets(), settings, seed, robust=robust)
+            printed, reported = rates(fleets(), settings, seed, robust=robust)
     if as_json:
-        click.echo(json.dumps({"epoch": EPOCH, "runs": told}, default=str))
+        click.echo(json.dumps({"epoch": EPOCH, "runs": reported}, default=str))
     else:
         click.echo("\n\n".join(table.markdown for table in printed))
 

@@ -26,7 +26,7 @@ def steady(
     names: tuple[str, ...], nodes: int, days: int, seed: int, settings: AlarmSettings
 ) -> tuple[list[Table], object]:
     """One channel is 10 scales off for 7 days: is it alarmed at on the seventh, and who else is?"""
-    printed, told = [], []
+    printed, reported = [], []
     for name in names:
         for gated in (True, False):
             rows: list[tuple[object, ...]] = []
@@ -37,8 +37,8 @@ def steady(
             columns = {"faulty": "d", "day": "d", "score / limit": ".2f", "hours in alarm": ".1f",
                        "in alarm": "d", "others in alarm": "d"}  # fmt: skip
             printed.append(Table(f"{name}: {SIGMAS:.0f} scales off, {gate}", columns, rows))
-            told.append({"plant": name, "gated": gated, "rows": rows})
-    return printed, told
+            reported.append({"plant": name, "gated": gated, "rows": rows})
+    return printed, reported
 
 
 def _steady(
@@ -72,7 +72,7 @@ def _steady(
 
 
 def _days(fleet: Fleet, faulty: int, begin: int) -> list[tuple[object, ...]]:
-    told = []
+    reported = []
     for _ in fleet.run(24 * begin, label=f"{fleet.plant.name}: before"):
         pass
     for day in range(1, STEADY_DAYS + 1):
@@ -86,20 +86,20 @@ def _days(fleet: Fleet, faulty: int, begin: int) -> list[tuple[object, ...]]:
                 elif member.is_open:
                     others.add(member.name)
         still = sum(member.is_open for member in fleet.members[:faulty])
-        told.append((day, float(np.nanmedian(over)), hours / faulty, still, len(others)))
-    return told
+        reported.append((day, float(np.nanmedian(over)), hours / faulty, still, len(others)))
+    return reported
 
 
 def _over(member: Member) -> float:
     """Return by how much the newest rows' SPE, the median, is over its limit."""
-    most = member.sentry.limits.get("spe", np.nan)
+    most = member.detector.limits.get("spe", np.nan)
     scores = [each.spe for each in member.scored]
     return float(np.median(np.concatenate(scores)) / most) if scores else float("nan")
 
 
 def thousand(plants: list[Plant], settings: AlarmSettings, seed: int) -> tuple[list[Table], object]:
     """One channel times 1000 at every node, scaling left to the fleet."""
-    rows, told = [], []
+    rows, reported = [], []
     for each in plants:
         column = [channel.name for channel in each.channels].index(CHOSEN[each.name])
 
@@ -120,10 +120,10 @@ def thousand(plants: list[Plant], settings: AlarmSettings, seed: int) -> tuple[l
         same = sum(a == b for a, b in zip(one, other, strict=True))
         alarms = [sum(map(len, each)) for each in (one, other)]
         rows.append((each.name, CHOSEN[each.name], *alarms, same, each.nodes))
-        told.append({"plant": each.name, "alarms": one, "times 1000": other})
+        reported.append({"plant": each.name, "alarms": one, "times 1000": other})
     columns = {"plant": "", "channel": "", "alarms": "d", "times 1000": "d",
                "nodes alike": "d", "of": "d"}  # fmt: skip
-    return [Table("One channel times 1000 at every node", columns, rows)], told
+    return [Table("One channel times 1000 at every node", columns, rows)], reported
 
 
 def _seen(member: Member) -> list[tuple[object, ...]]:
@@ -140,14 +140,14 @@ def young(plants: list[Plant], settings: AlarmSettings, seed: int) -> tuple[list
     A quarter of the nodes is no part of the fleet. Once its limits are known, each of them begins
     anew every so often, with the fleet's model and nothing of its own.
     """
-    rows, told = [], []
+    rows, reported = [], []
     for each in plants:
         fleet = Fleet(each, settings, seed=seed)
         known = each.nodes * 3 // 4
         while fleet.hour < fleet.hours // 2:
             fleet.passes(only=range(known))
         model = fleet.members[0].node.model
-        limits = fleet.members[0].sentry.limits
+        limits = fleet.members[0].detector.limits
         rates: dict[str, list[float]] = {"in alarm": [], "raised": [], "SPE": [], "alone": []}
         scaling, last = each.schema.scaling, each.n_rows - NEXT - READY
         for guest in range(known, each.nodes):
@@ -165,7 +165,7 @@ def young(plants: list[Plant], settings: AlarmSettings, seed: int) -> tuple[list
                 most = spe(read[:READY], mine).max()
                 rates["alone"].append(float(np.mean(spe(read[READY:], mine) > most)))
         rows.append((each.name, len(rates["SPE"]), *(float(np.mean(r)) for r in rates.values())))
-        told.append({"plant": each.name, "rates": rates})
+        reported.append({"plant": each.name, "rates": rates})
     columns = {"plant": "", "begun": "d", "in alarm": ".3f", "raised": ".3f",
                "SPE over limit": ".3f", "alone: SPE over limit": ".3f"}  # fmt: skip
     note = (
@@ -173,7 +173,7 @@ def young(plants: list[Plant], settings: AlarmSettings, seed: int) -> tuple[list
         f" limit; of those that began, the share that raised one. Alone, the limit is the highest"
         f" of the {READY}."
     )
-    return [Table("Ten readings of its own", columns, rows, note)], told
+    return [Table("Ten readings of its own", columns, rows, note)], reported
 
 
 def _begun(fleet: Fleet, name: str, read: np.ndarray, model: Model) -> list[Scored]:

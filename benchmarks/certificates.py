@@ -142,9 +142,11 @@ class Fleet:
         """What the root's rows count."""
         config = self.folder / "root.toml"
         command = [SUBMERGE, "nodes", "list", "--config", config, "--json"]
-        told = subprocess.run(command, check=True, capture_output=True).stdout  # noqa: S603
+        reported = subprocess.run(command, check=True, capture_output=True).stdout  # noqa: S603
         return sum(
-            part["learnt"] for node in json.loads(told) for part in node["rows"] + node["sealed"]
+            part["learnt"]
+            for node in json.loads(reported)
+            for part in node["rows"] + node["sealed"]
         )
 
     def restart(self, what: str) -> None:
@@ -213,15 +215,15 @@ def main(minutes: float, lasts: int) -> None:
             time.sleep(0.2)
         for node in CLIENTS:
             fleet.stop(node)
-        fed, lost, untold = (
-            sum(life[name] for life in fleet.ended) for name in ("rows", "lost", "untold")
+        fed, lost, unreported = (
+            sum(current[name] for current in fleet.ended) for name in ("rows", "lost", "unreported")
         )
         until(lambda: fleet.counted >= fed, lambda: f"{fed} at the root", within_s=120.0)
         counted = fleet.counted
-        told = {"minutes": minutes, "lasts_s": lasts, "renewals": renewals}
-        told |= {"restarts": fleet.restarts, "lives": len(fleet.ended), "fed": fed}
-        told |= {"counted": counted, "lost": lost, "untold_at_an_end": untold}
-        click.echo(json.dumps(told))
+        reported = {"minutes": minutes, "lasts_s": lasts, "renewals": renewals}
+        reported |= {"restarts": fleet.restarts, "lives": len(fleet.ended), "fed": fed}
+        reported |= {"counted": counted, "lost": lost, "untold_at_an_end": unreported}
+        click.echo(json.dumps(reported))
         sys.exit(counted != fed or lost != 0)
 
 

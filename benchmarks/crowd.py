@@ -134,14 +134,14 @@ class Crowd:
             await asyncio.sleep(max(0.0, began + n * pause - time.monotonic()))
 
     @property
-    def told(self) -> bool:
+    def reported(self) -> bool:
         """Whether the parent holds all that they have seen."""
-        return all(member.node.told for member in self.members)
+        return all(member.node.all_delivered for member in self.members)
 
     @property
     def acknowledged(self) -> int:
         """Readings that the parent is known to hold."""
-        return sum(member.node.life.delivered for member in self.members)
+        return sum(member.node.current.delivered for member in self.members)
 
 
 class Sample(NamedTuple):
@@ -177,7 +177,7 @@ async def run(
     for i in range(len(crowd.members)):
         crowd.step(i, Flush())
     ends = time.monotonic() + END_S
-    while time.monotonic() < ends and not (crowd.told and _counted(crowd) == crowd.fed):
+    while time.monotonic() < ends and not (crowd.reported and _counted(crowd) == crowd.fed):
         await asyncio.sleep(0.1)
     ticking.cancel()
     for wire in wires:
@@ -218,19 +218,21 @@ def most(samples: Sequence[Sample], what: str) -> tuple[int, int]:
 
 
 def figures(
-    crowd: Crowd, samples: Sequence[Sample], told: dict[str, float], cpu_s: float
+    crowd: Crowd, samples: Sequence[Sample], reported: dict[str, float], cpu_s: float
 ) -> dict[str, str]:
     """Return what there is to tell, in words."""
     half = samples[len(samples) // 2 :]
     first, last = half[0], half[-1]
-    heard = [f"{told[f'submerge_{what}_total']:,.0f}" for what in ("joins", "reports", "commits")]
-    refused = sum(count for name, count in told.items() if name.startswith(REFUSED))
+    heard = [
+        f"{reported[f'submerge_{what}_total']:,.0f}" for what in ("joins", "reports", "commits")
+    ]
+    refused = sum(count for name, count in reported.items() if name.startswith(REFUSED))
     return {
         "readings fed": f"{crowd.fed:,}",
         "acknowledged": f"{crowd.acknowledged:,}",
         "counted by the model": f"{_counted(crowd):,}",
         "joins, reports, commits": ", ".join(heard),
-        "refused, unwritten": f"{refused:.0f}, {told['submerge_failed_writes_total']:.0f}",
+        "refused, unwritten": f"{refused:.0f}, {reported['submerge_failed_writes_total']:.0f}",
         "the root's core": f"{cpu_s / last.at:.0%} busy",
         "MiB, middle and end": f"{first.resident / 2**20:.1f} and {last.resident / 2**20:.1f}",
         "growth, by a line": f"{growth(half) / 1024:+,.0f} kB",
@@ -284,9 +286,9 @@ def main(minutes: float, clients: int, over: str) -> None:
             way: [member.name for member in members[n :: len(ways)]] for n, way in enumerate(ways)
         }
         samples = asyncio.run(run(crowd, names, root, 60 * minutes))
-        told, cpu_s = processes.numbers(status), root.cpu_s
+        reported, cpu_s = processes.numbers(status), root.cpu_s
     click.echo(f"{clients:,} clients over {over}, {minutes:g} minutes, load at first {load}")
-    for what, value in figures(crowd, samples, told, cpu_s).items():
+    for what, value in figures(crowd, samples, reported, cpu_s).items():
         click.echo(f"{what:<38}{value}")
     found = violations(crowd, samples)
     for each in found:

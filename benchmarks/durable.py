@@ -124,8 +124,10 @@ def measured(over: str, seconds: float) -> Rate:
         clerk = Clerk(nodes, wire)
 
         def mark() -> Mark:
-            told = processes.numbers(status)
-            reports, commits = (told[f"submerge_{what}_total"] for what in ("reports", "commits"))
+            reported = processes.numbers(status)
+            reports, commits = (
+                reported[f"submerge_{what}_total"] for what in ("reports", "commits")
+            )
             return Mark(time.perf_counter(), clerk.acknowledged, root.cpu_s, reports, commits)
 
         async def run() -> tuple[Mark, Mark]:

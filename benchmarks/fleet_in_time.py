@@ -18,7 +18,7 @@ from plants.plant import Plant
 from submerge import Schema
 from submerge.aggregator.group import GroupPlan
 from submerge.aggregator.node import AggregatorNode
-from submerge.client.monitor import Judged, Lookout
+from submerge.client.monitor import JudgedRows, NodeMonitor
 from submerge.client.node import ClientNode
 from submerge.protocol.alarm_status import Alarm
 from submerge.protocol.machine import (
@@ -59,15 +59,15 @@ class Member:
     scored: list[Scored] = field(default_factory=list)
 
     @property
-    def sentry(self):
+    def detector(self):
         """Its sentry; None while there is none."""
-        lookout = self.node._intake.lookout
-        return None if lookout is None else lookout._sentry
+        monitor = self.node._intake.monitor
+        return None if monitor is None else monitor._detector
 
     @property
     def is_open(self) -> bool:
         """Whether an alarm is."""
-        return self.sentry is not None and self.sentry.open is not None
+        return self.detector is not None and self.detector.open is not None
 
 
 class Fleet:
@@ -178,8 +178,8 @@ class Fleet:
             case Send(to, message):
                 if to == ROOT or to in self._by_name:
                     self._todo.append((to, Received(message)))
-                vigil = getattr(message, "vigil", None)
-                if vigil is not None and vigil.state != "learning":
+                alarm_status = getattr(message, "alarm_status", None)
+                if alarm_status is not None and alarm_status.state != "learning":
                     self._by_name[name].armed.add(self.hour)
             case Publish(message):
                 self._todo.extend((member, Received(message)) for member in self._by_name)
@@ -202,22 +202,22 @@ class Fleet:
     def ends(self) -> None:
         """Take the alarms that are still open as they are now."""
         for member in self.members:
-            if member.sentry is not None:
-                for alarm in member.sentry.alarms:
+            if member.detector is not None:
+                for alarm in member.detector.alarms:
                     member.alarms[alarm.number] = alarm
 
 
 @contextmanager
 def without_gate() -> Iterator[None]:
     """Have every node learn what it alarms at, as if there were no gate."""
-    judge = Lookout.judge
+    judge = NodeMonitor.judge
 
-    def learns(self: Lookout, *args: object) -> Judged:
+    def learns(self: NodeMonitor, *args: object) -> JudgedRows:
         judged = judge(self, *args)
         return judged._replace(withheld=np.zeros_like(judged.withheld))
 
     with (
-        mock.patch.object(Lookout, "judge", learns),
-        mock.patch.object(Lookout, "_hold", return_value=None),
+        mock.patch.object(NodeMonitor, "judge", learns),
+        mock.patch.object(NodeMonitor, "_hold", return_value=None),
     ):
         yield

@@ -215,7 +215,7 @@ def aggregator(over: str, children: int) -> Aggregator:
                     raise RuntimeError(f"{len(waiting)} nodes were not answered:\n{root.said()}")
                 await asyncio.sleep(0.05)
 
-        async def told() -> tuple[int, int, int, int]:
+        async def reported() -> tuple[int, int, int, int]:
             await wire.open(list(by_name), hear)
             waiting.update(by_name)
             for node in nodes:
@@ -233,7 +233,7 @@ def aggregator(over: str, children: int) -> Aggregator:
             await wire.close()
             return joined, *seen
 
-        joined, reported, descriptors, threads = asyncio.run(told())
+        joined, reported, descriptors, threads = asyncio.run(reported())
     return Aggregator(
         over, children, alone / 2**20, joined / 2**20, reported / 2**20, descriptors, threads
     )

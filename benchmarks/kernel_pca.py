@@ -226,7 +226,7 @@ def on_cost(quick: bool) -> list[Table]:
         run()
     clocked = {name: timed(run) for name, run in runs.items()}
     took = measure.interleaved(clocked, turns, label="kernel_pca: cost")
-    peaks = {name: measure.peak_bytes(run) for name, run in runs.items()}
+    maxima = {name: measure.peak_bytes(run) for name, run in runs.items()}
     load = os.getloadavg()[0]
     table = Table(
         f"A row's cost: digits (64 channels), D = {FEATURES}, r = {RANK}, blocks of {BLOCK}",
@@ -247,8 +247,8 @@ def on_cost(quick: bool) -> list[Table]:
                 took[last].least / took[name].least,
                 None if name == last else LESS_TIME,
                 took[last].median / took[name].median,
-                peaks[name] / 1e3,
-                peaks[last] / peaks[name],
+                maxima[name] / 1e3,
+                maxima[last] / maxima[name],
                 None if name == last else LESS_MEMORY,
             )
             for name in runs
@@ -286,12 +286,12 @@ def where_it_goes(map_: RandomFourier, block: measure.Array, whole: float, quick
 def timed(run: Callable[[], object]) -> Callable[[], float]:
     """Return what tells the seconds that a run takes."""
 
-    def told() -> float:
+    def reported() -> float:
         start = time.perf_counter()
         run()
         return time.perf_counter() - start
 
-    return told
+    return reported
 
 
 def room(quick: bool) -> list[Table]:

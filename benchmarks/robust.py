@@ -17,7 +17,7 @@ import measure
 from page import page
 from report import Table
 from submerge import Subspace
-from submerge.robust.outliers import ENERGY, WEIGHT, Judged, judged
+from submerge.robust.outliers import ENERGY, WEIGHT, Screening, judged
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
@@ -30,12 +30,12 @@ ASKED = 20
 Parts = dict[str, Subspace]
 
 
-def applied(parts: Parts, verdict: Judged) -> Parts:
+def applied(parts: Parts, verdict: Screening) -> Parts:
     """Return what is left to merge."""
     return {
         name: part.faded(verdict.factors.get(name, 1.0))
         for name, part in parts.items()
-        if name not in verdict.far
+        if name not in verdict.outliers
     }
 
 
@@ -57,8 +57,8 @@ def attacks(quick: bool) -> list[Table]:
                 figures = worst[how, number]
                 figures[0] = max(figures[0], oracle.angle(honest, liars.merged(parts)))
                 figures[1] = max(figures[1], oracle.angle(honest, robust))
-                figures[2] = min(figures[2], len(who & verdict.far.keys()))
-                figures[3] = max(figures[3], len(verdict.far.keys() - who))
+                figures[2] = min(figures[2], len(who & verdict.outliers.keys()))
+                figures[3] = max(figures[3], len(verdict.outliers.keys() - who))
 
     def table(title: str, cell: Callable[[np.ndarray], object], spec: str, notes: str) -> Table:
         columns = {"attack": ""} | {f"{number} liars": spec for number in NUMBERS}
@@ -112,7 +112,7 @@ def honest(quick: bool) -> Table:
             true = fleet.true[:, : liars.RANK]
             angles = [oracle.angle(*pair) for pair in ((plain, robust), (true, plain))]
             angles.append(oracle.angle(true, robust))
-            found.append((*angles, len(verdict.factors), len(verdict.far)))
+            found.append((*angles, len(verdict.factors), len(verdict.outliers)))
         worst = np.max(found, axis=0)
         rows.append((kind, *map(float, worst[:3]), int(worst[3]), int(worst[4])))
     return Table(
@@ -159,7 +159,7 @@ def _turned(fleet: liars.Fleet, number: int, degrees: float, times: float) -> fl
     """The model's angle, where some turn their directions, and claim `times` as much of both."""
     basis = liars.turned(fleet, degrees)
     parts, who = fleet.lying(
-        lambda part, *_: liars.says(part, basis, times * liars.VARIANCES, times=times), number
+        lambda part, *_: liars.message(part, basis, times * liars.VARIANCES, times=times), number
     )
     alone = liars.merged({name: part for name, part in parts.items() if name not in who})
     return oracle.angle(alone, liars.merged(applied(parts, judged(parts, rank=liars.RANK))))
@@ -173,10 +173,10 @@ def small(quick: bool) -> Table:
         number, found, wrong, alone = max(1, (nodes - 1) // 3), 0, 0, 0
         for seed in range(fleets):
             fleet = liars.fleet(seed, _between(20, 300), nodes=nodes)
-            alone += bool(judged(fleet.parts, rank=liars.RANK).far)
+            alone += bool(judged(fleet.parts, rank=liars.RANK).outliers)
             parts, who = fleet.lying(liars.NAMED["huge sigma"], number, seed)
-            far = judged(parts, rank=liars.RANK).far.keys()
-            found, wrong = found + (who <= far), wrong + bool(far - who)
+            outliers = judged(parts, rank=liars.RANK).outliers.keys()
+            found, wrong = found + (who <= outliers), wrong + bool(outliers - who)
         rows.append((nodes, number, found, wrong, alone))
     return Table(
         f"Small fleets of 20 to 300 readings a node: of {fleets}, in how many",
@@ -204,7 +204,7 @@ def chance(quick: bool) -> Table:
             turned=float(rng.choice([0.0, 0.3])),
             shifted=float(rng.choice([0.0, 10.0])),
         )
-        out[min(2, len(judged(fleet.parts, rank=liars.RANK).far))] += 1
+        out[min(2, len(judged(fleet.parts, rank=liars.RANK).outliers))] += 1
     return Table(
         "Honest fleets by chance, and how many nodes they lose",
         {"fleets": "d", "none": "d", "one": "d", "more": "d"},

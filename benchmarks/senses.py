@@ -22,16 +22,16 @@ from submerge import SAPCA, Array, Schema, Subspace, hotelling, spe
 from submerge.pca.missing import shrunk
 from submerge.pca.reconstruct import Reconstruction
 from submerge.pca.score import Scorer
-from submerge.stats.stuck import Senses
+from submerge.stats.stuck import StuckDetector
 
 
-def looked(rows: Array, predicted: Array, block: int) -> tuple[Array, Senses]:
+def looked(rows: Array, predicted: Array, block: int) -> tuple[Array, StuckDetector]:
     """Return in which blocks each channel is stuck, (blocks, channels), and the senses."""
-    senses, stuck = Senses(rows.shape[1]), []
+    stuck_detector, stuck = StuckDetector(rows.shape[1]), []
     for first in range(0, len(rows), block):
-        senses.see(rows[first : first + block], predicted[first : first + block])
-        stuck.append(senses.habits.stuck)
-    return np.array(stuck), senses
+        stuck_detector.see(rows[first : first + block], predicted[first : first + block])
+        stuck.append(stuck_detector.habits.stuck)
+    return np.array(stuck), stuck_detector
 
 
 def stuck_on_plant(fleet: Plant, seen: list[Seen]) -> tuple[object, ...]:
@@ -41,9 +41,9 @@ def stuck_on_plant(fleet: Plant, seen: list[Seen]) -> tuple[object, ...]:
     for each in seen:
         known = ~np.isnan(each.centered[:, 0])
         rows, predicted = each.rows[known].copy(), each.predicted[known]
-        stuck, senses = looked(rows, predicted, block)
+        stuck, stuck_detector = looked(rows, predicted, block)
         false += int((stuck[1:] & ~stuck[:-1]).sum())
-        r2.append(senses.r2)
+        r2.append(stuck_detector.r2)
         starts = rng.integers(8 * day, len(rows) - 2 * day, rows.shape[1])
         for channel, start in enumerate(starts):
             column = rows[:, channel]
@@ -100,12 +100,12 @@ def cost() -> list[tuple[object, ...]]:
     rows = rng.standard_normal((20_000, 8)) @ rng.standard_normal((8, 54))
     rows = np.round(rows + 0.3 * rng.standard_normal(rows.shape), 2)
     model = SAPCA(8, schema=Schema.anonymous(54)).partial_fit(rows).shown
-    scorer, recall, senses = Scorer(model), Reconstruction(model), Senses(54)
+    scorer, recall, stuck_detector = Scorer(model), Reconstruction(model), StuckDetector(54)
     predicted = rows - recall.left_out(rows - model.mean)
     works: dict[str, Callable[[slice], object]] = {
         "Scorer.scores": lambda part: scorer.scores(rows[part]),
         "left_out": lambda part: recall.left_out(rows[part]),
-        "Senses.see": lambda part: senses.see(rows[part], predicted[part]),
+        "Senses.see": lambda part: stuck_detector.see(rows[part], predicted[part]),
     }
     found = []
     for size in (1, 50, 128):

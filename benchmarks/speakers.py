@@ -13,9 +13,9 @@ import numpy as np
 
 from submerge import Channel, Schema
 from submerge.protocol.machine import Now
-from submerge.protocol.messages import Counts, Incarnation, Join, Report, Scores, Stamp
+from submerge.protocol.messages import Counts, Incarnation, Join, Report, ScoreSketches, Stamp
 from submerge.protocol.summaries import Subspaces
-from submerge.stats.quantile_sketch import Tally
+from submerge.stats.quantile_sketch import SketchTally
 from submerge_proto.wire import codec
 from wires import GROUP, ROOT
 
@@ -29,7 +29,7 @@ class Stage:
     """What a stream has come to."""
 
     summary: object
-    scores: Scores
+    scores: ScoreSketches
     rows: int
 
 
@@ -46,14 +46,14 @@ def streams(dim: int, rank: int, *, seed: int = 1) -> list[list[Stage]]:
     tracks = []
     for _ in range(STREAMS):
         strengths = 4.0 / np.arange(1, rank + 1) * rng.uniform(0.5, 1.5, rank)
-        learner, spe, t2, track = summaries.learner(schema), Tally(), Tally(), []
+        learner, spe, t2, track = summaries.learner(schema), SketchTally(), SketchTally(), []
         for stage in range(1, STAGES + 1):
             known = rng.standard_normal((ROWS, rank)) * strengths @ directions.T
             noise = 0.1 * rng.standard_normal((ROWS, dim))
             learner.learn(known + noise, known + noise)
             spe.add((noise**2).sum(axis=1))
             t2.add(rng.chisquare(rank, ROWS))
-            scores = Scores(spe.sketch, t2.sketch)
+            scores = ScoreSketches(spe.sketch, t2.sketch)
             track.append(Stage(learner.summary(), scores, stage * ROWS))
         tracks.append(track)
     return tracks

@@ -120,9 +120,9 @@ def measured(dim: int, rank: int, *, rows: int, quick: bool) -> dict[str, Result
     def run(name: str) -> float:
         return measure.clocked(learn, lambda: (name, Y.copy())) / rows
 
-    repeats = 2 if quick else 5 if rank == 10 else 3
+    run_lengths = 2 if quick else 5 if rank == 10 else 3
     times = measure.interleaved(
-        {name: partial(run, name) for name in field}, repeats, label=f"{where}, times"
+        {name: partial(run, name) for name in field}, run_lengths, label=f"{where}, times"
     )
     if rank == 10:
         # Once: it takes long, and as long for any rank.
@@ -133,11 +133,11 @@ def measured(dim: int, rank: int, *, rows: int, quick: bool) -> dict[str, Result
         name: max(0.0, measure.residual(Y, basis) / optimum - 1) for name, basis in bases.items()
     }
     # A stream's memory is at its peak after a few blocks; reading belongs to it.
-    peaks = {
+    maxima = {
         name: measure.peak_bytes(partial(learn, name, Y[: 4 * blocks[name]].copy()))
         for name in field
     }
-    return {name: Result(blocks[name], times[name], peaks[name], excess[name]) for name in field}
+    return {name: Result(blocks[name], times[name], maxima[name], excess[name]) for name in field}
 
 
 def table(dim: int, rank: int, rows: int, results: dict[str, Result]) -> Table:

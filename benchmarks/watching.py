@@ -16,13 +16,13 @@ from collections.abc import Callable
 import numpy as np
 
 from submerge import Schema
-from submerge.client.monitor import Lookout
+from submerge.client.monitor import NodeMonitor
 from submerge.protocol.machine import Now
 from submerge.protocol.messages import Counts, Model
 from submerge.protocol.settings import AlarmSettings, ClientSettings
 from submerge.protocol.summaries import Subspaces
-from submerge.stats.block_maxima import Peaks
-from submerge.stats.quantile_sketch import FINE, Sketch, empty, merged, packed
+from submerge.stats.block_maxima import BlockMaxima
+from submerge.stats.quantile_sketch import FINE, QuantileSketch, empty, merged, packed
 
 CHANNELS, RANK, PERIOD_S = 54, 8, 31.0
 RUNS, ROWS = 9, 6400
@@ -41,43 +41,43 @@ def main() -> None:
     learner.learn(rows := draw(5000), rows)
     model = _model(schema, learner.summary())
     for block in (50, 1):
-        lookout = _watching(schema, summaries, model, draw)
+        monitor = _watching(schema, summaries, model, draw)
         blocks = [draw(block) for _ in range(ROWS // block)]
         scores = summaries.scorer(model.summary).scores
-        alone = _best(lambda rows, scores=scores, own=lookout.own: scores(rows, rows, own), blocks)
-        now, judge = Now(0.0, 0.0), lookout.judge
+        alone = _best(lambda rows, scores=scores, own=monitor.own: scores(rows, rows, own), blocks)
+        now, judge = Now(0.0, 0.0), monitor.judge
         watched = _best(
             lambda rows, judge=judge, now=now: judge(rows, rows, None, model, now), blocks
         )
         print(f"blocks of {block:2}: score {alone:6.2f} us a row, watched {watched:6.2f} us a row")
-    parts = [Sketch.of(rng.lognormal(0, 1, 500), FINE) for _ in range(40)]
+    parts = [QuantileSketch.of(rng.lognormal(0, 1, 500), FINE) for _ in range(40)]
     whole = merged(*parts, grain=FINE)
     print(f"sketch of 20,000 peaks: {len(packed(whole))} bytes, at most {FINE.bytes}")
 
 
 def _model(schema: Schema, summary: object) -> Model:
     """Return a model whose limits nothing passes."""
-    far = Sketch.of(np.full(5000, 1e3), FINE)
+    outliers = QuantileSketch.of(np.full(5000, 1e3), FINE)
     return Model(
         *("g", 5, schema.canonical, schema.fingerprint, summary, None, Counts(5000), 1),
         (0.0, 0.0, 0.0),
         created=0.0,
         expires=1e12,
-        peaks=Peaks(far, far, empty(FINE), 500, far),
+        maxima=BlockMaxima(outliers, outliers, empty(FINE), 500, outliers),
     )
 
 
 def _watching(
     schema: Schema, summaries: Subspaces, model: Model, draw: Callable[[int], np.ndarray]
-) -> Lookout:
+) -> NodeMonitor:
     """Return a lookout that has seen three days."""
     alarms = AlarmSettings(period_s=PERIOD_S)
-    lookout = Lookout(ClientSettings("n", "g", "root", alarms=alarms), schema, summaries)
+    monitor = NodeMonitor(ClientSettings("n", "g", "root", alarms=alarms), schema, summaries)
     for _ in range(round(3 * 86400 / PERIOD_S / 50)):
         rows = draw(50)
-        lookout.judge(rows, rows, None, model, Now(0.0, 0.0))
-        lookout.learn(rows, rows, Now(0.0, 0.0))
-    return lookout
+        monitor.judge(rows, rows, None, model, Now(0.0, 0.0))
+        monitor.learn(rows, rows, Now(0.0, 0.0))
+    return monitor
 
 
 def _best(work: Callable[[np.ndarray], object], blocks: list[np.ndarray]) -> float:

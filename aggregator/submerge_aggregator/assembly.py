@@ -14,16 +14,16 @@ from submerge.aggregator.node import AggregatorNode
 from submerge.protocol.machine import Now
 from submerge_aggregator.config import AggregatorConfig
 from submerge_aggregator.downlink import Admits, Downlink
-from submerge_aggregator.notify.sinks import herald_of
-from submerge_aggregator.rate_limit import Pace
+from submerge_aggregator.notify.sinks import make_notifier
+from submerge_aggregator.rate_limit import RateLimit
 from submerge_aggregator.refusals import Refusals
 from submerge_aggregator.server import Server
 from submerge_aggregator.store import Store
-from submerge_aggregator.worker import Desk
+from submerge_aggregator.worker import CommitWorker
 from submerge_client import clock
 from submerge_client.logs import remark, say
-from submerge_client.uplink.factory import chosen, password_of, tls_of, warn_of_insecure
-from submerge_client.uplink.identity import Papers
+from submerge_client.uplink.factory import make_uplink, password_of, tls_of, warn_of_insecure
+from submerge_client.uplink.identity import Credentials
 from submerge_client.uplink.tls import Tls
 from submerge_client.watchdog import Watchdog
 from submerge_proto.implementation import check_compiled
@@ -51,7 +51,7 @@ def server_of(config: AggregatorConfig, now: Callable[[], Now] = clock.now) -> S
 
     parent, uplink = config.parent, None
     if parent is not None:
-        uplink = chosen(
+        uplink = make_uplink(
             parent,
             parent=parent.name,
             node=config.node,
@@ -64,49 +64,49 @@ def server_of(config: AggregatorConfig, now: Callable[[], Now] = clock.now) -> S
     hooks = {f"alarms.webhook[{i}]": hook for i, hook in enumerate(config.alarms.webhook)}
     warn_of_insecure({**ways, "parent": parent, **hooks}, idle=idle)
     refusals = Refusals(lambda: now().steady)
-    pace = Pace(config.listen.most_per_s, config.listen.burst)
+    pace = RateLimit(config.listen.most_per_s, config.listen.burst)
 
     def admits(who: str, size: int) -> bool:
         return pace.takes(who, now().steady, size)
 
-    desk = Desk(
+    worker = CommitWorker(
         *(made, Store(config.store), now),
         coarse=coarse,
-        papers=_papers(config),
+        credentials=_credentials(config),
         refusals=refusals,
     )
     return Server(
-        desk,
+        worker,
         downlinks=_downlinks(config, refusals, admits),
         uplink=uplink,
         clock=now,
         watchdog=Watchdog(environ=os.environ),
         admits=admits,
-        herald=herald_of(config, now),
+        notifier=make_notifier(config, now),
     )
 
 
-def _papers(config: AggregatorConfig) -> Papers:
+def _credentials(config: AggregatorConfig) -> Credentials:
     """What it shows as a node. What a server shows under a host's name is nobody's here."""
     links = [link for link in (config.parent, config.listen.mqtt) if link is not None]
     kit = None if config.kit is None else Tls(kit=config.kit)
-    return Papers(kit, *(tls_of(link, config.kit) for link in links), node=config.node)
+    return Credentials(kit, *(tls_of(link, config.kit) for link in links), node=config.node)
 
 
 async def _served(config: AggregatorConfig) -> None:
-    from submerge_aggregator.http.endpoints import Doors  # with all that HTTP needs
+    from submerge_aggregator.http.endpoints import Endpoints  # with all that HTTP needs
 
     # The store's lock comes first: it keeps a second process off the operator's socket.
     server = server_of(config)
-    doors = Doors(server, config)
+    endpoints = Endpoints(server, config)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, server.stop)
-    await doors.start()
+    await endpoints.start()
     try:
         await server.run()
     finally:
-        await doors.stop()
+        await endpoints.stop()
 
 
 def _downlinks(config: AggregatorConfig, refusals: Refusals, admits: Admits) -> list[Downlink]:
@@ -114,7 +114,7 @@ def _downlinks(config: AggregatorConfig, refusals: Refusals, admits: Admits) -> 
     downlinks: list[Downlink] = []
     grpc, mqtt = config.listen.grpc, config.listen.mqtt
     if grpc is not None:
-        from submerge_aggregator.downlink.over_grpc import OverGrpc
+        from submerge_aggregator.downlink.over_grpc import GrpcDownlink
 
         tls = None if grpc.insecure else Tls(grpc.ca, grpc.cert, grpc.key)
         if tls is not None and grpc.cert is None:
@@ -124,13 +124,13 @@ def _downlinks(config: AggregatorConfig, refusals: Refusals, admits: Admits) -> 
             say("any child may speak for any other", level=WARNING, link="listen.grpc", todo=todo)
         limit = grpc.max_message_bytes
         downlinks.append(
-            OverGrpc(grpc.address, limit=limit, tls=tls, refusals=refusals, admits=admits)
+            GrpcDownlink(grpc.address, limit=limit, tls=tls, refusals=refusals, admits=admits)
         )
     if mqtt is not None:
-        from submerge_aggregator.downlink.over_mqtt import OverMqtt
+        from submerge_aggregator.downlink.over_mqtt import MqttDownlink
 
         downlinks.append(
-            OverMqtt(
+            MqttDownlink(
                 mqtt.host,
                 mqtt.port,
                 fleet=mqtt.fleet,

@@ -13,7 +13,7 @@ from submerge.aggregator.node import AggregatorNode
 from submerge.protocol.alarm_status import Alarm
 from submerge.protocol.machine import Event, Now
 from submerge.protocol.messages import Answer, Joined, Message, Reason, Report, Stamp
-from submerge_aggregator.downlink import Letter, Refusal
+from submerge_aggregator.downlink import Inbound, Refusal
 from submerge_client.uplink import Heard
 from submerge_proto.wire import codec
 from submerge_proto.wire.codec import Kind
@@ -31,13 +31,13 @@ class Asked(NamedTuple):
     reply: Callable[[Any], None]
 
 
-Item = Letter | Heard | Asked
+Item = Inbound | Heard | Asked
 
 
 class Down(NamedTuple):
     """To a child; `letter` is the one that it answers, None if it answers none."""
 
-    letter: Letter | None
+    inbound: Inbound | None
     to: str
     group: str
     kind: Kind
@@ -47,7 +47,7 @@ class Down(NamedTuple):
 class Refuse(NamedTuple):
     """A letter that is not answered."""
 
-    letter: Letter
+    inbound: Inbound
     why: str
     kind: Refusal = "foreign"
 
@@ -67,7 +67,7 @@ class All(NamedTuple):
     data: bytes
 
 
-class Alarms(NamedTuple):
+class AlarmsChanged(NamedTuple):
     """To people: what all below tell of alarms now, of one group.
 
     whole : no open alarm is left out for there being too many
@@ -85,7 +85,7 @@ class Reply(NamedTuple):
     value: Any
 
 
-Out = Down | Refuse | Up | All | Alarms | Reply
+Out = Down | Refuse | Up | All | AlarmsChanged | Reply
 
 
 @dataclass(slots=True)
@@ -99,11 +99,11 @@ class Tallies:
     bugs: int = 0
 
 
-def answered(letter: Letter, message: Joined | Answer) -> Down:
+def answered(inbound: Inbound, message: Joined | Answer) -> Down:
     """Return the answer to a letter, ready to go out."""
     stamp = message.stamp
     data, kind = codec.encode(message), codec.kind_of(message)
-    return Down(letter, stamp.node, stamp.group, kind, data)
+    return Down(inbound, stamp.node, stamp.group, kind, data)
 
 
 def group_of(message: Message) -> str:
@@ -125,7 +125,7 @@ def reason_of(said: Message | None, answer: Joined | Answer) -> str | None:
     return None
 
 
-def refusal_of(kind: Kind, refusal: codec.Refused, node: AggregatorNode) -> Joined | Answer:
+def refusal_of(kind: Kind, refusal: codec.MessageRefused, node: AggregatorNode) -> Joined | Answer:
     """Return the answer that says why a message cannot be taken."""
     pinned = node.incarnation if node.settled else None
     if kind == "join":

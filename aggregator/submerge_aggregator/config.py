@@ -15,7 +15,7 @@ from msgspec.structs import asdict
 
 from submerge.aggregator.group import GroupPlan
 from submerge.protocol.settings import AggregatorSettings
-from submerge_aggregator.notify.config import AlarmsConfig
+from submerge_aggregator.notify.config import NotifyConfig
 from submerge_client.config.links import (
     Endpoint,
     Link,
@@ -86,7 +86,7 @@ class GrpcListen(Section, frozen=True, kw_only=True):
                 "ca",
                 expected="none without cert and key: there is no TLS",
                 got=shown(self.ca),
-                mend="leave it out, or name both",
+                hint="leave it out, or name both",
             )
 
     @property
@@ -137,7 +137,7 @@ class ListenConfig(Section, frozen=True, kw_only=True):
             raise refusal(
                 expected="[listen.grpc], [listen.mqtt] or both",
                 got="neither",
-                mend="add one: an aggregator that nobody reaches has nothing to do",
+                hint="add one: an aggregator that nobody reaches has nothing to do",
             )
 
 
@@ -161,7 +161,7 @@ class StatusConfig(Section, frozen=True, kw_only=True):
         return endpoint_of(self.address) if self.address else None
 
 
-class TimingConfig(Section, frozen=True, kw_only=True):
+class AggregatorTiming(Section, frozen=True, kw_only=True):
     """When an aggregator speaks, and what it waits for; see `AggregatorSettings`.
 
     Attributes
@@ -257,8 +257,8 @@ class AggregatorConfig(Section, frozen=True, kw_only=True):
     groups: dict[Name, GroupConfig]
     parent: ParentConfig | None = None
     status: StatusConfig = StatusConfig()
-    timing: TimingConfig = TimingConfig()
-    alarms: AlarmsConfig = AlarmsConfig()
+    timing: AggregatorTiming = AggregatorTiming()
+    alarms: NotifyConfig = NotifyConfig()
     log: Literal["debug", "info", "warning", "error"] = "info"
 
     def __post_init__(self) -> None:
@@ -270,7 +270,7 @@ class AggregatorConfig(Section, frozen=True, kw_only=True):
                 *("listen", "grpc", "cert"),
                 expected="a certificate and its key, or a kit",
                 got="nothing",
-                mend="name a kit, or say insecure = true if the network is trusted",
+                hint="name a kit, or say insecure = true if the network is trusted",
             )
         if self.node == "score" and self.listen.mqtt is not None:
             raise refusal("node", expected="a name that is no topic of ours", got=shown(self.node))
@@ -284,7 +284,7 @@ class AggregatorConfig(Section, frozen=True, kw_only=True):
                     *("groups", name, "schema"),
                     expected="one from the root",
                     got="nothing",
-                    mend="add it, or name a [parent] that it comes from",
+                    hint="add it, or name a [parent] that it comes from",
                 )
         _ = self.settings
 

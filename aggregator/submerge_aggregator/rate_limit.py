@@ -19,7 +19,7 @@ PIECE = 8192
 nobody has the aggregator do that more often than twice at once, and then each half a minute."""
 
 
-class Pace:
+class RateLimit:
     """A bucket for each who speaks.
 
     Parameters

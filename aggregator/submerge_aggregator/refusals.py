@@ -21,7 +21,7 @@ from submerge.errors import KINDS
 from submerge.protocol.messages import Reason
 from submerge_client.logs import say
 
-DOORS = {
+BORDERS = {
     "spoofed": "another name in it than in the certificate or the topic that it came by",
     "throttled": "too much from one node, or from one connection without a name",
     "foreign_topic": "a topic or a method that no child speaks by",
@@ -34,7 +34,7 @@ DOORS = {
 """Why a door takes something in no further; each in a line, for people."""
 
 REASONS: dict[str, str] = (
-    DOORS
+    BORDERS
     | KINDS
     | {reason.name.lower(): reason.value for reason in Reason if reason is not Reason.ACK}
     | {"schema": "another schema, or one that cannot be read"}
@@ -97,8 +97,8 @@ class Refusals:
             say("messages refused, not told one by one", level=logging.WARNING, count=unsaid)
         if tells:
             level = logging.DEBUG if reason in HARMLESS else logging.WARNING
-            told = {"node": who} if who else {}
-            say(what, level=level, **told, reason=reason, **facts)
+            reported = {"node": who} if who else {}
+            say(what, level=level, **reported, reason=reason, **facts)
 
     def _turned(self) -> int:
         """Begin another minute if it is time; return what the last one left untold."""

@@ -17,16 +17,25 @@ from typing import Any
 from submerge import SubmergeError
 from submerge.aggregator.node import AggregatorNode
 from submerge.protocol.machine import Event, Flush, Now
-from submerge_aggregator.batch import Alarms, All, Asked, Down, Item, Out, Refuse, Reply, Up
-from submerge_aggregator.downlink import Admits, Downlink, Letter, everybody
-from submerge_aggregator.notify.notifier import Herald
-from submerge_aggregator.worker import Desk
+from submerge_aggregator.batch import AlarmsChanged, All, Asked, Down, Item, Out, Refuse, Reply, Up
+from submerge_aggregator.downlink import Admits, Downlink, Inbound, everybody
+from submerge_aggregator.notify.notifier import AlarmNotifier
+from submerge_aggregator.worker import CommitWorker
 from submerge_client.logs import say
 from submerge_client.reach import Reach
-from submerge_client.uplink import Came, Heard, Opened, Parted, Refused, Slowed, TooLarge, Uplink
+from submerge_client.uplink import (
+    Came,
+    Heard,
+    Opened,
+    Parted,
+    SendRefused,
+    Slowed,
+    TooLarge,
+    Uplink,
+)
 from submerge_client.watchdog import Watchdog
 
-TURN = 128
+BATCH = 128
 """Items in one turn, and in one commit."""
 
 MOST_WAITING, MOST_BYTES = 20_000, 64 << 20
@@ -65,27 +74,27 @@ class Server:
 
     def __init__(
         self,
-        desk: Desk,
+        worker: CommitWorker,
         *,
         downlinks: Sequence[Downlink],
         uplink: Uplink | None,
         clock: Callable[[], Now],
         watchdog: Watchdog | None = None,
         admits: Admits = everybody,
-        herald: Herald | None = None,
+        notifier: AlarmNotifier | None = None,
     ) -> None:
-        self.desk, self.refusals = desk, desk.refusals
+        self.worker, self.refusals = worker, worker.refusals
         self.ready = False
         self.sent_bytes = self.heard_bytes = 0
         self._reach = Reach(lambda: clock().steady)
         self._watchdog = Watchdog() if watchdog is None else watchdog
         self._downlinks, self._uplink, self._clock = downlinks, uplink, clock
-        self._admits, self._herald = admits, herald
+        self._admits, self._notifier = admits, notifier
         self._inbox: deque[Item] = deque()
         self._waiting_bytes = 0
         self._stirred = asyncio.Event()
         self._stopping = asyncio.Event()
-        self._worker = ThreadPoolExecutor(1, thread_name_prefix="desk")
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="commit")
 
     @property
     def parted(self) -> bool:
@@ -112,7 +121,7 @@ class Server:
             If a place to listen is taken, or the store is not what it was.
         """
         loop = asyncio.get_running_loop()
-        began = await loop.run_in_executor(self._worker, self.desk.start)
+        began = await loop.run_in_executor(self._thread, self.worker.start)
         for downlink in self._downlinks:
             await downlink.open(self.take)
         if self._uplink is not None:
@@ -124,7 +133,7 @@ class Server:
         while not self._stopping.is_set():
             self._watchdog.turned(self._status)
             await self._wait()
-            await self._turn(loop)
+            await self._commit_batch(loop)
         await self._end(loop)
 
     async def ask(
@@ -144,20 +153,20 @@ class Server:
         self._put(Asked(event, question, answer))
         return await reply
 
-    def take(self, letter: Letter) -> None:
+    def take(self, inbound: Inbound) -> None:
         """Take a letter in, if its sender may say more, and if there is room."""
-        if not self._admits(letter.who, len(letter.data)):
-            self.refusals.count("throttled", letter.who)
-            letter.refuse("too many messages: wait, then say the newest", "throttled")
+        if not self._admits(inbound.who, len(inbound.data)):
+            self.refusals.count("throttled", inbound.who)
+            inbound.refuse("too many messages: wait, then say the newest", "throttled")
             return
         full = len(self._inbox) >= MOST_WAITING or self._waiting_bytes > MOST_BYTES
         if full or self._stopping.is_set():
             # At once: a letter that waits for an answer holds its bytes.
-            self.refusals.count("dropped", letter.who)
-            letter.refuse("no room now, or no longer serving: ask again", "busy")
+            self.refusals.count("dropped", inbound.who)
+            inbound.refuse("no room now, or no longer serving: ask again", "busy")
             return
-        self._waiting_bytes += len(letter.data)
-        self._put(letter)
+        self._waiting_bytes += len(inbound.data)
+        self._put(inbound)
 
     # -- inside ----------------------------------------------------------------
 
@@ -177,31 +186,31 @@ class Server:
             await asyncio.sleep(0)
             return
         self._stirred.clear()
-        wait = max(0.0, self.desk.wakes_at - self._clock().steady)
+        wait = max(0.0, self.worker.wakes_at - self._clock().steady)
         wait = min(wait, self._reach.due_s, self._watchdog.due_s)
         try:
             await asyncio.wait_for(self._stirred.wait(), min(wait, 3600.0))
         except TimeoutError:
             self._reach.remind()
 
-    async def _turn(self, loop: asyncio.AbstractEventLoop) -> None:
-        items = [self._inbox.popleft() for _ in range(min(TURN, len(self._inbox)))]
+    async def _commit_batch(self, loop: asyncio.AbstractEventLoop) -> None:
+        items = [self._inbox.popleft() for _ in range(min(BATCH, len(self._inbox)))]
         for item in items:
-            if isinstance(item, Letter):
+            if isinstance(item, Inbound):
                 self._waiting_bytes -= len(item.data)
             self._notice(item)
-        self._perform(await loop.run_in_executor(self._worker, self.desk.turn, items))
+        self._perform(await loop.run_in_executor(self._thread, self.worker.commit_batch, items))
 
     def _perform(self, outs: Sequence[Out]) -> None:
         for out in outs:
             match out:
-                case Down(letter, _, _, kind, data) if letter is not None:
-                    letter.answer(kind, data)
+                case Down(inbound, _, _, kind, data) if inbound is not None:
+                    inbound.answer(kind, data)
                 case Down(_, to, group, _, data):
                     for downlink in self._downlinks:
                         downlink.push(to, group, data)
-                case Refuse(letter, why, kind):
-                    letter.refuse(why, kind)
+                case Refuse(inbound, why, kind):
+                    inbound.refuse(why, kind)
                 case All(group, data):
                     for downlink in self._downlinks:
                         downlink.publish(group, data)
@@ -211,8 +220,8 @@ class Server:
                         self.sent_bytes += len(data)
                     except TooLarge as error:
                         say("report too large", level=logging.ERROR, why=str(error))
-                case Alarms() if self._herald is not None:
-                    self._herald.tell(out)
+                case AlarmsChanged() if self._notifier is not None:
+                    self._notifier.tell(out)
                 case Reply(asked, value):
                     asked.reply(value)
 
@@ -222,20 +231,20 @@ class Server:
             self.heard_bytes += len(item.data)
             self._reach.heard()
         elif isinstance(item, Parted):
-            why, papers = item.why, self.desk.papers
-            if papers is not None:
-                why = papers.blamed(why, self._clock().wall)
+            why, credentials = item.why, self.worker.credentials
+            if credentials is not None:
+                why = credentials.blamed(why, self._clock().wall)
             self._reach.parted(why)
         elif isinstance(item, Opened):
             self._reach.opened()
-        elif isinstance(item, Refused):
+        elif isinstance(item, SendRefused):
             self._reach.refused(item.why)
         elif isinstance(item, Slowed):
             self._reach.slowed(item.why)
 
     def _status(self) -> str:
         """Return how things are, in a line for people."""
-        node = self.desk.node
+        node = self.worker.node
         if node is None:
             return "the store cannot be written"
         if not node.settled:
@@ -244,7 +253,7 @@ class Server:
         return f"serving as {node.settings.node}{away}"
 
     def _incarnation(self) -> str:
-        node = self.desk.node
+        node = self.worker.node
         return "none yet" if node is None else str(node.incarnation)
 
     async def _end(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -254,24 +263,24 @@ class Server:
         self._watchdog.stopping(LINGER_S)
         self._inbox.append(Asked(Flush(), lambda *_: None, lambda _: None))
         until = self._clock().steady + LINGER_S
-        while (self._inbox or self._untold()) and self._clock().steady < until:
-            await self._turn(loop)
-            if not self._inbox and self._untold():
+        while (self._inbox or self._unreported()) and self._clock().steady < until:
+            await self._commit_batch(loop)
+            if not self._inbox and self._unreported():
                 self._stirred.clear()
-                left = min(until, self.desk.wakes_at) - self._clock().steady
+                left = min(until, self.worker.wakes_at) - self._clock().steady
                 with suppress(TimeoutError):
                     await asyncio.wait_for(self._stirred.wait(), max(0.01, left))
         if self._uplink is not None:
             await loop.run_in_executor(None, self._uplink.close)
         for downlink in self._downlinks:
             await downlink.close()
-        if self._herald is not None:
-            await loop.run_in_executor(None, self._herald.close)
-        await loop.run_in_executor(self._worker, self.desk.close)
-        self._worker.shutdown()
+        if self._notifier is not None:
+            await loop.run_in_executor(None, self._notifier.close)
+        await loop.run_in_executor(self._thread, self.worker.close)
+        self._thread.shutdown()
         say("ended", sent_bytes=self.sent_bytes, heard_bytes=self.heard_bytes)
 
-    def _untold(self) -> bool:
+    def _unreported(self) -> bool:
         """Whether a parent that is there has still to hear of something."""
-        node = self.desk.node
-        return node is not None and self._uplink is not None and not self.parted and node.untold
+        node = self.worker.node
+        return node is not None and self._uplink is not None and not self.parted and node.unreported

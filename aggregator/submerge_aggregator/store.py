@@ -120,12 +120,12 @@ class Store:
             os.makedirs(os.path.dirname(self.path), exist_ok=True)
         except OSError as error:
             raise StoreUnavailable(self.path, str(error)) from error
-        with self._told():
+        with self._named_errors():
             self._sql = sqlite3.connect(
                 self.path, timeout=0, isolation_level=None, check_same_thread=False
             )
         try:
-            with self._told():
+            with self._named_errors():
                 self._open()
         except BaseException:
             self._sql.close()
@@ -144,7 +144,7 @@ class Store:
         Reads the whole file twice: once for its structure, and once for the rows.
         """
         records = {}
-        with self._told():
+        with self._named_errors():
             (verdict,) = self._sql.execute("PRAGMA quick_check(1)").fetchone()
             if verdict != "ok":
                 raise StoreDamaged(self.path, verdict.splitlines()[-1])
@@ -179,7 +179,7 @@ class Store:
             for key, value in changes.items()
             if value is not None
         ]
-        with self._told(), self._transaction():
+        with self._named_errors(), self._transaction():
             if anew:
                 self._sql.execute("DELETE FROM records")
             self._sql.executemany("DELETE FROM records WHERE key = ?", removals)
@@ -244,7 +244,7 @@ class Store:
                 self._sql.execute("ROLLBACK")
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
+    def _named_errors(self) -> Iterator[None]:
         """Say in our words what SQLite refuses."""
         try:
             yield

@@ -47,13 +47,13 @@ from submerge_aggregator.batch import (
     reason_of,
     refusal_of,
 )
-from submerge_aggregator.downlink import Letter
+from submerge_aggregator.downlink import Inbound
 from submerge_aggregator.notify.changes import AlarmNews, alarms_of
 from submerge_aggregator.refusals import REASONS, Refusals
 from submerge_aggregator.store import Store, StoreDamaged
 from submerge_client.logs import Notes, say
 from submerge_client.uplink import Came, Opened
-from submerge_client.uplink.identity import Papers
+from submerge_client.uplink.identity import Credentials
 from submerge_proto.kept import records
 from submerge_proto.wire import codec
 
@@ -61,7 +61,7 @@ AGAIN_S = 5.0
 """After a write that failed, the store is left alone for so long."""
 
 
-class Desk:
+class CommitWorker:
     """One aggregator's machine at work.
 
     Parameters
@@ -92,13 +92,13 @@ class Desk:
         clock: Callable[[], Now],
         *,
         coarse: bool = False,
-        papers: Papers | None = None,
+        credentials: Credentials | None = None,
         refusals: Refusals | None = None,
     ) -> None:
         self.node: AggregatorNode | None = None
         self.tallies = Tallies()
         self.wakes_at = 0.0
-        self.papers = papers
+        self.credentials = credentials
         self.refusals = Refusals(lambda: clock().steady) if refusals is None else refusals
         self._made, self._store, self._clock, self._coarse = made, store, clock, coarse
         self._fails_until = -1.0
@@ -117,7 +117,7 @@ class Desk:
         self._fails_until = -1.0
         return self._begin()
 
-    def turn(self, items: Sequence[Item]) -> list[Out]:
+    def commit_batch(self, items: Sequence[Item]) -> list[Out]:
         """Take in what has come, in order; return what is to go out, all of it committed."""
         culprit: Item | None = None
         try:
@@ -168,7 +168,7 @@ class Desk:
 
     def _take(self, node: AggregatorNode, item: Item, now: Now, keeps: list[Keep]) -> list[Out]:
         match item:
-            case Letter():
+            case Inbound():
                 return self._read(node, item, now, keeps)
             case Came():
                 try:
@@ -193,46 +193,48 @@ class Desk:
             case _:
                 return []  # parted: the server says so
 
-    def _read(self, node: AggregatorNode, letter: Letter, now: Now, keeps: list[Keep]) -> list[Out]:
+    def _read(
+        self, node: AggregatorNode, inbound: Inbound, now: Now, keeps: list[Keep]
+    ) -> list[Out]:
         """Read a child's letter; foreign bytes change nothing but a counter."""
         try:
-            message = codec.decode(letter.kind, letter.data)
-        except codec.Refused as refusal:
-            if letter.node not in (None, refusal.stamp.node):
-                return [self._spoofed(letter, refusal.stamp.node)]
+            message = codec.decode(inbound.kind, inbound.data)
+        except codec.MessageRefused as refusal:
+            if inbound.node not in (None, refusal.stamp.node):
+                return [self._spoofed(inbound, refusal.stamp.node)]
             self.refusals.count(refusal.kind, refusal.stamp.node, why=str(refusal))
-            return [answered(letter, refusal_of(letter.kind, refusal, node))]
+            return [answered(inbound, refusal_of(inbound.kind, refusal, node))]
         except PeerError as error:
-            self.refusals.count(error.kind, letter.who, why=str(error))
-            return [Refuse(letter, str(error))]
+            self.refusals.count(error.kind, inbound.who, why=str(error))
+            return [Refuse(inbound, str(error))]
         if not isinstance(message, Join | Report):
-            why = f"a child sends joins and reports, got a {letter.kind}"
-            self.refusals.count("malformed", letter.who, why=why)
-            return [Refuse(letter, why)]
+            why = f"a child sends joins and reports, got a {inbound.kind}"
+            self.refusals.count("malformed", inbound.who, why=why)
+            return [Refuse(inbound, why)]
         stamp = message.stamp
-        if letter.node not in (None, stamp.node):
-            return [self._spoofed(letter, stamp.node)]
+        if inbound.node not in (None, stamp.node):
+            return [self._spoofed(inbound, stamp.node)]
         if isinstance(message, Join):
             self.tallies.joins += 1
         else:
             self.tallies.reports += 1
-        outs = self._step(node, Received(message, letter.shared), now, letter, keeps)
-        if not any(isinstance(out, Down) and out.letter is letter for out in outs):
+        outs = self._step(node, Received(message, inbound.shared), now, inbound, keeps)
+        if not any(isinstance(out, Down) and out.inbound is inbound for out in outs):
             self.refusals.count("stranger", stamp.node, group=stamp.group)
-            outs.append(Refuse(letter, "not for this aggregator"))
+            outs.append(Refuse(inbound, "not for this aggregator"))
         return outs
 
-    def _spoofed(self, letter: Letter, name: str) -> Refuse:
-        why = f"this is the way of {letter.node}, not of {name}"
-        self.refusals.count("spoofed", letter.who, why=why)
-        return Refuse(letter, why, "denied")
+    def _spoofed(self, inbound: Inbound, name: str) -> Refuse:
+        why = f"this is the way of {inbound.node}, not of {name}"
+        self.refusals.count("spoofed", inbound.who, why=why)
+        return Refuse(inbound, why, "denied")
 
     def _step(
         self,
         node: AggregatorNode,
         event: Event,
         now: Now,
-        letter: Letter | None,
+        inbound: Inbound | None,
         keeps: list[Keep],
     ) -> list[Out]:
         outs: list[Out] = []
@@ -242,21 +244,21 @@ class Desk:
                 continue
             if isinstance(effect, Send) and isinstance(effect.message, Joined | Answer):
                 self._judged(event, effect.message)
-            outs += self._out(node, effect, letter)
+            outs += self._out(node, effect, inbound)
         return outs
 
-    def _out(self, node: AggregatorNode, effect: Effect, letter: Letter | None) -> list[Out]:
+    def _out(self, node: AggregatorNode, effect: Effect, inbound: Inbound | None) -> list[Out]:
         match effect:
             case Send(to, message) if isinstance(message, Join | Report):
-                if self.papers is not None:
-                    message = self.papers.stamped(message)
+                if self.credentials is not None:
+                    message = self.credentials.stamped(message)
                 data = codec.encode(message, coarse=self._coarse)
                 return [Up(message.stamp.group, codec.kind_of(message), data)]
             case Send(to, message):
                 answers = isinstance(message, Joined | Answer)
                 group = group_of(message)
                 data, kind = codec.encode(message), codec.kind_of(message)
-                return [Down(letter if answers else None, to, group, kind, data)]
+                return [Down(inbound if answers else None, to, group, kind, data)]
             case Publish(message):
                 return [All(group_of(message), codec.encode(message))]
             case Note():
@@ -323,7 +325,7 @@ class Desk:
         self.tallies.bugs += 1
         say("a bug, please report it", level=logging.ERROR, trace=traceback.format_exc())
         outs = self._nothing_now([item for item in items if item is not culprit])
-        if isinstance(culprit, Letter):
+        if isinstance(culprit, Inbound):
             outs.append(Refuse(culprit, "this aggregator cannot take it: see its log"))
         elif isinstance(culprit, Asked):
             outs.append(Reply(culprit, SubmergeError("a bug: see the aggregator's log")))
@@ -336,7 +338,7 @@ class Desk:
         """Tell whoever waits for an answer that there is none now."""
         if isinstance(item, Asked):
             return [Reply(item, SubmergeError("the store cannot be written now"))]
-        if not isinstance(item, Letter):
+        if not isinstance(item, Inbound):
             return []
         try:
             message = codec.decode(item.kind, item.data)

@@ -126,16 +126,16 @@ class Wrong:
             if fault.kind in SENSOR_KINDS
         ]
 
-    def spoils(self, told: Array, stuck: Array, minute: int) -> None:
+    def spoils(self, reported: Array, stuck: Array, minute: int) -> None:
         """Do to measurements (measurements, n), in place, what is wrong with their sensors."""
         at = self._at[minute]
         for fault, place, extra in self._sensors:
             if fault.kind != "stuck":
-                told[place] += extra[minute] * SCALE[place[0], 0]
+                reported[place] += extra[minute] * SCALE[place[0], 0]
             elif at < fault.start or at >= fault.end:
-                stuck[place] = told[place]
+                stuck[place] = reported[place]
             else:
-                told[place] = stuck[place]
+                reported[place] = stuck[place]
 
     def acts(self, minute: int) -> tuple[Array, Array, Array]:
         """Return lost cooling (n,), added inert (n,), and how far valves stick (11, n)."""
@@ -176,11 +176,11 @@ def live(now: Moment, fleet: Fleet, day: int, wrong: Wrong, noise: Array, steps:
         there = process.advance(x, fleet.build, fouling, inert, day * 24 + minute / 60)
         there += noise[minute]
         _analyze(now, there, minute)
-        told = fleet.gain * (there - PAPER) + PAPER + fleet.off
-        wrong.spoils(told, now.stuck, minute)
-        valves = _control(x, told, fleet.aims(day * MINUTES + minute), band)
+        reported = fleet.gain * (there - PAPER) + PAPER + fleet.off
+        wrong.spoils(reported, now.stuck, minute)
+        valves = _control(x, reported, fleet.aims(day * MINUTES + minute), band)
         if minute % EACH == EACH - 1:
-            rows[minute // EACH, :COUNT], rows[minute // EACH, COUNT:] = told, valves
+            rows[minute // EACH, :COUNT], rows[minute // EACH, COUNT:] = reported, valves
     return rows
 
 
@@ -193,9 +193,9 @@ def _analyze(now: Moment, there: Array, minute: int) -> None:
     there[ANALYZERS] = now.shown
 
 
-def _control(x: Array, told: Array, aims: Array, band: Array) -> Array:
+def _control(x: Array, reported: Array, aims: Array, band: Array) -> Array:
     """Return what eleven controllers tell their valves (11, n), and move those that obey."""
-    error = (aims - told[_HELD]) / SPAN
+    error = (aims - reported[_HELD]) / SPAN
     wanted = process.OPEN + process.GAIN * (error + x[process.INTEGRAL])
     valves = np.clip(wanted, 0.0, 1.0)
     # Against its stop a controller does not go on summing up what it cannot mend.

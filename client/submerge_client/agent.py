@@ -33,14 +33,23 @@ from submerge.protocol.machine import (
 )
 from submerge.protocol.messages import Report
 from submerge_client.alarms import Sinks
-from submerge_client.disk import Disk
+from submerge_client.disk import RecordStore
 from submerge_client.logs import Notes, say
 from submerge_client.reach import Reach
 from submerge_client.scores import ScoreLines
 from submerge_client.sensors import Sensor
 from submerge_client.sensors.lags import Lags
-from submerge_client.uplink import Came, Heard, Opened, Parted, Refused, Slowed, TooLarge, Uplink
-from submerge_client.uplink.identity import Papers
+from submerge_client.uplink import (
+    Came,
+    Heard,
+    Opened,
+    Parted,
+    SendRefused,
+    Slowed,
+    TooLarge,
+    Uplink,
+)
+from submerge_client.uplink.identity import Credentials
 from submerge_client.watchdog import Watchdog
 from submerge_proto.wire import codec
 
@@ -51,7 +60,7 @@ LONGEST_WAIT_S = 3600.0
 """A queue's wait has an upper limit; waking once an hour for nothing costs nothing."""
 
 
-class Ended(NamedTuple):
+class SensorEnded(NamedTuple):
     """The sensor has no more; `error` if it failed."""
 
     error: Exception | None
@@ -103,13 +112,13 @@ class Agent:
         *,
         uplink: Uplink,
         sensor: Sensor,
-        disk: Disk,
+        disk: RecordStore,
         lags: Lags,
         scores: ScoreLines | None,
         sinks: Sinks | None = None,
         clock: Callable[[], Now],
         coarse: bool = False,
-        papers: Papers | None = None,
+        credentials: Credentials | None = None,
         linger_s: float = 10.0,
         watchdog: Watchdog | None = None,
     ) -> None:
@@ -120,10 +129,10 @@ class Agent:
         self._uplink, self._sensor, self._disk, self._lags = uplink, sensor, disk, lags
         self._scores, self._clock, self._coarse = scores, clock, coarse
         self._sinks = Sinks() if sinks is None else sinks
-        self._papers, self._linger_s = papers, linger_s
+        self._credentials, self._linger_s = credentials, linger_s
         self._watchdog = Watchdog() if watchdog is None else watchdog
         self._notes = Notes()
-        self._inbox: SimpleQueue[Array | Heard | Ended | Stopped] = SimpleQueue()
+        self._inbox: SimpleQueue[Array | Heard | SensorEnded | Stopped] = SimpleQueue()
         self._room = threading.BoundedSemaphore(AHEAD)
         self._stop = threading.Event()
         self._durable = 0  # the seq that the root is known to hold
@@ -142,7 +151,7 @@ class Agent:
         if not self._sinks.alarms:
             # Who was told of an alarm has to hear, too, that none is known any more.
             self._sinks.tell(())
-        say("reading", incarnation=str(self.node.life.incarnation))
+        say("reading", incarnation=str(self.node.current.incarnation))
         reading = threading.Thread(target=self._read, name="sensor", daemon=True)
         reading.start()
         try:
@@ -160,10 +169,10 @@ class Agent:
             self._watchdog.turned(self._status)
             item = self._next(self.node.wakes_at)
             match item:
-                case Ended(None):
+                case SensorEnded(None):
                     say("the sensor has no more", rows=self.rows)
                     return 0
-                case Ended(error):
+                case SensorEnded(error):
                     say("the sensor failed", level=logging.ERROR, why=str(error))
                     return 1
                 case Stopped():
@@ -172,7 +181,7 @@ class Agent:
                 case _:
                     self._take(item)
 
-    def _next(self, until: float) -> Array | Heard | Ended | Stopped | None:
+    def _next(self, until: float) -> Array | Heard | SensorEnded | Stopped | None:
         """Wait for what comes in, at most until a time on the steady clock."""
         wait = until - self._clock().steady
         wait = min(wait, self._reach.due_s, self._watchdog.due_s)
@@ -186,7 +195,7 @@ class Agent:
         except Empty:
             return None
 
-    def _take(self, item: Array | Heard | Ended | Stopped | None) -> None:
+    def _take(self, item: Array | Heard | SensorEnded | Stopped | None) -> None:
         match item:
             case None:
                 self._step(Tick())
@@ -206,15 +215,15 @@ class Agent:
                 self._watchdog.begun()
                 self._step(Linked())
             case Parted():
-                why, papers = item.why, self._papers
-                if papers is not None:
-                    why = papers.blamed(why, self._clock().wall)
+                why, credentials = item.why, self._credentials
+                if credentials is not None:
+                    why = credentials.blamed(why, self._clock().wall)
                 self._reach.parted(why)
-            case Refused():
+            case SendRefused():
                 self._reach.refused(item.why)
             case Slowed():
                 self._reach.slowed(item.why)
-            case Ended() | Stopped():
+            case SensorEnded() | Stopped():
                 pass
             case _:
                 self._hear_rows(item)
@@ -255,16 +264,16 @@ class Agent:
 
     def _tell_scores(self, scored: Scored, alarms: tuple[Alarm, ...], now: Now) -> None:
         if self._scores is not None and self.node.model is not None:
-            model, schema = self.node.model, self.node.life.schema
+            model, schema = self.node.model, self.node.current.schema
             self._scores.tell(scored, model, schema, first=self._first, at=now.wall, alarms=alarms)
 
     def _send(self, effect: Send) -> None:
         message, group = effect.message, self.node.settings.group
-        if isinstance(message, Report) and not message.final and message.vigil is not None:
+        if isinstance(message, Report) and not message.final and message.alarm_status is not None:
             # What an aggregator hears of an alarm, others hear as well.
-            self._sinks.refresh(message.vigil.alarms)
-        if self._papers is not None:
-            message = self._papers.stamped(message)
+            self._sinks.refresh(message.alarm_status.alarms)
+        if self._credentials is not None:
+            message = self._credentials.stamped(message)
         kind, data = codec.kind_of(message), codec.encode(message, coarse=self._coarse)
         try:
             final = isinstance(message, Report) and message.final
@@ -276,23 +285,23 @@ class Agent:
             say("message too large", level=logging.ERROR, why=str(error))
 
     def _tell_progress(self) -> None:
-        life, model = self.node.life, self.node.model
+        current, model = self.node.current, self.node.model
         if model is not None and model.summary is not None and not self._scoring:
             self._scoring = True
             say("scoring begins: a model is here", version=model.version)
-        if (life.delivered, life.durable) != (self.delivered, self._durable):
-            self.delivered, self._durable = life.delivered, life.durable
-            facts = {"incarnation": str(life.incarnation), "seq": self.node.acknowledged}
-            facts |= {"readings": life.delivered, "lost": life.counts.lost}
-            facts |= {"durable": life.durable, **self._traffic}
+        if (current.delivered, current.durable) != (self.delivered, self._durable):
+            self.delivered, self._durable = current.delivered, current.durable
+            facts = {"incarnation": str(current.incarnation), "seq": self.node.acknowledged}
+            facts |= {"readings": current.delivered, "lost": current.counts.lost}
+            facts |= {"durable": current.durable, **self._traffic}
             say("acknowledged", level=logging.DEBUG, **facts)
 
     def _status(self) -> str:
         """Return how things are, in a line for people."""
         away = "" if self._reach.why is None else f"; parent out of reach: {self._reach.why}"
         # A loss that was declared is delivered as well, and no row.
-        told = max(0, self.delivered - self.node.life.counts.lost)
-        return f"{self.rows} rows, {told} with the parent{away}"
+        all_delivered = max(0, self.delivered - self.node.current.counts.lost)
+        return f"{self.rows} rows, {all_delivered} with the parent{away}"
 
     @property
     def _traffic(self) -> dict[str, int]:
@@ -305,9 +314,9 @@ class Agent:
             self._take(self._inbox.get())
         self._step(Flush())
         until = self._clock().steady + self._linger_s
-        if not self.node.told:
+        if not self.node.all_delivered:
             say("waiting for the parent to have everything", at_most_s=self._linger_s)
-        while not self.node.told and self._clock().steady < until:
+        while not self.node.all_delivered and self._clock().steady < until:
             item = self._next(min(until, self.node.wakes_at))
             if isinstance(item, Stopped):
                 break  # asked twice
@@ -316,14 +325,17 @@ class Agent:
         self._uplink.close()
         self._sinks.close()
         self._disk.close()
-        life = self.node.life
-        untold = life.counts.generated - life.delivered
+        current = self.node.current
+        unreported = current.counts.generated - current.delivered
         # What the parent does not know of is in the checkpoint, and the next start tells it, if
         # this life has ever joined.
-        level = logging.WARNING if untold else logging.INFO
+        level = logging.WARNING if unreported else logging.INFO
         # A loss that was declared is delivered as well, and no row.
-        facts = {"delivered": max(0, life.delivered - life.counts.lost), "untold": untold}
-        facts |= {"withheld": life.counts.withheld, "lost": life.counts.lost}
+        facts = {
+            "delivered": max(0, current.delivered - current.counts.lost),
+            "unreported": unreported,
+        }
+        facts |= {"withheld": current.counts.withheld, "lost": current.counts.lost}
         facts |= {f"sensor_{what}": n for what, n in self._sensor.counts.items() if n}
         say("ended", level=level, rows=self.rows, **facts, **self._traffic)
 
@@ -333,9 +345,9 @@ class Agent:
         try:
             self._sensor.read(self._hand, self._stop)
         except Exception as error:
-            self._inbox.put(Ended(error))
+            self._inbox.put(SensorEnded(error))
         else:
-            self._inbox.put(Ended(None))
+            self._inbox.put(SensorEnded(None))
 
     def _hand(self, rows: Array) -> None:
         """Take rows from the sensor; wait while the node is behind."""

@@ -15,17 +15,17 @@ from submerge_client.agent import Agent
 from submerge_client.alarms.factory import links_of, sinks_of
 from submerge_client.checkpoint import CheckpointFile
 from submerge_client.config.client_config import ClientConfig, MqttSensor
-from submerge_client.disk import Disk
+from submerge_client.disk import RecordStore
 from submerge_client.logs import remark, say
 from submerge_client.scores import ScoreLines, Tell
 from submerge_client.sensors import opened
 from submerge_client.sensors.lags import Lags
-from submerge_client.uplink.factory import Allowed, chosen, tls_of, warn_of_insecure
-from submerge_client.uplink.identity import Papers
+from submerge_client.uplink.factory import Allowed, make_uplink, tls_of, warn_of_insecure
+from submerge_client.uplink.identity import Credentials
 from submerge_client.watchdog import Watchdog
 
 
-def assembled(config: ClientConfig, *, stdout: BinaryIO | None = None) -> Agent:
+def build_agent(config: ClientConfig, *, stdout: BinaryIO | None = None) -> Agent:
     """Return an agent that has not started yet.
 
     Raises
@@ -33,7 +33,7 @@ def assembled(config: ClientConfig, *, stdout: BinaryIO | None = None) -> Agent:
     UsageError
         If something that the configuration names is not there.
     """
-    papers = Papers(tls_of(config.uplink, config.kit), node=config.node)
+    credentials = Credentials(tls_of(config.uplink, config.kit), node=config.node)
     schema = config.built_schema
     names = [channel.name for channel in config.schema.sensed]
     sensor = opened(config.sensor, names, note=remark)
@@ -48,7 +48,7 @@ def assembled(config: ClientConfig, *, stdout: BinaryIO | None = None) -> Agent:
             tell=_ear(config, out),
         )
     warn_of_insecure(_links(config), idle=None if config.takes_kit else config.kit)
-    uplink = chosen(
+    uplink = make_uplink(
         config.uplink,
         parent=config.parent,
         node=config.node,
@@ -65,7 +65,7 @@ def assembled(config: ClientConfig, *, stdout: BinaryIO | None = None) -> Agent:
         sinks=sinks_of(config, out),
         clock=clock.now,
         coarse=config.uplink.columns == "i8",
-        papers=papers,
+        credentials=credentials,
         watchdog=Watchdog(config.silence_s, alive=config.watch.alive, environ=os.environ),
     )
 
@@ -77,13 +77,13 @@ def _links(config: ClientConfig) -> dict[str, Allowed | None]:
     return {"uplink": config.uplink, "scores": scores, "sensor": sensor, **links_of(config)}
 
 
-def _disk(config: ClientConfig) -> Disk:
+def _disk(config: ClientConfig) -> RecordStore:
     """The checkpoint; a disk that does not work is no reason not to measure."""
     try:
-        return Disk(CheckpointFile(config.state))
+        return RecordStore(CheckpointFile(config.state))
     except OSError as error:
         say("no checkpoint: a restart begins from zero", level=logging.ERROR, why=str(error))
-        return Disk(None)
+        return RecordStore(None)
 
 
 def _ear(config: ClientConfig, stdout: BinaryIO) -> Tell:

@@ -55,13 +55,13 @@ def command(context: click.Context, path: Path | None, trial: bool, log_json: bo
 
         try_out(config)
         return
-    from submerge_client.lazy_import import later
+    from submerge_client.lazy_import import lazy_import
 
     for name in UNUSED:
-        later(name)
-    from submerge_client.assembly import assembled
+        lazy_import(name)
+    from submerge_client.assembly import build_agent
 
-    agent = assembled(config)
+    agent = build_agent(config)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: agent.stop())
     sys.exit(agent.run())

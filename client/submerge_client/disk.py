@@ -17,7 +17,7 @@ from submerge_client.logs import say
 from submerge_proto.kept import records
 
 
-class Disk:
+class RecordStore:
     """What a client keeps.
 
     Parameters

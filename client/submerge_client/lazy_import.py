@@ -13,7 +13,7 @@ from types import ModuleType
 from typing import Any
 
 
-def later(name: str) -> None:
+def lazy_import(name: str) -> None:
     """Let a module load at its first use; for the program's start, before it has threads.
 
     Parameters

@@ -38,7 +38,7 @@ class Reach:
     def __init__(self, steady: Callable[[], float] = time.monotonic) -> None:
         self.why: str | None = None
         self._steady = steady
-        self._told = False  # of this absence
+        self._reported = False  # of this absence
         self._next_at = -math.inf
         self._refusal, self._refused_at = "", -math.inf
         self._slowed_at = -math.inf
@@ -57,9 +57,9 @@ class Reach:
 
     def opened(self) -> None:
         """Take note that it can."""
-        if self._told:
+        if self._reported:
             say("parent reached again")
-        self.why, self._told = None, False
+        self.why, self._reported = None, False
         self._silent_at = self._steady() + SILENT_S
 
     def heard(self) -> None:
@@ -86,6 +86,6 @@ class Reach:
             say("the parent does not answer", level=logging.WARNING, why=why)
         if self.why is None or self._steady() < self._next_at:
             return
-        what = "parent still unreachable" if self._told else "parent unreachable, trying on"
+        what = "parent still unreachable" if self._reported else "parent unreachable, trying on"
         say(what, level=logging.WARNING, why=self.why)
-        self._told, self._next_at = True, self._steady() + REMIND_S
+        self._reported, self._next_at = True, self._steady() + REMIND_S

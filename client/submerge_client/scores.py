@@ -77,7 +77,7 @@ class ScoreLines:
         """
         if scored.summary is not None:
             model = replace(model, summary=scored.summary, limits=scored.limits)
-        odd, by_linear = _judged(scored, model)
+        anomaly_score, by_linear = _judged(scored, model)
         shares = self._shares(scored, model, schema, by_linear)
         names = _named(scored.alarmed, alarms)
         named = min(self._contributions, len(self._names))
@@ -95,7 +95,7 @@ class ScoreLines:
             if scored.linear is not None:
                 line["linear"] = float(scored.linear[i])
                 if model.limits is not None:
-                    line["odd"] = float(f"{odd[i]:.4g}")
+                    line["anomaly_score"] = float(f"{anomaly_score[i]:.4g}")
             over = _over(scored, i, model)
             if over:
                 line["over"] = over
@@ -141,7 +141,7 @@ def _judged(scored: Scored, model: Model) -> tuple[Array, npt.NDArray[np.bool_]]
     """
     if model.limits is None:
         return np.zeros(len(scored.spe)), np.full(len(scored.spe), scored.linear is not None)
-    return model.limits.oddness(scored.spe, scored.linear)
+    return model.limits.anomaly_score(scored.spe, scored.linear)
 
 
 def _named(alarmed: npt.NDArray[np.bool_] | None, alarms: tuple[Alarm, ...]) -> dict[int, str]:
@@ -161,12 +161,12 @@ def _virtual(filled: dict[str, float], scored: Scored, names: tuple[str, ...]) -
     """What stands in for the sensors of gaps: those that the others tell well enough."""
     if scored.r2 is None:
         return {}
-    told = {
+    reported = {
         name: {"value": value, "r2": float(f"{scored.r2[names.index(name)]:.3f}")}
         for name, value in filled.items()
         if scored.r2[names.index(name)] >= WORTH
     }
-    return {"virtual": told} if told else {}
+    return {"virtual": reported} if reported else {}
 
 
 def _over(scored: Scored, i: int, model: Model) -> float | None:
@@ -174,13 +174,13 @@ def _over(scored: Scored, i: int, model: Model) -> float | None:
     limits = model.limits
     if limits is None:
         return None
-    told = [(float(scored.spe[i]), limits.spe)]
+    reported = [(float(scored.spe[i]), limits.spe)]
     if scored.linear is not None:
-        told.append((float(scored.linear[i]), limits.linear))
+        reported.append((float(scored.linear[i]), limits.linear))
     return max(
         (
             share
-            for spe, values in told
+            for spe, values in reported
             for share, limit in zip(limits.shares, values, strict=False)
             if share > 0.5 and spe > limit
         ),

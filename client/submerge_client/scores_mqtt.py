@@ -14,7 +14,7 @@ from submerge_client.config.links import UplinkConfig
 from submerge_client.logs import say
 from submerge_client.uplink.broker import Broker, Publication
 from submerge_client.uplink.factory import password_of, tls_of
-from submerge_client.uplink.line import Line
+from submerge_client.uplink.line import BrokerConnection
 from submerge_proto.wire import topics
 
 MOST_WAITING = 1000
@@ -42,7 +42,7 @@ class Publisher:
         self.left_out = 0
         self._topic = topics.score(link.fleet, node)
         self._why: str | None = None
-        self._line = Line(
+        self._line = BrokerConnection(
             Broker(link.host, link.port, link.username, password_of(link), tls_of(link, kit)),
             name=f"submerge:{link.fleet}:score:{node}",
             topics=(),

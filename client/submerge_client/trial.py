@@ -62,7 +62,7 @@ def try_out(config: ClientConfig, *, seconds: float = TRIAL_S) -> None:
     """
     click.echo(f"listening to the sensors for {seconds:g} s ...", err=True)
     heard = listened(config, seconds=seconds)
-    for line in told(config, heard.rows, heard.seconds, heard.counts, heard.unknown):
+    for line in trial_lines(config, heard.rows, heard.seconds, heard.counts, heard.unknown):
         click.echo(line)
     if not len(heard.rows):
         sys.exit(1)
@@ -116,7 +116,7 @@ def of_unknown(unknown: Sequence[str], channels: Sequence[str]) -> str:
     return f"unknown {named}; channels are {', '.join(channels[:MOST_UNKNOWN])}{more}"
 
 
-def told(
+def trial_lines(
     config: ClientConfig,
     rows: Array,
     seconds: float,
@@ -156,8 +156,8 @@ def told(
     when, learnt = config.settings.learn_when, len(embedded)
     if when is not None and len(embedded):
         learnt = int(when.holds(embedded).sum())
-        says = "" if learnt else "; as here, nothing is learnt or scored"
-        lines.append(f"[learn] when = {when}: so in {learnt} of {len(embedded)} vectors{says}")
+        message = "" if learnt else "; as here, nothing is learnt or scored"
+        lines.append(f"[learn] when = {when}: so in {learnt} of {len(embedded)} vectors{message}")
     ranks = f"rank {config.summary.rank} + {config.summary.oversample}"
     of_features = ""
     if not schema.linear:

@@ -61,7 +61,7 @@ class UnknownChannel(UsageError):
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class Relation:
     """One channel against one number.
 
     channel : its name
@@ -101,7 +101,7 @@ class Condition:
     'rpm > 50 and load >= 0.2'
     """
 
-    comparisons: tuple[Comparison, ...]
+    comparisons: tuple[Relation, ...]
 
     def __post_init__(self) -> None:
         if not self.comparisons:
@@ -154,7 +154,7 @@ class Condition:
         return f" {JOINED} ".join(map(str, self.comparisons))
 
 
-def _comparison(words: Sequence[str], names: Sequence[str]) -> Comparison:
+def _comparison(words: Sequence[str], names: Sequence[str]) -> Relation:
     """Read up to three words."""
     name, sign, number = (*words, "", "", "")[:3]
     channel = _channel(name)
@@ -165,7 +165,7 @@ def _comparison(words: Sequence[str], names: Sequence[str]) -> Comparison:
     if not NUMBER.fullmatch(number) or not math.isfinite(float(number)):
         raise UsageError(f"expected a number after {name} {sign}, got {_got(number)}")
     # + 0.0: a negative zero is the same number.
-    return Comparison(channel, names.index(channel), sign, float(number) + 0.0)
+    return Relation(channel, names.index(channel), sign, float(number) + 0.0)
 
 
 def _channel(word: str) -> str:
@@ -181,12 +181,12 @@ def _channel(word: str) -> str:
 
 
 def _unsigned(name: str, got: str) -> str:
-    says = f"expected one of {' '.join(COMPARED)} after {name}, got {_got(got)}"
+    message = f"expected one of {' '.join(COMPARED)} after {name}, got {_got(got)}"
     if got in MEANT:
-        return f"{says}; did you mean {MEANT[got]}?"
+        return f"{message}; did you mean {MEANT[got]}?"
     if got and not re.fullmatch(SIGNS, got):
-        return f"{says}; a name with blanks in it stands in double quotes"
-    return says
+        return f"{message}; a name with blanks in it stands in double quotes"
+    return message
 
 
 def _got(word: str) -> str:

@@ -111,7 +111,7 @@ def test_timing_has_all_that_the_node_lets_be_set() -> None:
     known = {field.name: field.default for field in dataclasses.fields(AggregatorSettings)}
     del known["node"], known["parent"]
 
-    assert known == msgspec.structs.asdict(config.TimingConfig())
+    assert known == msgspec.structs.asdict(config.AggregatorTiming())
 
 
 def test_a_parent_is_an_uplink_with_a_name(read) -> None:
@@ -351,8 +351,8 @@ landmarks = "none.npy"
 
 def test_a_join_that_does_not_fit_upward_is_refused_with_the_numbers(read, refused) -> None:
     """It carries the schema's text, in which landmarks are many bytes, and no report has."""
-    told = ROOT + PARENT.replace("mqtts://broker", "grpcs://top")
-    size = read(told + LANDMARKS).groups["pumps"].schema.text_bytes
+    reported = ROOT + PARENT.replace("mqtts://broker", "grpcs://top")
+    size = read(reported + LANDMARKS).groups["pumps"].schema.text_bytes
 
     line = refused(ROOT + PARENT + LANDMARKS)
 
@@ -442,7 +442,9 @@ def test_timing_in_the_sample_is_what_holds_without_it() -> None:
     """A commented line shows the default."""
     tables = [table for table in variants(SAMPLE) if table["timing"]]
 
-    assert [config.TimingConfig()] == [decoded(table, AggregatorConfig).timing for table in tables]
+    assert [config.AggregatorTiming()] == [
+        decoded(table, AggregatorConfig).timing for table in tables
+    ]
 
 
 def test_the_pace_and_limits_in_the_sample_are_what_holds_without_them() -> None:

@@ -6,18 +6,18 @@ from types import SimpleNamespace
 
 import pytest
 
-from submerge_aggregator.downlink import Letter
-from submerge_aggregator.rate_limit import Pace
+from submerge_aggregator.downlink import Inbound
+from submerge_aggregator.rate_limit import RateLimit
 from submerge_aggregator.refusals import Refusals
 from submerge_aggregator.server import Server
 
 
-class Door:
+class AdminClient:
     """A server that takes no turns; what it lets in waits."""
 
     def __init__(self) -> None:
-        pace, self.refusals = Pace(1.0, 2), Refusals()
-        self.told: list[tuple[str, str]] = []
+        pace, self.refusals = RateLimit(1.0, 2), Refusals()
+        self.reported: list[tuple[str, str]] = []
         self.server = Server(
             SimpleNamespace(refusals=self.refusals),  # type: ignore[arg-type]
             downlinks=(),
@@ -30,32 +30,32 @@ class Door:
         """Whether a letter that nobody could read is let in."""
         before = len(self.server._inbox)
         self.server.take(
-            Letter("report", b"\xff", node, False, lambda *_: None, self._refuse, peer)
+            Inbound("report", b"\xff", node, False, lambda *_: None, self._refuse, peer)
         )
         return len(self.server._inbox) > before
 
     def _refuse(self, *why: str) -> None:
-        self.told.append(why)  # type: ignore[arg-type]
+        self.reported.append(why)  # type: ignore[arg-type]
 
 
 @pytest.fixture
-def door():
-    return Door()
+def admin():
+    return AdminClient()
 
 
-def test_too_much_is_refused_before_it_is_read(door):
+def test_too_much_is_refused_before_it_is_read(admin):
     """It is told so, counted, and not decoded; the other children speak on."""
-    heard = [door.hears("wild") for _ in range(5)]
+    heard = [admin.hears("wild") for _ in range(5)]
 
     assert [True, True, False, False, False] == heard
-    assert [("too many messages: wait, then say the newest", "throttled")] * 3 == door.told
-    assert 3 == door.refusals.counts["throttled"]
-    assert door.hears("c")
+    assert [("too many messages: wait, then say the newest", "throttled")] * 3 == admin.reported
+    assert 3 == admin.refusals.counts["throttled"]
+    assert admin.hears("c")
 
 
-def test_where_nobody_says_who_it_is_each_connection_counts(door):
+def test_where_nobody_says_who_it_is_each_connection_counts(admin):
     """A name that only the bytes say is anybody's."""
-    heard = [door.hears(None, "ipv4:10.0.0.1:4711") for _ in range(3)]
+    heard = [admin.hears(None, "ipv4:10.0.0.1:4711") for _ in range(3)]
 
     assert [True, True, False] == heard
-    assert door.hears(None, "ipv4:10.0.0.1:4712")
+    assert admin.hears(None, "ipv4:10.0.0.1:4712")

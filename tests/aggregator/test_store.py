@@ -139,9 +139,11 @@ def test_a_changed_row_is_found(tmp_path):
         other.execute("UPDATE records SET value = x'00' WHERE key = '[\"about\"]'")
         other.commit()
 
-    with pytest.raises(StoreDamaged, match=f"{path}.*about.*move it away; .* begins a new") as told:
+    with pytest.raises(
+        StoreDamaged, match=f"{path}.*about.*move it away; .* begins a new"
+    ) as reported:
         loaded(path)
-    assert "\n" not in str(told.value)
+    assert "\n" not in str(reported.value)
 
 
 def test_a_row_under_another_key_is_found(tmp_path):
@@ -175,8 +177,8 @@ def outcome(path: Path) -> dict | None:
     try:
         return loaded(path)
     except UsageError as error:
-        told = str(error)
-    assert "\n" not in told
+        reported = str(error)
+    assert "\n" not in reported
     return None
 
 
@@ -286,9 +288,11 @@ def test_a_later_form_is_refused(tmp_path):
     kept(path)
     with closing(sqlite3.connect(path)) as later:
         later.execute(f"PRAGMA user_version = {FORM + 1}")
-    with pytest.raises(UsageError, match=rf"written by a later submerge \(form {FORM + 1}") as told:
+    with pytest.raises(
+        UsageError, match=rf"written by a later submerge \(form {FORM + 1}"
+    ) as reported:
         Store(path)
-    assert not isinstance(told.value, StoreDamaged)
+    assert not isinstance(reported.value, StoreDamaged)
 
 
 def test_an_earlier_form_is_taken_over(tmp_path):
@@ -388,18 +392,18 @@ def test_a_full_disk_costs_the_write_that_met_it(tiny):
     ballast.write_bytes(bytes(100_000))
     expected: dict[tuple[str, ...], bytes] = {}
     with closing(Store(path)) as store:
-        told = []
+        reported = []
         for number in range(60):
             change = {("row", str(number % 20)): bytes([number]) * 4500, ("n",): b"%d" % number}
             try:
                 store.write(change, anew=number % 7 == 6)
             except StoreUnavailable as error:
-                told.append(str(error))
+                reported.append(str(error))
             else:
                 expected = written(expected, change, anew=number % 7 == 6)
             assert expected == store.load()
-        assert {f"the store {path} cannot be used now: database or disk is full"} == set(told)
-        assert len(told) > 5
+        assert {f"the store {path} cannot be used now: database or disk is full"} == set(reported)
+        assert len(reported) > 5
 
         shutil.copytree(tiny, tiny.parent / "crashed")
         assert expected == loaded(tiny.parent / "crashed" / "store")

@@ -24,9 +24,9 @@ from submerge.protocol.messages import (
 from submerge.protocol.settings import AggregatorSettings
 from submerge.protocol.summaries import Subspaces
 from submerge_aggregator.batch import Asked, Down, Refuse, Reply
-from submerge_aggregator.downlink import Letter
+from submerge_aggregator.downlink import Inbound
 from submerge_aggregator.store import Store, StoreUnavailable
-from submerge_aggregator.worker import AGAIN_S, Desk
+from submerge_aggregator.worker import AGAIN_S, CommitWorker
 from submerge_proto.kept import records
 from submerge_proto.v1 import aggregator_service_pb2 as pb
 from submerge_proto.wire import codec, parts
@@ -50,28 +50,30 @@ def clock():
 
 
 @pytest.fixture
-def desk(tmp_path, clock):
+def worker(tmp_path, clock):
     """A root's desk, started."""
     settings, rng = AggregatorSettings("root", None), np.random.default_rng(0)
     plans = {"g": GroupPlan(SUMMARIES, SCHEMA)}
-    desk = Desk(lambda: AggregatorNode(settings, plans, rng), Store(tmp_path / "s.db"), clock)
-    desk.start()
-    yield desk
-    desk.close()
+    worker = CommitWorker(
+        lambda: AggregatorNode(settings, plans, rng), Store(tmp_path / "s.db"), clock
+    )
+    worker.start()
+    yield worker
+    worker.close()
 
 
-def letter(message, *, node=None, data=None):
+def inbound(message, *, node=None, data=None):
     """A child's letter, answered into thin air."""
     kind = codec.kind_of(message)
     data = codec.encode(message) if data is None else data
-    return Letter(kind, data, node, False, lambda *_: None, lambda *_: None)
+    return Inbound(kind, data, node, False, lambda *_: None, lambda *_: None)
 
 
 def join(node="c"):
     return Join(Stamp(node, "g", LIFE, 0), b"", (), SCHEMA.canonical)
 
 
-def report(desk, node="c", *, seq=1, n=10):
+def report(worker, node="c", *, seq=1, n=10):
     """What a client says that has learnt n rows."""
     learner = SUMMARIES.learner(SCHEMA)
     rows = np.random.default_rng(seq).standard_normal((n, 4))
@@ -79,7 +81,7 @@ def report(desk, node="c", *, seq=1, n=10):
     return Report(
         stamp=Stamp(node, "g", LIFE, seq),
         final=False,
-        pinned=desk.node.incarnation,
+        pinned=worker.node.incarnation,
         fence=b"",
         fingerprint=SCHEMA.fingerprint,
         summary=learner.summary(),
@@ -97,126 +99,130 @@ def answers(outs):
     return [
         codec.decode(out.kind, out.data)
         for out in outs
-        if isinstance(out, Down) and out.letter is not None
+        if isinstance(out, Down) and out.inbound is not None
     ]
 
 
-def counted(desk):
+def counted(worker):
     """What was refused, by the reasons that there were."""
-    return {reason: count for reason, count in desk.refusals.counts.items() if count}
+    return {reason: count for reason, count in worker.refusals.counts.items() if count}
 
 
-def learnt(desk):
-    return desk.node.ledger("g").counts().learnt
+def learnt(worker):
+    return worker.node.ledger("g").counts().learnt
 
 
 def failing(*_, **__):
     raise StoreUnavailable("s.db", "disk full")
 
 
-def test_letters_of_one_turn_share_one_commit(desk):
+def test_letters_of_one_turn_share_one_commit(worker):
     """Twenty joins and reports, one transaction, and an answer to each."""
-    before = desk.tallies.commits
-    items = [letter(report(desk, f"c{i}")) for i in range(20)]
-    outs = desk.turn(items)
+    before = worker.tallies.commits
+    items = [inbound(report(worker, f"c{i}")) for i in range(20)]
+    outs = worker.commit_batch(items)
 
-    assert before + 1 == desk.tallies.commits
+    assert before + 1 == worker.tallies.commits
     assert [Reason.ACK] * 20 == [answer.reason for answer in answers(outs)]
 
 
-def test_what_is_acknowledged_is_on_disk(desk):
+def test_what_is_acknowledged_is_on_disk(worker):
     """Each answer that says ACK has its row in the store."""
-    desk.turn([letter(report(desk, "c"))])
+    worker.commit_batch([inbound(report(worker, "c"))])
 
-    assert ("row", "g", "c", str(LIFE.created_ms), str(LIFE.nonce)) in desk._store.load()
+    assert ("row", "g", "c", str(LIFE.created_ms), str(LIFE.nonce)) in worker._store.load()
 
 
-def test_a_commit_that_fails_takes_the_turn_back(desk, clock, monkeypatch):
+def test_a_commit_that_fails_takes_the_turn_back(worker, clock, monkeypatch):
     """Everybody hears "not now", nothing else goes out, and nothing is counted."""
-    joins, reports = letter(join("a")), letter(report(desk, "b"))
+    joins, reports = inbound(join("a")), inbound(report(worker, "b"))
     with monkeypatch.context() as patch:
-        patch.setattr(desk._store, "write", failing)
-        outs = desk.turn([joins, reports])
+        patch.setattr(worker._store, "write", failing)
+        outs = worker.commit_batch([joins, reports])
         clock.steady += AGAIN_S / 2
-        soon = desk.turn([reports])
+        soon = worker.commit_batch([reports])
     clock.steady += AGAIN_S
-    later = desk.turn([reports])
+    later = worker.commit_batch([reports])
 
     assert [Reason.UNAVAILABLE] * 2 == [answer.reason for answer in answers(outs)]
     assert len(outs) == 2
     assert [Reason.UNAVAILABLE] == [answer.reason for answer in answers(soon)]
     assert [Reason.ACK] == [answer.reason for answer in answers(later)]
-    assert 10 == learnt(desk)
+    assert 10 == learnt(worker)
 
 
-def test_not_now_names_no_incarnation(desk, monkeypatch):
+def test_not_now_names_no_incarnation(worker, monkeypatch):
     """A store that cannot write does not say whose it is."""
-    monkeypatch.setattr(desk._store, "write", failing)
-    (joined,) = answers(desk.turn([letter(join())])) or [None]
+    monkeypatch.setattr(worker._store, "write", failing)
+    (joined,) = answers(worker.commit_batch([inbound(join())])) or [None]
 
     # A join of a client writes nothing, so it may be let in; a report has to wait.
     assert isinstance(joined, Joined)
-    (answer,) = answers(desk.turn([letter(report(desk))]))
+    (answer,) = answers(worker.commit_batch([inbound(report(worker))]))
     assert (None, Reason.UNAVAILABLE) == (answer.pinned, answer.reason)
 
 
 @pytest.mark.parametrize("data", [b"", b"\xff" * 40, b"\x0a\x02\x08\x01"])
-def test_foreign_bytes_change_nothing_but_a_counter(desk, data):
+def test_foreign_bytes_change_nothing_but_a_counter(worker, data):
     """They are refused, and the store is as it was."""
-    before = desk._store.load()
-    (out,) = desk.turn([letter(join(), data=data)])
+    before = worker._store.load()
+    (out,) = worker.commit_batch([inbound(join(), data=data)])
 
     assert isinstance(out, Refuse)
-    assert 1 == sum(counted(desk).values())
-    assert before == desk._store.load()
+    assert 1 == sum(counted(worker).values())
+    assert before == worker._store.load()
 
 
-def test_a_letter_speaks_for_its_own_node_only(desk):
+def test_a_letter_speaks_for_its_own_node_only(worker):
     """What the transport says of its sender must agree with the bytes."""
-    (out,) = desk.turn([letter(report(desk, "c"), node="d")])
+    (out,) = worker.commit_batch([inbound(report(worker, "c"), node="d")])
 
     assert isinstance(out, Refuse)
     assert "the way of d, not of c" in out.why
-    assert {"spoofed": 1} == counted(desk)
-    assert 0 == learnt(desk)
+    assert {"spoofed": 1} == counted(worker)
+    assert 0 == learnt(worker)
 
 
-def test_another_version_is_refused_by_name(desk):
+def test_another_version_is_refused_by_name(worker):
     """The child hears which versions there are, as the answer to its own join."""
     message = pb.JoinRequest.FromString(codec.encode(join()))
     message.header.version, message.header.versions[:] = 2, [2, 3]
-    (joined,) = answers(desk.turn([letter(join(), data=message.SerializeToString())]))
+    (joined,) = answers(worker.commit_batch([inbound(join(), data=message.SerializeToString())]))
 
     assert (Reason.VERSION, LIFE) == (joined.reason, joined.stamp.incarnation)
     assert "version 1 of the protocol, got version 2 from one that speaks 2, 3" in joined.lines[0]
-    assert {"version": 1} == counted(desk)
+    assert {"version": 1} == counted(worker)
 
 
-def test_numbers_that_cannot_be_are_refused_as_such(desk):
+def test_numbers_that_cannot_be_are_refused_as_such(worker):
     """The report's own answer says INVALID."""
-    message = pb.ReportRequest.FromString(codec.encode(report(desk)))
+    message = pb.ReportRequest.FromString(codec.encode(report(worker)))
     message.subspace.weight = float("nan")
-    (answer,) = answers(desk.turn([letter(report(desk), data=message.SerializeToString())]))
+    (answer,) = answers(
+        worker.commit_batch([inbound(report(worker), data=message.SerializeToString())])
+    )
 
     assert isinstance(answer, Answer)
     assert Reason.INVALID == answer.reason
-    assert {"not_finite": 1} == counted(desk)
-    assert 0 == learnt(desk)
+    assert {"not_finite": 1} == counted(worker)
+    assert 0 == learnt(worker)
 
 
-def test_what_cannot_be_under_another_name_is_spoofed(desk):
+def test_what_cannot_be_under_another_name_is_spoofed(worker):
     """Whose numbers they are is the graver question: nobody is told what is wrong with them."""
-    message = pb.ReportRequest.FromString(codec.encode(report(desk, "c")))
+    message = pb.ReportRequest.FromString(codec.encode(report(worker, "c")))
     message.subspace.weight = float("nan")
-    (out,) = desk.turn([letter(report(desk), node="d", data=message.SerializeToString())])
+    (out,) = worker.commit_batch(
+        [inbound(report(worker), node="d", data=message.SerializeToString())]
+    )
 
     assert (Refuse, "denied") == (type(out), out.kind)
-    assert {"spoofed": 1} == counted(desk)
+    assert {"spoofed": 1} == counted(worker)
 
 
-def test_a_bug_costs_the_letter_that_met_it(desk, clock, monkeypatch):
+def test_a_bug_costs_the_letter_that_met_it(worker, clock, monkeypatch):
     """The others hear "not now", and are taken a moment later; the process lives."""
-    good, bad = letter(report(desk, "good")), letter(report(desk, "bad"))
+    good, bad = inbound(report(worker, "good")), inbound(report(worker, "bad"))
     step = AggregatorNode.step
 
     def stumbles(node, event, now):
@@ -225,117 +231,117 @@ def test_a_bug_costs_the_letter_that_met_it(desk, clock, monkeypatch):
         return step(node, event, now)
 
     monkeypatch.setattr(AggregatorNode, "step", stumbles)
-    outs = desk.turn([good, bad])
+    outs = worker.commit_batch([good, bad])
     clock.steady += AGAIN_S
-    later = desk.turn([good])
+    later = worker.commit_batch([good])
 
     assert [Reason.UNAVAILABLE] == [answer.reason for answer in answers(outs)]
-    assert [bad] == [out.letter for out in outs if isinstance(out, Refuse)]
-    assert 1 == desk.tallies.bugs
+    assert [bad] == [out.inbound for out in outs if isinstance(out, Refuse)]
+    assert 1 == worker.tallies.bugs
     assert [Reason.ACK] == [answer.reason for answer in answers(later)]
 
 
 @pytest.mark.parametrize("where", ["step", "pack", "decode"])
-def test_no_bug_ends_the_process(desk, clock, monkeypatch, where):
+def test_no_bug_ends_the_process(worker, clock, monkeypatch, where):
     """Wherever a turn meets it: on a tick, at the commit, in the bytes."""
 
     def stumbles(*_, **__):
         raise ZeroDivisionError("a bug")
 
-    said = letter(report(desk))
+    said = inbound(report(worker))
     with monkeypatch.context() as patch:
         place = {"step": AggregatorNode, "pack": records, "decode": codec}[where]
         patch.setattr(place, where, stumbles)
-        desk.turn([said, said] if where != "step" else [])
-        desk.turn([said, said])
+        worker.commit_batch([said, said] if where != "step" else [])
+        worker.commit_batch([said, said])
     clock.steady += AGAIN_S
-    later = desk.turn([said])
+    later = worker.commit_batch([said])
 
-    assert desk.tallies.bugs
+    assert worker.tallies.bugs
     assert [Reason.ACK] == [answer.reason for answer in answers(later)]
 
 
-def test_a_wild_time_does_not_make_the_store_unreadable(desk):
+def test_a_wild_time_does_not_make_the_store_unreadable(worker):
     """A life created as late as the wire allows, closed again and again: all of it can be read."""
     late = parts.MOST // 2
     for i in range(70):
         stamp = Stamp("c", "g", Incarnation(late, i), 1)
-        final = replace(report(desk), stamp=stamp, final=True)
-        desk.turn([letter(final)])
-    desk.start()
+        final = replace(report(worker), stamp=stamp, final=True)
+        worker.commit_batch([inbound(final)])
+    worker.start()
 
-    assert late + 1 == desk.node.ledger("g").member("c").floor
+    assert late + 1 == worker.node.ledger("g").member("c").floor
 
 
-def test_a_question_is_answered_after_its_event_is_committed(desk):
+def test_a_question_is_answered_after_its_event_is_committed(worker):
     """An operator who is told "done" can rely on it."""
-    desk.turn([letter(report(desk))])
+    worker.commit_batch([inbound(report(worker))])
     said = []
-    asked = Asked(None, lambda *_: learnt(desk), said.append)
-    (out,) = desk.turn([asked])
+    asked = Asked(None, lambda *_: learnt(worker), said.append)
+    (out,) = worker.commit_batch([asked])
 
     assert isinstance(out, Reply)
     assert 10 == out.value
 
 
-def test_a_machine_that_starts_again_holds_what_was_acknowledged(desk):
+def test_a_machine_that_starts_again_holds_what_was_acknowledged(worker):
     """Another desk on the same store: same name, same rows."""
-    desk.turn([letter(report(desk))])
-    before = desk.node.incarnation
-    desk.start()
+    worker.commit_batch([inbound(report(worker))])
+    before = worker.node.incarnation
+    worker.start()
 
-    assert (before, 10) == (desk.node.incarnation, learnt(desk))
+    assert (before, 10) == (worker.node.incarnation, learnt(worker))
 
 
-def test_a_report_said_twice_is_counted_once(desk):
+def test_a_report_said_twice_is_counted_once(worker):
     """In one turn or in two."""
-    said = letter(report(desk))
-    desk.turn([said, said])
-    outs = desk.turn([said])
+    said = inbound(report(worker))
+    worker.commit_batch([said, said])
+    outs = worker.commit_batch([said])
 
     assert [Reason.ACK] == [answer.reason for answer in answers(outs)]
-    assert 10 == learnt(desk)
+    assert 10 == learnt(worker)
 
 
-def test_a_report_for_another_store_is_told_so(desk):
+def test_a_report_for_another_store_is_told_so(worker):
     """On a way of its own; on a shared one it is passed over."""
-    other = replace(report(desk), pinned=Incarnation(5, 5))
-    shared = replace(letter(other), shared=True)
+    other = replace(report(worker), pinned=Incarnation(5, 5))
+    shared = replace(inbound(other), shared=True)
 
-    assert Reason.WRONG_PARENT == answers(desk.turn([letter(other)]))[0].reason
-    assert [] == answers(desk.turn([shared]))
-    assert {"wrong_parent": 1, "stranger": 1} == counted(desk)
+    assert Reason.WRONG_PARENT == answers(worker.commit_batch([inbound(other)]))[0].reason
+    assert [] == answers(worker.commit_batch([shared]))
+    assert {"wrong_parent": 1, "stranger": 1} == counted(worker)
 
 
-def test_what_the_machine_refuses_is_counted_by_its_reason(desk):
+def test_what_the_machine_refuses_is_counted_by_its_reason(worker):
     """Another schema, another fence, another content of one number, fewer readings."""
-    desk.turn([letter(report(desk))])
+    worker.commit_batch([inbound(report(worker))])
     for reason, said in (
-        ("schema", replace(report(desk), fingerprint="0" * 64)),
-        ("fenced", replace(report(desk), fence=b"f" * 16)),
-        ("equivocation", replace(report(desk), lifetime=11)),
-        ("shrunk", report(desk, seq=2, n=5)),
+        ("schema", replace(report(worker), fingerprint="0" * 64)),
+        ("fenced", replace(report(worker), fence=b"f" * 16)),
+        ("equivocation", replace(report(worker), lifetime=11)),
+        ("shrunk", report(worker, seq=2, n=5)),
     ):
-        before = counted(desk)
-        desk.turn([letter(said)])
-        assert before | {reason: 1} == counted(desk)
+        before = counted(worker)
+        worker.commit_batch([inbound(said)])
+        assert before | {reason: 1} == counted(worker)
 
 
-def test_an_older_report_is_counted_unless_it_is_the_last(desk):
+def test_an_older_report_is_counted_unless_it_is_the_last(worker):
     """A replay changes nothing; a final one says that no more will come."""
-    desk.turn([letter(report(desk, seq=5, n=20))])
-    old = report(desk, seq=4)
-    (answer,) = answers(desk.turn([letter(old)]))
-    desk.turn([letter(replace(old, final=True))])
+    worker.commit_batch([inbound(report(worker, seq=5, n=20))])
+    old = report(worker, seq=4)
+    (answer,) = answers(worker.commit_batch([inbound(old)]))
+    worker.commit_batch([inbound(replace(old, final=True))])
 
     assert (Reason.ACK, 5) == (answer.reason, answer.newest)
-    assert {"overtaken": 1} == counted(desk)
+    assert {"overtaken": 1} == counted(worker)
 
 
-def test_not_now_is_counted(desk, monkeypatch):
+def test_not_now_is_counted(worker, monkeypatch):
     """By those who watch a disk that fails."""
-    said = letter(report(desk))
-    monkeypatch.setattr(desk._store, "write", failing)
-    desk.turn([said, said])
+    said = inbound(report(worker))
+    monkeypatch.setattr(worker._store, "write", failing)
+    worker.commit_batch([said, said])
 
-    assert {"unavailable": 2} == counted(desk)
+    assert {"unavailable": 2} == counted(worker)

@@ -20,7 +20,7 @@ from submerge_client import logs
 from submerge_client.agent import Agent
 from submerge_client.checkpoint import CheckpointFile
 from submerge_client.clock import now
-from submerge_client.disk import Disk
+from submerge_client.disk import RecordStore
 from submerge_client.sensors.lags import Lags
 from submerge_client.uplink import Came, Opened, Parted, TooLarge
 from submerge_client.watchdog import Watchdog
@@ -33,16 +33,16 @@ ROWS = np.random.default_rng(0).standard_normal((200, 4))
 class Parent:
     """An uplink whose other end answers at once, or does not; what it heard is in `heard`."""
 
-    def __init__(self, *, answers=True, says=()):
+    def __init__(self, *, answers=True, message=()):
         self.heard, self.closed = [], False
-        self._answers, self._says = answers, says
+        self._answers, self._lines_of = answers, message
 
     def open(self, hear):
         self._hear = hear
         if self._answers:
             hear(Opened())
             hear(Came("watch", codec.encode(Hello("root", PARENT, True, 1))))
-        for word in self._says:
+        for word in self._lines_of:
             hear(word)
 
     def send(self, kind, group, data, *, final=False):
@@ -102,7 +102,7 @@ def agent(*, uplink, sensor=None, disk=None, lags=1, linger_s=0.5, watchdog=None
         node,
         uplink=uplink,
         sensor=sensor or Rows(),
-        disk=disk or Disk(None),
+        disk=disk or RecordStore(None),
         lags=Lags(lags, 4),
         scores=None,
         clock=now,
@@ -138,13 +138,13 @@ def test_every_row_is_delivered_before_it_ends():
 
 def test_a_parent_that_is_away_costs_no_more_than_the_lingering(log):
     """It ends all the same, and says what it could not tell."""
-    driven = agent(uplink=Parent(answers=False, says=[Parted("nobody there")]), linger_s=0.1)
+    driven = agent(uplink=Parent(answers=False, message=[Parted("nobody there")]), linger_s=0.1)
     began = time.monotonic()
 
     assert 0 == driven.run()
     assert time.monotonic() - began < 5
     (ended,) = said(log, "ended")
-    assert (200, "warning") == (ended["untold"], ended["level"])
+    assert (200, "warning") == (ended["unreported"], ended["level"])
 
 
 def test_a_sensor_that_fails_ends_it_with_status_1(log):
@@ -184,7 +184,7 @@ def test_a_disk_that_is_full_stops_nothing(tmp_path, monkeypatch, log):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(file, "write", full)
-    driven = agent(uplink=Parent(), disk=Disk(file), checkpoint_every_s=0.01)
+    driven = agent(uplink=Parent(), disk=RecordStore(file), checkpoint_every_s=0.01)
 
     assert 0 == driven.run()
     assert 200 == driven.delivered
@@ -203,19 +203,19 @@ def test_what_was_kept_is_sent_again_as_a_final(tmp_path):
                 super().send(kind, group, data)
 
     path = tmp_path / "c.state"
-    agent(uplink=Mute(), disk=Disk(CheckpointFile(path)), linger_s=0.2).run()
+    agent(uplink=Mute(), disk=RecordStore(CheckpointFile(path)), linger_s=0.2).run()
     parent = Parent()
-    driven = agent(uplink=parent, sensor=Rows(ROWS[:0]), disk=Disk(CheckpointFile(path)))
+    driven = agent(uplink=parent, sensor=Rows(ROWS[:0]), disk=RecordStore(CheckpointFile(path)))
     driven.run()
     finals = [each for each in parent.heard if getattr(each, "final", False)]
 
     assert {200} == {final.counts.learnt for final in finals}
-    assert driven.node.told
+    assert driven.node.all_delivered
 
 
 def test_foreign_bytes_are_counted_and_passed_over():
     """Whatever comes by the way of the parent, the node goes on."""
-    driven = agent(uplink=Parent(says=[Came("watch", b"\xff\xff"), Came("answer", b"\x00")]))
+    driven = agent(uplink=Parent(message=[Came("watch", b"\xff\xff"), Came("answer", b"\x00")]))
 
     assert 0 == driven.run()
     assert (2, 200) == (driven.foreign, driven.delivered)
@@ -251,19 +251,19 @@ class Dog(Watchdog):
 
     def __init__(self):
         super().__init__()
-        self.told = []
+        self.reported = []
 
     def begun(self):
-        self.told.append("begun")
+        self.reported.append("begun")
 
     def rows(self):
-        self.told.append("rows")
+        self.reported.append("rows")
 
     def turned(self, status):
-        self.told.append(status())
+        self.reported.append(status())
 
     def stopping(self, at_most_s):
-        self.told.append("stopping")
+        self.reported.append("stopping")
 
 
 def test_the_watchdog_hears_of_each_turn_and_of_the_rows():
@@ -271,17 +271,17 @@ def test_the_watchdog_hears_of_each_turn_and_of_the_rows():
     dog = Dog()
     agent(uplink=Parent(), watchdog=dog).run()
 
-    assert "0 rows, 0 with the parent" == dog.told[0]
-    assert "begun" in dog.told
-    assert 4 == dog.told.count("rows")
-    assert any("200 rows" in each for each in dog.told[: dog.told.index("stopping")])
+    assert "0 rows, 0 with the parent" == dog.reported[0]
+    assert "begun" in dog.reported
+    assert 4 == dog.reported.count("rows")
+    assert any("200 rows" in each for each in dog.reported[: dog.reported.index("stopping")])
 
 
 def test_the_watchdog_hears_why_the_parent_is_away():
     """In the line that `systemctl status` shows."""
     dog = Dog()
     agent(
-        uplink=Parent(answers=False, says=[Parted("no route")]), watchdog=dog, linger_s=0.01
+        uplink=Parent(answers=False, message=[Parted("no route")]), watchdog=dog, linger_s=0.01
     ).run()
 
-    assert "; parent out of reach: no route" in "".join(dog.told)
+    assert "; parent out of reach: no route" in "".join(dog.reported)

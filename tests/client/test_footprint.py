@@ -101,17 +101,17 @@ def test_what_libraries_import_in_vain_is_not_loaded(held):
 # -- later -------------------------------------------------------------------------------
 
 
-def told(statements: str) -> list[str]:
+def reported(statements: str) -> list[str]:
     """What a fresh interpreter prints."""
-    run = f"import sys; from submerge_client.lazy_import import later\n{statements}"
+    run = f"import sys; from submerge_client.lazy_import import lazy_import\n{statements}"
     done = subprocess.run([sys.executable, "-c", run], capture_output=True, text=True, check=True)
     return done.stdout.split()
 
 
 def test_a_module_loads_at_its_first_use():
     """To import it is no use of it; to ask it for something is, and gives the real thing."""
-    assert ["False", "True", "True"] == told(
-        "later('xml.dom.minidom')\n"
+    assert ["False", "True", "True"] == reported(
+        "lazy_import('xml.dom.minidom')\n"
         "import xml.dom.minidom, xml.dom.minidom as again\n"
         "print('xml.dom.NodeFilter' in sys.modules or 'xml.dom.xmlbuilder' in sys.modules)\n"
         "print(again.parseString('<a/>').documentElement.tagName == 'a')\n"
@@ -122,9 +122,9 @@ def test_a_module_loads_at_its_first_use():
 
 def test_what_has_loaded_or_is_not_there_stays_so():
     """Neither is an error: libraries differ in what they are made of."""
-    assert ["True", "False", "False"] == told(
+    assert ["True", "False", "False"] == reported(
         "import urllib.parse as before\n"
-        "later('urllib.parse'); later('urllib.nowhere'); later('nowhere.at_all')\n"
+        "for name in ('urllib.parse', 'urllib.nowhere', 'nowhere.at_all'): lazy_import(name)\n"
         "print(sys.modules['urllib.parse'] is before)\n"
         "print('urllib.nowhere' in sys.modules, 'nowhere.at_all' in sys.modules)"
     )

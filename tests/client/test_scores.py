@@ -51,10 +51,10 @@ def lines(
         created=0.0,
         expires=2e9,
     )
-    told: list[bytes] = []
-    writer = ScoreLines(schema, SUMMARIES, contributions=named, tell=told.append)
+    reported: list[bytes] = []
+    writer = ScoreLines(schema, SUMMARIES, contributions=named, tell=reported.append)
     writer.tell(scored, model, schema, first=10, at=7.0, alarms=alarms)
-    return [json.loads(line) for line in b"".join(told).splitlines()]
+    return [json.loads(line) for line in b"".join(reported).splitlines()]
 
 
 def _known(schema: Schema) -> Any:
@@ -88,14 +88,18 @@ def test_the_middle_of_what_is_usual_is_no_limit() -> None:
 
 
 @pytest.mark.parametrize(
-    ("spe", "linear", "odd", "over"),
+    ("spe", "linear", "anomaly_score", "over"),
     [(1.0, 1.0, 1.0, 0.95), (0.1, 19.0, 2.0, 0.99), (0.1, 1.0, 0.0, None), (1.9, 5.5, 2.0, 0.99)],
 )
-def test_a_kernel_groups_lines_say_the_larger_of_both(spe, linear, odd, over) -> None:
+def test_a_kernel_groups_lines_say_the_larger_of_both(spe, linear, anomaly_score, over) -> None:
     """`odd` is 0 in the middle and 1 at the 99 % limit; `over` is by either."""
     (line,) = lines(KERNEL, LIMITS, scored([spe], [linear]))
 
-    assert (linear, pytest.approx(odd), over) == (line["linear"], line["odd"], line.get("over"))
+    assert (linear, pytest.approx(anomaly_score), over) == (
+        line["linear"],
+        line["anomaly_score"],
+        line.get("over"),
+    )
 
 
 def test_whichever_is_larger_names_the_channels() -> None:
@@ -130,10 +134,10 @@ def test_rows_of_an_alarm_have_its_name() -> None:
     """The last stretch of a block is the newest alarm's, the one before it the one's before."""
     alarms = (alarm(2), alarm(1, over=True), alarm(0, over=True))
     alarmed = np.array([True, True, False, True, False, False, True])
-    told = lines(LINEAR, None, replace(scored([0.1] * 7), alarmed=alarmed), alarms=alarms)
+    reported = lines(LINEAR, None, replace(scored([0.1] * 7), alarmed=alarmed), alarms=alarms)
 
     expected = [alarms[2], alarms[2], None, alarms[1], None, None, alarms[0]]
-    assert [each and each.name for each in expected] == [line.get("alarm") for line in told]
+    assert [each and each.name for each in expected] == [line.get("alarm") for line in reported]
 
 
 @pytest.mark.parametrize("alarmed", [None, np.zeros(1, dtype=bool)])
@@ -169,10 +173,10 @@ def test_a_row_that_was_judged_by_another_model_is_explained_by_it() -> None:
 def test_a_virtual_sensor_is_offered_where_the_others_tell_enough() -> None:
     """R2 of 0.5 or more, as measured; below it, and while nobody knows, a gap was just filled."""
     gaps = np.array([[True, True, True]])
-    told = replace(scored([1.0]), gaps=gaps, r2=np.array([0.5, 0.49, np.nan]))
-    (line,) = lines(Schema((Channel("a"), Channel("b"), Channel("c"))), LIMITS, told)
+    reported = replace(scored([1.0]), gaps=gaps, r2=np.array([0.5, 0.49, np.nan]))
+    (line,) = lines(Schema((Channel("a"), Channel("b"), Channel("c"))), LIMITS, reported)
 
     assert {"a", "b", "c"} == set(line["filled"])
     assert {"a": {"value": 0.0, "r2": 0.5}} == line["virtual"]
-    (line,) = lines(Schema(3), LIMITS, replace(told, r2=None))
+    (line,) = lines(Schema(3), LIMITS, replace(reported, r2=None))
     assert "virtual" not in line

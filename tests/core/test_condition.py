@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from submerge import UsageError
-from submerge.condition import COMPARED, Comparison, Condition, UnknownChannel
+from submerge.condition import COMPARED, Condition, Relation, UnknownChannel
 
 NAMES = ("rpm", "load", "motor temp", "rpm-1", "load-1", "motor temp-1")
 
@@ -23,7 +23,7 @@ def conditions(draw) -> tuple[Condition, tuple[str, ...]]:
     names = tuple(draw(st.lists(words, min_size=1, max_size=5, unique=True)))
     columns = draw(st.lists(st.integers(0, len(names) - 1), min_size=1, max_size=4))
     comparisons = [
-        Comparison(names[column], column, draw(signs), draw(numbers) + 0.0) for column in columns
+        Relation(names[column], column, draw(signs), draw(numbers) + 0.0) for column in columns
     ]
     return Condition(tuple(comparisons)), names
 
@@ -133,7 +133,7 @@ def test_rows_without_its_channels_are_refused():
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("text", "message"),
     [
         ("", 'expected a condition such as "rpm > 50", got none'),
         (" \t", 'expected a condition such as "rpm > 50", got none'),
@@ -162,12 +162,12 @@ def test_rows_without_its_channels_are_refused():
         ('"rpm > 5', 'expected a name between double quotes, got "rpm > 5'),
     ],
 )
-def test_what_is_no_condition_is_one_line(text, says):
+def test_what_is_no_condition_is_one_line(text, message):
     """What was expected, and what came."""
     with pytest.raises(UsageError) as error:
         Condition.parse(text, NAMES)
 
-    assert says == str(error.value)
+    assert message == str(error.value)
 
 
 def test_who_names_no_channel_is_told_apart():

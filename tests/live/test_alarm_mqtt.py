@@ -11,7 +11,7 @@ import sys
 import paho.mqtt.client as paho
 import pytest
 
-from submerge_client.alarms.over_mqtt import OverMqtt
+from submerge_client.alarms.over_mqtt import MqttAlarms
 from submerge_client.config.links import UplinkConfig
 from support.alarms import HISTORY
 from support.programs import PATH
@@ -73,17 +73,17 @@ def home(mosquitto):
 
 def sink(mosquitto):
     link = UplinkConfig(url=f"mqtt://127.0.0.1:{mosquitto.port}", insecure=True, fleet="f")
-    return OverMqtt(link, node="pump-1", group="pumps", discovery="homeassistant")
+    return MqttAlarms(link, node="pump-1", group="pumps", discovery="homeassistant")
 
 
 def test_home_assistant_finds_all_there_is_whenever_it_comes(mosquitto, home):
     """Things, state and that somebody watches, all retained; each template finds its field."""
-    told = sink(mosquitto)
+    reported = sink(mosquitto)
     early = home()
-    told.tell(HISTORY[1])
+    reported.tell(HISTORY[1])
     early.until(THERE, b"online")
     heard = home().until(THERE, b"online", also=ALL)
-    told.close(1.0)
+    reported.close(1.0)
 
     state = json.loads(heard[STATE][0])
     configs = [json.loads(heard[topic][0]) for topic in CONFIGS]
@@ -96,14 +96,14 @@ def test_home_assistant_finds_all_there_is_whenever_it_comes(mosquitto, home):
 
 def test_an_alarm_goes_on_and_off_once(mosquitto, home):
     """However often it is heard: a state said again is no news."""
-    told, watching = sink(mosquitto), home()
+    reported, watching = sink(mosquitto), home()
     watching.until(THERE, b"online")
     states = []
     for state in HISTORY:
-        told.tell(state)
-        told.tell(state)
+        reported.tell(state)
+        reported.tell(state)
         states.append(watching.next())
-    told.close(1.0)
+    reported.close(1.0)
     last = watching.next()
 
     assert [STATE] * 5 == [topic for topic, _, _ in states]
@@ -113,15 +113,15 @@ def test_an_alarm_goes_on_and_off_once(mosquitto, home):
 
 def test_a_broker_that_lost_all_hears_all_again(mosquitto, home):
     """It keeps nothing over a restart here; nobody has to do anything."""
-    told = sink(mosquitto)
-    told.tell(HISTORY[1])
+    reported = sink(mosquitto)
+    reported.tell(HISTORY[1])
     early = home()
     early.until(THERE, b"online")
     early.close()
     mosquitto.stop()
     mosquitto.start()
     heard = home().until(THERE, b"online", also=ALL)
-    told.close(1.0)
+    reported.close(1.0)
 
     assert "ON" == json.loads(heard[STATE][0])["alarm"]
 

@@ -18,8 +18,8 @@ from submerge import UsageError
 from submerge_client.alarms import post as posting
 from submerge_client.alarms.journal import Journal
 from submerge_client.alarms.payloads import Request, shape_of
-from submerge_client.alarms.post import Posting
-from submerge_client.alarms.webhook import Courier, Webhook
+from submerge_client.alarms.post import HttpPost
+from submerge_client.alarms.webhook import Webhook, WebhookDelivery
 from submerge_client.config.alarm_sinks import WebhookConfig
 from submerge_fleet.pki.authority import Authority
 from support.alarms import HISTORY, Log, alarm
@@ -70,7 +70,7 @@ def server():
 def post(server=None, *, url=None, **settings):
     """What comes of one POST, to the server's own url if no other is given."""
     url = url or f"http://127.0.0.1:{server.server_port}/s3cret"
-    return Posting(WebhookConfig(url=url, **settings))(Request(url, b"{}"))
+    return HttpPost(WebhookConfig(url=url, **settings))(Request(url, b"{}"))
 
 
 def hooked(server, folder, *, wall=time.time, **settings):
@@ -78,15 +78,15 @@ def hooked(server, folder, *, wall=time.time, **settings):
     url = f"http://127.0.0.1:{server.server_port}{settings.pop('path', '/s3cret')}"
     hook = WebhookConfig(url=url, **settings)
     journal = Journal(folder / "c.state.alarms", ("hook",))
-    courier = Courier(
+    delivery = WebhookDelivery(
         shape_of(hook, "pumps"),
-        Posting(hook),
+        HttpPost(hook),
         journal,
         name="hook",
         where="http://127.0.0.1",
         wall=wall,
     )
-    return Webhook(courier, "hook")
+    return Webhook(delivery, "hook")
 
 
 def test_each_event_arrives_once_and_in_order(server, tmp_path):
@@ -99,7 +99,7 @@ def test_each_event_arrives_once_and_in_order(server, tmp_path):
 
     first, second = alarm(0).name, alarm(1).name
     expected = [(first, "start"), (first, "end"), (second, "start"), (second, "end")]
-    assert expected == [(told["id"], told["event"]) for _, told, _ in server.came]
+    assert expected == [(reported["id"], reported["event"]) for _, reported, _ in server.came]
     assert {"/s3cret"} == {path for path, _, _ in server.came}
 
 
@@ -114,7 +114,7 @@ def test_what_is_refused_is_told_again(server, tmp_path, monkeypatch):
     until(lambda: len(server.came) == 4)
     hook.close(10.0)
 
-    assert 1 == len({told["id"] for _, told, _ in server.came})
+    assert 1 == len({reported["id"] for _, reported, _ in server.came})
     whys = ["it answers 500", "it answers 503", "it answers 404: is the url right?"]
     assert whys == [line["why"] for line in log.lines if "why" in line]
     assert "alarms told to the webhook again" == log.said()[-1]
@@ -127,10 +127,10 @@ def test_alertmanager_hears_at_its_own_path(server, tmp_path):
     hook.tell(())
     hook.tell(HISTORY[1])
     hook.close(10.0)
-    ((path, (told,), headers),) = server.came
+    ((path, (reported,), headers),) = server.came
 
     assert ("/am/api/v2/alerts", "application/json") == (path, headers["Content-Type"])
-    assert "SubmergeAlarm" == told["labels"]["alertname"]
+    assert "SubmergeAlarm" == reported["labels"]["alertname"]
 
 
 def test_alertmanager_hears_times_of_its_own_clock(server, tmp_path):
@@ -140,7 +140,7 @@ def test_alertmanager_hears_times_of_its_own_clock(server, tmp_path):
     hook.tell(())
     hook.tell((old,))
     hook.close(10.0)
-    years = [told["startsAt"][:4] for _, (told,), _ in server.came]
+    years = [reported["startsAt"][:4] for _, (reported,), _ in server.came]
 
     assert ["2001", str(datetime.now(UTC).year)] == years
 
@@ -152,10 +152,10 @@ def test_ntfy_hears_at_its_root_with_a_token(server, tmp_path):
     hook.tell(())
     hook.tell(HISTORY[1])
     hook.close(10.0)
-    ((path, told, headers),) = server.came
+    ((path, reported, headers),) = server.came
 
-    assert ("/", "s3cret", "Bearer tk_abc") == (path, told["topic"], headers["Authorization"])
-    assert "temp [°C] 12%" in told["message"]
+    assert ("/", "s3cret", "Bearer tk_abc") == (path, reported["topic"], headers["Authorization"])
+    assert "temp [°C] 12%" in reported["message"]
 
 
 def test_a_token_is_read_each_time(server, tmp_path):
@@ -163,7 +163,7 @@ def test_a_token_is_read_each_time(server, tmp_path):
     path = tmp_path / "token"
     path.write_text("one")
     url = f"http://127.0.0.1:{server.server_port}/x"
-    poster = Posting(WebhookConfig(url=url, token_file=path))
+    poster = HttpPost(WebhookConfig(url=url, token_file=path))
     request = Request(url, b"{}")
     poster(request)
     path.write_text("two")
@@ -235,14 +235,14 @@ def test_a_port_that_nobody_listens_on_is_said():
 
 
 @pytest.mark.parametrize(
-    ("said", "says"),
+    ("said", "message"),
     [
         (b"", "what 127.0.0.1:{} says is not HTTP"),
         (b"\x15\x03\x01\x00\x02\x02\x46", "what 127.0.0.1:{} says is not HTTP"),
         (b"220 mail\r\n", "what 127.0.0.1:{} says is not HTTP"),
     ],
 )
-def test_what_is_not_http_is_said(said, says):
+def test_what_is_not_http_is_said(said, message):
     """Whatever listens there."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
@@ -262,7 +262,7 @@ def test_what_is_not_http_is_said(said, says):
         answer = post(url=f"http://127.0.0.1:{port}/x")
         thread.join()
 
-    assert says.format(port) == answer.why
+    assert message.format(port) == answer.why
 
 
 # -- TLS ---------------------------------------------------------------------------------------
@@ -306,7 +306,7 @@ def test_another_authority_is_taken_while_the_program_runs(secure, tmp_path):
     trusted = ca.read_bytes()
     other = Authority.founded("f", now=datetime.now(UTC), lasts=DAY)
     ca.write_bytes(other.pem)
-    poster = Posting(WebhookConfig(url=url, ca=ca))
+    poster = HttpPost(WebhookConfig(url=url, ca=ca))
     before = poster(Request(url, b"{}")).why
     (tmp_path / "new.pem").write_bytes(trusted)
     (tmp_path / "new.pem").replace(ca)
@@ -322,4 +322,4 @@ def test_another_authority_is_taken_while_the_program_runs(secure, tmp_path):
 def test_a_file_that_is_no_authority_is_refused_at_once(tmp_path):
     """Not first when the alarm comes."""
     with pytest.raises(UsageError, match="expected ca in PEM form"):
-        Posting(WebhookConfig(url="https://x.example/", ca=tmp_path / "none.pem"))
+        HttpPost(WebhookConfig(url="https://x.example/", ca=tmp_path / "none.pem"))

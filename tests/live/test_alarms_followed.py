@@ -15,15 +15,15 @@ from typing import Any
 import pytest
 
 from submerge_aggregator.config import AggregatorConfig
-from submerge_aggregator.http.endpoints import Doors
+from submerge_aggregator.http.endpoints import Endpoints
 from submerge_client.config.decoding import decoded
-from support.alarmed import alarm, says
+from support.alarmed import alarm, message
 from support.house import House
 from support.programs import SUBMERGE, until
 
 
 @contextmanager
-def standing(folder: Path) -> Iterator[House]:
+def rollup(folder: Path) -> Iterator[House]:
     """A root on this store, whose operator's socket is open."""
     table = {
         "node": "root",
@@ -34,20 +34,20 @@ def standing(folder: Path) -> Iterator[House]:
     }
     with House(folder) as house:
 
-        async def opened() -> Doors:
-            doors = Doors(house.server, decoded(table, AggregatorConfig))
-            await doors.start()
-            return doors
+        async def opened() -> Endpoints:
+            endpoints = Endpoints(house.server, decoded(table, AggregatorConfig))
+            await endpoints.start()
+            return endpoints
 
-        doors = house.does(opened())
+        endpoints = house.does(opened())
         yield house
-        house.does(doors.stop())
+        house.does(endpoints.stop())
 
 
 @contextmanager
 def following(store: Path) -> Iterator[tuple[subprocess.Popen[bytes], list[Any], list[bytes]]]:
     """A follower at that store, the events that it tells, and what else it says."""
-    told: list[Any] = []
+    reported: list[Any] = []
     said: list[bytes] = []
     with subprocess.Popen(
         [SUBMERGE, "alarms", "--follow", "--json", "--store", store],
@@ -57,12 +57,12 @@ def following(store: Path) -> Iterator[tuple[subprocess.Popen[bytes], list[Any],
     ) as follower:
         assert follower.stdout is not None
         assert follower.stderr is not None
-        pipes = (map(json.loads, follower.stdout), told), (follower.stderr, said)
+        pipes = (map(json.loads, follower.stdout), reported), (follower.stderr, said)
         readers = [threading.Thread(target=into.extend, args=(pipe,)) for pipe, into in pipes]
         for reader in readers:
             reader.start()
         try:
-            yield follower, told, said
+            yield follower, reported, said
         finally:
             follower.kill()
             for reader in readers:
@@ -73,22 +73,24 @@ def following(store: Path) -> Iterator[tuple[subprocess.Popen[bytes], list[Any],
 def test_a_follower_outlives_an_aggregator_that_restarts(tmp_path):
     """It says so once, tells nothing twice and misses nothing; Ctrl-C is no failure."""
     with ExitStack() as stack:
-        house = stack.enter_context(standing(tmp_path))
-        says(house, "c", alarm())
-        with following(house.store) as (follower, told, said):
-            until(lambda: len(told) == 1, lambda: f"a start, got {told} {said}")
+        house = stack.enter_context(rollup(tmp_path))
+        message(house, "c", alarm())
+        with following(house.store) as (follower, reported, said):
+            until(lambda: len(reported) == 1, lambda: f"a start, got {reported} {said}")
             seq = house._seq
             stack.close()
             until(lambda: bool(said), lambda: "a word that nobody answers")
-            with standing(tmp_path) as house:
+            with rollup(tmp_path) as house:
                 house._seq = seq
-                says(house, "c", alarm("c", 2), alarm(ended=60.0))
-                until(lambda: len(told) == 3, lambda: f"an end and a start, got {told} {said}")
+                message(house, "c", alarm("c", 2), alarm(ended=60.0))
+                until(
+                    lambda: len(reported) == 3, lambda: f"an end and a start, got {reported} {said}"
+                )
                 follower.send_signal(signal.SIGINT)
                 assert 0 == follower.wait(20.0)
 
     assert [("start", "c-1"), ("start", "c-2"), ("end", "c-1")] == [
-        (each["event"], each["id"]) for each in told
+        (each["event"], each["id"]) for each in reported
     ]
     assert 1 == len(said)
     assert b"no aggregator answers on" in said[0]

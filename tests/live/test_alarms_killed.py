@@ -28,8 +28,8 @@ from submerge.protocol.messages import (
 from submerge.schema import Schema
 from submerge_client.uplink.over_grpc import SERVICE
 from submerge_proto.wire import codec
-from support.alarmed import alarm, vigil
-from support.nodes import life
+from support.alarmed import alarm, alarm_status
+from support.nodes import new_incarnation
 from support.programs import Program, Programs, free_port, until
 
 CONFIG = """
@@ -60,7 +60,7 @@ class Node:
         self._name, self._port, self._seq = name, port, 0
         self._root: Incarnation | None = None
 
-    def says(self, *alarms: Alarm) -> None:
+    def message(self, *alarms: Alarm) -> None:
         """Report until it is acknowledged: the aggregator may be away."""
         self._seq += 1
         until(lambda: self._tries(alarms), lambda: f"an answer to {alarms}")
@@ -85,7 +85,7 @@ class Node:
         return codec.decode("joined" if kind == "join" else "answer", answered)
 
     def _stamp(self, seq: int) -> Stamp:
-        return Stamp(self._name, "room", life(1), seq)
+        return Stamp(self._name, "room", new_incarnation(1), seq)
 
     def _report(self, alarms: tuple[Alarm, ...]) -> Report:
         assert self._root is not None
@@ -103,7 +103,7 @@ class Node:
             synced=False,
             version=0,
             lifetime=60,
-            vigil=vigil(*alarms),
+            alarm_status=alarm_status(*alarms),
         )
 
 
@@ -114,8 +114,8 @@ def hooked() -> Iterator[tuple[int, list[tuple[str, str]]]]:
 
     class Takes(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
-            told = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            taken.append((told["event"], told["id"]))
+            reported = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            taken.append((reported["event"], reported["id"]))
             self.send_response(200)
             self.end_headers()
 
@@ -147,24 +147,24 @@ def test_killed_again_and_again_it_tells_each_start_and_each_end():
             root.until("serving")
             return root
 
-        def told() -> list[tuple[str, str]]:
+        def reported() -> list[tuple[str, str]]:
             rows = lines.read_text().splitlines() if lines.exists() else []
             return [(each["event"], each["id"]) for each in map(json.loads, rows)]
 
         nodes = {name: Node(name, port) for name in "cd"}
         root = begins()
         for node in nodes.values():
-            node.says()
+            node.message()
         for name, alarms in history:
-            nodes[name].says(*alarms)
+            nodes[name].message(*alarms)
             # Acknowledged: from here on it may be killed at any moment.
             root.kill()
             root = begins()
         expected = _events(history)
-        until(lambda: len(told()) >= len(expected), lambda: f"{expected}, got {told()}")
+        until(lambda: len(reported()) >= len(expected), lambda: f"{expected}, got {reported()}")
         until(lambda: set(taken) == set(expected), lambda: f"{expected}, got {taken}")
         assert 0 == root.end()
-        written = told()
+        written = reported()
 
     assert sorted(expected) == sorted(written)
     assert len(expected) == len(set(told_once := [*dict.fromkeys(taken)]))

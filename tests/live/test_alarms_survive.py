@@ -31,14 +31,14 @@ def way(request) -> Way:
 
 def told_once(fleet: AlarmFleet, *names: str) -> None:
     """See that each was told once, by everybody who tells."""
-    for who, told in (
+    for who, reported in (
         ("the client's file", fleet.lines),
         ("the root's file", fleet.root_lines),
         ("submerge alarms --follow at the root", fleet.followed),
     ):
         for name in names:
             # "gone" is neither: for a moment nobody tells of a client that has just come back.
-            events = [each["event"] for each in told if each["id"] == name]
+            events = [each["event"] for each in reported if each["id"] == name]
             assert ["start", "end"] == [each for each in events if each != "gone"], who
     for node in (SITE, ROOT):
         over = [alarm["id"] for alarm in fleet.alarms(node) if not alarm["open"]]
@@ -48,7 +48,7 @@ def told_once(fleet: AlarmFleet, *names: str) -> None:
 def no_other(fleet: AlarmFleet, *names: str) -> None:
     """See that nothing else was raised, or counted."""
     assert set(names) == {line["id"] for line in fleet.lines + fleet.root_lines + fleet.followed}
-    assert len(names) == fleet.ask(ROOT, "vigil")[0]["watch"]["raised"]
+    assert len(names) == fleet.ask(ROOT, "alarm-status")[0]["watch"]["raised"]
 
 
 def test_an_alarm_is_raised_once_and_cleared_once_whoever_is_killed(way):
@@ -71,7 +71,9 @@ def test_an_alarm_is_raised_once_and_cleared_once_whoever_is_killed(way):
         told_once(fleet, alarm["id"])
         no_other(fleet, alarm["id"])
         assert CHANNELS[AILING] == next(iter(over["top"]))
-        assert alarm["withheld"] < over["withheld"] <= fleet.feeder.odd + fleet.feeder.calm
+        assert (
+            alarm["withheld"] < over["withheld"] <= fleet.feeder.anomaly_score + fleet.feeder.calm
+        )
 
 
 def test_a_client_that_dies_as_it_tells_an_alarm_tells_it_once():
@@ -126,7 +128,7 @@ def test_what_an_operator_wants_arrives_whoever_is_killed(way):
         told_once(fleet, fault, normal)
         verdicts = {line["id"]: line["verdict"] for line in fleet.lines if line["event"] == "end"}
         assert ["rejected", "accepted"] == [verdicts[fault], verdicts[normal]]
-        assert 1 == fleet.ask(ROOT, "vigil")[0]["watch"]["confirmed"]
+        assert 1 == fleet.ask(ROOT, "alarm-status")[0]["watch"]["confirmed"]
 
 
 def said(fleet: AlarmFleet, *words: str) -> None:

@@ -96,9 +96,9 @@ def test_every_row_of_a_crowd_is_with_its_parent_in_the_end(programs, tmp_path):
     until((tmp_path / "alive").exists, lambda: "a sign of life")
     assert 0 == crowd.end()
 
-    told = facts(crowd)
-    assert told["rows"] == told["delivered"] == fleet.held() > 0
-    assert 0 == told["untold"] == told["lost"]
+    reported = facts(crowd)
+    assert reported["rows"] == reported["delivered"] == fleet.held() > 0
+    assert 0 == reported["unreported"] == reported["lost"]
 
 
 def test_a_crowd_that_comes_back_tells_what_it_had_kept(programs, tmp_path):
@@ -108,7 +108,7 @@ def test_a_crowd_that_comes_back_tells_what_it_had_kept(programs, tmp_path):
     first = fleet.crowd(*state)
     fleet.root.signal(signal.SIGSTOP)
     assert 0 == first.end()
-    assert 0 < facts(first)["untold"]
+    assert 0 < facts(first)["unreported"]
     fleet.root.signal(signal.SIGCONT)
     second = fleet.crowd(*state)
     assert 0 == second.end()

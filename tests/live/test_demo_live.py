@@ -22,8 +22,8 @@ from submerge import UsageError
 from submerge_fleet import cli
 from submerge_fleet.demo.live import fleet_table
 from submerge_fleet.demo.memory import resident
-from submerge_fleet.demo.outcome import Settings
-from submerge_fleet.demo.processes import Gone, Processes, Said
+from submerge_fleet.demo.outcome import DemoSettings
+from submerge_fleet.demo.processes import Gone, OutputLine, Processes
 from submerge_fleet.demo.report import lines, picture
 from submerge_fleet.demo.run import Demo
 from submerge_fleet.demo.site import free_ports
@@ -65,7 +65,7 @@ def test_what_is_written_is_read_and_answered():
         processes.close_input(echo)
         *said, gone = heard_of(processes)
 
-    assert [Said(echo, "out", row) for row in rows] == said
+    assert [OutputLine(echo, "out", row) for row in rows] == said
     assert Gone(echo, 0) == gone
 
 
@@ -118,7 +118,7 @@ def run_of(settings):
     return SimpleNamespace(demo=run, outcome=outcome, seen=seen.getvalue())
 
 
-SHORT = Settings(seed=1, days=2.0, clients=2, seconds=3.0)
+SHORT = DemoSettings(seed=1, days=2.0, clients=2, seconds=3.0)
 
 
 @pytest.fixture(scope="module")
@@ -148,7 +148,7 @@ def test_every_reading_is_accounted_for(group, request):
         + balance.declared_lost
         + sum(balance.lost_with_kill.values())
     )
-    assert all(mishap.back_s is not None for mishap in run.outcome.mishaps)
+    assert all(failure.back_s is not None for failure in run.outcome.failures)
 
 
 def test_the_merged_model_is_as_good_as_exact_pca(short):
@@ -182,7 +182,7 @@ def test_a_kernel_group_says_that_it_is_one(kernel):
     assert "a Gaussian kernel, 128 features" in said["fleet"]
     assert "all learnt rows' features" in said["accuracy"]
     assert {"readings", "balance", "alarms"} < said.keys()
-    assert kernel.outcome.rows_odd > 0
+    assert kernel.outcome.anomalous_rows > 0
 
 
 def test_every_process_is_told_of(short):
@@ -243,7 +243,7 @@ def test_the_command_prints_one_object_and_leaves_nothing(submerge, place, monke
 
     assert (done.exit_code, done.stderr) == (0, "")
     figures = json.loads(done.stdout)
-    assert {"accuracy", "balance", "mishaps", "usage", "verdicts", "found"} < set(figures)
+    assert {"accuracy", "balance", "failures", "usage", "verdicts", "found"} < set(figures)
     assert figures["balance"]["wrong"] == []
     assert figures["wire"] == "MQTT, aMQTT on loopback"
     assert list(place.iterdir()) == []

@@ -7,12 +7,12 @@ import time
 import pytest
 
 from submerge.protocol.messages import Hello, Incarnation
-from submerge_aggregator.downlink.over_grpc import OverGrpc as Down
+from submerge_aggregator.downlink.over_grpc import GrpcDownlink as Down
 from submerge_client.config.links import UplinkConfig
 from submerge_client.uplink import Opened, Parted
 from submerge_client.uplink.broker import Broker, Publication
-from submerge_client.uplink.line import Line
-from submerge_client.uplink.over_mqtt import OverMqtt as Up
+from submerge_client.uplink.line import BrokerConnection
+from submerge_client.uplink.over_mqtt import MqttUplink as Up
 from submerge_client.uplink.tls import Tls
 from submerge_fleet.doctor import links
 from submerge_proto.wire import codec, topics
@@ -52,11 +52,11 @@ def root(fleet):
     """A gRPC server that asks for certificates; `host` is the one that its own names."""
     hosts = []
 
-    def start(host=LOOPBACK, *, says=HELLO):
+    def start(host=LOOPBACK, *, message=HELLO):
         kit = fleet.kit("root", host, lasts_s=8 * 86400)
         hosts.append(Host(Down(f"{LOOPBACK}:0", limit=LIMIT, tls=Tls(kit=kit))))
-        if says:
-            hosts[-1].publish("", says)
+        if message:
+            hosts[-1].publish("", message)
         return f"grpcs://{LOOPBACK}:{hosts[-1].downlink.port}"
 
     yield start
@@ -69,7 +69,7 @@ def test_a_parent_that_is_there_says_hello(root, fleet):
     (found,) = parent(root(), kit=fleet.kit("pump-1"))
 
     assert "ok" == found.state
-    assert found.says.startswith("hello from root, the root;")
+    assert found.message.startswith("hello from root, the root;")
 
 
 def test_a_parent_s_certificate_that_ends_soon_is_a_warning(root, fleet):
@@ -81,10 +81,10 @@ def test_a_parent_s_certificate_that_ends_soon_is_a_warning(root, fleet):
 
 def test_a_parent_under_another_name_is_not_the_one_that_was_meant(root, fleet):
     """A url with another aggregator's port."""
-    (found,) = parent(root(says=hello("north")), kit=fleet.kit("pump-1"))
+    (found,) = parent(root(message=hello("north")), kit=fleet.kit("pump-1"))
 
     assert "fails" == found.state
-    assert "is north, and root was meant" in found.says
+    assert "is north, and root was meant" in found.message
 
 
 def test_a_certificate_for_another_host_is_told_from_a_foreign_one(root, fleet):
@@ -92,7 +92,7 @@ def test_a_certificate_for_another_host_is_told_from_a_foreign_one(root, fleet):
     (found,) = parent(root("elsewhere.example"), kit=fleet.kit("pump-1"))
 
     assert "fails" == found.state
-    assert "--host" in found.mend
+    assert "--host" in found.hint
 
 
 def test_a_parent_of_another_authority_is_not_to_be_trusted(root, tmp_path_factory):
@@ -101,7 +101,7 @@ def test_a_parent_of_another_authority_is_not_to_be_trusted(root, tmp_path_facto
     (found,) = parent(root(), kit=stranger.kit("pump-1"))
 
     assert "fails" == found.state
-    assert "authority" in found.mend
+    assert "authority" in found.hint
 
 
 def test_a_node_that_the_parent_does_not_know_is_refused_after_the_handshake(root, fleet):
@@ -110,13 +110,13 @@ def test_a_node_that_the_parent_does_not_know_is_refused_after_the_handshake(roo
     (found,) = parent(root(), kit=fleet.kit("pump-2"))
 
     assert "fails" == found.state
-    assert "pump-2" in found.says
+    assert "pump-2" in found.message
 
 
 def test_one_that_says_no_hello_may_wait_for_its_own_parent(root, fleet, monkeypatch):
     """An aggregator that belongs to none yet says nothing to its children."""
     monkeypatch.setattr(links, "PATIENCE_S", 0.5)
-    (found,) = parent(root(says=b""), kit=fleet.kit("pump-1"))
+    (found,) = parent(root(message=b""), kit=fleet.kit("pump-1"))
 
     assert "fails" == found.state
 
@@ -131,7 +131,7 @@ def test_what_is_no_tls_server_is_told_as_that(fleet):
         host.close()
 
     assert "fails" == found.state
-    assert "does not speak TLS" in found.says
+    assert "does not speak TLS" in found.message
 
 
 # Over a broker
@@ -141,7 +141,7 @@ def test_what_is_no_tls_server_is_told_as_that(fleet):
 def kept(mosquitto):
     """A broker that keeps the hello of `root`."""
     opened: list[bool] = []
-    line = Line(
+    line = BrokerConnection(
         Broker(LOOPBACK, mosquitto.port),
         name="root",
         topics=(),
@@ -161,7 +161,7 @@ def test_a_broker_has_the_hello_of_a_parent(kept):
     """Which says that it was there, and under that name."""
     (found,) = parent(kept, insecure=True)
 
-    assert ("ok", "the broker has the hello of root") == (found.state, found.says.split(",")[0])
+    assert ("ok", "the broker has the hello of root") == (found.state, found.message.split(",")[0])
 
 
 def test_a_broker_without_the_hello_of_that_parent_is_told(kept, monkeypatch):
@@ -170,7 +170,7 @@ def test_a_broker_without_the_hello_of_that_parent_is_told(kept, monkeypatch):
     (found,) = parent(kept, insecure=True, name="rooot")
 
     assert "fails" == found.state
-    assert "no hello of 'rooot' in fleet 'f'" in found.says
+    assert "no hello of 'rooot' in fleet 'f'" in found.message
 
 
 def test_a_client_that_runs_is_not_chased_off(kept, mosquitto):

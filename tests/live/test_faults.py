@@ -46,15 +46,15 @@ def started(fleet: Fleet, *nodes: str) -> None:
 def verdict(fleet: Fleet) -> list[str]:
     """End a fleet, and say what is wrong with what it holds."""
     wrong = fleet.end()
-    return wrong + judge(fleet.stores, fleet.lives, fleet.most_lives).all
+    return wrong + judge(fleet.stores, fleet.incarnations, fleet.most_lives).all
 
 
 def reads_on(program: Program, rows: int = 400) -> None:
     """Wait until so many more readings of a client have been acknowledged."""
 
     def readings() -> int:
-        told = program.said("acknowledged")
-        return told[-1].facts["readings"] if told else 0
+        reported = program.said("acknowledged")
+        return reported[-1].facts["readings"] if reported else 0
 
     goal = readings() + rows
     until(lambda: readings() >= goal, lambda: f"{goal} acknowledged; its log:\n{program.log}")
@@ -162,7 +162,7 @@ def test_an_aggregator_whose_disk_is_full_says_not_now_and_loses_nothing(program
     north.until("store written again")
     fleet.settle()
 
-    assert north.lives
+    assert north.incarnations
     assert parted == len(n1.said("parent unreachable, trying on"))
     assert [] == verdict(fleet)
 
@@ -193,13 +193,13 @@ def test_a_torn_checkpoint_is_replaced_by_the_one_before(programs):
     fleet.running["n1"].kill()
     tear_newest_slot(state)
     fleet.look_at_card("n1")
-    (life,) = fleet.lives
+    (current,) = fleet.incarnations
     fleet.start("n1")
     fleet.running["n1"].until("checkpoint damaged")
     started(fleet, "north")
     fleet.settle()
 
-    assert life.acknowledged < life.kept
+    assert current.acknowledged < current.kept
     assert 1 == len(fleet.running["n1"].said("checkpoint damaged"))
     assert [] == verdict(fleet)
 

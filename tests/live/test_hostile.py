@@ -36,7 +36,7 @@ from submerge_proto.wire import codec, forms, topics
 from support.broker import PROGRAM, REQUIRED
 from support.certified import LOOPBACK, Certified
 from support.hostile import BURST, FLEET, GROUP, MOST_BYTES, ROOT, OverGrpc, OverMqtt
-from support.nodes import life
+from support.nodes import new_incarnation
 from support.programs import until
 from support.wire import a_report, subspace_of
 
@@ -71,33 +71,33 @@ class Peer:
     def report(self, seq: int = 7, **said: Any) -> Report:
         """Return a report that is taken."""
         seed = sum(self.node.encode())
-        told = {
-            "stamp": Stamp(self.node, GROUP, life(1), seq),
+        reported = {
+            "stamp": Stamp(self.node, GROUP, new_incarnation(1), seq),
             "pinned": self.me,
             "fingerprint": self.schema.fingerprint,
             "summary": subspace_of(6, [5.0, 4.0, 3.0], schema=self.schema, seed=seed),
             "counts": Counts(100 + seq),
             "moments": None,
             "census": None,
-            "vigil": None,  # it names alarms of its own node alone
+            "alarm_status": None,  # it names alarms of its own node alone
         }
-        return a_report(**told | said)
+        return a_report(**reported | said)
 
     def join(self, **said: Any) -> Join:
         """Return a join that is taken."""
-        told = {"stamp": Stamp(self.node, GROUP, life(1), 0), "fence": b""}
-        return Join(**{**told, "past_fences": (), "schema": b"", **said})
+        reported = {"stamp": Stamp(self.node, GROUP, new_incarnation(1), 0), "fence": b""}
+        return Join(**{**reported, "past_fences": (), "schema": b"", **said})
 
-    def says(self, message: Report | Join | bytes, **how: Any) -> Any:
+    def message(self, message: Report | Join | bytes, **how: Any) -> Any:
         """Say it; return what comes back."""
         kind = "join" if isinstance(message, Join) else "report"
         data = message if isinstance(message, bytes) else codec.encode(message)
-        (heard,) = self.way.says(self.kit, kind, data, **how)
+        (heard,) = self.way.message(self.kit, kind, data, **how)
         return heard
 
     def has_reported(self, seq: int, **said: Any) -> None:
         """Be taken."""
-        answer = self.says(self.report(seq, **said))
+        answer = self.message(self.report(seq, **said))
         assert Reason.ACK is answer.reason, answer
 
 
@@ -165,13 +165,13 @@ def double(peer: Peer) -> Report:
 
 def fenced_off(peer: Peer) -> Report:
     """Speak for an aggregator's store that another process speaks for now."""
-    assert Reason.ACK is peer.says(peer.join(fence=b"a" * 16)).reason
+    assert Reason.ACK is peer.message(peer.join(fence=b"a" * 16)).reason
     return peer.report(fence=b"b" * 16)
 
 
 def copied(peer: Peer) -> Join:
     """Ask to speak for a store of which another copy already does."""
-    assert Reason.ACK is peer.says(peer.join(fence=b"a" * 16)).reason
+    assert Reason.ACK is peer.message(peer.join(fence=b"a" * 16)).reason
     return peer.join(fence=b"b" * 16)
 
 
@@ -184,7 +184,7 @@ class Case(NamedTuple):
 
     said: Said
     reason: str
-    told: Reason | str = Reason.INVALID
+    reported: Reason | str = Reason.INVALID
     shared: str = ""
 
 
@@ -217,7 +217,10 @@ CASES = {
     "a copy of a store": Case(copied, "lineage", Reason.LINEAGE),
     "equivocation": Case(double, "equivocation", Reason.EQUIVOCATION),
     "for another store": Case(
-        lambda peer: peer.report(pinned=life(9)), "wrong_parent", Reason.WRONG_PARENT, "stranger"
+        lambda peer: peer.report(pinned=new_incarnation(9)),
+        "wrong_parent",
+        Reason.WRONG_PARENT,
+        "stranger",
     ),
     "another version": Case(
         mutated(lambda form: setattr(form.header, "version", 2)), "version", Reason.VERSION
@@ -230,16 +233,16 @@ CASES = {
 @pytest.mark.parametrize("name", CASES)
 def test_it_is_refused_by_type_and_changes_nothing(way, name):
     """One more of its reason, none of any other; the store's bytes and the model's stay."""
-    said, reason, told, shared = CASES[name]
-    if way.name == "mqtt" and (shared or isinstance(told, str)):
-        reason, told = shared or reason, ""
+    said, reason, reported, shared = CASES[name]
+    if way.name == "mqtt" and (shared or isinstance(reported, str)):
+        reason, reported = shared or reason, ""
     peer = Peer(way, name.replace(" ", "-").replace(",", ""))
     words = said(peer)
 
     with unshaken(way, **{reason: 1}):
-        heard = peer.says(words, silent=told == "")
+        heard = peer.message(words, silent=reported == "")
 
-        assert told == getattr(heard, "reason", heard)
+        assert reported == getattr(heard, "reason", heard)
 
 
 # -- how much is said ------------------------------------------------------------------------
@@ -249,10 +252,10 @@ def test_a_flood_is_held_to_the_pace(way):
     """The burst is taken; what is more is refused unread; the others are heard as ever."""
     peer = Peer(way, "wild")
     data = codec.encode(peer.report())
-    answers = way.says(peer.kit, "report", *[data] * BURST)
+    answers = way.message(peer.kit, "report", *[data] * BURST)
 
     with unshaken(way, throttled=1):
-        (heard,) = way.says(peer.kit, "report", data, silent=True)
+        (heard,) = way.message(peer.kit, "report", data, silent=True)
 
         assert [Reason.ACK] * BURST == [answer.reason for answer in answers]
         assert (f"UNAVAILABLE {THROTTLED}" if way.name == "grpc" else "") == heard
@@ -277,7 +280,7 @@ def test_a_call_that_says_nothing_is_not_taken_for_a_large_one(way):
     peer = Peer(way, "mute")
     if way.name == "mqtt":
         with unshaken(way, empty=1):
-            assert [""] == way.says(peer.kit, "report", b"", silent=True)
+            assert [""] == way.message(peer.kit, "report", b"", silent=True)
         return
     with unshaken(way, malformed=1):
         assert [FOREIGN] == way.calls(Tls(kit=peer.kit), REPORT, b"")

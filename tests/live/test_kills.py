@@ -22,9 +22,9 @@ from submerge_aggregator.store import Store
 from submerge_proto.kept import records
 from support.kills import OverGrpc, OverMqtt, Result, run
 from support.kills.feeding import Fed, channels
-from support.kills.judging import Life, judge
+from support.kills.judging import ClientIncarnation, judge
 from support.kills.plan import CLIENTS, plan
-from support.nodes import GROUP, life, report
+from support.nodes import GROUP, new_incarnation, report
 from support.programs import Line
 
 pytestmark = pytest.mark.slow
@@ -35,7 +35,7 @@ SEED = 12
 
 def checked(result: Result) -> None:
     """Print the figures: pytest shows them with -rP, and when something is wrong."""
-    print(result.told())  # noqa: T201
+    print(result.reported())  # noqa: T201
     assert [] == result.findings.missing
     assert [] == result.findings.twice
     assert [] == result.findings.other
@@ -71,8 +71,8 @@ SCHEMA = Schema.anonymous(len(channels(LIVES)))
 
 def rows(ids: range, number: int) -> np.ndarray:
     """Readings of one life of a client."""
-    lives = [[each, each * each % 4093, *np.eye(LIVES)[number]] for each in ids]
-    return np.array(lives, dtype=float)
+    incarnations = [[each, each * each % 4093, *np.eye(LIVES)[number]] for each in ids]
+    return np.array(incarnations, dtype=float)
 
 
 def seen(*blocks: np.ndarray) -> dict[str, Any]:
@@ -82,16 +82,16 @@ def seen(*blocks: np.ndarray) -> dict[str, Any]:
     return {"counts": Counts(len(block)), "summary": summary, "fingerprint": SCHEMA.fingerprint}
 
 
-def row(node: str, number: int, told: dict[str, Any], fence: bytes = b"") -> dict[Key, Any]:
+def row(node: str, number: int, reported: dict[str, Any], fence: bytes = b"") -> dict[Key, Any]:
     """The record of a report."""
-    said = report(node, life(number), pinned=life(9), fence=fence, **told)
+    said = report(node, new_incarnation(number), pinned=new_incarnation(9), fence=fence, **reported)
     incarnation = map(str, said.stamp.incarnation)
     return {("row", GROUP, node, *incarnation): Row(said, b"", 0.0)}
 
 
-def sealed(node: str, told: dict[str, Any]) -> dict[Key, Any]:
+def sealed(node: str, reported: dict[str, Any]) -> dict[Key, Any]:
     """The record of lives that are over."""
-    folded = Sealed(told["summary"], None, told["counts"], 0.0)
+    folded = Sealed(reported["summary"], None, reported["counts"], 0.0)
     return {("sealed", GROUP, node, SCHEMA.fingerprint): folded}
 
 
@@ -126,11 +126,11 @@ def test_the_judge_notices_a_single_reading(tmp_path, over, second, above, expec
         "root": row("north", 3, seen(first[:above], newest), fence=b"f" * 16),
     }
     stores = {node: stored(tmp_path / node, several) for node, several in kept.items()}
-    lives = [
-        Life(Fed("n1", 0, Told(300), list(FIRST))),
-        Life(Fed("n1", 1, Told(500), list(SECOND))),
+    incarnations = [
+        ClientIncarnation(Fed("n1", 0, Told(300), list(FIRST))),
+        ClientIncarnation(Fed("n1", 1, Told(500), list(SECOND))),
     ]
-    found = judge(stores, lives, LIVES).all
+    found = judge(stores, incarnations, LIVES).all
 
     assert bool(expected) == bool(found)
     assert expected in "\n".join(found)

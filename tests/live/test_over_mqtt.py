@@ -17,13 +17,13 @@ import pytest
 
 from submerge import UsageError
 from submerge_aggregator.downlink import over_mqtt as downlinks
-from submerge_aggregator.downlink.over_mqtt import OverMqtt as Downlink
+from submerge_aggregator.downlink.over_mqtt import MqttDownlink as Downlink
 from submerge_aggregator.refusals import Refusals
 from submerge_client.uplink import Opened, Parted
 from submerge_client.uplink import line as lines
 from submerge_client.uplink.broker import Broker, Publication, overhead, reason
-from submerge_client.uplink.line import Line
-from submerge_client.uplink.over_mqtt import OverMqtt as Uplink
+from submerge_client.uplink.line import BrokerConnection
+from submerge_client.uplink.over_mqtt import MqttUplink as Uplink
 from submerge_client.uplink.tls import Tls
 from submerge_proto.wire import topics
 from support.ways import WITHIN_S, Ear, Host
@@ -54,7 +54,7 @@ class Spy:
     def __init__(self, broker: Any, *read: str) -> None:
         self.news: queue.SimpleQueue[tuple[str, bytes]] = queue.SimpleQueue()
         opened = threading.Event()
-        self.line = Line(
+        self.line = BrokerConnection(
             Broker(broker.host, broker.port),
             name="spy",
             topics=read or ("nothing",),
@@ -435,7 +435,7 @@ def test_overhead_is_what_a_packet_has_beside_its_payload(mosquitto):
 
 
 @pytest.fixture(scope="module")
-def papers(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def credentials(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A CA, and certificates of a broker and a node that it signed."""
     folder = tmp_path_factory.mktemp("papers")
 
@@ -457,13 +457,13 @@ def papers(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def safe(mosquitto: Any, papers: Path) -> Any:
+def safe(mosquitto: Any, credentials: Path) -> Any:
     """A broker that shows its certificate, and wants to see one."""
     mosquitto.stop()
     mosquitto.start(
-        f"cafile {papers / 'ca.pem'}",
-        f"certfile {papers / 'broker.pem'}",
-        f"keyfile {papers / 'broker.key'}",
+        f"cafile {credentials / 'ca.pem'}",
+        f"certfile {credentials / 'broker.pem'}",
+        f"keyfile {credentials / 'broker.key'}",
         "require_certificate true",
         "use_identity_as_username true",
     )
@@ -471,10 +471,15 @@ def safe(mosquitto: Any, papers: Path) -> Any:
 
 
 @pytest.mark.slow
-def test_both_ends_prove_who_they_are(safe, papers):
+def test_both_ends_prove_who_they_are(safe, credentials):
     """With certificates of one CA, letters and answers pass; also large ones."""
-    host = Host(downlink(safe, tls=Tls(*(papers / name for name in ("ca.pem", "c.pem", "c.key")))))
-    child, ear = uplink(safe, tls=Tls(papers / "ca.pem", papers / "c.pem", papers / "c.key")), Ear()
+    host = Host(
+        downlink(safe, tls=Tls(*(credentials / name for name in ("ca.pem", "c.pem", "c.key"))))
+    )
+    child, ear = (
+        uplink(safe, tls=Tls(credentials / "ca.pem", credentials / "c.pem", credentials / "c.key")),
+        Ear(),
+    )
     with closing(host, child):
         host.publish("g", bytes(90_000))
         child.open(ear)
@@ -487,9 +492,12 @@ def test_both_ends_prove_who_they_are(safe, papers):
 # paho drops the socket of a handshake that failed, and leaves the rest to Python.
 @pytest.mark.filterwarnings("ignore:unclosed <ssl.SSLSocket:ResourceWarning")
 @pytest.mark.slow
-def test_a_broker_that_nobody_vouches_for_is_not_spoken_to(safe, papers):
+def test_a_broker_that_nobody_vouches_for_is_not_spoken_to(safe, credentials):
     """Its certificate is of another CA than the one that is trusted."""
-    child, ear = uplink(safe, tls=Tls(papers / "c.pem", papers / "c.pem", papers / "c.key")), Ear()
+    child, ear = (
+        uplink(safe, tls=Tls(credentials / "c.pem", credentials / "c.pem", credentials / "c.key")),
+        Ear(),
+    )
     with closing(child):
         child.open(ear)
         why = ear.parted().why
@@ -498,20 +506,23 @@ def test_a_broker_that_nobody_vouches_for_is_not_spoken_to(safe, papers):
 
 
 @pytest.mark.slow
-def test_a_broker_that_wants_a_certificate_hangs_up_without(safe, papers):
+def test_a_broker_that_wants_a_certificate_hangs_up_without(safe, credentials):
     """That is all that it says."""
-    child, ear = uplink(safe, tls=Tls(papers / "ca.pem")), Ear()
+    child, ear = uplink(safe, tls=Tls(credentials / "ca.pem")), Ear()
     with closing(child):
         child.open(ear)
 
         assert "hung up before it let us in" in ear.parted().why
 
 
-def test_files_of_no_use_are_said_at_once(mosquitto, papers):
+def test_files_of_no_use_are_said_at_once(mosquitto, credentials):
     """Before anything is tried, by name."""
     with pytest.raises(
         UsageError, match=r"expected ca in PEM form, got .*nowhere\.pem: No such file"
     ):
-        uplink(mosquitto, tls=Tls(papers / "nowhere.pem"))
+        uplink(mosquitto, tls=Tls(credentials / "nowhere.pem"))
     with pytest.raises(UsageError, match=r"expected cert and key in PEM form, got .*broker\.key"):
-        uplink(mosquitto, tls=Tls(papers / "ca.pem", papers / "c.pem", papers / "broker.key"))
+        uplink(
+            mosquitto,
+            tls=Tls(credentials / "ca.pem", credentials / "c.pem", credentials / "broker.key"),
+        )

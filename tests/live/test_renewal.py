@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import pytest
 
-from submerge_aggregator.downlink.over_grpc import OverGrpc as Down
+from submerge_aggregator.downlink.over_grpc import GrpcDownlink as Down
 from submerge_client.uplink import Opened, Parted
 from submerge_client.uplink.broker import Broker
-from submerge_client.uplink.line import Line
-from submerge_client.uplink.over_grpc import OverGrpc as Up
+from submerge_client.uplink.line import BrokerConnection
+from submerge_client.uplink.over_grpc import GrpcUplink as Up
 from submerge_client.uplink.tls import Tls
 from support.certified import LOOPBACK, Certified
 from support.ways import Ear, Host
@@ -91,7 +91,7 @@ def test_over_mqtt_a_renewed_kit_opens_the_way(fleet, mosquitto, ended):
         "use_identity_as_username true",
     )
     ear = Ear()
-    line = Line(
+    line = BrokerConnection(
         Broker(LOOPBACK, mosquitto.port, tls=Tls(kit=child)),
         name="pump-1",
         topics=("t",),

@@ -99,10 +99,10 @@ def test_every_row_arrives_from_each_leaf(root, tmp_path):
     done = into(
         root, tmp_path / "rows.csv", "--group", "rows", "--insecure", "--leaves", 2, "--rank", 2
     )
-    told = json.loads(done.stdout)
+    reported = json.loads(done.stdout)
 
-    assert (0, 200, 200) == (done.exit_code, told["rows"], told["acknowledged"])
-    ledger = root.desk.node.ledger("rows")
+    assert (0, 200, 200) == (done.exit_code, reported["rows"], reported["acknowledged"])
+    ledger = root.worker.node.ledger("rows")
     assert 200 == ledger.counts().learnt
     assert {"replay-1", "replay-2"} == {node for node, _ in ledger.rows}
 
@@ -113,10 +113,10 @@ def test_no_row_is_lost_where_the_fleet_has_a_scaling(root, tmp_path):
     """Rows wait until the node has joined: a life before that would end with the join."""
     table(tmp_path / "rows.csv")
     done = into(root, tmp_path / "rows.csv", "--group", "rows", "--insecure", "--rank", 2)
-    told = json.loads(done.stdout)
+    reported = json.loads(done.stdout)
 
-    assert (0, 200, 0) == (done.exit_code, told["acknowledged"], told["lost"])
-    assert 200 == root.desk.node.ledger("rows").counts().learnt
+    assert (0, 200, 0) == (done.exit_code, reported["acknowledged"], reported["lost"])
+    assert 200 == root.worker.node.ledger("rows").counts().learnt
 
 
 @pytest.mark.slow
@@ -128,7 +128,7 @@ def test_the_center_is_as_the_group_has_it(root, tmp_path):
 
     refused = into(root, *options)
     assert "center: expected fleet, got own; --center says it" in str(refused.exception)
-    assert not root.desk.node.ledger("rows").rows
+    assert not root.worker.node.ledger("rows").rows
     assert 200 == json.loads(into(root, *options, "--center", "fleet").stdout)["acknowledged"]
 
 
@@ -139,10 +139,10 @@ def test_a_kernel_group_is_fed(root, tmp_path):
     table(tmp_path / "rows.csv")
     options = ("--insecure", "--leaves", 2, "--rank", 4, "--kernel", "gaussian", "--features", 64)
     done = into(root, tmp_path / "rows.csv", "--group", "rows", *options)
-    told = json.loads(done.stdout)
+    reported = json.loads(done.stdout)
 
-    ledger = root.desk.node.ledger("rows")
-    assert (0, 200, 200) == (done.exit_code, told["rows"], told["acknowledged"])
+    ledger = root.worker.node.ledger("rows")
+    assert (0, 200, 200) == (done.exit_code, reported["rows"], reported["acknowledged"])
     assert 200 == ledger.counts().learnt
     assert ledger.schema.features.settled
     summary = ledger.summary()
@@ -178,4 +178,4 @@ def test_bad_options_are_refused_before_anything_is_sent(root, tmp_path, argumen
     done = into(root, tmp_path / "rows.csv", *arguments)
 
     assert said in str(done.exception)
-    assert not root.desk.node.ledger("rows").rows
+    assert not root.worker.node.ledger("rows").rows

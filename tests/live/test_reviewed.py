@@ -8,13 +8,13 @@ from types import SimpleNamespace
 import pytest
 
 from submerge import UsageError
-from submerge_aggregator.downlink import Letter
-from submerge_aggregator.downlink.over_grpc import OverGrpc as Down
-from submerge_aggregator.downlink.over_mqtt import OverMqtt as DownMqtt
+from submerge_aggregator.downlink import Inbound
+from submerge_aggregator.downlink.over_grpc import GrpcDownlink as Down
+from submerge_aggregator.downlink.over_mqtt import MqttDownlink as DownMqtt
 from submerge_aggregator.refusals import Refusals
 from submerge_aggregator.server import Server
-from submerge_client.uplink.over_grpc import OverGrpc as Up
-from submerge_client.uplink.over_mqtt import OverMqtt
+from submerge_client.uplink.over_grpc import GrpcUplink as Up
+from submerge_client.uplink.over_mqtt import MqttUplink
 from submerge_client.uplink.tls import Tls
 from support.ways import WITHIN_S, Ear, Host
 
@@ -41,7 +41,7 @@ def test_finals_do_not_take_one_anothers_place(mosquitto):
     down = DownMqtt(*place, fleet="f", parent="a", limit=1000, note=lambda *_, **__: None)
     host, ear = Host(down), Ear()
     host.publish("", b"hello")
-    up = OverMqtt(*place, fleet="f", parent="a", node="c", groups=("g",), limit=1000)
+    up = MqttUplink(*place, fleet="f", parent="a", node="c", groups=("g",), limit=1000)
     up.open(ear)
     ear.came(b"hello")
     for i in range(4):
@@ -58,10 +58,10 @@ def test_a_server_that_stops_takes_nothing_more():
     """Children that go on talking do not keep it: each is told so, and the end has an end."""
     said = []
     refusals = Refusals()
-    desk = SimpleNamespace(refusals=refusals)
-    server = Server(desk, downlinks=(), uplink=None, clock=time.monotonic)
+    worker = SimpleNamespace(refusals=refusals)
+    server = Server(worker, downlinks=(), uplink=None, clock=time.monotonic)
     server.stop()
-    server.take(Letter("join", b"", "c", False, lambda *_: None, lambda *why: said.append(why)))
+    server.take(Inbound("join", b"", "c", False, lambda *_: None, lambda *why: said.append(why)))
 
     assert [("no room now, or no longer serving: ask again", "busy")] == said
     assert 1 == refusals.counts["dropped"]

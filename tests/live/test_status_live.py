@@ -20,12 +20,12 @@ import pytest
 from submerge import UsageError
 from submerge_aggregator.config import AggregatorConfig, StatusConfig
 from submerge_aggregator.http import status
-from submerge_aggregator.http.endpoints import Doors
+from submerge_aggregator.http.endpoints import Endpoints
 from submerge_aggregator.listening import listen
 from submerge_aggregator.questions.views import socket_of
 from submerge_client.config.decoding import decoded
 from submerge_client.config.links import Endpoint
-from submerge_fleet.console.admin_client import Door, NoAnswer
+from submerge_fleet.console.admin_client import AdminClient, NoAnswer
 from support.house import House
 
 ROWS = np.random.default_rng(0).normal(size=(60, 6))
@@ -48,17 +48,17 @@ class Open:
 
     def __init__(self, house: House) -> None:
         self.house = house
-        self.doors = house.does(self._made())
+        self.endpoints = house.does(self._made())
         self.path = socket_of(house.store)
-        house.does(self.doors.start())
+        house.does(self.endpoints.start())
 
-    async def _made(self) -> Doors:
-        return Doors(self.house.server, config_of(self.house.store))
+    async def _made(self) -> Endpoints:
+        return Endpoints(self.house.server, config_of(self.house.store))
 
     @property
     def place(self) -> tuple[str, int]:
         """Host and port of the status address."""
-        _, watched = self.doors._open
+        _, watched = self.endpoints._open
         return watched.listener.getsockname()
 
     def watches(self, path: str, said: bytes = b"") -> tuple[int, bool]:
@@ -69,7 +69,7 @@ class Open:
             return response.status, said in response.read()
 
     def closes(self) -> None:
-        self.house.does(self.doors.stop())
+        self.house.does(self.endpoints.stop())
 
 
 @pytest.fixture
@@ -99,23 +99,23 @@ def test_the_socket_is_the_owners_alone(opened):
 
 def test_the_command_reaches_it_by_the_socket(opened):
     opened.house.hears("c", ROWS)
-    door = Door(opened.path, {})
+    admin = AdminClient(opened.path, {})
 
-    assert b'"node":"c"' in door.get("nodes")
-    assert b'"rows":[]' in door.post("nodes", "room", "c", "forget", ban="0")
+    assert b'"node":"c"' in admin.get("nodes")
+    assert b'"rows":[]' in admin.post("nodes", "room", "c", "forget", ban="0")
     with pytest.raises(UsageError, match="no node d here"):
-        door.post("nodes", "room", "d", "forget")
+        admin.post("nodes", "room", "d", "forget")
 
 
 def test_nobody_there_is_said_in_one_line(tmp_path):
     """No file; a file that nobody listens on."""
     path = tmp_path / "root.db.sock"
     with pytest.raises(NoAnswer, match=r"no aggregator answers on .*: is it running\?"):
-        Door(path, {}).get()
+        AdminClient(path, {}).get()
     with socket.socket(socket.AF_UNIX) as dead:
         dead.bind(str(path))
     with pytest.raises(NoAnswer, match="is it running"):
-        Door(path, {}).get()
+        AdminClient(path, {}).get()
 
 
 def test_a_socket_that_a_dead_process_left_is_replaced(tmp_path):
@@ -125,7 +125,7 @@ def test_a_socket_that_a_dead_process_left_is_replaced(tmp_path):
         dead.listen()
     with House(tmp_path) as house:
         opened = Open(house)
-        assert b"root" in Door(path, {}).get()
+        assert b"root" in AdminClient(path, {}).get()
         opened.closes()
 
     assert not path.exists()
@@ -136,7 +136,7 @@ def test_a_socket_that_somebody_answers_on_is_refused(opened):
     with pytest.raises(UsageError, match="another aggregator answers on"):
         Open(opened.house)
 
-    assert b"root" in Door(opened.path, {}).get()
+    assert b"root" in AdminClient(opened.path, {}).get()
 
 
 def test_a_file_in_the_sockets_place_is_left_alone(tmp_path):
@@ -161,7 +161,7 @@ def test_a_port_in_use_is_one_line_and_leaves_nothing_open(tmp_path):
         host, port = taken.getsockname()
 
         async def both() -> None:
-            await Doors(house.server, config_of(house.store, address=f"{host}:{port}")).start()
+            await Endpoints(house.server, config_of(house.store, address=f"{host}:{port}")).start()
 
         with pytest.raises(UsageError, match=r"status\.address") as refusal:
             house.does(both())
@@ -183,15 +183,15 @@ def test_no_address_is_no_status(tmp_path):
     assert StatusConfig(address="").endpoint is None
     with House(tmp_path) as house:
 
-        async def alone() -> Doors:
-            doors = Doors(house.server, config_of(house.store, address=""))
-            await doors.start()
-            return doors
+        async def alone() -> Endpoints:
+            endpoints = Endpoints(house.server, config_of(house.store, address=""))
+            await endpoints.start()
+            return endpoints
 
-        doors = house.does(alone())
-        assert 1 == len(doors._open)
-        assert b"root" in Door(socket_of(house.store), {}).get()
-        house.does(doors.stop())
+        endpoints = house.does(alone())
+        assert 1 == len(endpoints._open)
+        assert b"root" in AdminClient(socket_of(house.store), {}).get()
+        house.does(endpoints.stop())
 
 
 def test_signals_stay_the_aggregators(tmp_path):
@@ -203,13 +203,13 @@ def test_signals_stay_the_aggregators(tmp_path):
         loop.add_signal_handler(signal.SIGTERM, called.set)
         house = House(tmp_path)
         server = house.server_here()
-        doors = Doors(server, config_of(house.store))
-        await doors.start()
+        endpoints = Endpoints(server, config_of(house.store))
+        await endpoints.start()
         await asyncio.sleep(0.05)
         os.kill(os.getpid(), signal.SIGTERM)
         await asyncio.wait_for(called.wait(), 5.0)
-        still = doors._open[0]._server.should_exit
-        await doors.stop()
+        still = endpoints._open[0]._server.should_exit
+        await endpoints.stop()
         loop.remove_signal_handler(signal.SIGTERM)
         house.lets_go()
         return called.is_set(), still

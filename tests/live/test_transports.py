@@ -42,9 +42,9 @@ class InMemory:
         return self.memory.uplink(node, groups, limit=limit)
 
     def downlink(self) -> Downlink:
-        from submerge_aggregator.downlink.in_memory import InMemory
+        from submerge_aggregator.downlink.in_memory import InMemoryDownlink
 
-        return InMemory(self.memory, limit=LIMIT)
+        return InMemoryDownlink(self.memory, limit=LIMIT)
 
     def cut(self, host: Host) -> None:
         for node in self.nodes:
@@ -63,9 +63,9 @@ class OverMqtt:
         self.broker: Any = request.getfixturevalue("mosquitto")
 
     def uplink(self, node: str, *groups: str, limit: int = LIMIT) -> Uplink:
-        from submerge_client.uplink.over_mqtt import OverMqtt
+        from submerge_client.uplink.over_mqtt import MqttUplink
 
-        return OverMqtt(
+        return MqttUplink(
             self.broker.host,
             self.broker.port,
             fleet="f",
@@ -77,9 +77,9 @@ class OverMqtt:
         )
 
     def downlink(self) -> Downlink:
-        from submerge_aggregator.downlink.over_mqtt import OverMqtt
+        from submerge_aggregator.downlink.over_mqtt import MqttDownlink
 
-        return OverMqtt(
+        return MqttDownlink(
             self.broker.host,
             self.broker.port,
             fleet="f",
@@ -106,14 +106,14 @@ class OverGrpc:
             self.address = f"127.0.0.1:{probe.getsockname()[1]}"
 
     def uplink(self, node: str, *groups: str, limit: int = LIMIT) -> Uplink:
-        from submerge_client.uplink.over_grpc import OverGrpc
+        from submerge_client.uplink.over_grpc import GrpcUplink
 
-        return OverGrpc(self.address, node=node, groups=groups, limit=limit)
+        return GrpcUplink(self.address, node=node, groups=groups, limit=limit)
 
     def downlink(self) -> Downlink:
-        from submerge_aggregator.downlink.over_grpc import OverGrpc
+        from submerge_aggregator.downlink.over_grpc import GrpcDownlink
 
-        return OverGrpc(self.address, limit=LIMIT)
+        return GrpcDownlink(self.address, limit=LIMIT)
 
     def cut(self, host: Host) -> None:
         host.close()

@@ -10,8 +10,8 @@ import pytest
 
 from submerge_aggregator.downlink import over_grpc, readings
 from submerge_aggregator.refusals import Refusals
-from submerge_client.uplink import Refused, Slowed
-from submerge_client.uplink.over_grpc import SERVICE, OverGrpc
+from submerge_client.uplink import SendRefused, Slowed
+from submerge_client.uplink.over_grpc import SERVICE, GrpcUplink
 from support.programs import until
 from support.ways import WITHIN_S, Ear, Host
 
@@ -21,7 +21,7 @@ def test_a_letter_that_nobody_answers_is_given_up(monkeypatch):
     """Its caller hears "not now", whatever its own patience; nothing of it stays behind."""
     monkeypatch.setattr(over_grpc, "ANSWER_S", 0.05)
     monkeypatch.setattr(over_grpc, "LOOK_S", 0.02)
-    downlink = over_grpc.OverGrpc("127.0.0.1:0", limit=1000)
+    downlink = over_grpc.GrpcDownlink("127.0.0.1:0", limit=1000)
     host = Host(downlink)
     try:
         with grpc.insecure_channel(f"127.0.0.1:{downlink.port}") as channel:
@@ -39,17 +39,17 @@ def test_a_letter_that_nobody_answers_is_given_up(monkeypatch):
 @pytest.mark.slow
 def test_a_child_that_says_too_much_hears_that_it_should_wait():
     """It is slowed, and not refused: no person has to look."""
-    downlink = over_grpc.OverGrpc("127.0.0.1:0", limit=1000)
+    downlink = over_grpc.GrpcDownlink("127.0.0.1:0", limit=1000)
     host, ear = Host(downlink), Ear()
     target = f"127.0.0.1:{downlink.port}"
-    uplink = OverGrpc(target, node="c", groups=("g",), limit=1000)
+    uplink = GrpcUplink(target, node="c", groups=("g",), limit=1000)
     try:
         uplink.open(ear)
         uplink.send("report", "g", b"again")
         host.call(host.letter(b"again").refuse, "too many messages", "throttled")
 
         assert Slowed("too many messages") == ear.until(lambda heard: isinstance(heard, Slowed))
-        assert [] == [heard for heard in ear.heard if isinstance(heard, Refused)]
+        assert [] == [heard for heard in ear.heard if isinstance(heard, SendRefused)]
     finally:
         uplink.close()
         host.close()
@@ -59,12 +59,12 @@ def test_a_child_that_says_too_much_hears_that_it_should_wait():
 def test_a_child_that_opens_streams_without_end_is_told_to_wait():
     """Each costs what a message costs; the way counts as closed, and is tried again."""
     refused = Refusals()
-    downlink = over_grpc.OverGrpc(
+    downlink = over_grpc.GrpcDownlink(
         "127.0.0.1:0", limit=1000, refusals=refused, admits=lambda *_: False
     )
     host, ear = Host(downlink), Ear()
     target = f"127.0.0.1:{downlink.port}"
-    uplink = OverGrpc(target, node="c", groups=("g",), limit=1000)
+    uplink = GrpcUplink(target, node="c", groups=("g",), limit=1000)
     try:
         uplink.open(ear)
 
@@ -83,7 +83,7 @@ BESIDE = "/grpc.health.v1.Health/Watch"
 def test_a_stream_is_not_asked_for_in_many_words(method):
     """What asks for one is held as long as it is open: more than a name or two is refused."""
     refused = Refusals()
-    downlink = over_grpc.OverGrpc("127.0.0.1:0", limit=100_000, refusals=refused)
+    downlink = over_grpc.GrpcDownlink("127.0.0.1:0", limit=100_000, refusals=refused)
     host = Host(downlink)
     try:
         with grpc.insecure_channel(f"127.0.0.1:{downlink.port}") as channel:
@@ -103,7 +103,7 @@ def test_calls_that_say_nothing_are_few_and_are_given_up(method, monkeypatch):
     monkeypatch.setattr(over_grpc, "ANSWER_S", 0.5)
     monkeypatch.setattr(readings, "MOST_BEGUN", 3)
     refused = Refusals()
-    downlink = over_grpc.OverGrpc("127.0.0.1:0", limit=1000, refusals=refused)
+    downlink = over_grpc.GrpcDownlink("127.0.0.1:0", limit=1000, refusals=refused)
     host, quiet = Host(downlink), threading.Event()
     local = [("grpc.use_local_subchannel_pool", 1)]
     target = f"127.0.0.1:{downlink.port}"

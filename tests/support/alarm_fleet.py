@@ -20,7 +20,7 @@ import numpy as np
 
 from submerge.errors import UsageError
 from submerge_aggregator.questions.views import socket_of
-from submerge_fleet.console.admin_client import Door, NoAnswer
+from submerge_fleet.console.admin_client import AdminClient, NoAnswer
 from support.following import Event, following
 from support.kills.configs import TIMING, Way
 from support.kills.feeding import PACE_S
@@ -72,7 +72,7 @@ class Feeder:
         noise = 0.5 * rng.normal(size=spread.shape)
         self._rows = np.round(strong.reshape(-1, 1) * (spread + noise), 3)
         self.rows_per_s = GROWING
-        self.faulty, self.rows, self.odd = False, 0, 0
+        self.faulty, self.rows, self.anomaly_score = False, 0, 0
         self._off = 0.0
         self.program: Program | None = None
         self._stopped = threading.Event()
@@ -98,9 +98,9 @@ class Feeder:
                 self._off = min(FAULT, self._off + STEEP) if faulty else 0.0
                 row[AILING] += self._off
             lines = "".join(f"{json.dumps(row)}\n" for row in rows.tolist())
-            if program is not None and program.lives and program.write(lines.encode()):
+            if program is not None and program.incarnations and program.write(lines.encode()):
                 self.rows += n
-                self.odd += n * faulty
+                self.anomaly_score += n * faulty
 
 
 class AlarmFleet:
@@ -143,7 +143,7 @@ class AlarmFleet:
         self.start(*ALL)
         self.heard(ROOT)
         follower = self._programs.with_a(following(self._store(ROOT)))
-        self.followed = follower.told
+        self.followed = follower.reported
         self.state_is("armed")
         self.feeder.rows_per_s = GROWN
 
@@ -165,7 +165,7 @@ class AlarmFleet:
         """`kill -9`."""
         for node in nodes:
             program = self._running[node]
-            assert program.lives, f"{node} died by itself; its log:\n{program.log}"
+            assert program.incarnations, f"{node} died by itself; its log:\n{program.log}"
             program.kill()
 
     def killed(self, *nodes: str, dying: str = "") -> None:
@@ -187,7 +187,7 @@ class AlarmFleet:
         program.until("reading")
         program.signal(signal.SIGUSR1)
         self.feeder.faulty = faulty
-        self.until(lambda: not program.lives, "it to die where it should")
+        self.until(lambda: not program.incarnations, "it to die where it should")
         program.ended()
 
     # -- what they say ---------------------------------------------------------------
@@ -205,7 +205,7 @@ class AlarmFleet:
     def ask(self, node: str, /, *parts: str, **query: str) -> Any:
         """Return what an aggregator says at its door; None if it does not answer."""
         try:
-            return json.loads(Door(socket_of(self._store(node)), {}).get(*parts, **query))
+            return json.loads(AdminClient(socket_of(self._store(node)), {}).get(*parts, **query))
         except (NoAnswer, UsageError):
             return None
 
@@ -221,12 +221,12 @@ class AlarmFleet:
     @property
     def learnt(self) -> int:
         """Readings that it has told the site it learnt, in all its lives."""
-        return self._told("learnt")
+        return self._reported("learnt")
 
     @property
     def withheld(self) -> int:
         """Likewise, those that it did not learn."""
-        return self._told("withheld")
+        return self._reported("withheld")
 
     @property
     def wanted(self) -> bool:
@@ -250,8 +250,8 @@ class AlarmFleet:
         """Wait until the root hears that the client is in a state."""
 
         def is_it() -> bool:
-            vigil = self.ask(ROOT, "vigil") or [{"watch": None}]
-            watch = vigil[0]["watch"]
+            alarm_status = self.ask(ROOT, "alarm-status") or [{"watch": None}]
+            watch = alarm_status[0]["watch"]
             return bool(watch and watch["states"][state])
 
         self.until(is_it, f"the root to hear of {state}")
@@ -288,11 +288,11 @@ class AlarmFleet:
     def is_told(self, event: str, name: str) -> bool:
         """Whether everybody who tells has told that of an alarm."""
         return all(
-            (event, name) in [(each["event"], each["id"]) for each in told]
-            for told in (self.lines, self.root_lines, self.followed)
+            (event, name) in [(each["event"], each["id"]) for each in reported]
+            for reported in (self.lines, self.root_lines, self.followed)
         )
 
-    def _told(self, what: str) -> int:
+    def _reported(self, what: str) -> int:
         known = self.client
         return sum(each[what] for each in (*known.get("rows", ()), *known.get("sealed", ())))
 
@@ -308,9 +308,15 @@ class AlarmFleet:
     def known(self) -> str:
         """All that anybody may want to know where something is wrong."""
         logs = [f"-- {node}\n{_log(program)}" for node, program in self._running.items()]
-        told = (self.alarms(), self.ask(ROOT, "vigil"), self.client, self.lines, self.followed)
-        told = (*told, self.root_lines)
-        return "\n".join([*map(str, told), f"{self.feeder.rows} rows", *logs])
+        reported = (
+            self.alarms(),
+            self.ask(ROOT, "alarm-status"),
+            self.client,
+            self.lines,
+            self.followed,
+        )
+        reported = (*reported, self.root_lines)
+        return "\n".join([*map(str, reported), f"{self.feeder.rows} rows", *logs])
 
     # -- configurations ------------------------------------------------------------------
 
@@ -373,9 +379,9 @@ min_rows = 1
 """
 
 
-def count(told: list[dict[str, Any]]) -> Counter[str]:
+def count(reported: list[dict[str, Any]]) -> Counter[str]:
     """Count events."""
-    return Counter(each["event"] for each in told)
+    return Counter(each["event"] for each in reported)
 
 
 def _log(program: Program) -> str:

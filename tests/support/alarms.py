@@ -31,9 +31,9 @@ FIRST = Alarm(
 def alarm(n: int = 0, *, over: bool = False, **changes: Any) -> Alarm:
     """The n-th alarm of a node, an hour after the one before; each lasts a minute."""
     began = FIRST.began + 3600 * n
-    told = {"number": int(began * 1000), "began": began, "peaked": began + 10, **changes}
+    reported = {"number": int(began * 1000), "began": began, "peaked": began + 10, **changes}
     ended = began + 60 if over else 0.0
-    return Alarm(**{**{name: getattr(FIRST, name) for name in NAMES}, "ended": ended, **told})
+    return Alarm(**{**{name: getattr(FIRST, name) for name in NAMES}, "ended": ended, **reported})
 
 
 NAMES = Alarm.__slots__

@@ -133,19 +133,19 @@ def after_checkpoint(fuse: Fuse) -> None:
 
 def before_keeping(fuse: Fuse) -> None:
     """Die with an alarm that has begun or is over, and of which nothing is on disk."""
-    from submerge.client.node import LOOKOUT
+    from submerge.client.node import MONITOR
     from submerge.protocol.machine import Keep
-    from submerge_client.disk import Disk
+    from submerge_client.disk import RecordStore
 
-    keep = Disk.keep
+    keep = RecordStore.keep
 
-    def kept(disk: Disk, effect: Keep) -> None:
+    def kept(disk: RecordStore, effect: Keep) -> None:
         # A checkpoint keeps it with other records.
-        if set(effect.records) == {LOOKOUT} and fuse.burns():
+        if set(effect.records) == {MONITOR} and fuse.burns():
             die()
         keep(disk, effect)
 
-    Disk.keep = kept  # type: ignore[method-assign]
+    RecordStore.keep = kept  # type: ignore[method-assign]
 
 
 def before_telling(fuse: Fuse) -> None:
@@ -171,7 +171,7 @@ def _dies_around_telling(fuse: Fuse, *, before: bool) -> None:
 
     tell = Sinks.tell
 
-    def told(sinks: Sinks, alarms: tuple[Alarm, ...]) -> None:
+    def reported(sinks: Sinks, alarms: tuple[Alarm, ...]) -> None:
         known = [(each.number, each.ended) for each in sinks.alarms]
         burns = known != [(each.number, each.ended) for each in alarms] and fuse.burns()
         if burns and before:
@@ -180,7 +180,7 @@ def _dies_around_telling(fuse: Fuse, *, before: bool) -> None:
         if burns:
             die()
 
-    Sinks.tell = told  # type: ignore[method-assign]
+    Sinks.tell = reported  # type: ignore[method-assign]
 
 
 def _dies_after(kind: type, name: str, fuse: Fuse) -> None:

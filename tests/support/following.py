@@ -24,14 +24,14 @@ class Follower(NamedTuple):
     """
 
     process: subprocess.Popen[bytes]
-    told: list[Event]
+    reported: list[Event]
     said: list[bytes]
 
 
 @contextmanager
 def following(store: Path) -> Iterator[Follower]:
     """A follower at the aggregator with that store."""
-    told: list[Event] = []
+    reported: list[Event] = []
     said: list[bytes] = []
     with subprocess.Popen(
         [SUBMERGE, "alarms", "--follow", "--json", "--store", store],
@@ -41,12 +41,12 @@ def following(store: Path) -> Iterator[Follower]:
     ) as process:
         assert process.stdout is not None
         assert process.stderr is not None
-        pipes = (map(json.loads, process.stdout), told), (process.stderr, said)
+        pipes = (map(json.loads, process.stdout), reported), (process.stderr, said)
         readers = [threading.Thread(target=into.extend, args=(pipe,)) for pipe, into in pipes]
         for reader in readers:
             reader.start()
         try:
-            yield Follower(process, told, said)
+            yield Follower(process, reported, said)
         finally:
             process.kill()
             for reader in readers:

@@ -33,7 +33,7 @@ from submerge_proto.wire import codec
 from support.damage import damaged, mutate, spliced
 from support.fuzz_world import BELOW, CHILDREN, World
 from support.nodes import GROUP, Host
-from support.wire import told
+from support.wire import reported
 
 LONG = 2000
 """Messages in one world: after so many, most lives are closed, and it goes on in another."""
@@ -126,10 +126,13 @@ def _hears(world: World, label: str, kind: codec.Kind, data: bytes, tally: Tally
     answers = [m for m in world.table.tell(label, message) if isinstance(m, Joined | Answer)]
     tally.answers.update(m.reason.name.lower() for m in answers if below)
     if below and answers and answers[0].reason is not Reason.ACK:
-        rows, apart, merge = zip(before, _state(host), strict=True)
+        rows, quarantined, merge = zip(before, _state(host), strict=True)
         _check(rows[0] == rows[1], f"{answers[0].reason} has changed rows")
         # Who contradicts itself is set apart: its rows are there, and leave the merge.
-        _check(merge[0] == merge[1] or apart[0] != apart[1], "a refusal has changed the merge")
+        _check(
+            merge[0] == merge[1] or quarantined[0] != quarantined[1],
+            "a refusal has changed the merge",
+        )
     world.table.run()
     for letter in world.table.said:
         invalid = isinstance(letter.message, Answer) and letter.message.reason is Reason.INVALID
@@ -142,7 +145,7 @@ def _state(host: Host) -> tuple[Any, Any, Any]:
     if host.label == "c" or host.ledger is None:
         return None, None, None
     rows = {key: row.digest for key, row in host.ledger.rows.items()}
-    return rows, host.node.set_apart(GROUP)[1], told(host.ledger.summary())
+    return rows, host.node.excluded(GROUP)[1], reported(host.ledger.summary())
 
 
 def _check_rows(world: World) -> None:

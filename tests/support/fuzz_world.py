@@ -12,10 +12,10 @@ import numpy as np
 
 from submerge import Schema, Subspace
 from submerge.aggregator.group import GroupPlan
-from submerge.protocol.alarm_status import Alarm, Vigil, told
-from submerge.protocol.desired_state import Wish
-from submerge.protocol.kernel_summary import Twofold
-from submerge.protocol.machine import Reading, SetApart
+from submerge.protocol.alarm_status import Alarm, AlarmStatus, reportable
+from submerge.protocol.desired_state import DesiredState
+from submerge.protocol.kernel_summary import KernelSummary
+from submerge.protocol.machine import Reading, SetQuarantine
 from submerge.protocol.messages import (
     Answer,
     Census,
@@ -28,23 +28,23 @@ from submerge.protocol.messages import (
     Model,
     Reason,
     Report,
-    Scores,
+    ScoreSketches,
     Stamp,
 )
 from submerge.protocol.summaries import Subspaces
-from submerge.stats.block_maxima import Peaks
+from submerge.stats.block_maxima import BlockMaxima
 from submerge.stats.moments import Moments
-from submerge.stats.quantile_sketch import FINE, Sketch
+from submerge.stats.quantile_sketch import FINE, QuantileSketch
 from submerge.stats.reservoir import Reservoir
 from submerge.stats.score_limits import Limits
-from support.nodes import EPOCH, GROUP, Host, life
+from support.nodes import EPOCH, GROUP, Host, new_incarnation
 from support.wire import kernel_schema, subspace_of
 from support.wired import WiredTable
 
 CHILDREN, BELOW = ("x", "y", "z"), "below"
 """Clients, by the certificates that they have; and an aggregator."""
 
-PARENT, STORES = "p", (life(-1, 1), life(-2, 2))
+PARENT, STORES = "p", (new_incarnation(-1, 1), new_incarnation(-2, 2))
 """A parent that is not there: it is played. And the stores that it claims to have."""
 
 
@@ -105,7 +105,7 @@ class World:
         """An operator lets everybody in again: or it would go on among the banned."""
         for label in ("r", "a", "b"):
             for node in (*CHILDREN, BELOW):
-                self.table.step(label, SetApart(GROUP, node, apart=False))
+                self.table.step(label, SetQuarantine(GROUP, node, quarantined=False))
 
     def draws(self) -> tuple[str, Message]:
         """Return a node, and what somebody says to it."""
@@ -122,7 +122,9 @@ class World:
         node = str(rng.choice([*CHILDREN, BELOW]))
         fence = bytes([int(rng.choice(3, p=[0.8, 0.1, 0.1]))]) * 16 if node == BELOW else b""
         # A few lives at a time; for what is closed is closed.
-        incarnation = life(2 * (int(self.table.time) // 2000) + int(rng.choice([1, 2, 3, 90])))
+        incarnation = new_incarnation(
+            2 * (int(self.table.time) // 2000) + int(rng.choice([1, 2, 3, 90]))
+        )
         # Mostly news; or late, or again.
         seq = max(0, int(self.table.time) + int(rng.choice([-5, 0, 1, 2, 3])))
         stamp = Stamp(node, GROUP, incarnation, seq)
@@ -138,7 +140,7 @@ class World:
         more = int(rng.choice([100, 110, 10, 2**40], p=[0.6, 0.37, 0.02, 0.01]))
         learnt = int(self.table.time) + more
         ages = tuple(int(n) for n in rng.integers(0, 9, int(rng.integers(20))))
-        sketch = Sketch.of(np.abs(rng.standard_normal(int(rng.integers(40)))))
+        sketch = QuantileSketch.of(np.abs(rng.standard_normal(int(rng.integers(40)))))
         return Report(
             stamp,
             final=bool(rng.random() < 0.05),
@@ -153,21 +155,23 @@ class World:
             version=int(rng.choice([0, 1, EPOCH * 1000])),
             lifetime=learnt + 5,
             census=Census(3, ages) if rng.random() < 0.3 else None,
-            scores=Scores(sketch, sketch, None, self._peaks()) if rng.random() < 0.5 else None,
-            vigil=self._vigil(stamp.node, above=bool(fence)) if rng.random() < 0.5 else None,
+            scores=ScoreSketches(sketch, sketch, None, self._peaks())
+            if rng.random() < 0.5
+            else None,
+            alarm_status=self._vigil(stamp.node, above=bool(fence)) if rng.random() < 0.5 else None,
         )
 
-    def _peaks(self) -> Peaks | None:
+    def _peaks(self) -> BlockMaxima | None:
         rng = self.rng
         if rng.random() < 0.5:
             return None
         spe, t2, linear, channel = (
-            Sketch.of(rng.lognormal(0, rng.choice([0.1, 9]), int(rng.integers(300))), FINE)
+            QuantileSketch.of(rng.lognormal(0, rng.choice([0.1, 9]), int(rng.integers(300))), FINE)
             for _ in range(4)
         )
-        return Peaks(spe, t2, linear, int(rng.choice([0, 24, 200, 2**40])), channel)
+        return BlockMaxima(spe, t2, linear, int(rng.choice([0, 24, 200, 2**40])), channel)
 
-    def _vigil(self, node: str, *, above: bool) -> Vigil:
+    def _vigil(self, node: str, *, above: bool) -> AlarmStatus:
         rng = self.rng
         alarms = tuple(
             Alarm(
@@ -185,27 +189,29 @@ class World:
             )
             for i in range(int(rng.integers(70 if above else 4)))
         )
-        states = tuple(rng.integers(0, 9, 5).tolist()) if above else Vigil.at("alarm")
+        states = tuple(rng.integers(0, 9, 5).tolist()) if above else AlarmStatus.at("alarm")
         opened = sum(alarm.is_open for alarm in alarms)
         times = (float(t) for t in rng.uniform(0, 1e6, 2))
         counts, wait = rng.integers(0, 9, 2).tolist(), float(rng.choice([-1, 0, 3600]))
-        return Vigil(states, told(alarms), opened, *times, *counts, wait, self._wish(node).number)
+        return AlarmStatus(
+            states, reportable(alarms), opened, *times, *counts, wait, self._wish(node).number
+        )
 
-    def _wish(self, node: str) -> Wish:
+    def _wish(self, node: str) -> DesiredState:
         rng = self.rng
         number = int(rng.choice([0, self.table.time, EPOCH * 1000 + self.table.time]))
         verdicts = tuple((int(EPOCH * 1000) + i, bool(i % 2)) for i in range(int(rng.integers(4))))
         paused = (None, False, True)[int(rng.integers(3))]
-        return Wish(node, number, paused, verdicts)
+        return DesiredState(node, number, paused, verdicts)
 
-    def _summary(self, weight: float) -> Subspace | Twofold | None:
+    def _summary(self, weight: float) -> Subspace | KernelSummary | None:
         schema = self.schema
         if not schema.features.settled:
             return None
         first = self._subspace(schema.dim, weight)
         if schema.linear:
             return first
-        return Twofold(first, self._subspace(schema.width, weight))
+        return KernelSummary(first, self._subspace(schema.width, weight))
 
     def _subspace(self, dim: int, weight: float) -> Subspace:
         rng = self.rng
@@ -240,7 +246,7 @@ class World:
             newest = int(rng.choice([0, seq, seq + 1], p=[0.2, 0.7, 0.1]))
             held: dict[str, Any] = {"newest": newest, "root": store, "durable": newest}
             nodes = [*CHILDREN, label][: int(rng.integers(5))]
-            held["wishes"] = tuple(map(self._wish, nodes)) if rng.random() < 0.3 else ()
+            held["desired_states"] = tuple(map(self._wish, nodes)) if rng.random() < 0.3 else ()
             return Answer(said.stamp, reason, said.fence, store, top, floor=self._floor(), **held)
         if draw < 0.7:
             return Hello(PARENT, store, top, int(rng.integers(3)))
@@ -274,5 +280,5 @@ class World:
             (1.0, 2.0, 3.0),
             created=EPOCH,
             expires=EPOCH + 1e6,
-            peaks=self._peaks(),
+            maxima=self._peaks(),
         )

@@ -110,7 +110,7 @@ class Root:
 
         def look(node: AggregatorNode, _: Now) -> Held:
             model = node.model(GROUP)
-            kept = self._server.desk._store.load()
+            kept = self._server.worker._store.load()
             store = {key: data for key, data in kept.items() if key[0] != "suspected"}
             return Held(store, b"" if model is None else codec.encode(model))
 
@@ -152,12 +152,12 @@ class OverGrpc:
         self.root = Root(self.fleet, {"grpc": listen})
         stack.callback(self.root.close)
 
-    def says(self, kit: Path, kind: Kind, *told: bytes, silent: bool = False) -> list[Heard]:
+    def message(self, kit: Path, kind: Kind, *reported: bytes, silent: bool = False) -> list[Heard]:
         """Say some things one after the other, and return what is said to each."""
         method = f"/{SERVICE}/{kind.title()}"
-        return self.calls(Tls(kit=kit), method, *told)
+        return self.calls(Tls(kit=kit), method, *reported)
 
-    def calls(self, tls: Tls | None, method: str, *told: bytes, **how: Any) -> list[Heard]:
+    def calls(self, tls: Tls | None, method: str, *reported: bytes, **how: Any) -> list[Heard]:
         """Call any method, with any certificates or none; b"": without a message."""
         target = f"{LOOPBACK}:{self.root.port}"
         options = [("grpc.max_send_message_length", -1), ("grpc.use_local_subchannel_pool", 1)]
@@ -168,7 +168,7 @@ class OverGrpc:
             opened = grpc.secure_channel(target, credentials, options)
         with opened as channel:
             call = channel.stream_stream(method)
-            return [self._called(call, method, data, **how) for data in told]
+            return [self._called(call, method, data, **how) for data in reported]
 
     def _called(self, call: Any, method: str, data: bytes, **how: Any) -> Heard:
         try:
@@ -196,14 +196,14 @@ class OverMqtt:
         # What is said before it has subscribed is lost: nothing here is retained.
         until(lambda: self.root.listens, lambda: "the root at its broker", WITHIN_S)
 
-    def says(self, kit: Path, kind: Kind, *told: bytes, silent: bool = False) -> list[Heard]:
+    def message(self, kit: Path, kind: Kind, *reported: bytes, silent: bool = False) -> list[Heard]:
         """Say some things on one's own topic, and wait for the answer to each.
 
         `silent`: there will be none, and it is enough that something was counted.
         """
         topic = topics.up(FLEET, ROOT, kit.stem, kind, GROUP)
         with self.visitor(kit) as visitor:
-            return [self._said(visitor, topic, data, silent=silent) for data in told]
+            return [self._said(visitor, topic, data, silent=silent) for data in reported]
 
     def visitor(self, kit: Path) -> Visitor:
         """Return a connection to the broker."""

@@ -28,15 +28,15 @@ from submerge.protocol.messages import Answer, Counts, Incarnation, Join, Report
 from submerge.protocol.settings import AggregatorSettings
 from submerge.protocol.summaries import Subspaces
 from submerge.schema import Channel, Schema
-from submerge_aggregator.downlink import Letter
+from submerge_aggregator.downlink import Inbound
 from submerge_aggregator.http import admin as control
 from submerge_aggregator.http import status
-from submerge_aggregator.notify.notifier import Herald
+from submerge_aggregator.notify.notifier import AlarmNotifier
 from submerge_aggregator.server import Server
 from submerge_aggregator.store import Store
-from submerge_aggregator.worker import Desk
+from submerge_aggregator.worker import CommitWorker
 from submerge_proto.wire import codec
-from support.nodes import EPOCH, GROUP, life
+from support.nodes import EPOCH, GROUP, new_incarnation
 
 SCHEMA = Schema(tuple(Channel(f"mote-{i}", "°C") for i in range(6)))
 RANK, OVERSAMPLE = 2, 2
@@ -82,10 +82,10 @@ class House:
         groups: tuple[str, ...] = (GROUP,),
         parent: str | None = None,
         robust: bool = False,
-        herald: Callable[[Time], Herald] | None = None,
+        notifier: Callable[[Time], AlarmNotifier] | None = None,
     ) -> None:
         self.time, self.store = Time(), folder / "root.db"
-        self._herald = None if herald is None else herald(self.time)
+        self._notifier = None if notifier is None else notifier(self.time)
         summaries = Subspaces(RANK, oversample=OVERSAMPLE)
         plan = GroupPlan(summaries, None if parent else schema, robust=robust)
         plans = dict.fromkeys(groups, plan)
@@ -94,7 +94,7 @@ class House:
         def made() -> AggregatorNode:
             return AggregatorNode(settings, plans, np.random.default_rng(0))
 
-        self._desk = Desk(made, Store(self.store), self.time)
+        self._worker = CommitWorker(made, Store(self.store), self.time)
         self._seq = 0
 
     def __enter__(self) -> House:
@@ -116,11 +116,13 @@ class House:
 
     def server_here(self) -> Server:
         """Return the server, not started, for the loop that runs here; in place of `with`."""
-        return Server(self._desk, downlinks=(), uplink=None, clock=self.time, herald=self._herald)
+        return Server(
+            self._worker, downlinks=(), uplink=None, clock=self.time, notifier=self._notifier
+        )
 
     def lets_go(self) -> None:
         """Close what `server_here` has left open."""
-        self._desk.close()
+        self._worker.close()
 
     async def _begin(self) -> None:
         self.server = self.server_here()
@@ -140,13 +142,20 @@ class House:
     # -- children
 
     def hears(
-        self, node: str, rows: np.ndarray, *, incarnation: Incarnation | None = None, **told: Any
+        self,
+        node: str,
+        rows: np.ndarray,
+        *,
+        incarnation: Incarnation | None = None,
+        **reported: Any,
     ) -> Answer:
         """Take in a client's report of rows; return the answer."""
         me = self.does(self.server.ask(lambda machine, _: machine.incarnation))
         self._seq += 1
-        group, schema = told.pop("group", GROUP), told.pop("schema", SCHEMA)
-        stamp = Stamp(node, group, life(1) if incarnation is None else incarnation, self._seq)
+        group, schema = reported.pop("group", GROUP), reported.pop("schema", SCHEMA)
+        stamp = Stamp(
+            node, group, new_incarnation(1) if incarnation is None else incarnation, self._seq
+        )
         fields: dict[str, Any] = {
             "final": False,
             "pinned": me,
@@ -160,10 +169,10 @@ class House:
             "version": 0,
             "lifetime": len(rows),
         }
-        return self.posts("report", Report(stamp, **fields | told))
+        return self.posts("report", Report(stamp, **fields | reported))
 
     def joins(self, node: str, fence: bytes = b"") -> Any:
-        return self.posts("join", Join(Stamp(node, GROUP, life(1), 0), fence, (), b""))
+        return self.posts("join", Join(Stamp(node, GROUP, new_incarnation(1), 0), fence, (), b""))
 
     def posts(self, kind: Any, message: Any) -> Any:
         """Hand a letter in; return the message that answers it."""
@@ -176,8 +185,8 @@ class House:
         def refuse(why: str, _: object) -> None:
             answered.set_result(why)
 
-        letter = Letter(kind, data, None, False, answer, refuse)
-        self._loop.call_soon_threadsafe(self.server.take, letter)
+        inbound = Inbound(kind, data, None, False, answer, refuse)
+        self._loop.call_soon_threadsafe(self.server.take, inbound)
         return answered.result(20.0)
 
     def learns(self, schema: Schema) -> None:

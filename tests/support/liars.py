@@ -106,7 +106,7 @@ def merged(parts: dict[str, Subspace], *, rank: int = RANK) -> np.ndarray:
     return np.asarray(tree.root().truncated(rank).basis, dtype=np.float64)
 
 
-def says(part: Subspace, basis: np.ndarray, variances, *, times: float = 1.0) -> Subspace:
+def message(part: Subspace, basis: np.ndarray, variances, *, times: float = 1.0) -> Subspace:
     """A part with other directions, of such variances; `times` the weight."""
     weight = part.weight * times
     sigma = np.sqrt(np.asarray(variances, dtype=np.float64) * weight)
@@ -132,7 +132,7 @@ def turned(fleet: Fleet, degrees: float, directions: int = RANK) -> np.ndarray:
 
 def _own(part: Subspace, fleet: Fleet, rng: np.random.Generator) -> Subspace:
     mixed = np.linalg.qr(rng.standard_normal((fleet.off.shape[1], RANK)))[0]
-    return says(part, fleet.off @ mixed, VARIANCES)
+    return message(part, fleet.off @ mixed, VARIANCES)
 
 
 def _moved(part: Subspace, fleet: Fleet, deviations: float) -> Subspace:
@@ -148,25 +148,25 @@ def _stuck(part: Subspace, fleet: Fleet, at: float) -> Subspace:
 def _beside(part: Subspace, fleet: Fleet) -> Subspace:
     """As loud as caps allow, in an honest direction; the lie is just what noise may be."""
     basis = np.hstack([fleet.true[:, :1], fleet.off[:, :8]])
-    return says(part, basis, [30.0, *[0.35] * 8], times=3)
+    return message(part, basis, [30.0, *[0.35] * 8], times=3)
 
 
 NAMED: dict[str, Attack] = {
-    "orthogonal, in bounds": lambda p, f, _: says(p, f.off[:, :RANK], VARIANCES),
-    "huge sigma": lambda p, f, _: says(p, f.off[:, :RANK], 1e8 * VARIANCES),
-    "huge weight": lambda p, f, _: says(p, f.off[:, :RANK], VARIANCES, times=1e6),
+    "orthogonal, in bounds": lambda p, f, _: message(p, f.off[:, :RANK], VARIANCES),
+    "huge sigma": lambda p, f, _: message(p, f.off[:, :RANK], 1e8 * VARIANCES),
+    "huge weight": lambda p, f, _: message(p, f.off[:, :RANK], VARIANCES, times=1e6),
 }
 """What the machine is asked to bear."""
 
 OTHERS: dict[str, Attack] = {
     "each its own directions": _own,
-    "all energy in one direction": lambda p, f, _: says(p, f.off[:, :1], [SIZE**2]),
-    "turned by 30 degrees": lambda p, f, _: says(p, turned(f, 30), VARIANCES),
-    "half of the directions honest": lambda p, f, _: says(p, turned(f, 90, 2), VARIANCES),
-    "weakest direction, at the caps": lambda p, f, _: says(
+    "all energy in one direction": lambda p, f, _: message(p, f.off[:, :1], [SIZE**2]),
+    "turned by 30 degrees": lambda p, f, _: message(p, turned(f, 30), VARIANCES),
+    "half of the directions honest": lambda p, f, _: message(p, turned(f, 90, 2), VARIANCES),
+    "weakest direction, at the caps": lambda p, f, _: message(
         p, turned(f, 90, 1), 3 * VARIANCES, times=3
     ),
-    "few rows, huge sigma": lambda p, f, _: says(p, f.off[:, :1], [1e9], times=8 / p.weight),
+    "few rows, huge sigma": lambda p, f, _: message(p, f.off[:, :1], [1e9], times=8 / p.weight),
     "mean 10 deviations off": lambda p, f, _: _moved(p, f, 10),
     "mean 1 deviation off": lambda p, f, _: _moved(p, f, 1),
     "stuck, and 10 deviations off": lambda p, f, _: _stuck(p, f, 10),
@@ -174,17 +174,17 @@ OTHERS: dict[str, Attack] = {
     "bounds that lie, honest directions": lambda p, _f, _r: replace(
         p, energy=3 * p.energy, spectral_bound=1e12
     ),
-    "huge energy, honest directions": lambda p, f, _: says(p, f.true, [4e8, 3, 2, 1]),
+    "huge energy, honest directions": lambda p, f, _: message(p, f.true, [4e8, 3, 2, 1]),
 }
 """What it bears as well, or what does no harm."""
 
 CLEVER: dict[str, Attack] = {
     "mean 0.3 deviations off": lambda p, f, _: _moved(p, f, 0.3),
-    "turned by 14 degrees": lambda p, f, _: says(p, turned(f, 14), VARIANCES),
-    "turned by 14 degrees, at the caps": lambda p, f, _: says(
+    "turned by 14 degrees": lambda p, f, _: message(p, turned(f, 14), VARIANCES),
+    "turned by 14 degrees, at the caps": lambda p, f, _: message(
         p, turned(f, 14), 3 * VARIANCES, times=3
     ),
-    "weakest turned by 14, all energy in it": lambda p, f, _: says(
+    "weakest turned by 14, all energy in it": lambda p, f, _: message(
         p, turned(f, 14, 1), [1, 1, 1, 27], times=3
     ),
     "in the noise, at the caps": lambda p, f, _: _beside(p, f),

@@ -12,10 +12,10 @@ from typing import Any
 from submerge.aggregator.group import Group
 from submerge.aggregator.ledger import Ledger
 from submerge.aggregator.node import AggregatorNode
-from submerge.aggregator.quarantine import Suspects
+from submerge.aggregator.quarantine import Quarantine
 from submerge.aggregator.upward import Upward
 from submerge.client.node import ClientNode
-from submerge.client.pending_finals import CHECKPOINT, Finals
+from submerge.client.pending_finals import CHECKPOINT, PendingFinals
 from submerge.protocol.machine import Keep, Now, Send
 from submerge.protocol.messages import Incarnation, Left, Reason
 
@@ -29,7 +29,7 @@ _committed = AggregatorNode._committed
 _start = AggregatorNode._start
 _admit = Ledger.admit
 _refusal = Ledger._refusal
-_hears = Suspects.hears
+_hears = Quarantine.hears
 _judges = Group.judges
 
 
@@ -39,11 +39,15 @@ def resumes(self, kept, now, effects):
     if last is None or last.pin is None:
         return _client_start(self, kept, now, effects)
     _client_start(self, {}, now, effects)
-    life, report = self.life, last.report
-    life.incarnation, life.seq, life.pin = report.stamp.incarnation, report.stamp.seq, last.pin
-    life.counts, life.delivered = report.counts, last.delivered
+    current, report = self.current, last.report
+    current.incarnation, current.seq, current.pin = (
+        report.stamp.incarnation,
+        report.stamp.seq,
+        last.pin,
+    )
+    current.counts, current.delivered = report.counts, last.delivered
     if report.summary is not None:
-        life._learner._bits = report.summary.bits
+        current._learner._bits = report.summary.bits
     return None
 
 
@@ -134,7 +138,7 @@ def suspects_the_refused(self, report, me, now, *, top):
     """Whoever is refused anything is set apart."""
     answer = _judges(self, report, me, now, top=top)
     if answer.reason not in (Reason.ACK, Reason.UNAVAILABLE):
-        self.set_apart(report.stamp.node, "shrunk", now)
+        self.put_in_quarantine(report.stamp.node, "shrunk", now)
     return answer
 
 
@@ -156,8 +160,8 @@ PRESET = {
 
 MUTANTS: dict[str, list[Patch]] = {
     "C1' resume the incarnation from the checkpoint": [(ClientNode, "_start", resumes)],
-    "C2' never send the checkpoint again": [(Finals, "may_send", never)],
-    "C2'' send an unpinned checkpoint": [(Finals, "may_send", always)],
+    "C2' never send the checkpoint again": [(PendingFinals, "may_send", never)],
+    "C2'' send an unpinned checkpoint": [(PendingFinals, "may_send", always)],
     "A1' a client keeps its incarnation on a new parent": [(ClientNode, "keeps_life", always)],
     "A1' an aggregator keeps its store on a new parent": [
         (AggregatorNode, "keeps_store", always),
@@ -183,7 +187,7 @@ MUTANTS: dict[str, list[Patch]] = {
     "ack' acknowledge before the commit": [(AggregatorNode, "_committed", acknowledges_first)],
     "durable' say that the root holds what is here": [(Upward, "held", claims_too_much)],
     "fence' none on reports": [(Ledger, "_refusal", ignores_fences)],
-    "suspect' nobody": [(Suspects, "hears", suspects_nobody)],
-    "suspect' nobody the second time": [(Suspects, "hears", forgets_the_first)],
+    "suspect' nobody": [(Quarantine, "hears", suspects_nobody)],
+    "suspect' nobody the second time": [(Quarantine, "hears", forgets_the_first)],
     "suspect' whoever is refused": [(Group, "judges", suspects_the_refused)],
 }

@@ -63,7 +63,7 @@ IDS = Schema.anonymous(1)
 # -- messages made by hand -------------------------------------------------------
 
 
-def life(number: int, nonce: int | None = None) -> Incarnation:
+def new_incarnation(number: int, nonce: int | None = None) -> Incarnation:
     """Return the incarnation that was created so many milliseconds after the epoch of a test."""
     return Incarnation(int(EPOCH * 1000) + number, number if nonce is None else nonce)
 
@@ -71,7 +71,7 @@ def life(number: int, nonce: int | None = None) -> Incarnation:
 MOST = 5000
 """Messages, or ticks, that any event leads to at one time: more are an endless loop."""
 
-ME, OTHER = life(-9), life(-8)
+ME, OTHER = new_incarnation(-9), new_incarnation(-8)
 """A parent's incarnation, and another."""
 
 
@@ -82,14 +82,14 @@ def samples(ids: Iterable[int]) -> Samples:
 
 def report(
     node: str = "c",
-    incarnation: Incarnation = life(1),  # noqa: B008 - a value
+    incarnation: Incarnation = new_incarnation(1),  # noqa: B008 - a value
     seq: int = 1,
     ids: Iterable[int] = range(3),
     **fields: Any,
 ) -> Report:
     """Return a client's report of these sample ids; `fields` replace what follows from them."""
     ids = list(ids)
-    told: dict[str, Any] = {
+    reported: dict[str, Any] = {
         "final": False,
         "pinned": ME,
         "fence": b"",
@@ -102,7 +102,7 @@ def report(
         "version": 0,
         "lifetime": len(ids),
     }
-    return Report(Stamp(node, GROUP, incarnation, seq), **{**told, **fields})
+    return Report(Stamp(node, GROUP, incarnation, seq), **{**reported, **fields})
 
 
 def answer(to: Report | Stamp, reason: Reason = Reason.ACK, **fields: Any) -> Answer:
@@ -115,14 +115,14 @@ def answer(to: Report | Stamp, reason: Reason = Reason.ACK, **fields: Any) -> An
 def joined(to: Join, reason: Reason = Reason.ACK, *, seq: int = 0, **fields: Any) -> Joined:
     """Return a parent's answer to a join."""
     schema = IDS.canonical if reason is Reason.ACK else b""
-    told = {"pinned": ME, "top": False, "floor": 0, "schema": schema}
-    return Joined(to.stamp._replace(seq=seq), reason, to.fence, **{**told, **fields})
+    reported = {"pinned": ME, "top": False, "floor": 0, "schema": schema}
+    return Joined(to.stamp._replace(seq=seq), reason, to.fence, **{**reported, **fields})
 
 
 # -- the table ---------------------------------------------------------------------
 
 
-class Letter(NamedTuple):
+class Inbound(NamedTuple):
     """A message on its way from one host to another."""
 
     source: str
@@ -200,11 +200,11 @@ class Table:
         self.schema, self.seed = schema, seed
         self.time = 0.0
         self.hosts: dict[str, Host] = {}
-        self.wire: list[Letter] = []
-        self.said: list[Letter] = []
-        self.lost: list[Letter] = []
+        self.wire: list[Inbound] = []
+        self.said: list[Inbound] = []
+        self.lost: list[Inbound] = []
         self.published: list[tuple[str, Message]] = []
-        self.heard: Callable[[Letter, bool], None] | None = None
+        self.heard: Callable[[Inbound, bool], None] | None = None
         self.ids = 0
 
     # -- who is there
@@ -324,12 +324,12 @@ class Table:
                     write(host.disk, effect)
                 case Send():
                     to = self._label(effect.to, asked_by)
-                    self._post(Letter(label, to, effect.message))
+                    self._post(Inbound(label, to, effect.message))
                 case Publish():
                     self.published.append((label, effect.message))
                     for child in self.hosts.values():
                         if child.parent == host.name:
-                            self._post(Letter(label, child.label, effect.message))
+                            self._post(Inbound(label, child.label, effect.message))
                 case Note():
                     host.notes.append(effect)
                 case _:
@@ -349,7 +349,7 @@ class Table:
             self.deliver(self.wire.pop(0))
         raise AssertionError(f"they talk for ever: {self.said[-6:]}")
 
-    def deliver(self, letter: Letter) -> None:
+    def deliver(self, letter: Inbound) -> None:
         host, source = self.hosts.get(letter.to), self.hosts[letter.source]
         arrives = host is not None and host.node is not None and not (host.cut or source.cut)
         if self.heard is not None:
@@ -359,7 +359,7 @@ class Table:
         else:
             self.lost.append(letter)
 
-    def _post(self, letter: Letter) -> None:
+    def _post(self, letter: Inbound) -> None:
         self.said.append(letter)
         self.wire.append(letter)
 

@@ -13,9 +13,9 @@ import numpy as np
 from submerge import Channel, Schema
 from submerge.aggregator.rollup import SHARES, limits
 from submerge.features import Gaussian, RandomFourier
-from submerge.protocol.messages import Scores
+from submerge.protocol.messages import ScoreSketches
 from submerge.protocol.summaries import Scoring, Subspaces
-from submerge.stats.quantile_sketch import Tally
+from submerge.stats.quantile_sketch import SketchTally
 from submerge.stats.score_limits import Limits
 from submerge_fleet.plants.room import Room
 
@@ -75,9 +75,9 @@ class Told(NamedTuple):
         """Score rows."""
         return cls(*scorer.scores(rows, schema.lift(rows)))
 
-    def odd(self, by: Limits) -> np.ndarray:
+    def anomaly_score(self, by: Limits) -> np.ndarray:
         """Return the larger of both."""
-        return by.oddness(self.spe, self.linear)[0]
+        return by.anomaly_score(self.spe, self.linear)[0]
 
 
 def measured(setting: Setting, *, seed: int, days: float = 10.0) -> Areas:
@@ -96,13 +96,13 @@ def measured(setting: Setting, *, seed: int, days: float = 10.0) -> Areas:
     coarse, fine = sketched(normal), quantiles(normal)
     areas = []
     for spoilt in (mixed(rows, X, rng), swapped(rows, rng)):
-        odd = Told.by(scorer, spoilt, schema)
+        anomaly_score = Told.by(scorer, spoilt, schema)
         areas.append(
             Area(
-                auc(usual.linear, odd.linear),
-                auc(usual.spe, odd.spe),
-                auc(usual.odd(coarse), odd.odd(coarse)),
-                auc(usual.odd(fine), odd.odd(fine)),
+                auc(usual.linear, anomaly_score.linear),
+                auc(usual.spe, anomaly_score.spe),
+                auc(usual.anomaly_score(coarse), anomaly_score.anomaly_score(coarse)),
+                auc(usual.anomaly_score(fine), anomaly_score.anomaly_score(fine)),
             )
         )
     return Areas(*areas)
@@ -126,8 +126,8 @@ def mixed(rows: np.ndarray, X: np.ndarray, rng: np.random.Generator) -> np.ndarr
     A mean of two readings keeps to every direction that readings vary along.
     """
     others = X[rng.integers(len(X), size=len(rows))]
-    apart = np.sum((rows - others) ** 2, axis=1)
-    return ((rows + others) / 2)[apart > np.median(apart)]
+    quarantined = np.sum((rows - others) ** 2, axis=1)
+    return ((rows + others) / 2)[quarantined > np.median(quarantined)]
 
 
 def swapped(rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -138,10 +138,10 @@ def swapped(rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     return spoilt
 
 
-def auc(sane: np.ndarray, odd: np.ndarray) -> float:
+def auc(sane: np.ndarray, anomaly_score: np.ndarray) -> float:
     """Return how often an odd row's score is above a sane one's; a tie counts half."""
     ordered = np.sort(sane)
-    below, upto = (np.searchsorted(ordered, odd, side=side) for side in ("left", "right"))
+    below, upto = (np.searchsorted(ordered, anomaly_score, side=side) for side in ("left", "right"))
     return float((below + upto).mean() / (2 * len(sane)))
 
 
@@ -149,10 +149,10 @@ def sketched(normal: Told) -> Limits:
     """Return the limits that a root makes of what a client tells."""
     sketches = []
     for scores in normal:
-        tally = Tally()
+        tally = SketchTally()
         tally.add(scores)
         sketches.append(tally.sketch)
-    made = limits(Scores(*sketches))
+    made = limits(ScoreSketches(*sketches))
     assert made is not None
     return made
 

@@ -33,7 +33,7 @@ def pca(n_components: int | None = None) -> PCA:
 def same_numbers(expected, got) -> None:
     """All attributes alike, components up to sign."""
     for name in ATTRIBUTES:
-        want, have = getattr(expected, name), getattr(got, name)
+        set_desired, have = getattr(expected, name), getattr(got, name)
         if name == "components_":
-            have = have * np.sign(np.sum(want * have, axis=1, keepdims=True))
-        np.testing.assert_allclose(have, want, **CLOSE, err_msg=name)
+            have = have * np.sign(np.sum(set_desired * have, axis=1, keepdims=True))
+        np.testing.assert_allclose(have, set_desired, **CLOSE, err_msg=name)

@@ -86,7 +86,7 @@ class Program:
             reader.start()
 
     @property
-    def lives(self) -> bool:
+    def incarnations(self) -> bool:
         """Whether it still runs."""
         return self._process.poll() is None
 
@@ -125,7 +125,7 @@ class Program:
 
     def signal(self, number: int) -> None:
         """Send it a signal, if it is there."""
-        if self.lives:
+        if self.incarnations:
             self._process.send_signal(number)
 
     def kill(self) -> None:

@@ -8,9 +8,9 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from submerge_aggregator.batch import Tallies
 from submerge_aggregator.http.metrics import Numbers, exposition
-from submerge_aggregator.questions.group_metrics import standings
+from submerge_aggregator.questions.group_metrics import group_metrics_of_all
 from submerge_aggregator.refusals import REASONS
-from support.alarmed import ROWS, alarm, vigil
+from support.alarmed import ROWS, alarm, alarm_status
 from support.house import House
 
 
@@ -20,13 +20,13 @@ def scraped(folder: Path) -> dict[str, dict[str, set[str]]]:
     Of an aggregator with a node, a certificate, a broker and an alarm.
     """
     with House(folder) as house:
-        said = vigil(alarm(), watched_s=3600.0)
-        house.hears("c", ROWS, vigil=said, certified_until=1.0)
+        said = alarm_status(alarm(), watched_s=3600.0)
+        house.hears("c", ROWS, alarm_status=said, certified_until=1.0)
         house.passes(61.0)
-        node, now = house.server.desk.node, house.time()
+        node, now = house.server.worker.node, house.time()
         assert node is not None
         numbers = Numbers(Tallies(), dict.fromkeys(REASONS, 0), None, False, True, 1.0, [])
-        numbers = numbers._replace(standings=standings(node, now))
+        numbers = numbers._replace(group_metrics_of_all=group_metrics_of_all(node, now))
     found: dict[str, dict[str, set[str]]] = {}
     for family in text_string_to_metric_families(exposition(numbers, "")[0].decode()):
         if family.name.startswith("submerge_"):

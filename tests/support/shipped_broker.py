@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import NameOID
 
 from submerge_client.uplink.broker import Broker, Publication
-from submerge_client.uplink.line import Line
+from submerge_client.uplink.line import BrokerConnection
 from submerge_client.uplink.tls import Tls
 from submerge_fleet.pki.authority import Authority
 from submerge_fleet.pki.kit_file import text_of
@@ -67,7 +67,7 @@ class Peer:
     def __init__(self, site: Site, kit: Path, *read: str) -> None:
         self.heard: SimpleQueue[tuple[str, bytes]] = SimpleQueue()
         opened = threading.Event()
-        self._line = Line(
+        self._line = BrokerConnection(
             Broker(site.broker.host, site.broker.port, tls=Tls(kit=kit)),
             name=f"test {kit.stem} {id(self)}",
             topics=read or ("nothing",),

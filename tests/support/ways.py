@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
-from submerge_aggregator.downlink import Downlink, Letter
+from submerge_aggregator.downlink import Downlink, Inbound
 from submerge_client.uplink import Came, Heard, Opened, Parted
 
 T = TypeVar("T")
@@ -82,7 +82,7 @@ class Host:
 
     def __init__(self, downlink: Downlink) -> None:
         self.downlink = downlink
-        self.letters: queue.SimpleQueue[Letter] = queue.SimpleQueue()
+        self.letters: queue.SimpleQueue[Inbound] = queue.SimpleQueue()
         self.loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._run, name="host")
         self._thread.start()
@@ -108,7 +108,7 @@ class Host:
         """Publish, on the loop."""
         self.call(self.downlink.publish, group, data)
 
-    def letter(self, data: bytes) -> Letter:
+    def letter(self, data: bytes) -> Inbound:
         """Return the next letter with certain bytes."""
         end = time.monotonic() + WITHIN_S
         passed = []

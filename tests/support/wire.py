@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from submerge import Schema, Subspace
 from submerge.features import Gaussian, RandomFourier
-from submerge.protocol.kernel_summary import Twofold
+from submerge.protocol.kernel_summary import KernelSummary
 from submerge.protocol.messages import (
     Answer,
     Census,
@@ -30,16 +30,16 @@ from submerge.protocol.messages import (
     Model,
     Reason,
     Report,
-    Scores,
+    ScoreSketches,
     Stamp,
 )
 from submerge.stats.moments import Moments
-from submerge.stats.quantile_sketch import Sketch
+from submerge.stats.quantile_sketch import QuantileSketch
 from submerge.stats.reservoir import KEPT, LARGEST_POINT, LEAST_WIDTH, Reservoir
 from submerge.stats.score_limits import Limits
 from submerge_proto.v1 import aggregator_service_pb2 as pb
 from submerge_proto.wire import codec, forms, parts
-from support import vigils
+from support import alarm_statuses
 from support.edges import (
     MOST,
     READINGS,
@@ -51,19 +51,19 @@ from support.edges import (
     scores_seen,
     versions,
 )
-from support.nodes import EPOCH, GROUP, life
+from support.nodes import EPOCH, GROUP, new_incarnation
 
 
-def told(value: Any) -> Any:
+def reported(value: Any) -> Any:
     """Return all that a value says, to the last bit, in a form that can be compared."""
     if isinstance(value, np.ndarray):
         return str(value.dtype), value.shape, value.tobytes()
     if is_dataclass(value):
-        return type(value).__name__, *(told(getattr(value, f.name)) for f in fields(value))
+        return type(value).__name__, *(reported(getattr(value, f.name)) for f in fields(value))
     if isinstance(value, Mapping):
-        return tuple((told(key), told(each)) for key, each in value.items())
+        return tuple((reported(key), reported(each)) for key, each in value.items())
     if isinstance(value, tuple | list):
-        return tuple(map(told, value))
+        return tuple(map(reported, value))
     if isinstance(value, float):
         return value.hex()
     return value.name if isinstance(value, Enum) else value
@@ -85,8 +85,10 @@ born = st.integers(0, 1000) | st.integers(0, MOST // 2) | st.just(MOST // 2)
 incarnations = st.builds(Incarnation, born, st.integers(0, 2**64 - 1))
 stamps = st.builds(Stamp, names, names, incarnations, numbers)
 counts = st.builds(Counts, readings, readings, readings)
-sketches = scores_seen.map(Sketch.of)
-scores = st.builds(Scores, sketches, sketches, st.none() | sketches, st.none() | vigils.peaks)
+sketches = scores_seen.map(QuantileSketch.of)
+scores = st.builds(
+    ScoreSketches, sketches, sketches, st.none() | sketches, st.none() | alarm_statuses.maxima
+)
 censuses = st.builds(Census, clients, st.lists(clients, max_size=64).map(tuple))
 schemas = st.one_of(
     st.integers(1, 9).map(lambda dim: Schema.anonymous(dim).canonical),
@@ -151,21 +153,21 @@ def subspaces(draw: Any, *, dim: int | None = None, most_weight: float = 1e15) -
 
 
 @st.composite
-def twofolds(draw: Any, *, width: int, most_weight: float = 1e15) -> Twofold:
+def twofolds(draw: Any, *, width: int, most_weight: float = 1e15) -> KernelSummary:
     """A kernel group's: of features, and of readings as old."""
     features = draw(subspaces(dim=draw(st.sampled_from([2, 4, 10])), most_weight=most_weight))
     linear = draw(subspaces(dim=width, most_weight=most_weight))
     linear = linear.faded(features.weight / linear.weight)
     # To the last bit: where it is the least that travels, a bit less would be left out.
     linear = replace(linear, schema=features.schema, weight=features.weight)
-    return Twofold(features, linear)
+    return KernelSummary(features, linear)
 
 
-def relabelled(summary: Subspace | Twofold, fingerprint: str) -> Subspace | Twofold:
+def relabelled(summary: Subspace | KernelSummary, fingerprint: str) -> Subspace | KernelSummary:
     """The same under another schema's name."""
-    if isinstance(summary, Twofold):
+    if isinstance(summary, KernelSummary):
         both = (summary.features, summary.linear)
-        return Twofold(*(replace(part, schema=fingerprint) for part in both))
+        return KernelSummary(*(replace(part, schema=fingerprint) for part in both))
     return replace(summary, schema=fingerprint)
 
 
@@ -209,7 +211,7 @@ def reports(draw: Any) -> Report:
     if learnt and draw(st.booleans()):
         spread = draw(moments(dim=dim, most=learnt))
     stamp = draw(stamps)
-    watch = vigils.vigils if fence else vigils.own_vigils(stamp.node)
+    watch = alarm_statuses.alarm_statuses if fence else alarm_statuses.own_vigils(stamp.node)
     return Report(
         stamp=stamp,
         final=draw(st.booleans()),
@@ -227,7 +229,7 @@ def reports(draw: Any) -> Report:
         scores=draw(st.none() | scores),
         software=draw(st.just("") | st.text("abc 1.0", max_size=64)),
         certified_until=draw(st.just(0.0) | st.floats(0, 253_402_300_799)),
-        vigil=draw(st.none() | watch),
+        alarm_status=draw(st.none() | watch),
     )
 
 
@@ -260,7 +262,7 @@ answers = st.builds(
     st.none() | incarnations,
     numbers,
     numbers,
-    vigils.several_wishes,
+    alarm_statuses.several_wishes,
 )
 hellos = st.builds(Hello, names, incarnations, st.booleans(), st.integers(0, 2**64 - 1))
 
@@ -284,14 +286,14 @@ def models(draw: Any, *, known: bool = False) -> Model:
     dim = draw(st.integers(1, 9))
     something = subspaces(dim=dim) | twofolds(width=dim)
     summary = draw(something if known else st.none() | something)
-    measured, peaks = draw(st.none() | limits()), draw(st.none() | vigils.peaks)
+    measured, maxima = draw(st.none() | limits()), draw(st.none() | alarm_statuses.maxima)
     schema = Schema.anonymous(dim)
-    if isinstance(summary, Twofold):
+    if isinstance(summary, KernelSummary):
         schema = kernel_schema(dim, summary.features.dim)
     text = draw(st.sampled_from([schema.canonical, b"", b"a form to come"]))
     if text == schema.canonical and schema.linear:
         measured = measured and replace(measured, linear=())
-        peaks = peaks and peaks.without("linear")
+        maxima = maxima and maxima.without("linear")
     fingerprint = parts.fingerprint_of_text(text)
     return Model(
         draw(names),
@@ -305,7 +307,7 @@ def models(draw: Any, *, known: bool = False) -> Model:
         (draw(reals), draw(reals), draw(reals)),
         created=draw(reals),
         expires=draw(reals),
-        peaks=peaks,
+        maxima=maxima,
     )
 
 
@@ -314,15 +316,15 @@ messages = st.one_of(joins, joineds, reports(), answers, hellos, models())
 
 # -- written out -----------------------------------------------------------------------
 
-SKETCH = Sketch.of([0.5, 1.0, 2.0])
+SKETCH = QuantileSketch.of([0.5, 1.0, 2.0])
 SCHEMA = Schema.anonymous(6)
 KERNEL = kernel_schema(9, 6)
-PARENT = life(0, nonce=2**63)
+PARENT = new_incarnation(0, nonce=2**63)
 
 
-def a_twofold(*, weight: float = 100.0) -> Twofold:
+def a_twofold(*, weight: float = 100.0) -> KernelSummary:
     """What a kernel group of 9 channels has learnt: 6 features, 3 columns of each."""
-    return Twofold(
+    return KernelSummary(
         subspace_of(6, [5.0, 4.0, 3.0], weight=weight, schema=KERNEL),
         subspace_of(9, [9.0, 4.0, 2.0], weight=weight, schema=KERNEL, seed=1),
     )
@@ -331,7 +333,7 @@ def a_twofold(*, weight: float = 100.0) -> Twofold:
 def a_report(**fields: Any) -> Report:
     """A client's, of everything that a report may hold."""
     said: dict[str, Any] = {
-        "stamp": Stamp("press-3", GROUP, life(1), 7),
+        "stamp": Stamp("press-3", GROUP, new_incarnation(1), 7),
         "final": False,
         "pinned": PARENT,
         "fence": b"",
@@ -344,8 +346,8 @@ def a_report(**fields: Any) -> Report:
         "version": 3,
         "lifetime": 200,
         "census": Census(3, (1, 2)),
-        "scores": Scores(SKETCH, SKETCH, None, vigils.PEAKS),
-        "vigil": vigils.VIGIL,
+        "scores": ScoreSketches(SKETCH, SKETCH, None, alarm_statuses.MAXIMA),
+        "alarm_status": alarm_statuses.ALARM_STATUS,
     }
     return Report(**{**said, **fields})
 
@@ -364,15 +366,22 @@ def a_model(**fields: Any) -> Model:
         "staleness": (2.0, 8.0, 8.0),
         "created": EPOCH,
         "expires": EPOCH + 600,
-        "peaks": vigils.PEAKS,
+        "maxima": alarm_statuses.MAXIMA,
     }
     return Model(**{**said, **fields})
 
 
-JOIN = Join(Stamp("site-7", GROUP, life(2), 5), b"f" * 16, (Left(b"e" * 16, 4),), SCHEMA.canonical)
+JOIN = Join(
+    Stamp("site-7", GROUP, new_incarnation(2), 5),
+    b"f" * 16,
+    (Left(b"e" * 16, 4),),
+    SCHEMA.canonical,
+)
 JOINED = Joined(JOIN.stamp, Reason.SCHEMA, JOIN.fence, PARENT, True, 9, b"", ("extra channel: x",))
-ANSWER = Answer(JOIN.stamp, Reason.ACK, b"f" * 16, PARENT, True, 5, PARENT, 4, 9, (vigils.WISH,))
-HELLO = Hello("site-7", life(2), True, 2**63 + 1)
+ANSWER = Answer(
+    JOIN.stamp, Reason.ACK, b"f" * 16, PARENT, True, 5, PARENT, 4, 9, (alarm_statuses.WISH,)
+)
+HELLO = Hello("site-7", new_incarnation(2), True, 2**63 + 1)
 HONEST: dict[str, Message] = {
     "join": JOIN,
     "joined": JOINED,
@@ -396,14 +405,14 @@ OF_KERNELS: dict[str, Message] = {
                 np.arange(12, dtype=np.float32).reshape(3, 4),
             ),
         ),
-        scores=Scores(SKETCH, SKETCH, SKETCH, vigils.OF_READINGS),
+        scores=ScoreSketches(SKETCH, SKETCH, SKETCH, alarm_statuses.OF_READINGS),
     ),
     "model": a_model(
         schema=KERNEL.canonical,
         fingerprint=KERNEL.fingerprint,
         summary=a_twofold(),
         limits=Limits((0.95, 0.99), (1.0, 2.0), (3.0, 4.0), 1000, (5.0, 6.0)),
-        peaks=vigils.OF_READINGS,
+        maxima=alarm_statuses.OF_READINGS,
     ),
 }
 """The same of a kernel group."""

@@ -3,7 +3,7 @@
 It carries bytes and decides nothing. What every downlink promises (tests/live/
 test_transports.py holds all to it):
 
-1. What a child sends arrives as a `Letter`, on the event loop; each letter is answered or
+1. What a child sends arrives as a `Inbound`, on the event loop; each letter is answered or
    refused once, or never, and a child that waits in vain asks again.
 2. `publish` reaches every child, those that connect later included: the newest hello, and the
    newest model of each group, and nothing older after it.
@@ -24,7 +24,7 @@ Refusal = Literal["foreign", "denied", "busy", "throttled"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Letter:
+class Inbound:
     """What a child sent.
 
     Attributes
@@ -57,7 +57,7 @@ class Letter:
         return self.peer if self.node is None else self.node
 
 
-Take = Callable[[Letter], None]
+Take = Callable[[Inbound], None]
 
 Admits = Callable[[str, int], bool]
 """Whether somebody may say so many bytes more now; asked once for each message."""

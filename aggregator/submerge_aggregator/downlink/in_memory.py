@@ -5,15 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 
-from submerge_aggregator.downlink import Letter, Take
+from submerge_aggregator.downlink import Inbound, Take
 from submerge_aggregator.refusals import Refusals
 from submerge_client.config.sizes import GRPC_LIMIT
-from submerge_client.uplink.in_memory import InMemory as Child
+from submerge_client.uplink.in_memory import InMemoryUplink as Child
 from submerge_client.uplink.in_memory import Memory
 from submerge_proto.wire.codec import Kind
 
 
-class InMemory:
+class InMemoryDownlink:
     """A `Downlink` in memory.
 
     Parameters
@@ -78,7 +78,7 @@ class InMemory:
             self._refusals.count("oversize", child.node, why=why)
         else:
             # Nobody can be told why: a child hears answers, and that the way is closed.
-            self._take(Letter(kind, data, child.node, False, child.hear, lambda *_: None))
+            self._take(Inbound(kind, data, child.node, False, child.hear, lambda *_: None))
 
     def newest(self, groups: Sequence[str]) -> list[bytes]:
         """Return the hello, and the models of some groups, as far as there are any."""

@@ -19,10 +19,10 @@ from google.protobuf.message import DecodeError
 from grpc_health.v1 import health_pb2
 
 from submerge import PeerError, UsageError
-from submerge_aggregator.downlink import Admits, Letter, Refusal, Take, everybody
+from submerge_aggregator.downlink import Admits, Inbound, Refusal, Take, everybody
 from submerge_aggregator.downlink.beside import Health, Unknown
 from submerge_aggregator.downlink.handshakes import PATIENCE_S, Handshakes
-from submerge_aggregator.downlink.readings import Readings, TooMany
+from submerge_aggregator.downlink.readings import CallsUnderWay, TooMany
 from submerge_aggregator.downlink.watches import MOST_EACH, Watches
 from submerge_aggregator.listening import listen
 from submerge_aggregator.refusals import Refusals
@@ -87,7 +87,7 @@ class Unanswered(Exception):
         super().__init__(why)
 
 
-class OverGrpc:
+class GrpcDownlink:
     """A `Downlink` over gRPC.
 
     Parameters
@@ -134,7 +134,7 @@ class OverGrpc:
         self._admits = admits
         self._watches = Watches()
         self._handshakes = Handshakes()
-        self._readings = Readings()
+        self._readings = CallsUnderWay()
         self._unanswered: dict[asyncio.Future[bytes], float] = {}  # the oldest first
         self._closing = asyncio.Event()
         self.handshakes_begun = 0
@@ -281,7 +281,7 @@ class OverGrpc:
                 answered.set_exception(Unanswered(why, kind))
 
         self._unanswered[answered] = loop.time()
-        self._take(Letter(kind, data, _identity(context), False, answer, refuse, peer))
+        self._take(Inbound(kind, data, _identity(context), False, answer, refuse, peer))
         try:
             return await answered
         except Unanswered as error:

@@ -12,10 +12,10 @@ import asyncio
 import threading
 from typing import Protocol
 
-from submerge_aggregator.downlink import Letter, Take
+from submerge_aggregator.downlink import Inbound, Take
 from submerge_aggregator.refusals import Refusals
 from submerge_client.uplink.broker import Broker, Parting, Publication, overhead
-from submerge_client.uplink.line import Line
+from submerge_client.uplink.line import BrokerConnection
 from submerge_client.uplink.tls import Tls
 from submerge_proto.wire import topics
 from submerge_proto.wire.codec import Kind
@@ -41,14 +41,14 @@ MOST_ANSWERS = 16_384
 """Answers that wait for the broker; a child whose answer finds no room asks again."""
 
 
-class Note(Protocol):
+class MqttLog(Protocol):
     """Tells people something, with facts."""
 
     def __call__(self, what: str, /, **facts: object) -> None:
         """Log it."""
 
 
-class OverMqtt:
+class MqttDownlink:
     """A `Downlink` over MQTT.
 
     Parameters
@@ -90,7 +90,7 @@ class OverMqtt:
         fleet: str,
         parent: str,
         limit: int,
-        note: Note,
+        note: MqttLog,
         username: str | None = None,
         password: str | None = None,
         tls: Tls | None = None,
@@ -108,7 +108,7 @@ class OverMqtt:
         self._arriving = threading.BoundedSemaphore(MOST_ARRIVING)
         self.unsaid = 0
         self._refusals = Refusals() if refusals is None else refusals
-        self._line = Line(
+        self._line = BrokerConnection(
             self._broker,
             name=f"submerge:{fleet}:{parent}",
             topics=topics.all_up(fleet, parent),
@@ -182,7 +182,7 @@ class OverMqtt:
             self._answer(node, kind, data)
 
         # Nobody can be told why a letter is refused: a topic for it would only be silence.
-        self._take(Letter(origin.kind, data, node, True, answer, lambda *_: None))
+        self._take(Inbound(origin.kind, data, node, True, answer, lambda *_: None))
 
     def _answer(self, node: str, kind: Kind, data: bytes) -> None:
         topic = topics.down(self._fleet, self._parent, node, kind)

@@ -23,7 +23,7 @@ class TooMany(Exception):
     """One sender has begun more calls than anybody needs."""
 
 
-class Readings:
+class CallsUnderWay:
     """Who is being read. For one event loop."""
 
     def __init__(self) -> None:

@@ -16,7 +16,7 @@ MOST_EACH = 1024
 """Of one node, or of one connection where there are no names: one for each of its groups."""
 
 
-class Watch:
+class WatchStream:
     """One stream; `who` holds it."""
 
     def __init__(self, who: str, node: str, group: str) -> None:
@@ -52,14 +52,14 @@ class Watches:
     def __init__(self) -> None:
         self._hello = b""
         self._models: dict[str, bytes] = {}
-        self._open: dict[int, Watch] = {}
+        self._open: dict[int, WatchStream] = {}
         self._held: Counter[str] = Counter()
 
-    def begin(self, who: str, node: str, group: str) -> Watch | None:
+    def begin(self, who: str, node: str, group: str) -> WatchStream | None:
         """Return another, which has the newest to say; None if there are too many."""
         if len(self._open) >= MOST_STREAMS or self._held[who] >= MOST_EACH:
             return None
-        watch = Watch(who, node, group)
+        watch = WatchStream(who, node, group)
         self._open[id(watch)] = watch
         self._held[who] += 1
         if self._hello:
@@ -68,7 +68,7 @@ class Watches:
             watch.put_model(self._models[group])
         return watch
 
-    def end(self, watch: Watch) -> None:
+    def end(self, watch: WatchStream) -> None:
         """Let go of one."""
         del self._open[id(watch)]
         self._held[watch.who] -= 1

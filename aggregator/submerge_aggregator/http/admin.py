@@ -32,10 +32,10 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from submerge import PeerError, SubmergeError, UsageError
-from submerge.protocol.machine import Drop, Forget, SetApart
+from submerge.protocol.machine import Drop, Forget, SetQuarantine
 from submerge.protocol.messages import Incarnation
 from submerge_aggregator.http import admin_alarms as control_alarms
-from submerge_aggregator.http.params import chosen, flag, named
+from submerge_aggregator.http.params import flag, named, params
 from submerge_aggregator.http.serving import as_json, asked, unknown_path
 from submerge_aggregator.questions import survey
 from submerge_aggregator.server import Server
@@ -53,7 +53,7 @@ def app(server: Server) -> Starlette:
         return as_json(await asked(server, lambda node, _: survey.about(node)))
 
     async def nodes(request: Request) -> Response:
-        group, name = chosen(request, "group", "node")
+        group, name = params(request, "group", "node")
         return as_json(await asked(server, lambda node, now: survey.nodes(node, now, group, name)))
 
     async def model(request: Request) -> Response:
@@ -137,7 +137,7 @@ def _is_dead(path: Path) -> bool:
         return probe.connect_ex(str(path)) in (errno.ECONNREFUSED, errno.ENOENT)
 
 
-def _event(request: Request, group: str, name: str) -> Forget | Drop | SetApart:
+def _event(request: Request, group: str, name: str) -> Forget | Drop | SetQuarantine:
     verb, ban = request.path_params["verb"], flag(request, "ban")
     match verb:
         case "forget":
@@ -145,14 +145,14 @@ def _event(request: Request, group: str, name: str) -> Forget | Drop | SetApart:
         case "drop":
             return _drop(request, group, name)
         case "quarantine":
-            return SetApart(group, name)
+            return SetQuarantine(group, name)
         case "release":
-            return SetApart(group, name, apart=False)
+            return SetQuarantine(group, name, quarantined=False)
     verbs = "forget, drop, quarantine, release, pause or resume"
     raise HTTPException(404, f"expected {verbs}, got {verb!r}")
 
 
-def _note(event: Forget | Drop | SetApart, verb: str) -> None:
+def _note(event: Forget | Drop | SetQuarantine, verb: str) -> None:
     """Leave in the log what was ordered: whoever wonders later finds when."""
     facts: dict[str, Any] = {}
     match event:

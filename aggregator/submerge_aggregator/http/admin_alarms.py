@@ -22,8 +22,8 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from submerge.protocol.alarm_status import parted
-from submerge.protocol.machine import Want
-from submerge_aggregator.http.params import chosen, flag, named
+from submerge.protocol.machine import SetDesired
+from submerge_aggregator.http.params import flag, named, params
 from submerge_aggregator.http.serving import as_json, asked
 from submerge_aggregator.questions import alarm_survey
 from submerge_aggregator.server import Server
@@ -34,7 +34,7 @@ def routes(server: Server) -> list[Route]:
     """Return what answers."""
 
     async def alarms(request: Request) -> Response:
-        (group, name), open_only = chosen(request, "group", "node"), flag(request, "open")
+        (group, name), open_only = params(request, "group", "node"), flag(request, "open")
         return as_json(
             await asked(
                 server,
@@ -43,11 +43,11 @@ def routes(server: Server) -> list[Route]:
         )
 
     async def mark(request: Request) -> Response:
-        (group,) = chosen(request, "group")
+        (group,) = params(request, "group")
         return as_json(await asked(server, lambda node, _: alarm_survey.mark(node, group)))
 
-    async def vigil(request: Request) -> Response:
-        (group,) = chosen(request, "group")
+    async def alarm_status(request: Request) -> Response:
+        (group,) = params(request, "group")
         return as_json(
             await asked(server, lambda node, now: alarm_survey.watches(node, now, group))
         )
@@ -57,21 +57,25 @@ def routes(server: Server) -> list[Route]:
         if verb not in ("accept", "reject"):
             raise HTTPException(404, f"expected accept or reject, got {verb!r}")
         name, number = parted(request.path_params["id"])
-        return await order(request, verb, Want(group, name, verdict=(number, verb == "accept")))
+        return await order(
+            request, verb, SetDesired(group, name, verdict=(number, verb == "accept"))
+        )
 
     async def learn(request: Request) -> Response:
         (group, name), verb = named(request, "group", "node"), request.url.path.rpartition("/")[2]
-        return await order(request, verb, Want(group, name, paused=verb == "pause"))
+        return await order(request, verb, SetDesired(group, name, paused=verb == "pause"))
 
-    async def order(request: Request, verb: str, want: Want) -> Response:
-        group, name, anyway = want.group, want.node, flag(request, "anyway")
-        await asked(server, lambda node, now: alarm_survey.check(node, now, want, anyway=anyway))
+    async def order(request: Request, verb: str, set_desired: SetDesired) -> Response:
+        group, name, anyway = set_desired.group, set_desired.node, flag(request, "anyway")
+        await asked(
+            server, lambda node, now: alarm_survey.check(node, now, set_desired, anyway=anyway)
+        )
         after = await asked(
-            server, lambda node, now: alarm_survey.wish(node, now, group, name), want
+            server, lambda node, now: alarm_survey.desired(node, now, group, name), set_desired
         )
         facts: dict[str, Any] = {"node": name, "group": group}
-        if want.verdict is not None:
-            facts["alarm"] = f"{name}-{want.verdict[0]:x}"
+        if set_desired.verdict is not None:
+            facts["alarm"] = f"{name}-{set_desired.verdict[0]:x}"
         say("an operator's order", verb=verb, **facts)
         return as_json(after)
 
@@ -81,5 +85,5 @@ def routes(server: Server) -> list[Route]:
         Route("/alarms/{group}/{id}/{verb}", judge, methods=["POST"]),
         Route("/nodes/{group}/{node}/pause", learn, methods=["POST"]),
         Route("/nodes/{group}/{node}/resume", learn, methods=["POST"]),
-        Route("/vigil", vigil),
+        Route("/alarm-status", alarm_status),
     ]

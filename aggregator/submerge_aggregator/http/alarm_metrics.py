@@ -12,10 +12,10 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 
 from submerge.protocol.alarm_status import MOST_ALARMS
-from submerge_aggregator.questions.views import Standing
+from submerge_aggregator.questions.views import GroupMetrics
 
 
-def of_alarms(standings: Sequence[Standing]) -> Iterator[Metric]:
+def of_alarms(group_metrics_of_all: Sequence[GroupMetrics]) -> Iterator[Metric]:
     """Yield what groups tell of their alarms."""
     nodes = _gauge("watch_nodes", "Nodes by how they watch for alarms, as they said last.", "state")
     watched = _gauge("watched_seconds", "Time watched with limits, of all nodes together.")
@@ -28,7 +28,7 @@ def of_alarms(standings: Sequence[Standing]) -> Iterator[Metric]:
         f"The worst score of an open alarm, over its limit; {MOST_ALARMS} at most, the newest.",
         *("node", "channel", "cause"),
     )
-    for each in standings:
+    for each in group_metrics_of_all:
         watch, group = each.watch, each.group
         if watch is None:
             continue
@@ -39,11 +39,11 @@ def of_alarms(standings: Sequence[Standing]) -> Iterator[Metric]:
         raised.add_metric((group,), watch.raised)
         confirmed.add_metric((group,), watch.confirmed)
         opened.add_metric((group,), watch.open)
-        told: set[str] = set()
+        reported: set[str] = set()
         for alarm in each.alarms[:MOST_ALARMS]:
             # One at a time is open at a node; where two rows disagree, the newest is the one.
-            if alarm.node not in told:
-                told.add(alarm.node)
+            if alarm.node not in reported:
+                reported.add(alarm.node)
                 channel = next(iter(alarm.top), "")
                 over.add_metric((group, alarm.node, channel, alarm.cause), alarm.worst)
     yield from (nodes, watched, allowed, raised, confirmed, opened, over)

@@ -15,7 +15,7 @@ from submerge_aggregator.server import Server
 from submerge_client.logs import say
 
 
-class Doors:
+class Endpoints:
     """The operator's socket, and the status address if one is configured.
 
     Parameters

@@ -18,7 +18,7 @@ from prometheus_client.registry import Collector
 from submerge import __version__
 from submerge_aggregator.batch import Tallies
 from submerge_aggregator.http.alarm_metrics import of_alarms
-from submerge_aggregator.questions.views import Standing
+from submerge_aggregator.questions.views import GroupMetrics
 
 COUNTED = {
     "reports": ("reports", "Reports that came in, whatever became of them."),
@@ -53,7 +53,7 @@ class Numbers(NamedTuple):
     parted: bool
     broker: bool | None
     certified_until: float
-    standings: Sequence[Standing] | None
+    group_metrics_of_all: Sequence[GroupMetrics] | None
 
 
 def exposition(numbers: Numbers, accept: str) -> tuple[bytes, str]:
@@ -103,12 +103,12 @@ class _Collected(Collector):
         for reason, count in numbers.refused.items():
             refused.add_metric((reason,), count)
         yield refused
-        if numbers.standings is not None:
-            yield from _of_groups(numbers.standings)
-            yield from of_alarms(numbers.standings)
+        if numbers.group_metrics_of_all is not None:
+            yield from _of_groups(numbers.group_metrics_of_all)
+            yield from of_alarms(numbers.group_metrics_of_all)
 
 
-def _of_groups(standings: Sequence[Standing]) -> Iterator[Metric]:
+def _of_groups(group_metrics_of_all: Sequence[GroupMetrics]) -> Iterator[Metric]:
     rows = _gauge("submerge_rows", "Live rows: incarnations that have reported here.", "kind")
     clients = _gauge("submerge_clients", "Clients heard of, here and below.")
     readings = _gauge(
@@ -126,16 +126,18 @@ def _of_groups(standings: Sequence[Standing]) -> Iterator[Metric]:
     )
     version = _gauge("submerge_model_version", "Of the newest model.")
     age = _gauge("submerge_model_age_seconds", "Since the newest model was made, at the root.")
-    apart = _gauge(
+    quarantined = _gauge(
         "submerge_quarantined_nodes", "Nodes whose rows are kept out of the model.", "reason"
     )
     banned = _gauge("submerge_banned_nodes", "Nodes that an operator has shut out.")
-    far = _gauge("submerge_far_nodes", "Nodes left out for being far from the others (robust).")
-    for each in standings:
-        for cause, count in each.apart.items():
-            apart.add_metric((each.group, cause.replace(" ", "_")), count)
+    outliers = _gauge(
+        "submerge_outlier_nodes", "Nodes left out for being far from the others (robust)."
+    )
+    for each in group_metrics_of_all:
+        for cause, count in each.quarantined.items():
+            quarantined.add_metric((each.group, cause.replace(" ", "_")), count)
         banned.add_metric((each.group,), each.banned)
-        far.add_metric((each.group,), each.far)
+        outliers.add_metric((each.group,), each.outliers)
         for kind, count in each.rows.items():
             rows.add_metric((each.group, kind), count)
         clients.add_metric((each.group,), each.clients)
@@ -152,7 +154,7 @@ def _of_groups(standings: Sequence[Standing]) -> Iterator[Metric]:
         if each.version is not None and each.model_age_s is not None:
             version.add_metric((each.group,), each.version)
             age.add_metric((each.group,), each.model_age_s)
-    yield from (rows, clients, apart, banned, far, certified, readings, coverage)
+    yield from (rows, clients, quarantined, banned, outliers, certified, readings, coverage)
     yield from (silences, version, age)
 
 

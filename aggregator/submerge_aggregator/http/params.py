@@ -19,7 +19,7 @@ def named(request: Request, *keys: str) -> tuple[str, ...]:
     return tuple(parts.name(request.path_params[key]) for key in keys)
 
 
-def chosen(request: Request, *keys: str) -> tuple[str | None, ...]:
+def params(request: Request, *keys: str) -> tuple[str | None, ...]:
     """Return names in the query; None for what is left out.
 
     Raises

@@ -19,7 +19,7 @@ from starlette.routing import Route
 from submerge import SubmergeError
 from submerge_aggregator.http.metrics import Numbers, exposition
 from submerge_aggregator.http.serving import as_json, asked, unknown_path
-from submerge_aggregator.questions.group_metrics import standings
+from submerge_aggregator.questions.group_metrics import group_metrics_of_all
 from submerge_aggregator.server import Server
 from submerge_proto.wire.parts import SOFTWARE
 
@@ -61,7 +61,7 @@ def app(server: Server, steady: Callable[[], float] = time.monotonic) -> Starlet
 
 def not_ready(server: Server) -> str | None:
     """Return why children would not be answered; None if they are."""
-    node = server.desk.node
+    node = server.worker.node
     if not server.ready:
         return "it is starting or stopping"
     if node is None:
@@ -72,17 +72,17 @@ def not_ready(server: Server) -> str | None:
 
 
 async def _numbers(server: Server) -> Numbers:
-    desk = server.desk
+    worker = server.worker
     groups = None
     # Without them too: the counters say that the store fails, and matter most while it does.
     with suppress(SubmergeError):
-        groups = await asked(server, standings)
+        groups = await asked(server, group_metrics_of_all)
     return Numbers(
-        desk.tallies,
+        worker.tallies,
         server.refusals.counts,
         not_ready(server),
         server.parted,
         server.broker,
-        0.0 if desk.papers is None else desk.papers.until,
+        0.0 if worker.credentials is None else worker.credentials.until,
         groups,
     )

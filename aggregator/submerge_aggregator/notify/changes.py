@@ -7,11 +7,11 @@ from typing import Any
 
 from submerge.aggregator.node import AggregatorNode
 from submerge.aggregator.pool import Row
-from submerge.aggregator.rollup import spokesmen
+from submerge.aggregator.rollup import latest_row_per_node
 from submerge.protocol.alarm_status import Alarm
 from submerge.protocol.machine import Key, Now
-from submerge_aggregator.batch import Alarms
-from submerge_aggregator.questions.alarm_survey import told_of
+from submerge_aggregator.batch import AlarmsChanged
+from submerge_aggregator.questions.alarm_survey import surveyed
 
 
 class AlarmNews:
@@ -27,31 +27,35 @@ class AlarmNews:
         """
         changed = set()
         if anew:
-            changed = {key[1] for key, told in self._known.items() if told}
+            changed = {key[1] for key, reported in self._known.items() if reported}
             self._known.clear()
         for key, record in records.items():
             if key[0] != "row":
                 continue
-            told = record.report.vigil.alarms if _tells(record) else ()
-            if told != self._known.get(key, ()):
+            reported = record.report.alarm_status.alarms if _tells(record) else ()
+            if reported != self._known.get(key, ()):
                 changed.add(key[1])
-                self._known[key] = told
+                self._known[key] = reported
             if record is None:
                 self._known.pop(key, None)
         return changed
 
 
-def alarms_of(node: AggregatorNode, now: Now, group: str) -> Alarms:
+def alarms_of(node: AggregatorNode, now: Now, group: str) -> AlarmsChanged:
     """Return what all below tell of alarms now."""
     ledger = node.ledger(group)
-    vigils = [] if ledger is None else [row.report.vigil for _, row in spokesmen(ledger)]
+    alarm_statuses = (
+        []
+        if ledger is None
+        else [row.report.alarm_status for _, row in latest_row_per_node(ledger)]
+    )
     whole = all(
         each.open <= sum(alarm.is_open for alarm in each.alarms)
-        for each in vigils
+        for each in alarm_statuses
         if each is not None
     )
-    return Alarms(group, tuple(told.alarm for told in told_of(ledger, now)), whole)
+    return AlarmsChanged(group, tuple(reported.alarm for reported in surveyed(ledger, now)), whole)
 
 
 def _tells(record: Row | None) -> bool:
-    return record is not None and record.report.vigil is not None
+    return record is not None and record.report.alarm_status is not None

@@ -6,7 +6,7 @@ from submerge_client.config.alarm_sinks import WebhookConfig
 from submerge_client.config.sections import Section, Text
 
 
-class AlarmsConfig(Section, frozen=True, kw_only=True):
+class NotifyConfig(Section, frozen=True, kw_only=True):
     """Who is told of the alarms of all nodes below, so that these need not.
 
     One aggregator is enough: each one that has it tells of all below it, and none knows what

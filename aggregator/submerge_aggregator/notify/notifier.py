@@ -13,7 +13,7 @@ import traceback
 from collections.abc import Callable, Mapping
 
 from submerge.protocol.machine import Now
-from submerge_aggregator.batch import Alarms
+from submerge_aggregator.batch import AlarmsChanged
 from submerge_aggregator.notify.subtree import Subtree
 from submerge_client.alarms import Sinks
 from submerge_client.logs import say
@@ -21,7 +21,7 @@ from submerge_client.logs import say
 LONGEST_WAIT_S = 3600.0
 
 
-class Herald:
+class AlarmNotifier:
     """Tells the alarms of all groups.
 
     Parameters
@@ -34,13 +34,13 @@ class Herald:
         self, groups: Mapping[str, tuple[Subtree, Sinks]], clock: Callable[[], Now]
     ) -> None:
         self._groups, self._clock = groups, clock
-        self._heard: dict[str, Alarms] = {}
+        self._heard: dict[str, AlarmsChanged] = {}
         self._stirred = threading.Condition()
         self._closing = False
         self._thread = threading.Thread(target=self._run, name="alarms", daemon=True)
         self._thread.start()
 
-    def tell(self, news: Alarms) -> None:
+    def tell(self, news: AlarmsChanged) -> None:
         """Have the newest state of a group told; returns at once."""
         if news.group in self._groups:
             with self._stirred:
@@ -68,7 +68,7 @@ class Herald:
             if closing:
                 return
 
-    def _tell(self, known: set[str], heard: Mapping[str, Alarms]) -> None:
+    def _tell(self, known: set[str], heard: Mapping[str, AlarmsChanged]) -> None:
         for name in known:
             subtree, sinks = self._groups[name]
             if name in heard:
@@ -77,7 +77,7 @@ class Herald:
             if name in heard or subtree.due_s <= now.steady:
                 sinks.tell(subtree.state(now.steady, now.wall))
 
-    def _wait(self, known: set[str]) -> tuple[dict[str, Alarms], bool]:
+    def _wait(self, known: set[str]) -> tuple[dict[str, AlarmsChanged], bool]:
         """Wait for news, or until somebody's patience ends; return the news."""
         with self._stirred:
             now_s = self._clock().steady

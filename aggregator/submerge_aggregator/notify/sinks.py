@@ -8,18 +8,18 @@ from typing import BinaryIO
 
 from submerge.protocol.machine import Now
 from submerge_aggregator.config import AggregatorConfig
-from submerge_aggregator.notify.notifier import Herald
+from submerge_aggregator.notify.notifier import AlarmNotifier
 from submerge_aggregator.notify.subtree import Subtree
 from submerge_client.alarms import Sinks
-from submerge_client.alarms.factory import journal_of, names_of, told_once
+from submerge_client.alarms.factory import journal_of, line_sinks, names_of
 
 REPORTS = 3
 """So many reports of a site may pass until nobody tells of an open alarm any more: it is over."""
 
 
-def herald_of(
+def make_notifier(
     config: AggregatorConfig, clock: Callable[[], Now], stdout: BinaryIO | None = None
-) -> Herald | None:
+) -> AlarmNotifier | None:
     """Return what has people told of alarms; None if nobody is to be.
 
     Raises
@@ -34,8 +34,8 @@ def herald_of(
     patience_s = REPORTS * config.timing.report_every_s
     groups: dict[str, tuple[Subtree, Sinks]] = {}
     for group in config.groups:
-        known = [journal.told(name) for name in names_of(alarms, group)]
-        begun = [alarm for told in known if told is not None for alarm in told.open]
-        sinks = Sinks(told_once(alarms, group, journal, out))
+        known = [journal.delivered(name) for name in names_of(alarms, group)]
+        begun = [alarm for delivered in known if delivered is not None for alarm in delivered.open]
+        sinks = Sinks(line_sinks(alarms, group, journal, out))
         groups[group] = Subtree(begun, patience_s), sinks
-    return Herald(groups, clock)
+    return AlarmNotifier(groups, clock)

@@ -31,16 +31,16 @@ class Subtree:
     def __init__(self, begun: Iterable[Alarm], patience_s: float) -> None:
         self._open = {alarm.name: alarm for alarm in begun}
         self._missing: dict[str, float] = {}
-        self._told: tuple[Alarm, ...] = ()
+        self._reported: tuple[Alarm, ...] = ()
         self._whole, self._patience_s = True, patience_s
 
-    def hear(self, told: tuple[Alarm, ...], *, whole: bool) -> None:
+    def hear(self, reported: tuple[Alarm, ...], *, whole: bool) -> None:
         """Take what rows tell; `whole`: no open alarm is left out for there being too many."""
-        self._told, self._whole = told, whole
+        self._reported, self._whole = reported, whole
 
     def state(self, now_s: float, wall: float) -> tuple[Alarm, ...]:
         """Return the alarms to tell of, at a steady and a wall time."""
-        known = {alarm.name for alarm in self._told}
+        known = {alarm.name for alarm in self._reported}
         missing = {name: self._missing.get(name, now_s) for name in self._open.keys() - known}
         believed = [
             self._open[name]
@@ -49,7 +49,7 @@ class Subtree:
         ]
         fresh = [
             alarm
-            for alarm in self._told
+            for alarm in self._reported
             if alarm.is_open or alarm.name in self._open or alarm.ended > wall - OLD_S
         ]
         self._open = {alarm.name: alarm for alarm in (*fresh, *believed) if alarm.is_open}

@@ -11,15 +11,20 @@ from typing import NamedTuple
 
 from submerge.aggregator.ledger import Ledger
 from submerge.aggregator.node import AggregatorNode
-from submerge.aggregator.rollup import census, spokesmen, vigil
+from submerge.aggregator.rollup import alarm_status, census, latest_row_per_node
 from submerge.protocol.alarm_status import Alarm, Verdict
-from submerge.protocol.desired_state import Wish
-from submerge.protocol.machine import Now, Want
-from submerge_aggregator.questions.alarm_views import AlarmView, GroupWatch, WatchView, WishView
+from submerge.protocol.desired_state import DesiredState
+from submerge.protocol.machine import Now, SetDesired
+from submerge_aggregator.questions.alarm_views import (
+    AlarmView,
+    DesiredStateView,
+    GroupWatch,
+    WatchView,
+)
 from submerge_aggregator.questions.survey import Missing, group_of
 
 
-class Told(NamedTuple):
+class SurveyedAlarm(NamedTuple):
     """An alarm, and who told of it last."""
 
     alarm: Alarm
@@ -46,10 +51,11 @@ def alarms(
     """
     chosen = node.groups if group is None else (group_of(node, group),)
     views = [
-        _view(each, told, node.wishes(each).get(told.alarm.node))
+        _view(each, reported, node.desired_states(each).get(reported.alarm.node))
         for each in chosen
-        for told in told_of(node.ledger(each), now)
-        if (name is None or told.alarm.node == name) and (told.alarm.is_open or not open_only)
+        for reported in surveyed(node.ledger(each), now)
+        if (name is None or reported.alarm.node == name)
+        and (reported.alarm.is_open or not open_only)
     ]
     return sorted(views, key=lambda view: (not view.open, -(view.ended or view.began), view.id))
 
@@ -71,13 +77,13 @@ def mark(node: AggregatorNode, group: str | None = None) -> str:
     return f"{known & 0xFFFF_FFFF_FFFF_FFFF:x}"
 
 
-def told_of(ledger: Ledger | None, now: Now) -> list[Told]:
+def surveyed(ledger: Ledger | None, now: Now) -> list[SurveyedAlarm]:
     """Return every alarm that rows tell of, once."""
-    known: dict[str, Told] = {}
-    for told in _told(ledger, now):
-        held = known.get(told.alarm.name)
-        if held is None or held.rank < told.rank:
-            known[told.alarm.name] = told
+    known: dict[str, SurveyedAlarm] = {}
+    for reported in _all_alarms(ledger, now):
+        held = known.get(reported.alarm.name)
+        if held is None or held.rank < reported.rank:
+            known[reported.alarm.name] = reported
     return list(known.values())
 
 
@@ -93,11 +99,11 @@ def watches(node: AggregatorNode, now: Now, group: str | None = None) -> list[Gr
 
 def watch(ledger: Ledger | None) -> WatchView | None:
     """Add up what all below say of their watching; None while nobody does."""
-    said = None if ledger is None else vigil(ledger, wish=0)
+    said = None if ledger is None else alarm_status(ledger, desired=0)
     return None if said is None else WatchView.of(said)
 
 
-def check(node: AggregatorNode, now: Now, want: Want, *, anyway: bool) -> None:
+def check(node: AggregatorNode, now: Now, set_desired: SetDesired, *, anyway: bool) -> None:
     """See that there is such a node, and such an alarm, as far as that can be known here.
 
     Raises
@@ -105,41 +111,48 @@ def check(node: AggregatorNode, now: Now, want: Want, *, anyway: bool) -> None:
     Missing
         If there is not, or if nothing of it was ever told here, unless that is to be no matter.
     """
-    group, name = group_of(node, want.group), want.node
+    group, name = group_of(node, set_desired.group), set_desired.node
     ledger = node.ledger(group)
-    rows = {} if ledger is None else {who: row for (who, _), row in spokesmen(ledger)}
+    rows = {} if ledger is None else {who: row for (who, _), row in latest_row_per_node(ledger)}
     if name in rows and not rows[name].from_client:
         raise Missing(f"{name} is an aggregator, and learns nothing itself: name a node below it")
     if anyway:
         return
     below = ", ".join(sorted(who for who, row in rows.items() if not row.from_client))
-    known = [told.alarm for told in told_of(ledger, now) if told.alarm.node == name]
-    if want.verdict is not None:
-        if want.verdict[0] not in (alarm.number for alarm in known):
+    known = [reported.alarm for reported in surveyed(ledger, now) if reported.alarm.node == name]
+    if set_desired.verdict is not None:
+        if set_desired.verdict[0] not in (alarm.number for alarm in known):
             newest = f"; of {name} there are {', '.join(a.name for a in known)}" if known else ""
             raise Missing(
-                f"nobody tells of alarm {name}-{want.verdict[0]:x} here{newest}: a node tells of"
-                " its newest eight; add --anyway to have it told all the same"
+                f"no node reports alarm {name}-{set_desired.verdict[0]:x} here{newest}: a node"
+                " reports its newest eight; add --anyway to send it all the same"
             )
     elif not known and name not in rows and not (ledger is not None and ledger.knows(name)):
         where = f", and may be below {below}: add --anyway to have it told there" if below else ""
         raise Missing(f"group {group} has no node {name} that was heard of here{where}")
 
 
-def wish(node: AggregatorNode, now: Now, group: str, name: str) -> WishView:
+def desired(node: AggregatorNode, now: Now, group: str, name: str) -> DesiredStateView:
     """Say what is wanted of a node, and who is to hear of it first."""
-    want, ledger = node.wishes(group_of(node, group)).get(name, Wish(name, 0)), node.ledger(group)
-    ways = {told.by: told.silent_s for told in _told(ledger, now) if told.alarm.node == name}
+    set_desired, ledger = (
+        node.desired_states(group_of(node, group)).get(name, DesiredState(name, 0)),
+        node.ledger(group),
+    )
+    ways = {
+        reported.by: reported.silent_s
+        for reported in _all_alarms(ledger, now)
+        if reported.alarm.node == name
+    }
     if ledger is not None:
-        for (who, incarnation), row in spokesmen(ledger):
+        for (who, incarnation), row in latest_row_per_node(ledger):
             if who == name and row.from_client:
                 ways = {name: max(0.0, now.steady - ledger.heard[who, incarnation])}
     by = min(ways, key=lambda each: ways[each], default=None)
-    return WishView(
+    return DesiredStateView(
         group,
         name,
-        bool(want.paused),
-        {f"{name}-{number:x}": _word(accept) for number, accept in want.verdicts},
+        bool(set_desired.paused),
+        {f"{name}-{number:x}": _word(accept) for number, accept in set_desired.verdicts},
         by,
         None if by is None else ways[by],
     )
@@ -148,26 +161,26 @@ def wish(node: AggregatorNode, now: Now, group: str, name: str) -> WishView:
 # -- inside ----------------------------------------------------------------------------
 
 
-def _told(ledger: Ledger | None, now: Now) -> Iterator[Told]:
+def _all_alarms(ledger: Ledger | None, now: Now) -> Iterator[SurveyedAlarm]:
     """All that is told of alarms, by whoever tells of it."""
     if ledger is None:
         return
-    for key, row in spokesmen(ledger):
-        said, silent = row.report.vigil, max(0.0, now.steady - ledger.heard[key])
+    for key, row in latest_row_per_node(ledger):
+        said, silent = row.report.alarm_status, max(0.0, now.steady - ledger.heard[key])
         for alarm in () if said is None else said.alarms:
-            yield Told(alarm, key[0], silent)
+            yield SurveyedAlarm(alarm, key[0], silent)
 
 
 def _alarms(ledger: Ledger | None) -> Iterator[Alarm]:
     """As `_told`, whoever tells of them."""
-    for _, row in () if ledger is None else spokesmen(ledger):
-        if row.report.vigil is not None:
-            yield from row.report.vigil.alarms
+    for _, row in () if ledger is None else latest_row_per_node(ledger):
+        if row.report.alarm_status is not None:
+            yield from row.report.alarm_status.alarms
 
 
-def _view(group: str, told: Told, wish: Wish | None) -> AlarmView:
-    alarm = told.alarm
-    asked = {} if wish is None else wish.judged
+def _view(group: str, reported: SurveyedAlarm, desired: DesiredState | None) -> AlarmView:
+    alarm = reported.alarm
+    asked = {} if desired is None else desired.judged
     wanted = _word(asked[alarm.number]) if alarm.number in asked else ""
     return AlarmView(
         group=group,
@@ -184,8 +197,8 @@ def _view(group: str, told: Told, wish: Wish | None) -> AlarmView:
         withheld=alarm.withheld,
         verdict=alarm.verdict,
         wanted="" if wanted == alarm.verdict else wanted,
-        told_by=told.by,
-        silent_s=told.silent_s,
+        reported_by=reported.by,
+        silent_s=reported.silent_s,
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from submerge.protocol.alarm_status import STATES, Cause, State, Verdict, Vigil
+from submerge.protocol.alarm_status import STATES, AlarmStatus, Cause, State, Verdict
 
 Wanted = Literal["", "pause", "resume"]
 """What a node has been told to do, and has not said that it heard."""
@@ -55,7 +55,7 @@ class AlarmView:
     withheld: int
     verdict: Verdict
     wanted: Verdict
-    told_by: str
+    reported_by: str
     silent_s: float
 
 
@@ -88,16 +88,16 @@ class WatchView:
     armed_in_s: float | None
 
     @classmethod
-    def of(cls, vigil: Vigil) -> WatchView:
+    def of(cls, alarm_status: AlarmStatus) -> WatchView:
         """Return what a report says, to be looked at."""
         return cls(
-            dict(zip(STATES, vigil.states, strict=True)),
-            vigil.open,
-            vigil.watched_s,
-            vigil.allowed,
-            vigil.raised,
-            vigil.confirmed,
-            None if vigil.armed_in_s < 0 else vigil.armed_in_s,
+            dict(zip(STATES, alarm_status.states, strict=True)),
+            alarm_status.open,
+            alarm_status.watched_s,
+            alarm_status.allowed,
+            alarm_status.raised,
+            alarm_status.confirmed,
+            None if alarm_status.armed_in_s < 0 else alarm_status.armed_in_s,
         )
 
     @property
@@ -124,7 +124,7 @@ class GroupWatch:
 
 
 @dataclass(frozen=True, slots=True)
-class WishView:
+class DesiredStateView:
     """What is wanted of a node now, and how it comes to know.
 
     Attributes
@@ -144,5 +144,5 @@ class WishView:
     node: str
     paused: bool
     verdicts: dict[str, Verdict]
-    told_by: str | None
+    reported_by: str | None
     silent_s: float | None

@@ -11,15 +11,15 @@ from submerge.protocol.machine import Now
 from submerge.protocol.messages import Counts
 from submerge_aggregator.questions.alarm_survey import alarms, watch
 from submerge_aggregator.questions.survey import kind_of
-from submerge_aggregator.questions.views import Standing
+from submerge_aggregator.questions.views import GroupMetrics
 
 
-def standings(node: AggregatorNode, now: Now) -> list[Standing]:
+def group_metrics_of_all(node: AggregatorNode, now: Now) -> list[GroupMetrics]:
     """Put each group in numbers."""
-    return [_standing(node, group, now) for group in node.groups]
+    return [_group_metrics(node, group, now) for group in node.groups]
 
 
-def _standing(node: AggregatorNode, group: str, now: Now) -> Standing:
+def _group_metrics(node: AggregatorNode, group: str, now: Now) -> GroupMetrics:
     ledger, model = node.ledger(group), node.model(group)
     rows = {"client": 0, "aggregator": 0}
     clients, counts, silences, ends = 0, Counts(), (0.0, 0.0, 0.0), dict[str, float]()
@@ -30,9 +30,9 @@ def _standing(node: AggregatorNode, group: str, now: Now) -> Standing:
             ends[name] = max(ends.get(name, 0.0), row.report.certified_until)
         known = census(ledger, now)
         clients, counts, silences = known.nodes, ledger.counts(), staleness(known)
-    banned, apart = node.set_apart(group)
-    causes = [each.cause for each in apart.values()]
-    return Standing(
+    banned, quarantined = node.excluded(group)
+    causes = [each.cause for each in quarantined.values()]
+    return GroupMetrics(
         group,
         rows,
         clients,
@@ -43,7 +43,7 @@ def _standing(node: AggregatorNode, group: str, now: Now) -> Standing:
         len(banned),
         {cause: causes.count(cause) for cause in get_args(Cause)},
         min((end for end in ends.values() if end), default=0.0),
-        0 if ledger is None else len(ledger.far()),
+        0 if ledger is None else len(ledger.outliers()),
         watch(ledger),
         tuple(alarms(node, now, group, open_only=True)),
     )

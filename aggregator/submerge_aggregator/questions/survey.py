@@ -8,10 +8,10 @@ from __future__ import annotations
 from submerge.aggregator.ledger import Ledger
 from submerge.aggregator.node import AggregatorNode
 from submerge.aggregator.pool import Row, Sealed
-from submerge.aggregator.rollup import spokesmen
+from submerge.aggregator.rollup import latest_row_per_node
 from submerge.errors import UsageError
-from submerge.protocol.alarm_status import Vigil
-from submerge.protocol.desired_state import Wish
+from submerge.protocol.alarm_status import AlarmStatus
+from submerge.protocol.desired_state import DesiredState
 from submerge.protocol.machine import Drop, Now
 from submerge.protocol.messages import Incarnation, Model
 from submerge.protocol.summaries import Subspaces
@@ -23,7 +23,7 @@ from submerge_aggregator.questions.views import (
     NodeView,
     RowView,
     SealedView,
-    Shown,
+    ShownRank,
 )
 
 
@@ -54,7 +54,7 @@ def about(node: AggregatorNode) -> About:
         node.settled,
         tuple(node.groups),
         {
-            group: Shown(summaries.rule.start, summaries.linear_rank)
+            group: ShownRank(summaries.rule.start, summaries.linear_rank)
             for group, summaries in plans.items()
             if isinstance(summaries, Subspaces)
         },
@@ -80,7 +80,7 @@ def one(node: AggregatorNode, now: Now, group: str, name: str) -> NodeView:
     """
     ledger = node.ledger(group_of(node, group))
     known = ledger is not None and ledger.knows(name)
-    if not known and not any(name in names for names in node.set_apart(group)):
+    if not known and not any(name in names for names in node.excluded(group)):
         raise Missing(
             f"group {group} has no node {name} here: a node further down is known where it reports"
         )
@@ -132,15 +132,15 @@ def newest_model(node: AggregatorNode, group: str) -> Model:
 
 def _views(node: AggregatorNode, group: str, now: Now) -> list[NodeView]:
     """All nodes of which there is something to show."""
-    ledger, (banned, apart) = node.ledger(group), node.set_apart(group)
-    wishes = node.wishes(group)
+    ledger, (banned, quarantined) = node.ledger(group), node.excluded(group)
+    desired_states = node.desired_states(group)
     rows: dict[str, list[RowView]] = {}
     sealed: dict[str, list[SealedView]] = {}
     kinds: dict[str, Kind] = {}
-    far = {} if ledger is None else ledger.far()
-    says: dict[str, Vigil | None] = {}
+    outliers = {} if ledger is None else ledger.outliers()
+    statuses: dict[str, AlarmStatus | None] = {}
     if ledger is not None:
-        says = {name: row.report.vigil for (name, _), row in spokesmen(ledger)}
+        statuses = {name: row.report.alarm_status for (name, _), row in latest_row_per_node(ledger)}
         for (name, incarnation), row in ledger.rows.items():
             rows.setdefault(name, []).append(_row(ledger, name, incarnation, row, now))
             kinds[name] = kind_of(row)
@@ -154,16 +154,18 @@ def _views(node: AggregatorNode, group: str, now: Now) -> list[NodeView]:
             tuple(sorted(rows.get(name, ()), key=lambda row: row.silent_s)),
             tuple(sealed.get(name, ())),
             name in banned,
-            name in apart,
-            apart[name].cause if name in apart else None,
+            name in quarantined,
+            quarantined[name].cause if name in quarantined else None,
             # Kept by a version that did not say since when.
-            (apart[name].since or None) if name in apart else None,
-            far[name].words if name in far else "",
-            None if (said := says.get(name)) is None else WatchView.of(said),
-            (wish := wishes.get(name)) is not None and bool(wish.paused) and _heard(said, wish),
-            _wanted(said, wish),
+            (quarantined[name].since or None) if name in quarantined else None,
+            outliers[name].words if name in outliers else "",
+            None if (said := statuses.get(name)) is None else WatchView.of(said),
+            (desired := desired_states.get(name)) is not None
+            and bool(desired.paused)
+            and _heard(said, desired),
+            _wanted(said, desired),
         )
-        for name in sorted(rows.keys() | sealed.keys() | banned | apart.keys())
+        for name in sorted(rows.keys() | sealed.keys() | banned | quarantined.keys())
     ]
 
 
@@ -203,14 +205,14 @@ def kind_of(row: Row) -> Kind:
     return "client" if row.from_client else "aggregator"
 
 
-def _heard(said: Vigil | None, wish: Wish) -> bool:
-    return said is not None and said.wish >= wish.number
+def _heard(said: AlarmStatus | None, desired: DesiredState) -> bool:
+    return said is not None and said.desired >= desired.number
 
 
-def _wanted(said: Vigil | None, wish: Wish | None) -> Wanted:
+def _wanted(said: AlarmStatus | None, desired: DesiredState | None) -> Wanted:
     """Say what a client has still to hear of its learning."""
-    if wish is None or _heard(said, wish):
+    if desired is None or _heard(said, desired):
         return ""
-    if wish.paused:
+    if desired.paused:
         return "pause"
     return "resume" if said is not None and said.state == "paused" else ""

@@ -22,7 +22,7 @@ Age = Literal["current", "old"]
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ShownRank:
     """How many directions of a group's model nodes score with, by an aggregator's configuration.
 
     Attributes
@@ -59,7 +59,7 @@ class About:
     top: bool
     settled: bool
     groups: tuple[str, ...]
-    shown: dict[str, Shown]
+    shown: dict[str, ShownRank]
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,14 +142,14 @@ class NodeView:
     quarantined: bool
     cause: Cause | None = None
     since_s: float | None = None
-    far: str = ""
+    outlier: str = ""
     watch: WatchView | None = None
     paused: bool = False
     wanted: Wanted = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class GroupMetrics:
     """A group in numbers.
 
     Attributes
@@ -187,9 +187,9 @@ class Standing:
     model_age_s: float | None
     staleness: tuple[float, float, float]
     banned: int
-    apart: dict[Cause, int]
+    quarantined: dict[Cause, int]
     certified_until: float = 0.0
-    far: int = 0
+    outliers: int = 0
     watch: WatchView | None = None
     alarms: tuple[AlarmView, ...] = ()
 

@@ -31,7 +31,7 @@ class News(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class Delivered:
     """What one sink has told.
 
     Attributes
@@ -46,7 +46,7 @@ class Told:
     over: tuple[str, ...] = ()
 
     @classmethod
-    def since(cls, alarms: Iterable[Alarm], begun: Collection[str] = ()) -> Told:
+    def since(cls, alarms: Iterable[Alarm], begun: Collection[str] = ()) -> Delivered:
         """Return where a new sink begins: what was over before it came, it need not tell.
 
         `begun`: names of those whose start is known to have been told all the same.
@@ -54,20 +54,20 @@ class Told:
         over = [each for each in alarms if not each.is_open and each.name not in begun]
         return cls((), _newest([each.name for each in sorted(over, key=_order)]))
 
-    def after(self, news: News) -> Told:
+    def after(self, news: News) -> Delivered:
         """Return it once that was told."""
         name = news.alarm.name
         others = tuple(each for each in self.open if each.name != name)
         if news.event == "start":
-            return Told((*others, news.alarm), self.over)
-        return Told(others, _newest([*(each for each in self.over if each != name), name]))
+            return Delivered((*others, news.alarm), self.over)
+        return Delivered(others, _newest([*(each for each in self.over if each != name), name]))
 
     def started(self, alarm: Alarm) -> Alarm | None:
         """Return an alarm as it was when its start was told; None if it is not told as open."""
         return next((each for each in self.open if each.name == alarm.name), None)
 
 
-def news(told: Told, alarms: Iterable[Alarm]) -> list[News]:
+def news(delivered: Delivered, alarms: Iterable[Alarm]) -> list[News]:
     """Return what is new, in the order in which it came about.
 
     An alarm that is told as open and that the node no longer knows is over, too: with its
@@ -75,7 +75,7 @@ def news(told: Told, alarms: Iterable[Alarm]) -> list[News]:
     """
     new: list[News] = []
     known = {each.name: each for each in alarms}
-    begun, over = {each.name: each for each in told.open}, frozenset(told.over)
+    begun, over = {each.name: each for each in delivered.open}, frozenset(delivered.over)
     for name, newest in sorted((begun | known).items(), key=lambda each: _order(each[1])):
         if name not in known:
             new.append(News(newest.over(newest.peaked), "end"))

@@ -26,7 +26,7 @@ def state(node: str, group: str, alarms: tuple[Alarm, ...]) -> dict[str, Any]:
     """Return what the retained message says: how it is, and all of the newest alarm."""
     newest = alarms[0] if alarms else None
     is_open = newest is not None and newest.is_open
-    told: dict[str, Any] = {
+    reported: dict[str, Any] = {
         "node": node,
         "group": group,
         "alarm": "ON" if is_open else "OFF",
@@ -34,8 +34,8 @@ def state(node: str, group: str, alarms: tuple[Alarm, ...]) -> dict[str, Any]:
         "channel": newest.top[0][0] if newest is not None and is_open and newest.top else None,
     }
     if newest is not None:
-        told |= facts(newest, group, over=not is_open)
-    return told
+        reported |= facts(newest, group, over=not is_open)
+    return reported
 
 
 def configs(prefix: str, fleet: str, node: str, group: str) -> dict[str, dict[str, Any]]:

@@ -49,7 +49,7 @@ def facts(alarm: Alarm, group: str, *, over: bool) -> dict[str, Any]:
     }
 
 
-def told_facts(news: News, group: str) -> dict[str, Any]:
+def event_facts(news: News, group: str) -> dict[str, Any]:
     """Return an event as JSON has it."""
     over = news.event == "end"
     return {"event": news.event, **facts(news.alarm, group, over=over)}

@@ -19,7 +19,7 @@ STREAM = "-"
 """Instead of a path: standard output."""
 
 
-class Told(Protocol):
+class SinkSettings(Protocol):
     """A section that says who is told: a client's, or an aggregator's."""
 
     @property
@@ -41,13 +41,13 @@ def sinks_of(config: ClientConfig, stdout: BinaryIO) -> Sinks:
     """
     alarms, group = config.alarms, config.group
     journal = journal_of(alarms, config.state, [group])
-    sinks = [] if journal is None else told_once(alarms, group, journal, stdout)
+    sinks = [] if journal is None else line_sinks(alarms, group, journal, stdout)
     link = config.alarms_link
     if link is not None:
-        from submerge_client.alarms.over_mqtt import OverMqtt
+        from submerge_client.alarms.over_mqtt import MqttAlarms
 
         sinks.append(
-            OverMqtt(
+            MqttAlarms(
                 link,
                 node=config.node,
                 group=group,
@@ -58,7 +58,7 @@ def sinks_of(config: ClientConfig, stdout: BinaryIO) -> Sinks:
     return Sinks(sinks)
 
 
-def journal_of(alarms: Told, store: Path, groups: Iterable[str]) -> Journal | None:
+def journal_of(alarms: SinkSettings, store: Path, groups: Iterable[str]) -> Journal | None:
     """Return what remembers who was told of what, beside a store; None if nobody is told."""
     if alarms.ndjson is None and not alarms.webhook:
         return None
@@ -69,29 +69,29 @@ def journal_of(alarms: Told, store: Path, groups: Iterable[str]) -> Journal | No
     )
 
 
-def told_once(alarms: Told, group: str, journal: Journal, stdout: BinaryIO) -> list[Sink]:
+def line_sinks(alarms: SinkSettings, group: str, journal: Journal, stdout: BinaryIO) -> list[Sink]:
     """Return the sinks of one group that have to remember what they have told."""
     sinks: list[Sink] = []
     if alarms.ndjson is not None:
-        from submerge_client.alarms.ndjson import File, Lines, Stream
+        from submerge_client.alarms.ndjson import File, LineSink, Stream
 
         paper = Stream(stdout) if alarms.ndjson == STREAM else File(Path(alarms.ndjson))
-        sinks.append(Lines(paper, journal, name=_name(alarms.ndjson, group), group=group))
+        sinks.append(LineSink(paper, journal, name=_name(alarms.ndjson, group), group=group))
     if alarms.webhook:
         from submerge_client.alarms.payloads import shape_of
-        from submerge_client.alarms.post import Posting
-        from submerge_client.alarms.webhook import Courier, Webhook
+        from submerge_client.alarms.post import HttpPost
+        from submerge_client.alarms.webhook import Webhook, WebhookDelivery
 
         # One that is named twice is one.
         for name, hook in {_name(hook, group): hook for hook in alarms.webhook}.items():
             where = origin(hook.url)
-            shape, post = shape_of(hook, group), Posting(hook)
-            courier = Courier(shape, post, journal, name=name, where=where)
-            sinks.append(Webhook(courier, f"webhook {where}"))
+            shape, post = shape_of(hook, group), HttpPost(hook)
+            delivery = WebhookDelivery(shape, post, journal, name=name, where=where)
+            sinks.append(Webhook(delivery, f"webhook {where}"))
     return sinks
 
 
-def names_of(alarms: Told, group: str) -> list[str]:
+def names_of(alarms: SinkSettings, group: str) -> list[str]:
     """Return what the journal calls the sinks of a group."""
     lines = [] if alarms.ndjson is None else [_name(alarms.ndjson, group)]
     return [*lines, *(_name(hook, group) for hook in alarms.webhook)]

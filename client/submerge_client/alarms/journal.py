@@ -15,7 +15,7 @@ from pathlib import Path
 
 import msgspec
 
-from submerge_client.alarms.delivered import Told
+from submerge_client.alarms.delivered import Delivered
 from submerge_client.logs import say
 
 FORM = 1
@@ -27,7 +27,7 @@ class _File(msgspec.Struct, forbid_unknown_fields=True):
     """What stands in it."""
 
     form: int
-    sinks: dict[str, Told]
+    sinks: dict[str, Delivered]
 
 
 class Journal:
@@ -45,20 +45,22 @@ class Journal:
         self._path = os.path.realpath(path)
         self._lock = threading.Lock()
         self._failed = False
-        self._told = {name: told for name, told in self._load().items() if name in sinks}
+        self._delivered = {
+            name: delivered for name, delivered in self._load().items() if name in sinks
+        }
 
-    def told(self, sink: str) -> Told | None:
+    def delivered(self, sink: str) -> Delivered | None:
         """Return what a sink has told; None if it is new."""
-        return self._told.get(sink)
+        return self._delivered.get(sink)
 
-    def note(self, sink: str, told: Told) -> None:
+    def note(self, sink: str, delivered: Delivered) -> None:
         """Remember what a sink has told; on disk when this returns, if the disk lets it."""
         with self._lock:
-            if self._told.get(sink) == told and not self._failed:
+            if self._delivered.get(sink) == delivered and not self._failed:
                 return
-            self._told[sink] = told
+            self._delivered[sink] = delivered
             try:
-                self._write(msgspec.json.encode(_File(FORM, self._told)))
+                self._write(msgspec.json.encode(_File(FORM, self._delivered)))
             except OSError as error:
                 if not self._failed:
                     why = f"{error.strerror or error}"
@@ -67,7 +69,7 @@ class Journal:
             else:
                 self._failed = False
 
-    def _load(self) -> dict[str, Told]:
+    def _load(self) -> dict[str, Delivered]:
         try:
             with open(self._path, "rb") as file:
                 read = msgspec.json.decode(file.read(MOST_BYTES), type=_File)

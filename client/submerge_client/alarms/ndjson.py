@@ -22,8 +22,8 @@ import msgspec
 
 from submerge import UsageError
 from submerge.protocol.alarm_status import Alarm
-from submerge_client.alarms.delivered import Told, news
-from submerge_client.alarms.event import told_facts
+from submerge_client.alarms.delivered import Delivered, news
+from submerge_client.alarms.event import event_facts
 from submerge_client.alarms.journal import Journal
 from submerge_client.logs import say
 
@@ -31,7 +31,7 @@ TAIL_BYTES = 1 << 16
 """How much of a file's end is read again: a hundred lines and more."""
 
 
-class Paper(Protocol):
+class LineOutput(Protocol):
     """What lines are written on."""
 
     def read(self) -> Collection[tuple[str, str]]:
@@ -44,7 +44,7 @@ class Paper(Protocol):
         """Let it go."""
 
 
-class Lines:
+class LineSink:
     """Tells alarms as lines.
 
     Parameters
@@ -56,8 +56,8 @@ class Lines:
     group : str
     """
 
-    def __init__(self, paper: Paper, journal: Journal, *, name: str, group: str) -> None:
-        self._paper, self._journal, self._name, self._group = paper, journal, name, group
+    def __init__(self, paper: LineOutput, journal: Journal, *, name: str, group: str) -> None:
+        self._output, self._journal, self._name, self._group = paper, journal, name, group
         self._encode = msgspec.json.Encoder().encode
         self._why: str | None = None
 
@@ -76,21 +76,21 @@ class Lines:
             say("alarms written again")
 
     def _write(self, alarms: tuple[Alarm, ...]) -> None:
-        told, written = self._journal.told(self._name), self._paper.read()
-        if told is None:
+        delivered, written = self._journal.delivered(self._name), self._output.read()
+        if delivered is None:
             begun = {name for name, event in written if event == "start"}
             ended = {name for name, event in written if event == "end"}
-            told = Told.since(alarms, begun - ended)
-            self._journal.note(self._name, told)
-        for each in news(told, alarms):
+            delivered = Delivered.since(alarms, begun - ended)
+            self._journal.note(self._name, delivered)
+        for each in news(delivered, alarms):
             if (each.alarm.name, each.event) not in written:
-                self._paper.write(self._encode(told_facts(each, self._group)) + b"\n")
-            told = told.after(each)
-            self._journal.note(self._name, told)
+                self._output.write(self._encode(event_facts(each, self._group)) + b"\n")
+            delivered = delivered.after(each)
+            self._journal.note(self._name, delivered)
 
     def close(self, patience_s: float) -> None:
         """Let the paper go: all that can be told is told."""
-        self._paper.close()
+        self._output.close()
 
 
 class File:
@@ -184,7 +184,7 @@ class Stream:
 def _event(line: bytes) -> tuple[str, str] | None:
     """Which start or end a line tells; None if it is none, or cut short."""
     try:
-        told = json.loads(line)
-        return str(told["id"]), str(told["event"])
+        delivered = json.loads(line)
+        return str(delivered["id"]), str(delivered["event"])
     except (ValueError, TypeError, KeyError):
         return None

@@ -22,14 +22,14 @@ from submerge_client.config.links import UplinkConfig
 from submerge_client.logs import say
 from submerge_client.uplink.broker import Broker, Publication
 from submerge_client.uplink.factory import password_of, tls_of
-from submerge_client.uplink.line import Line
+from submerge_client.uplink.line import BrokerConnection
 from submerge_proto.wire import topics
 
 AGAIN_S = 60.0
 """Between two messages of one alarm, at least, while nothing changes but its figures."""
 
 
-class OverMqtt:
+class MqttAlarms:
     """Tells a broker, and through it Home Assistant.
 
     Parameters
@@ -71,7 +71,7 @@ class OverMqtt:
         self._known: list[object] | None = None
         self._at = -math.inf
         self._why: str | None = None
-        self._line = Line(
+        self._line = BrokerConnection(
             Broker(link.host, link.port, link.username, password_of(link), tls_of(link, kit)),
             name=f"submerge:{link.fleet}:alarm:{node}",
             topics=(),

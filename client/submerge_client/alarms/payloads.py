@@ -22,7 +22,7 @@ import msgspec
 
 from submerge.protocol.alarm_status import Alarm
 from submerge_client.alarms.delivered import News
-from submerge_client.alarms.event import headline, rounded, sentence, stamp, told_facts
+from submerge_client.alarms.event import event_facts, headline, rounded, sentence, stamp
 from submerge_client.config.alarm_sinks import WebhookConfig, origin
 
 REPEATED_S = 180.0
@@ -47,7 +47,7 @@ class Request(NamedTuple):
         return f"Request({origin(self.url)}/..., {len(self.body)} bytes)"
 
 
-class Shape(Protocol):
+class Payload(Protocol):
     """How a webhook wants to hear of alarms."""
 
     repeats_s: float | None
@@ -65,7 +65,7 @@ class Shape(Protocol):
         """
 
 
-def shape_of(config: WebhookConfig, group: str) -> Shape:
+def shape_of(config: WebhookConfig, group: str) -> Payload:
     """Return the shape that a webhook asks for."""
     match config.shape:
         case "alertmanager":
@@ -157,9 +157,9 @@ class PlainJson:
 
     def request(self, news: News, first: Alarm, *, now: float, skew: float) -> Request:
         """Return the event; whoever takes it tells two of them apart by `id` and `event`."""
-        told = told_facts(news, self._group)
-        told |= _link("link", self._config, news.alarm, self._group)
-        return Request(self._config.url, msgspec.json.encode(told))
+        reported = event_facts(news, self._group)
+        reported |= _link("link", self._config, news.alarm, self._group)
+        return Request(self._config.url, msgspec.json.encode(reported))
 
 
 def _link(key: str, config: WebhookConfig, alarm: Alarm, group: str) -> dict[str, str]:

@@ -30,7 +30,7 @@ LONGEST_PAUSE_S = 3600.0
 """That a server may ask for."""
 
 
-class Answer(NamedTuple):
+class HttpAnswer(NamedTuple):
     """What came of a POST.
 
     why : what is wrong, for people; "" where nothing is
@@ -43,7 +43,7 @@ class Answer(NamedTuple):
     pause_s: float = 0.0
 
 
-class Posting:
+class HttpPost:
     """Posts to one webhook.
 
     Parameters
@@ -67,7 +67,7 @@ class Posting:
         self._renew()
         self._headers()
 
-    def __call__(self, request: Request) -> Answer:
+    def __call__(self, request: Request) -> HttpAnswer:
         """Post, and wait for the answer."""
         try:
             self._renew()
@@ -76,15 +76,15 @@ class Posting:
                 request.url, request.body, self._headers(), method="POST"
             )
             with self._opener.open(asked, timeout=TIMEOUT_S) as answer:
-                return Answer("", _time(answer.headers))
+                return HttpAnswer("", _time(answer.headers))
         except HTTPError as error:
             with error:
-                return Answer(_refusal(error), _time(error.headers), _pause(error.headers))
+                return HttpAnswer(_refusal(error), _time(error.headers), _pause(error.headers))
         except URLError as error:
             inner = error.reason
-            return Answer(self._why(inner if isinstance(inner, Exception) else OSError(inner)))
+            return HttpAnswer(self._why(inner if isinstance(inner, Exception) else OSError(inner)))
         except (OSError, HTTPException, UsageError, ValueError) as error:
-            return Answer(self._why(error))
+            return HttpAnswer(self._why(error))
 
     def _why(self, error: Exception) -> str:
         if isinstance(error, HTTPException):

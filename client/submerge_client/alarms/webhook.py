@@ -22,10 +22,10 @@ import numpy as np
 
 from submerge.protocol.alarm_status import Alarm
 from submerge.protocol.retry import Retry
-from submerge_client.alarms.delivered import News, Told, news
+from submerge_client.alarms.delivered import Delivered, News, news
 from submerge_client.alarms.journal import Journal
-from submerge_client.alarms.payloads import Request, Shape
-from submerge_client.alarms.post import Answer
+from submerge_client.alarms.payloads import Payload, Request
+from submerge_client.alarms.post import HttpAnswer
 from submerge_client.logs import say
 
 PATIENCE_S = 2.0
@@ -36,7 +36,7 @@ SLACK_S = 60.0
 LONGEST_WAIT_S = 3600.0
 
 
-class Courier:
+class WebhookDelivery:
     """Decides what is posted next, and when.
 
     Parameters
@@ -56,8 +56,8 @@ class Courier:
 
     def __init__(
         self,
-        shape: Shape,
-        post: Callable[[Request], Answer],
+        shape: Payload,
+        post: Callable[[Request], HttpAnswer],
         journal: Journal,
         *,
         name: str,
@@ -77,26 +77,26 @@ class Courier:
 
     def meet(self, alarms: tuple[Alarm, ...]) -> None:
         """Begin with a state, if this sink is new: what comes after it is news."""
-        if self._journal.told(self._name) is None:
-            self._journal.note(self._name, Told.since(alarms))
+        if self._journal.delivered(self._name) is None:
+            self._journal.note(self._name, Delivered.since(alarms))
 
     def turn(self, alarms: tuple[Alarm, ...]) -> float:
         """Post what is due, if anything is; return the seconds until there may be more."""
         if self._retry.tries and self._clock() < self._retry.at:
             return self._retry.at - self._clock()
-        told = self._journal.told(self._name) or Told.since(alarms)
-        new = news(told, alarms)
+        delivered = self._journal.delivered(self._name) or Delivered.since(alarms)
+        new = news(delivered, alarms)
         if new:
-            return self._say(new[0], told)
-        repeated = self._repetition(alarms, told)
+            return self._say(new[0], delivered)
+        repeated = self._repetition(alarms, delivered)
         if repeated is None or self._shape.repeats_s is None:
             return LONGEST_WAIT_S
         wait = self._said(repeated) + self._shape.repeats_s - self._clock()
-        return wait if wait > 0 else self._say(News(repeated, "start"), told, again=True)
+        return wait if wait > 0 else self._say(News(repeated, "start"), delivered, again=True)
 
-    def _repetition(self, alarms: tuple[Alarm, ...], told: Told) -> Alarm | None:
+    def _repetition(self, alarms: tuple[Alarm, ...], delivered: Delivered) -> Alarm | None:
         """The open alarm that was said longest ago: servers may want to hear of it again."""
-        begun = {each.name for each in told.open}
+        begun = {each.name for each in delivered.open}
         self._said_at = {name: at for name, at in self._said_at.items() if name in begun}
         open_ = (each for each in alarms if each.is_open and each.name in begun)
         return min(open_, key=self._said, default=None)
@@ -105,9 +105,9 @@ class Courier:
         # A process that has just begun does not know for how long nothing was said.
         return self._said_at.get(alarm.name, -math.inf)
 
-    def _say(self, each: News, told: Told, *, again: bool = False) -> float:
+    def _say(self, each: News, delivered: Delivered, *, again: bool = False) -> float:
         """Post an event; return the seconds until there may be more to say."""
-        first = told.started(each.alarm) or each.alarm
+        first = delivered.started(each.alarm) or each.alarm
         request = self._shape.request(each, first, now=self._wall(), skew=self._skew)
         answer = self._post(request)
         moved = self._set_clock(answer)
@@ -124,10 +124,10 @@ class Courier:
         self._is_second = False
         self._said_at[each.alarm.name] = self._clock()
         if not again:
-            self._journal.note(self._name, told.after(each))
+            self._journal.note(self._name, delivered.after(each))
         return 0.0
 
-    def _set_clock(self, answer: Answer) -> bool:
+    def _set_clock(self, answer: HttpAnswer) -> bool:
         """Hear how late it is at the server; return whether that was news."""
         if answer.at is None or not self._shape.timed:
             return False
@@ -137,7 +137,7 @@ class Courier:
         self._skew = skew
         return moved
 
-    def _failed(self, answer: Answer) -> float:
+    def _failed(self, answer: HttpAnswer) -> float:
         if answer.why != self._why:
             self._why = answer.why
             what = "alarms not told to the webhook, trying on"
@@ -158,8 +158,8 @@ class Webhook:
         Of the thread.
     """
 
-    def __init__(self, courier: Courier, name: str) -> None:
-        self._courier = courier
+    def __init__(self, delivery: WebhookDelivery, name: str) -> None:
+        self._delivery = delivery
         self._heard: tuple[Alarm, ...] | None = None
         self._news = threading.Condition()
         self._closing = self._idle = False
@@ -169,7 +169,7 @@ class Webhook:
     def tell(self, alarms: tuple[Alarm, ...]) -> None:
         """Have the newest state told; returns at once."""
         # Here, and not when the thread comes to it: there may be news by then.
-        self._courier.meet(alarms)
+        self._delivery.meet(alarms)
         with self._news:
             self._heard, self._idle = alarms, False
             self._news.notify_all()
@@ -190,7 +190,7 @@ class Webhook:
             wait = LONGEST_WAIT_S
             if heard is not None:
                 try:
-                    wait = self._courier.turn(heard)
+                    wait = self._delivery.turn(heard)
                 except Exception as error:  # no thread dies in silence
                     wait = CAP_S
                     why = f"{type(error).__name__}: {error}"

@@ -22,7 +22,7 @@ TOPIC = re.compile(r"/([A-Za-z0-9_-]{1,64})/?")
 Prefix = Annotated[
     str, Meta(pattern=rf"^({PREFIX})?\Z", description='a topic such as "homeassistant", or ""')
 ]
-Shape = Literal["alertmanager", "ntfy", "json"]
+Payload = Literal["alertmanager", "ntfy", "json"]
 
 
 class BrokerConfig(Link, frozen=True, kw_only=True):
@@ -56,7 +56,7 @@ class WebhookConfig(Section, frozen=True, kw_only=True):
     """
 
     url: Text
-    shape: Shape = "json"
+    shape: Payload = "json"
     token_file: Path | None = None
     ca: Path | None = None
     insecure: bool = False
@@ -70,7 +70,7 @@ class WebhookConfig(Section, frozen=True, kw_only=True):
                 "url",
                 expected="a topic of ntfy, https://host/topic",
                 got=f"{origin(self.url)}/...",
-                mend="a topic has 1 to 64 of A-Z a-z 0-9 _ -",
+                hint="a topic has 1 to 64 of A-Z a-z 0-9 _ -",
             )
         if self.shape == "alertmanager" and parts.query:
             raise refusal(
@@ -91,14 +91,14 @@ class WebhookConfig(Section, frozen=True, kw_only=True):
                 "url",
                 expected="https://",
                 got=origin(self.url),
-                mend="say insecure = true if the network is trusted, or use https://",
+                hint="say insecure = true if the network is trusted, or use https://",
             )
         if self.ca is not None:
             raise refusal(
                 "ca",
                 expected="none with http://, which has no TLS",
                 got=shown(self.ca),
-                mend="leave it out, or use https://",
+                hint="leave it out, or use https://",
             )
 
     @property
@@ -136,7 +136,7 @@ def _parts(key: str, url: str) -> SplitResult:
             key,
             expected=expected,
             got="a url with a user's name",
-            mend="put a token into a file that token_file names",
+            hint="put a token into a file that token_file names",
         )
     fine = url.isascii() and url.isprintable() and not set(url) & set(' {}"<>\\^`|')
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.fragment or not fine:

@@ -123,7 +123,7 @@ class AlarmsConfig(Section, frozen=True, kw_only=True):
                 "after",
                 expected=f"no more than of = {self.of}",
                 got=str(self.after),
-                mend="lower it, or raise of",
+                hint="lower it, or raise of",
             )
 
     @property
@@ -142,7 +142,7 @@ class AlarmsConfig(Section, frozen=True, kw_only=True):
                 "at_most",
                 expected="more than 0, and at most 1 false per hour",
                 got=shown(self.at_most),
-                mend=f'"{OFF}" raises no alarms' if not often else "",
+                hint=f'"{OFF}" raises no alarms' if not often else "",
             )
         return often
 
@@ -153,7 +153,7 @@ class AlarmsConfig(Section, frozen=True, kw_only=True):
                 "mqtt",
                 expected="true, since there is [alarms.broker]",
                 got="false",
-                mend="leave [alarms.broker] out, or mqtt",
+                hint="leave [alarms.broker] out, or mqtt",
             )
         if self.broker is not None:
             own = asdict(self.broker)

@@ -45,13 +45,13 @@ from submerge_client.config.tomlfile import read
 __all__ = [
     "AnySensor",
     "ClientConfig",
+    "ClientTiming",
     "FileSensor",
     "HostSensor",
     "MqttSensor",
     "NdjsonSensor",
     "SchemaConfig",
     "ScoresConfig",
-    "TimingConfig",
     "UplinkConfig",
     "WatchConfig",
     "load",
@@ -61,7 +61,7 @@ SILENCE_S = 600.0
 """Without a row, where nobody says how long may pass."""
 
 
-class TimingConfig(Section, frozen=True, kw_only=True):
+class ClientTiming(Section, frozen=True, kw_only=True):
     """When a client speaks, and how often it keeps what it has; see `ClientSettings`.
 
     Attributes
@@ -133,7 +133,7 @@ class ScoresConfig(Section, frozen=True, kw_only=True):
                         "url",
                         expected=f"a url that {name} is for",
                         got="nothing",
-                        mend=f"leave {name} out: without a url all is as in [uplink]",
+                        hint=f"leave {name} out: without a url all is as in [uplink]",
                     )
 
     def link(self, uplink: UplinkConfig) -> UplinkConfig:
@@ -217,7 +217,7 @@ class ClientConfig(Section, frozen=True, kw_only=True):
     schema: SchemaConfig
     sensor: AnySensor
     summary: SummaryConfig = SummaryConfig()
-    timing: TimingConfig = TimingConfig()
+    timing: ClientTiming = ClientTiming()
     learn: LearnConfig = LearnConfig()
     alarms: AlarmsConfig = AlarmsConfig()
     gaps: Literal["fill", "withhold"] = "fill"
@@ -271,7 +271,7 @@ class ClientConfig(Section, frozen=True, kw_only=True):
                 *("alarms", "discovery"),
                 expected='"", for Home Assistant finds nothing whose name has a dot',
                 got=f"{shown(self.alarms.discovery)}, and the node {shown(self.node)}",
-                mend='say discovery = "", or give the node another name',
+                hint='say discovery = "", or give the node another name',
             )
 
     def _check_silence(self) -> None:
@@ -280,7 +280,7 @@ class ClientConfig(Section, frozen=True, kw_only=True):
                 *("watch", "silence_s"),
                 expected=f"more than the sensor's period of {self.period_s:g} s",
                 got=f"{self.silence_s:g}",
-                mend="raise it, or leave it out",
+                hint="raise it, or leave it out",
             )
 
     @property

@@ -46,8 +46,8 @@ def decoded(table: dict[str, Any], kind: type[T]) -> T:
     for field in known.values():
         if field.required and field.name not in settings:
             table_wanted = _wanted(field.type) == _TABLE
-            mend = f"add [{field.name}]" if table_wanted else f"add {field.name} = ..."
-            raise refusal(field.name, expected=_wanted(field.type), got="nothing", mend=mend)
+            hint = f"add [{field.name}]" if table_wanted else f"add {field.name} = ..."
+            raise refusal(field.name, expected=_wanted(field.type), got="nothing", hint=hint)
     values = {key: _at(key, value, known[key].type) for key, value in settings.items()}
     try:
         return kind(**values)
@@ -114,7 +114,7 @@ def _value(value: Any, kind: Any) -> Any:
             inner = get_args(choice)[0]
             return tuple(_at(i, item, inner) for i, item in enumerate(value))
     if not _fits(value, kind):
-        raise refusal(expected=_wanted(kind), got=shown(value), mend=_mend(value, kind))
+        raise refusal(expected=_wanted(kind), got=shown(value), hint=_hint(value, kind))
     return _converted(value, kind)
 
 
@@ -130,8 +130,8 @@ def _meant(table: dict[str, Any], kind: Any) -> type[Section]:
     if isinstance(said, str) and said in by_tag:
         return by_tag[said]
     got = shown(said) if key in table else "nothing"
-    mend = _meant_word(said, list(by_tag))
-    raise refusal(key, expected=_listed(map(shown, by_tag)), got=got, mend=mend)
+    hint = _meant_word(said, list(by_tag))
+    raise refusal(key, expected=_listed(map(shown, by_tag)), got=got, hint=hint)
 
 
 def _fits(value: Any, kind: Any) -> bool:
@@ -190,7 +190,7 @@ def _listed(words: Iterator[str]) -> str:
     return f"{', '.join(others)} or {last}" if others else last
 
 
-def _mend(value: Any, kind: Any) -> str:
+def _hint(value: Any, kind: Any) -> str:
     """What to do about the mistakes that are made most."""
     lists = [get_args(choice)[0] for choice in choices(kind) if get_origin(choice) is tuple]
     if isinstance(value, dict) and any(map(is_section, lists)):

@@ -124,7 +124,7 @@ class FeaturesConfig(Section, frozen=True, kw_only=True):
                     name,
                     expected=f"nothing, since it is for {other} = {shown(value)}",
                     got=shown(getattr(self, name)),
-                    mend="leave it out",
+                    hint="leave it out",
                 )
         if self.features > MOST_FEATURES:
             raise refusal("features", expected=f"at most {MOST_FEATURES}", got=str(self.features))
@@ -209,7 +209,7 @@ def _landmarks(path: Path, names: Sequence[str]) -> Array:
             "landmarks",
             expected=f"{len(names)} columns in {path}, channels x lags",
             got=str(len(used)),
-            mend="or give it a header with their names",
+            hint="or give it a header with their names",
         )
     points = np.concatenate(list(flow.blocks(used)) or [np.empty((0, len(used)))])
     gaps = np.argwhere(np.isnan(points))
@@ -219,7 +219,7 @@ def _landmarks(path: Path, names: Sequence[str]) -> Array:
             "landmarks",
             expected=f"a number for each channel in all rows of {path}",
             got=f"a gap in row {row + 1}, {names[column]}",
-            mend="complete the row, or leave it out",
+            hint="complete the row, or leave it out",
         )
     return points
 
@@ -233,5 +233,5 @@ def _place(path: Path, name: str, columns: Sequence[str]) -> int:
         "landmarks",
         expected=f"a column {shown(name)} in {path}, for the channel of that name",
         got="no such column",
-        mend=f"did you mean {shown(near)}?" if near else "name its columns as the channels",
+        hint=f"did you mean {shown(near)}?" if near else "name its columns as the channels",
     )

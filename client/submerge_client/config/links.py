@@ -69,7 +69,7 @@ class Link(Section, frozen=True, kw_only=True):
                 "username",
                 expected=f"none with {self.scheme}://",
                 got=shown(self.username),
-                mend="leave it out: there a node is known by its certificate",
+                hint="leave it out: there a node is known by its certificate",
             )
         if self.password_file is not None and self.username is None:
             raise refusal("username", expected="one beside password_file", got="nothing")
@@ -84,7 +84,7 @@ class Link(Section, frozen=True, kw_only=True):
                 "url",
                 expected=f"a url with TLS, {secure}",
                 got=shown(self.url),
-                mend="say insecure = true if the network is trusted,"
+                hint="say insecure = true if the network is trusted,"
                 f" or use {secure} and a kit, or ca, cert and key",
             )
         for name in ("ca", "cert", "key"):
@@ -93,7 +93,7 @@ class Link(Section, frozen=True, kw_only=True):
                     name,
                     expected=f"none with {self.scheme}://, which has no TLS",
                     got=shown(getattr(self, name)),
-                    mend="leave it out" + (f", or use {secure}" if secure in _TLS else ""),
+                    hint="leave it out" + (f", or use {secure}" if secure in _TLS else ""),
                 )
 
     @property
@@ -176,7 +176,7 @@ def address_of(url: str, schemes: tuple[str, ...]) -> Address:
             "url",
             expected="a host and a port",
             got="a user's name as well",
-            mend="put it into username, and the password into a file that password_file names",
+            hint="put it into username, and the password into a file that password_file names",
         )
     if not parts.hostname or parts.path.strip("/") or parts.query or parts.fragment:
         raise _no_url(url, schemes)
@@ -221,7 +221,7 @@ def check_insecure(insecure: bool, what: str) -> None:
             "insecure",
             expected=f"false with {what}",
             got="true",
-            mend="leave it out: certificates are checked all the same",
+            hint="leave it out: certificates are checked all the same",
         )
 
 

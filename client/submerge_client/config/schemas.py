@@ -94,7 +94,7 @@ class SchemaConfig(Section, frozen=True, kw_only=True):
                 "lags",
                 expected=f"channels x lags to be at most {MOST}",
                 got=f"{len(self.channels)} x {self.lags}",
-                mend="lower it",
+                hint="lower it",
             )
         for i, channel in enumerate(self._tables):
             self._check_scaling(i, channel)
@@ -110,7 +110,7 @@ class SchemaConfig(Section, frozen=True, kw_only=True):
                     "channels",
                     expected='names that differ, also from "a-1" for "a" a row ago',
                     got=f"{shown(name)} twice",
-                    mend="rename one",
+                    hint="rename one",
                 )
             seen.add(name)
 
@@ -122,14 +122,14 @@ class SchemaConfig(Section, frozen=True, kw_only=True):
                 i,
                 expected='offset and scale, since scaling = "fixed"',
                 got=name,
-                mend=f"write {{ name = {name}, offset = 0.0, scale = 1.0 }} with its own numbers",
+                hint=f"write {{ name = {name}, offset = 0.0, scale = 1.0 }} with its own numbers",
             )
         if self.scaling != "fixed" and numbers != (None, None):
             raise refusal(
                 "scaling",
                 expected=f'"fixed", since {name} has numbers for it',
                 got=shown(self.scaling),
-                mend="or leave offset and scale out",
+                hint="or leave offset and scale out",
             )
 
     @property

@@ -51,13 +51,13 @@ class BadSetting(UsageError):
         What was expected, what came, what to do.
     """
 
-    def __init__(self, keys: tuple[Key, ...], says: str) -> None:
-        self.keys, self.says = keys, says
-        super().__init__(f"{written(keys)}: {says}" if keys else says)
+    def __init__(self, keys: tuple[Key, ...], message: str) -> None:
+        self.keys, self.message = keys, message
+        super().__init__(f"{written(keys)}: {message}" if keys else message)
 
     def under(self, *outer: Key) -> BadSetting:
         """Return it as seen from further out."""
-        return BadSetting((*outer, *self.keys), self.says)
+        return BadSetting((*outer, *self.keys), self.message)
 
 
 class UnknownSetting(BadSetting):
@@ -86,9 +86,9 @@ class Given(NamedTuple):
     parsed: Any
 
 
-def refusal(*keys: Key, expected: str, got: str, mend: str = "") -> BadSetting:
+def refusal(*keys: Key, expected: str, got: str, hint: str = "") -> BadSetting:
     """Return the error that says what is wrong with a setting."""
-    return BadSetting(keys, f"expected {expected}, got {got}" + (f"; {mend}" if mend else ""))
+    return BadSetting(keys, f"expected {expected}, got {got}" + (f"; {hint}" if hint else ""))
 
 
 def written(keys: Iterable[Key]) -> str:

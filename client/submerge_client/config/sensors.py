@@ -87,7 +87,7 @@ class MqttSensor(Link, frozen=True, kw_only=True, tag_field="kind", tag="mqtt"):
                 "topic",
                 expected="a topic with {channel} in it once, and without + and #",
                 got=shown(self.topic),
-                mend='as in "plant/{channel}/value"',
+                hint='as in "plant/{channel}/value"',
             )
 
 

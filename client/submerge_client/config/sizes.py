@@ -25,14 +25,14 @@ SKETCHES = 400
 """Bytes that scores are allowed: two sketches of 16 buckets, 98 bytes each while counts are
 below 2^28, and never above 178. What they leave is room for names of 64 letters."""
 
-PEAKS = 3 * FINE.bytes
+MAXIMA = 3 * FINE.bytes
 """What they come to hour by hour: off the subspace, within it, and of single channels."""
 
 ALARM = 512
 """A name of 64 letters, and three channels of 100 bytes: 477. What is left of nine of them is
 room for what else is said of alarms."""
 
-SCORES = SKETCHES + PEAKS + (1 + REMEMBERED) * ALARM
+SCORES = SKETCHES + MAXIMA + (1 + REMEMBERED) * ALARM
 """Scores, and what is made of them."""
 
 BELOW = 300 + (MOST_ALARMS - 1 - REMEMBERED) * ALARM
@@ -132,7 +132,7 @@ def check_size(
             *at,
             expected=f"room for {size} bytes: {_reckoned(dim, k, linear, size)}",
             got=f"a limit of {limit} bytes",
-            mend=f"lower {lower}",
+            hint=f"lower {lower}",
         )
 
 
@@ -159,7 +159,7 @@ def check_join(
             *at,
             expected=f"room for {text + beside} bytes: to join, a schema of {text}, and {beside}",
             got=f"a limit of {limit} bytes",
-            mend=f"lower {lower}",
+            hint=f"lower {lower}",
         )
 
 

@@ -55,15 +55,15 @@ def check_rank(summary: SummaryConfig, schema: SchemaConfig) -> None:
                 *("summary", "linear_rank"),
                 expected="nothing without [schema.features]: rank is then of the readings",
                 got=str(summary.linear_rank),
-                mend="leave it out",
+                hint="leave it out",
             )
-        most, mend = f"dim = {width}", "lower it, or raise schema.lags"
+        most, hint = f"dim = {width}", "lower it, or raise schema.lags"
     else:
         most = f"the {schema.dim} features there are"
-        mend = "lower it, or raise schema.features.features"
+        hint = "lower it, or raise schema.features.features"
     if summary.rank > schema.dim:
         raise refusal(
-            *("summary", "rank"), expected=f"at most {most}", got=str(summary.rank), mend=mend
+            *("summary", "rank"), expected=f"at most {most}", got=str(summary.rank), hint=hint
         )
     linear = summary.linear_rank
     if linear is not None and linear > max(1, schema.width - 1):
@@ -72,5 +72,5 @@ def check_rank(summary: SummaryConfig, schema: SchemaConfig) -> None:
             *("summary", "linear_rank"),
             expected=f"fewer than {width}" if schema.width > 1 else f"1, since {width}",
             got=str(linear),
-            mend="lower it, or leave it out",
+            hint="lower it, or leave it out",
         )

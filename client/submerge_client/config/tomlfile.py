@@ -58,11 +58,11 @@ def read(
     try:
         return decoded(table, kind)
     except BadSetting as error:
-        says = error.says
+        message = error.message
         if isinstance(error, UnknownSetting):
-            says += f"; {hint(kind, error)}"
+            message += f"; {hint(kind, error)}"
         where = _where(path, error.keys, variables)
-        raise _line(f"{where}: {says}") from error.__cause__
+        raise _line(f"{where}: {message}") from error.__cause__
 
 
 def _parsed(path: Path | str, program: str) -> dict[str, Any]:
@@ -73,8 +73,8 @@ def _parsed(path: Path | str, program: str) -> dict[str, Any]:
         text = Path(path).read_bytes().decode("utf-8-sig")
         return tomllib.loads(text)
     except FileNotFoundError:
-        says = f"expected a configuration, got no such file; write one: {sample}"
-        raise _line(f"{path}: {says}") from None
+        message = f"expected a configuration, got no such file; write one: {sample}"
+        raise _line(f"{path}: {message}") from None
     except OSError as error:
         raise _line(f"{path}: expected a file to read, got: {error.strerror}") from error
     except UnicodeDecodeError as error:
@@ -111,8 +111,8 @@ def _override(table: dict[str, Any], environ: Mapping[str, str]) -> dict[tuple[K
             inner = place[key]
             inner = inner.parsed if isinstance(inner, Given) else inner
             if not isinstance(inner, dict):
-                says = f"expected {written(keys)} to be a section, got {shown(inner)}"
-                raise _line(f"{variable}: {says}; take the variable away")
+                message = f"expected {written(keys)} to be a section, got {shown(inner)}"
+                raise _line(f"{variable}: {message}; take the variable away")
             place = inner
         key = _spelt(last, place)
         place[key] = Given(environ[variable], _value(environ[variable]))

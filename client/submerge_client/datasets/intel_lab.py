@@ -53,7 +53,7 @@ _SEPARATOR = re.compile(rb"[ \t]")
 _BUFFER = 1 << 20
 
 
-class Readings(NamedTuple):
+class MoteReadings(NamedTuple):
     """Readings in the order of their lines.
 
     epochs, motes : (n,), integers
@@ -84,9 +84,11 @@ def read(source: Source, quantity: str) -> Table:
         readings, left_out = _collected(lines, slice(first, first + len(wanted)))
 
     name = source.path.name
-    told = np.flatnonzero(~np.isnan(readings.values).all(axis=1))
-    silent = len(readings.values) - len(told)
-    readings = Readings(readings.epochs[told], readings.motes[told], readings.values[told])
+    present = np.flatnonzero(~np.isnan(readings.values).all(axis=1))
+    silent = len(readings.values) - len(present)
+    readings = MoteReadings(
+        readings.epochs[present], readings.motes[present], readings.values[present]
+    )
     notes = [f"{counted(n, *BAD[kind])} left out of {name}" for kind, n in left_out.items() if n]
     if silent:
         notes.append(f"{counted(silent, 'row')} of {name} without {' or '.join(wanted)} left out")
@@ -95,7 +97,7 @@ def read(source: Source, quantity: str) -> Table:
             source.path,
             expected=f"readings of {' or '.join(wanted)}",
             got="none: " + "; ".join(notes),
-            mend="choose another quantity, or check how the log was cut",
+            hint="choose another quantity, or check how the log was cut",
         )
     motes, rows, repeated = _matrix(readings)
     if repeated:
@@ -106,7 +108,7 @@ def read(source: Source, quantity: str) -> Table:
     return Table.of(source.path, rows, names=names, notes=notes)
 
 
-def _collected(lines: Iterable[bytes], wanted: slice) -> tuple[Readings, Counter[str]]:
+def _collected(lines: Iterable[bytes], wanted: slice) -> tuple[MoteReadings, Counter[str]]:
     """Read the lines once; return what is usable, and count the rest by kind."""
     epochs, motes, values = array("q"), array("b"), array("d")
     left_out = Counter(dict.fromkeys(BAD, 0))
@@ -141,7 +143,7 @@ def _collected(lines: Iterable[bytes], wanted: slice) -> tuple[Readings, Counter
             motes.append(mote)
             values.extend(readings[wanted])
     width = wanted.stop - wanted.start
-    return Readings(
+    return MoteReadings(
         np.asarray(epochs), np.asarray(motes), np.asarray(values).reshape(-1, width)
     ), left_out
 
@@ -157,7 +159,7 @@ def _in_place(line: bytes) -> list[bytes]:
     return [field or b"nan" for field in fields] + [b"nan"] * (FIELDS - len(fields))
 
 
-def _matrix(readings: Readings) -> tuple[npt.NDArray[np.int8], Array, int]:
+def _matrix(readings: MoteReadings) -> tuple[npt.NDArray[np.int8], Array, int]:
     """Arrange readings by epoch and mote: the motes, (epochs, motes * q), and how many repeat."""
     epochs, row = np.unique(readings.epochs, return_inverse=True)
     motes, column = np.unique(readings.motes, return_inverse=True)
@@ -165,11 +167,11 @@ def _matrix(readings: Readings) -> tuple[npt.NDArray[np.int8], Array, int]:
     width = readings.values.shape[1]
     flat = np.full((len(epochs) * len(motes), width), np.nan)
     for quantity in range(width):
-        told = np.flatnonzero(~np.isnan(readings.values[:, quantity]))
+        present = np.flatnonzero(~np.isnan(readings.values[:, quantity]))
         # NumPy does not promise which of several writes to a cell wins, so we choose:
         # the first from the end.
-        told = told[::-1]
-        cells, last = np.unique(cell[told], return_index=True)
-        flat[cells, quantity] = readings.values[told[last], quantity]
+        present = present[::-1]
+        cells, last = np.unique(cell[present], return_index=True)
+        flat[cells, quantity] = readings.values[present[last], quantity]
     repeated = len(cell) - len(np.unique(cell))
     return motes, flat.reshape(len(epochs), -1), repeated

@@ -34,21 +34,21 @@ def read(source: Source) -> Table:
                 source.path,
                 expected="a .npy file",
                 got="a header that cannot be read",
-                mend="write it again with numpy.save",
+                hint="write it again with numpy.save",
             ) from error
     if dtype.kind not in REAL:
         raise refusal(
             source.path,
             expected="a matrix of real numbers",
             got=f"dtype {dtype}",
-            mend="convert it with astype(float)",
+            hint="convert it with astype(float)",
         )
     if len(shape) != 2:
         raise refusal(
             source.path,
             expected="a matrix (two dimensions)",
             got=f"shape {shape}",
-            mend="reshape it to (rows, columns)",
+            hint="reshape it to (rows, columns)",
         )
     with source.unpacked() as stream:
         try:
@@ -58,14 +58,14 @@ def read(source: Source) -> Table:
                 source.path,
                 expected=f"numbers for shape {shape}",
                 got="a file that breaks off",
-                mend="copy or write it again",
+                hint="copy or write it again",
             ) from error
         except MemoryError as error:
             raise refusal(
                 source.path,
                 expected="a matrix that fits into memory",
                 got=f"shape {shape}",
-                mend="cut it, or write it again if that is not its shape",
+                hint="cut it, or write it again if that is not its shape",
             ) from error
     # A longdouble may overflow here; it is refused below, with its place.
     with np.errstate(over="ignore"):
@@ -77,7 +77,7 @@ def read(source: Source) -> Table:
             f"{source.path}, row {row + 1}, column {column + 1}",
             expected="a finite number",
             got=str(stored[row, column]),
-            mend="write NaN for a missing value",
+            hint="write NaN for a missing value",
         )
     return Table.of(source.path, rows)
 

@@ -63,13 +63,13 @@ class Source:
         with _blaming(path):
             mode = path.stat().st_mode
             if stat.S_ISDIR(mode):
-                raise refusal(path, expected="a file", got="a directory", mend="name its files")
+                raise refusal(path, expected="a file", got="a directory", hint="name its files")
             if not stat.S_ISREG(mode):
                 raise refusal(
                     path,
                     expected="a file",
                     got="a pipe or device",
-                    mend="save what it yields and name that",
+                    hint="save what it yields and name that",
                 )
             with path.open("rb") as stream:
                 packed = stream.read(len(GZIP)) == GZIP
@@ -119,16 +119,16 @@ class Source:
             yield text
 
 
-def refusal(where: object, *, expected: str, got: str, mend: str) -> UsageError:
+def refusal(where: object, *, expected: str, got: str, hint: str) -> UsageError:
     """Return the error that says what is wrong with a file, in one line."""
     # Names of files and columns may have line breaks; a message has one line.
-    return UsageError(" ".join(f"{where}: expected {expected}, got {got}; {mend}".splitlines()))
+    return UsageError(" ".join(f"{where}: expected {expected}, got {got}; {hint}".splitlines()))
 
 
 def empty(path: Path) -> UsageError:
     """Return the error for a file with nothing in it."""
     return refusal(
-        path, expected="rows of numbers", got="an empty file", mend="check how it was written"
+        path, expected="rows of numbers", got="an empty file", hint="check how it was written"
     )
 
 
@@ -136,12 +136,12 @@ def binary(where: object, head: bytes, got: str) -> UsageError:
     """Return the error for a file that is not text: `got`, or the archive that it is."""
     for magic, archive in ARCHIVES.items():
         if head.startswith(magic):
-            return refusal(where, expected="a table", got=archive, mend="unpack it first")
+            return refusal(where, expected="a table", got=archive, hint="unpack it first")
     return refusal(
         where,
         expected="UTF-8 text or .npy, plain or gzip",
         got=f"a binary file ({got})",
-        mend="export it as CSV in UTF-8",
+        hint="export it as CSV in UTF-8",
     )
 
 
@@ -166,15 +166,15 @@ def _blaming(path: Path) -> Iterator[None]:
         yield
     except (FileNotFoundError, NotADirectoryError):
         raise refusal(
-            path, expected="a file", got="nothing of that name", mend="check the path"
+            path, expected="a file", got="nothing of that name", hint="check the path"
         ) from None
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         got = "one that breaks off" if isinstance(error, EOFError) else f"a damaged one ({error})"
-        raise refusal(path, expected="a whole gzip file", got=got, mend="copy it again") from error
+        raise refusal(path, expected="a whole gzip file", got=got, hint="copy it again") from error
     except OSError as error:
         raise refusal(
             path,
             expected="a readable file",
             got=f"the system's answer: {error.strerror or error}",
-            mend="check its permissions and disk",
+            hint="check its permissions and disk",
         ) from error

@@ -42,14 +42,14 @@ class Table:
                 path,
                 expected="at least two columns",
                 got="a matrix of one column" if dim else "a matrix without columns",
-                mend="PCA needs channels to compare",
+                hint="PCA needs channels to compare",
             )
         if n == 0:
             raise refusal(
                 path,
                 expected="rows of numbers",
                 got=f"a matrix of {dim} columns without rows",
-                mend="check how it was written",
+                hint="check how it was written",
             )
         check_distinct(path, names)
         return cls(names, rows, (*notes, *_gaps(path, names, rows)))
@@ -72,7 +72,7 @@ def check_distinct(path: Path, names: Sequence[str]) -> None:
                 path,
                 expected="different names for all columns",
                 got=f"{name!r} for columns {first[name]} and {column}",
-                mend="rename one",
+                hint="rename one",
             )
 
 
@@ -85,7 +85,7 @@ def columns_but(path: Path, names: Sequence[str], skip: Collection[str]) -> list
                 path,
                 expected=f"a column {name!r} to skip",
                 got="no such column",
-                mend=f"did you mean {near[0]!r}?" if near else "check its name",
+                hint=f"did you mean {near[0]!r}?" if near else "check its name",
             )
     return [i for i, name in enumerate(names) if name not in skip]
 
@@ -99,7 +99,7 @@ def stacked(paths: Sequence[Path], tables: Sequence[Table]) -> Table:
                 path,
                 expected=f"{len(first.names)} columns as in {paths[0]}",
                 got=str(len(table.names)),
-                mend="read them one by one",
+                hint="read them one by one",
             )
         for column, (ours, theirs) in enumerate(zip(first.names, table.names, strict=True), 1):
             if ours != theirs:
@@ -107,7 +107,7 @@ def stacked(paths: Sequence[Path], tables: Sequence[Table]) -> Table:
                     Place(path, column=column),
                     expected=f"the name {ours!r} as in {paths[0]}",
                     got=repr(theirs),
-                    mend="files that are read together need the same columns in the same order",
+                    hint="files that are read together need the same columns in the same order",
                 )
     if len(tables) == 1:
         return first

@@ -49,7 +49,7 @@ _USUAL = re.compile(r"[0-9eE.+\-NaA?]*")
 """What rows of numbers and missing values are made of: no `_`, no inf, ASCII digits."""
 
 
-class Form(NamedTuple):
+class TextForm(NamedTuple):
     """How a file is written.
 
     delimiter : None for any whitespace
@@ -85,7 +85,7 @@ def read(source: Source, skip: Collection[str] = ()) -> Table:
     )
 
 
-def blocks(source: Source, form: Form, used: Sequence[int]) -> Iterator[Array]:
+def blocks(source: Source, form: TextForm, used: Sequence[int]) -> Iterator[Array]:
     """Yield the columns `used`, in that order, `BLOCK` rows at a time; no more are held."""
     with source.text() as lines:
         line = 1 + sum(1 for _ in islice(lines, form.skip))
@@ -101,7 +101,7 @@ def blocks(source: Source, form: Form, used: Sequence[int]) -> Iterator[Array]:
             line += len(chunk)
 
 
-def form_of(source: Source) -> Form:
+def form_of(source: Source) -> TextForm:
     """Look at the first two rows of a file: how it is written."""
     delimiter = _delimiter(source.head)
     with source.text() as lines:
@@ -112,16 +112,16 @@ def form_of(source: Source) -> Form:
     _check_legible(source, first, fields)
     text = [not _is_value(field) for field in fields]
     if not (all(text) if delimiter is None else any(text)):
-        return Form(delimiter, (), len(fields), first, first - 1)
+        return TextForm(delimiter, (), len(fields), first, first - 1)
     if len(rows) == 1:
         raise refusal(
             source.path,
             expected=f"rows of numbers below line {first}",
             got=f"only a header ({', '.join(map(shown, fields[:3]))}{', …' * (len(fields) > 3)})",
-            mend="check how it was written",
+            hint="check how it was written",
         )
     names = tuple(field.strip() for field in fields)
-    return Form(delimiter, names, len(fields), first, rows[1][0] - 1)
+    return TextForm(delimiter, names, len(fields), first, rows[1][0] - 1)
 
 
 def _delimiter(head: bytes) -> str | None:
@@ -151,11 +151,11 @@ def _rows(
             Place(source.path, begin),
             expected="a row of CSV",
             got=f"one that cannot be read ({error})",
-            mend='look for a quote (") that is never closed',
+            hint='look for a quote (") that is never closed',
         ) from error
 
 
-def _at_once(form: Form, used: Sequence[int], chunk: list[str]) -> Array | None:
+def _at_once(form: TextForm, used: Sequence[int], chunk: list[str]) -> Array | None:
     """Read some lines with NumPy's C parser, or return None if it refuses."""
     if not any(map(str.strip, chunk)):
         return np.empty((0, len(used)))
@@ -179,7 +179,7 @@ def _at_once(form: Form, used: Sequence[int], chunk: list[str]) -> Array | None:
 
 
 def _row_by_row(
-    source: Source, form: Form, used: Sequence[int], first: int, lines: Iterable[str]
+    source: Source, form: TextForm, used: Sequence[int], first: int, lines: Iterable[str]
 ) -> Iterator[Array]:
     """Read lines with care: missing values become NaN, and errors have a place."""
     rows = _rows(source, lines, form.delimiter, first)
@@ -188,7 +188,7 @@ def _row_by_row(
 
 
 def _numbers(
-    source: Source, form: Form, used: Sequence[int], line: int, fields: list[str]
+    source: Source, form: TextForm, used: Sequence[int], line: int, fields: list[str]
 ) -> list[float]:
     if len(fields) == form.width:
         wanted = [fields[i] for i in used]
@@ -204,7 +204,7 @@ def _numbers(
             Place(source.path, line),
             expected=f"{form.width} fields as in line {form.first}",
             got=str(len(fields)),
-            mend="complete the row (NA for what is missing) or leave it out",
+            hint="complete the row (NA for what is missing) or leave it out",
         )
     names = form.names or ("",) * form.width
     return [_number(fields[i], Place(source.path, line, i + 1, names[i])) for i in used]
@@ -221,13 +221,13 @@ def _number(field: str, place: Place) -> float:
             place,
             expected="a finite number",
             got=shown(text),
-            mend="infinity is no reading: write NA for a missing value",
+            hint="infinity is no reading: write NA for a missing value",
         )
     raise refusal(
         place,
         expected="a number",
         got=shown(text),
-        mend="leave the column out (--skip), or write NA for a missing value",
+        hint="leave the column out (--skip), or write NA for a missing value",
     )
 
 
@@ -242,7 +242,7 @@ def _check_legible(source: Source, line: int, fields: list[str]) -> None:
         raise binary(Place(source.path, line), source.head, fault)
 
 
-def remarks(source: Source, form: Form) -> list[str]:
+def remarks(source: Source, form: TextForm) -> list[str]:
     """Say what a reader of the result could not guess about its names."""
     remarks = []
     place = f"line {form.first} of {source.path.name}"

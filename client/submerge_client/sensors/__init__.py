@@ -21,9 +21,9 @@ from submerge_client.config.sensors import (
     MqttSensor,
     NdjsonSensor,
 )
-from submerge_client.sensors.tally import Note, unheard
+from submerge_client.sensors.tally import SensorLog, unheard
 
-__all__ = ["Note", "Sensor", "opened"]
+__all__ = ["Sensor", "SensorLog", "opened"]
 
 
 class Sensor(Protocol):
@@ -51,7 +51,7 @@ class Sensor(Protocol):
         """
 
 
-def opened(config: AnySensor, channels: Sequence[str], *, note: Note = unheard) -> Sensor:
+def opened(config: AnySensor, channels: Sequence[str], *, note: SensorLog = unheard) -> Sensor:
     """Return the sensor that a configuration describes.
 
     Parameters
@@ -69,9 +69,9 @@ def opened(config: AnySensor, channels: Sequence[str], *, note: Note = unheard) 
     """
     match config:
         case NdjsonSensor():
-            from submerge_client.sensors.ndjson import JsonLines
+            from submerge_client.sensors.ndjson import NdjsonReadings
 
-            return JsonLines(channels, note=note)
+            return NdjsonReadings(channels, note=note)
         case FileSensor():
             from submerge_client.sensors.files import FileReplay
 

@@ -26,7 +26,7 @@ from submerge import Array, UsageError
 from submerge_client.datasets import Flow
 from submerge_client.datasets.source import refusal
 from submerge_client.datasets.table import columns_but
-from submerge_client.sensors.tally import Note, unheard
+from submerge_client.sensors.tally import SensorLog, unheard
 
 TURN_S = 0.05
 """Rows that are due within this time are handed over together."""
@@ -83,7 +83,7 @@ class FileReplay:
         skip: Collection[str] = (),
         zero_is_missing: bool = False,
         quantity: str = "temperature",
-        note: Note = unheard,
+        note: SensorLog = unheard,
         clock: Callable[[], float] = time.monotonic,
         wait: Callable[[threading.Event, float], object] = threading.Event.wait,
     ) -> None:
@@ -161,7 +161,7 @@ def _used(flow: Flow, channels: Sequence[str], skip: Collection[str]) -> list[in
                     flow.path,
                     expected=f"a column {name!r} for the channel of that name",
                     got="no such column",
-                    mend=f"did you mean {near[0]!r}?" if near else f"it has {_some(places)}",
+                    hint=f"did you mean {near[0]!r}?" if near else f"it has {_some(places)}",
                 )
         return [places[name] for name in channels]
     if len(left) != len(channels):
@@ -169,7 +169,7 @@ def _used(flow: Flow, channels: Sequence[str], skip: Collection[str]) -> list[in
             flow.path,
             expected=f"{len(channels)} columns, one a channel",
             got=str(len(left)),
-            mend="give it a header with the channels' names, or skip columns",
+            hint="give it a header with the channels' names, or skip columns",
         )
     return left
 

@@ -18,7 +18,7 @@ import numpy as np
 import psutil
 
 from submerge import Array, UsageError
-from submerge_client.sensors.tally import Note, Tally, unheard
+from submerge_client.sensors.tally import ProblemTally, SensorLog, unheard
 
 RATE = "_Bps"
 UNREADABLE = (OSError, psutil.Error, NotImplementedError)
@@ -60,7 +60,7 @@ class HostMeter:
         channels: Sequence[str],
         *,
         period_s: float,
-        note: Note = unheard,
+        note: SensorLog = unheard,
         clock: Callable[[], float] = time.monotonic,
         wait: Callable[[threading.Event, float], object] = threading.Event.wait,
     ) -> None:
@@ -70,7 +70,7 @@ class HostMeter:
         self._period = period_s
         self._clock = clock
         self._wait = wait
-        self._tally = Tally(note, "failed", "missing", "skipped")
+        self._tally = ProblemTally(note, "failed", "missing", "skipped")
         self.counts = self._tally.counts
         self._families = sorted({family for family in map(_family, channels) if family in FAMILIES})
         here = self._look(self._families)

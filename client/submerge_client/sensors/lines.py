@@ -12,7 +12,7 @@ LONGEST = 1 << 20
 """Bytes of the longest line that is taken: 50,000 numbers."""
 
 
-class Lines:
+class LineReader:
     """Cuts chunks of bytes into lines.
 
     Parameters

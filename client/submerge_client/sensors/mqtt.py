@@ -31,7 +31,7 @@ from submerge import Array
 from submerge_client.config.links import Link
 from submerge_client.sensors.grid import Grid, Missing
 from submerge_client.sensors.published import Published
-from submerge_client.sensors.tally import Note, Tally, unheard
+from submerge_client.sensors.tally import ProblemTally, SensorLog, unheard
 from submerge_client.uplink.factory import password_of
 from submerge_client.uplink.tls import Tls
 
@@ -90,7 +90,7 @@ class MqttReadings:
         max_age_s: float = 30.0,
         lateness_s: float = 2.0,
         missing: Missing = "hold",
-        note: Note = unheard,
+        note: SensorLog = unheard,
     ) -> None:
         self._link = Link(
             url=url,
@@ -115,7 +115,7 @@ class MqttReadings:
         self._timed = bool(time)
         self._clock = clocks.time if time else clocks.monotonic
         self._note = note
-        self._tally = Tally(
+        self._tally = ProblemTally(
             note,
             *("malformed", "null", "unknown", "retained", "dropped"),
             *("unreachable", "refused", "failed"),

@@ -30,8 +30,8 @@ import msgspec
 import numpy as np
 
 from submerge import Array, UsageError
-from submerge_client.sensors.lines import Lines
-from submerge_client.sensors.tally import Note, Tally, unheard
+from submerge_client.sensors.lines import LineReader
+from submerge_client.sensors.tally import ProblemTally, SensorLog, unheard
 
 BLOCK = 64
 CHUNK = 1 << 16
@@ -45,7 +45,7 @@ MOST_NAMES = 1000
 Values = list[float | None]
 
 
-class JsonLines:
+class NdjsonReadings:
     """Rows from lines of JSON.
 
     Parameters
@@ -70,12 +70,12 @@ class JsonLines:
     """
 
     def __init__(
-        self, channels: Sequence[str], *, stream: BinaryIO | None = None, note: Note = unheard
+        self, channels: Sequence[str], *, stream: BinaryIO | None = None, note: SensorLog = unheard
     ) -> None:
         self._channels = tuple(channels)
         self._stream = _readable(stream)
         self._note = note
-        self._tally = Tally(note, "malformed", "too_long", "empty", "unknown")
+        self._tally = ProblemTally(note, "malformed", "too_long", "empty", "unknown")
         self._wanted = frozenset(channels)
         self._known = {*channels, *TIMES}
         self._decode = msgspec.json.Decoder(Values | dict[str, float | str | None]).decode
@@ -83,7 +83,7 @@ class JsonLines:
 
     def read(self, hand: Callable[[Array], None], stop: threading.Event) -> None:
         """Hand over rows until the stream ends or `stop` is set."""
-        lines = Lines()
+        lines = LineReader()
         poll = select.poll()
         poll.register(self._stream, select.POLLIN)
         while not stop.is_set():

@@ -20,7 +20,7 @@ LATEST_S = 1e11
 """The year 5138; a time beyond it is in milliseconds."""
 
 
-class Said(NamedTuple):
+class PublishedValue(NamedTuple):
     """A message's reading.
 
     value : None if it says that there is none
@@ -88,7 +88,7 @@ class Published:
             return None
         return self._places.get(topic[len(self._before) : len(topic) - len(self._behind)])
 
-    def read(self, payload: bytes | bytearray) -> Said:
+    def read(self, payload: bytes | bytearray) -> PublishedValue:
         """Return what a message says.
 
         Raises
@@ -99,14 +99,14 @@ class Published:
         if len(payload) > LARGEST_PAYLOAD:
             raise ValueError(f"expected {LARGEST_PAYLOAD} bytes at most, got {len(payload)}")
         if not payload.strip():
-            return Said(None, None)
+            return PublishedValue(None, None)
         if not self._value:
             text = payload.decode()
-            return Said(None if text.strip() == "null" else _number(text), None)
+            return PublishedValue(None if text.strip() == "null" else _number(text), None)
         content = msgspec.json.decode(payload)
         value = _at(self._value, content)
         time = _seconds(_at(self._time, content)) if self._time else None
-        return Said(None if value is None else _number(value), time)
+        return PublishedValue(None if value is None else _number(value), time)
 
 
 def _at(path: Sequence[str], content: Any) -> Any:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Protocol
 
 
-class Note(Protocol):
+class SensorLog(Protocol):
     """Takes a remark for the log: what it is about, and its facts. Any thread may call it."""
 
     def __call__(self, what: str, /, **facts: object) -> None:
@@ -20,7 +20,7 @@ def unheard(what: str, /, **facts: object) -> None:
     """Take a remark, and tell nobody."""
 
 
-class Tally:
+class ProblemTally:
     """Counts by kind.
 
     Parameters
@@ -34,7 +34,7 @@ class Tally:
     counts : dict of str to int
     """
 
-    def __init__(self, note: Note, *kinds: str) -> None:
+    def __init__(self, note: SensorLog, *kinds: str) -> None:
         self.counts = dict.fromkeys(kinds, 0)
         self._note = note
 

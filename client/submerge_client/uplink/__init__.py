@@ -6,7 +6,7 @@ What every uplink promises (tests/live/test_transports.py holds all to it):
 1. `send` never blocks and never raises for want of a connection: what cannot go now is lost,
    or replaced by the newest of its kind. Nothing piles up.
 2. Whatever is heard is handed to `hear`, from any thread: `Came`, `Opened` each time that the
-   way is open (again), `Parted` when it is not, saying why, once for each time; `Refused` and
+   way is open (again), `Parted` when it is not, saying why, once for each time; `SendRefused` and
    `Slowed`, by transports that can tell, for what was sent in vain.
 3. No thread dies in silence: what fails inside one is a `Parted`, and it tries again.
 4. What is too large is refused before it is sent: `send` raises `TooLarge`.
@@ -38,7 +38,7 @@ class Parted(NamedTuple):
     why: str
 
 
-class Refused(NamedTuple):
+class SendRefused(NamedTuple):
     """The way is open, and the other end does not take what was sent: a person has to look."""
 
     why: str
@@ -50,7 +50,7 @@ class Slowed(NamedTuple):
     why: str
 
 
-Heard = Came | Opened | Parted | Refused | Slowed
+Heard = Came | Opened | Parted | SendRefused | Slowed
 Hear = Callable[[Heard], None]
 
 

@@ -14,7 +14,7 @@ from submerge_client.uplink import Uplink
 from submerge_client.uplink.tls import Tls
 
 
-def chosen(
+def make_uplink(
     link: UplinkConfig, *, parent: str, node: str, groups: Sequence[str], kit: Path | None = None
 ) -> Uplink:
     """Return the way to a parent, not open yet; `kit`: as in `tls_of`.
@@ -27,14 +27,14 @@ def chosen(
     tls = tls_of(link, kit)
     try:
         if link.scheme in ("grpc", "grpcs"):
-            from submerge_client.uplink.over_grpc import OverGrpc
+            from submerge_client.uplink.over_grpc import GrpcUplink
 
             target = f"{_bracketed(link.host)}:{link.port}"
-            return OverGrpc(target, node=node, groups=groups, limit=link.limit, tls=tls)
+            return GrpcUplink(target, node=node, groups=groups, limit=link.limit, tls=tls)
         if link.scheme in ("mqtt", "mqtts"):
-            from submerge_client.uplink.over_mqtt import OverMqtt
+            from submerge_client.uplink.over_mqtt import MqttUplink
 
-            return OverMqtt(
+            return MqttUplink(
                 link.host,
                 link.port,
                 fleet=link.fleet,
@@ -82,8 +82,8 @@ def warn_of_insecure(links: Mapping[str, Allowed | None], *, idle: Path | None =
     `idle` is a kit that protects none: somebody believes that it does.
     """
     if idle is not None:
-        mend = "take out insecure, and write grpcs:// for grpc://"
-        say("the kit is used by no link", level=WARNING, kit=str(idle), mend=mend)
+        hint = "take out insecure, and write grpcs:// for grpc://"
+        say("the kit is used by no link", level=WARNING, kit=str(idle), hint=hint)
     for setting, link in links.items():
         if link is not None and link.insecure:
             say("no TLS: whoever is on the way can read and forge", level=WARNING, link=setting)

@@ -19,13 +19,13 @@ from submerge_client.uplink.tls import Tls
 if TYPE_CHECKING:
     import ssl
 
-Told = TypeVar("Told", bound=Message)
+Stamped = TypeVar("Stamped", bound=Message)
 
 WHENEVER = 0x200000
 """OpenSSL's X509_V_FLAG_NO_CHECK_TIME: what has ended is to be told, not to be refused."""
 
 
-class Identity(NamedTuple):
+class NodeIdentity(NamedTuple):
     """A certificate in words.
 
     Attributes
@@ -44,7 +44,7 @@ class Identity(NamedTuple):
     hosts: tuple[str, ...] = ()
 
 
-def identity(tls: Tls) -> Identity:
+def identity(tls: Tls) -> NodeIdentity:
     """Return what the certificate of links that have one says, whether or not it holds now.
 
     Raises
@@ -78,7 +78,7 @@ def identity(tls: Tls) -> Identity:
     return _read(found, tls)
 
 
-def check_name(tls: Tls, node: str) -> Identity:
+def check_name(tls: Tls, node: str) -> NodeIdentity:
     """Return what a node's certificate says; refuse another's.
 
     Raises
@@ -95,7 +95,7 @@ def check_name(tls: Tls, node: str) -> Identity:
     return found
 
 
-class Papers:
+class Credentials:
     """How long a node's certificates hold, looked up again when their files have changed.
 
     Parameters
@@ -144,7 +144,7 @@ class Papers:
         ended = time.strftime("%Y-%m-%d %H:%MZ", time.gmtime(until))
         return f"the certificate of {self._node} ended on {ended}: renew its kit; {why}"
 
-    def stamped(self, message: Told) -> Told:
+    def stamped(self, message: Stamped) -> Stamped:
         """Return a message as it goes out: a report tells when the certificate ends."""
         if isinstance(message, Report) and self._known:
             return replace(message, certified_until=self.until)
@@ -169,7 +169,7 @@ def _seen(judge: ssl.SSLContext, shown: ssl.SSLContext) -> dict[str, Any]:
     return dict(server.getpeercert() or {})
 
 
-def _read(found: dict[str, Any], tls: Tls) -> Identity:
+def _read(found: dict[str, Any], tls: Tls) -> NodeIdentity:
     import ssl
 
     names = [value for part in found["subject"] for name, value in part if name == "commonName"]
@@ -181,4 +181,4 @@ def _read(found: dict[str, Any], tls: Tls) -> Identity:
     begins, until = (
         float(ssl.cert_time_to_seconds(found[each])) for each in ("notBefore", "notAfter")
     )
-    return Identity(names[0], begins, until, hosts)
+    return NodeIdentity(names[0], begins, until, hosts)

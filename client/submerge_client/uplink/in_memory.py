@@ -34,7 +34,7 @@ class Parent(Protocol):
     def soon(self, what: Callable[[], None], *, after_s: float = 0.0) -> None:
         """Call on its event loop, from any thread; a RuntimeError if that loop has ended."""
 
-    def take(self, child: InMemory, kind: Kind, data: bytes) -> None:
+    def take(self, child: InMemoryUplink, kind: Kind, data: bytes) -> None:
         """Take what a child sent; on the loop."""
 
     def newest(self, groups: Sequence[str]) -> list[bytes]:
@@ -54,13 +54,15 @@ class Memory:
         self.name = name
         self._lock = threading.Lock()
         self._parent: Parent | None = None
-        self._children: list[InMemory] = []
+        self._children: list[InMemoryUplink] = []
         self._cut: set[str] = set()
         self._drops: Counter[tuple[str, Kind]] = Counter()
 
-    def uplink(self, node: str, groups: Sequence[str], *, limit: int = GRPC_LIMIT) -> InMemory:
+    def uplink(
+        self, node: str, groups: Sequence[str], *, limit: int = GRPC_LIMIT
+    ) -> InMemoryUplink:
         """Return the way up for a node, not open yet."""
-        return InMemory(self, node, groups, limit)
+        return InMemoryUplink(self, node, groups, limit)
 
     # -- for tests ---------------------------------------------------------------
 
@@ -108,7 +110,7 @@ class Memory:
             self._parent = None
         self._stir_all()
 
-    def children(self) -> list[InMemory]:
+    def children(self) -> list[InMemoryUplink]:
         """Return those that are open."""
         with self._lock:
             return list(self._children)
@@ -128,19 +130,19 @@ class Memory:
             self._drops[node, kind] -= 1
             return True
 
-    def join(self, child: InMemory) -> None:
+    def join(self, child: InMemoryUplink) -> None:
         """Let a child in."""
         with self._lock:
             self._children.append(child)
         self.stir(child)
 
-    def part(self, child: InMemory) -> None:
+    def part(self, child: InMemoryUplink) -> None:
         """Let a child go."""
         with self._lock:
             if child in self._children:
                 self._children.remove(child)
 
-    def stir(self, child: InMemory, *, after_s: float = 0.0) -> None:
+    def stir(self, child: InMemoryUplink, *, after_s: float = 0.0) -> None:
         """Let a child look how things are, on the loop if there is one."""
         with self._lock:
             parent = self._parent
@@ -157,7 +159,7 @@ class Memory:
             self.stir(child)
 
 
-class InMemory:
+class InMemoryUplink:
     """An `Uplink` in memory; `Memory.uplink` makes one.
 
     Attributes
@@ -241,8 +243,8 @@ class InMemory:
                 parent.take(self, kind, data)
 
     def _part(self, why: str) -> None:
-        told, self._why, self._open = self._why == why, why, False
-        if not told:
+        reported, self._why, self._open = self._why == why, why, False
+        if not reported:
             self._hand(Parted(why))
 
     def _hand(self, heard: Heard) -> None:

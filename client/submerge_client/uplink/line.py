@@ -34,7 +34,7 @@ from paho.mqtt.enums import CallbackAPIVersion, MQTTErrorCode
 
 from submerge import UsageError
 from submerge_client.uplink.broker import Broker, Parting, Publication, reason
-from submerge_client.uplink.waker import Bell
+from submerge_client.uplink.waker import Waker
 
 WINDOW = 20
 """Messages that the broker has yet to acknowledge, at most; more wait here, where a newer one
@@ -59,7 +59,7 @@ LOOK_S = 5.0
 """How long the thread sleeps at most: paho looks after its keepalive when it is called."""
 
 
-class Line:
+class BrokerConnection:
     """One connection to a broker, kept up.
 
     Parameters
@@ -186,24 +186,24 @@ class Line:
         connection = client.socket()
         if connection is None:
             raise self._hung_up()
-        bell = Bell()
-        self._ring = bell.ring
+        waker = Waker()
+        self._ring = waker.ring
         try:
             with selectors.DefaultSelector() as selector:
-                selector.register(bell, selectors.EVENT_READ)
+                selector.register(waker, selectors.EVENT_READ)
                 selector.register(connection, selectors.EVENT_READ)
-                self._serve(client, connection, selector, bell)
+                self._serve(client, connection, selector, waker)
             client.disconnect()
         finally:
             # Closed without a farewell, the broker speaks our last will.
             connection.close()
-            bell.close()
+            waker.close()
             self._ring = _nobody_sleeps
             self.is_open = False
             self._unacknowledged.clear()
 
     def _serve(
-        self, client: mqtt.Client, connection: Any, selector: selectors.BaseSelector, bell: Bell
+        self, client: mqtt.Client, connection: Any, selector: selectors.BaseSelector, waker: Waker
     ) -> None:
         """Let paho read and write, until all is said and the line is closing."""
         granted_by = time.monotonic() + PATIENCE_S
@@ -226,7 +226,7 @@ class Line:
             held = self._broker.tls is not None and connection.pending() > 0
             wait = 0.0 if held else max(0.0, min(LOOK_S, ends_at - time.monotonic()))
             ready = {key.fileobj: events for key, events in selector.select(wait)}
-            bell.hush()
+            waker.hush()
             events = ready.get(connection, 0)
             if held or events & selectors.EVENT_READ:
                 self._check(client.loop_read())

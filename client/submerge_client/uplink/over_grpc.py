@@ -16,7 +16,16 @@ import grpc
 
 from submerge import UsageError
 from submerge.protocol.messages import Incarnation, Stamp
-from submerge_client.uplink import Came, Hear, Heard, Opened, Parted, Refused, Slowed, check_size
+from submerge_client.uplink import (
+    Came,
+    Hear,
+    Heard,
+    Opened,
+    Parted,
+    SendRefused,
+    Slowed,
+    check_size,
+)
 from submerge_client.uplink.tls import Tls
 from submerge_proto.v1 import aggregator_service_pb2 as pb
 from submerge_proto.wire import parts
@@ -55,7 +64,7 @@ OPTIONS = (
 )
 
 
-class OverGrpc:
+class GrpcUplink:
     """An `Uplink` over gRPC.
 
     Parameters
@@ -206,7 +215,7 @@ class OverGrpc:
             self._tell(Slowed(str(call.details())))
         elif code not in QUIET:
             # It is open, and we are refused: nothing but a person can mend that.
-            self._tell(Refused(f"{code.name}: {call.details()}"))
+            self._tell(SendRefused(f"{code.name}: {call.details()}"))
 
     # -- the watch -------------------------------------------------------------
 

@@ -11,13 +11,13 @@ from collections.abc import Sequence
 
 from submerge_client.uplink import Came, Hear, Opened, Parted, check_size
 from submerge_client.uplink.broker import Broker, Publication, overhead
-from submerge_client.uplink.line import Line
+from submerge_client.uplink.line import BrokerConnection
 from submerge_client.uplink.tls import Tls
 from submerge_proto.wire import topics
 from submerge_proto.wire.codec import Kind
 
 
-class OverMqtt:
+class MqttUplink:
     """An `Uplink` over MQTT.
 
     Parameters
@@ -74,7 +74,7 @@ class OverMqtt:
         self._hear: Hear = lambda _: None
         self._why: str | None = None
         self.counts = {"foreign": 0, "too_large": 0, "empty": 0}
-        self._line = Line(
+        self._line = BrokerConnection(
             Broker(host, port, username, password, tls),
             # No slash: Mosquitto's pattern ACLs shut out names that have one.
             name=f"submerge:{fleet}:{parent}:{node}",

@@ -6,7 +6,7 @@ import socket
 import threading
 
 
-class Bell:
+class Waker:
     """Something for a selector to watch; however often it is rung, it holds one byte."""
 
     def __init__(self) -> None:

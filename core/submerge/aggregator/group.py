@@ -11,11 +11,18 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from submerge.aggregator.ledger import Ledger
-from submerge.aggregator.quarantine import Cause, Suspects
-from submerge.aggregator.rollup import census, limits, newest_version, scores, staleness, vigil
-from submerge.aggregator.upward import Line, Upward
+from submerge.aggregator.quarantine import Cause, Quarantine
+from submerge.aggregator.rollup import (
+    alarm_status,
+    census,
+    limits,
+    newest_version,
+    scores,
+    staleness,
+)
+from submerge.aggregator.upward import Lineage, Upward
 from submerge.errors import PeerError
-from submerge.protocol.desired_state import Wish, Wishes
+from submerge.protocol.desired_state import DesiredState, DesiredStates
 from submerge.protocol.machine import Key, Note, Now, Records
 from submerge.protocol.messages import (
     BELIEVED,
@@ -30,7 +37,7 @@ from submerge.protocol.messages import (
     Stamp,
     digest,
 )
-from submerge.protocol.session import Tether
+from submerge.protocol.session import ParentSession
 from submerge.protocol.settings import AggregatorSettings
 from submerge.protocol.summaries import Summaries
 from submerge.schema import Schema, differences
@@ -91,14 +98,14 @@ class Group:
         self.model: Model | None = None
         self.version = 0
         self.banned: frozenset[str] = frozenset()
-        self.suspects = Suspects()
-        self.wishes = Wishes()
-        tether = Tether(settings.report_every_s, settings.patience_s, settings.cap_s)
-        self.upward = Upward(tether, Line())
+        self.quarantine = Quarantine()
+        self.desired_states = DesiredStates()
+        session = ParentSession(settings.report_every_s, settings.patience_s, settings.cap_s)
+        self.upward = Upward(session, Lineage())
         self._settings = settings
         self._stirred = True  # the rows say more than the newest model
         self._model_at = -math.inf
-        self._far: frozenset[str] = frozenset()  # as was said last
+        self._outliers: frozenset[str] = frozenset()  # as was said last
 
     def records(self) -> dict[Key, Any]:
         """Return what a store keeps of it, beside its rows."""
@@ -113,13 +120,13 @@ class Group:
 
     def orders(self) -> dict[Key, Any]:
         """Return what is held against nodes, whatever store they are in."""
-        name, suspects = self.name, self.suspects
+        name, quarantine = self.name, self.quarantine
         return {
             ("banned", name): self.banned,
-            ("quarantined", name): suspects.apart,
-            ("suspected", name): suspects.slips,
-            ("wishes", name): dict(self.wishes.by_node),
-            ("heard", name): self.wishes.heard,
+            ("quarantined", name): quarantine.quarantined,
+            ("suspected", name): quarantine.slips,
+            ("wishes", name): dict(self.desired_states.by_node),
+            ("heard", name): self.desired_states.heard,
         }
 
     @property
@@ -131,7 +138,7 @@ class Group:
 
     def tidy(self, now: Now) -> None:
         """Let time do to the rows what it does."""
-        self.suspects.tidy(now)
+        self.quarantine.tidy(now)
         if self.ledger is not None:
             self.ledger.tidy(now)
             self.upward.only(self.ledger.rows)
@@ -142,20 +149,20 @@ class Group:
         if now:
             self._model_at = -math.inf
 
-    def set_apart(self, node: str, cause: Cause, now: Now) -> None:
+    def put_in_quarantine(self, node: str, cause: Cause, now: Now) -> None:
         """Keep a node's rows out of the model."""
-        self.suspects.set_apart(node, cause, now)
+        self.quarantine.put_in_quarantine(node, cause, now)
         self._leave_out()
 
     def release(self, node: str) -> None:
         """Take a node in again, and hold nothing against it."""
-        self.suspects.release(node)
+        self.quarantine.release(node)
         self.banned -= {node}
         self._leave_out()
 
     def _leave_out(self) -> None:
         if self.ledger is not None:
-            self.ledger.leave_out(frozenset(self.suspects.apart))
+            self.ledger.leave_out(frozenset(self.quarantine.quarantined))
         self.stir()
 
     @property
@@ -203,7 +210,7 @@ class Group:
             created=created,
             robust=self.plan.robust,
         )
-        self.ledger.leave_out(frozenset(self.suspects.apart))
+        self.ledger.leave_out(frozenset(self.quarantine.quarantined))
         if kept is not None:
             self.ledger.load(*kept)
             # What was kept and no report has said cannot be told from here.
@@ -260,7 +267,7 @@ class Group:
             self.stir()
             if _alarms(report) != (None if known is None else _alarms(known.report)):
                 # An alarm does not wait for the next report at each level.
-                self.upward.tether.soon(now.steady)
+                self.upward.session.soon(now.steady)
             self.upward.mark(child, verdict.newest)
         return Answer(
             stamp,
@@ -272,41 +279,41 @@ class Group:
             root=me if top else self.upward.root,
             durable=verdict.newest if top else self.upward.held(child),
             floor=ledger.member(stamp.node).floor,
-            wishes=self._wishes_for(report),
+            desired_states=self._desired_for(report),
         )
 
-    def _wishes_for(self, report: Report) -> tuple[Wish, ...]:
-        heard = 0 if report.vigil is None else report.vigil.wish
+    def _desired_for(self, report: Report) -> tuple[DesiredState, ...]:
+        heard = 0 if report.alarm_status is None else report.alarm_status.desired
         is_client = not report.fence
-        return self.wishes.due(report.stamp.node, heard, is_client=is_client)
+        return self.desired_states.due(report.stamp.node, heard, is_client=is_client)
 
     def suspect(self, report: Report, why: Reason, now: Now) -> Note | None:
         """Set a client apart that contradicts itself; say so, for a person has to look."""
         if why not in (Reason.SHRUNK, Reason.EQUIVOCATION):
             return None
         node, said = report.stamp.node, digest(report, self.plan.summaries)
-        cause = self.suspects.hears(report, why, said, now)
+        cause = self.quarantine.hears(report, why, said, now)
         if cause is None:
             return None
         facts: dict[str, Any] = {"group": self.name, "node": node, "why": cause}
-        if self.suspects.full:
+        if self.quarantine.full:
             return Note("quarantine is full", facts | {"todo": "release nodes, or ban them"})
-        self.set_apart(node, cause, now)
+        self.put_in_quarantine(node, cause, now)
         facts["meaning"] = f"{why.value}: its rows are kept, and leave the model"
         facts["todo"] = f"look for a second process or a copy of it, then: nodes release {node}"
         return Note("node quarantined", facts)
 
     def judged(self) -> list[Note]:
         """Say who has left the model for being far from the others, and who is back."""
-        far = {} if self.ledger is None else self.ledger.far()
+        outliers = {} if self.ledger is None else self.ledger.outliers()
         notes = []
-        for node in sorted(far.keys() ^ self._far):
+        for node in sorted(outliers.keys() ^ self._outliers):
             facts = {"group": self.name, "node": node}
-            if node in far:
-                facts["why"] = f"far from the others: {far[node].words}"
+            if node in outliers:
+                facts["why"] = f"far from the others: {outliers[node].words}"
                 facts["meaning"] = "its rows are kept, and leave the model until they are like them"
-            notes.append(Note("node left out" if node in far else "node in again", facts))
-        self._far = frozenset(far)
+            notes.append(Note("node left out" if node in outliers else "node in again", facts))
+        self._outliers = frozenset(outliers)
         return notes
 
     def model_for(self, report: Report) -> Model | None:
@@ -316,8 +323,8 @@ class Group:
             return None
         if self._settings.parent is None and model.version < report.version <= BELIEVED:
             # Its version has to rise above the child's, if that one's row counts.
-            out = self.ledger is not None and report.stamp.node in self.ledger.far()
-            if not out and report.stamp.node not in self.suspects.apart:
+            out = self.ledger is not None and report.stamp.node in self.ledger.outliers()
+            if not out and report.stamp.node not in self.quarantine.quarantined:
                 self._stirred = True
         return model if report.version < model.version else None
 
@@ -345,7 +352,7 @@ class Group:
             lifetime=counts.generated,
             census=census(ledger, now),
             scores=scores(ledger),
-            vigil=vigil(ledger, wish=self.wishes.heard),
+            alarm_status=alarm_status(ledger, desired=self.desired_states.heard),
         )
 
     # -- below -----------------------------------------------------------------
@@ -353,7 +360,7 @@ class Group:
     def takes_model(self, model: Model) -> bool:
         """Take a model that is newer; return whether to hand it down."""
         if model.schema != self.canonical:
-            self.upward.tether.rejoin()
+            self.upward.session.rejoin()
             return False
         known = 0 if self.model is None else self.model.version
         if not known < model.version <= HIGHEST:
@@ -370,20 +377,20 @@ class Group:
         # Above every version in use: a clock that once ran years ahead must not freeze the
         # fleet, nor a store that was lost.
         self.version = max(self.version, now.wall_ms - 1, newest_version(ledger)) + 1
-        known, every, told = census(ledger, now), self._settings.model_every_s, scores(ledger)
+        known, every, reported = census(ledger, now), self._settings.model_every_s, scores(ledger)
         self.model = Model(
             self.name,
             self.version,
             self.canonical,
             ledger.fingerprint,
             ledger.seen(now),
-            limits(told),
+            limits(reported),
             ledger.counts(),
             known.nodes,
             staleness(known),
             created=now.wall,
             expires=now.wall + 10 * max(every, self._settings.report_every_s),
-            peaks=None if told is None else told.peaks,
+            maxima=None if reported is None else reported.maxima,
         )
         self._stirred, self._model_at = False, now.steady + every
         return self.model
@@ -408,6 +415,6 @@ class Group:
 
 def _alarms(report: Report) -> list[tuple[str, bool]] | None:
     """Return which alarms a report tells of, and whether they are open; None if of none."""
-    if report.vigil is None or not report.vigil.alarms:
+    if report.alarm_status is None or not report.alarm_status.alarms:
         return None
-    return sorted((alarm.name, alarm.is_open) for alarm in report.vigil.alarms)
+    return sorted((alarm.name, alarm.is_open) for alarm in report.alarm_status.alarms)

@@ -23,7 +23,7 @@ from submerge.protocol.machine import Key, Now, Records
 from submerge.protocol.messages import Counts, Incarnation, Left, Reason, Report, digest
 from submerge.protocol.settings import AggregatorSettings
 from submerge.protocol.summaries import Summaries, Summary
-from submerge.robust.outliers import Far
+from submerge.robust.outliers import Outlier
 from submerge.schema import Schema
 from submerge.stats.moments import Moments, pooled
 
@@ -35,7 +35,7 @@ AHEAD_S = 30.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Member:
+class Membership:
     """What is remembered of a node beside its rows.
 
     closed : incarnations that are over, and the seq that was taken of each
@@ -48,7 +48,7 @@ class Member:
     fences: dict[Incarnation, bytes] = field(default_factory=dict)
 
 
-class Verdict(NamedTuple):
+class RowVerdict(NamedTuple):
     """What becomes of a report, the seq that is held now, and whether a row has changed."""
 
     reason: Reason
@@ -94,16 +94,16 @@ class Ledger:
         self.heard: dict[tuple[str, Incarnation], float] = {}
         self._came: dict[tuple[str, Incarnation], float] = {}
         self._sealed: dict[tuple[str, str], Sealed] = {}
-        self._members: dict[str, Member] = {}
+        self._members: dict[str, Membership] = {}
         self._live: dict[str, list[Incarnation]] = {}
         self._summaries, self._settings = summaries, settings
         self._pool = Pool(schema, summaries, created, robust=robust)
         self._robust = robust
-        self._apart: frozenset[str] = frozenset()
+        self._quarantined: frozenset[str] = frozenset()
 
     def leave_out(self, nodes: frozenset[str]) -> None:
         """Keep the rows of some nodes, and of no others, out of all that follows from rows."""
-        changed, self._apart = self._apart ^ nodes, nodes
+        changed, self._quarantined = self._quarantined ^ nodes, nodes
         for node in changed:
             self._refresh(node)
 
@@ -137,7 +137,7 @@ class Ledger:
 
     # -- what comes in ---------------------------------------------------------
 
-    def accept(self, report: Report, now: Now) -> Verdict:
+    def accept(self, report: Report, now: Now) -> RowVerdict:
         """Judge a report that is pinned to this store, and take what it says if it is news."""
         node, incarnation, seq = report.stamp.node, report.stamp.incarnation, report.stamp.seq
         row = self.rows.get((node, incarnation))
@@ -155,9 +155,9 @@ class Ledger:
         if report.final and (node, incarnation) in self.rows:
             self.seal(node, incarnation)
         self._refresh(node)
-        return Verdict(Reason.ACK, max(seq, held), news=seq > held)
+        return RowVerdict(Reason.ACK, max(seq, held), news=seq > held)
 
-    def _refusal(self, report: Report, row: Row | None) -> Verdict | None:
+    def _refusal(self, report: Report, row: Row | None) -> RowVerdict | None:
         """Return why a report changes nothing; None if it may."""
         stamp = report.stamp
         member = self.member(stamp.node)
@@ -166,22 +166,22 @@ class Ledger:
         if over is not None:
             # A final that came twice, a report that comes late: it is folded in already.
             known = stamp.seq <= over
-            return Verdict(Reason.ACK if known else Reason.STALE, over)
+            return RowVerdict(Reason.ACK if known else Reason.STALE, over)
         if report.fingerprint != self.fingerprint:
-            return Verdict(Reason.SCHEMA, held)
+            return RowVerdict(Reason.SCHEMA, held)
         if member.fences.get(stamp.incarnation, b"") != report.fence:
-            return Verdict(Reason.FENCED, held)
+            return RowVerdict(Reason.FENCED, held)
         if not self._fits(report):
-            return Verdict(Reason.INVALID, held)
+            return RowVerdict(Reason.INVALID, held)
         if row is None:
             return None
         if stamp.seq < held and not report.final:
-            return Verdict(Reason.ACK, held)
+            return RowVerdict(Reason.ACK, held)
         if stamp.seq == held and digest(report, self._summaries) != row.digest:
-            return Verdict(Reason.EQUIVOCATION, held)
+            return RowVerdict(Reason.EQUIVOCATION, held)
         shrunk = report.counts.learnt < row.report.counts.learnt
         if stamp.seq > held and row.from_client and shrunk:
-            return Verdict(Reason.SHRUNK, held)
+            return RowVerdict(Reason.SHRUNK, held)
         return None
 
     def _fits(self, report: Report) -> bool:
@@ -281,20 +281,20 @@ class Ledger:
         """What closed incarnations have left, by node and fingerprint."""
         return self._sealed
 
-    def member(self, node: str) -> Member:
+    def member(self, node: str) -> Membership:
         """Return what is remembered of a node beside its rows."""
-        return self._members.get(node) or Member()
+        return self._members.get(node) or Membership()
 
     def knows(self, node: str) -> bool:
         """Whether anything is remembered of a node."""
         return node in self._live or node in self._members
 
-    def far(self) -> Mapping[str, Far]:
+    def outliers(self) -> Mapping[str, Outlier]:
         """Return the clients that are left out, for as long as they are far from the others.
 
         It follows from the rows, as all else: who comes back is in again.
         """
-        return self._pool.far()
+        return self._pool.outliers()
 
     def current(self) -> Iterator[Row]:
         """Walk the rows of this schema that count."""
@@ -317,9 +317,9 @@ class Ledger:
         # In one order: rounding must not depend on when rows came.
         out = self._out
         rows = [self.rows[key].report for key in sorted(self.rows) if key[0] not in out]
-        told = [row.moments for row in rows if row.fingerprint == self.fingerprint]
-        told += [sealed.moments for sealed in self._folded()]
-        parts = [moments for moments in told if moments is not None]
+        reported = [row.moments for row in rows if row.fingerprint == self.fingerprint]
+        reported += [sealed.moments for sealed in self._folded()]
+        parts = [moments for moments in reported if moments is not None]
         return pooled(*parts) if parts else None
 
     def present(self, now: Now) -> float:
@@ -328,7 +328,7 @@ class Ledger:
         Now; but a clock that nobody vouches for may be years behind what synced children say,
         and rows must not gain weight for coming from its future.
         """
-        return now.wall if now.synced else max(now.wall, self._told())
+        return now.wall if now.synced else max(now.wall, self._reported())
 
     def seen(self, now: Now) -> Summary | None:
         """Merge all rows as they are to be seen now.
@@ -423,7 +423,7 @@ class Ledger:
             del self._live[node]
         return self.rows.pop((node, incarnation))
 
-    def _put_member(self, node: str, member: Member) -> None:
+    def _put_member(self, node: str, member: Membership) -> None:
         self._members[node] = self.changes["member", self.group, node] = member
 
     def _take_time(self, now: Now) -> None:
@@ -441,16 +441,16 @@ class Ledger:
         if now.synced:
             self._pool.latest = now.wall + AHEAD_S
         elif self.schema.half_life:
-            self._pool.latest = max(now.wall, self._told())
+            self._pool.latest = max(now.wall, self._reported())
 
-    def _told(self) -> float:
+    def _reported(self) -> float:
         """The time that half of the rows say it is, or later: one that lies moves it little."""
         times = sorted(row.as_of for row in self.rows.values())
         return times[len(times) // 2] if times else -math.inf
 
     def _refresh(self, node: str) -> None:
         """Work out again what a node's rows come to."""
-        if node in self._apart:
+        if node in self._quarantined:
             self._pool.put(node, (), None)
             return
         rows = [self.rows[node, i] for i in sorted(self._live.get(node, ()))]
@@ -459,8 +459,8 @@ class Ledger:
     @property
     def _out(self) -> frozenset[str]:
         """Nodes whose rows do not count: set apart, or far from the others."""
-        far = self._pool.far()
-        return self._apart | far.keys() if far else self._apart
+        outliers = self._pool.outliers()
+        return self._quarantined | outliers.keys() if outliers else self._quarantined
 
     def _refill(self) -> None:
         for node in {node for node, _ in self.rows} | {node for node, _ in self._sealed}:

@@ -19,10 +19,10 @@ import numpy as np
 
 from submerge.aggregator.group import Group, GroupPlan
 from submerge.aggregator.ledger import Ledger
-from submerge.aggregator.quarantine import Apart
-from submerge.aggregator.upward import Line
+from submerge.aggregator.quarantine import QuarantineEntry
+from submerge.aggregator.upward import Lineage
 from submerge.errors import PeerError, UsageError
-from submerge.protocol.desired_state import Wish, Wishes
+from submerge.protocol.desired_state import DesiredState, DesiredStates
 from submerge.protocol.machine import (
     Drop,
     Effect,
@@ -38,9 +38,9 @@ from submerge.protocol.machine import (
     Received,
     Records,
     Send,
-    SetApart,
+    SetDesired,
+    SetQuarantine,
     Start,
-    Want,
     refused,
     settled,
 )
@@ -67,7 +67,7 @@ STORE = ("store",)
 
 
 @dataclass(frozen=True, slots=True)
-class Store:
+class StoreIdentity:
     """Whose store it is: its own name, and its parent's; None for a root's."""
 
     incarnation: Incarnation
@@ -124,12 +124,12 @@ class AggregatorNode:
         return self.settings.parent is None
 
     @property
-    def untold(self) -> bool:
+    def unreported(self) -> bool:
         """Whether the parent has still to hear, or to confirm, what is held here."""
         if self.top:
             return False
         upwards = [group.upward for group in self._groups.values() if group.ledger is not None]
-        return any(each.changed or each.tether.pending is not None for each in upwards)
+        return any(each.changed or each.session.pending is not None for each in upwards)
 
     @property
     def groups(self) -> tuple[str, ...]:
@@ -153,13 +153,13 @@ class AggregatorNode:
         """Return the newest model of a group."""
         return self._groups[group].model
 
-    def set_apart(self, group: str) -> tuple[frozenset[str], Mapping[str, Apart]]:
+    def excluded(self, group: str) -> tuple[frozenset[str], Mapping[str, QuarantineEntry]]:
         """Return which nodes of a group are banned, and which are quarantined, and why."""
-        return self._groups[group].banned, self._groups[group].suspects.apart
+        return self._groups[group].banned, self._groups[group].quarantine.quarantined
 
-    def wishes(self, group: str) -> Mapping[str, Wish]:
+    def desired_states(self, group: str) -> Mapping[str, DesiredState]:
         """Return what is wanted of a group's nodes, here and below."""
-        return self._groups[group].wishes.by_node
+        return self._groups[group].desired_states.by_node
 
     def step(self, event: Event, now: Now) -> list[Effect]:
         """Return what is to be done about an event, in order."""
@@ -173,12 +173,12 @@ class AggregatorNode:
                 self._receive(event.message, event.shared, now, effects)
             case Linked():
                 for group in self._groups.values():
-                    group.upward.tether.linked()
+                    group.upward.session.linked()
             case Flush():
                 for group in self._groups.values():
-                    group.upward.tether.hurry()
+                    group.upward.session.hurry()
                     group.stir(now=True)
-            case Forget() | Drop() | SetApart() | Want():
+            case Forget() | Drop() | SetQuarantine() | SetDesired():
                 self._amend(event, now, effects)
             case _:
                 pass  # a tick: what is due is due below
@@ -190,7 +190,7 @@ class AggregatorNode:
         writes: dict[Key, Any] = {}
         held: dict[Key, Any] = {}
         if self.settled:
-            held[STORE] = Store(self.incarnation, self.pin)
+            held[STORE] = StoreIdentity(self.incarnation, self.pin)
             for group in self._groups.values():
                 held |= group.records()
                 if group.ledger is not None:
@@ -214,10 +214,15 @@ class AggregatorNode:
         for name, plan in self._plans.items():
             group = self._groups[name] = Group(name, plan, self.settings)
             group.banned = kept.get(("banned", name), frozenset())
-            apart, slips = kept.get(("quarantined", name), {}), kept.get(("suspected", name), {})
-            group.suspects.load(apart, slips, now)
-            group.wishes = Wishes(kept.get(("wishes", name)), kept.get(("heard", name), 0))
-        store: Store | None = kept.get(STORE)
+            quarantined, slips = (
+                kept.get(("quarantined", name), {}),
+                kept.get(("suspected", name), {}),
+            )
+            group.quarantine.load(quarantined, slips, now)
+            group.desired_states = DesiredStates(
+                kept.get(("wishes", name)), kept.get(("heard", name), 0)
+            )
+        store: StoreIdentity | None = kept.get(STORE)
         if store is None or not self._ours(store):
             why = "there was none" if store is None else "the old one is of another parent"
             self.renew(why, now, effects)
@@ -231,12 +236,12 @@ class AggregatorNode:
             if canonical:
                 self._learn_schema(group, canonical, kept=(kept, now))
             group.version = kept.get(("version", name), 0)
-            group.upward.line = kept.get(("line", name), Line())
+            group.upward.line = kept.get(("line", name), Lineage())
             if not self.top:
                 group.upward.draw_fence(self._rng)
         self._greet(effects)
 
-    def _ours(self, store: Store) -> bool:
+    def _ours(self, store: StoreIdentity) -> bool:
         """Whether a store belongs under the parent that is configured now."""
         if store.pin is None:
             return self.top
@@ -252,7 +257,11 @@ class AggregatorNode:
             old = self._groups[name]
             group = self._groups[name] = Group(name, plan, self.settings)
             # For good: a new store takes along what is held against nodes.
-            group.banned, group.suspects, group.wishes = old.banned, old.suspects, old.wishes
+            group.banned, group.quarantine, group.desired_states = (
+                old.banned,
+                old.quarantine,
+                old.desired_states,
+            )
             if plan.schema is not None:
                 self._learn_schema(group, plan.schema.canonical)
             if not self.top:
@@ -265,7 +274,7 @@ class AggregatorNode:
         self.pin, self.settled = pin, True
         for group in self._groups.values():
             # Another parent has numbers of its own.
-            group.wishes.heard = 0
+            group.desired_states.heard = 0
         self._greet(effects)
 
     def _greet(self, effects: list[Effect]) -> None:
@@ -294,7 +303,7 @@ class AggregatorNode:
                 if message.boot != self._parent_boot or other:
                     first, self._parent_boot = self._parent_boot is None, message.boot
                     for group in self._groups.values():
-                        group.upward.tether.greeted(now.steady, self._rng, first=first)
+                        group.upward.session.greeted(now.steady, self._rng, first=first)
             case Model() if not self.top and message.group in self._groups:
                 if self._groups[message.group].takes_model(message):
                     # What is said upward does not know of it.
@@ -344,7 +353,7 @@ class AggregatorNode:
     def _joined(self, joined: Joined, now: Now, effects: list[Effect]) -> None:
         group = self._groups.get(joined.stamp.group)
         # Only the answer to the join that is pending, of this process.
-        if group is None or not group.upward.tether.asked:
+        if group is None or not group.upward.session.asked:
             return
         line, pinned = group.upward.line, joined.pinned
         if joined.reason is Reason.VERSION:  # which knows no fence to echo
@@ -355,7 +364,7 @@ class AggregatorNode:
         if joined.reason in (Reason.LINEAGE, Reason.STALE):
             self.renew(joined.reason.name.lower(), now, effects, floor=joined.floor)
         elif joined.reason is not Reason.ACK or pinned is None:
-            group.upward.tether.join.unanswered = False
+            group.upward.session.join.unanswered = False
             if joined.reason is not Reason.UNAVAILABLE:
                 effects.append(refused("join", joined))
         else:
@@ -380,7 +389,7 @@ class AggregatorNode:
             self._settle(pin, effects)
         upward = group.upward
         upward.line = replace(upward.line, admitted=upward.line.fence)
-        if upward.tether.joined(joined.stamp.seq):
+        if upward.session.joined(joined.stamp.seq):
             group.stir()
 
     def keeps_store(self, old: Pin | None, new: Pin) -> bool:
@@ -396,25 +405,25 @@ class AggregatorNode:
         # Of this store, and this process: a twin's answers may come here, too.
         if group is None or answer.stamp.incarnation != self.incarnation:
             return
-        tether = group.upward.tether
+        session = group.upward.session
         if answer.fence != group.upward.line.fence:
             return
         if self.pin is None or answer.pinned != self.pin.incarnation:
             # It is from a store that this one does not belong to, or no longer.
             if answer.reason is Reason.WRONG_PARENT:
-                tether.rejoin()
+                session.rejoin()
             return
         if answer.reason in (Reason.STALE, Reason.EQUIVOCATION):
             self.renew(answer.reason.name.lower(), now, effects, floor=answer.floor)
         elif self.is_behind(answer.newest, group.upward.line.seq):
             self.renew(BEHIND, now, effects)
-        elif answer.reason is Reason.FENCED and not tether.joining:
+        elif answer.reason is Reason.FENCED and not session.joining:
             group.upward.draw_fence(self._rng)
         elif answer.reason is Reason.SCHEMA:
-            tether.rejoin()
+            session.rejoin()
         elif answer.reason is Reason.ACK:
             group.upward.acknowledged(answer)
-            if group.wishes.take(answer.wishes, now.wall_ms):
+            if group.desired_states.take(answer.desired_states, now.wall_ms):
                 # It is to be known above how far they have come.
                 group.stir()
         elif answer.reason is not Reason.UNAVAILABLE:
@@ -423,18 +432,18 @@ class AggregatorNode:
     # -- what is due -----------------------------------------------------------
 
     def _amend(
-        self, event: Forget | Drop | SetApart | Want, now: Now, effects: list[Effect]
+        self, event: Forget | Drop | SetQuarantine | SetDesired, now: Now, effects: list[Effect]
     ) -> None:
         group = self._groups.get(event.group)
-        if isinstance(event, Want):
+        if isinstance(event, SetDesired):
             if group is not None:
-                group.wishes.want(
+                group.desired_states.set_desired(
                     event.node, now.wall_ms, paused=event.paused, verdict=event.verdict
                 )
             return
-        if isinstance(event, SetApart):
-            if group is not None and event.apart:
-                group.set_apart(event.node, "operator", now)
+        if isinstance(event, SetQuarantine):
+            if group is not None and event.quarantined:
+                group.put_in_quarantine(event.node, "operator", now)
             elif group is not None:
                 group.release(event.node)
             return
@@ -474,23 +483,23 @@ class AggregatorNode:
 
     def _speak(self, group: Group, now: Now, effects: list[Effect]) -> None:
         """Ask the parent to join, or tell it what the rows say."""
-        upward, tether, parent = group.upward, group.upward.tether, str(self.settings.parent)
-        if tether.joining or tether.knocks_instead() or self.pin is None:
+        upward, session, parent = group.upward, group.upward.session, str(self.settings.parent)
+        if session.joining or session.knocks_instead() or self.pin is None:
             stamp = Stamp(self.settings.node, group.name, self.incarnation, upward.line.seq)
             configured = group.plan.schema.canonical if group.plan.schema is not None else b""
             join = Join(stamp, upward.line.fence, upward.line.past, configured)
             effects.append(Send(parent, join))
-            tether.join.tried(now.steady, self._rng)
+            session.join.tried(now.steady, self._rng)
             return
-        if tether.pending is None or tether.forced or upward.changed:
+        if session.pending is None or session.forced or upward.changed:
             report = group.report(self.settings.node, self.incarnation, now)
             if report is not None:
                 effects.extend(group.judged())
-                upward.says(report, now.steady, self._rng)
-        if tether.pending is not None:
+                upward.queue_report(report, now.steady, self._rng)
+        if session.pending is not None:
             # Bound to another root, or under another fence, it is still the same report.
-            tether.pending = replace(
-                tether.pending, pinned=self.pin.incarnation, fence=upward.line.fence
+            session.pending = replace(
+                session.pending, pinned=self.pin.incarnation, fence=upward.line.fence
             )
-            effects.append(Send(parent, tether.pending))
-            tether.tried(now.steady, self._rng)
+            effects.append(Send(parent, session.pending))
+            session.tried(now.steady, self._rng)

@@ -6,7 +6,8 @@ what they weigh against each other does not change with the hour, so a merge tha
 stays good. But for rows of the future, where a clock was wrong or is: they are read as of
 `latest`, which follows the hour, and so they are read again whenever someone asks.
 
-In a robust pool a `Jury` says which of the clients' rows are merged: of the same rows, the same.
+In a robust pool an `OutlierScreen` says which of the clients' rows are merged: of the same
+rows, the same.
 """
 
 from __future__ import annotations
@@ -15,10 +16,10 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from submerge.aggregator.screening import Jury
+from submerge.aggregator.screening import OutlierScreen
 from submerge.protocol.messages import Counts, Report
 from submerge.protocol.summaries import Summaries, Summary, Tree
-from submerge.robust.outliers import Far
+from submerge.robust.outliers import Outlier
 from submerge.schema import Schema
 from submerge.stats.moments import Moments, pooled
 
@@ -55,7 +56,7 @@ class Sealed:
 
 
 @dataclass(slots=True, eq=False)
-class _Told:
+class _Contribution:
     """What a node has told: summaries, and the times that they speak of.
 
     newest : the latest of these times
@@ -86,8 +87,8 @@ class Pool:
         self.latest = math.inf
         self._summaries = summaries
         self._tree: Tree = summaries.tree(schema)
-        self._jury = Jury(schema, summaries, self._tree) if robust else None
-        self._told: dict[str, _Told] = {}
+        self._screen = OutlierScreen(schema, summaries, self._tree) if robust else None
+        self._reported: dict[str, _Contribution] = {}
 
     def put(self, node: str, rows: Sequence[Row], sealed: Sealed | None) -> None:
         """Replace what a node comes to; without rows of this schema it leaves."""
@@ -100,54 +101,54 @@ class Pool:
         if sealed is not None and sealed.summary is not None:
             parts.append((sealed.summary, sealed.as_of))
         if parts:
-            self._told[node] = _Told(parts, own, max(as_of for _, as_of in parts))
+            self._reported[node] = _Contribution(parts, own, max(as_of for _, as_of in parts))
             self._read(node)
-        elif node in self._told:
-            del self._told[node]
-            if self._jury is None:
+        elif node in self._reported:
+            del self._reported[node]
+            if self._screen is None:
                 del self._tree[node]
             else:
-                self._jury.forgets(node)
+                self._screen.forgets(node)
 
     def _read(self, node: str) -> None:
         """Merge what a node has told, none of it later than `latest`."""
-        told = self._told[node]
+        reported = self._reported[node]
         faded = [
             self.faded(summary, min(as_of, self.latest), self.reference)
-            for summary, as_of in told.parts
+            for summary, as_of in reported.parts
         ]
-        merged = self._summaries.merged(self.schema, faded, own=told.own)
-        told.read_as = min(told.newest, self.latest)
-        if self._jury is None:
+        merged = self._summaries.merged(self.schema, faded, own=reported.own)
+        reported.read_as = min(reported.newest, self.latest)
+        if self._screen is None:
             self._tree[node] = merged
         else:
-            unit = self._factor(told.read_as, self.reference)
-            self._jury.hears(node, merged, client=told.own, unit=unit)
+            unit = self._factor(reported.read_as, self.reference)
+            self._screen.hears(node, merged, client=reported.own, unit=unit)
 
     def _read_again(self) -> None:
         """Put right what was read when `latest` was another."""
         if self.schema.half_life:
-            for node, told in self._told.items():
+            for node, reported in self._reported.items():
                 # Where the newest part is read as it should be, so are those before it.
-                if told.read_as != min(told.newest, self.latest):
+                if reported.read_as != min(reported.newest, self.latest):
                     self._read(node)
 
     def summary(self, wall: float | None = None) -> Summary | None:
         """Merge all, as of a wall time; by default of the reference time."""
         self._read_again()
-        if self._jury is not None:
-            self._jury.far()
+        if self._screen is not None:
+            self._screen.outliers()
         if not len(self._tree):
             return None
         root = self._tree.root()
         return root if wall is None else self.faded(root, self.reference, wall)
 
-    def far(self) -> Mapping[str, Far]:
+    def outliers(self) -> Mapping[str, Outlier]:
         """Return the clients that are left out, far from the others; none, if not robust."""
-        if self._jury is None:
+        if self._screen is None:
             return {}
         self._read_again()
-        return self._jury.far()
+        return self._screen.outliers()
 
     def fold(self, old: Sealed, new: Sealed, *, own: bool) -> Sealed:
         """Add one sealed row to another, both faded to the later time."""

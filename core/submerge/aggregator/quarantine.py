@@ -25,11 +25,11 @@ Cause = Literal["operator", "shrunk", "equivocated twice"]
 AGAIN_S = 3600.0
 """Two equivocations within this time are a second one."""
 
-SLIPS, APART = 256, 1024
+SLIPS, MOST_QUARANTINED = 256, 1024
 """Nodes of a group that are remembered to have equivocated; that are set apart unasked."""
 
 
-class Apart(NamedTuple):
+class QuarantineEntry(NamedTuple):
     """Why a node is kept out of the model, and since when (wall time; 0: nobody knows)."""
 
     cause: Cause
@@ -43,7 +43,7 @@ class Slip(NamedTuple):
     said: bytes
 
 
-class Suspects:
+class Quarantine:
     """Nodes of one group that are set apart, or were contradicted once.
 
     Attributes
@@ -54,19 +54,23 @@ class Suspects:
     """
 
     def __init__(self) -> None:
-        self.apart: Mapping[str, Apart] = {}
+        self.quarantined: Mapping[str, QuarantineEntry] = {}
         self.slips: Mapping[str, Slip] = {}
         self._slipped: dict[str, float] = {}  # on the steady clock
 
-    def load(self, apart: Mapping[str, Apart], slips: Mapping[str, Slip], now: Now) -> None:
+    def load(
+        self, quarantined: Mapping[str, QuarantineEntry], slips: Mapping[str, Slip], now: Now
+    ) -> None:
         """Take up what a store holds; slips count from now: who knows how long it was away."""
-        self.apart, self.slips = apart, slips
+        self.quarantined, self.slips = quarantined, slips
         self._slipped = dict.fromkeys(slips, now.steady)
 
     @property
     def full(self) -> bool:
         """Whether so many are set apart unasked that no more can be."""
-        return sum(each.cause != "operator" for each in self.apart.values()) >= APART
+        return (
+            sum(each.cause != "operator" for each in self.quarantined.values()) >= MOST_QUARANTINED
+        )
 
     def hears(self, report: Report, why: Reason, said: bytes, now: Now) -> Cause | None:
         """Judge by a report that was refused; return a cause to set its node apart.
@@ -74,7 +78,7 @@ class Suspects:
         said : its digest
         """
         node = report.stamp.node
-        if report.fence or node in self.apart:
+        if report.fence or node in self.quarantined:
             return None
         if why is Reason.SHRUNK:
             return "shrunk"
@@ -82,15 +86,15 @@ class Suspects:
             return "equivocated twice"
         return None
 
-    def set_apart(self, node: str, cause: Cause, now: Now) -> None:
+    def put_in_quarantine(self, node: str, cause: Cause, now: Now) -> None:
         """Keep a node out; if it is out already, it stays so for the first cause."""
-        if node not in self.apart:
-            self.apart = {**self.apart, node: Apart(cause, now.wall)}
+        if node not in self.quarantined:
+            self.quarantined = {**self.quarantined, node: QuarantineEntry(cause, now.wall)}
             self._forget(node)
 
     def release(self, node: str) -> None:
         """Let a node in again, and hold nothing against it."""
-        self.apart = {name: each for name, each in self.apart.items() if name != node}
+        self.quarantined = {name: each for name, each in self.quarantined.items() if name != node}
         self._forget(node)
 
     def tidy(self, now: Now) -> None:

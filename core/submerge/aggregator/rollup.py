@@ -12,11 +12,11 @@ from collections.abc import Iterable
 
 from submerge.aggregator.ledger import Ledger
 from submerge.aggregator.pool import Row
-from submerge.protocol.alarm_status import Vigil, pooled
+from submerge.protocol.alarm_status import AlarmStatus, pooled
 from submerge.protocol.machine import Now
-from submerge.protocol.messages import BELIEVED, Census, Incarnation, Scores
-from submerge.stats.block_maxima import KINDS, Peaks
-from submerge.stats.block_maxima import pooled as pooled_peaks
+from submerge.protocol.messages import BELIEVED, Census, Incarnation, ScoreSketches
+from submerge.stats.block_maxima import KINDS, BlockMaxima
+from submerge.stats.block_maxima import pooled as pooled_maxima
 from submerge.stats.quantile_sketch import merged, quantile
 from submerge.stats.score_limits import Limits
 
@@ -41,7 +41,7 @@ def census(ledger: Ledger, now: Now) -> Census:
     """Count clients by silence, here and below."""
     bins = [0] * BINS
     nodes = 0
-    for (node, incarnation), row in spokesmen(ledger):
+    for (node, incarnation), row in latest_row_per_node(ledger):
         silence = max(0.0, now.steady - ledger.heard[node, incarnation])
         if row.from_client:
             nodes += 1
@@ -61,51 +61,53 @@ def staleness(counted: Census) -> tuple[float, float, float]:
     return (_age(counted, 0.5), _age(counted, 0.99), _age(counted, 1.0))
 
 
-def scores(ledger: Ledger) -> Scores | None:
+def scores(ledger: Ledger) -> ScoreSketches | None:
     """Merge what the rows say of their scores."""
-    told = [row.report.scores for row in ledger.current() if row.report.scores is not None]
-    if not told:
+    reported = [row.report.scores for row in ledger.current() if row.report.scores is not None]
+    if not reported:
         return None
-    watched = _usual_peaks(ledger)
+    watched = _typical_maxima(ledger)
     # A linear group has none, whatever a child makes of it.
-    linear = [each.linear for each in told if each.linear is not None and not ledger.schema.linear]
-    return Scores(
-        merged(*(each.spe for each in told)),
-        merged(*(each.t2 for each in told)),
+    linear = [
+        each.linear for each in reported if each.linear is not None and not ledger.schema.linear
+    ]
+    return ScoreSketches(
+        merged(*(each.spe for each in reported)),
+        merged(*(each.t2 for each in reported)),
         merged(*linear) if linear else None,
-        pooled_peaks(*watched) if watched else None,
+        pooled_maxima(*watched) if watched else None,
     )
 
 
-def limits(told: Scores | None) -> Limits | None:
+def limits(reported: ScoreSketches | None) -> Limits | None:
     """Return the measured limits; None before the first score."""
-    if told is None or not told.spe.n or not told.t2.n:
+    if reported is None or not reported.spe.n or not reported.t2.n:
         return None
-    linear = told.linear if told.linear is not None and told.linear.n else None
+    linear = reported.linear if reported.linear is not None and reported.linear.n else None
     return Limits(
         SHARES,
-        tuple(quantile(told.spe, share) for share in SHARES),
-        tuple(quantile(told.t2, share) for share in SHARES),
-        told.spe.n,
+        tuple(quantile(reported.spe, share) for share in SHARES),
+        tuple(quantile(reported.t2, share) for share in SHARES),
+        reported.spe.n,
         () if linear is None else tuple(quantile(linear, share) for share in SHARES),
     )
 
 
-def _usual_peaks(ledger: Ledger) -> list[Peaks]:
+def _typical_maxima(ledger: Ledger) -> list[BlockMaxima]:
     """Return what is told of peaks, without those of clients that are unlike the others.
 
     A machine that was faulty while limits were measured must not set them: it is held to those of
     the others. In its usual hour it comes to what theirs come to once in a blue moon.
     """
-    heard: dict[str, tuple[float, bool, Peaks]] = {}
+    heard: dict[str, tuple[float, bool, BlockMaxima]] = {}
     for row in ledger.current():
-        stamp, told = row.report.stamp, row.report.scores
+        stamp, reported = row.report.stamp, row.report.scores
         at = ledger.heard[stamp.node, stamp.incarnation]
         # A node's hours outlive its lives: two rows of it say the same twice.
         last, _, _ = heard.get(stamp.node, (-math.inf, False, None))
-        if told is not None and told.peaks is not None and at >= last:
-            heard[stamp.node] = at, row.from_client, told.peaks
-    parts = [(single, peaks) for _, single, peaks in heard.values()]
+        if reported is not None and reported.maxima is not None and at >= last:
+            heard[stamp.node] = at, row.from_client, reported.maxima
+    parts = [(single, maxima) for _, single, maxima in heard.values()]
     for kind in KINDS:
         middles = sorted(
             quantile(each.of(kind), 0.5)
@@ -126,10 +128,14 @@ def _usual_peaks(ledger: Ledger) -> list[Peaks]:
     return [each for _, each in parts]
 
 
-def vigil(ledger: Ledger, *, wish: int) -> Vigil | None:
+def alarm_status(ledger: Ledger, *, desired: int) -> AlarmStatus | None:
     """Add up what nodes say of their alarms: each by what was heard of it last."""
-    told = [row.report.vigil for _, row in spokesmen(ledger) if row.report.vigil is not None]
-    return pooled(told, wish=wish) if told or wish else None
+    reported = [
+        row.report.alarm_status
+        for _, row in latest_row_per_node(ledger)
+        if row.report.alarm_status is not None
+    ]
+    return pooled(reported, desired=desired) if reported or desired else None
 
 
 def newest_version(ledger: Ledger) -> int:
@@ -138,7 +144,7 @@ def newest_version(ledger: Ledger) -> int:
     return max((version for version in versions if version <= BELIEVED), default=0)
 
 
-def spokesmen(ledger: Ledger) -> Iterable[tuple[tuple[str, Incarnation], Row]]:
+def latest_row_per_node(ledger: Ledger) -> Iterable[tuple[tuple[str, Incarnation], Row]]:
     """The row of each node that was heard last: it speaks for the node's others."""
     newest: dict[str, tuple[float, tuple[str, Incarnation]]] = {}
     for key in ledger.rows:

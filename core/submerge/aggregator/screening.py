@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from submerge.protocol.summaries import Summaries, Summary, Tree
-from submerge.robust.outliers import NOBODY, Far, Judged
+from submerge.robust.outliers import NOBODY, Outlier, Screening
 from submerge.schema import Schema
 
 
@@ -25,13 +25,13 @@ class _Child:
     placed : what of it is in the tree, and what that was faded by; None if nothing is
     """
 
-    told: Summary
+    reported: Summary
     client: bool
     unit: float
     placed: tuple[Summary, float] | None = None
 
 
-class Jury:
+class OutlierScreen:
     """Who is in a tree.
 
     Parameters
@@ -47,9 +47,9 @@ class Jury:
         self._children: dict[str, _Child] = {}
         self._judged, self._stirred = NOBODY, False
 
-    def hears(self, node: str, told: Summary, *, client: bool, unit: float) -> None:
+    def hears(self, node: str, reported: Summary, *, client: bool, unit: float) -> None:
         """Take what a child comes to, in place of what it came to before."""
-        child = _Child(told, client, unit)
+        child = _Child(reported, client, unit)
         if node in self._children:
             child.placed = self._children[node].placed
         self._children[node], self._stirred = child, True
@@ -60,31 +60,35 @@ class Jury:
             del self._tree[node]
         self._stirred = True
 
-    def far(self) -> Mapping[str, Far]:
+    def outliers(self) -> Mapping[str, Outlier]:
         """Return who is left out; after it the tree holds all others, and nobody else."""
         if self._stirred:
             self._judged, self._stirred = self._judge(), False
             for node, child in self._children.items():
                 self._place(node, child)
-        return self._judged.far
+        return self._judged.outliers
 
-    def _judge(self) -> Judged:
+    def _judge(self) -> Screening:
         clients = {node: child for node, child in self._children.items() if child.client}
         if not clients:
             return NOBODY
         # The usual one: a wild clock must not say what a reading weighs.
         unit = statistics.median_low(child.unit for child in clients.values())
-        told = {node: child.told for node, child in clients.items()}
-        return self._summaries.judged(self._schema, told, unit=unit)
+        reported = {node: child.reported for node, child in clients.items()}
+        return self._summaries.judged(self._schema, reported, unit=unit)
 
     def _place(self, node: str, child: _Child) -> None:
         """Put into the tree what counts of a child, if that has changed."""
-        if node in self._judged.far:
+        if node in self._judged.outliers:
             if child.placed is not None:
                 del self._tree[node]
             child.placed = None
             return
         factor = self._judged.factors.get(node, 1.0)
-        if child.placed is None or child.placed[0] is not child.told or child.placed[1] != factor:
-            self._tree[node] = self._summaries.faded(child.told, factor)
-            child.placed = child.told, factor
+        if (
+            child.placed is None
+            or child.placed[0] is not child.reported
+            or child.placed[1] != factor
+        ):
+            self._tree[node] = self._summaries.faded(child.reported, factor)
+            child.placed = child.reported, factor

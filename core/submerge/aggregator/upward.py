@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from submerge.protocol.messages import Answer, Incarnation, Left, Report
-from submerge.protocol.session import Tether
+from submerge.protocol.session import ParentSession
 
 FENCES = 64
 """Fences remembered: the parent may be restored from a backup of that many starts ago."""
@@ -25,7 +25,7 @@ Child = tuple[str, Incarnation]
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class Lineage:
     """What a store keeps of its speaking: committed with the rows that it speaks of.
 
     seq : of the newest report
@@ -39,7 +39,7 @@ class Line:
     past: tuple[Left, ...] = ()
     admitted: bytes = b""
 
-    def drawn(self, fence: bytes) -> Line:
+    def drawn(self, fence: bytes) -> Lineage:
         """Return the line under another fence."""
         past = (*self.past, Left(self.fence, self.seq)) if self.fence else self.past
         if len(past) > FENCES:
@@ -62,8 +62,8 @@ class Upward:
         The root's incarnation, and the newest report of ours that it holds.
     """
 
-    def __init__(self, tether: Tether, line: Line) -> None:
-        self.tether, self.line = tether, line
+    def __init__(self, session: ParentSession, line: Lineage) -> None:
+        self.session, self.line = session, line
         self.changed = False
         self.root: Incarnation | None = None
         self.durable = 0
@@ -73,22 +73,22 @@ class Upward:
     @property
     def due_at(self) -> float:
         """When something is to be sent, if nothing else happens."""
-        return self.tether.due_at(news=self.changed)
+        return self.session.due_at(news=self.changed)
 
     def draw_fence(self, rng: np.random.Generator) -> None:
         """Claim the line for this process, and ask to join under it."""
         self.line = self.line.drawn(rng.bytes(16))
-        self.tether.join.now()
+        self.session.join.now()
 
-    def says(self, report: Report, steady: float, rng: np.random.Generator) -> None:
+    def queue_report(self, report: Report, steady: float, rng: np.random.Generator) -> None:
         """Take a new report; its number is committed before it is sent."""
         self.line = replace(self.line, seq=report.stamp.seq)
         self.changed = False
-        self.tether.says(report, steady, rng)
+        self.session.queue_report(report, steady, rng)
 
     def acknowledged(self, answer: Answer) -> None:
         """The parent holds a report; maybe the root does, too."""
-        self.tether.confirmed(answer.newest)
+        self.session.confirmed(answer.newest)
         if answer.root is None:
             return
         if answer.root != self.root:

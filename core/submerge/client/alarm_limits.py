@@ -18,13 +18,13 @@ from submerge.stats.block_maxima import (
     KINDS,
     LEAST_TAIL,
     REACH,
+    BlockMaxima,
+    BlockMaximaTally,
     By,
-    Peaks,
-    PeakTally,
     enough,
     limit,
 )
-from submerge.stats.quantile_sketch import Sketch, quantile
+from submerge.stats.quantile_sketch import QuantileSketch, quantile
 
 SPARE = 1.25
 """Over what an accepted alarm came to: so far scores may go until they have come down."""
@@ -48,19 +48,19 @@ MATURE = ("t2", "channel")
 class Hours:
     """What is remembered of hours.
 
-    windows, hours : as in `PeakTally`
+    windows, hours : as in `BlockMaximaTally`
     spared : over its limit, what accepted scores may come to; what is not there may not
-    watched_s, allowed : as in `Vigil`
+    watched_s, allowed : as in `AlarmStatus`
     """
 
-    windows: Mapping[By, tuple[Sketch, Sketch]] = field(default_factory=dict)
+    windows: Mapping[By, tuple[QuantileSketch, QuantileSketch]] = field(default_factory=dict)
     hours: int = 0
     spared: Mapping[By, float] = field(default_factory=dict)
     watched_s: float = 0.0
     allowed: float = 0.0
 
 
-class Promise:
+class AlarmLimits:
     """One node's.
 
     Attributes
@@ -70,7 +70,7 @@ class Promise:
     ordinary : dict of kind to float
         What half of the group's hours stay below.
     armed_in_s : float
-        As in `Vigil`.
+        As in `AlarmStatus`.
     watched_s, allowed : float
         Likewise.
     """
@@ -83,15 +83,15 @@ class Promise:
         self._settings = settings
         self._spared = dict(kept.spared)
         self._near: dict[By, float] = {}  # how far spared scores went over their limits this hour
-        self._tally = PeakTally(dict(kept.windows), kept.hours)
+        self._tally = BlockMaximaTally(dict(kept.windows), kept.hours)
         self._hour_s, self._row = 0.0, 0  # of this hour that has passed
         period = settings.period_s
         self.hour_rows = max(1, round(HOUR_S / period)) if period else 0
 
     @property
-    def peaks(self) -> Peaks:
+    def maxima(self) -> BlockMaxima:
         """What levels came to, hour by hour."""
-        return self._tally.peaks
+        return self._tally.maxima
 
     @property
     def kept(self) -> Hours:
@@ -99,24 +99,24 @@ class Promise:
         tally = self._tally
         return Hours(tally.windows, tally.hours, dict(self._spared), self.watched_s, self.allowed)
 
-    def hear(self, peaks: Peaks | None) -> None:
+    def hear(self, maxima: BlockMaxima | None) -> None:
         """Take the limits from the group's newest peaks."""
         self.limits, self.ordinary, self.armed_in_s = {}, {}, -1.0
-        kinds = [kind for kind in KINDS if peaks is not None and peaks.of(kind).n]
-        if peaks is None or not kinds:
+        kinds = [kind for kind in KINDS if maxima is not None and maxima.of(kind).n]
+        if maxima is None or not kinds:
             return
         rate = self._settings.at_most_per_s * self._hour_length_s
         share = min(rate / len(kinds), LARGEST_SHARE)
-        self.armed_in_s = self._missing_s(peaks, share)
+        self.armed_in_s = self._missing_s(maxima, share)
         if self.armed_in_s <= 0:
             # One kind may not have been told for as long as others: it joins when it has.
-            known = [kind for kind in kinds if enough(peaks.of(kind), share)]
-            self.limits = {kind: limit(peaks.of(kind), share) for kind in known}
-            self.ordinary = {kind: quantile(peaks.of(kind), 0.5) for kind in known}
+            known = [kind for kind in kinds if enough(maxima.of(kind), share)]
+            self.limits = {kind: limit(maxima.of(kind), share) for kind in known}
+            self.ordinary = {kind: quantile(maxima.of(kind), 0.5) for kind in known}
 
-    def _missing_s(self, peaks: Peaks, share: float) -> float:
+    def _missing_s(self, maxima: BlockMaxima, share: float) -> float:
         """How long it takes until a limit is known, if all goes on as it has."""
-        hours, n = max(peaks.longest, 1), max(peaks.spe.n, 1)
+        hours, n = max(maxima.longest, 1), max(maxima.spe.n, 1)
         wanted = max(2 * LEAST_TAIL, math.ceil(1 / (share * REACH)))
         settle = self._settings.settle_s / self._hour_length_s
         return max(0.0, max(settle - hours, (wanted - n) / (n / hours)) * self._hour_length_s)

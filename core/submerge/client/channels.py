@@ -13,8 +13,8 @@ import numpy.typing as npt
 
 from submerge._linalg import Array
 from submerge.pca.reconstruct import Reconstruction
-from submerge.stats.residual_scale import Usual
-from submerge.stats.stuck import Senses
+from submerge.stats.residual_scale import ResidualScale
+from submerge.stats.stuck import StuckDetector
 
 GATHERED, NUMBERS = 128, 8192
 """Rows that are looked at together, for a look costs as much for one; and numbers in them."""
@@ -37,8 +37,8 @@ class Channels:
     usual : Usual
     """
 
-    def __init__(self, senses: Senses, usual: Usual) -> None:
-        self.senses, self.usual = senses, usual
+    def __init__(self, stuck_detector: StuckDetector, usual: ResidualScale) -> None:
+        self.stuck_detector, self.usual = stuck_detector, usual
         self._gathered: list[tuple[Array, Array, Array, npt.NDArray[np.bool_]]] = []
         self._rows, self._passed_s = 0, 0.0
 
@@ -72,7 +72,7 @@ class Channels:
             shown, others, errors, usual = (
                 np.concatenate(each) for each in zip(*self._gathered, strict=True)
             )
-            self.senses.see(shown, others, usual)
+            self.stuck_detector.see(shown, others, usual)
             errors = np.where(np.isnan(shown), np.nan, errors)[usual]
             self.usual = self.usual.after(errors, self._passed_s * float(usual.mean()))
             self._gathered, self._rows, self._passed_s = [], 0, 0.0

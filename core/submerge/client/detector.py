@@ -23,11 +23,19 @@ import numpy as np
 import numpy.typing as npt
 
 from submerge._linalg import Array
-from submerge.client.alarm_limits import Hours, Promise
-from submerge.protocol.alarm_status import REMEMBERED, TOP, Alarm, Cause, State, Verdict, Vigil
+from submerge.client.alarm_limits import AlarmLimits, Hours
+from submerge.protocol.alarm_status import (
+    REMEMBERED,
+    TOP,
+    Alarm,
+    AlarmStatus,
+    Cause,
+    State,
+    Verdict,
+)
 from submerge.protocol.machine import Now
 from submerge.protocol.settings import AlarmSettings
-from submerge.stats.block_maxima import HOUR_S, By, Peaks, levels
+from submerge.stats.block_maxima import HOUR_S, BlockMaxima, By, levels
 
 LONGER = 4
 """How many times the span that raises an alarm has to be calm for it to be over."""
@@ -56,7 +64,7 @@ class Watched:
     excused : tuple of int
         Channels that were accepted as they are, until they move.
     raised, confirmed : int
-        As in `Vigil`.
+        As in `AlarmStatus`.
     hours : Hours
     """
 
@@ -80,7 +88,7 @@ class Watched:
 Rows = npt.NDArray[np.bool_]
 
 
-class Sentry:
+class AlarmDetector:
     """Watches the scores of one node.
 
     Parameters
@@ -109,7 +117,7 @@ class Sentry:
         kept = kept or Watched()
         self.alarms = kept.alarms
         self._node, self._settings, self._channels = node, settings, channels
-        self._promise = Promise(settings, kept.hours)
+        self._alarm_limits = AlarmLimits(settings, kept.hours)
         self.loud: Rows = np.zeros(0, dtype=bool)
         self._held_s, self._frozen = kept.held_s, dict(kept.frozen)
         self._blame = np.zeros(len(channels))
@@ -137,12 +145,12 @@ class Sentry:
     @property
     def limits(self) -> dict[By, float]:
         """What levels may come to; empty while none is believed."""
-        return self._promise.limits
+        return self._alarm_limits.limits
 
     @property
-    def peaks(self) -> Peaks:
+    def maxima(self) -> BlockMaxima:
         """What levels came to, hour by hour."""
-        return self._promise.peaks
+        return self._alarm_limits.maxima
 
     @property
     def remembered(self) -> Watched:
@@ -155,7 +163,7 @@ class Sentry:
             tuple(sorted(self._excused)),
             self._raised,
             self._confirmed,
-            self._promise.kept,
+            self._alarm_limits.kept,
         )
 
     def state(self, *, ready: bool, paused: bool, stale: bool) -> State:
@@ -168,24 +176,24 @@ class Sentry:
             return "learning"
         return "stale" if stale else "armed"
 
-    def vigil(self, state: State, wish: int) -> Vigil:
+    def alarm_status(self, state: State, desired: int) -> AlarmStatus:
         """Return what a report says of it."""
-        promise = self._promise
-        return Vigil(
-            Vigil.at(state),
+        alarm_limits = self._alarm_limits
+        return AlarmStatus(
+            AlarmStatus.at(state),
             self.alarms,
             int(self.open is not None),
-            promise.watched_s,
-            promise.allowed,
+            alarm_limits.watched_s,
+            alarm_limits.allowed,
             self._raised,
             self._confirmed,
-            0.0 if self.limits else promise.armed_in_s,
-            wish,
+            0.0 if self.limits else alarm_limits.armed_in_s,
+            desired,
         )
 
-    def hear(self, peaks: Peaks | None) -> None:
+    def hear(self, maxima: BlockMaxima | None) -> None:
         """Take the limits from the group's newest peaks."""
-        self._promise.hear(peaks)
+        self._alarm_limits.hear(maxima)
 
     # -- rows ----------------------------------------------------------------------
 
@@ -231,7 +239,7 @@ class Sentry:
         recent = span[:, -(n + of - 1) :]
         # So many have to be as high for a level to be: mostly they are not, and this is all.
         floors = [
-            [min(limit, self._promise.highest(kind, n))]
+            [min(limit, self._alarm_limits.highest(kind, n))]
             for kind, limit in zip(kinds, most, strict=True)
         ]
         raised: Array | None = None
@@ -241,7 +249,7 @@ class Sentry:
         if raised is not None:
             over = np.asarray((raised > np.array(most)[:, None]).any(axis=0))
         if self.open is not None or over.any():
-            shares = [self._promise.calm(kind) for kind in kinds]
+            shares = [self._alarm_limits.calm(kind) for kind in kinds]
             calm = (np.array(most) * shares)[:, None]
             high = _lately(np.asarray((levels(span, of, after) > calm).any(axis=0)), LONGER * of)
             was_open = self.open is not None
@@ -255,26 +263,26 @@ class Sentry:
                 # The first row of an alarm counts: rule 4 of `peaks`.
                 raised[:, alarmed & np.concatenate(([was_open], alarmed[:-1]))] = -1.0
         self._before = kinds, span[:, n:]
-        self._promise.count(kinds, raised, n, passed_s, settled=settled)
+        self._alarm_limits.count(kinds, raised, n, passed_s, settled=settled)
         return alarmed, held
 
-    def tamed(self, scores: Mapping[By, Array], alarmed: Rows, *, settled: bool) -> Array | None:
+    def clipped(self, scores: Mapping[By, Array], alarmed: Rows, *, settled: bool) -> Array | None:
         """Return by what to multiply rows, (n,), as they lie off the mean, before they are learnt.
 
         Rows of an alarm that withholds them no longer: until they are ordinary. Others: until they
         are `WILD`; the first rows of a fault are learnt before anybody knows what they are. None
         if all may stay as they are.
         """
-        promise = self._promise
-        known = [kind for kind in scores if promise.ordinary.get(kind, 0.0) > 0]
+        alarm_limits = self._alarm_limits
+        known = [kind for kind in scores if alarm_limits.ordinary.get(kind, 0.0) > 0]
         if not known:
             return None
-        told = np.array([scores[kind] for kind in known])
-        most = np.array([[WILD * promise.limit(kind, settled=settled)] for kind in known])
+        reported = np.array([scores[kind] for kind in known])
+        most = np.array([[WILD * alarm_limits.limit(kind, settled=settled)] for kind in known])
         if alarmed.any():
-            ordinary = np.array([[promise.ordinary[kind]] for kind in known])
+            ordinary = np.array([[alarm_limits.ordinary[kind]] for kind in known])
             most = np.where(alarmed, ordinary, most)
-        ratios = (told / most).max(axis=0)
+        ratios = (reported / most).max(axis=0)
         return np.asarray(1 / np.sqrt(np.maximum(1.0, ratios))) if ratios.max() > 1 else None
 
     def _span(self, kinds: tuple[By, ...], scores: Mapping[By, Array]) -> Array:
@@ -300,7 +308,7 @@ class Sentry:
     def _limit(self, kind: By, *, settled: bool) -> float:
         if self._frozen:
             return self._frozen.get(kind, math.inf)
-        return self._promise.limit(kind, settled=settled)
+        return self._alarm_limits.limit(kind, settled=settled)
 
     def _walk(
         self,
@@ -404,7 +412,9 @@ class Sentry:
     def freeze(self) -> None:
         """Judge the open alarm by the limits of now for as long as it lasts."""
         if not self._frozen:
-            self._frozen = {kind: self._promise.limit(kind, settled=True) for kind in self.limits}
+            self._frozen = {
+                kind: self._alarm_limits.limit(kind, settled=True) for kind in self.limits
+            }
 
     def accuse(self, shares: Array, rows: int = 1) -> None:
         """Take in which channels so many loud rows are odd by: (channels,), sums to 1."""
@@ -425,7 +435,7 @@ class Sentry:
                 self.alarms = (*self.alarms[:i], judged, *self.alarms[i + 1 :])
                 if judged.is_open and accept:
                     # Whatever it was raised by: all of it is to be normal now.
-                    self._promise.spare(judged.worst, self._most)
+                    self._alarm_limits.spare(judged.worst, self._most)
                     self._excused |= frozenset(self._stuck)
                     self.end(at)
                 return True

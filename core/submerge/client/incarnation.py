@@ -14,9 +14,17 @@ import numpy.typing as npt
 
 from submerge._linalg import Array, Storage
 from submerge.pca.subspace import LARGEST
-from submerge.protocol.alarm_status import Vigil
+from submerge.protocol.alarm_status import AlarmStatus
 from submerge.protocol.machine import Now
-from submerge.protocol.messages import Answer, Counts, Incarnation, Pin, Report, Scores, Stamp
+from submerge.protocol.messages import (
+    Answer,
+    Counts,
+    Incarnation,
+    Pin,
+    Report,
+    ScoreSketches,
+    Stamp,
+)
 from submerge.protocol.summaries import Learner, Summaries, Summary
 from submerge.schema import Schema
 from submerge.stats.moments import Moments, pooled
@@ -50,7 +58,7 @@ class Checkpoint:
         return self.report.counts.generated - self.delivered
 
 
-class Life:
+class ClientIncarnation:
     """One uninterrupted run.
 
     Parameters
@@ -161,8 +169,8 @@ class Life:
         *,
         version: int,
         lifetime: int,
-        scores: Scores | None,
-        vigil: Vigil | None = None,
+        scores: ScoreSketches | None,
+        alarm_status: AlarmStatus | None = None,
     ) -> Report:
         """Return everything that it has seen, under the next number.
 
@@ -183,7 +191,7 @@ class Life:
             version=version,
             lifetime=lifetime,
             scores=scores,
-            vigil=vigil,
+            alarm_status=alarm_status,
         )
 
     def checkpoint(self, report: Report) -> Checkpoint:

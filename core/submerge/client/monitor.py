@@ -15,20 +15,20 @@ import numpy.typing as npt
 
 from submerge._linalg import Array, Storage
 from submerge.client.channels import Channels
-from submerge.client.detector import Rows, Sentry, Watched
+from submerge.client.detector import AlarmDetector, Rows, Watched
 from submerge.pca.reconstruct import Reconstruction
-from submerge.protocol.alarm_status import Alarm, Vigil
-from submerge.protocol.desired_state import Wish
+from submerge.protocol.alarm_status import Alarm, AlarmStatus
+from submerge.protocol.desired_state import DesiredState
 from submerge.protocol.machine import Now
 from submerge.protocol.messages import Model
 from submerge.protocol.settings import ClientSettings
 from submerge.protocol.summaries import Scoring, Summaries, Summary
 from submerge.schema import Schema
-from submerge.stats.block_maxima import HOUR_S, By, Peaks
+from submerge.stats.block_maxima import HOUR_S, BlockMaxima, By
 from submerge.stats.node_mean import HALF_LIFE_S, OwnMean
-from submerge.stats.residual_scale import Usual
-from submerge.stats.run_lengths import Repeats
-from submerge.stats.stuck import Habits, Senses
+from submerge.stats.residual_scale import ResidualScale
+from submerge.stats.run_lengths import RunLengths
+from submerge.stats.stuck import Habits, StuckDetector
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -56,12 +56,12 @@ class Kept:
     fingerprint: str
     own: OwnMean | None
     watched: Watched
-    wish: Wish
+    desired: DesiredState
     reference: Model | None = None
     held: OwnMean | None = None
-    repeats: Repeats | None = None
+    run_lengths: RunLengths | None = None
     habits: Habits | None = None
-    usual: Usual | None = None
+    usual: ResidualScale | None = None
 
 
 Gaps = npt.NDArray[np.bool_] | None
@@ -73,7 +73,7 @@ LEAST_LEFT = 0.25
 """Of a score: below it, gaps have taken so much that the rest says nothing."""
 
 
-class Judged(NamedTuple):
+class JudgedRows(NamedTuple):
     """Rows as the node sees them.
 
     spe, t2, linear : (n,), as in `Scored`
@@ -89,12 +89,12 @@ class Judged(NamedTuple):
     linear: Array | None
     alarmed: npt.NDArray[np.bool_]
     withheld: npt.NDArray[np.bool_]
-    tamed: Array | None
+    clipped: Array | None
     model: Model
     summary: Summary
 
 
-class Lookout:
+class NodeMonitor:
     """One node's, under one schema.
 
     Parameters
@@ -121,10 +121,10 @@ class Lookout:
     ) -> None:
         self.fingerprint = schema.fingerprint
         self.own: OwnMean | None = None
-        if kept is not None and kept.wish.node != settings.node:
+        if kept is not None and kept.desired.node != settings.node:
             # Another node's: it has got another name since.
-            kept = replace(kept, wish=Wish(settings.node, 0), watched=Watched())
-        self.wish = Wish(settings.node, 0) if kept is None else kept.wish
+            kept = replace(kept, desired=DesiredState(settings.node, 0), watched=Watched())
+        self.desired = DesiredState(settings.node, 0) if kept is None else kept.desired
         self._summaries = summaries
         self._half_life_s = min(schema.half_life or HALF_LIFE_S, HALF_LIFE_S)
         self._reference: tuple[Model, OwnMean | None] | None = None
@@ -132,7 +132,7 @@ class Lookout:
         self._heard: Model | None = None
         self._learnt_at: float | None = None
         self._lags, self._count = settings.lags, schema.width // settings.lags
-        self._channels = Channels(Senses(self._count), Usual.none(self._count))
+        self._channels = Channels(StuckDetector(self._count), ResidualScale.none(self._count))
         if schema.center == "own":
             self.own = OwnMean.none(schema.width, None if schema.linear else schema.dim)
         watched = None if kept is None else kept.watched
@@ -140,11 +140,13 @@ class Lookout:
             # A record is checked by itself; whether it is as wide as the schema is seen here.
             if self.own is not None and kept.own is not None and kept.own.is_like(self.own):
                 self.own = kept.own
-            repeats, habits, usual = kept.repeats, kept.habits, kept.usual
-            if repeats is not None and habits is not None and usual is not None:
-                widths = {len(repeats.last), len(habits.weight), len(usual.squares)}
+            run_lengths, habits, usual = kept.run_lengths, kept.habits, kept.usual
+            if run_lengths is not None and habits is not None and usual is not None:
+                widths = {len(run_lengths.last), len(habits.weight), len(usual.squares)}
                 if widths == {self._count}:
-                    self._channels = Channels(Senses(self._count, repeats, habits), usual)
+                    self._channels = Channels(
+                        StuckDetector(self._count, run_lengths, habits), usual
+                    )
             fits = kept.held is None or (self.own is not None and kept.held.is_like(self.own))
             if kept.reference is not None and fits and settings.alarms is not None:
                 self._reference = kept.reference, kept.held
@@ -156,85 +158,87 @@ class Lookout:
         self._shares: dict[bytes, tuple[float, float]] = {}  # by pattern of gaps
         self._stuck = False
         self._period_s = 0.0 if settings.alarms is None else settings.alarms.period_s
-        self._sentry = (
+        self._detector = (
             None
             if settings.alarms is None
-            else Sentry(settings.node, settings.alarms, schema.names[: self._count], watched)
+            else AlarmDetector(settings.node, settings.alarms, schema.names[: self._count], watched)
         )
-        if self._sentry is not None:
-            self._stuck = self._sentry.recall_stuck(self._channels.senses.stuck)
-        alarm = None if self._sentry is None else self._sentry.open
+        if self._detector is not None:
+            self._stuck = self._detector.recall_stuck(self._channels.stuck_detector.stuck)
+        alarm = None if self._detector is None else self._detector.open
         self._held_for = 0 if alarm is None else alarm.number  # whose reference it is
 
     @property
     def kept(self) -> Kept:
         """What the next process has to know."""
         model, held = self._reference or (None, None)
-        watched = Watched() if self._sentry is None else self._sentry.remembered
+        watched = Watched() if self._detector is None else self._detector.remembered
         channels = self._channels
         return Kept(
             self.fingerprint,
             self.own,
             watched,
-            self.wish,
+            self.desired,
             model,
             held,
-            channels.senses.repeats,
-            channels.senses.habits,
+            channels.stuck_detector.run_lengths,
+            channels.stuck_detector.habits,
             channels.usual,
         )
 
     @property
     def alarms(self) -> tuple[Alarm, ...]:
         """The open one, and those that were over last."""
-        return () if self._sentry is None else self._sentry.alarms
+        return () if self._detector is None else self._detector.alarms
 
     @property
-    def peaks(self) -> Peaks | None:
+    def maxima(self) -> BlockMaxima | None:
         """What its scores came to, hour by hour; None if it raises no alarms."""
-        return None if self._sentry is None else self._sentry.peaks
+        return None if self._detector is None else self._detector.maxima
 
     @property
     def r2(self) -> Array:
         """(channels,), how well each can be told from the others: NaN while nobody knows."""
-        return np.tile(self._channels.senses.r2, self._lags)
+        return np.tile(self._channels.stuck_detector.r2, self._lags)
 
     @property
     def withholds(self) -> bool:
         """Whether whatever comes is not to be learnt, as far as is known without looking at it."""
-        return not self.learns or (self._sentry is not None and self._sentry.withholds)
+        return not self.learns or (self._detector is not None and self._detector.withholds)
 
     @property
     def learns(self) -> bool:
         """Whether an operator lets it."""
-        return not self.wish.paused  # None as well: nobody has said
+        return not self.desired.paused  # None as well: nobody has said
 
-    def vigil(self, now: Now) -> Vigil | None:
+    def alarm_status(self, now: Now) -> AlarmStatus | None:
         """Return what a report says of it."""
-        if self._sentry is None:
-            return Vigil((0,) * 5, wish=self.wish.number) if self.wish.number else None
+        if self._detector is None:
+            return (
+                AlarmStatus((0,) * 5, desired=self.desired.number) if self.desired.number else None
+            )
         model = self._heard
-        state = self._sentry.state(
+        state = self._detector.state(
             ready=self.own is None or self.own.ready,
             paused=not self.learns,
             stale=model is not None and now.wall > model.expires,
         )
-        return self._sentry.vigil(state, self.wish.number)
+        return self._detector.alarm_status(state, self.desired.number)
 
     def meet_another(self) -> None:
         """Speak to another parent: that has numbers of its own."""
-        self.wish = replace(self.wish, number=0)
+        self.desired = replace(self.desired, number=0)
 
-    def obey(self, wish: Wish, now: Now) -> bool:
+    def apply(self, desired: DesiredState, now: Now) -> bool:
         """Do what an operator wants, unless it is known; return whether it was news."""
-        if wish.number <= self.wish.number:
+        if desired.number <= self.desired.number:
             return False
-        self.wish = self.wish.after(wish, wish.number)
-        if self._sentry is not None:
-            was = self._sentry.open
-            for number, accept in wish.verdicts:
-                self._sentry.decide(number, accept=accept, at=now.wall)
-            if was is not None and self._sentry.open is None:
+        self.desired = self.desired.after(desired, desired.number)
+        if self._detector is not None:
+            was = self._detector.open
+            for number, accept in desired.verdicts:
+                self._detector.decide(number, accept=accept, at=now.wall)
+            if was is not None and self._detector.open is None:
                 # What it took for its mean is no longer where it is.
                 if self.own is not None:
                     self.own = self.own.restarted()
@@ -250,15 +254,17 @@ class Lookout:
     def _placed(self, model: Model, own: OwnMean | None) -> Summary:
         return model.summary if own is None else self._summaries.placed(model.summary, own)
 
-    def judge(self, rows: Array, features: Storage, gaps: Gaps, model: Model, now: Now) -> Judged:
+    def judge(
+        self, rows: Array, features: Storage, gaps: Gaps, model: Model, now: Now
+    ) -> JudgedRows:
         """Score rows (n, channels), scaled and filled, and their features; watch what that says.
 
         gaps : (n, channels), true where a number was filled in; None if none was
         """
         if model is not self._heard:
             self._heard = model
-            if self._sentry is not None:
-                self._sentry.hear(model.peaks)
+            if self._detector is not None:
+                self._detector.hear(model.maxima)
         chosen, own = self._chosen(model)
         spe, t2, linear = self._scorer(chosen).scores(rows, features, own)
         if own is not None:
@@ -266,23 +272,23 @@ class Lookout:
             linear = None if linear is None else linear / own.excess
         placed = self._placed(chosen, own)
         alarmed = np.zeros(len(rows), dtype=bool)
-        withheld, tamed = np.full(len(rows), not self.learns), None
-        if self._sentry is not None:
+        withheld, clipped = np.full(len(rows), not self.learns), None
+        if self._detector is not None:
             scores: dict[By, Array] = {"spe": spe, "t2": t2}
             if linear is not None:
                 scores["linear"] = linear
             self._even_out(scores, gaps, chosen)
-            alarmed, held = self._watch(self._sentry, scores, rows, gaps, chosen, own, now)
+            alarmed, held = self._watch(self._detector, scores, rows, gaps, chosen, own, now)
             withheld |= held
             if self.own is None or self.own.ready:
                 settled = self.own is None or self.own.settled
-                tamed = self._sentry.tamed(scores, alarmed, settled=settled)
+                clipped = self._detector.clipped(scores, alarmed, settled=settled)
             self._hold(chosen, own)
-        return Judged(spe, t2, linear, alarmed, withheld, tamed, chosen, placed)
+        return JudgedRows(spe, t2, linear, alarmed, withheld, clipped, chosen, placed)
 
     def _watch(
         self,
-        sentry: Sentry,
+        detector: AlarmDetector,
         scores: dict[By, Array],
         rows: Array,
         gaps: Gaps,
@@ -294,7 +300,7 @@ class Lookout:
         ready, settled = self.own is None or self.own.ready, self.own is None or self.own.settled
         passed_s, recall = self._passed(len(rows), now), self._recall(model)
         if recall is None or not ready:
-            return sentry.judge(
+            return detector.judge(
                 scores, now, ready=ready, settled=settled, stuck=False, version=model.version
             )
         centered = rows - (self._summaries.center(model.summary) if own is None else own.rows)
@@ -302,19 +308,19 @@ class Lookout:
         worst = self._channels.score(recall, errors) if settled else None
         if worst is not None:
             scores["channel"] = worst
-        alarmed, held = sentry.judge(
+        alarmed, held = detector.judge(
             scores, now, ready=True, settled=settled, stuck=self._stuck, version=model.version
         )
-        loud = alarmed & sentry.loud
+        loud = alarmed & detector.loud
         if loud.any():
             # Not by rows that are calm again: they are odd by whatever comes.
             shares = self._channels.blame(recall, centered[loud])
-            sentry.accuse(shares, int(np.count_nonzero(loud)))
+            detector.accuse(shares, int(np.count_nonzero(loud)))
         n = self._count
         usual = ~alarmed if settled else np.zeros(len(rows), dtype=bool)
         gaps = None if gaps is None else gaps[:, :n]
         self._channels.see(rows[:, :n], gaps, errors, usual, passed_s)
-        self._stuck = sentry.find_stuck(self._channels.senses.stuck, now, model.version)
+        self._stuck = detector.find_stuck(self._channels.stuck_detector.stuck, now, model.version)
         return alarmed, held
 
     def _even_out(self, scores: dict[By, Array], gaps: Gaps, model: Model) -> None:
@@ -370,8 +376,8 @@ class Lookout:
 
     def _hold(self, model: Model, own: OwnMean | None) -> None:
         """Hold an alarm to what raised it, once its rows are learnt: else they would clear it."""
-        sentry = self._sentry
-        alarm = None if sentry is None else sentry.open
+        detector = self._detector
+        alarm = None if detector is None else detector.open
         if alarm is None or alarm.number != self._held_for:
             self._held_for = 0 if alarm is None else alarm.number
             if self._reference is not None and self._reference[1] is not None:
@@ -379,12 +385,12 @@ class Lookout:
                 self.own = self._reference[1]
             self._reference = None
         if (
-            sentry is not None
+            detector is not None
             and alarm is not None
-            and not sentry.withholds
+            and not detector.withholds
             and self._reference is None
         ):
-            sentry.freeze()
+            detector.freeze()
             self._reference = model, own
 
     def _scorer(self, model: Model) -> Scoring:

@@ -16,12 +16,12 @@ from typing import Any
 
 import numpy as np
 
-from submerge.client.incarnation import Life
+from submerge.client.incarnation import ClientIncarnation
 from submerge.client.ingest import Intake
-from submerge.client.pending_finals import CHECKPOINT, PAST, Finals, given_up
+from submerge.client.pending_finals import CHECKPOINT, PAST, PendingFinals, given_up
 from submerge.errors import PeerError, UsageError
 from submerge.protocol.alarm_status import Alarm
-from submerge.protocol.desired_state import Wish
+from submerge.protocol.desired_state import DesiredState
 from submerge.protocol.machine import (
     Alarmed,
     Effect,
@@ -57,7 +57,7 @@ from submerge.protocol.messages import (
     Stamp,
     binds,
 )
-from submerge.protocol.session import Tether
+from submerge.protocol.session import ParentSession
 from submerge.protocol.settings import ClientSettings
 from submerge.protocol.summaries import Summaries
 from submerge.schema import Schema, differences
@@ -68,7 +68,7 @@ TWIN_S = 3600.0
 MODEL = ("model",)
 """The record that keeps the newest model; a client can do without any of its records."""
 
-LOOKOUT = ("lookout",)
+MONITOR = ("lookout",)
 """The record that keeps how it looks at its readings, and its alarms."""
 
 
@@ -92,7 +92,7 @@ class ClientNode:
         The newest, for scoring.
     """
 
-    life: Life
+    current: ClientIncarnation
 
     def __init__(
         self,
@@ -102,12 +102,12 @@ class ClientNode:
         rng: np.random.Generator,
     ) -> None:
         self.settings = settings
-        self.finals = Finals(settings)
+        self.finals = PendingFinals(settings)
         self.model: Model | None = None
         self._schema, self._summaries, self._rng = schema, summaries, rng
         self._asked = schema
         self._intake = Intake(summaries, rng, settings)
-        self._tether = self._new_tether()
+        self._session = self._new_session()
         self._built = 0  # readings in the newest report
         self._news = False  # of alarms, that the newest report does not say
         self._look_at = settings.min_turned_rows
@@ -120,24 +120,24 @@ class ClientNode:
     @property
     def lifetime(self) -> int:
         """Readings that it ever saw, as far as it remembers."""
-        counts = self.life.counts
+        counts = self.current.counts
         return self.finals.past.lifetime + counts.learnt + counts.withheld
 
     @property
     def acknowledged(self) -> int:
         """The newest seq of this life that the parent is known to hold."""
-        return self._tether.acked
+        return self._session.acked
 
     @property
-    def told(self) -> bool:
+    def all_delivered(self) -> bool:
         """Whether the parent holds everything that it has seen, earlier lives included."""
-        generated = self.life.counts.generated
-        return self.life.delivered == generated and not self.finals.waiting
+        generated = self.current.counts.generated
+        return self.current.delivered == generated and not self.finals.waiting
 
     @property
     def wakes_at(self) -> float:
         """When a `Tick` may change something, on the steady clock, if nothing else comes in."""
-        due = min(self._tether.due_at(news=self._has_news()), self.finals.due_at)
+        due = min(self._session.due_at(news=self._has_news()), self.finals.due_at)
         return due if self._kept == self._worth_keeping() else min(due, self._checkpoint_at)
 
     def step(self, event: Event, now: Now) -> list[Effect]:
@@ -150,7 +150,7 @@ class ClientNode:
         UsageError
             If the first event is not `Start`, or another is.
         """
-        if isinstance(event, Start) == hasattr(self, "life"):
+        if isinstance(event, Start) == hasattr(self, "current"):
             raise UsageError(f"the first event is Start, and it comes once, got {event!r}")
         effects: list[Effect] = []
         match event:
@@ -159,16 +159,16 @@ class ClientNode:
             case Reading():
                 self._ending = False
                 before = self._intake.alarms
-                scored = self._intake.read(event.rows, self.life, self.model, now)
+                scored = self._intake.read(event.rows, self.current, self.model, now)
                 effects += [] if scored is None else [scored]
                 self._tell_alarms(before, now, effects)
             case Received():
                 self._receive(event.message, now, effects)
             case Linked():
-                self._tether.linked()
+                self._session.linked()
                 self.finals.linked()
             case Flush():
-                self._tether.hurry()
+                self._session.hurry()
                 self._checkpoint_at, self._ending = now.steady, True
             case _:
                 pass  # a tick: what is due is due below
@@ -179,7 +179,7 @@ class ClientNode:
 
     def _start(self, kept: Records, now: Now, effects: list[Effect]) -> None:
         self.finals.load(kept, effects)
-        self._intake.load(kept.get(LOOKOUT))
+        self._intake.load(kept.get(MONITOR))
         model: Model | None = kept.get(MODEL)
         if model is not None:
             self._use(model)
@@ -187,7 +187,7 @@ class ClientNode:
                 self._recall_schema(model)
         self._checkpoint_at = now.steady + self.settings.checkpoint_every_s
         self._begin(now, lost=self.finals.past.lost)
-        self._intake.looks(self.life)
+        self._intake.looks(self.current)
         if self._intake.alarms:
             effects.append(Alarmed(self._intake.alarms))
 
@@ -212,7 +212,7 @@ class ClientNode:
 
     def _begin(self, now: Now, *, lost: int, floor: int = 0) -> None:
         """Start a life, from zero; it has to join before it may speak."""
-        self.life = Life(
+        self.current = ClientIncarnation(
             Incarnation.drawn(now.wall_ms, floor, self._rng),
             self._schema,
             self._summaries,
@@ -225,15 +225,15 @@ class ClientNode:
         # Its parent forgets with the life before what that told: of an alarm it hears at once.
         self._news = bool(self._intake.alarms)
         self._look_at = self.settings.min_turned_rows
-        self._tether = self._new_tether()
-        self._tether.delay(now.steady, self._rng)
-        self._tether.join.now()
+        self._session = self._new_session()
+        self._session.delay(now.steady, self._rng)
+        self._session.join.now()
 
     def _end(self, why: str, now: Now, effects: list[Effect], *, floor: int = 0) -> None:
         """Give the life up; the next one declares what this one could not deliver."""
-        lost = self.life.undelivered
+        lost = self.current.undelivered
         effects.append(given_up(self._report(now), lost, why))
-        self.finals.closes(self.life, effects)
+        self.finals.closes(self.current, effects)
         self._begin(now, lost=lost, floor=floor)
 
     # -- what comes in ---------------------------------------------------------
@@ -242,17 +242,17 @@ class ClientNode:
         match message:
             case Joined():
                 self._joined(message, now, effects)
-            case Answer() if message.stamp.incarnation == self.life.incarnation:
+            case Answer() if message.stamp.incarnation == self.current.incarnation:
                 self._answered(message, now, effects)
             case Answer():
                 if message.reason is Reason.WRONG_PARENT:
-                    self._tether.rejoin()  # having met it, finals are sent or given up
-                self.finals.answered(message, self.life, effects)
+                    self._session.rejoin()  # having met it, finals are sent or given up
+                self.finals.answered(message, self.current, effects)
             case Hello() if message.node == self.settings.parent:
-                pin = self.life.pin
+                pin = self.current.pin
                 other = pin is None or pin.incarnation != message.incarnation
                 if message.boot != self._boot or other:
-                    self._tether.greeted(now.steady, self._rng, first=self._boot is None)
+                    self._session.greeted(now.steady, self._rng, first=self._boot is None)
                     self._boot = message.boot
             case Hello():
                 facts = {"expected": self.settings.parent, "got": message.node}
@@ -263,38 +263,38 @@ class ClientNode:
                 effects.append(Note("ignored", {"message": type(message).__name__}))
 
     def _joined(self, joined: Joined, now: Now, effects: list[Effect]) -> None:
-        life, tether = self.life, self._tether
+        current, session = self.current, self._session
         # Only the answer to the join that is pending: one from before may name a dead parent.
-        if not tether.asked or joined.stamp.incarnation != life.incarnation:
+        if not session.asked or joined.stamp.incarnation != current.incarnation:
             return
-        if joined.reason is Reason.STALE and life.pin is None:
+        if joined.reason is Reason.STALE and current.pin is None:
             # Nobody knows it by this name yet: another will do.
-            life.incarnation = Incarnation.drawn(now.wall_ms, joined.floor, self._rng)
-            tether.join.again()
+            current.incarnation = Incarnation.drawn(now.wall_ms, joined.floor, self._rng)
+            session.join.again()
         elif joined.reason is Reason.STALE:
             self._end("stale", now, effects, floor=joined.floor)
         elif joined.reason is not Reason.ACK or joined.pinned is None:
-            tether.join.unanswered = False
+            session.join.unanswered = False
             if joined.reason is not Reason.UNAVAILABLE:
                 effects.append(refused("join", joined))
-        elif joined.schema and joined.schema != life.schema.canonical:
+        elif joined.schema and joined.schema != current.schema.canonical:
             self._adopt(joined.schema, now, effects)
         else:
             pin = Pin(self.settings.parent, joined.pinned, joined.top)
-            if not self.keeps_life(life.pin, pin):
+            if not self.keeps_incarnation(current.pin, pin):
                 self._end(ANOTHER, now, effects)
-            elif joined.stamp.seq > life.seq:
+            elif joined.stamp.seq > current.seq:
                 self._end(BEHIND, now, effects)
             else:
-                lookout = self._intake.looks(life)
-                if life.pin != pin and lookout is not None:
-                    lookout.meet_another()
-                life.pin = pin
-                self.finals.meet(pin, life, effects)
-                if tether.joined(joined.stamp.seq):
-                    life.delivered = 0
+                monitor = self._intake.looks(current)
+                if current.pin != pin and monitor is not None:
+                    monitor.meet_another()
+                current.pin = pin
+                self.finals.meet(pin, current, effects)
+                if session.joined(joined.stamp.seq):
+                    current.delivered = 0
 
-    def keeps_life(self, old: Pin | None, new: Pin) -> bool:
+    def keeps_incarnation(self, old: Pin | None, new: Pin) -> bool:
         """Return whether the life goes on under another pin."""
         return binds(old, new)
 
@@ -312,34 +312,34 @@ class ClientNode:
             return
         self._schema = schema
         effects.append(settled(schema))
-        counts = self.life.counts
-        if counts.generated > counts.lost or self.life.pin is not None:
+        counts = self.current.counts
+        if counts.generated > counts.lost or self.current.pin is not None:
             why = "the fleet has settled its schema: what came before only measured for it"
             self._end(why, now, effects)
         else:
             self._begin(now, lost=counts.lost)
 
     def _answered(self, answer: Answer, now: Now, effects: list[Effect]) -> None:
-        life, tether = self.life, self._tether
-        if life.pin is None or answer.pinned != life.pin.incarnation:
+        current, session = self.current, self._session
+        if current.pin is None or answer.pinned != current.pin.incarnation:
             # It is from a store that this life does not belong to, or no longer.
             if answer.reason is Reason.WRONG_PARENT:
-                tether.rejoin()
+                session.rejoin()
             return
         match answer.reason:
             case Reason.ACK:
-                taken = tether.confirmed(answer.newest)
+                taken = session.confirmed(answer.newest)
                 if taken is not None:
-                    life.confirm(taken)
-                life.hear(answer)
-                self._obey(answer.wishes, now, effects)
+                    current.confirm(taken)
+                current.hear(answer)
+                self._apply(answer.desired_states, now, effects)
             case Reason.STALE:
                 self._end("stale", now, effects, floor=answer.floor)
             case Reason.SHRUNK | Reason.EQUIVOCATION:
                 self._end(answer.reason.name.lower(), now, effects, floor=answer.floor)
                 self._suspect_a_twin(now, effects)
             case Reason.SCHEMA:
-                tether.rejoin()
+                session.rejoin()
             case Reason.UNAVAILABLE:
                 pass  # the back-off goes on
             case _:
@@ -352,14 +352,14 @@ class ClientNode:
         """
         if now.steady - self._contradicted_at < TWIN_S:
             effects.append(Note("copy suspected", {"silent_s": TWIN_S}))
-            self._tether.silent_until = now.steady + TWIN_S
+            self._session.silent_until = now.steady + TWIN_S
         self._contradicted_at = now.steady
 
     def _take(self, model: Model, effects: list[Effect]) -> None:
         """Keep a model that is newer, of this node's own schema."""
-        if model.fingerprint != self.life.fingerprint:
+        if model.fingerprint != self.current.fingerprint:
             if model.schema != self._asked.canonical:
-                self._tether.rejoin()  # the fleet may have settled on a scaling, or a gamma
+                self._session.rejoin()  # the fleet may have settled on a scaling, or a gamma
         elif model.version <= HIGHEST and model.version > self._version:
             self._use(model)
             effects.append(Keep({MODEL: self.model}))
@@ -370,9 +370,9 @@ class ClientNode:
         if old is not None and old.fingerprint == model.fingerprint:
             if model.summary is None:
                 model = replace(model, summary=old.summary, limits=old.limits)
-            if model.peaks is None:
+            if model.maxima is None:
                 # Where all below begin anew at once, for a moment nobody tells of hours.
-                model = replace(model, peaks=old.peaks)
+                model = replace(model, maxima=old.maxima)
         self.model = model
 
     # -- alarms ----------------------------------------------------------------
@@ -384,46 +384,52 @@ class ClientNode:
             (each.number, each.ended, each.verdict) for each in before
         ]:
             return
-        effects += [Keep({LOOKOUT: self._intake.kept}), Alarmed(alarms)]
+        effects += [Keep({MONITOR: self._intake.kept}), Alarmed(alarms)]
         self._news = True
-        self._tether.soon(now.steady)
+        self._session.soon(now.steady)
 
-    def _obey(self, wishes: tuple[Wish, ...], now: Now, effects: list[Effect]) -> None:
+    def _apply(
+        self, desired_states: tuple[DesiredState, ...], now: Now, effects: list[Effect]
+    ) -> None:
         """Do what an operator wants, and say with the next report that it was heard."""
-        lookout = self._intake.looks(self.life)
-        for wish in wishes:
+        monitor = self._intake.looks(self.current)
+        for desired in desired_states:
             before = self._intake.alarms
-            if lookout is None or wish.node != self.settings.node or not lookout.obey(wish, now):
+            if (
+                monitor is None
+                or desired.node != self.settings.node
+                or not monitor.apply(desired, now)
+            ):
                 continue
-            facts = {"paused": wish.paused, "verdicts": len(wish.verdicts)}
-            effects += [Note("an operator's wish", facts), Keep({LOOKOUT: self._intake.kept})]
+            facts = {"paused": desired.paused, "verdicts": len(desired.verdicts)}
+            effects += [Note("an operator's wish", facts), Keep({MONITOR: self._intake.kept})]
             self._tell_alarms(before, now, effects)
             self._news = True
-            self._tether.soon(now.steady)
+            self._session.soon(now.steady)
 
     # -- what is due -----------------------------------------------------------
 
     def _advance(self, now: Now, effects: list[Effect]) -> None:
         self.finals.send(now, self._rng, effects)
         self._watch_turn(now)
-        if self._tether.due_at(news=self._has_news()) <= now.steady:
+        if self._session.due_at(news=self._has_news()) <= now.steady:
             self._speak(now, effects)
         worth = self._worth_keeping()
         # At its end also what the parent confirms: else it would be missed where it is held.
         if (self._checkpoint_at <= now.steady or self._ending) and worth != self._kept:
             self._kept = worth
             self._checkpoint_at = now.steady + self.settings.checkpoint_every_s
-            checkpoint = self.life.checkpoint(self._report(now))
+            checkpoint = self.current.checkpoint(self._report(now))
             # With what earlier lives left: their write may have failed, and this one takes
             # the place of the last that could have brought it back.
             records: dict[Key, Any] = {CHECKPOINT: checkpoint, PAST: self.finals.past}
             if self._intake.kept is not None:
-                records[LOOKOUT] = self._intake.kept
+                records[MONITOR] = self._intake.kept
             effects.append(Keep(records))
 
     def _has_news(self) -> bool:
         """Whether there is enough to report that the newest report does not say."""
-        settings, generated = self.settings, self.life.counts.generated
+        settings, generated = self.settings, self.current.counts.generated
         if self._news:
             return True
         enough = settings.min_new_rows if self._built else settings.min_rows
@@ -431,43 +437,43 @@ class ClientNode:
 
     def _speak(self, now: Now, effects: list[Effect]) -> None:
         """Ask to join, or send the pending report, or a newer one in its place."""
-        settings, life, tether = self.settings, self.life, self._tether
-        if tether.joining or tether.knocks_instead() or life.pin is None:
-            stamp = Stamp(settings.node, settings.group, life.incarnation, life.seq)
+        settings, current, session = self.settings, self.current, self._session
+        if session.joining or session.knocks_instead() or current.pin is None:
+            stamp = Stamp(settings.node, settings.group, current.incarnation, current.seq)
             effects.append(Send(settings.parent, Join(stamp, b"", (), self._asked.canonical)))
-            tether.join.tried(now.steady, self._rng)
+            session.join.tried(now.steady, self._rng)
             return
-        grown = life.counts.generated > self._built or self._news
-        if tether.pending is None or tether.forced or grown:
-            tether.says(self._report(now), now.steady, self._rng)
-            self._built, self._news = life.counts.generated, False
-        if tether.pending is not None:
+        grown = current.counts.generated > self._built or self._news
+        if session.pending is None or session.forced or grown:
+            session.queue_report(self._report(now), now.steady, self._rng)
+            self._built, self._news = current.counts.generated, False
+        if session.pending is not None:
             # Bound to another root since it was built, it is still the same report.
-            tether.pending = replace(tether.pending, pinned=life.pin.incarnation)
-            effects.append(Send(settings.parent, tether.pending))
-            tether.tried(now.steady, self._rng)
+            session.pending = replace(session.pending, pinned=current.pin.incarnation)
+            effects.append(Send(settings.parent, session.pending))
+            session.tried(now.steady, self._rng)
 
     def _watch_turn(self, now: Now) -> None:
         """Do not wait for the clock where what is shown has turned."""
-        settings, life = self.settings, self.life
-        if life.counts.learnt < self._look_at:
+        settings, current = self.settings, self.current
+        if current.counts.learnt < self._look_at:
             return
-        self._look_at = life.counts.learnt + settings.min_turned_rows
-        if life.shown is not None and life.learns:
-            turned = self._summaries.moved(life.shown, life.summary(now))
+        self._look_at = current.counts.learnt + settings.min_turned_rows
+        if current.shown is not None and current.learns:
+            turned = self._summaries.moved(current.shown, current.summary(now))
             if turned > settings.turned_by:
-                self._tether.soon(now.steady)
+                self._session.soon(now.steady)
 
     def _report(self, now: Now) -> Report:
-        lookout = self._intake.lookout
-        return self.life.report(
+        monitor = self._intake.monitor
+        return self.current.report(
             self.settings.node,
             self.settings.group,
             now,
             version=self._version,
             lifetime=self.lifetime,
             scores=self._intake.scores,
-            vigil=None if lookout is None else lookout.vigil(now),
+            alarm_status=None if monitor is None else monitor.alarm_status(now),
         )
 
     @property
@@ -476,8 +482,8 @@ class ClientNode:
 
     def _worth_keeping(self) -> tuple[int, int, Pin | None]:
         """What a checkpoint would say: while it does not change, there is nothing to keep."""
-        return self.life.counts.generated, self.life.delivered, self.life.pin
+        return self.current.counts.generated, self.current.delivered, self.current.pin
 
-    def _new_tether(self) -> Tether:
+    def _new_session(self) -> ParentSession:
         settings = self.settings
-        return Tether(settings.report_every_s, settings.patience_s, settings.cap_s)
+        return ParentSession(settings.report_every_s, settings.patience_s, settings.cap_s)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from submerge.client.incarnation import Checkpoint, Life
+from submerge.client.incarnation import Checkpoint, ClientIncarnation
 from submerge.protocol.machine import Effect, Keep, Note, Now, Records, Send
 from submerge.protocol.messages import ANOTHER, Answer, Incarnation, Pin, Reason, Report, binds
 from submerge.protocol.retry import Retry
@@ -36,7 +36,7 @@ class Past:
     lifetime: int = 0
 
 
-class Finals:
+class PendingFinals:
     """Final reports that wait.
 
     Attributes
@@ -89,13 +89,13 @@ class Finals:
         """Return whether a checkpoint may be sent: unpinned, it could bind to a second parent."""
         return last.pin is not None
 
-    def closes(self, life: Life, effects: list[Effect]) -> None:
+    def closes(self, current: ClientIncarnation, effects: list[Effect]) -> None:
         """Remember a life that ends while its process goes on: its checkpoint is not sent."""
-        counts = life.counts
+        counts = current.counts
         self.past = replace(
             self.past,
-            absorbed=life.incarnation,
-            lost=life.undelivered,
+            absorbed=current.incarnation,
+            lost=current.undelivered,
             lifetime=self.past.lifetime + counts.learnt + counts.withheld,
         )
         effects.append(Keep({PAST: self.past}))
@@ -112,37 +112,41 @@ class Finals:
         for _, retry in self._waiting:
             retry.now()
 
-    def meet(self, pin: Pin, life: Life, effects: list[Effect]) -> None:
+    def meet(self, pin: Pin, current: ClientIncarnation, effects: list[Effect]) -> None:
         """Having met the parent: send those that it may count, give up the others."""
         for final, _ in list(self._waiting):
-            self._rebind(final, pin, life, effects)
+            self._rebind(final, pin, current, effects)
 
-    def answered(self, answer: Answer, life: Life, effects: list[Effect]) -> None:
+    def answered(self, answer: Answer, current: ClientIncarnation, effects: list[Effect]) -> None:
         """One was answered, maybe; only its own parent can take or refuse it."""
         for final, _ in list(self._waiting):
             # Not what became of an earlier report of that life, which comes late.
             if final.report.stamp != answer.stamp or final.report.pinned != answer.pinned:
                 continue
             if answer.reason is Reason.ACK:
-                self._drop(final, None, life, effects)
+                self._drop(final, None, current, effects)
             elif answer.reason is not Reason.UNAVAILABLE:
-                self._drop(final, answer.reason.name.lower(), life, effects)
+                self._drop(final, answer.reason.name.lower(), current, effects)
 
-    def _rebind(self, final: Checkpoint, pin: Pin, life: Life, effects: list[Effect]) -> None:
+    def _rebind(
+        self, final: Checkpoint, pin: Pin, current: ClientIncarnation, effects: list[Effect]
+    ) -> None:
         if final.pin is not None and not binds(final.pin, pin):
-            self._drop(final, ANOTHER, life, effects)
+            self._drop(final, ANOTHER, current, effects)
             return
         i = next(i for i, (other, _) in enumerate(self._waiting) if other is final)
         report = replace(final.report, pinned=pin.incarnation)
         self._waiting[i] = replace(final, report=report, pin=pin), self._due()
 
-    def _drop(self, final: Checkpoint, why: str | None, life: Life, effects: list[Effect]) -> None:
+    def _drop(
+        self, final: Checkpoint, why: str | None, current: ClientIncarnation, effects: list[Effect]
+    ) -> None:
         """Be done with a final: it was taken, or its readings are lost."""
         self._waiting = [pair for pair in self._waiting if pair[0] is not final]
         lost = self.past.lost
         if why is not None:
             lost += final.undelivered
-            life.declare(final.undelivered)
+            current.declare(final.undelivered)
             effects.append(given_up(final.report, final.undelivered, why))
         finals = tuple(other for other, _ in self._waiting)
         self.past = replace(self.past, finals=finals, lost=lost)

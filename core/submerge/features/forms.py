@@ -51,7 +51,7 @@ def is_fast(size: int, channels: int, *, sparse_rows: bool) -> bool:
     return size > DENSE_BYTES or channels >= FAST_FROM
 
 
-class Form(Protocol):
+class ProductForm(Protocol):
     """Frequencies W (waves, channels), in some form."""
 
     def angles(self, X: Any) -> Iterator[tuple[slice, Storage]]:

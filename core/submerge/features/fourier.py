@@ -17,7 +17,7 @@ from submerge.errors import UsageError
 from submerge.features import forms, sparse, weights
 from submerge.features.checks import MOST_FEATURES, check_even, check_kernel, check_seed, count
 from submerge.features.feature_map import OfKernel
-from submerge.features.forms import MOST_BYTES, Form
+from submerge.features.forms import MOST_BYTES, ProductForm
 from submerge.features.kept import kept
 from submerge.features.kernels import Gaussian, Kernel, Laplace, Matern
 from submerge.features.weights import Kind
@@ -138,7 +138,7 @@ class RandomFourier(OfKernel):
 
 
 @kept
-def _form(map_: RandomFourier, channels: int, sparse_rows: bool) -> Form:
+def _form(map_: RandomFourier, channels: int, sparse_rows: bool) -> ProductForm:
     kernel: Any = map_.kernel  # radial: __post_init__ sees to it
     size = 8 * map_._waves * channels
     if map_.kind == "orthogonal" and forms.is_fast(size, channels, sparse_rows=sparse_rows):

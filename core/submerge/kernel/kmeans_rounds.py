@@ -33,7 +33,7 @@ SLICE = 1 << 16
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Tally:
+class ClusterTally:
     """What a node sends in a round.
 
     Attributes
@@ -50,8 +50,10 @@ class Tally:
     sums: Array
     cost: float
 
-    def __add__(self, other: Tally) -> Tally:
-        return Tally(self.counts + other.counts, self.sums + other.sums, self.cost + other.cost)
+    def __add__(self, other: ClusterTally) -> ClusterTally:
+        return ClusterTally(
+            self.counts + other.counts, self.sums + other.sums, self.cost + other.cost
+        )
 
     def moved(self, centers: Array) -> Array:
         """Return the centers (k, d) after Lloyd's step: means; those without rows stay."""
@@ -61,7 +63,7 @@ class Tally:
         return centers
 
 
-def tally(rows: Array, centers: Array, weights: Array | None = None) -> Tally:
+def tally(rows: Array, centers: Array, weights: Array | None = None) -> ClusterTally:
     """Count and sum rows (n, d) by their nearest of centers (k, d).
 
     `weights` (n,) are how often each row counts; left out, once.
@@ -72,7 +74,7 @@ def tally(rows: Array, centers: Array, weights: Array | None = None) -> Tally:
     counts: Any = np.bincount(labels, weights, minlength=k)
     weighted = rows * weights[:, None]
     sums = np.array([np.bincount(labels, column, minlength=k) for column in weighted.T]).T
-    return Tally(counts, sums.reshape(centers.shape), float(weights @ distances))
+    return ClusterTally(counts, sums.reshape(centers.shape), float(weights @ distances))
 
 
 def nearest(rows: Array, centers: Array) -> tuple[npt.NDArray[np.intp], Array]:
@@ -95,7 +97,7 @@ def nearest(rows: Array, centers: Array) -> tuple[npt.NDArray[np.intp], Array]:
     return labels, distances
 
 
-def local_summary(rows: Array, k: int, rng: np.random.Generator) -> Tally:
+def local_summary(rows: Array, k: int, rng: np.random.Generator) -> ClusterTally:
     """Return what a node says before the first round: its own rows in at most k clusters."""
     k = min(k, len(rows))
     weights = np.ones(len(rows))
@@ -104,7 +106,7 @@ def local_summary(rows: Array, k: int, rng: np.random.Generator) -> Tally:
 
 
 def opening(
-    summaries: Sequence[Tally], k: int, rng: np.random.Generator, *, n_init: int = 10
+    summaries: Sequence[ClusterTally], k: int, rng: np.random.Generator, *, n_init: int = 10
 ) -> Array:
     """Return centers (k, d) to begin the rounds with, from the nodes' `local_summary`.
 
@@ -125,7 +127,7 @@ def opening(
         raise UsageError(f"k must be at most the {len(sums)} centers of all nodes, got {k}")
     points: Array = sums / weights[:, None]
 
-    def ask(centers: Array) -> Tally:
+    def ask(centers: Array) -> ClusterTally:
         return tally(points, centers, weights)
 
     best, least = points[:k], np.inf
@@ -137,7 +139,7 @@ def opening(
     return best
 
 
-def settled(ask: Callable[[Array], Tally], centers: Array) -> Array:
+def settled(ask: Callable[[Array], ClusterTally], centers: Array) -> Array:
     """Return centers (k, d) after rounds of Lloyd's step, until little is saved.
 
     `ask` returns all rows' tally for given centers: of one node's rows, or the sum of what
@@ -153,7 +155,7 @@ def settled(ask: Callable[[Array], Tally], centers: Array) -> Array:
     return centers
 
 
-def sum_of(tallies: Iterable[Tally]) -> Tally:
+def sum_of(tallies: Iterable[ClusterTally]) -> ClusterTally:
     """Return the tally of all nodes' rows; the order does not matter, to rounding.
 
     Raises
@@ -164,7 +166,7 @@ def sum_of(tallies: Iterable[Tally]) -> Tally:
     parts = list(tallies)
     if not parts:
         raise UsageError("tallies must be of at least one node, got none")
-    return reduce(Tally.__add__, parts)
+    return reduce(ClusterTally.__add__, parts)
 
 
 def seeded(rows: Array, weights: Array, k: int, rng: np.random.Generator) -> Array:

@@ -105,8 +105,8 @@ class Reconstruction:
         ----------
         centered : (n, dim)
         usual : (channels,), optional
-            Mean square of `left_out` while all is well (`Senses.usual`): a noisy channel is not
-            to blame for being noisy. Where it is NaN or 0, what the model expects stands in.
+            Mean square of `left_out` while all is well (`StuckDetector.usual`): a noisy channel is
+            not to blame for being noisy. Where it is NaN or 0, what the model expects stands in.
 
         Returns
         -------

@@ -120,7 +120,7 @@ def parted(name: str) -> tuple[str, int]:
 
 
 @dataclass(frozen=True, slots=True)
-class Vigil:
+class AlarmStatus:
     """How a client watches, or all below an aggregator do.
 
     Attributes
@@ -151,7 +151,7 @@ class Vigil:
     raised: int = 0
     confirmed: int = 0
     armed_in_s: float = 0.0
-    wish: int = 0
+    desired: int = 0
 
     @classmethod
     def at(cls, state: State) -> tuple[int, ...]:
@@ -167,11 +167,11 @@ class Vigil:
     def packed(self) -> bytes:
         """The bytes that two equal ones share."""
         times = struct.pack("<ddd", self.watched_s, self.allowed, self.armed_in_s)
-        counts = (*self.states, self.open, self.raised, self.confirmed, self.wish)
+        counts = (*self.states, self.open, self.raised, self.confirmed, self.desired)
         return b"".join((*map(varint, counts), times, *(each.packed for each in self.alarms)))
 
 
-def told(alarms: Iterable[Alarm]) -> tuple[Alarm, ...]:
+def reportable(alarms: Iterable[Alarm]) -> tuple[Alarm, ...]:
     """Return the alarms to tell of: open ones, then those that were over last, 64 at most."""
     order = sorted(
         alarms,
@@ -183,20 +183,20 @@ def told(alarms: Iterable[Alarm]) -> tuple[Alarm, ...]:
     return tuple(order[:MOST_ALARMS])
 
 
-def pooled(parts: Iterable[Vigil], *, wish: int = 0) -> Vigil:
+def pooled(parts: Iterable[AlarmStatus], *, desired: int = 0) -> AlarmStatus:
     """Return what several nodes say as what one does."""
     parts = list(parts)
     states = [sum(counts) for counts in zip(*(part.states for part in parts), strict=True)]
     waits = [part.armed_in_s for part in parts if part.armed_in_s > 0]
     unknown = any(part.armed_in_s < 0 for part in parts)
-    return Vigil(
+    return AlarmStatus(
         tuple(states) or (0,) * len(STATES),
-        told(alarm for part in parts for alarm in part.alarms),
+        reportable(alarm for part in parts for alarm in part.alarms),
         sum(part.open for part in parts),
         sum(part.watched_s for part in parts),
         sum(part.allowed for part in parts),
         sum(part.raised for part in parts),
         sum(part.confirmed for part in parts),
         max(waits) if waits else (-1.0 if unknown else 0.0),
-        wish,
+        desired,
     )

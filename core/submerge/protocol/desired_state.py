@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-MOST_WISHES = 4096
+MOST_DESIRED = 4096
 """Nodes of which something is wanted; of more, what was wanted first is forgotten."""
 
 MOST_AT_ONCE = 16
@@ -24,7 +24,7 @@ MOST_VERDICTS = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class DesiredState:
     """What is wanted of a node.
 
     Attributes
@@ -48,16 +48,16 @@ class Wish:
         """Verdicts by alarm."""
         return dict(self.verdicts)
 
-    def after(self, other: Wish, number: int) -> Wish:
+    def after(self, other: DesiredState, number: int) -> DesiredState:
         """Return what is wanted once `other` is known as well, under another number."""
         paused = self.paused if other.paused is None else other.paused
         judged = {**self.judged, **other.judged}
         news = [*(each for each in judged if each not in other.judged), *other.judged]
         verdicts = tuple((each, judged[each]) for each in news[-MOST_VERDICTS:])
-        return Wish(self.node, number, paused, verdicts)
+        return DesiredState(self.node, number, paused, verdicts)
 
 
-class Wishes:
+class DesiredStates:
     """Those that an aggregator passes on, of one group.
 
     Parameters
@@ -68,51 +68,51 @@ class Wishes:
         Number of the newest that came from above.
     """
 
-    def __init__(self, kept: Mapping[str, Wish] | None = None, heard: int = 0) -> None:
-        self.by_node: dict[str, Wish] = dict(kept or {})
+    def __init__(self, kept: Mapping[str, DesiredState] | None = None, heard: int = 0) -> None:
+        self.by_node: dict[str, DesiredState] = dict(kept or {})
         self.heard = heard
 
-    def want(
+    def set_desired(
         self,
         node: str,
         wall_ms: int,
         *,
         paused: bool | None = None,
         verdict: tuple[int, bool] | None = None,
-    ) -> Wish:
+    ) -> DesiredState:
         """Want something more of a node: what is not named stays as it is."""
-        more = Wish(node, 0, paused, () if verdict is None else (verdict,))
+        more = DesiredState(node, 0, paused, () if verdict is None else (verdict,))
         return self._learn(more, wall_ms)
 
-    def take(self, wishes: Iterable[Wish], wall_ms: int) -> bool:
+    def take(self, desired_states: Iterable[DesiredState], wall_ms: int) -> bool:
         """Take in what came from above, the oldest first; return whether anything is new."""
         new = False
-        for wish in wishes:
-            if wish.number > self.heard:
-                self.heard = wish.number
-                self._learn(wish, wall_ms)
+        for desired in desired_states:
+            if desired.number > self.heard:
+                self.heard = desired.number
+                self._learn(desired, wall_ms)
                 new = True
         return new
 
-    def _learn(self, more: Wish, wall_ms: int) -> Wish:
-        newest = max((wish.number for wish in self.by_node.values()), default=0)
-        held = self.by_node.get(more.node, Wish(more.node, 0))
-        wish = held.after(more, max(wall_ms, newest + 1))
-        self._keep(wish)
-        return wish
+    def _learn(self, more: DesiredState, wall_ms: int) -> DesiredState:
+        newest = max((desired.number for desired in self.by_node.values()), default=0)
+        held = self.by_node.get(more.node, DesiredState(more.node, 0))
+        desired = held.after(more, max(wall_ms, newest + 1))
+        self._keep(desired)
+        return desired
 
-    def due(self, child: str, heard: int, *, is_client: bool) -> tuple[Wish, ...]:
+    def due(self, child: str, heard: int, *, is_client: bool) -> tuple[DesiredState, ...]:
         """Return what a child has still to hear, that has heard so far."""
-        wishes = [
-            wish
-            for wish in self.by_node.values()
-            if wish.number > heard and (not is_client or wish.node == child)
+        desired_states = [
+            desired
+            for desired in self.by_node.values()
+            if desired.number > heard and (not is_client or desired.node == child)
         ]
         # The oldest first: what it says it has heard of then holds for all before.
-        return tuple(sorted(wishes, key=lambda wish: wish.number)[:MOST_AT_ONCE])
+        return tuple(sorted(desired_states, key=lambda desired: desired.number)[:MOST_AT_ONCE])
 
-    def _keep(self, wish: Wish) -> None:
-        self.by_node.pop(wish.node, None)
-        self.by_node[wish.node] = wish
-        while len(self.by_node) > MOST_WISHES:
+    def _keep(self, desired: DesiredState) -> None:
+        self.by_node.pop(desired.node, None)
+        self.by_node[desired.node] = desired
+        while len(self.by_node) > MOST_DESIRED:
             del self.by_node[min(self.by_node, key=lambda node: self.by_node[node].number)]

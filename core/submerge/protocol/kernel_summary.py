@@ -37,7 +37,7 @@ class Ranks(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Twofold:
+class KernelSummary:
     """Two memories of the same rows.
 
     Attributes
@@ -56,26 +56,28 @@ class Twofold:
         """Effective number of samples."""
         return self.features.weight
 
-    def faded(self, factor: float) -> Twofold:
+    def faded(self, factor: float) -> KernelSummary:
         """Return this memory with all that it has seen counted `factor` times."""
-        return Twofold(self.features.faded(factor), self.linear.faded(factor))
+        return KernelSummary(self.features.faded(factor), self.linear.faded(factor))
 
-    def truncated(self, ranks: Ranks) -> Twofold:
+    def truncated(self, ranks: Ranks) -> KernelSummary:
         """Return the leading directions of both."""
-        return Twofold(self.features.truncated(ranks.features), self.linear.truncated(ranks.linear))
+        return KernelSummary(
+            self.features.truncated(ranks.features), self.linear.truncated(ranks.linear)
+        )
 
 
 def merge_both(
-    parts: Sequence[Twofold], *, ranks: Ranks, center: Literal["fleet", "own"]
-) -> Twofold:
+    parts: Sequence[KernelSummary], *, ranks: Ranks, center: Literal["fleet", "own"]
+) -> KernelSummary:
     """Merge features with features and readings with readings, as `merge`."""
-    return Twofold(
+    return KernelSummary(
         merge(*(part.features for part in parts), rank=ranks.features, center=center),
         merge(*(part.linear for part in parts), rank=ranks.linear, center=center),
     )
 
 
-class TwofoldTree:
+class KernelTree:
     """Children by key, and their merge: two `MergeTree`s of one shape."""
 
     def __init__(self, ranks: Ranks, *, center: Literal["fleet", "own"]) -> None:
@@ -88,18 +90,18 @@ class TwofoldTree:
     def __contains__(self, key: object) -> bool:
         return key in self._features
 
-    def __setitem__(self, key: str, summary: Twofold) -> None:
+    def __setitem__(self, key: str, summary: KernelSummary) -> None:
         self._features[key], self._linear[key] = summary.features, summary.linear
 
     def __delitem__(self, key: str) -> None:
         del self._features[key], self._linear[key]
 
-    def root(self) -> Twofold:
+    def root(self) -> KernelSummary:
         """Return the merge of all children, at least one."""
-        return Twofold(self._features.root(), self._linear.root())
+        return KernelSummary(self._features.root(), self._linear.root())
 
 
-class TwofoldEngine:
+class KernelEngine:
     """Two `SAPCA`s that learn the same rows (n, channels), scaled.
 
     Features are stored in float32: they are numbers of one size, and what is shipped of them
@@ -126,19 +128,19 @@ class TwofoldEngine:
         self._features.fade(factor)
         self._linear.fade(factor)
 
-    def summary(self) -> Twofold:
+    def summary(self) -> KernelSummary:
         """Return all that was learnt, with float32 columns, as it will arrive."""
         features, linear = (
             replace(seen, basis=seen.basis.astype(np.float32), schema=self._fingerprint)
             for seen in (self._features.subspace, self._linear.subspace)
         )
-        return Twofold(features, linear)
+        return KernelSummary(features, linear)
 
 
-class TwofoldScorer:
+class KernelScorer:
     """Judges scaled readings by both: the one that is shown, without spares."""
 
-    def __init__(self, shown: Twofold) -> None:
+    def __init__(self, shown: KernelSummary) -> None:
         self._features, self._linear = Scorer(shown.features), Scorer(shown.linear)
 
     def scores(
@@ -149,8 +151,8 @@ class TwofoldScorer:
         return (*self._features.scores(features, lifted), self._linear.scores(rows, mean)[0])
 
 
-def twofold_contributions(
-    X: Array, shown: Twofold, schema: Schema, *, by_linear: npt.NDArray[np.bool_]
+def kernel_contributions(
+    X: Array, shown: KernelSummary, schema: Schema, *, by_linear: npt.NDArray[np.bool_]
 ) -> Array:
     """Return the share that each channel has in a row's SPE, (n, channels).
 

@@ -102,7 +102,7 @@ class Drop(NamedTuple):
     old: bool = False
 
 
-class Want(NamedTuple):
+class SetDesired(NamedTuple):
     """An operator wants a node to learn or not; or has judged one of its alarms.
 
     paused : it is to learn nothing; None: as before
@@ -115,7 +115,7 @@ class Want(NamedTuple):
     verdict: tuple[int, bool] | None = None
 
 
-class SetApart(NamedTuple):
+class SetQuarantine(NamedTuple):
     """An operator takes a node's rows out of the model, and keeps them; `apart` False: back in.
 
     Back in means that it is no longer banned either.
@@ -123,10 +123,12 @@ class SetApart(NamedTuple):
 
     group: str
     node: str
-    apart: bool = True
+    quarantined: bool = True
 
 
-Event = Start | Reading | Received | Tick | Linked | Flush | Forget | Drop | SetApart | Want
+Event = (
+    Start | Reading | Received | Tick | Linked | Flush | Forget | Drop | SetQuarantine | SetDesired
+)
 
 
 class Send(NamedTuple):

@@ -17,12 +17,12 @@ from typing import NamedTuple
 import numpy as np
 
 from submerge.errors import UsageError
-from submerge.protocol.alarm_status import Vigil
-from submerge.protocol.desired_state import Wish
+from submerge.protocol.alarm_status import AlarmStatus
+from submerge.protocol.desired_state import DesiredState
 from submerge.protocol.summaries import Summaries, Summary
-from submerge.stats.block_maxima import Peaks
+from submerge.stats.block_maxima import BlockMaxima
 from submerge.stats.moments import Moments
-from submerge.stats.quantile_sketch import Sketch, packed, varint
+from submerge.stats.quantile_sketch import QuantileSketch, packed, varint
 from submerge.stats.score_limits import Limits
 
 BELIEVED, HIGHEST = 2**62, 2**63 - 1
@@ -124,17 +124,17 @@ class Counts:
         )
 
 
-class Scores(NamedTuple):
+class ScoreSketches(NamedTuple):
     """How odd readings were to the model that had not seen them: sketches of recent ones.
 
     linear : SPE of the readings themselves, where `spe` and `t2` are of their features
     peaks : what they came to, hour by hour: what alarms are judged by
     """
 
-    spe: Sketch
-    t2: Sketch
-    linear: Sketch | None = None
-    peaks: Peaks | None = None
+    spe: QuantileSketch
+    t2: QuantileSketch
+    linear: QuantileSketch | None = None
+    maxima: BlockMaxima | None = None
 
 
 class Census(NamedTuple):
@@ -188,10 +188,10 @@ class Report:
     version: int
     lifetime: int
     census: Census | None = None
-    scores: Scores | None = None
+    scores: ScoreSketches | None = None
     software: str = ""
     certified_until: float = 0.0
-    vigil: Vigil | None = None
+    alarm_status: AlarmStatus | None = None
 
 
 class Reason(enum.Enum):
@@ -270,7 +270,7 @@ class Answer(NamedTuple):
     root: Incarnation | None = None
     durable: int = 0
     floor: int = 0
-    wishes: tuple[Wish, ...] = ()
+    desired_states: tuple[DesiredState, ...] = ()
 
 
 class Hello(NamedTuple):
@@ -307,7 +307,7 @@ class Model:
     staleness: tuple[float, float, float]
     created: float
     expires: float
-    peaks: Peaks | None = None
+    maxima: BlockMaxima | None = None
 
     @property
     def coverage(self) -> float:
@@ -345,14 +345,14 @@ def payload(report: Report, summaries: Summaries) -> bytes:
 
 def scores_bytes(report: Report) -> bytes:
     """Return the part of a payload that its scores take, and what they lead to."""
-    told, parts = report.scores, list[bytes]()
-    if told is not None:
-        sketches = (told.spe, told.t2, told.linear)
+    reported, parts = report.scores, list[bytes]()
+    if reported is not None:
+        sketches = (reported.spe, reported.t2, reported.linear)
         parts += [packed(sketch) for sketch in sketches if sketch is not None]
-        if told.peaks is not None:
-            parts.append(told.peaks.packed)
-    if report.vigil is not None:
-        parts.append(report.vigil.packed)
+        if reported.maxima is not None:
+            parts.append(reported.maxima.packed)
+    if report.alarm_status is not None:
+        parts.append(report.alarm_status.packed)
     return b"".join(parts)
 
 

@@ -23,7 +23,7 @@ AGAIN = 10
 restored from a backup and did not notice."""
 
 
-class Tether:
+class ParentSession:
     """The way to a parent.
 
     Attributes
@@ -127,7 +127,7 @@ class Tether:
         """Do not wait for the interval to pass."""
         self._report_at = min(self._report_at, steady)
 
-    def says(self, report: Report, steady: float, rng: np.random.Generator) -> None:
+    def queue_report(self, report: Report, steady: float, rng: np.random.Generator) -> None:
         """Take a new report, in place of one that may be waiting."""
         self.pending, self.forced = report, False
         self._built_at = steady

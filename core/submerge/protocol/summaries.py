@@ -24,15 +24,15 @@ from submerge.pca.score import Scorer, contributions
 from submerge.pca.subspace import Subspace
 from submerge.pca.tree import MergeTree
 from submerge.protocol.kernel_summary import (
+    KernelEngine,
+    KernelScorer,
+    KernelSummary,
+    KernelTree,
     Ranks,
-    Twofold,
-    TwofoldEngine,
-    TwofoldScorer,
-    TwofoldTree,
+    kernel_contributions,
     merge_both,
-    twofold_contributions,
 )
-from submerge.robust.outliers import Judged, both, judged
+from submerge.robust.outliers import Screening, both, judged
 from submerge.schema import Schema
 from submerge.stats.node_mean import OwnMean
 
@@ -128,7 +128,7 @@ class Summaries(Protocol):
     def moved(self, before: Summary, after: Summary) -> float:
         """Return by how many degrees what is shown has turned; 0 where that has no answer."""
 
-    def judged(self, schema: Schema, parts: Mapping[str, Summary], *, unit: float) -> Judged:
+    def judged(self, schema: Schema, parts: Mapping[str, Summary], *, unit: float) -> Screening:
         """Say which children are far from the others, and which count for too much.
 
         unit : what one reading weighs in them, faded as they are
@@ -136,7 +136,7 @@ class Summaries(Protocol):
 
 
 class Subspaces:
-    """Summaries that are subspaces; in a kernel group two of them (`Twofold`).
+    """Summaries that are subspaces; in a kernel group two of them (`KernelSummary`).
 
     Parameters
     ----------
@@ -164,20 +164,20 @@ class Subspaces:
         if schema.linear:
             return _Engine(SAPCA(rule, oversample=self.oversample, schema=schema))
         linear = self._shown(schema.width).linear
-        return TwofoldEngine(schema, rule, linear_rank=linear, oversample=self.oversample)
+        return KernelEngine(schema, rule, linear_rank=linear, oversample=self.oversample)
 
     def tree(self, schema: Schema) -> Tree:
         """Return a tree at the working rank."""
         center: Literal["fleet", "own"] = "own" if schema.center == "own" else "fleet"
         if schema.linear:
             return MergeTree(rank=self._kept, center=center)
-        return TwofoldTree(self._both_kept(schema.width), center=center)
+        return KernelTree(self._both_kept(schema.width), center=center)
 
     def merged(self, schema: Schema, parts: Sequence[Summary], *, own: bool) -> Summary:
         """Merge in the order given."""
         center: Literal["fleet", "own"] = "own" if schema.center == "own" and not own else "fleet"
         # By what they are: what is left of an earlier schema is folded as well.
-        if isinstance(parts[0], Twofold):
+        if isinstance(parts[0], KernelSummary):
             return merge_both(parts, ranks=self._both_kept(parts[0].linear.dim), center=center)
         return merge(*parts, rank=self._kept, center=center)
 
@@ -193,7 +193,7 @@ class Subspaces:
             return fits and summary.rank <= MOST_TIMES * self._kept
         kept = self._both_kept(schema.width)
         return (
-            isinstance(summary, Twofold)
+            isinstance(summary, KernelSummary)
             and _is_of(summary.features, schema, schema.dim)
             and _is_of(summary.linear, schema, schema.width)
             and summary.features.rank <= MOST_TIMES * kept.features
@@ -206,20 +206,20 @@ class Subspaces:
 
     def packed(self, summary: Summary) -> bytes:
         """float32 columns, the rest in full: 4 dim k + 8 (dim + k) + 24 bytes, for each of two."""
-        if isinstance(summary, Twofold):
+        if isinstance(summary, KernelSummary):
             return _packed(summary.features) + _packed(summary.linear)
         return _packed(summary)
 
     def scorer(self, summary: Summary) -> Scoring:
         """Score with the leading directions, without the spares."""
-        if isinstance(summary, Twofold):
-            return TwofoldScorer(self.shown(summary))
+        if isinstance(summary, KernelSummary):
+            return KernelScorer(self.shown(summary))
         return _Scorer(Scorer(self.shown(summary)))
 
     def placed(self, summary: Summary, own: OwnMean) -> Summary:
         """Return the same directions about a node's own mean."""
-        if isinstance(summary, Twofold) and own.features is not None:
-            return Twofold(
+        if isinstance(summary, KernelSummary) and own.features is not None:
+            return KernelSummary(
                 replace(summary.features, mean=own.features),
                 replace(summary.linear, mean=own.rows),
             )
@@ -227,30 +227,30 @@ class Subspaces:
 
     def center(self, summary: Summary) -> Array:
         """Of the readings, in a kernel group."""
-        mean: Array = summary.linear.mean if isinstance(summary, Twofold) else summary.mean
+        mean: Array = summary.linear.mean if isinstance(summary, KernelSummary) else summary.mean
         return mean
 
     def reconstruction(self, summary: Summary, channels: int) -> Reconstruction | None:
         """By the leading directions of the readings; None before there are any."""
         shown = self.shown(summary)
-        linear = shown.linear if isinstance(shown, Twofold) else shown
+        linear = shown.linear if isinstance(shown, KernelSummary) else shown
         return Reconstruction(linear, channels) if linear.rank else None
 
     def shrunk(self, present: npt.NDArray[np.bool_], summary: Summary) -> tuple[float, float]:
         """As `missing.shrunk`; of features a gap may take nothing, as far as anybody knows."""
         shown = self.shown(summary)
-        if isinstance(shown, Twofold):
+        if isinstance(shown, KernelSummary):
             return 1.0, 1.0
         return shrunk(present, shown) if shown.rank else (1.0, 1.0)
 
     def filled(self, rows: Array, summary: Summary) -> Array:
         """By the leading directions of the readings, as `missing.fill`."""
         shown = self.shown(summary)
-        return fill(rows, shown.linear if isinstance(shown, Twofold) else shown)[0]
+        return fill(rows, shown.linear if isinstance(shown, KernelSummary) else shown)[0]
 
     def shown(self, summary: Summary) -> Summary:
         """Return the leading directions: those that are scored with."""
-        if isinstance(summary, Twofold):
+        if isinstance(summary, KernelSummary):
             return summary.truncated(self._shown(summary.linear.dim))
         return summary.truncated(self.rule.start)
 
@@ -262,13 +262,13 @@ class Subspaces:
         by_linear : (n,) of bool, which rows to judge by the readings rather than their features
         """
         shown = self.shown(summary)
-        if isinstance(shown, Twofold):
-            return twofold_contributions(rows, shown, schema, by_linear=by_linear)
+        if isinstance(shown, KernelSummary):
+            return kernel_contributions(rows, shown, schema, by_linear=by_linear)
         return contributions(rows, shown)
 
     def moved(self, before: Summary, after: Summary) -> float:
         """Largest principal angle between the shown directions, where a gap tells them apart."""
-        if isinstance(before, Twofold):
+        if isinstance(before, KernelSummary):
             before, after = before.features, after.features
         r = self.rule.start
         if before.rank < r or after.rank < r:
@@ -279,7 +279,7 @@ class Subspaces:
         cosines = np.linalg.svd(before.basis[:, :r].T @ after.basis[:, :r], compute_uv=False)
         return float(np.degrees(np.arccos(np.clip(cosines.min(), 0.0, 1.0))))
 
-    def judged(self, schema: Schema, parts: Mapping[str, Summary], *, unit: float) -> Judged:
+    def judged(self, schema: Schema, parts: Mapping[str, Summary], *, unit: float) -> Screening:
         """By the directions that are shown; in a kernel group, of features and of readings."""
         means = schema.center != "own"
         if schema.linear:

@@ -26,7 +26,7 @@ TINY, HUGE = 1e-300, 1e300
 """What is divided by in place of 0, and what a liar's energy may be at most."""
 
 
-class Usual(NamedTuple):
+class TypicalNoise(NamedTuple):
     """What is usual, per unit of weight but for the first.
 
     weight, energy : a summary's
@@ -40,7 +40,7 @@ class Usual(NamedTuple):
     rest: float
 
 
-def usual_of(parts: Sequence[Subspace], rank: int, unit: float) -> Usual:
+def typical_noise(parts: Sequence[Subspace], rank: int, unit: float) -> TypicalNoise:
     """Return what is usual among parts, each of which counts once.
 
     rank : directions that are shown
@@ -48,24 +48,24 @@ def usual_of(parts: Sequence[Subspace], rank: int, unit: float) -> Usual:
     """
     weight = median([part.weight for part in parts])
     energy = median([each for each in map(energy_of, parts) if each > 0])
-    told = [part for part in parts if part.weight >= 2 * (rank + 1) * unit]
-    if 2 * len(told) <= len(parts):
-        return Usual(weight, energy, np.inf, np.inf)
-    edge = median([_edge(part, rank) / part.weight for part in told])
+    reported = [part for part in parts if part.weight >= 2 * (rank + 1) * unit]
+    if 2 * len(reported) <= len(parts):
+        return TypicalNoise(weight, energy, np.inf, np.inf)
+    edge = median([_edge(part, rank) / part.weight for part in reported])
     seen = rank
     while True:
         # The directions that are seen, and the mean, take this much of the rows' freedom.
         taken = (seen + 1) * unit
-        rest = median([_rest(part, seen) / (part.weight - taken) for part in told])
-        usual = Usual(weight, energy, edge, rest)
-        clear = median([float(np.sum(clearness(part, usual, unit) > 1)) for part in told])
+        rest = median([_rest(part, seen) / (part.weight - taken) for part in reported])
+        usual = TypicalNoise(weight, energy, edge, rest)
+        clear = median([float(np.sum(clearness(part, usual, unit) > 1)) for part in reported])
         if clear >= seen:
             return usual
         # Where rows are few, the weaker directions are noise as well: look again.
         seen = int(clear)
 
 
-def clearness(part: Subspace, usual: Usual, unit: float) -> Array:
+def clearness(part: Subspace, usual: TypicalNoise, unit: float) -> Array:
     """Return how far each direction of a part stands out, (k,): above 1 it does."""
     # Where all is larger, noise may be as well.
     louder = max(1.0, energy_of(part) / usual.energy) if usual.energy > 0 else 1.0

@@ -25,7 +25,15 @@ import numpy as np
 from submerge._linalg import Array
 from submerge.pca.subspace import Subspace, check_rank
 from submerge.robust.geometric_median import Middle, Projector, of_points, of_projectors
-from submerge.robust.noise import ROUNDING, TINY, Usual, clearness, energy_of, median, usual_of
+from submerge.robust.noise import (
+    ROUNDING,
+    TINY,
+    TypicalNoise,
+    clearness,
+    energy_of,
+    median,
+    typical_noise,
+)
 
 LEAST = 3
 """Children that have something to be judged by; of fewer, nobody can say who is odd."""
@@ -49,7 +57,7 @@ SHARED = 1 / 2
 be certain of it do not speak against it."""
 
 
-class Far(NamedTuple):
+class Outlier(NamedTuple):
     """How far a child is from the others; 0 where it is not so far as to be left out.
 
     angle : degrees between the direction that it alone has and what they share
@@ -68,7 +76,7 @@ class Far(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class Screening:
     """What comes of judging.
 
     Attributes
@@ -79,17 +87,17 @@ class Judged:
         What to fade others by, for those that claim too much; below 1.
     """
 
-    far: Mapping[str, Far]
+    outliers: Mapping[str, Outlier]
     factors: Mapping[str, float]
 
 
-NOBODY = Judged({}, {})
+NOBODY = Screening({}, {})
 """All are as they should be."""
 
 
 def judged(
     parts: Mapping[str, Subspace], *, rank: int, unit: float = 1.0, means: bool = True
-) -> Judged:
+) -> Screening:
     """Judge children by one another.
 
     Parameters
@@ -119,7 +127,7 @@ def judged(
         return NOBODY
     chosen = [parts[name] for name in names]
     with np.errstate(over="ignore", invalid="ignore", divide="ignore", under="ignore"):
-        usual = usual_of(chosen, rank, unit)
+        usual = typical_noise(chosen, rank, unit)
         angles, middle = _angles(chosen, usual, unit)
         most = _limit(angles[angles >= 0], TURN)
         angles[angles <= most] = 0.0
@@ -128,27 +136,29 @@ def judged(
             # Where they do not agree on directions, no shift is along a wrong one.
             offsets = _offsets(chosen, usual, unit, middle if most < 90 else None)
             offsets[offsets <= _limit(offsets, OFFSET)] = 0.0
-        left = [Far(float(a), float(o)) for a, o in zip(angles, offsets, strict=True)]
-        far = {name: each for name, each in zip(names, left, strict=True) if any(each)}
-        if 2 * len(far) > len(names):
-            far = {}  # each kind of lie by a minority: nobody can say who is honest
-        kept = [name for name in names if name not in far]
+        left = [Outlier(float(a), float(o)) for a, o in zip(angles, offsets, strict=True)]
+        outliers = {name: each for name, each in zip(names, left, strict=True) if any(each)}
+        if 2 * len(outliers) > len(names):
+            outliers = {}  # each kind of lie by a minority: nobody can say who is honest
+        kept = [name for name in names if name not in outliers]
         factors = _factors([parts[name] for name in kept])
     capped = zip(kept, map(float, factors), strict=True)
-    return Judged(far, {name: factor for name, factor in capped if factor < 1})
+    return Screening(outliers, {name: factor for name, factor in capped if factor < 1})
 
 
-def both(one: Judged, other: Judged, *, of: int) -> Judged:
+def both(one: Screening, other: Screening, *, of: int) -> Screening:
     """Return what comes of judging two memories of `of` children: out by one, out by both."""
-    far = dict(one.far)
-    if 2 * len(far.keys() | other.far.keys()) <= of:
-        far = dict(other.far) | far
+    outliers = dict(one.outliers)
+    if 2 * len(outliers.keys() | other.outliers.keys()) <= of:
+        outliers = dict(other.outliers) | outliers
     names = sorted(one.factors.keys() | other.factors.keys())
     least = {name: min(each.factors.get(name, 1.0) for each in (one, other)) for name in names}
-    return Judged(far, {name: least[name] for name in names if name not in far})
+    return Screening(outliers, {name: least[name] for name in names if name not in outliers})
 
 
-def _angles(parts: Sequence[Subspace], usual: Usual, unit: float) -> tuple[Array, Middle | None]:
+def _angles(
+    parts: Sequence[Subspace], usual: TypicalNoise, unit: float
+) -> tuple[Array, Middle | None]:
     """Degrees between each and the geometric median of all; -1 where there is nothing to judge.
 
     Of the direction that it has and they have least: the largest principal angle, if all were
@@ -179,7 +189,9 @@ def _shared(middle: Middle) -> Middle:
     return Middle(middle.span, (vectors * clipped) @ vectors.T)
 
 
-def _offsets(parts: Sequence[Subspace], usual: Usual, unit: float, middle: Middle | None) -> Array:
+def _offsets(
+    parts: Sequence[Subspace], usual: TypicalNoise, unit: float, middle: Middle | None
+) -> Array:
     """How far each mean is from their geometric median, in units of what is usual there.
 
     Along shared directions that is the energy of a sample, beyond them noise: a shift out there

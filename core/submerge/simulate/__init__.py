@@ -5,8 +5,8 @@
 The machines are the ones that ship. The same seed gives the same run, to the byte.
 """
 
-from submerge.simulate.fleet import Fleet
+from submerge.simulate.fleet import SimulatedFleet
 from submerge.simulate.plan import PRESETS, SHARES, Faults, Plan
-from submerge.simulate.run import Outcome, run
+from submerge.simulate.run import SeedOutcome, run
 
-__all__ = ["PRESETS", "SHARES", "Faults", "Fleet", "Outcome", "Plan", "run"]
+__all__ = ["PRESETS", "SHARES", "Faults", "Plan", "SeedOutcome", "SimulatedFleet", "run"]

@@ -9,23 +9,23 @@ from __future__ import annotations
 
 from submerge.aggregator.node import AggregatorNode
 from submerge.client.node import ClientNode
-from submerge.protocol.kernel_summary import Twofold
+from submerge.protocol.kernel_summary import KernelSummary
 from submerge.protocol.summaries import Summary
-from submerge.simulate.fleet import GROUP, Fleet
+from submerge.simulate.fleet import GROUP, SimulatedFleet
 from submerge.simulate.hosts import Host
 
 ROUNDING = 1e-9
 """Relative: weights are sums of as many numbers as there are readings."""
 
 
-def audit(fleet: Fleet, version: int) -> list[tuple[str, str]]:
+def audit(fleet: SimulatedFleet, version: int) -> list[tuple[str, str]]:
     """Return violations, the first of each kind; `version`: of the model that all should have."""
     found: dict[str, str] = {}
     for hosts in fleet.levels[1:]:
         for host in hosts:
-            if isinstance(host.node, AggregatorNode) and _says(fleet, host, host.node) != _says(
-                fleet, host, fleet.twin(host)
-            ):
+            if isinstance(host.node, AggregatorNode) and _lines_of(
+                fleet, host, host.node
+            ) != _lines_of(fleet, host, fleet.twin(host)):
                 found.setdefault("I3", f"{host} would say something else after a restart")
     root = fleet.root.node
     model = root.model(GROUP) if isinstance(root, AggregatorNode) else None
@@ -52,12 +52,12 @@ def audit(fleet: Fleet, version: int) -> list[tuple[str, str]]:
 
 def _weights(summary: Summary | None) -> tuple[float, ...]:
     """Return what a model weighs; in a kernel group each of its two memories."""
-    if isinstance(summary, Twofold):
+    if isinstance(summary, KernelSummary):
         return summary.features.weight, summary.linear.weight
     return () if summary is None else (summary.weight,)
 
 
-def _says(fleet: Fleet, host: Host, node: AggregatorNode) -> bytes:
+def _lines_of(fleet: SimulatedFleet, host: Host, node: AggregatorNode) -> bytes:
     """Return what a process on a machine would say of its rows now: both are asked at one time."""
     ledger = node.ledger(GROUP)
     summary = None if ledger is None else ledger.seen(host.now(fleet.time))

@@ -10,7 +10,7 @@ from submerge._linalg import Array
 from submerge.client.node import ClientNode
 from submerge.features import FeatureMap, Identity
 from submerge.pca.subspace import Subspace
-from submerge.protocol.kernel_summary import Twofold
+from submerge.protocol.kernel_summary import KernelSummary
 from submerge.protocol.messages import Report, size
 from submerge.protocol.summaries import Subspaces, Summaries
 from submerge.schema import Schema
@@ -111,7 +111,7 @@ class Rows:
         i = int(rng.integers(BANK))
         self.generated += 1
         # What only measures, for a scaling or a gamma, is in no model.
-        if not isinstance(host.node, ClientNode) or host.node.life.learns:
+        if not isinstance(host.node, ClientNode) or host.node.current.learns:
             self._learnt[i] += 1
         return np.asarray(self._bank[i : i + 1])
 
@@ -119,12 +119,12 @@ class Rows:
         """Return what a report weighs, in bytes."""
         return size(report, self.summaries)
 
-    def angle(self, model: Subspace | Twofold, schema: Schema) -> float:
+    def angle(self, model: Subspace | KernelSummary, schema: Schema) -> float:
         """Return degrees between the model and all readings pooled, at the rank shown.
 
         schema : the model's; of a kernel group, features are compared
         """
-        if isinstance(model, Twofold):
+        if isinstance(model, KernelSummary):
             model = model.features
         there = np.flatnonzero(self._learnt)
         weights = self._learnt[there] / self._learnt.sum()

@@ -54,7 +54,7 @@ CALM = 40
 joins, reports, answers and models, each tried again or asked for twice."""
 
 
-class Watch:
+class FleetObserver:
     """What an onlooker is told; the oracle is one."""
 
     def stepped(self, host: Host, event: Event, effects: list[Effect]) -> None:
@@ -82,7 +82,7 @@ class Watch:
         """An operator is about to have a client forgotten."""
 
 
-class Fleet:
+class SimulatedFleet:
     """A simulated fleet.
 
     Parameters
@@ -124,7 +124,7 @@ class Fleet:
         self.plan, self.faults, self.rng, self.feed = plan, faults, rng, feed
         self.suffered = faults
         self.network = Network(faults, rng)
-        self.watch = Watch()
+        self.watch = FleetObserver()
         self.time = 0.0
         self.trace = hashlib.blake2b(digest_size=16)
         self.transcript: Transcript | None = None
@@ -204,7 +204,7 @@ class Fleet:
         """Start a process on a machine that has none."""
         if host.node is not None or host not in self.network.hosts[host.name]:
             return
-        host.life += 1
+        host.current += 1
         # Its own names and waits, from the one generator.
         rng = np.random.Generator(np.random.PCG64(int(self.rng.integers(2**63))))
         host.node = self._new_client(host, rng) if host.level == 0 else self._new_parent(host, rng)
@@ -221,7 +221,7 @@ class Fleet:
                 self.time + self.plan.reading_every_s * self.rng.random(),
                 self._sense,
                 host,
-                host.life,
+                host.current,
             )
 
     def _new_client(self, host: Host, rng: np.random.Generator) -> ClientNode:
@@ -262,7 +262,7 @@ class Fleet:
     def double(self, host: Host) -> Host:
         """Copy a machine, and the process that runs on it: both go on."""
         twin = self.new_host(host.name, host.level, host.parent)
-        twin.clone, twin.disk, twin.life = True, host.disk.clone(), 1
+        twin.clone, twin.disk, twin.current = True, host.disk.clone(), 1
         twin.began, twin.clock_error, twin.synced = host.began, host.clock_error, host.synced
         # Summaries are nobody's memory; they count what is merged twice, wherever it is.
         shared = self.feed.summaries, self.feed.schema
@@ -270,7 +270,7 @@ class Fleet:
         twin.wake = math.inf
         if twin.node is not None:
             self._wind(twin, twin.node)
-        self.at(self.time + self.plan.reading_every_s, self._sense, twin, twin.life)
+        self.at(self.time + self.plan.reading_every_s, self._sense, twin, twin.current)
         return twin
 
     def kill(self, host: Host) -> None:
@@ -279,13 +279,13 @@ class Fleet:
             self.log(host, "dies")
             self.watch.died(host)
             host.node = None
-            host.life += 1
+            host.current += 1
 
     # -- steps -----------------------------------------------------------------
 
     def step(self, host: Host, event: Event, asked_by: Host | None = None) -> None:
         """Have a node decide, and perform what it asks for, one effect after the other."""
-        node, life = host.node, host.life
+        node, current = host.node, host.current
         if node is None:
             return
         effects = node.step(event, host.now(self.time))
@@ -309,7 +309,7 @@ class Fleet:
                     self.log(host, effect.what, effect.facts)
                 case _:
                     pass
-        if host.life == life:
+        if host.current == current:
             self._wind(host, node)
 
     def _write(self, host: Host, keep: Keep) -> bool:
@@ -352,7 +352,7 @@ class Fleet:
     def _deliver(self, delivery: Delivery) -> None:
         host, message = delivery.host, delivery.message
         # A broker waits for a process to come back; a call to a dead one fails.
-        if host.node is None or (not delivery.shared and host.life != delivery.life):
+        if host.node is None or (not delivery.shared and host.current != delivery.current):
             return
         self._record(host, message)
         self.step(host, Received(message, delivery.shared), delivery.origin)
@@ -362,23 +362,23 @@ class Fleet:
         wakes = node.wakes_at - host.now(0.0).steady
         if wakes < host.wake:
             host.wake = max(wakes, self.time)
-            self.at(host.wake, self._wake, host, host.life, host.wake)
+            self.at(host.wake, self._wake, host, host.current, host.wake)
 
-    def _wake(self, host: Host, life: int, wake: float) -> None:
-        if host.life == life and host.wake == wake:
+    def _wake(self, host: Host, current: int, wake: float) -> None:
+        if host.current == current and host.wake == wake:
             host.wake = math.inf
             self.step(host, Tick())
 
-    def _sense(self, host: Host, life: int) -> None:
-        if host.life != life or host.node is None or not self.sensing:
+    def _sense(self, host: Host, current: int) -> None:
+        if host.current != current or host.node is None or not self.sensing:
             return
         self.step(host, Reading(self.feed.reading(host, self.time, self.rng)))
-        self.at(self.time + self.plan.reading_every_s, self._sense, host, life)
+        self.at(self.time + self.plan.reading_every_s, self._sense, host, current)
 
     # -- what is remembered of it ------------------------------------------------
 
     def _record(self, host: Host, message: Message) -> None:
-        body = f"{self.time!r} {host.name} {host.life} {type(message).__name__}".encode()
+        body = f"{self.time!r} {host.name} {host.current} {type(message).__name__}".encode()
         if isinstance(message, Report):
             body += payload(message, self.feed.summaries)
         self.trace.update(body)

@@ -15,7 +15,7 @@ COPIES = 12
 """Old copies of a disk that may come back."""
 
 
-class Disk:
+class SimulatedDisk:
     """A store: records, and copies of how they were."""
 
     def __init__(self) -> None:
@@ -42,9 +42,9 @@ class Disk:
         copies = self._copies or [{}]
         self.records = dict(copies[int(rng.integers(len(copies)))])
 
-    def clone(self) -> Disk:
+    def clone(self) -> SimulatedDisk:
         """Return another disk with the same on it."""
-        twin = Disk()
+        twin = SimulatedDisk()
         twin.records, twin._copies = dict(self.records), list(self._copies)
         return twin
 
@@ -67,9 +67,9 @@ class Host:
 
     def __init__(self, name: str, level: int, parent: str | None, number: int) -> None:
         self.name, self.level, self.parent, self.number = name, level, parent, number
-        self.disk = Disk()
+        self.disk = SimulatedDisk()
         self.node: ClientNode | AggregatorNode | None = None
-        self.life = 0
+        self.current = 0
         self.began = 1000.0 * number  # what its steady clock shows in the beginning
         self.clock_error = 0.0
         self.synced = True

@@ -30,7 +30,7 @@ class Delivery(NamedTuple):
 
     delay: float
     host: Host
-    life: int
+    current: int
     message: Message
     origin: Host
     shared: bool
@@ -103,7 +103,7 @@ class Network:
             down = isinstance(message, Hello | Model)
             mine = topic.parent == (host.parent if down else host.name)
             if mine:
-                yield Delivery(self._delay(), host, host.life, message, host, True)
+                yield Delivery(self._delay(), host, host.current, message, host, True)
 
     def clear(self, parent: str, sender: str) -> None:
         """Forget what a broker keeps of a node."""
@@ -122,7 +122,7 @@ class Network:
                 delay += faults.slow_s * rng.random()
             if rng.random() < faults.reorder:
                 delay += HELD_UP_S * rng.random()
-            yield Delivery(delay, target, target.life, message, source, shared)
+            yield Delivery(delay, target, target.current, message, source, shared)
 
     def _delay(self) -> float:
         return 0.001 + self.faults.delay_s * float(self._rng.exponential())

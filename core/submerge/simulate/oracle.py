@@ -22,7 +22,7 @@ from collections import defaultdict
 from collections.abc import Container
 
 from submerge.aggregator.ledger import AGGREGATOR_ROWS, CLIENT_ROWS, CLOSED, FENCES
-from submerge.aggregator.node import STORE, AggregatorNode, Store
+from submerge.aggregator.node import STORE, AggregatorNode, StoreIdentity
 from submerge.aggregator.pool import Row, Sealed
 from submerge.aggregator.quarantine import AGAIN_S
 from submerge.client.incarnation import Checkpoint
@@ -31,7 +31,7 @@ from submerge.client.pending_finals import CHECKPOINT, PAST, Past
 from submerge.protocol.machine import Effect, Event, Keep, Note, Received, Records, Send
 from submerge.protocol.messages import ANOTHER, BEHIND, Answer, Incarnation, Reason, Report, digest
 from submerge.simulate.feeds import Ids
-from submerge.simulate.fleet import GROUP, Fleet, Watch
+from submerge.simulate.fleet import GROUP, FleetObserver, SimulatedFleet
 from submerge.simulate.hosts import Host
 
 REFUSED = ("stale", "shrunk", "equivocation", "fenced", "invalid", "schema", "banned")
@@ -41,7 +41,7 @@ SUSPECT = (BEHIND, "lineage", "equivocation")
 """Reasons to give a store up that only an old or a copied disk can give."""
 
 
-class Oracle(Watch):
+class Oracle(FleetObserver):
     """Watches a fleet of sample ids.
 
     Attributes
@@ -54,7 +54,7 @@ class Oracle(Watch):
         When the root last counted something new.
     """
 
-    def __init__(self, fleet: Fleet, feed: Ids) -> None:
+    def __init__(self, fleet: SimulatedFleet, feed: Ids) -> None:
         self._fleet, self._feed = fleet, feed
         self.violations: list[tuple[str, str]] = []
         self.excused: dict[str, int] = defaultdict(int)
@@ -91,11 +91,11 @@ class Oracle(Watch):
                 if isinstance(effect, Note) and effect.what == "lost":
                     self._declared(host, effect)
             self._check_durable(host, node, effects)
-            shown = node.life.shown
-            if node.life.pin is not None:
-                self._pinned_at.setdefault(node.life.incarnation, self._fleet.time)
+            shown = node.current.shown
+            if node.current.pin is not None:
+                self._pinned_at.setdefault(node.current.incarnation, self._fleet.time)
             if shown is not None:
-                self._confirmed[node.life.incarnation] = shown.bits
+                self._confirmed[node.current.incarnation] = shown.bits
             self._watch_version(host, 0 if node.model is None else node.model.version)
             return
         for effect in effects:
@@ -116,40 +116,40 @@ class Oracle(Watch):
         """Who contradicts itself is kept out of the model, and nobody else is."""
         if not isinstance(host.node, AggregatorNode):
             return
-        name, apart = report.stamp.node, host.node.set_apart(GROUP)[1]
-        for other in apart.keys() - self._twins:
+        name, quarantined = report.stamp.node, host.node.excluded(GROUP)[1]
+        for other in quarantined.keys() - self._twins:
             self.violated("I9", f"{host} quarantines {other}, which has no double")
         guilty = Reason.SHRUNK in reasons
         if Reason.EQUIVOCATION in reasons:
             # By one process: what is kept of the first may be lost with it.
-            place, said = (host.number, host.life, name), digest(report, self._feed.summaries)
+            place, said = (host.number, host.current, name), digest(report, self._feed.summaries)
             at, before = self._slips.get(place, (-math.inf, b""))
             if self._fleet.time - at > AGAIN_S:
                 self._slips[place] = self._fleet.time, said
             else:
                 guilty = guilty or before != said
-        if guilty and not report.fence and name not in apart:
+        if guilty and not report.fence and name not in quarantined:
             self.violated("I9", f"{host} counts {name}, which contradicts itself")
 
     def _check_durable(self, host: Host, node: ClientNode, effects: list[Effect]) -> None:
         """What a client believes to be at the root is there."""
-        life, root = node.life, self._fleet.root
+        current, root = node.current, self._fleet.root
         for effect in effects:
             if isinstance(effect, Send) and isinstance(effect.message, Report):
                 report = effect.message
                 if report.summary is not None:
                     self._said[report.stamp.incarnation, report.stamp.seq] = report.summary.bits
-        store: Store | None = root.records.get(STORE)
-        if store is None or life.root != store.incarnation or root.name in self._tampered:
+        store: StoreIdentity | None = root.records.get(STORE)
+        if store is None or current.root != store.incarnation or root.name in self._tampered:
             return
-        said = self._said.get((life.incarnation, life.durable), 0)
+        said = self._said.get((current.incarnation, current.durable), 0)
         gone = said & ~self.counted & ~self._may_leave
         if gone:
             self.violated("I2", f"{host} is told that the root holds what it does not")
 
     def _judge_renewal(self, host: Host, why: str) -> None:
         """A store is given up: only for a parent that is gone, or one's own disk."""
-        store: Store | None = host.records.get(STORE)
+        store: StoreIdentity | None = host.records.get(STORE)
         pinned = None if store is None or store.pin is None else store.pin.incarnation
         if host.name not in self._tampered and (
             why in SUSPECT or (why == ANOTHER and self._still_there(host, pinned))
@@ -165,7 +165,7 @@ class Oracle(Watch):
         return same and host.parent not in self._tampered and bool(stores)
 
     def _watch_version(self, host: Host, version: int) -> None:
-        key = f"{host.number}.{host.life}"
+        key = f"{host.number}.{host.current}"
         if version < self._versions.get(key, 0):
             self.violated("I7", f"{host} went back to an older model")
         self._versions[key] = version
@@ -206,12 +206,12 @@ class Oracle(Watch):
         node = host.node
         if not isinstance(node, ClientNode) or host.name in self._twins:
             return
-        summary = node.life.summary(host.now(self._fleet.time))
+        summary = node.current.summary(host.now(self._fleet.time))
         bits = 0 if summary is None else summary.bits
-        bits &= ~self._confirmed.get(node.life.incarnation, 0)
+        bits &= ~self._confirmed.get(node.current.incarnation, 0)
         bits &= ~self._on_card(host.records)
         self._check_cost(host, node, bits)
-        cause = "not kept yet" if node.life.pin is not None else "never joined"
+        cause = "not kept yet" if node.current.pin is not None else "never joined"
         self.excused[f"killed: {cause}"] |= bits
 
     def failed(self, host: Host) -> None:
@@ -220,10 +220,10 @@ class Oracle(Watch):
 
     def _check_cost(self, host: Host, node: ClientNode, bits: int) -> None:
         """A crash costs what came since the last checkpoint, and that was not long ago."""
-        life, every = node.life, node.settings.checkpoint_every_s
+        current, every = node.current, node.settings.checkpoint_every_s
         # From when on checkpoints count: a pinned life's, written without fail.
         sound = max(
-            self._pinned_at.get(life.incarnation, self._fleet.time),
+            self._pinned_at.get(current.incarnation, self._fleet.time),
             self._failed_at.get(host.name, -every),
         )
         earliest = max(self._fleet.time - every, min(sound + every, self._fleet.time)) - every
@@ -315,8 +315,10 @@ class Oracle(Watch):
             self.violated("I4", f"{missing.bit_count()} readings are missing, for messages alone")
         for host in fleet.hosts:
             if isinstance(host.node, AggregatorNode):
-                apart = host.node.set_apart(GROUP)[1]
-                self.excused["quarantined"] |= bits_in(host.records, only=apart) & self._of_twins
+                quarantined = host.node.excluded(GROUP)[1]
+                self.excused["quarantined"] |= (
+                    bits_in(host.records, only=quarantined) & self._of_twins
+                )
         self.excused["a life of two machines"] |= self._of_twins
         for cause, bits in self.excused.items():
             if missing & bits:
@@ -358,8 +360,8 @@ class Oracle(Watch):
             if len(member.closed) > CLOSED or len(member.fences) > FENCES + AGGREGATOR_ROWS:
                 self.violated("I5", f"{host} remembers too much of {name}")
         held = ledger.summary()
-        apart = bits_in(host.records, only=node.set_apart(GROUP)[1])
-        if (0 if held is None else held.bits) != bits_in(host.records) & ~apart:
+        quarantined = bits_in(host.records, only=node.excluded(GROUP)[1])
+        if (0 if held is None else held.bits) != bits_in(host.records) & ~quarantined:
             self.violated("I3", f"{host} would say something else after a restart")
 
 

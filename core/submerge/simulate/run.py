@@ -13,8 +13,8 @@ from submerge.protocol.machine import Flush
 from submerge.schema import Schema
 from submerge.simulate.audit import audit
 from submerge.simulate.feeds import Ids, Rows
-from submerge.simulate.fleet import GROUP, Fleet
-from submerge.simulate.mishaps import HOUR, Mishaps
+from submerge.simulate.fleet import GROUP, SimulatedFleet
+from submerge.simulate.injected_failures import HOUR, InjectedFailures
 from submerge.simulate.oracle import Oracle
 from submerge.simulate.plan import Faults, Plan
 from submerge.simulate.transcript import Transcript
@@ -24,7 +24,7 @@ FLUSHED_S = 60.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Outcome:
+class SeedOutcome:
     """What became of one seed.
 
     Attributes
@@ -73,7 +73,7 @@ def run(
     aggregator: type[AggregatorNode] = AggregatorNode,
     transcript: int = 0,
     progress: Callable[[float], None] | None = None,
-) -> Outcome:
+) -> SeedOutcome:
     """Run one seed.
 
     Parameters
@@ -92,13 +92,13 @@ def run(
     feed: Ids | Rows = Ids()
     if plan.dim:
         feed = Rows(plan.dim, plan.rank, plan.oversample, rng, plan.half_life_s, plan.features)
-    fleet = Fleet(plan, faults, rng, feed, client=client, aggregator=aggregator)
+    fleet = SimulatedFleet(plan, faults, rng, feed, client=client, aggregator=aggregator)
     if transcript:
         fleet.transcript = Transcript(transcript)
     oracle = Oracle(fleet, feed) if isinstance(feed, Ids) else None
     if oracle is not None:
         fleet.watch = oracle
-    mishaps = Mishaps(fleet)
+    failures = InjectedFailures(fleet)
     for host in fleet.hosts:
         # Machines are switched on over a minute, parents and children in any order.
         late = HOUR if rng.random() < faults.late else 0.0
@@ -109,7 +109,7 @@ def run(
     staleness = _staleness(fleet)
     bytes_per_node_day = fleet.bytes_up / plan.nodes / (plan.hours / 24)
     fleet.sensing = False
-    mishaps.heal()
+    failures.heal()
     fleet.run_until(healed + plan.settles_in_s, rest=progress)
     settled, counted = (oracle.counted_at, oracle.counted) if oracle else (0.0, 0)
     for hosts in fleet.levels:
@@ -126,7 +126,7 @@ def run(
     violations = audit(fleet, version) if oracle is None else oracle.violations
     if fleet.storm:
         violations.append(("I5", fleet.storm))
-    return Outcome(
+    return SeedOutcome(
         seed,
         faults,
         violations,
@@ -143,25 +143,25 @@ def run(
     )
 
 
-def _version(fleet: Fleet) -> int:
+def _version(fleet: SimulatedFleet) -> int:
     root = fleet.root.node
     model = root.model(GROUP) if isinstance(root, AggregatorNode) else None
     return 0 if model is None else model.version
 
 
-def _counted(fleet: Fleet) -> int:
+def _counted(fleet: SimulatedFleet) -> int:
     root = fleet.root.node
     ledger = root.ledger(GROUP) if isinstance(root, AggregatorNode) else None
     return 0 if ledger is None else ledger.counts().learnt
 
 
-def _staleness(fleet: Fleet) -> tuple[float, float, float]:
+def _staleness(fleet: SimulatedFleet) -> tuple[float, float, float]:
     root = fleet.root.node
     model = root.model(GROUP) if isinstance(root, AggregatorNode) else None
     return (0.0, 0.0, 0.0) if model is None else model.staleness
 
 
-def _angle(fleet: Fleet, feed: Ids | Rows) -> float | None:
+def _angle(fleet: SimulatedFleet, feed: Ids | Rows) -> float | None:
     root = fleet.root.node
     model = root.model(GROUP) if isinstance(root, AggregatorNode) else None
     fades = fleet.plan.half_life_s is not None

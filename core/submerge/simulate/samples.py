@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from submerge._linalg import Array, Storage
-from submerge.robust.outliers import NOBODY, Judged
+from submerge.robust.outliers import NOBODY, Screening
 from submerge.schema import Schema
 from submerge.stats.node_mean import OwnMean
 
@@ -102,7 +102,7 @@ class SampleSets:
         """Sets do not turn."""
         return 0.0
 
-    def judged(self, schema: Schema, parts: Mapping[str, Samples], *, unit: float) -> Judged:
+    def judged(self, schema: Schema, parts: Mapping[str, Samples], *, unit: float) -> Screening:
         """No set is far from another."""
         return NOBODY
 

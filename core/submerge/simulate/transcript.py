@@ -24,18 +24,18 @@ class Transcript:
     def add(self, time: float, host: Host, what: str, facts: object) -> None:
         """Write a line, unless it is closed."""
         if self._open:
-            self.lines.append(f"{time:9.1f} {host!r:<8} {what} {told(facts)}".rstrip())
+            self.lines.append(f"{time:9.1f} {host!r:<8} {what} {fact_text(facts)}".rstrip())
 
     def close(self) -> None:
         """Write no more: what comes after a violation only hides what led to it."""
         self._open = False
 
 
-def told(facts: object) -> str:
+def fact_text(facts: object) -> str:
     """Return a message or facts, in few words."""
     match facts:
         case dict():
-            return ", ".join(f"{name}: {told(value)}" for name, value in facts.items())
+            return ", ".join(f"{name}: {fact_text(value)}" for name, value in facts.items())
         case Hello():
             return f"Hello {facts.node}/{short(facts.incarnation)}"
         case Model():

@@ -28,8 +28,8 @@ from submerge._linalg import Array
 from submerge.errors import NothingLearnt, UsageError
 from submerge.stats.quantile_sketch import (
     FINE,
-    Sketch,
-    Tally,
+    QuantileSketch,
+    SketchTally,
     empty,
     merged,
     packed,
@@ -68,7 +68,7 @@ _NOTHING = empty(FINE)
 
 
 @dataclass(frozen=True, slots=True)
-class Peaks:
+class BlockMaxima:
     """Peaks of a node, or of a group.
 
     spe, t2, linear, channel : Sketch
@@ -78,21 +78,21 @@ class Peaks:
         forty nodes, is not a week.
     """
 
-    spe: Sketch
-    t2: Sketch
-    linear: Sketch
+    spe: QuantileSketch
+    t2: QuantileSketch
+    linear: QuantileSketch
     longest: int = 0
-    channel: Sketch = _NOTHING
+    channel: QuantileSketch = _NOTHING
 
-    def of(self, kind: By) -> Sketch:
+    def of(self, kind: By) -> QuantileSketch:
         """Return the sketch of one statistic."""
-        sketch: Sketch = getattr(self, kind)
+        sketch: QuantileSketch = getattr(self, kind)
         return sketch
 
-    def without(self, kind: By) -> Peaks:
+    def without(self, kind: By) -> BlockMaxima:
         """Return them without one statistic."""
         by = {each: empty(FINE) if each == kind else self.of(each) for each in KINDS}
-        return Peaks(by["spe"], by["t2"], by["linear"], self.longest, by["channel"])
+        return BlockMaxima(by["spe"], by["t2"], by["linear"], self.longest, by["channel"])
 
     @property
     def packed(self) -> bytes:
@@ -100,23 +100,23 @@ class Peaks:
         return b"".join((*(packed(self.of(kind)) for kind in KINDS), varint(self.longest)))
 
 
-NONE = Peaks(_NOTHING, _NOTHING, _NOTHING)
+NONE = BlockMaxima(_NOTHING, _NOTHING, _NOTHING)
 
 
-def pooled(*parts: Peaks) -> Peaks:
+def pooled(*parts: BlockMaxima) -> BlockMaxima:
     """Return the peaks of all parts together, exactly."""
     by = {kind: merged(*(part.of(kind) for part in parts), grain=FINE) for kind in KINDS}
     longest = max((part.longest for part in parts), default=0)
-    return Peaks(by["spe"], by["t2"], by["linear"], longest, by["channel"])
+    return BlockMaxima(by["spe"], by["t2"], by["linear"], longest, by["channel"])
 
 
-def enough(sketch: Sketch, share: float) -> bool:
+def enough(sketch: QuantileSketch, share: float) -> bool:
     """Whether a limit that a share of the hours passes can be known from these peaks."""
     return sketch.n >= 2 * LEAST_TAIL and sketch.n * share * REACH >= 1
 
 
 @lru_cache(maxsize=64)
-def limit(sketch: Sketch, share: float) -> float:
+def limit(sketch: QuantileSketch, share: float) -> float:
     """Return what a share of the hours passes at most.
 
     Parameters
@@ -147,7 +147,7 @@ def limit(sketch: Sketch, share: float) -> float:
     return _fitted(sketch, careful)
 
 
-def _fitted(sketch: Sketch, share: float) -> float:
+def _fitted(sketch: QuantileSketch, share: float) -> float:
     """Return the same from a generalized Pareto tail."""
     n = sketch.n
     size = min(n // 2, max(LEAST_TAIL, min(MOST_TAIL, int(TAIL * n))))
@@ -166,7 +166,7 @@ def _fitted(sketch: Sketch, share: float) -> float:
     return max(floor + scale * float(beyond), quantile(sketch, 1 - min(share, 1 / n)))
 
 
-def _highest(sketch: Sketch, size: int) -> Array:
+def _highest(sketch: QuantileSketch, size: int) -> Array:
     """Return the highest scores, ascending; those of a bucket spread evenly over it."""
     values: list[Array] = []
     for index, count in reversed(sketch.bins):
@@ -202,7 +202,7 @@ def _windows(n: int, of: int) -> npt.NDArray[np.intp]:
     return np.arange(n)[:, None] + np.arange(of)
 
 
-class PeakTally:
+class BlockMaximaTally:
     """Counts one node's peaks: the highest level of each hour.
 
     Parameters
@@ -217,9 +217,11 @@ class PeakTally:
     hours : int
     """
 
-    def __init__(self, kept: dict[By, tuple[Sketch, Sketch]] | None = None, hours: int = 0) -> None:
+    def __init__(
+        self, kept: dict[By, tuple[QuantileSketch, QuantileSketch]] | None = None, hours: int = 0
+    ) -> None:
         kept = kept or {}
-        self._tallies = {kind: Tally(WINDOW, FINE, kept.get(kind)) for kind in KINDS}
+        self._tallies = {kind: SketchTally(WINDOW, FINE, kept.get(kind)) for kind in KINDS}
         self._highest: dict[By, float] = {}
         self.hours = hours
 
@@ -240,12 +242,12 @@ class PeakTally:
         return bool(seen)
 
     @property
-    def windows(self) -> dict[By, tuple[Sketch, Sketch]]:
+    def windows(self) -> dict[By, tuple[QuantileSketch, QuantileSketch]]:
         """Both windows of each statistic."""
         return {kind: tally.windows for kind, tally in self._tallies.items()}
 
     @property
-    def peaks(self) -> Peaks:
+    def maxima(self) -> BlockMaxima:
         """All of them, as they travel."""
         by = {kind: tally.sketch for kind, tally in self._tallies.items()}
-        return Peaks(by["spe"], by["t2"], by["linear"], self.hours, by["channel"])
+        return BlockMaxima(by["spe"], by["t2"], by["linear"], self.hours, by["channel"])

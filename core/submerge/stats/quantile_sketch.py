@@ -1,6 +1,6 @@
 """What scores usually are: a quantile sketch that merges and fits in a message.
 
-A limit for `spe` or `hotelling` is a quantile of scores that were seen. A `Sketch` counts
+A limit for `spe` or `hotelling` is a quantile of scores that were seen. A `QuantileSketch` counts
 them in buckets of equal width in the logarithm. Three rules:
 
 1. A bucket is (lo, hi], and two neighbours join into exactly one of the next level.
@@ -12,7 +12,7 @@ them in buckets of equal width in the logarithm. Three rules:
 There are two grains: COARSE, a hundred bytes, says what scores are; FINE, under two
 kilobytes, is for the peaks that alarms are judged by, two percent apart.
 
-Nothing is ever taken out of a sketch again: scores age by windows, see `Tally`.
+Nothing is ever taken out of a sketch again: scores age by windows, see `SketchTally`.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ _MANY = 32
 
 
 @dataclass(frozen=True, slots=True)
-class Sketch:
+class QuantileSketch:
     """How many scores fell into which bucket.
 
     Parameters
@@ -81,7 +81,7 @@ class Sketch:
     grain: Grain = COARSE
 
     @classmethod
-    def of(cls, values: Array, grain: Grain = COARSE) -> Sketch:
+    def of(cls, values: Array, grain: Grain = COARSE) -> QuantileSketch:
         """Return the sketch of scores, in an array of any shape.
 
         Scores below 2^-900, also 0, count as 2^-900, those above 2^900, also infinite
@@ -100,15 +100,15 @@ class Sketch:
         return float(2.0 ** (2**self.level / 8))
 
 
-def empty(grain: Grain = COARSE) -> Sketch:
+def empty(grain: Grain = COARSE) -> QuantileSketch:
     """Return the sketch of no scores."""
-    return Sketch(grain.level, (), grain)
+    return QuantileSketch(grain.level, (), grain)
 
 
 EMPTY = empty()
 
 
-def merged(*sketches: Sketch, grain: Grain = COARSE) -> Sketch:
+def merged(*sketches: QuantileSketch, grain: Grain = COARSE) -> QuantileSketch:
     """Return the sketch of all scores together, exactly, in whatever order or grouping.
 
     All are of that grain.
@@ -122,7 +122,7 @@ def merged(*sketches: Sketch, grain: Grain = COARSE) -> Sketch:
     return _settled(grain, level, counts)
 
 
-def quantile(sketch: Sketch, q: float) -> float:
+def quantile(sketch: QuantileSketch, q: float) -> float:
     """Return the value that a share `q` of the scores, 0 < q <= 1, does not exceed.
 
     Returns
@@ -147,7 +147,7 @@ def quantile(sketch: Sketch, q: float) -> float:
     return float(2.0 ** max(-_OCTAVES, min(_OCTAVES, octaves)))
 
 
-class Tally:
+class SketchTally:
     """Counts scores as they come, and speaks of the last `window` to 2 `window`.
 
     A full window becomes the previous one, and the one before is forgotten: scores
@@ -168,7 +168,7 @@ class Tally:
         self,
         window: int = 1024,
         grain: Grain = COARSE,
-        kept: tuple[Sketch, Sketch] | None = None,
+        kept: tuple[QuantileSketch, QuantileSketch] | None = None,
     ) -> None:
         self._window = self._room = whole("window", window, least=1)
         self._grain = grain
@@ -192,17 +192,17 @@ class Tally:
                 self._current = counts = {}
 
     @property
-    def windows(self) -> tuple[Sketch, Sketch]:
+    def windows(self) -> tuple[QuantileSketch, QuantileSketch]:
         """The window before, and the one that is being filled."""
         return self._previous, _settled(self._grain, self._grain.level, dict(self._current))
 
     @property
-    def sketch(self) -> Sketch:
+    def sketch(self) -> QuantileSketch:
         """The sketch of both windows."""
         return merged(*self.windows, grain=self._grain)
 
 
-def packed(sketch: Sketch) -> bytes:
+def packed(sketch: QuantileSketch) -> bytes:
     """Return the sketch as bytes: at most 98 while counts are below 2^28.
 
     Level, from its grain's, number of bins; then, as varints, each bin's distance to the one
@@ -217,7 +217,7 @@ def packed(sketch: Sketch) -> bytes:
     return bytes(out)
 
 
-def unpacked(data: bytes, grain: Grain = COARSE) -> Sketch:
+def unpacked(data: bytes, grain: Grain = COARSE) -> QuantileSketch:
     """Return the sketch that was `packed`; whatever no sketch packs to is a `PeerError`."""
     if not 2 <= len(data) <= grain.bytes:
         raise PeerError(f"a sketch has 2 to {grain.bytes} bytes, got {len(data)}", kind="sketch")
@@ -234,13 +234,13 @@ def unpacked(data: bytes, grain: Grain = COARSE) -> Sketch:
         )
     if steps:
         steps[0] = steps[0] >> 1 ^ -(steps[0] & 1)
-    sketch = Sketch(level, tuple(zip(accumulate(steps), counts, strict=True)), grain)
+    sketch = QuantileSketch(level, tuple(zip(accumulate(steps), counts, strict=True)), grain)
     if not _attainable(sketch):
         raise PeerError(f"no scores have these {size} bins at level {level}", kind="sketch")
     return sketch
 
 
-def _attainable(sketch: Sketch) -> bool:
+def _attainable(sketch: QuantileSketch) -> bool:
     """Whether scores exist that fill these bins, and too many one level below."""
     lowest, highest = _reach(sketch.level)
     bins = sketch.bins
@@ -258,14 +258,14 @@ def _reach(level: int) -> tuple[int, int]:
     return _widened(-most, levels), _widened(most, levels)
 
 
-def _settled(grain: Grain, level: int, counts: dict[int, int]) -> Sketch:
+def _settled(grain: Grain, level: int, counts: dict[int, int]) -> QuantileSketch:
     while len(counts) > grain.bins:
         wider: dict[int, int] = {}
         for index, count in counts.items():
             wide = _widened(index, 1)
             wider[wide] = wider.get(wide, 0) + count
         level, counts = level + 1, wider
-    return Sketch(level, tuple(sorted(counts.items())), grain)
+    return QuantileSketch(level, tuple(sorted(counts.items())), grain)
 
 
 def _widened(index: int, levels: int) -> int:

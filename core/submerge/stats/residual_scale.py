@@ -28,7 +28,7 @@ LEAST = 0.01
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Usual:
+class ResidualScale:
     """Mean squares of errors.
 
     Attributes
@@ -45,7 +45,7 @@ class Usual:
     span_s: float = 0.0
 
     @classmethod
-    def none(cls, channels: int) -> Usual:
+    def none(cls, channels: int) -> ResidualScale:
         """Return one that knows nothing."""
         return cls(np.zeros(channels), np.zeros(channels))
 
@@ -54,7 +54,7 @@ class Usual:
         """Whether it is to be believed."""
         return self.span_s >= READY_S
 
-    def after(self, errors: Array, passed_s: float) -> Usual:
+    def after(self, errors: Array, passed_s: float) -> ResidualScale:
         """Return it with errors (n, channels), NaN where there was a gap, of so many seconds."""
         if self.ready:
             # The first rows of a fault are not known as such; nor is one wild reading usual.
@@ -66,7 +66,7 @@ class Usual:
         new = np.einsum("ij,ij->j", *2 * [np.where(known, errors, 0.0)])
         sums = weight * self.squares + new
         squares = np.divide(sums, total, out=self.squares.copy(), where=total > 0)
-        return Usual(squares, total, self.span_s + passed_s)
+        return ResidualScale(squares, total, self.span_s + passed_s)
 
     def largest(self, errors: Array, expected: Array) -> Array:
         """Return the largest square of each row (n, channels), by what is usual: (n,).

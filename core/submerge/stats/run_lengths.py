@@ -29,7 +29,7 @@ TIMES, LEAST = 6, 10
 """How many times its longest run, taken for no less than so many readings, is no chance."""
 
 
-class Repeats(NamedTuple):
+class RunLengths(NamedTuple):
     """What is known of each channel after some rows: a value of arrays (channels,).
 
     last, lowest, highest : float64, readings; NaN before the first
@@ -47,7 +47,7 @@ class Repeats(NamedTuple):
     at_highest: Counts
 
     @classmethod
-    def none(cls, channels: int) -> Repeats:
+    def none(cls, channels: int) -> RunLengths:
         """Return what is known before the first row."""
         unknown, never = np.full(channels, np.nan), np.zeros(channels, dtype=np.int64)
         return cls(unknown, unknown, unknown, never, never, never, never)
@@ -59,7 +59,7 @@ class Repeats(NamedTuple):
         patience = TIMES * np.maximum(self.longest, LEAST)
         return np.asarray(inside & (self.longest < RARE) & (self.run > patience))
 
-    def after(self, rows: Array) -> tuple[Repeats, Flags]:
+    def after(self, rows: Array) -> tuple[RunLengths, Flags]:
         """Return what is known some rows later, and which channels have changed in them.
 
         Parameters
@@ -92,7 +92,7 @@ class Repeats(NamedTuple):
             known = known._with(part, looked)
         return known, moved
 
-    def _one_by_one(self, rows: Array) -> tuple[Repeats, Flags]:
+    def _one_by_one(self, rows: Array) -> tuple[RunLengths, Flags]:
         """Do what `after` does, looking at each run."""
         gaps = np.isnan(rows)
         said = np.concatenate([self.last[None], rows])
@@ -110,7 +110,7 @@ class Repeats(NamedTuple):
         sunk, risen = lowest < self.lowest, highest > self.highest
         low = said[:-1] == lowest
         high = (said[:-1] == highest) & ~low
-        known = Repeats(
+        known = RunLengths(
             last=said[-1],
             lowest=lowest,
             highest=highest,
@@ -127,16 +127,16 @@ class Repeats(NamedTuple):
         )
         return known, changes.any(axis=0)
 
-    def _at(self, channels: npt.NDArray[np.intp]) -> Repeats:
-        return Repeats._make(array[channels] for array in self)
+    def _at(self, channels: npt.NDArray[np.intp]) -> RunLengths:
+        return RunLengths._make(array[channels] for array in self)
 
-    def _with(self, part: Repeats, channels: npt.NDArray[np.intp]) -> Repeats:
+    def _with(self, part: RunLengths, channels: npt.NDArray[np.intp]) -> RunLengths:
         def put(array: npt.NDArray[Any], values: npt.NDArray[Any]) -> npt.NDArray[Any]:
             array = array.copy()
             array[channels] = values
             return array
 
-        return Repeats._make(map(put, self, part))
+        return RunLengths._make(map(put, self, part))
 
 
 def _longest(*runs: Counts) -> Counts:

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from submerge._linalg import Array
 
-ODDEST = 1e9
+MOST_ANOMALOUS = 1e9
 """How odd a row may be: more is no more."""
 
 LEAST = float(np.finfo(np.float64).tiny)
@@ -31,7 +31,9 @@ class Limits:
     n: int
     linear: tuple[float, ...] = ()
 
-    def oddness(self, spe: Array, linear: Array | None) -> tuple[Array, npt.NDArray[np.bool_]]:
+    def anomaly_score(
+        self, spe: Array, linear: Array | None
+    ) -> tuple[Array, npt.NDArray[np.bool_]]:
         """Return how odd each row is: 0 like the middle of recent ones, 1 at the 99 % limit.
 
         At most `ODDEST`.
@@ -50,11 +52,11 @@ class Limits:
         -------
         (n,), and (n,) of bool: true where the readings say more than their features
         """
-        odd = self._above(spe, self.spe)
+        anomaly_score = self._above(spe, self.spe)
         if linear is None or not self.linear:
-            return odd, np.zeros(len(spe), dtype=bool)
+            return anomaly_score, np.zeros(len(spe), dtype=bool)
         other = self._above(linear, self.linear)
-        return np.maximum(odd, other), other > odd
+        return np.maximum(anomaly_score, other), other > anomaly_score
 
     def _above(self, spe: Array, values: tuple[float, ...]) -> Array:
         middle, limit = (
@@ -64,4 +66,4 @@ class Limits:
         # Where all scores were one, whatever is above it is as odd as can be.
         width = max(limit - middle, 1e-9 * limit, LEAST)
         with np.errstate(over="ignore"):
-            return np.asarray(np.clip((spe - middle) / width, -ODDEST, ODDEST))
+            return np.asarray(np.clip((spe - middle) / width, -MOST_ANOMALOUS, MOST_ANOMALOUS))

@@ -6,8 +6,8 @@ it, from what it says and what the others say that it should:
 
 1. It repeats one number, and what the others say of it has moved by far more than they usually
    err. That tells a light sensor that is stuck from night.
-2. It repeats one number, has never done so for long, and stands inside its range (`Repeats`). That
-   needs no others.
+2. It repeats one number, has never done so for long, and stands inside its range
+   (`RunLengths`). That needs no others.
 
 It is not stuck anymore as soon as it says another number, or nothing. A channel that has been one
 number from the start is not in use, and not stuck. Each channel is judged by itself, from a few
@@ -22,7 +22,7 @@ import numpy as np
 
 from submerge._linalg import Array
 from submerge.errors import ShapeError
-from submerge.stats.run_lengths import Counts, Flags, Repeats
+from submerge.stats.run_lengths import Counts, Flags, RunLengths
 
 MEMORY = 20_000
 """Readings after which one counts for a third: a week at two a minute."""
@@ -80,7 +80,7 @@ class Habits(NamedTuple):
         return cls(zero, zero, zero, zero, never, unknown, unknown, stuck)
 
 
-class Senses:
+class StuckDetector:
     """What a node knows of its channels.
 
     Parameters
@@ -98,12 +98,12 @@ class Senses:
     """
 
     def __init__(
-        self, channels: int, repeats: Repeats | None = None, habits: Habits | None = None
+        self, channels: int, run_lengths: RunLengths | None = None, habits: Habits | None = None
     ) -> None:
         self.channels = channels
-        self.repeats = Repeats.none(channels) if repeats is None else repeats
+        self.run_lengths = RunLengths.none(channels) if run_lengths is None else run_lengths
         self.habits = Habits.none(channels) if habits is None else habits
-        for array in (*self.repeats, *self.habits):
+        for array in (*self.run_lengths, *self.habits):
             if array.shape != (channels,):
                 raise ShapeError("habits", expected=f"({channels},)", got=array.shape)
 
@@ -158,17 +158,17 @@ class Senses:
 
     def _watch(self, rows: Array, predicted: Array) -> None:
         """Say what is stuck."""
-        was, run = self.habits, self.repeats.run
-        self.repeats, moved = self.repeats.after(rows)
+        was, run = self.habits, self.run_lengths.run
+        self.run_lengths, moved = self.run_lengths.after(rows)
         before = predicted[0] if np.isnan(was.others[0]) else was.others
         others = (1 - 1 / SMOOTH) ** len(rows) * before + _RECENT[-len(rows) :] @ predicted
         then = np.where(moved | (run < SETTLED), others, was.others_then)
         stuck = was.stuck & ~moved
-        if (self.repeats.run > SETTLED).any():
+        if (self.run_lengths.run > SETTLED).any():
             # Others that never err at all do, by rounding.
             usual = np.maximum(was.error, LEAST * was.scatter)
             elsewhere = self.virtual & (was.weight * (others - then) ** 2 > FAR**2 * usual)
-            stuck |= (was.learnt >= ENOUGH) & (elsewhere | self.repeats.unusual)
+            stuck |= (was.learnt >= ENOUGH) & (elsewhere | self.run_lengths.unusual)
         # What is silent repeats nothing: it is missing, or out of service.
         stuck &= ~np.isnan(rows).all(axis=0)
         self.habits = was._replace(others=others, others_then=then, stuck=stuck)

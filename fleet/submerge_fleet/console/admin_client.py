@@ -22,7 +22,7 @@ import click
 from submerge.errors import SubmergeError, UsageError
 
 if TYPE_CHECKING:
-    from submerge_aggregator.questions.views import Shown
+    from submerge_aggregator.questions.views import ShownRank
 
 PATIENCE_S = 30.0
 """Longer than the aggregator itself waits for its disk."""
@@ -34,7 +34,7 @@ class NoAnswer(SubmergeError):
     """The aggregator is not there, or cannot answer now."""
 
 
-class Door(NamedTuple):
+class AdminClient(NamedTuple):
     """Where one aggregator listens to its operator.
 
     path : the socket
@@ -65,15 +65,15 @@ class Door(NamedTuple):
         """Return the groups that there are."""
         return sorted(map(str, json.loads(self.get())["groups"]))
 
-    def shown(self, group: str) -> Shown | None:
+    def shown(self, group: str) -> ShownRank | None:
         """Return how many directions of a group's model nodes score with.
 
         None from an aggregator of an earlier version, which does not say.
         """
-        from submerge_aggregator.questions.views import Shown
+        from submerge_aggregator.questions.views import ShownRank
 
         said = json.loads(self.get()).get("shown", {}).get(group)
-        return said and Shown(**said)
+        return said and ShownRank(**said)
 
     def knows(self, group: str, node: str) -> bool:
         """Whether there is, or was, such a node in a group."""
@@ -105,7 +105,7 @@ class Door(NamedTuple):
         raise (UsageError if status < 500 else NoAnswer)(_why(status, body))
 
 
-class Asking(click.Group):
+class AdminGroup(click.Group):
     """Commands that may need a running aggregator."""
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -114,7 +114,7 @@ class Asking(click.Group):
             return super().invoke(ctx)
 
 
-class AskingAlone(click.Command):
+class AdminCommand(click.Command):
     """One command that may need a running aggregator."""
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -123,7 +123,7 @@ class AskingAlone(click.Command):
             return super().invoke(ctx)
 
 
-def with_door(command: Command) -> Command:
+def with_admin_client(command: Command) -> Command:
     """Add the options that say which aggregator is meant."""
     for option in (
         click.option(
@@ -141,7 +141,7 @@ def with_door(command: Command) -> Command:
     return command
 
 
-def door_of(config: Path | None, store: Path | None, *, instead: str = "") -> Door:
+def admin_client_of(config: Path | None, store: Path | None, *, instead: str = "") -> AdminClient:
     """Return the door that options mean; `instead`: what else could have been given.
 
     Raises
@@ -157,12 +157,12 @@ def door_of(config: Path | None, store: Path | None, *, instead: str = "") -> Do
     from submerge_aggregator.questions.views import socket_of
 
     if config is None:
-        return Door(socket_of(str(store)), {})
+        return AdminClient(socket_of(str(store)), {})
     from submerge_aggregator.config import load
 
     loaded = load(config, os.environ)
     ranks = {name: group.summary.rank for name, group in loaded.groups.items()}
-    return Door(socket_of(loaded.store), ranks)
+    return AdminClient(socket_of(loaded.store), ranks)
 
 
 def printable(text: str) -> str:
@@ -193,9 +193,9 @@ def confirm(warning: str, question: str) -> None:
         sys.exit(1)
 
 
-def say_back(answer: bytes, told: str, *, as_json: bool) -> None:
+def say_back(answer: bytes, reported: str, *, as_json: bool) -> None:
     """Print what was done: words for a person, the aggregator's answer for a program."""
-    click.echo(json.dumps(json.loads(answer)) if as_json else told)
+    click.echo(json.dumps(json.loads(answer)) if as_json else reported)
 
 
 @contextmanager

@@ -51,7 +51,7 @@ def rate(text: str) -> float:
     return often
 
 
-def told(seconds: float) -> str:
+def span_text(seconds: float) -> str:
     """Write a duration in its largest unit that leaves no fraction."""
     for unit in ("d", "h", "m"):
         if seconds and seconds % SECONDS[unit] == 0:

@@ -15,18 +15,18 @@ import click
 from submerge.errors import SubmergeError, UsageError
 
 if TYPE_CHECKING:
-    from submerge_fleet.crowd.member import Plan
+    from submerge_fleet.crowd.member import CrowdPlan
 
 GROUP = "room"
 
 
-class Ended(SubmergeError):
+class CrowdEnded(SubmergeError):
     """A node that has ended by itself."""
 
 
 @click.group(
     invoke_without_command=True,
-    epilog="Example: submerge crowd --into grpc://127.0.0.1:8470 --insecure --odd 1",
+    epilog="Example: submerge crowd --into grpc://127.0.0.1:8470 --insecure --anomalous 1",
 )
 @click.option("--into", "url", help="Their parent: grpcs://host:port, or mqtts:// of a broker.")
 @click.option("--parent", default="root", show_default=True, help="Its node name.")
@@ -62,14 +62,14 @@ class Ended(SubmergeError):
     help="A folder for checkpoints; without one, what is not reported dies with the process.",
 )
 @click.option(
-    "--odd",
+    "--anomalous",
     default=0,
     show_default=True,
     type=click.IntRange(0),
     help="Nodes of which one mote drifts after a while.",
 )
 @click.option(
-    "--odd-after",
+    "--anomalous-after",
     default=600.0,
     show_default=True,
     type=click.FloatRange(0),
@@ -121,7 +121,7 @@ def command(context: click.Context, /, **given: Any) -> None:
     crowd.run(stop, tell, given["say_every"], given["alive"])
     if crowd.errors:
         name, why = next(iter(crowd.errors.items()))
-        raise Ended(f"{name} ended by itself, and all with it: {why}")
+        raise CrowdEnded(f"{name} ended by itself, and all with it: {why}")
 
 
 @command.command(epilog="Example: submerge crowd schema >> root.toml")
@@ -136,17 +136,19 @@ def schema(group: str) -> None:
     click.echo(sections(group), nl=False)
 
 
-def _planned(given: dict[str, Any]) -> Plan:
+def _planned(given: dict[str, Any]) -> CrowdPlan:
     """Judge the options."""
     from submerge_client.config.links import UplinkConfig, address_of
     from submerge_client.config.sections import BadSetting
-    from submerge_fleet.crowd.member import Plan
+    from submerge_fleet.crowd.member import CrowdPlan
     from submerge_fleet.crowd.run import names
 
     if given["url"] is None:
         raise click.UsageError("expected --into URL, the way to the nodes' parent")
-    if given["odd"] > given["nodes"]:
-        raise UsageError(f"--odd is of the {given['nodes']} nodes there are, got {given['odd']}")
+    if given["anomalous"] > given["nodes"]:
+        raise UsageError(
+            f"--anomalous is of the {given['nodes']} nodes there are, got {given['anomalous']}"
+        )
     try:
         scheme = address_of(given["url"], UplinkConfig.schemes).scheme
         if scheme in ("grpc", "mqtt") and not given["insecure"]:
@@ -163,7 +165,7 @@ def _planned(given: dict[str, Any]) -> Plan:
         raise UsageError("expected --kits DIR with a link that has TLS, got none")
     if not re.fullmatch(r"[A-Za-z0-9._-]{1,64}", given["fleet"]):
         raise UsageError(f"--fleet has 1 to 64 of A-Z a-z 0-9 . _ -, got {given['fleet']!r}")
-    return Plan(
+    return CrowdPlan(
         link=link,
         parent=given["parent"],
         group=given["group"],
@@ -173,8 +175,8 @@ def _planned(given: dict[str, Any]) -> Plan:
         kits=given["kits"],
         state=given["state"],
         seed=given["seed"],
-        odd=given["odd"],
-        odd_after=round(given["odd_after"] * given["rate"]),
+        anomalous=given["anomalous"],
+        anomalous_after=round(given["anomalous_after"] * given["rate"]),
     )
 
 

@@ -21,11 +21,11 @@ from submerge_client import clock
 from submerge_client.agent import Agent
 from submerge_client.checkpoint import CheckpointFile
 from submerge_client.config.links import UplinkConfig
-from submerge_client.disk import Disk
+from submerge_client.disk import RecordStore
 from submerge_client.scores import ScoreLines
 from submerge_client.sensors.lags import Lags
-from submerge_client.uplink.factory import chosen, tls_of
-from submerge_client.uplink.identity import Papers
+from submerge_client.uplink.factory import make_uplink, tls_of
+from submerge_client.uplink.identity import Credentials
 from submerge_fleet.crowd.motes import OVERSAMPLE, RANK, SCHEMA
 from submerge_fleet.crowd.pace import Paced
 
@@ -37,7 +37,7 @@ REMEMBERED = 200.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class CrowdPlan:
     """Who they are, and how they reach whom.
 
     kits : folder of NODE.kit files, for a link with TLS that names no other
@@ -54,14 +54,14 @@ class Plan:
     kits: Path | None = None
     state: Path | None = None
     seed: int = 0
-    odd: int = 0
-    odd_after: int = 0
+    anomalous: int = 0
+    anomalous_after: int = 0
 
     @property
-    def odd_places(self) -> frozenset[int]:
+    def anomalous_places(self) -> frozenset[int]:
         """Which of the nodes are odd, counted from zero."""
         drawn = np.random.default_rng(self.seed).permutation(len(self.nodes))
-        return frozenset(drawn[: self.odd].tolist())
+        return frozenset(drawn[: self.anomalous].tolist())
 
 
 class Ear:
@@ -85,7 +85,7 @@ class Ear:
             self.spe = _level(self.spe, score["spe"])
 
 
-class Member:
+class CrowdMember:
     """One node, and the thread that it runs in.
 
     Attributes
@@ -120,7 +120,7 @@ class Member:
         stop.set()
 
 
-def member(plan: Plan, name: str, sensor: Paced) -> Member:
+def member(plan: CrowdPlan, name: str, sensor: Paced) -> CrowdMember:
     """Return one of them, not started yet.
 
     Raises
@@ -143,16 +143,16 @@ def member(plan: Plan, name: str, sensor: Paced) -> Member:
     summaries = Subspaces(RANK, oversample=OVERSAMPLE)
     agent = Agent(
         ClientNode(settings, SCHEMA, summaries, np.random.default_rng()),
-        uplink=chosen(plan.link, parent=plan.parent, node=name, groups=(plan.group,), kit=kit),
+        uplink=make_uplink(plan.link, parent=plan.parent, node=name, groups=(plan.group,), kit=kit),
         sensor=sensor,
-        disk=Disk(None if plan.state is None else _checkpoint(plan.state / f"{name}.state")),
+        disk=RecordStore(None if plan.state is None else _checkpoint(plan.state / f"{name}.state")),
         lags=Lags(1, SCHEMA.width),
         scores=ScoreLines(SCHEMA, summaries, contributions=0, tell=ear.tell),
         clock=clock.now,
         coarse=plan.link.columns == "i8",
-        papers=Papers(tls_of(plan.link, kit), node=name),
+        credentials=Credentials(tls_of(plan.link, kit), node=name),
     )
-    return Member(name, agent, sensor, ear)
+    return CrowdMember(name, agent, sensor, ear)
 
 
 def _checkpoint(path: Path) -> CheckpointFile:

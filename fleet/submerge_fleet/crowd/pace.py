@@ -19,7 +19,7 @@ Rows = Callable[[int, int], Array]
 """Returns rows from one number up to another."""
 
 
-class Pace:
+class RealTimePace:
     """What number the rows of now have.
 
     Parameters
@@ -73,7 +73,7 @@ class Paced:
         Rows "skipped" because the node was behind.
     """
 
-    def __init__(self, rows: Rows, pace: Pace) -> None:
+    def __init__(self, rows: Rows, pace: RealTimePace) -> None:
         self.counts = {"skipped": 0}
         self._rows, self._pace = rows, pace
 

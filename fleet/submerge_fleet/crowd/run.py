@@ -13,9 +13,9 @@ from statistics import median
 from typing import Any
 
 from submerge import UsageError
-from submerge_fleet.crowd.member import Member, Plan, member
+from submerge_fleet.crowd.member import CrowdMember, CrowdPlan, member
 from submerge_fleet.crowd.motes import NODES, Building
-from submerge_fleet.crowd.pace import Pace, Paced, Rows
+from submerge_fleet.crowd.pace import Paced, RealTimePace, Rows
 
 LOOK_S = 2.0
 """Between two looks whether everybody reads on."""
@@ -30,17 +30,17 @@ class Crowd:
         If a kit is missing or another's, or something else cannot be used.
     """
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: CrowdPlan) -> None:
         buildings = [
             Building(
                 plan.seed + number,
-                sorted(p - first for p in plan.odd_places if first <= p < first + NODES),
-                plan.odd_after,
+                sorted(p - first for p in plan.anomalous_places if first <= p < first + NODES),
+                plan.anomalous_after,
             )
             for number, first in enumerate(range(0, len(plan.nodes), NODES))
         ]
-        pace = Pace(plan.rate)
-        self.members: list[Member] = [
+        pace = RealTimePace(plan.rate)
+        self.members: list[CrowdMember] = [
             member(plan, name, Paced(_rows(buildings[place // NODES], place % NODES), pace))
             for place, name in enumerate(plan.nodes)
         ]
@@ -92,24 +92,26 @@ class Crowd:
         (of these `withheld` and `lost` only counted), and `untold` are not.
         """
         agents = [member.agent for member in self.members]
-        lives = [agent.node.life for agent in agents if hasattr(agent.node, "life")]
+        incarnations = [agent.node.current for agent in agents if hasattr(agent.node, "current")]
         return {
             "nodes": len(agents),
-            "joined": sum(life.pin is not None for life in lives),
+            "joined": sum(current.pin is not None for current in incarnations),
             "scoring": sum(member.ear.spe is not None for member in self.members),
             "rows": sum(agent.rows for agent in agents),
-            "delivered": sum(life.delivered for life in lives),
-            "untold": sum(life.counts.generated - life.delivered for life in lives),
-            "withheld": sum(life.counts.withheld for life in lives),
-            "lost": sum(life.counts.lost for life in lives),
+            "delivered": sum(current.delivered for current in incarnations),
+            "unreported": sum(
+                current.counts.generated - current.delivered for current in incarnations
+            ),
+            "withheld": sum(current.counts.withheld for current in incarnations),
+            "lost": sum(current.counts.lost for current in incarnations),
             "skipped": sum(member.sensor.counts["skipped"] for member in self.members),
             "sent_bytes": sum(agent.sent_bytes for agent in agents),
             "heard_bytes": sum(agent.heard_bytes for agent in agents),
-            "oddest": self._oddest,
+            "most_anomalous": self._most_anomalous,
         }
 
     @property
-    def _oddest(self) -> str | None:
+    def _most_anomalous(self) -> str | None:
         """The node that is the farthest from the middle one, whatever that means: no alarm."""
         ears = [(m.name, m.ear.spe, m.ear.t2) for m in self.members]
         known = [(name, spe, t2) for name, spe, t2 in ears if spe is not None and t2 is not None]

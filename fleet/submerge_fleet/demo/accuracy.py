@@ -12,7 +12,7 @@ import numpy as np
 
 from submerge import Array, Schema, Subspace
 from submerge.pca.missing import fill
-from submerge.protocol.kernel_summary import Twofold
+from submerge.protocol.kernel_summary import KernelSummary
 from submerge.protocol.summaries import Subspaces, Summary
 from submerge_fleet.replay.exact import ratio
 
@@ -113,7 +113,7 @@ class Pools:
 
     def guess(self, rows: Array, model: Summary) -> None:
         """Take in rows with gaps of which nobody has said what they were taken for."""
-        readings = model.linear if isinstance(model, Twofold) else model
+        readings = model.linear if isinstance(model, KernelSummary) else model
         self._add(fill(self._schema.scaled(rows), readings)[0])
 
     def compare(self, model: Summary, summaries: Subspaces) -> tuple[Accuracy, Accuracy | None]:

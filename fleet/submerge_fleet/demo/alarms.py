@@ -62,7 +62,7 @@ class Raised:
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class NamedAlarm:
     """A mote that is named: for which quantity, and at which snapshot."""
 
     mote: int
@@ -70,7 +70,7 @@ class Named:
     snapshot: int
 
 
-class Alarms:
+class HeardAlarms:
     """All alarms of a run.
 
     Parameters
@@ -88,7 +88,7 @@ class Alarms:
 
     def __init__(self, clients: int) -> None:
         self.raised: list[Raised] = []
-        self.out: list[Named] = []
+        self.out: list[NamedAlarm] = []
         self._agree = min(AGREE, clients)
         self._by_name: dict[str, Raised] = {}
 
@@ -123,7 +123,7 @@ class Alarms:
                 votes.setdefault(mote, {}).setdefault(alarm.node, quantity)
         for mote, by in votes.items():
             if mote not in gone and len(by) >= self._agree:
-                self.out.append(Named(mote, next(iter(by.values())), snapshot))
+                self.out.append(NamedAlarm(mote, next(iter(by.values())), snapshot))
 
 
 def named(blamed: Blame, *, least: float = 0.0) -> list[tuple[int, str]]:

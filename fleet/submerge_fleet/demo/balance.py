@@ -101,8 +101,8 @@ def seen_by_killed(stints: Sequence[Stint], held: Held) -> int:
 
 def _seen_by_running(stints: Sequence[Stint], held: Held) -> int:
     """The same of the process that was not: it is known by the names that it spoke under."""
-    names = {life for stint in stints if not stint.killed for life in stint.lives}
-    return sum(_seen(counts) for life, counts in held.lives.items() if life in names)
+    names = {current for stint in stints if not stint.killed for current in stint.incarnations}
+    return sum(_seen(counts) for current, counts in held.incarnations.items() if current in names)
 
 
 def _missing(node: str, own: Sequence[Stint], holders: Sequence[Held], wrong: list[str]) -> int:
@@ -118,10 +118,10 @@ def _missing(node: str, own: Sequence[Stint], holders: Sequence[Held], wrong: li
         wrong.append(f"{node} was given {since} readings, and {running} are counted")
     if running + lost < since:
         wrong.append(f"{since - running - lost} of {since} readings of {node} are missing")
-    seen, told = seen_by_killed(own, held), sum(stint.told for stint in killed)
-    if seen < told:
+    seen, acknowledged = seen_by_killed(own, held), sum(stint.acknowledged for stint in killed)
+    if seen < acknowledged:
         wrong.append(
-            f"{told} readings of {node} were acknowledged before its kill, {seen} are held"
+            f"{acknowledged} readings of {node} were acknowledged before its kill, {seen} are held"
         )
     if seen > before:
         wrong.append(f"{node} was given {before} readings before its kill, and {seen} are counted")

@@ -134,11 +134,11 @@ def command(
 
         check_target(plot)
     from submerge_fleet.demo.fleet import FleetFailed
-    from submerge_fleet.demo.outcome import Settings
+    from submerge_fleet.demo.outcome import DemoSettings
     from submerge_fleet.demo.run import Demo
     from submerge_fleet.demo.wires import wired
 
-    settings = Settings(
+    settings = DemoSettings(
         seed=seed,
         days=days,
         clients=clients,

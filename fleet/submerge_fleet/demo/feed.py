@@ -56,8 +56,8 @@ class Stint:
     node: str
     snapshots: list[int] = field(default_factory=list)
     scored: int = 0
-    told: int = 0
-    lives: set[str] = field(default_factory=set)
+    acknowledged: int = 0
+    incarnations: set[str] = field(default_factory=set)
     reading: bool = False
     killed: bool = False
     ended: bool = False
@@ -80,7 +80,7 @@ class Stint:
         if trial is not None:
             return self.given < trial.rows or now - self._given_at >= trial.knock_s
         # What its parent has acknowledged it has read, scored or not.
-        return self.given - max(self.scored, min(self.told, self.given)) < AHEAD
+        return self.given - max(self.scored, min(self.acknowledged, self.given)) < AHEAD
 
     def give(self, snapshot: int, now: float) -> None:
         """Note that it is given a snapshot."""

@@ -14,14 +14,14 @@ from typing import Any
 import msgspec
 
 from submerge import Array, SubmergeError
-from submerge_fleet.demo.alarms import Alarms
+from submerge_fleet.demo.alarms import HeardAlarms
+from submerge_fleet.demo.failures import ProcessFailure
 from submerge_fleet.demo.feed import Stint
-from submerge_fleet.demo.mishaps import Mishap
 from submerge_fleet.demo.nodes import Node
-from submerge_fleet.demo.processes import Gone, Processes, Said
+from submerge_fleet.demo.processes import Gone, OutputLine, Processes
 from submerge_fleet.demo.rebuilt import Rebuilt
 from submerge_fleet.demo.scores import InOrder, read_line
-from submerge_fleet.demo.site import Member, OverMqtt, Site
+from submerge_fleet.demo.site import MqttWire, Site, SiteMember
 
 LOOK_S, WAIT_S = 0.5, 0.02
 """Between two looks at memory; at most, for something to be said."""
@@ -32,14 +32,14 @@ PATIENCE_S = 60.0
 EVENT = b'{"event":'
 """What a line of an alarm begins with, and a score's does not."""
 
-BROKER = Member("broker", "broker", None)
+BROKER = SiteMember("broker", "broker", None)
 
 
 class FleetFailed(SubmergeError):
     """A node did what it should not."""
 
 
-class Fleet:
+class DemoFleet:
     """All nodes of a demo; their processes live within a `with fleet.processes` block.
 
     Parameters
@@ -61,13 +61,15 @@ class Fleet:
     processes : Processes
     """
 
-    def __init__(self, site: Site, members: Sequence[Member], mishaps: Sequence[Mishap]) -> None:
-        own = [BROKER] if isinstance(site.wire, OverMqtt) and site.wire.own else []
+    def __init__(
+        self, site: Site, members: Sequence[SiteMember], failures: Sequence[ProcessFailure]
+    ) -> None:
+        own = [BROKER] if isinstance(site.wire, MqttWire) and site.wire.own else []
         self.site = site
         self.nodes = {member.name: Node(member) for member in (*own, *members)}
         self.scores = InOrder(site.names)
-        self.alarms = Alarms(len(self.of("client")))
-        self._mishaps = mishaps
+        self.alarms = HeardAlarms(len(self.of("client")))
+        self._failures = failures
         self.processes = Processes()
         self._encode = msgspec.json.Encoder().encode
         self._looked_at = 0.0
@@ -96,7 +98,7 @@ class Fleet:
     @property
     def rows_behind(self) -> int:
         """Most rows that a client was given, and its parent has not acknowledged."""
-        return max(stint.given - stint.told for stint in self.running)
+        return max(stint.given - stint.acknowledged for stint in self.running)
 
     # -- what is done to it ------------------------------------------------------
 
@@ -117,7 +119,7 @@ class Fleet:
     def start_node(self, node: Node) -> None:
         """Start a node, the first time or again."""
         role, wire = node.member.role, self.site.wire
-        if isinstance(wire, OverMqtt) and role == "broker":
+        if isinstance(wire, MqttWire) and role == "broker":
             module = ["submerge_fleet.demo.broker", str(wire.port)]
             node.start(self.processes.start(node.name, module, fed=False))
             return
@@ -166,9 +168,9 @@ class Fleet:
             match event:
                 case Gone():
                     self._gone(node, event.status)
-                case Said(_, "out", line):
+                case OutputLine(_, "out", line):
                     self._heard(node, line)
-                case Said(_, _, line):
+                case OutputLine(_, _, line):
                     self._logged(node, line.decode(errors="replace"))
         if time.monotonic() - self._looked_at >= LOOK_S:
             self._looked_at = time.monotonic()
@@ -230,19 +232,19 @@ class Fleet:
         node.note_traffic(note)
         now = time.monotonic()
         if node.stints and "incarnation" in note:
-            node.stints[-1].lives.add(note["incarnation"])
+            node.stints[-1].incarnations.add(note["incarnation"])
         if what in ("reading", "serving"):
             if node.state == "starting":
                 node.state = "running"
             for stint in node.stints[-1:]:
                 stint.reading = True
-            for mishap in self._mishaps:
-                mishap.hear_ready(node.name, now)
+            for failure in self._failures:
+                failure.hear_ready(node.name, now)
         if what == "acknowledged":
-            node.stints[-1].told = note["readings"]
-        if what == "acknowledged" or (what == "ended" and not note.get("untold")):
-            for mishap in self._mishaps:
-                mishap.hear_acknowledged(node.name, now)
+            node.stints[-1].acknowledged = note["readings"]
+        if what == "acknowledged" or (what == "ended" and not note.get("unreported")):
+            for failure in self._failures:
+                failure.hear_acknowledged(node.name, now)
 
     def _gone(self, node: Node, status: int) -> None:
         node.process = None

@@ -70,14 +70,16 @@ def fleet_table(demo: Demo, *, width: int) -> Table:
     clients = demo.fleet.of("client")
     for node in clients:
         table.add_row(
-            *(*_cells(node), f"{node.told:,}", *_used(node), *_oddest(node, limit))[:cells]
+            *(*_cells(node), f"{node.acknowledged:,}", *_used(node), *_most_anomalous(node, limit))[
+                :cells
+            ]
         )
     table.add_section()
     for node in demo.fleet.nodes.values():
         if node not in clients:
-            below = [child.told for child in clients if child.member.parent == node.name]
-            told = f"{sum(below):,}" if below else ""
-            table.add_row(*_cells(node), told, *_used(node))
+            below = [child.acknowledged for child in clients if child.member.parent == node.name]
+            acknowledged = f"{sum(below):,}" if below else ""
+            table.add_row(*_cells(node), acknowledged, *_used(node))
     alarms = [f"mote{out.mote:02d} {out.quantity}" for out in demo.alarms.out]
     table.caption = f"out of service: {', '.join(alarms) or 'none'}"
     if limit is not None:
@@ -97,11 +99,11 @@ def _used(node: Node) -> tuple[str, str]:
     return memory, f"{node.sent / 1000:,.0f}" if node.sent else ""
 
 
-def _oddest(node: Node, limit: float | None) -> tuple[str, str]:
+def _most_anomalous(node: Node, limit: float | None) -> tuple[str, str]:
     """The newest row's score, red if it is over the limit, and the channel to blame."""
-    if node.odd is None:
+    if node.anomaly_score is None:
         return "-", ""
-    size = f"{node.odd.size:.1f}"
-    if limit is not None and node.odd.size > limit:
+    size = f"{node.anomaly_score.size:.1f}"
+    if limit is not None and node.anomaly_score.size > limit:
         size = f"[bold red]{size}[/]"
-    return size, f"{node.odd.channel} {node.odd.share:.0%}"
+    return size, f"{node.anomaly_score.channel} {node.anomaly_score.share:.0%}"

@@ -12,7 +12,7 @@ from submerge_fleet.demo.outcome import Usage
 from submerge_fleet.demo.processes import Process
 from submerge_fleet.demo.rebuilt import Rebuilt
 from submerge_fleet.demo.scores import ScoreLine
-from submerge_fleet.demo.site import Member
+from submerge_fleet.demo.site import SiteMember
 
 TAIL = 3
 """Last log lines that are kept, for when it fails."""
@@ -20,7 +20,7 @@ TAIL = 3
 State = Literal["starting", "running", "killed", "ended"]
 
 
-class Oddness(NamedTuple):
+class LatestScore(NamedTuple):
     """Its newest row's SPE, in a kernel group `odd`; the top channel, and that channel's share."""
 
     size: float
@@ -52,14 +52,14 @@ class Node:
         Its last log lines.
     """
 
-    member: Member
+    member: SiteMember
     process: Process | None = None
     state: State = "starting"
     stints: list[Stint] = field(default_factory=list)
     rebuilt: list[Rebuilt] = field(default_factory=list)
     memory: Resident | None = None
     model: int = 0
-    odd: Oddness | None = None
+    anomaly_score: LatestScore | None = None
     tail: deque[str] = field(default_factory=lambda: deque(maxlen=TAIL))
     _traffic: list[tuple[int, int]] = field(default_factory=list)
 
@@ -76,7 +76,9 @@ class Node:
     @property
     def has_something_to_lose(self) -> bool:
         """Whether it runs, and if it is a client, has scored and been acknowledged."""
-        return self.state == "running" and all(stint.known and stint.told for stint in self.stints)
+        return self.state == "running" and all(
+            stint.known and stint.acknowledged for stint in self.stints
+        )
 
     @property
     def rows(self) -> int:
@@ -84,9 +86,9 @@ class Node:
         return sum(stint.given for stint in self.stints)
 
     @property
-    def told(self) -> int:
+    def acknowledged(self) -> int:
         """Readings that its parent has acknowledged."""
-        return sum(stint.told for stint in self.stints)
+        return sum(stint.acknowledged for stint in self.stints)
 
     @property
     def sent(self) -> int:
@@ -124,7 +126,7 @@ class Node:
     def note_score(self, line: ScoreLine) -> None:
         """Take in the newest score."""
         channel, share = next(iter(line.top.items()), ("", 0.0))
-        size = line.spe if line.linear is None else line.odd
+        size = line.spe if line.linear is None else line.anomaly_score
         self.model = line.model
         if size is not None:  # before there are limits nobody can tell
-            self.odd = Oddness(size, channel, share)
+            self.anomaly_score = LatestScore(size, channel, share)

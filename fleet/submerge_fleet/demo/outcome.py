@@ -8,15 +8,15 @@ from submerge import Array
 from submerge_fleet.demo.accuracy import Accuracy
 from submerge_fleet.demo.alarms import Raised
 from submerge_fleet.demo.balance import Balance
-from submerge_fleet.demo.mishaps import Mishap
-from submerge_fleet.demo.verdict import Verdict
+from submerge_fleet.demo.failures import ProcessFailure
+from submerge_fleet.demo.verdict import FaultVerdict
 
 SETTLE_DAYS = 4.0
 """No fault before this, or before 2/7 of a shorter run: half to learn, half to measure."""
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class DemoSettings:
     """What a run depends on, beside the machine and its clock.
 
     Attributes
@@ -82,7 +82,7 @@ class Usage:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class DemoOutcome:
     """What came of a run.
 
     Attributes
@@ -105,7 +105,7 @@ class Outcome:
         In a kernel group `accuracy` is of the features, and this of the readings themselves.
     """
 
-    settings: Settings
+    settings: DemoSettings
     wire: str
     snapshots: int
     values: int
@@ -117,11 +117,11 @@ class Outcome:
     raw_bytes: int
     balance: Balance
     accuracy: Accuracy
-    mishaps: tuple[Mishap, ...]
+    failures: tuple[ProcessFailure, ...]
     usage: tuple[Usage, ...]
-    verdicts: tuple[Verdict, ...]
+    verdicts: tuple[FaultVerdict, ...]
     alarms: tuple[Raised, ...] = ()
-    rows_odd: int = 0
+    anomalous_rows: int = 0
     linear: Accuracy | None = None
 
     def count(self, outcome: str) -> int:
@@ -134,9 +134,9 @@ class Outcome:
 
     def figures(self) -> dict[str, object]:
         """Return all figures, ready for JSON."""
-        return asdict(replace(self, mishaps=())) | {
+        return asdict(replace(self, failures=())) | {
             "settings": asdict(self.settings) | {"settle_days": self.settings.settle_days},
-            "mishaps": [mishap.figures() for mishap in self.mishaps],
+            "failures": [failure.figures() for failure in self.failures],
             "found": self.count("found"),
             "missed": self.count("missed"),
             "false": self.count("false"),

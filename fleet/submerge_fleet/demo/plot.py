@@ -9,9 +9,9 @@ import numpy as np
 
 from submerge import UsageError
 from submerge_fleet.console.picture import save
-from submerge_fleet.demo.outcome import Outcome
+from submerge_fleet.demo.outcome import DemoOutcome
 from submerge_fleet.demo.run import Demo
-from submerge_fleet.demo.verdict import Verdict
+from submerge_fleet.demo.verdict import FaultVerdict
 from submerge_fleet.demo.watch import LOUD
 from submerge_fleet.plants.room import DAY, MOTES, QUANTITIES
 from submerge_fleet.plants.room_plan import DEPTH, WIDTH
@@ -28,7 +28,7 @@ COLOR = {"found": "#1b7837", "missed": "#d6850a", "false": "#c51b1b"}
 WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 
 
-def draw(path: Path, demo: Demo, outcome: Outcome) -> None:
+def draw(path: Path, demo: Demo, outcome: DemoOutcome) -> None:
     """Write the picture to `path`, a PNG."""
     figure = Figure(figsize=(13, 12), layout="constrained")
     grid = figure.add_gridspec(3, 2, height_ratios=(2.4, 4, 4), width_ratios=(3, 2))
@@ -50,7 +50,7 @@ def draw(path: Path, demo: Demo, outcome: Outcome) -> None:
     save(figure, path, dpi=110)
 
 
-def _scores(axes: Any, demo: Demo, outcome: Outcome) -> None:
+def _scores(axes: Any, demo: Demo, outcome: DemoOutcome) -> None:
     """SPE of the fleet's rows over time, its limit, and when faults held."""
     day = np.array(demo.history.snapshot) / DAY
     axes.fill_between(day, demo.history.spe, demo.history.spe_worst, color="C0", alpha=0.25, lw=0)
@@ -75,12 +75,12 @@ def _scores(axes: Any, demo: Demo, outcome: Outcome) -> None:
                 alpha=0.10,
                 lw=0,
             )
-    for mishap in outcome.mishaps:
-        at = mishap.at / DAY
+    for failure in outcome.failures:
+        at = failure.at / DAY
         axes.axvline(at, color="k", lw=1.0, ls=":")
-        back = "" if mishap.back_s is None else f", back in {mishap.back_s:.1f} s"
+        back = "" if failure.back_s is None else f", back in {failure.back_s:.1f} s"
         axes.annotate(
-            f"{mishap.node} killed{back}", (at, 0.04), (4, 0), ("data", "axes fraction"),
+            f"{failure.node} killed{back}", (at, 0.04), (4, 0), ("data", "axes fraction"),
             textcoords="offset points", fontsize=8, style="italic",
         )  # fmt: skip
     axes.set_yscale("log")
@@ -92,7 +92,7 @@ def _scores(axes: Any, demo: Demo, outcome: Outcome) -> None:
     axes.tick_params(labelbottom=False)
 
 
-def _motes(figure: Any, axes: Any, demo: Demo, outcome: Outcome) -> None:
+def _motes(figure: Any, axes: Any, demo: Demo, outcome: DemoOutcome) -> None:
     """Every mote's worst residual over its own limit; faults boxed, alarms marked."""
     edges = np.concatenate([[0], demo.history.snapshot]) / DAY
     multiple = np.stack(demo.history.multiple, axis=1)
@@ -122,7 +122,7 @@ def _motes(figure: Any, axes: Any, demo: Demo, outcome: Outcome) -> None:
     )
 
 
-def _mark(axes: Any, verdict: Verdict) -> None:
+def _mark(axes: Any, verdict: FaultVerdict) -> None:
     """Box a fault, put a diamond where an alarm named it, and say what it was."""
     if not verdict.mote:
         return  # it names none
@@ -163,7 +163,7 @@ def _mark(axes: Any, verdict: Verdict) -> None:
     )
 
 
-def _plan(axes: Any, demo: Demo, outcome: Outcome) -> None:
+def _plan(axes: Any, demo: Demo, outcome: DemoOutcome) -> None:
     """The room from above: motes by what became of them."""
     x, y = demo.room.plan.positions.T
     colors = {verdict.mote: COLOR[verdict.outcome] for verdict in outcome.verdicts}
@@ -188,7 +188,7 @@ def _plan(axes: Any, demo: Demo, outcome: Outcome) -> None:
     axes.set_title("The room, from above")
 
 
-def _spectrum(axes: Any, outcome: Outcome) -> None:
+def _spectrum(axes: Any, outcome: DemoOutcome) -> None:
     """Variance by direction: the merged model's and exact PCA's."""
     accuracy, rank = outcome.accuracy, outcome.accuracy.rank
     unit, rows = "(scaled units, squared)", "all learnt rows"

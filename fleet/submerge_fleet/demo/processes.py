@@ -29,7 +29,7 @@ PR_SET_PDEATHSIG = 1
 Stream = Literal["out", "err"]
 
 
-class Said(NamedTuple):
+class OutputLine(NamedTuple):
     """A line that a process wrote, without its end."""
 
     process: Process
@@ -145,9 +145,9 @@ class Processes:
         if not process._unsent:
             self._close_input(process)
 
-    def wait(self, seconds: float) -> list[Said | Gone]:
+    def wait(self, seconds: float) -> list[OutputLine | Gone]:
         """Move what can be moved, waiting at most so long; return what was said, in order."""
-        heard: list[Said | Gone] = []
+        heard: list[OutputLine | Gone] = []
         for key, _ in self._selector.select(seconds):
             process, stream = key.data
             if stream == "in":
@@ -179,7 +179,7 @@ class Processes:
             if process._closing:
                 self._close_input(process)
 
-    def _pull(self, process: Process, stream: Stream, fd: int) -> list[Said]:
+    def _pull(self, process: Process, stream: Stream, fd: int) -> list[OutputLine]:
         chunk = os.read(fd, CHUNK)
         *lines, process._begun[stream] = (process._begun[stream] + chunk).split(b"\n")
         if not chunk:
@@ -188,7 +188,7 @@ class Processes:
             if pipe is not None:
                 self._selector.unregister(pipe)
                 pipe.close()
-        return [Said(process, stream, line) for line in lines]
+        return [OutputLine(process, stream, line) for line in lines]
 
     def _close_input(self, process: Process) -> None:
         pipe = process._popen.stdin

@@ -8,11 +8,11 @@ from rich.text import Text
 
 from submerge import Array
 from submerge_fleet.demo.accuracy import SEPARATED, Accuracy
-from submerge_fleet.demo.mishaps import Mishap
-from submerge_fleet.demo.outcome import SETTLE_DAYS, History, Outcome, Settings, Usage
+from submerge_fleet.demo.failures import ProcessFailure
+from submerge_fleet.demo.outcome import SETTLE_DAYS, DemoOutcome, DemoSettings, History, Usage
 from submerge_fleet.demo.run import OVERSAMPLE
 from submerge_fleet.demo.site import AT_MOST, REPORT_EVERY_S
-from submerge_fleet.demo.verdict import Verdict
+from submerge_fleet.demo.verdict import FaultVerdict
 from submerge_fleet.demo.watch import LOUD
 from submerge_fleet.plants.room import DAY
 
@@ -28,7 +28,7 @@ WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 STYLE = {"found": "green", "missed": "yellow", "false": "red"}
 
 
-def tell(console: Console, outcome: Outcome, history: History, limit: float | None) -> None:
+def tell(console: Console, outcome: DemoOutcome, history: History, limit: float | None) -> None:
     """Print the picture and the figures."""
     for line in picture(outcome, history, limit, width=console.width):
         console.print(line, no_wrap=True, overflow="crop")
@@ -37,7 +37,9 @@ def tell(console: Console, outcome: Outcome, history: History, limit: float | No
         console.print(Text(f"{name:<10} {value}"), soft_wrap=True)
 
 
-def picture(outcome: Outcome, history: History, limit: float | None, *, width: int) -> list[Text]:
+def picture(
+    outcome: DemoOutcome, history: History, limit: float | None, *, width: int
+) -> list[Text]:
     """Draw scores over the days, and under them each fault: when it held, when it was seen."""
     across = max(20, min(WIDEST, width - LEFT - RIGHT))
     if limit is None:
@@ -58,7 +60,7 @@ def picture(outcome: Outcome, history: History, limit: float | None, *, width: i
     return drawn
 
 
-def lines(outcome: Outcome) -> list[tuple[str, str]]:
+def lines(outcome: DemoOutcome) -> list[tuple[str, str]]:
     """Say the figures: a name and a sentence each."""
     settings, accuracy = outcome.settings, outcome.accuracy
     found = [verdict for verdict in outcome.verdicts if verdict.outcome == "found"]
@@ -82,7 +84,7 @@ def lines(outcome: Outcome) -> list[tuple[str, str]]:
             *kernel,
         ),
         _balance(outcome),
-        *[_recovery(mishap) for mishap in outcome.mishaps],
+        *[_recovery(failure) for failure in outcome.failures],
         _accuracy(
             "accuracy", accuracy, "all learnt rows' features" if kernel else "all learnt rows"
         ),
@@ -103,7 +105,7 @@ def lines(outcome: Outcome) -> list[tuple[str, str]]:
         ),
         _line(
             "promise",
-            f"{AT_MOST} and client, {_promised(settings):.1f} in this run",
+            f"{AT_MOST} and client, {_allowed_text(settings):.1f} in this run",
             f"{len(outcome.alarms)} alarms raised by clients, most of them several at a time",
         ),
         _line(
@@ -111,7 +113,7 @@ def lines(outcome: Outcome) -> list[tuple[str, str]]:
             f"limits measured on {settings.settle_days / 2:.2g} days",
             f"of {outcome.rows_judged:,} rows after that, {outcome.rows_over_spe:,} are over that"
             f" of SPE and {outcome.rows_over_t2:,} over that of T2",
-            *([f"{outcome.rows_odd:,} are odd to the fleet's own"] if kernel else []),
+            *([f"{outcome.anomalous_rows:,} are odd to the fleet's own"] if kernel else []),
         ),
     ]
     if settings.settle_days < SETTLE_DAYS:
@@ -120,13 +122,13 @@ def lines(outcome: Outcome) -> list[tuple[str, str]]:
     return said
 
 
-def _promised(settings: Settings) -> float:
+def _allowed_text(settings: DemoSettings) -> float:
     """False alarms that were allowed since limits were known."""
     weeks = (settings.days - settings.settle_days) / 7
     return settings.clients * weeks
 
 
-def _balance(outcome: Outcome) -> tuple[str, str]:
+def _balance(outcome: DemoOutcome) -> tuple[str, str]:
     balance = outcome.balance
     lost = [f"{n} lost with {node}" for node, n in balance.lost_with_kill.items()]
     sums = [f"{balance.learnt:,} learnt", f"{balance.withheld} withheld"]
@@ -149,19 +151,19 @@ def _accuracy(name: str, accuracy: Accuracy, of: str) -> tuple[str, str]:
     )
 
 
-def _recovery(mishap: Mishap) -> tuple[str, str]:
+def _recovery(failure: ProcessFailure) -> tuple[str, str]:
     """How long one that was killed needed."""
-    parts = [f"{mishap.node} killed"]
-    if mishap.ready_s is not None:
-        does = "reads" if mishap.role == "client" else "serves"
-        parts.append(f"{does} {mishap.ready_s:.1f} s after its new start")
-    if mishap.back_s is not None:
-        whose = "it is" if mishap.role == "client" else "all its children are"
-        parts.append(f"{whose} acknowledged again after {mishap.back_s:.1f} s")
+    parts = [f"{failure.node} killed"]
+    if failure.ready_s is not None:
+        does = "reads" if failure.role == "client" else "serves"
+        parts.append(f"{does} {failure.ready_s:.1f} s after its new start")
+    if failure.back_s is not None:
+        whose = "it is" if failure.role == "client" else "all its children are"
+        parts.append(f"{whose} acknowledged again after {failure.back_s:.1f} s")
     return _line("recovery", *parts)
 
 
-def _traffic(outcome: Outcome) -> tuple[str, str]:
+def _traffic(outcome: DemoOutcome) -> tuple[str, str]:
     """Bytes up and down, by what sends them."""
     clients, aggregators = outcome.of("client"), outcome.of("aggregator")
     up, down = (
@@ -181,7 +183,7 @@ def _traffic(outcome: Outcome) -> tuple[str, str]:
     )
 
 
-def _memory(outcome: Outcome) -> tuple[str, str]:
+def _memory(outcome: DemoOutcome) -> tuple[str, str]:
     """The largest of each kind."""
     names = {"client": "a client", "aggregator": "an aggregator", "root": "the root"}
     parts = [f"{_largest(outcome.of(role))} {name}" for role, name in names.items()]
@@ -234,7 +236,7 @@ def _days(days: float, across: int) -> Text:
     return Text(" " * LEFT + "".join(line)[:across], style="dim")
 
 
-def _span(verdict: Verdict, outcome: Outcome, across: int) -> Text:
+def _span(verdict: FaultVerdict, outcome: DemoOutcome, across: int) -> Text:
     """A verdict's own line under the chart."""
     line = ["·"] * across
     per = across / outcome.snapshots

@@ -18,14 +18,14 @@ from submerge.features import Gaussian, RandomFourier
 from submerge.protocol.summaries import Subspaces, Summary
 from submerge_fleet.demo.accuracy import Accuracy, Pools
 from submerge_fleet.demo.balance import balanced, seen_by_killed
+from submerge_fleet.demo.failures import planned
 from submerge_fleet.demo.feed import KNOCKS, Dealer, Trial
-from submerge_fleet.demo.fleet import PATIENCE_S, Fleet, FleetFailed
-from submerge_fleet.demo.mishaps import planned
-from submerge_fleet.demo.outcome import History, Outcome, Settings
-from submerge_fleet.demo.site import FIRST_ROWS, ROOT, Member, Site, Wire, members
+from submerge_fleet.demo.fleet import PATIENCE_S, DemoFleet, FleetFailed
+from submerge_fleet.demo.outcome import DemoOutcome, DemoSettings, History
+from submerge_fleet.demo.site import FIRST_ROWS, ROOT, Site, SiteMember, Wire, members
 from submerge_fleet.demo.stores import Held, held_in, merged
 from submerge_fleet.demo.verdict import judged
-from submerge_fleet.demo.watch import Watch
+from submerge_fleet.demo.watch import ChannelWatch
 from submerge_fleet.demo.wires import check_sizes
 from submerge_fleet.plants.room import DAY, MOTES, SNAPSHOT_S, Room
 
@@ -76,7 +76,7 @@ class Demo:
     """
 
     def __init__(
-        self, settings: Settings, folder: Path, wire: Callable[[tuple[Member, ...]], Wire]
+        self, settings: DemoSettings, folder: Path, wire: Callable[[tuple[SiteMember, ...]], Wire]
     ) -> None:
         self.settings = settings
         self.room = Room(seed=settings.seed, days=settings.days, quiet_days=settings.settle_days)
@@ -102,10 +102,10 @@ class Demo:
         )
         check_sizes(self.site)
         total = self.room.n_snapshots
-        self.mishaps = planned(who, total)
-        self.fleet = Fleet(self.site, who, self.mishaps)
+        self.failures = planned(who, total)
+        self.fleet = DemoFleet(self.site, who, self.failures)
         self.dealer = Dealer(total, Trial(first_rows, settings.clients / KNOCKS))
-        self.watch = Watch(self.room.channels, settle=int(settings.settle_days * DAY))
+        self.watch = ChannelWatch(self.room.channels, settle=int(settings.settle_days * DAY))
         self.alarms = self.fleet.alarms
         self.history = History()
         self.judged = 0
@@ -113,7 +113,7 @@ class Demo:
         self._values = 0  # that were not missing
         self._scored, self._scored_at = -1, 0.0
 
-    def run(self, show: Callable[[], None]) -> Outcome:
+    def run(self, show: Callable[[], None]) -> DemoOutcome:
         """Run it all; `show` is called every now and then.
 
         Raises
@@ -124,10 +124,12 @@ class Demo:
         with self.fleet.processes:
             self.fleet.start(show)
             readings = self._readings()
-            while not self.dealer.done or any(m.state in ("to come", "down") for m in self.mishaps):
+            while not self.dealer.done or any(
+                m.state in ("to come", "down") for m in self.failures
+            ):
                 self.fleet.wait()
                 self._check_progress()
-                self._mishap()
+                self._fail_next()
                 self._deal(readings)
                 self._judge(ROUND)
                 self._pool()
@@ -174,21 +176,21 @@ class Demo:
             self._values += int(np.count_nonzero(~np.isnan(row)))
             self.fleet.give(stint, np.where(self.watch.muted, np.nan, row))
 
-    def _mishap(self) -> None:
+    def _fail_next(self) -> None:
         """Kill who is to be killed, and start again who was."""
         now = time.monotonic()
-        for mishap in self.mishaps:
-            node = self.fleet.nodes[mishap.node]
-            if mishap.is_due(now) and node.process is None:
-                mishap.starts(now)
+        for failure in self.failures:
+            node = self.fleet.nodes[failure.node]
+            if failure.is_due(now) and node.process is None:
+                failure.starts(now)
                 self.fleet.start_node(node)
-            if mishap.state != "over":
+            if failure.state != "over":
                 if (
-                    mishap.state == "to come"
-                    and self.dealer.dealt >= mishap.at
+                    failure.state == "to come"
+                    and self.dealer.dealt >= failure.at
                     and node.has_something_to_lose
                 ):
-                    mishap.kills(now, self.dealer.dealt)
+                    failure.kills(now, self.dealer.dealt)
                     self.fleet.kill(node)
                 return  # one at a time
 
@@ -200,10 +202,10 @@ class Demo:
 
     def _missed(self) -> frozenset[str]:
         """Return whose acknowledgement is waited for, if it is time to wait."""
-        ends = [*(mishap.at for mishap in self.mishaps[1:]), self.dealer.total]
-        for mishap, end in zip(self.mishaps, ends, strict=True):
-            if mishap.state != "over" and self.dealer.dealt >= end - SPARED:
-                return mishap.waits_for
+        ends = [*(failure.at for failure in self.failures[1:]), self.dealer.total]
+        for failure, end in zip(self.failures, ends, strict=True):
+            if failure.state != "over" and self.dealer.dealt >= end - SPARED:
+                return failure.waits_for
         return frozenset()
 
     def _judge(self, least: int) -> None:
@@ -223,13 +225,13 @@ class Demo:
         for node in self.fleet.of("client"):
             for stint, rebuilt in zip(node.stints, node.rebuilt, strict=True):
                 # A row that is acknowledged may still be in the other pipe, on its way to us.
-                rows = rebuilt.count(min(stint.told, stint.scored))
+                rows = rebuilt.count(min(stint.acknowledged, stint.scored))
                 if len(rows):
                     self._pools.add(rows)
 
     # -- when it is over -----------------------------------------------------------
 
-    def _outcome(self) -> Outcome:
+    def _outcome(self) -> DemoOutcome:
         stores = {
             node.name: held_in(self.site.store(node.member))
             for node in (*self.fleet.of("root"), *self.fleet.of("aggregator"))
@@ -243,7 +245,7 @@ class Demo:
         balance = balanced(stints, stores, root)
         accuracy, linear = self._accuracy(model, stores)
         rebuilt = [each for node in clients for each in node.rebuilt]
-        return Outcome(
+        return DemoOutcome(
             settings=self.settings,
             wire=self.site.wire.name,
             snapshots=self.dealer.dealt,
@@ -256,11 +258,11 @@ class Demo:
             raw_bytes=4 * self._values,
             balance=balance,
             accuracy=accuracy,
-            mishaps=self.mishaps,
+            failures=self.failures,
             usage=tuple(node.usage for node in self.fleet.nodes.values()),
             verdicts=judged(self.room.faults, self.alarms),
             alarms=tuple(self.alarms.raised),
-            rows_odd=self.watch.over_odd,
+            anomalous_rows=self.watch.over_anomaly_score,
             linear=linear,
         )
 

@@ -44,7 +44,7 @@ class ScoreLine(msgspec.Struct, frozen=True):
     top: dict[str, float] = {}
     filled: dict[str, float] = {}
     linear: float | None = None
-    odd: float | None = None
+    anomaly_score: float | None = None
     withheld: bool = False
 
     @property
@@ -57,7 +57,7 @@ read_line = msgspec.json.Decoder(ScoreLine).decode
 
 
 @dataclass(frozen=True, slots=True)
-class Scores:
+class ScoreTable:
     """How odd rows were, to the model that had not seen them.
 
     spe, t2 : (n,); NaN where no model has judged the row. Of the readings is the one; in a
@@ -69,13 +69,13 @@ class Scores:
     spe: Array
     t2: Array
     residual: Array
-    odd: Array
+    anomaly_score: Array
 
     @classmethod
-    def unknown(cls, n: int, dim: int) -> Scores:
+    def unknown(cls, n: int, dim: int) -> ScoreTable:
         """Return scores of rows that nobody has judged."""
-        spe, t2, odd = np.full((3, n), np.nan)
-        return cls(spe, t2, np.full((n, dim), np.nan), odd)
+        spe, t2, anomaly_score = np.full((3, n), np.nan)
+        return cls(spe, t2, np.full((n, dim), np.nan), anomaly_score)
 
     @property
     def known(self) -> npt.NDArray[np.bool_]:
@@ -109,17 +109,17 @@ class InOrder:
         while self._after in self._waiting:
             self._after += 1
 
-    def take(self, n: int) -> Scores:
+    def take(self, n: int) -> ScoreTable:
         """Hand on the next n, at most as many as are ready."""
         n = min(n, self.ready)
-        scores = Scores.unknown(n, len(self._places))
+        scores = ScoreTable.unknown(n, len(self._places))
         for i in range(n):
             line = self._waiting.pop(self._first + i)
             if line is not None:
                 scores.spe[i], scores.t2[i] = line.of_readings, line.t2
                 scores.residual[i] = line.of_readings * self._shares(line.top)
-                if line.odd is not None:
-                    scores.odd[i] = line.odd
+                if line.anomaly_score is not None:
+                    scores.anomaly_score[i] = line.anomaly_score
         self._first += n
         return scores
 

@@ -39,7 +39,7 @@ Role = Literal["client", "aggregator", "root", "broker"]
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class SiteMember:
     """A node of the fleet: its name, what it is, and whom it reports to."""
 
     name: str
@@ -62,7 +62,7 @@ class Wire(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class OverGrpc:
+class GrpcWire:
     """gRPC on loopback, a port for each aggregator."""
 
     ports: Mapping[str, int]
@@ -82,7 +82,7 @@ class OverGrpc:
 
 
 @dataclass(frozen=True, slots=True)
-class OverMqtt:
+class MqttWire:
     """One MQTT broker for all.
 
     fleet : keeps it apart from others there
@@ -111,13 +111,16 @@ class OverMqtt:
         return f"url = {url}\ninsecure = true\nfleet = {json.dumps(self.fleet)}\n"
 
 
-def members(clients: int) -> tuple[Member, ...]:
+def members(clients: int) -> tuple[SiteMember, ...]:
     """Return the whole fleet, root first: four clients to an aggregator."""
     aggregators = [f"aggregator-{i + 1}" for i in range(-(-clients // CHILDREN))]
     return (
-        Member(ROOT, "root", None),
-        *(Member(name, "aggregator", ROOT) for name in aggregators),
-        *(Member(f"client-{i + 1}", "client", aggregators[i // CHILDREN]) for i in range(clients)),
+        SiteMember(ROOT, "root", None),
+        *(SiteMember(name, "aggregator", ROOT) for name in aggregators),
+        *(
+            SiteMember(f"client-{i + 1}", "client", aggregators[i // CHILDREN])
+            for i in range(clients)
+        ),
     )
 
 
@@ -166,24 +169,24 @@ class Site:
         """The channels."""
         return self.schema.names
 
-    def config(self, member: Member) -> Path:
+    def config(self, member: SiteMember) -> Path:
         """Return where a node's configuration is."""
         return self.folder / f"{member.name}.toml"
 
-    def store(self, member: Member) -> Path:
+    def store(self, member: SiteMember) -> Path:
         """Return where an aggregator keeps what it has acknowledged, or a client its checkpoint."""
         return self.folder / f"{member.name}.{'state' if member.role == 'client' else 'db'}"
 
-    def write(self, fleet: Iterable[Member]) -> None:
+    def write(self, fleet: Iterable[SiteMember]) -> None:
         """Write everybody's configuration."""
         for member in fleet:
             self.config(member).write_text(self.text(member), encoding="utf-8")
 
-    def text(self, member: Member) -> str:
+    def text(self, member: SiteMember) -> str:
         """Return a node's configuration."""
         return self._client(member) if member.role == "client" else self._aggregator(member)
 
-    def _client(self, member: Member) -> str:
+    def _client(self, member: SiteMember) -> str:
         return (
             f"node = {json.dumps(member.name)}\n"
             f"group = {json.dumps(GROUP)}\n"
@@ -208,7 +211,7 @@ class Site:
             f'settle = "{self.settle_s:.0f}s"\nperiod_s = {self.row_s!r}\n'
         )
 
-    def _aggregator(self, member: Member) -> str:
+    def _aggregator(self, member: SiteMember) -> str:
         parent = schema = ""
         if member.parent is None:
             # Below the root the schema comes down.

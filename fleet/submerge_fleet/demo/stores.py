@@ -30,14 +30,14 @@ class Held:
         What all of them have learnt.
     """
 
-    lives: dict[str, Counts] = field(default_factory=dict)
+    incarnations: dict[str, Counts] = field(default_factory=dict)
     sealed: Counts = field(default_factory=Counts)
     parts: list[Summary] = field(default_factory=list)
 
     @property
     def counts(self) -> Counts:
         """All of them together."""
-        return sum(self.lives.values(), self.sealed)
+        return sum(self.incarnations.values(), self.sealed)
 
     @property
     def weight(self) -> float:
@@ -65,7 +65,7 @@ def held_in(path: Path) -> dict[str, Held]:
         child = children.setdefault(key[2], Held())
         if isinstance(record, Row):
             report = record.report
-            child.lives[str(report.stamp.incarnation)] = report.counts
+            child.incarnations[str(report.stamp.incarnation)] = report.counts
             summary = report.summary
         else:
             child.sealed = child.sealed + record.counts

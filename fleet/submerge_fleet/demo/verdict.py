@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Literal
 
-from submerge_fleet.demo.alarms import LEAST, Alarms, Named, Raised, incidents, named
+from submerge_fleet.demo.alarms import LEAST, HeardAlarms, NamedAlarm, Raised, incidents, named
 from submerge_fleet.plants.room import SNAPSHOT_S, Fault
 
 SOON = round(3600 / SNAPSHOT_S)
@@ -21,7 +21,7 @@ what was on its way."""
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class FaultVerdict:
     """A fault, the alarm that found it, or both.
 
     Attributes
@@ -39,7 +39,7 @@ class Verdict:
     mote: int
     outcome: Literal["found", "missed", "false"]
     fault: Fault | None
-    alarm: Named | None
+    alarm: NamedAlarm | None
     first: bool = False
 
     @property
@@ -54,7 +54,7 @@ class Verdict:
         return asdict(self) | {"delay_h": self.delay_h}
 
 
-def judged(faults: Iterable[Fault], alarms: Alarms) -> tuple[Verdict, ...]:
+def judged(faults: Iterable[Fault], alarms: HeardAlarms) -> tuple[FaultVerdict, ...]:
     """Match alarms with faults: faults first, in their order, then what was false."""
     faults = tuple(faults)
     verdicts = [_verdict(fault, alarms.raised) for fault in faults]
@@ -73,19 +73,21 @@ def judged(faults: Iterable[Fault], alarms: Alarms) -> tuple[Verdict, ...]:
         if sound and not within:
             said.append(out)
     false = sorted(said, key=lambda each: each.snapshot)
-    return (*verdicts, *(Verdict(each.mote, "false", None, each) for each in false))
+    return (*verdicts, *(FaultVerdict(each.mote, "false", None, each) for each in false))
 
 
-def _verdict(fault: Fault, raised: Iterable[Raised]) -> Verdict:
+def _verdict(fault: Fault, raised: Iterable[Raised]) -> FaultVerdict:
     alarm = min(
         (each for each in raised if _finds(each, fault)), key=lambda each: each.began, default=None
     )
     if alarm is None:
-        return Verdict(fault.mote, "missed", fault, None)
+        return FaultVerdict(fault.mote, "missed", fault, None)
     quantity = next(q for mote, q in named(alarm.blamed) if mote == fault.mote)
     first = named(alarm.blamed)[0]
     right = first[0] == fault.mote and first[1] in fault.quantities
-    return Verdict(fault.mote, "found", fault, Named(fault.mote, quantity, alarm.began), right)
+    return FaultVerdict(
+        fault.mote, "found", fault, NamedAlarm(fault.mote, quantity, alarm.began), right
+    )
 
 
 def _finds(alarm: Raised, fault: Fault) -> bool:
@@ -93,11 +95,11 @@ def _finds(alarm: Raised, fault: Fault) -> bool:
     return fault.mote in motes and fault.start < alarm.began <= fault.end + SOON
 
 
-def _first(incident: list[Raised]) -> Named:
+def _first(incident: list[Raised]) -> NamedAlarm:
     """What the first alarm of it blames that blames anything; mote 0 if none does."""
     blamed = [each for alarm in incident for each in named(alarm.blamed)]
     mote, quantity = next(iter(blamed), (0, ""))
-    return Named(mote, quantity, incident[0].began)
+    return NamedAlarm(mote, quantity, incident[0].began)
 
 
 def _began(incident: list[Raised]) -> float:

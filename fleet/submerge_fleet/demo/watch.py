@@ -22,7 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from submerge import Array, Channel, UsageError
-from submerge_fleet.demo.scores import Scores
+from submerge_fleet.demo.scores import ScoreTable
 
 QUANTILE = 0.999
 
@@ -31,7 +31,7 @@ LOUD = 2.0
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class PictureLimits:
     """What is normal at most: SPE, T2, and the size of each channel's residual (dim,)."""
 
     spe: float
@@ -39,7 +39,7 @@ class Limits:
     residual: Array
 
     @classmethod
-    def measured(cls, scores: list[Scores]) -> Limits:
+    def measured(cls, scores: list[ScoreTable]) -> PictureLimits:
         """Take the quantiles of the scores that there are."""
         residual = np.concatenate([part.residual[part.known] for part in scores])
         if not len(residual):
@@ -55,7 +55,7 @@ class Limits:
         return cls(spe, t2, np.where(limit > 0, limit, np.inf))
 
 
-class Watch:
+class ChannelWatch:
     """Takes in scores in the order of their snapshots.
 
     Parameters
@@ -78,19 +78,19 @@ class Watch:
 
     def __init__(self, channels: tuple[Channel, ...], *, settle: int) -> None:
         self.settle = settle
-        self.limits: Limits | None = None
+        self.limits: PictureLimits | None = None
         self.muted = np.zeros(len(channels), dtype=bool)
-        self.rows = self.over_spe = self.over_t2 = self.over_odd = 0
+        self.rows = self.over_spe = self.over_t2 = self.over_anomaly_score = 0
         motes = [channel.name.split(".")[0] for channel in channels]
         self._mote = np.array([int(mote.removeprefix("mote")) for mote in motes])
         self._seen = 0
-        self._settling: list[Scores] = []
+        self._settling: list[ScoreTable] = []
 
     def take_out(self, mote: int) -> None:
         """From here on a mote is out of service."""
         self.muted |= self._mote == mote
 
-    def see(self, scores: Scores) -> Array:
+    def see(self, scores: ScoreTable) -> Array:
         """Take in the next rows' scores; return what multiple of its limit each channel was.
 
         Returns
@@ -104,7 +104,7 @@ class Watch:
                 self._settling.append(scores)
             return np.zeros(len(self.muted))
         if self.limits is None:
-            self.limits = Limits.measured(self._settling)
+            self.limits = PictureLimits.measured(self._settling)
             self._settling = []
         known = scores.known
         residual = scores.residual[known]
@@ -114,5 +114,5 @@ class Watch:
         self.rows += len(multiple)
         self.over_spe += int(np.count_nonzero(scores.spe[known] > self.limits.spe))
         self.over_t2 += int(np.count_nonzero(scores.t2[known] > self.limits.t2))
-        self.over_odd += int(np.count_nonzero(scores.odd[known] > 1))
+        self.over_anomaly_score += int(np.count_nonzero(scores.anomaly_score[known] > 1))
         return np.asarray(np.sqrt((multiple**2).mean(axis=0)))

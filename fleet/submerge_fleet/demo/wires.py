@@ -15,10 +15,10 @@ from submerge_client.config.sizes import ALARM, MQTT_LIMIT, Linear, size_of_repo
 from submerge_fleet.demo.site import (
     CHILDREN,
     LOOPBACK,
-    Member,
-    OverGrpc,
-    OverMqtt,
+    GrpcWire,
+    MqttWire,
     Site,
+    SiteMember,
     Wire,
     free_ports,
 )
@@ -29,7 +29,7 @@ REACH_S = 3.0
 QUIET_S = 0.5
 """After so long without another retained message there is none."""
 
-Wired = Callable[[Sequence[Member]], Wire]
+Wired = Callable[[Sequence[SiteMember]], Wire]
 
 
 @contextmanager
@@ -52,12 +52,12 @@ def wired(broker: str | None, *, mqtt: bool) -> Iterator[Wired]:
         yield _over_grpc
         return
     if broker is None:
-        own = OverMqtt(LOOPBACK, free_ports(["broker"])["broker"], "demo", own=True)
+        own = MqttWire(LOOPBACK, free_ports(["broker"])["broker"], "demo", own=True)
         yield lambda _: own
         return
     host, port = _reached(broker)
     # Another demo, or a real fleet, may use the same broker.
-    wire = OverMqtt(host, port, f"demo-{os.getpid()}-{time.time_ns() % 10**6}", own=False)
+    wire = MqttWire(host, port, f"demo-{os.getpid()}-{time.time_ns() % 10**6}", own=False)
     try:
         yield lambda _: wire
     finally:
@@ -72,7 +72,7 @@ def check_sizes(site: Site) -> None:
     UsageError
         With the numbers, in words of the demo's own options.
     """
-    if not isinstance(site.wire, OverMqtt):
+    if not isinstance(site.wire, MqttWire):
         return
     schema, kept = site.schema, site.rank + site.oversample
     linear = Linear(schema.width, min(kept, schema.width)) if not schema.linear else None
@@ -89,7 +89,7 @@ def check_sizes(site: Site) -> None:
         )
 
 
-def clear(wire: OverMqtt) -> None:
+def clear(wire: MqttWire) -> None:
     """Take from a broker what it would otherwise keep of a fleet for ever."""
     import paho.mqtt.client as mqtt
     from paho.mqtt.enums import CallbackAPIVersion
@@ -116,8 +116,8 @@ def clear(wire: OverMqtt) -> None:
     client.disconnect()
 
 
-def _over_grpc(members: Sequence[Member]) -> Wire:
-    return OverGrpc(free_ports(member.name for member in members if member.role != "client"))
+def _over_grpc(members: Sequence[SiteMember]) -> Wire:
+    return GrpcWire(free_ports(member.name for member in members if member.role != "client"))
 
 
 def _reached(broker: str) -> tuple[str, int]:

@@ -19,10 +19,10 @@ from submerge_client.config.links import Endpoint
 from submerge_client.config.sizes import size_of_report
 from submerge_client.uplink.factory import tls_of
 from submerge_client.uplink.tls import Tls
-from submerge_fleet.console.admin_client import Door, NoAnswer
+from submerge_fleet.console.admin_client import AdminClient, NoAnswer
 from submerge_fleet.doctor import links, machine
+from submerge_fleet.doctor.certificates import ShownCertificate, check_certificates
 from submerge_fleet.doctor.findings import Finding, fails, in_mib, ok, warning
-from submerge_fleet.doctor.papers import Shown, papers
 
 HOLDS = 96 << 20
 """Bytes without children; a thousand over gRPC take 80 MiB more: benchmarks/footprint.md."""
@@ -35,7 +35,7 @@ def looks(config: AggregatorConfig) -> Iterator[Finding]:
     parent = config.parent
     above = "the root" if parent is None else f"to {parent.name} at {parent.url}"
     yield ok("aggregator", f"{config.node}, {above}, of {', '.join(config.groups)}")
-    yield from papers(shown(config), config.node, time.time(), kit=config.kit)
+    yield from check_certificates(shown(config), config.node, time.time(), kit=config.kit)
     yield from machine.clock(clock.now())
     size = config.store.stat().st_size if config.store.exists() else 0
     yield from machine.disk("store", config.store, spare=size)
@@ -60,7 +60,7 @@ def looks(config: AggregatorConfig) -> Iterator[Finding]:
         )
 
 
-def shown(config: AggregatorConfig) -> list[Shown]:
+def shown(config: AggregatorConfig) -> list[ShownCertificate]:
     """Return what its links show."""
     grpc, mqtt, parent = config.listen.grpc, config.listen.mqtt, config.parent
     found = []
@@ -69,11 +69,13 @@ def shown(config: AggregatorConfig) -> list[Shown]:
         tls = Tls(grpc.ca, grpc.cert, grpc.key) if own else Tls(kit=config.kit)
         bare = None if grpc.insecure else tls
         # A certificate of its own here is the host's, and names no node.
-        found.append(Shown("listen.grpc", grpc.endpoint.host, bare, not own, serves=True))
+        found.append(
+            ShownCertificate("listen.grpc", grpc.endpoint.host, bare, not own, serves=True)
+        )
     if mqtt is not None:
-        found.append(Shown("listen.mqtt", mqtt.host, tls_of(mqtt, config.kit)))
+        found.append(ShownCertificate("listen.mqtt", mqtt.host, tls_of(mqtt, config.kit)))
     if parent is not None and parent.scheme != "memory":
-        found.append(Shown("parent", parent.host, tls_of(parent, config.kit)))
+        found.append(ShownCertificate("parent", parent.host, tls_of(parent, config.kit)))
     return found
 
 
@@ -101,7 +103,7 @@ def messages(config: AggregatorConfig) -> Iterator[Finding]:
 def is_running(config: AggregatorConfig) -> bool:
     """Return whether somebody answers beside the store."""
     try:
-        Door(socket_of(config.store), {}).get()
+        AdminClient(socket_of(config.store), {}).get()
     except (NoAnswer, UsageError):
         return False
     return True
@@ -129,8 +131,8 @@ def store(path: Path, *, running: bool) -> Iterator[Finding]:
             sql.close()
     except sqlite3.Error as error:
         if "locked" in str(error):
-            mend = "which process is it? fuser, or systemctl status submerge-aggregator"
-            yield warning("store", f"another process holds {path}, and does not answer", mend)
+            hint = "which process is it? fuser, or systemctl status submerge-aggregator"
+            yield warning("store", f"another process holds {path}, and does not answer", hint)
             return
         owner, form, verdict, rows = APPLICATION_ID, FORM, str(error), 0
     if owner != APPLICATION_ID or form > FORM:
@@ -162,8 +164,8 @@ def places(config: AggregatorConfig, *, running: bool) -> Iterator[Finding]:
             listen(endpoint, setting=setting).close()
         except UsageError as error:
             why = str(error).partition(";")[0]
-            mend = f"ss -ltnp 'sport = :{endpoint.port}' says who; or another {setting}"
-            yield fails("listen", why, mend)
+            hint = f"ss -ltnp 'sport = :{endpoint.port}' says who; or another {setting}"
+            yield fails("listen", why, hint)
         else:
             yield ok("listen", f"{endpoint.host}:{endpoint.port} is free")
 
@@ -178,8 +180,8 @@ def _well(endpoint: Endpoint) -> Finding:
         connection.request("GET", "/readyz")
         answer = json.loads(connection.getresponse().read())
     except (OSError, http.client.HTTPException, ValueError) as error:
-        mend = "is it this configuration that it was started with?"
-        return warning("status", f"{at} does not answer: {error}", mend)
+        hint = "is it this configuration that it was started with?"
+        return warning("status", f"{at} does not answer: {error}", hint)
     finally:
         connection.close()
     if answer.get("ready"):

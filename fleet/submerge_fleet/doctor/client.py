@@ -14,8 +14,8 @@ from submerge_client.config.client_config import ClientConfig, FileSensor, MqttS
 from submerge_client.trial import TAKEN, listened, of_unknown
 from submerge_client.uplink.factory import tls_of
 from submerge_fleet.doctor import links, machine
+from submerge_fleet.doctor.certificates import ShownCertificate, check_certificates
 from submerge_fleet.doctor.findings import Finding, fails, in_mib, in_words, ok, warning
-from submerge_fleet.doctor.papers import Shown, papers
 
 OVER_MQTT, OVER_GRPC = 48 << 20, 64 << 20
 """Bytes that a client of 54 channels holds: benchmarks/footprint.md."""
@@ -33,7 +33,7 @@ def looks(config: ClientConfig) -> Iterator[Finding]:
     """Look at all that a client needs, the cheapest first."""
     uplink = config.uplink
     yield ok("client", f"{config.node} of {config.group}, to {config.parent} at {uplink.url}")
-    yield from papers(shown(config), config.node, time.time(), kit=config.kit)
+    yield from check_certificates(shown(config), config.node, time.time(), kit=config.kit)
     yield from machine.clock(clock.now())
     yield from machine.disk("state", config.state, spare=4 * config.largest_report)
     yield from machine.memory(memory_of(config))
@@ -55,18 +55,18 @@ def looks(config: ClientConfig) -> Iterator[Finding]:
     yield from sensor(config)
 
 
-def shown(config: ClientConfig) -> list[Shown]:
+def shown(config: ClientConfig) -> list[ShownCertificate]:
     """Return what its links show."""
-    found = [Shown("uplink", config.uplink.host, tls_of(config.uplink, config.kit))]
+    found = [ShownCertificate("uplink", config.uplink.host, tls_of(config.uplink, config.kit))]
     if config.uplink.scheme == "memory":
         found = []
     if config.scores.to == "mqtt":
         link = config.scores_link
-        found.append(Shown("scores", link.host, tls_of(link, config.kit)))
+        found.append(ShownCertificate("scores", link.host, tls_of(link, config.kit)))
     if isinstance(config.sensor, MqttSensor):
         sensed = config.sensor
         # It may be another plant's broker, to which this node is somebody else.
-        found.append(Shown("sensor", sensed.host, tls_of(sensed), as_node=False))
+        found.append(ShownCertificate("sensor", sensed.host, tls_of(sensed), as_node=False))
     return list(dict.fromkeys(found))
 
 
@@ -110,8 +110,8 @@ def sensor(
     try:
         heard = listened(config, seconds=10.0 + config.period_s + late, enough=1)
     except (UsageError, OSError) as error:
-        mend = "mend [sensor], or what it names"
-        yield fails("sensor", str(error), mend)
+        hint = "mend [sensor], or what it names"
+        yield fails("sensor", str(error), hint)
         return
     # What it left out is often why there is nothing.
     left_out = [f"{n} {what}" for what, n in heard.counts.items() if n and what not in TAKEN]
@@ -119,20 +119,20 @@ def sensor(
     also = f"; left out: {', '.join(left_out)}" if left_out else ""
     also += f"; {of_unknown(heard.unknown, names)}" if heard.unknown else ""
     if not len(heard.rows):
-        mend = "submerge client --test --config FILE shows more"
-        says = f"no row in {in_words(heard.seconds)}"
+        hint = "submerge client --test --config FILE shows more"
+        message = f"no row in {in_words(heard.seconds)}"
         if heard.ended and isinstance(config.sensor, NdjsonSensor):
-            says = "standard input ended without a row"
-            mend = mend if left_out else f"pipe your program into doctor: {PIPE}"
-        yield fails("sensor", f"{says}{also}", mend)
+            message = "standard input ended without a row"
+            hint = hint if left_out else f"pipe your program into doctor: {PIPE}"
+        yield fails("sensor", f"{message}{also}", hint)
         return
     known = ~np.isnan(heard.rows)
     gaps = [name for i, name in enumerate(names) if not known[:, i].any()]
-    says = f"a row of {len(names)} channels after {in_words(heard.seconds)}{also}"
+    message = f"a row of {len(names)} channels after {in_words(heard.seconds)}{also}"
     if gaps:
-        says = f"{says}; nothing of {', '.join(gaps[:5])}" + (" ..." if len(gaps) > 5 else "")
-        yield warning("sensor", says, "is it connected, and of that name?")
+        message = f"{message}; nothing of {', '.join(gaps[:5])}" + (" ..." if len(gaps) > 5 else "")
+        yield warning("sensor", message, "is it connected, and of that name?")
     elif isinstance(config.sensor, FileSensor) and not config.sensor.loop:
-        yield ok("sensor", f"{says}; a file ends, and the client with it")
+        yield ok("sensor", f"{message}; a file ends, and the client with it")
     else:
-        yield ok("sensor", says)
+        yield ok("sensor", message)

@@ -34,31 +34,31 @@ class Finding(NamedTuple):
 
     check: str
     state: State
-    says: str
-    mend: str = ""
+    message: str
+    hint: str = ""
 
 
-def ok(check: str, says: str) -> Finding:
+def ok(check: str, message: str) -> Finding:
     """Return that all is well."""
-    return Finding(check, "ok", says)
+    return Finding(check, "ok", message)
 
 
-def warning(check: str, says: str, mend: str) -> Finding:
+def warning(check: str, message: str, hint: str) -> Finding:
     """Return what somebody should look into."""
-    return Finding(check, "warning", says, mend)
+    return Finding(check, "warning", message, hint)
 
 
-def fails(check: str, says: str, mend: str) -> Finding:
+def fails(check: str, message: str, hint: str) -> Finding:
     """Return what keeps the program from its work."""
-    return Finding(check, "fails", says, mend)
+    return Finding(check, "fails", message, hint)
 
 
 def text_of(finding: Finding) -> str:
     """Return a finding for a terminal of 80 columns."""
-    lines = _wrapped(finding.says)
-    if finding.mend:
+    lines = _wrapped(finding.message)
+    if finding.hint:
         lines += [
-            ("-> " if i == 0 else "   ") + line for i, line in enumerate(_wrapped(finding.mend))
+            ("-> " if i == 0 else "   ") + line for i, line in enumerate(_wrapped(finding.hint))
         ]
     head = f"{finding.state:<8} {finding.check:<12}"
     return "\n".join(f"{head if i == 0 else '':<{INDENT}}{line}" for i, line in enumerate(lines))

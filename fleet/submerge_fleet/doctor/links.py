@@ -14,9 +14,9 @@ from queue import Empty, SimpleQueue
 from submerge import PeerError, UsageError
 from submerge.protocol.messages import Hello, Model
 from submerge_client.config.links import Link, UplinkConfig
-from submerge_client.uplink import Came, Heard, Opened, Parted, Refused
+from submerge_client.uplink import Came, Heard, Opened, Parted, SendRefused
 from submerge_client.uplink.broker import Broker
-from submerge_client.uplink.factory import chosen, password_of, tls_of
+from submerge_client.uplink.factory import make_uplink, password_of, tls_of
 from submerge_client.uplink.identity import identity
 from submerge_client.uplink.tls import Tls
 from submerge_fleet.doctor.findings import Finding, fails, in_words, ok, warning
@@ -62,7 +62,7 @@ def parent(
                 f'mend the url, or say "{hello.node}" where the parent is named',
             )
     except Unreached as error:
-        yield fails("parent", error.says, _mend(error, tls_of(link, kit), node, now))
+        yield fails("parent", error.message, _hint(error, tls_of(link, kit), node, now))
         return
     except UsageError as error:
         yield fails("parent", str(error), "see above, or the configuration")
@@ -71,11 +71,11 @@ def parent(
     # A broker keeps a hello, whether or not who said it is still there.
     said = "the broker has the hello of" if is_broker(link) else "hello from"
     yield ok("parent", f"{said} {name}, {kind}; {in_words(way.took_s)} to connect; {UNSEEN}")
-    for message in heard:
-        if isinstance(message, Model) and message.created > now + BEHIND_S:
-            behind = in_words(message.created - now)
-            says = f"it is {behind} behind that of who made the newest model"
-            yield warning("clock", says, "timedatectl status, here and at the root")
+    for greeting in heard:
+        if isinstance(greeting, Model) and greeting.created > now + BEHIND_S:
+            behind = in_words(greeting.created - now)
+            message = f"it is {behind} behind that of who made the newest model"
+            yield warning("clock", message, "timedatectl status, here and at the root")
 
 
 def broker(
@@ -87,14 +87,14 @@ def broker(
         yield from ending_soon(link, way, now)
         _from_broker(link, (), fleet=fleet, node=node, kit=kit)
     except Unreached as error:
-        yield fails(what, error.says, _mend(error, tls_of(link, kit), node, now))
+        yield fails(what, error.message, _hint(error, tls_of(link, kit), node, now))
     except UsageError as error:
         yield fails(what, str(error), "see above, or the configuration")
     else:
         yield ok(what, f"the broker on {link.host}:{link.port} lets {node} in")
 
 
-def _mend(error: Unreached, tls: Tls | None, node: str, now: float) -> str:
+def _hint(error: Unreached, tls: Tls | None, node: str, now: float) -> str:
     """What to do; whoever shows a certificate that is of no use need not ask who refused it."""
     if isinstance(error, TurnedAway) and tls is not None and tls.proves:
         try:
@@ -103,7 +103,7 @@ def _mend(error: Unreached, tls: Tls | None, node: str, now: float) -> str:
             return "see certificate above"
         if own.node != node or not own.begins <= now < own.until:
             return "see certificate above"
-    return error.mend
+    return error.hint
 
 
 def _greeting(
@@ -119,7 +119,7 @@ def _greeting(
             )
         return said
     heard: SimpleQueue[Heard] = SimpleQueue()
-    uplink = chosen(link, parent=name, node=node, groups=tuple(groups[:1]), kit=kit)
+    uplink = make_uplink(link, parent=name, node=node, groups=tuple(groups[:1]), kit=kit)
     uplink.open(heard.put)
     try:
         said = _listened(heard)
@@ -137,10 +137,10 @@ def _from_broker(
     link: Link, wanted: tuple[str, ...], *, fleet: str, node: str, kit: Path | None
 ) -> list[Hello | Model]:
     """Return what a broker has on topics, once it has let us in."""
-    from submerge_client.uplink.line import Line
+    from submerge_client.uplink.line import BrokerConnection
 
     heard: SimpleQueue[Heard] = SimpleQueue()
-    line = Line(
+    line = BrokerConnection(
         Broker(link.host, link.port, link.username, password_of(link), tls_of(link, kit)),
         # Not the program's own name: a broker would hang up on the program.
         name=f"submerge:{fleet}:doctor:{node}",
@@ -168,7 +168,7 @@ def _listened(heard: SimpleQueue[Heard], *, for_hello: bool = True) -> list[Hell
         except Empty:
             break
         match item:
-            case Parted(why) | Refused(why):
+            case Parted(why) | SendRefused(why):
                 raise TurnedAway(why, "submerge pki show KIT; is it banned, or of another fleet?")
             case Opened():
                 opened = True
@@ -185,18 +185,18 @@ def _listened(heard: SimpleQueue[Heard], *, for_hello: bool = True) -> list[Hell
 
 def _read(data: bytes) -> Hello | Model:
     try:
-        message = codec.decode("watch", data)
+        greeting = codec.decode("watch", data)
     except PeerError as error:
         raise Unreached(
             f"what it says is no hello: {error}", "is its version this one's?"
         ) from error
-    if not isinstance(message, Hello | Model):
+    if not isinstance(greeting, Hello | Model):
         raise Unreached("what it says is no hello", "is its version this one's?")
-    return message
+    return greeting
 
 
 def _hello(said: list[Hello | Model]) -> Hello:
-    for message in said:
-        if isinstance(message, Hello):
-            return message
+    for greeting in said:
+        if isinstance(greeting, Hello):
+            return greeting
     raise Unreached("it has a model, and says no hello", RUNNING)

@@ -26,8 +26,8 @@ def clock(now: Now) -> Iterator[Finding]:
     """Whether somebody vouches for the clock, and whether it can be."""
     installed = Path(submerge.__file__).stat().st_mtime
     if now.wall < installed - 86400.0:
-        says = f"it says {date_of(now.wall)}, and this program is of {date_of(installed)}"
-        yield fails("clock", says, "set it: timedatectl set-ntp true, or wait for the network")
+        message = f"it says {date_of(now.wall)}, and this program is of {date_of(installed)}"
+        yield fails("clock", message, "set it: timedatectl set-ntp true, or wait for the network")
     elif not now.synced:
         yield warning(
             "clock",
@@ -74,17 +74,17 @@ def disk(
             raise PermissionError(13, "Permission denied", str(path))
     except OSError as error:
         why = f"{error.strerror}: {error.filename}" if error.filename else str(error.strerror)
-        yield fails("disk", f"{what} {path} cannot be written: {why}", _mend(error, folder))
+        yield fails("disk", f"{what} {path} cannot be written: {why}", _hint(error, folder))
         return
-    says = f"{what}: {in_mib(free)} free, a write is on disk in {in_words(took)}"
+    message = f"{what}: {in_mib(free)} free, a write is on disk in {in_words(took)}"
     if free < NOTHING + spare:
-        yield fails("disk", says, "free some, or name another place")
+        yield fails("disk", message, "free some, or name another place")
     elif free < LITTLE + 2 * spare:
-        yield warning("disk", says, "free some: journalctl --vacuum-size=50M, apt-get clean")
+        yield warning("disk", message, "free some: journalctl --vacuum-size=50M, apt-get clean")
     elif took > SLOW_S:
-        yield warning("disk", says, "a card that is slow may be failing: dmesg, and a new card")
+        yield warning("disk", message, "a card that is slow may be failing: dmesg, and a new card")
     else:
-        yield ok("disk", says)
+        yield ok("disk", message)
 
 
 def memory(
@@ -99,16 +99,18 @@ def memory(
     room, where = available, "on this machine"
     if limit is not None and limit < room:
         room, where = limit, "allowed here (cgroup)"
-    says = f"about {in_mib(need)} needed, {in_mib(room)} {where}"
+    message = f"about {in_mib(need)} needed, {in_mib(room)} {where}"
     if room < need:
-        yield fails("memory", says, "end something else, raise MemoryMax=, or lower [summary] rank")
+        yield fails(
+            "memory", message, "end something else, raise MemoryMax=, or lower [summary] rank"
+        )
     elif room < 2 * need:
-        yield warning("memory", says, "it may be enough: watch `systemctl status` for a day")
+        yield warning("memory", message, "it may be enough: watch `systemctl status` for a day")
     else:
-        yield ok("memory", says)
+        yield ok("memory", message)
 
 
-def _mend(error: OSError, folder: Path) -> str:
+def _hint(error: OSError, folder: Path) -> str:
     match error.errno:
         case 30:  # EROFS: Linux does that by itself to a card that fails
             return "the disk is read-only: dmesg; a card that fails becomes so by itself"

@@ -43,18 +43,18 @@ def software(needs: Sequence[Need], *, in_c: bool = False) -> Iterator[Finding]:
     missing = [need for need in needs if not _found(need.module)]
     if missing:
         extras = ",".join(sorted({need.extra for need in missing}))
-        says = f"{', '.join(need.distribution for need in missing)} not installed"
-        yield fails("software", says, f"pip install 'submerge[{extras}]'")
+        message = f"{', '.join(need.distribution for need in missing)} not installed"
+        yield fails("software", message, f"pip install 'submerge[{extras}]'")
         return
     said = f"submerge {metadata.version('submerge')}, Python {platform.python_version()}"
     from submerge_proto.implementation import implementation
 
     if in_c and implementation() == "python":
-        says = "protobuf runs in Python here, and an aggregator needs it in C"
-        yield fails("software", says, "take PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION away")
+        message = "protobuf runs in Python here, and an aggregator needs it in C"
+        yield fails("software", message, "take PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION away")
     elif implementation() == "python":
-        says = f"{said}: protobuf runs in Python, which is slow and large"
-        yield warning("software", says, "pip install --upgrade protobuf")
+        message = f"{said}: protobuf runs in Python, which is slow and large"
+        yield warning("software", message, "pip install --upgrade protobuf")
     else:
         last = needs[-1].distribution
         yield ok("software", f"{said}, {last} {metadata.version(last)}")

@@ -24,9 +24,9 @@ class Unreached(Exception):
     says, mend : str
     """
 
-    def __init__(self, says: str, mend: str) -> None:
-        self.says, self.mend = says, mend
-        super().__init__(says)
+    def __init__(self, message: str, hint: str) -> None:
+        self.message, self.hint = message, hint
+        super().__init__(message)
 
 
 class TurnedAway(Unreached):
@@ -67,8 +67,8 @@ def reached(link: Link, tls: Tls | None, end: str) -> Way:
             "is the name right? is there a network? getent hosts " + host,
         ) from error
     except ssl.SSLCertVerificationError as error:
-        says = f"the certificate of {at}: {error.verify_message}"
-        raise Unreached(says, _mend(error, host, end)) from error
+        message = f"the certificate of {at}: {error.verify_message}"
+        raise Unreached(message, _hint(error, host, end)) from error
     except ssl.SSLError as error:
         if "NO_APPLICATION_PROTOCOL" in (error.reason or ""):
             raise _no_grpc(at) from error
@@ -115,7 +115,7 @@ def _no_grpc(at: str) -> Unreached:
     )
 
 
-def _mend(error: ssl.SSLCertVerificationError, host: str, end: str) -> str:
+def _hint(error: ssl.SSLCertVerificationError, host: str, end: str) -> str:
     said = error.verify_message.lower()
     if "mismatch" in said or "not valid for" in said:
         return (

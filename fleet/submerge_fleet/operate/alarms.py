@@ -10,9 +10,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from submerge.errors import UsageError
-from submerge_fleet.console.admin_client import Asking, Door, door_of, with_door
+from submerge_fleet.console.admin_client import (
+    AdminClient,
+    AdminGroup,
+    admin_client_of,
+    with_admin_client,
+)
 from submerge_fleet.operate.alarms_table import CAUSES, line_of, lines_of, table_of, table_of_nodes
-from submerge_fleet.operate.orders import ON_ITS_WAY, told_next
+from submerge_fleet.operate.orders import ON_ITS_WAY, when_applied
 
 if TYPE_CHECKING:
     from submerge_aggregator.questions.alarm_views import AlarmView
@@ -25,7 +30,7 @@ NARROW = 120
 """Columns below which an alarm may take several lines."""
 
 
-class ListedFirst(Asking):
+class ListedFirst(AdminGroup):
     """Commands of which the first is meant where none is named: `submerge alarms --follow`."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -48,7 +53,7 @@ def command() -> None:
 @command.command(
     "list", epilog=f"{CAUSES}\n\nExample: submerge alarms list --open --config root.toml"
 )
-@with_door
+@with_admin_client
 @click.option("--group", help="Of this group only.")
 @click.option("--open", "open_only", is_flag=True, help="Without those that are over.")
 @click.option("--nodes", "of_nodes", is_flag=True, help="What was promised of each node here.")
@@ -71,26 +76,26 @@ def list_alarms(
     limit, `channels` who is to blame. Above them, how each group is watched: what was promised,
     and what was raised. `--nodes` has that of each node that reports here, instead of alarms.
     """
-    door = door_of(config, store)
+    admin = admin_client_of(config, store)
     query = {} if group is None else {"group": group}
     if follow:
         if open_only or of_nodes:
             raise UsageError("--follow tells of starts and ends: leave out --open and --nodes")
-        _follow(door, query, as_json=as_json)
+        _follow(admin, query, as_json=as_json)
     elif as_json and of_nodes:
-        groups, nodes = (json.loads(door.get(each, **query)) for each in ("vigil", "nodes"))
+        groups, nodes = (json.loads(admin.get(each, **query)) for each in ("alarm-status", "nodes"))
         click.echo(json.dumps({"groups": groups, "nodes": nodes}))
     elif as_json:
-        click.echo(json.dumps(json.loads(_asked(door, query, open_only=open_only))))
+        click.echo(json.dumps(json.loads(_asked(admin, query, open_only=open_only))))
     else:
-        _show(door, query, open_only=open_only, of_nodes=of_nodes, wide=wide)
+        _show(admin, query, open_only=open_only, of_nodes=of_nodes, wide=wide)
 
 
 @command.command(
     epilog=f"{ON_ITS_WAY}\n\nExample: submerge alarms accept pump-3-19aa41f2c30 --config root.toml"
 )
 @click.argument("ids", metavar="ID...", nargs=-1, required=True)
-@with_door
+@with_admin_client
 @click.option("--group", help="Its group; needed if it is not told here, and there are several.")
 @click.option("--anyway", is_flag=True, help="Also if nobody tells of it here.")
 @click.option("--json", "as_json", is_flag=True, help="Print what is wanted of the nodes, as JSON.")
@@ -107,14 +112,14 @@ def accept(
     The alarm is then over, and readings as they are now raise no other. Of an alarm that is
     over, it is noted: what was withheld for it is not learnt. This cannot be taken back.
     """
-    _judge(door_of(config, store), ids, group, "accept", anyway=anyway, as_json=as_json)
+    _judge(admin_client_of(config, store), ids, group, "accept", anyway=anyway, as_json=as_json)
 
 
 @command.command(
     epilog=f"{ON_ITS_WAY}\n\nExample: submerge alarms reject pump-3-19aa41f2c30 --config root.toml"
 )
 @click.argument("ids", metavar="ID...", nargs=-1, required=True)
-@with_door
+@with_admin_client
 @click.option("--group", help="Its group; needed if it is not told here, and there are several.")
 @click.option("--anyway", is_flag=True, help="Also if nobody tells of it here.")
 @click.option("--json", "as_json", is_flag=True, help="Print what is wanted of the nodes, as JSON.")
@@ -131,14 +136,14 @@ def reject(
     It stays open until readings come back, and counts as confirmed. Without a verdict they are
     learnt after `max_withheld`, a day, and the alarm is still judged by what was normal before.
     """
-    _judge(door_of(config, store), ids, group, "reject", anyway=anyway, as_json=as_json)
+    _judge(admin_client_of(config, store), ids, group, "reject", anyway=anyway, as_json=as_json)
 
 
 # -- inside ----------------------------------------------------------------------------
 
 
-def _asked(door: Door, query: dict[str, str], *, open_only: bool = False) -> bytes:
-    return door.get("alarms", **query, **({"open": "1"} if open_only else {}))
+def _asked(admin: AdminClient, query: dict[str, str], *, open_only: bool = False) -> bytes:
+    return admin.get("alarms", **query, **({"open": "1"} if open_only else {}))
 
 
 def _alarms(answer: bytes) -> list[AlarmView]:
@@ -150,7 +155,7 @@ def _alarms(answer: bytes) -> list[AlarmView]:
 
 
 def _show(
-    door: Door, query: dict[str, str], *, open_only: bool, of_nodes: bool, wide: bool
+    admin: AdminClient, query: dict[str, str], *, open_only: bool, of_nodes: bool, wide: bool
 ) -> None:
     import msgspec
     from rich.console import Console
@@ -158,16 +163,16 @@ def _show(
     from submerge_aggregator.questions.alarm_views import GroupWatch
     from submerge_aggregator.questions.views import NodeView
 
-    groups = msgspec.json.decode(door.get("vigil", **query), type=list[GroupWatch])
+    groups = msgspec.json.decode(admin.get("alarm-status", **query), type=list[GroupWatch])
     for each in groups:
         click.echo("\n".join(lines_of(each)))
     console = Console()
     console = console if console.is_terminal and not wide else Console(width=WIDE)
     if of_nodes:
-        nodes = msgspec.json.decode(door.get("nodes", **query), type=list[NodeView])
+        nodes = msgspec.json.decode(admin.get("nodes", **query), type=list[NodeView])
         console.print(table_of_nodes(nodes) if nodes else "no node has reported yet")
         return
-    views = _alarms(_asked(door, query, open_only=open_only))
+    views = _alarms(_asked(admin, query, open_only=open_only))
     if not views:
         click.echo("no alarm is open" if open_only else "no alarm is told of")
         return
@@ -175,7 +180,7 @@ def _show(
     console.print(table_of(views, now=time.time(), wide=wide, narrow=narrow))
 
 
-def _follow(door: Door, query: dict[str, str], *, as_json: bool) -> None:
+def _follow(admin: AdminClient, query: dict[str, str], *, as_json: bool) -> None:
     from submerge_fleet.operate.alarms_follow import follow
 
     def tell(event: Event, view: AlarmView) -> None:
@@ -193,10 +198,10 @@ def _follow(door: Door, query: dict[str, str], *, as_json: bool) -> None:
     known = [b""]
 
     def look() -> list[AlarmView] | None:
-        mark = door.get("alarms", "mark", **query)
+        mark = admin.get("alarms", "mark", **query)
         if mark == known[0]:
             return None
-        views, known[0] = _alarms(_asked(door, query)), mark
+        views, known[0] = _alarms(_asked(admin, query)), mark
         return views
 
     follow(
@@ -207,40 +212,48 @@ def _follow(door: Door, query: dict[str, str], *, as_json: bool) -> None:
 
 
 def _judge(
-    door: Door, ids: tuple[str, ...], group: str | None, verb: str, *, anyway: bool, as_json: bool
+    admin: AdminClient,
+    ids: tuple[str, ...],
+    group: str | None,
+    verb: str,
+    *,
+    anyway: bool,
+    as_json: bool,
 ) -> None:
     import msgspec
 
     from submerge.protocol.alarm_status import parted
-    from submerge_aggregator.questions.alarm_views import WishView
+    from submerge_aggregator.questions.alarm_views import DesiredStateView
 
     for each in ids:
         parted(each)
-    views = _alarms(_asked(door, {} if group is None else {"group": group}))
+    views = _alarms(_asked(admin, {} if group is None else {"group": group}))
     known = {each: [view for view in views if view.id == each] for each in ids}
-    groups = {each: _group_of(door, each, found, group) for each, found in known.items()}
-    wishes = []
+    groups = {each: _group_of(admin, each, found, group) for each, found in known.items()}
+    desired_states = []
     # What is not known first: it is refused before anything is done.
     for each in sorted(ids, key=lambda each: bool(known[each])):
         anyhow = {"anyway": "1"} if anyway else {}
-        answer = door.post("alarms", groups[each], each, verb, **anyhow)
-        wishes.append(json.loads(answer))
+        answer = admin.post("alarms", groups[each], each, verb, **anyhow)
+        desired_states.append(json.loads(answer))
         if not as_json:
-            wish = msgspec.json.decode(answer, type=WishView)
+            desired = msgspec.json.decode(answer, type=DesiredStateView)
             open_ = any(view.open for view in known[each])
-            click.echo(f"{_told(each, wish.node, verb, is_open=open_)}. {told_next(wish)}")
+            click.echo(
+                f"{_reported(each, desired.node, verb, is_open=open_)}. {when_applied(desired)}"
+            )
     if as_json:
-        click.echo(json.dumps(wishes))
+        click.echo(json.dumps(desired_states))
 
 
-def _told(name: str, node: str, verb: str, *, is_open: bool) -> str:
+def _reported(name: str, node: str, verb: str, *, is_open: bool) -> str:
     if verb == "reject":
         never = f": {node} does not learn it, however long it lasts" if is_open else ""
         return f"{name} is rejected, a fault{never}"
     return f"{name} is accepted{f': {node} takes it for normal, and learns it' if is_open else ''}"
 
 
-def _group_of(door: Door, name: str, found: list[AlarmView], group: str | None) -> str:
+def _group_of(admin: AdminClient, name: str, found: list[AlarmView], group: str | None) -> str:
     groups = sorted({view.group for view in found})
     if len(groups) == 1:
         return groups[0]
@@ -248,4 +261,4 @@ def _group_of(door: Door, name: str, found: list[AlarmView], group: str | None) 
         return group
     if groups:
         raise UsageError(f"expected --group: {name} is in several, {', '.join(groups)}")
-    return door.group(None)
+    return admin.group(None)

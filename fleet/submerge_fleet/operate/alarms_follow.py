@@ -24,7 +24,7 @@ class Followed:
     """What has been told already."""
 
     def __init__(self) -> None:
-        self._told: dict[tuple[str, str], tuple[Event, AlarmView]] = {}
+        self._reported: dict[tuple[str, str], tuple[Event, AlarmView]] = {}
         self._looked = False
 
     def news(self, views: Sequence[AlarmView]) -> list[tuple[Event, AlarmView]]:
@@ -32,20 +32,20 @@ class Followed:
         events: list[tuple[Event, AlarmView]] = []
         seen = {(view.group, view.id): view for view in views}
         for key, view in seen.items():
-            last, _ = self._told.pop(key, (None, view))
+            last, _ = self._reported.pop(key, (None, view))
             # What was over before anybody looked is no news.
             if last is None and (view.open or self._looked):
                 events.append(("start", view))
             if not view.open and last != "end" and (last is not None or self._looked):
                 events.append(("end", view))
             # As the newest, so that it is forgotten last. One that was gone goes on.
-            self._told[key] = "start" if view.open else "end", view
-        for key, (last, view) in self._told.items():
+            self._reported[key] = "start" if view.open else "end", view
+        for key, (last, view) in self._reported.items():
             if last == "start" and key not in seen:
                 events.append(("gone", view))
-                self._told[key] = "gone", view
-        while len(self._told) > max(MOST, len(seen)):
-            del self._told[next(iter(self._told))]
+                self._reported[key] = "gone", view
+        while len(self._reported) > max(MOST, len(seen)):
+            del self._reported[next(iter(self._reported))]
         self._looked = True
         return sorted(events, key=lambda each: _when(*each))
 

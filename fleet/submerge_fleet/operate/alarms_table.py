@@ -66,7 +66,7 @@ def table_of(
         # A line each: names are not to be torn apart where there is little room.
         cells += [view.cause, blamed(view, "\n" if narrow else ", ") or "-"]
         if wide:
-            cells += [str(view.model), f"{view.withheld:,}", view.told_by]
+            cells += [str(view.model), f"{view.withheld:,}", view.reported_by]
         table.add_row(*map(Text, [*cells, (",\n" if narrow else ", ").join(_state(view))]))
     return table
 
@@ -187,7 +187,7 @@ def _state(view: AlarmView) -> list[str]:
     if view.wanted:
         states.append(f"to be {view.wanted}")
     if view.open and view.silent_s > SILENT_S:
-        states.append(f"{view.told_by} silent for {ago(view.silent_s)}")
+        states.append(f"{view.reported_by} silent for {ago(view.silent_s)}")
     return states
 
 

@@ -8,11 +8,17 @@ from pathlib import Path
 import click
 
 from submerge.errors import UsageError
-from submerge_fleet.console.admin_client import Asking, Door, door_of, say_back, with_door
-from submerge_fleet.operate.orders import ON_ITS_WAY, told_next
+from submerge_fleet.console.admin_client import (
+    AdminClient,
+    AdminGroup,
+    admin_client_of,
+    say_back,
+    with_admin_client,
+)
+from submerge_fleet.operate.orders import ON_ITS_WAY, when_applied
 
 
-@click.group(cls=Asking, epilog="Example: submerge learn pause pump-3 --config root.toml")
+@click.group(cls=AdminGroup, epilog="Example: submerge learn pause pump-3 --config root.toml")
 def command() -> None:
     """Have a node learn nothing for a while, and learn again.
 
@@ -23,7 +29,7 @@ def command() -> None:
 
 @command.command(epilog=f"{ON_ITS_WAY}\n\nExample: submerge learn pause pump-3 --config root.toml")
 @click.argument("node")
-@with_door
+@with_admin_client
 @click.option("--group", help="Its group; needed if it is in several, or not known here.")
 @click.option("--anyway", is_flag=True, help="Also if nothing was ever heard of it here.")
 @click.option("--json", "as_json", is_flag=True, help="Print what is wanted of it, as JSON.")
@@ -39,12 +45,12 @@ def pause(
 
     It goes on reading, scoring and alarming; what it reads meanwhile is counted as withheld.
     """
-    _order(door_of(config, store), node, group, "pause", anyway=anyway, as_json=as_json)
+    _order(admin_client_of(config, store), node, group, "pause", anyway=anyway, as_json=as_json)
 
 
 @command.command(epilog=f"{ON_ITS_WAY}\n\nExample: submerge learn resume pump-3 --config root.toml")
 @click.argument("node")
-@with_door
+@with_admin_client
 @click.option("--group", help="Its group; needed if it is in several, or not known here.")
 @click.option("--anyway", is_flag=True, help="Also if nothing was ever heard of it here.")
 @click.option("--json", "as_json", is_flag=True, help="Print what is wanted of it, as JSON.")
@@ -57,27 +63,27 @@ def resume(
     as_json: bool,
 ) -> None:
     """Have NODE learn again what it reads from now on; what came in between is not learnt."""
-    _order(door_of(config, store), node, group, "resume", anyway=anyway, as_json=as_json)
+    _order(admin_client_of(config, store), node, group, "resume", anyway=anyway, as_json=as_json)
 
 
 def _order(
-    door: Door, node: str, group: str | None, verb: str, *, anyway: bool, as_json: bool
+    admin: AdminClient, node: str, group: str | None, verb: str, *, anyway: bool, as_json: bool
 ) -> None:
     import msgspec
 
-    from submerge_aggregator.questions.alarm_views import WishView
+    from submerge_aggregator.questions.alarm_views import DesiredStateView
 
-    group = group or _group_of(door, node)
-    answer = door.post("nodes", group, node, verb, **({"anyway": "1"} if anyway else {}))
-    wish = msgspec.json.decode(answer, type=WishView)
+    group = group or _group_of(admin, node)
+    answer = admin.post("nodes", group, node, verb, **({"anyway": "1"} if anyway else {}))
+    desired = msgspec.json.decode(answer, type=DesiredStateView)
     done = "is to learn nothing until it is resumed" if verb == "pause" else "is to learn again"
-    say_back(answer, f"{node} of group {group} {done}. {told_next(wish)}", as_json=as_json)
+    say_back(answer, f"{node} of group {group} {done}. {when_applied(desired)}", as_json=as_json)
 
 
-def _group_of(door: Door, node: str) -> str:
+def _group_of(admin: AdminClient, node: str) -> str:
     """Return the group that a node is known in: by its reports, or by an alarm of its own."""
-    told = [json.loads(door.get(what, node=node)) for what in ("nodes", "alarms")]
-    groups = sorted({str(each["group"]) for views in told for each in views})
+    reported = [json.loads(admin.get(what, node=node)) for what in ("nodes", "alarms")]
+    groups = sorted({str(each["group"]) for views in reported for each in views})
     if len(groups) > 1:
         raise UsageError(f"expected --group: {node} is in several, {', '.join(groups)}")
-    return groups[0] if groups else door.group(None)
+    return groups[0] if groups else admin.group(None)

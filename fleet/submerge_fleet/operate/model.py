@@ -10,34 +10,34 @@ from typing import TYPE_CHECKING
 import click
 
 from submerge.errors import UsageError
-from submerge_fleet.console.admin_client import Asking, door_of, with_door
+from submerge_fleet.console.admin_client import AdminGroup, admin_client_of, with_admin_client
 
 if TYPE_CHECKING:
     from submerge.protocol.summaries import Summary
-    from submerge_fleet.operate.model_file import Named
+    from submerge_fleet.operate.model_file import SavedModel
 
 FILE = click.Path(path_type=Path, dir_okay=False)
 GROUP = click.option("--group", help="Whose model; needed where there are several groups.")
 
 
-@click.group(cls=Asking, epilog="Example: submerge model show --config root.toml")
+@click.group(cls=AdminGroup, epilog="Example: submerge model show --config root.toml")
 def command() -> None:
     """See, keep and compare models: of a running aggregator, or saved ones."""
 
 
 @command.command(epilog="Example: submerge model show --config root.toml --group pumps")
 @click.argument("file", required=False, type=FILE)
-@with_door
+@with_admin_client
 @GROUP
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def show(
     file: Path | None, config: Path | None, store: Path | None, group: str | None, as_json: bool
 ) -> None:
     """Show a model: FILE, or the newest of a running aggregator."""
-    from submerge_fleet.operate.model_figures import figures, told
+    from submerge_fleet.operate.model_figures import figures, figures_text
 
     if file is not None:
-        _refuse_door(config, store, group)
+        _refuse_socket(config, store, group)
         from submerge_fleet.operate.model_file import read
 
         saved = read(file)
@@ -45,12 +45,12 @@ def show(
     else:
         named, shown = _running(config, store, group, instead="FILE, ")
         found = figures(named, shown=shown)
-    click.echo(json.dumps(found.as_dict()) if as_json else told(found))
+    click.echo(json.dumps(found.as_dict()) if as_json else figures_text(found))
 
 
 @command.command(epilog="Example: submerge model save monday.model --config root.toml")
 @click.argument("file", type=FILE)
-@with_door
+@with_admin_client
 @GROUP
 @click.option("--json", "as_json", is_flag=True, help="Print what was saved, as JSON.")
 def save(
@@ -63,11 +63,11 @@ def save(
     """
     from submerge_fleet.operate.model_file import decoded, save
 
-    door = door_of(config, store)
-    group = door.group(group)
-    data = door.get("model", group)
+    admin = admin_client_of(config, store)
+    group = admin.group(group)
+    data = admin.get("model", group)
     model = decoded(data, "the aggregator's answer").model
-    save(file, data, door.shown(group))
+    save(file, data, admin.shown(group))
     if as_json:
         saved = {"file": str(file), "group": group, "version": model.version, "bytes": len(data)}
         click.echo(json.dumps(saved))
@@ -77,7 +77,7 @@ def save(
 
 @command.command(epilog="Example: submerge model compare monday.model --config root.toml")
 @click.argument("files", nargs=-1, required=True, type=FILE, metavar="FIRST [SECOND]")
-@with_door
+@with_admin_client
 @GROUP
 @click.option("--rank", type=click.IntRange(1), help="Directions to compare.  [default: all held]")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
@@ -100,7 +100,7 @@ def compare(
         raise UsageError(f"expected one model or two, got {len(files)}")
     first = read(files[0])
     if len(files) == 2:
-        _refuse_door(config, store, group)
+        _refuse_socket(config, store, group)
         second = read(files[1])
     else:
         group = group or first.model.group
@@ -113,7 +113,7 @@ def compare(
     if as_json:
         click.echo(json.dumps(model_comparison.as_dict(found, lines)))
     elif found is not None:
-        click.echo(model_comparison.told(first, second, found, lines))
+        click.echo(model_comparison.comparison_text(first, second, found, lines))
     else:
         for line in lines:
             click.echo(line)
@@ -121,7 +121,7 @@ def compare(
         sys.exit(1)
 
 
-def _learnt(named: Named) -> Summary:
+def _learnt(named: SavedModel) -> Summary:
     summary = named.model.summary
     if summary is None:
         raise UsageError(f"{named.whence} has learnt nothing yet: compare a later one")
@@ -130,17 +130,17 @@ def _learnt(named: Named) -> Summary:
 
 def _running(
     config: Path | None, store: Path | None, group: str | None, *, instead: str
-) -> tuple[Named, int | None]:
+) -> tuple[SavedModel, int | None]:
     """Return the newest model of a running aggregator, and how much nodes show of it."""
     from submerge_fleet.operate.model_file import decoded
 
-    door = door_of(config, store, instead=instead)
-    group = door.group(group)
-    whence = f"the aggregator on {door.path}"
-    return decoded(door.get("model", group), whence), door.ranks.get(group)
+    admin = admin_client_of(config, store, instead=instead)
+    group = admin.group(group)
+    whence = f"the aggregator on {admin.path}"
+    return decoded(admin.get("model", group), whence), admin.ranks.get(group)
 
 
-def _refuse_door(config: Path | None, store: Path | None, group: str | None) -> None:
+def _refuse_socket(config: Path | None, store: Path | None, group: str | None) -> None:
     """An option that would be passed over in silence is a question without an answer."""
     for name, value in (("--config", config), ("--store", store), ("--group", group)):
         if value is not None:

@@ -12,19 +12,19 @@ from typing import Any
 import numpy as np
 
 from submerge import Array, Schema, Subspace
-from submerge.protocol.kernel_summary import Twofold
+from submerge.protocol.kernel_summary import KernelSummary
 from submerge.protocol.summaries import Summary
 from submerge.schema import differences
 from submerge_fleet.console.admin_client import printable
 from submerge_fleet.demo.accuracy import SEPARATED
-from submerge_fleet.operate.model_file import Named
+from submerge_fleet.operate.model_file import SavedModel
 
 NAMED = 5
 """Channels that are named for a person."""
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class ModelComparison:
     """One model against another.
 
     Attributes
@@ -57,19 +57,21 @@ class Comparison:
     shift: tuple[float, ...]
     variance_ratio: float
     variance_ratios: tuple[float, ...]
-    features: Comparison | None = None
+    features: ModelComparison | None = None
 
 
-def compare_summaries(first: Summary, second: Summary, *, rank: int | None = None) -> Comparison:
-    """Compare what two models of the same vectors hold, `Twofold`s both or neither."""
-    if not isinstance(first, Twofold):
+def compare_summaries(
+    first: Summary, second: Summary, *, rank: int | None = None
+) -> ModelComparison:
+    """Compare what two models of the same vectors hold, `KernelSummary`s both or neither."""
+    if not isinstance(first, KernelSummary):
         return compare(first, second, rank=rank)
     features = compare(first.features, second.features, rank=rank)
     readings = compare(first.linear, second.linear)
     return replace(readings, features=replace(features, shift=()))
 
 
-def compare(first: Subspace, second: Subspace, *, rank: int | None = None) -> Comparison:
+def compare(first: Subspace, second: Subspace, *, rank: int | None = None) -> ModelComparison:
     """Compare two subspaces of the same vectors.
 
     Parameters
@@ -86,12 +88,12 @@ def compare(first: Subspace, second: Subspace, *, rank: int | None = None) -> Co
     held = min(first.rank, second.rank)
     rank = held if rank is None else min(rank, held)
     separated = min(_separated(first, rank), _separated(second, rank))
-    apart = _angles(first, second, separated)
-    return Comparison(
+    separation = _angles(first, second, separated)
+    return ModelComparison(
         rank,
         separated,
         tuple(float(angle) for angle in _angles(first, second, rank)),
-        float(apart[0]) if len(apart) else None,
+        float(separation[0]) if len(separation) else None,
         tuple(float(x) for x in _over(second.mean - first.mean, deviations(first))),
         float(_over(second.energy / second.weight, first.energy / first.weight)),
         tuple(
@@ -123,7 +125,7 @@ def schema_differences(first: Schema, second: Schema) -> tuple[tuple[str, ...], 
     return tuple(lines), _vectors(first) == _vectors(second)
 
 
-def as_dict(found: Comparison | None, lines: tuple[str, ...]) -> dict[str, Any]:
+def as_dict(found: ModelComparison | None, lines: tuple[str, ...]) -> dict[str, Any]:
     """Return a comparison as JSON has it: null for what is infinite."""
     content = {"differences": list(lines), "comparable": found is not None}
     if found is None:
@@ -133,7 +135,7 @@ def as_dict(found: Comparison | None, lines: tuple[str, ...]) -> dict[str, Any]:
     return _plain(found) | content
 
 
-def _plain(found: Comparison) -> dict[str, Any]:
+def _plain(found: ModelComparison) -> dict[str, Any]:
     """A comparison with null for what is infinite."""
     content = asdict(found)
     for name in ("shift", "variance_ratios"):
@@ -142,15 +144,17 @@ def _plain(found: Comparison) -> dict[str, Any]:
     return content | {"variance_ratio": ratio if np.isfinite(ratio) else None}
 
 
-def told(first: Named, second: Named, found: Comparison, lines: tuple[str, ...]) -> str:
+def comparison_text(
+    first: SavedModel, second: SavedModel, found: ModelComparison, lines: tuple[str, ...]
+) -> str:
     """Say a comparison to a person."""
     names = first.schema.names
-    far = sorted(range(len(names)), key=lambda j: -abs(found.shift[j]))[:NAMED]
+    shifted = sorted(range(len(names)), key=lambda j: -abs(found.shift[j]))[:NAMED]
     features = []
     if found.features is not None:
         of = found.features
         features = [
-            ("features", _apart(of)),
+            ("features", _separation_text(of)),
             ("", f"{_list(of.angles_deg)} degrees at rank {of.rank}"),
             ("", f"{of.variance_ratio:.4g} times the first's variance"),
         ]
@@ -159,17 +163,17 @@ def told(first: Named, second: Named, found: Comparison, lines: tuple[str, ...])
         ("second", _title(second)),
         *(("differs", printable(line)) for line in lines),
         *features,
-        ("separated", _apart(found)),
+        ("separated", _separation_text(found)),
         ("angles", f"{_list(found.angles_deg)} degrees at rank {found.rank}"),
         ("variance", f"{found.variance_ratio:.4g} times the first's, of all channels"),
         ("", f"along directions {_list(found.variance_ratios)}"),
         ("mean", "shifted most, in standard deviations of the first:"),
-        *(("", f"{found.shift[j]:>+8.3g}  {printable(names[j])}") for j in far),
+        *(("", f"{found.shift[j]:>+8.3g}  {printable(names[j])}") for j in shifted),
     ]
     return "\n".join(f"{name:<10} {value}" for name, value in said)
 
 
-def _apart(found: Comparison) -> str:
+def _separation_text(found: ModelComparison) -> str:
     if found.separated_deg is None:
         return "none are told apart from those behind them: angles say little"
     return (
@@ -178,7 +182,7 @@ def _apart(found: Comparison) -> str:
     )
 
 
-def _title(named: Named) -> str:
+def _title(named: SavedModel) -> str:
     model = named.model
     return (
         f"{named.whence}: {model.group}, version {model.version}, {model.counts.learnt:,} readings"

@@ -10,10 +10,10 @@ import numpy as np
 
 from submerge import Subspace
 from submerge.features import plain
-from submerge.protocol.kernel_summary import Twofold
+from submerge.protocol.kernel_summary import KernelSummary
 from submerge.stats.score_limits import Limits
 from submerge_fleet.console.admin_client import ago, printable
-from submerge_fleet.operate.model_file import Named
+from submerge_fleet.operate.model_file import SavedModel
 
 NAMED = 3
 """Channels that are named with a direction."""
@@ -35,7 +35,7 @@ class Direction:
 
 
 @dataclass(frozen=True, slots=True)
-class Kernel:
+class KernelText:
     """The features of a kernel group, and what was learnt of them.
 
     spec : the map, as the schema has it, but numbers as numbers
@@ -100,7 +100,7 @@ class Figures:
     shown: int | None
     variance: float
     directions: tuple[Direction, ...]
-    kernel: Kernel | None
+    kernel: KernelText | None
     limits: Limits | None
 
     def as_dict(self) -> dict[str, Any]:
@@ -108,7 +108,7 @@ class Figures:
         return asdict(self)
 
 
-def figures(named: Named, *, shown: int | None = None, now: float | None = None) -> Figures:
+def figures(named: SavedModel, *, shown: int | None = None, now: float | None = None) -> Figures:
     """Return what a model says.
 
     Parameters
@@ -127,10 +127,10 @@ def figures(named: Named, *, shown: int | None = None, now: float | None = None)
         else [channel.unit for channel in schema.channels]
     )
     summary, kernel = model.summary, None
-    if isinstance(summary, Twofold):
+    if isinstance(summary, KernelSummary):
         of, summary = summary.features, summary.linear
         share = 1 - of.frobenius_bound / of.energy if of.energy > 0 else 1.0
-        kernel = Kernel(plain(schema.features.spec()), of.dim, of.rank, share)
+        kernel = KernelText(plain(schema.features.spec()), of.dim, of.rank, share)
     return Figures(
         whence=named.whence,
         group=model.group,
@@ -159,7 +159,7 @@ def figures(named: Named, *, shown: int | None = None, now: float | None = None)
     )
 
 
-def told(found: Figures) -> str:
+def figures_text(found: Figures) -> str:
     """Say the figures to a person, a line each."""
     expiry = "EXPIRED: nodes score with it, and say so" if found.expired else "not expired"
     p50, p99, most = (ago(seconds) for seconds in found.staleness_s)
@@ -201,7 +201,7 @@ def told(found: Figures) -> str:
     return _set(lines)
 
 
-def _kernel(found: Kernel, shown: int | None) -> list[tuple[str, str]]:
+def _kernel(found: KernelText, shown: int | None) -> list[tuple[str, str]]:
     """Say what the features are, and how much of them is held."""
     spec = found.spec
     score = "" if shown is None else f", of which nodes score with {min(shown, found.rank)}"
@@ -226,12 +226,12 @@ def _directions(summary: Subspace, names: tuple[str, ...]) -> tuple[Direction, .
 
 
 def _listed(channels: tuple[tuple[str, str], ...]) -> str:
-    told = [
+    figures_text = [
         f"{printable(name)} [{printable(unit)}]" if unit else printable(name)
         for name, unit in channels[:SHOWN]
     ]
-    more = len(channels) - len(told)
-    return ", ".join(told) + (f" and {more} more" if more else "")
+    more = len(channels) - len(figures_text)
+    return ", ".join(figures_text) + (f" and {more} more" if more else "")
 
 
 def _date(seconds: float) -> str:

@@ -20,7 +20,7 @@ from submerge import PeerError, Schema, UsageError
 from submerge.errors import whole
 from submerge.protocol.messages import Model
 from submerge.protocol.summaries import Subspaces
-from submerge_aggregator.questions.views import Shown
+from submerge_aggregator.questions.views import ShownRank
 from submerge_proto.wire import codec
 
 FORM = 2
@@ -28,7 +28,7 @@ MARK = b"submerge model "
 LONGEST_LINE = 200
 
 
-class Named(NamedTuple):
+class SavedModel(NamedTuple):
     """A model, its schema, and where it is from, for people.
 
     shown : Shown or None
@@ -38,10 +38,10 @@ class Named(NamedTuple):
     whence: str
     model: Model
     schema: Schema
-    shown: Shown | None = None
+    shown: ShownRank | None = None
 
 
-def decoded(data: bytes, whence: str) -> Named:
+def decoded(data: bytes, whence: str) -> SavedModel:
     """Return the model that some bytes are: a file's, of either form, or a message's.
 
     Raises
@@ -62,10 +62,10 @@ def decoded(data: bytes, whence: str) -> Named:
         raise UsageError(
             f"expected a saved model in {whence}, got something else: {error}"
         ) from error
-    return Named(whence, model, schema, shown)
+    return SavedModel(whence, model, schema, shown)
 
 
-def read(path: Path) -> Named:
+def read(path: Path) -> SavedModel:
     """Return the model in a file."""
     try:
         data = path.read_bytes()
@@ -74,7 +74,7 @@ def read(path: Path) -> Named:
     return decoded(data, str(path))
 
 
-def save(path: Path, data: bytes, shown: Shown | None = None) -> None:
+def save(path: Path, data: bytes, shown: ShownRank | None = None) -> None:
     """Write a model's bytes, whole or not at all.
 
     Only a new file or an older model may be written: a slip of the finger must not cost
@@ -104,7 +104,7 @@ def save(path: Path, data: bytes, shown: Shown | None = None) -> None:
         raise UsageError(f"cannot write the model to {path}: {error.strerror}") from error
 
 
-def _opened(data: bytes) -> tuple[Shown | None, bytes]:
+def _opened(data: bytes) -> tuple[ShownRank | None, bytes]:
     """Take the first line off, if there is one."""
     if not data.startswith(MARK):
         return None, data
@@ -119,4 +119,4 @@ def _opened(data: bytes) -> tuple[Shown | None, bytes]:
             whole("linear_rank", linear, least=1)
     except (ValueError, KeyError, TypeError, RecursionError, UsageError) as error:
         raise PeerError("a first line that cannot be read") from error
-    return Shown(rank, linear), data[len(line) + 1 :]
+    return ShownRank(rank, linear), data[len(line) + 1 :]

@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING
 import click
 
 from submerge.errors import UsageError
-from submerge_fleet.console.admin_client import Asking, Door, confirm, door_of, say_back, with_door
+from submerge_fleet.console.admin_client import (
+    AdminClient,
+    AdminGroup,
+    admin_client_of,
+    confirm,
+    say_back,
+    with_admin_client,
+)
 from submerge_fleet.operate.nodes_table import STATES, table_of
 
 if TYPE_CHECKING:
@@ -22,7 +29,7 @@ WIDE = 160
 FOR_GOOD = "This cannot be undone. A row that is still being written to begins again from zero."
 
 
-@click.group(cls=Asking, epilog="Example: submerge nodes list --config root.toml")
+@click.group(cls=AdminGroup, epilog="Example: submerge nodes list --config root.toml")
 def command() -> None:
     """See and amend what a running aggregator holds of its nodes.
 
@@ -33,7 +40,7 @@ def command() -> None:
 @command.command(
     "list", epilog=f"{STATES}\n\nExample: submerge nodes list --config root.toml --group pumps"
 )
-@with_door
+@with_admin_client
 @click.option("--group", help="Of this group only.")
 @click.option("--wide", is_flag=True, help="With withheld readings and each node's software.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON array: all that is known.")
@@ -45,7 +52,9 @@ def list_nodes(
     An aggregator below is one of them, with the readings of all below it. `silent` says for how
     long a node was not heard, `state` what is unusual about it.
     """
-    answer = door_of(config, store).get("nodes", **({} if group is None else {"group": group}))
+    answer = admin_client_of(config, store).get(
+        "nodes", **({} if group is None else {"group": group})
+    )
     if as_json:
         click.echo(json.dumps(json.loads(answer)))
         return
@@ -64,7 +73,7 @@ def list_nodes(
 
 @command.command(epilog="Example: submerge nodes forget pump-3 --config root.toml")
 @click.argument("node")
-@with_door
+@with_admin_client
 @click.option("--group", help="Its group; needed if it is in several.")
 @click.option("--ban", is_flag=True, help="Refuse it from now on, until it is released.")
 @click.option("--yes", is_flag=True, help="Do not ask first.")
@@ -84,18 +93,18 @@ def forget(
     above is its row there, and stays until that aggregator is forgotten as well. A node
     that still runs begins again from zero.
     """
-    door = door_of(config, store)
-    group, known = _known(door, node, group)
+    admin = admin_client_of(config, store)
+    group, known = _known(admin, node, group)
     if not yes:
         confirm(_warning(node, group, known, ban=ban), "Forget it?")
-    answer = door.post("nodes", group, node, "forget", ban="1" if ban else "0")
+    answer = admin.post("nodes", group, node, "forget", ban="1" if ban else "0")
     left = ", and refused until it is released" if ban else ""
     say_back(answer, f"{node} of group {group} is forgotten{left}", as_json=as_json)
 
 
 @command.command(epilog="Example: submerge nodes drop site-2 --old --config root.toml")
 @click.argument("node")
-@with_door
+@with_admin_client
 @click.option("--group", help="Its group; needed if it is in several.")
 @click.option("--incarnation", help="The row to take out, or the first letters of its name.")
 @click.option("--old", is_flag=True, help="All that it has said under earlier schemas.")
@@ -116,8 +125,8 @@ def drop(
     One incarnation's row: the last of an aggregator that is dead, or a copy's. Or what is left
     of old schemas: it is in no model, and takes place. `submerge nodes forget` takes all.
     """
-    door = door_of(config, store)
-    group, known = _known(door, node, group)
+    admin = admin_client_of(config, store)
+    group, known = _known(admin, node, group)
     if (incarnation is None) != old:
         got = "both" if old else "neither"
         raise UsageError(f"expected --incarnation ID or --old, got {got}; {_rows_of(known)}")
@@ -125,13 +134,13 @@ def drop(
     what, readings = _part_of(known, query.get("incarnation"))
     if not yes:
         confirm(f"{node} of group {group}: {what}, {readings:,} readings.\n{FOR_GOOD}", "Drop it?")
-    answer = door.post("nodes", group, node, "drop", **query)
+    answer = admin.post("nodes", group, node, "drop", **query)
     say_back(answer, f"{node} of group {group}: {what} is dropped", as_json=as_json)
 
 
 @command.command(epilog="Example: submerge nodes quarantine pump-3 --config root.toml")
 @click.argument("node")
-@with_door
+@with_admin_client
 @click.option("--group", help="Its group; needed if it is in several.")
 @click.option("--json", "as_json", is_flag=True, help="Print the node, as JSON.")
 def quarantine(
@@ -141,16 +150,16 @@ def quarantine(
 
     Its reports are taken as before; `submerge nodes release` lets them count again.
     """
-    door = door_of(config, store)
-    group, _ = _meant(door, node, group)
-    answer = door.post("nodes", group, node, "quarantine")
-    told = f"{node} of group {group} is quarantined: its rows are kept, and leave the model"
-    say_back(answer, told, as_json=as_json)
+    admin = admin_client_of(config, store)
+    group, _ = _meant(admin, node, group)
+    answer = admin.post("nodes", group, node, "quarantine")
+    reported = f"{node} of group {group} is quarantined: its rows are kept, and leave the model"
+    say_back(answer, reported, as_json=as_json)
 
 
 @command.command(epilog="Example: submerge nodes release pump-3 --config root.toml")
 @click.argument("node")
-@with_door
+@with_admin_client
 @click.option("--group", help="Its group; needed if it is in several.")
 @click.option("--json", "as_json", is_flag=True, help="Print the node, as JSON.")
 def release(
@@ -161,27 +170,27 @@ def release(
     Whatever it was quarantined for is forgotten. If it contradicted itself, find out first
     whether two processes run as one, or a machine was restored with its memory.
     """
-    door = door_of(config, store)
-    group, _ = _meant(door, node, group)
-    answer = door.post("nodes", group, node, "release")
+    admin = admin_client_of(config, store)
+    group, _ = _meant(admin, node, group)
+    answer = admin.post("nodes", group, node, "release")
     say_back(answer, f"{node} of group {group} is released", as_json=as_json)
 
 
-def _meant(door: Door, node: str, group: str | None) -> tuple[str, NodeView | None]:
+def _meant(admin: AdminClient, node: str, group: str | None) -> tuple[str, NodeView | None]:
     """Which group's node is meant, and what is to be seen of it."""
     import msgspec
 
     from submerge_aggregator.questions.views import NodeView
 
     query = {"node": node} | ({} if group is None else {"group": group})
-    found = msgspec.json.decode(door.get("nodes", **query), type=list[NodeView])
+    found = msgspec.json.decode(admin.get("nodes", **query), type=list[NodeView])
     if len(found) == 1:
         return found[0].group, found[0]
     groups = [view.group for view in found]
     if not found:
-        here = door.groups() if group is None else [group]
+        here = admin.groups() if group is None else [group]
         # One that is forgotten is in no list. One group alone says itself who is not there.
-        groups = here if len(here) == 1 else [each for each in here if door.knows(each, node)]
+        groups = here if len(here) == 1 else [each for each in here if admin.knows(each, node)]
         if not groups:
             raise UsageError(
                 f"no group has a node {node} here, of {', '.join(here)}: it may report to an"
@@ -192,14 +201,14 @@ def _meant(door: Door, node: str, group: str | None) -> tuple[str, NodeView | No
     return groups[0], None
 
 
-def _known(door: Door, node: str, group: str | None) -> tuple[str, NodeView]:
+def _known(admin: AdminClient, node: str, group: str | None) -> tuple[str, NodeView]:
     """Likewise, where there must be one: nobody is asked about a node that is not there."""
     import msgspec
 
     from submerge_aggregator.questions.views import NodeView
 
-    group, _ = _meant(door, node, group)
-    return group, msgspec.json.decode(door.get("nodes", group, node), type=NodeView)
+    group, _ = _meant(admin, node, group)
+    return group, msgspec.json.decode(admin.get("nodes", group, node), type=NodeView)
 
 
 def _whole(known: NodeView, letters: str) -> str:

@@ -100,18 +100,18 @@ def _state(view: NodeView) -> list[str]:
         if view.since_s is not None:
             since = time.strftime(" since %Y-%m-%d %H:%M UTC", time.gmtime(view.since_s))
         states.append(f"quarantined ({view.cause}){since}")
-    if view.far:
-        states.append(f"far from the others ({view.far})")
+    if view.outlier:
+        states.append(f"far from the others ({view.outlier})")
     if any(row.schema == "old" for row in view.rows):
         states.append("old schema")
     if len(view.rows) > 1:
-        states += _lives(view.rows)
+        states += _incarnations(view.rows)
     if view.sealed and not view.rows:
         states.append("sealed")
     return states
 
 
-def _lives(rows: Sequence[RowView]) -> list[str]:
+def _incarnations(rows: Sequence[RowView]) -> list[str]:
     """How many lives there are, and how many of them are led at once."""
     at_once = sum(any(_are_at_once(row, other) for other in rows) for row in rows)
     if at_once == len(rows):

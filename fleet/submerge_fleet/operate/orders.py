@@ -7,18 +7,21 @@ from typing import TYPE_CHECKING
 from submerge_fleet.console.admin_client import ago
 
 if TYPE_CHECKING:
-    from submerge_aggregator.questions.alarm_views import WishView
+    from submerge_aggregator.questions.alarm_views import DesiredStateView
 
 ON_ITS_WAY = """An order goes down with the answers to reports: whoever is next on the way to the
 node hears of it with its next report, the node at last with its own. Reports come every 300 s,
 unless a configuration says otherwise."""
 
 
-def told_next(wish: WishView) -> str:
+def when_applied(desired: DesiredStateView) -> str:
     """Say who hears of an order first, and when it was heard."""
-    if wish.told_by is None:
+    if desired.reported_by is None:
         return "Nothing of it was ever told here: all aggregators below hear of it"
-    heard = f"It was heard {ago(wish.silent_s or 0.0)} ago"
-    if wish.told_by == wish.node:
+    heard = f"It was heard {ago(desired.silent_s or 0.0)} ago"
+    if desired.reported_by == desired.node:
         return f"{heard}, and is told with its next report"
-    return f"{wish.told_by} {heard[3:]}, and is told with its next report; {wish.node} after that"
+    return (
+        f"{desired.reported_by} {heard[3:]}, and is told with its next report;"
+        f" {desired.node} after that"
+    )

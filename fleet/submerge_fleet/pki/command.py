@@ -10,10 +10,10 @@ import click
 
 from submerge.errors import UsageError
 from submerge_fleet.console.progress import advancing
-from submerge_fleet.console.units import duration, told
+from submerge_fleet.console.units import duration, span_text
 from submerge_fleet.pki import issuing
 from submerge_fleet.pki.issued import SOON, Entry, stamped
-from submerge_fleet.pki.issuing import AS_JSON, DIRECTORY, LASTS, PASSPHRASE, Wanted, opened
+from submerge_fleet.pki.issuing import AS_JSON, DIRECTORY, LASTS, PASSPHRASE, KitRequest, opened
 
 HOST = click.option(
     "--host",
@@ -101,7 +101,7 @@ def issue(
     from submerge_fleet.pki.hosts import hosts_of
 
     at = issuing.now()
-    wanted = [Wanted(node, hosts_of(hosts), lasts) for node in dict.fromkeys(nodes)]
+    wanted = [KitRequest(node, hosts_of(hosts), lasts) for node in dict.fromkeys(nodes)]
     with pki.issuing() as entries:
         for node in nodes:
             if node in entries:
@@ -125,7 +125,7 @@ def issue(
 @click.option(
     "--within",
     type=duration,
-    help=f"Those alone with less than this left.  [default: {told(SOON.total_seconds())} with"
+    help=f"Those alone with less than this left.  [default: {span_text(SOON.total_seconds())} with"
     " --all; any, of a NODE that is named]",
 )
 @HOST
@@ -170,7 +170,7 @@ def renew(
         asked = [entries[node] for node in (entries if everyone else dict.fromkeys(nodes))]
         due = [e for e in asked if within is None or (e.until - at).total_seconds() < within]
         spared = [entry for entry in asked if entry not in due]
-        wanted = [Wanted(e.node, moved or e.hosts, lasts or e.lasts) for e in due]
+        wanted = [KitRequest(e.node, moved or e.hosts, lasts or e.lasts) for e in due]
         made: list[Entry] = []
         if wanted:
             with advancing("kits", len(wanted)) as advance:
@@ -182,7 +182,7 @@ def renew(
         click.echo(f"renewed {issuing.line_of(entry, pki.kit(entry.node), at)}")
     if everyone and spared and within is not None:
         # Each night nearly all of them: one line, or nobody sees what was renewed.
-        click.echo(f"left as they are: {len(spared)}, with {told(within)} or more to go")
+        click.echo(f"left as they are: {len(spared)}, with {span_text(within)} or more to go")
     for entry in () if everyone else spared:
         click.echo(f"left {issuing.line_of(entry, pki.kit(entry.node), at)}")
     if not asked:

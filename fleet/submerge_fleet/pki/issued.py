@@ -82,10 +82,10 @@ def parsed(data: bytes, whence: str) -> dict[str, Entry]:
         If it says nothing that this version reads.
     """
     try:
-        told = json.loads(data)
-        if told["version"] != VERSION:
-            raise ValueError(f"its version is {told['version']}, this reads {VERSION}")
-        return {node: _entry(node, fields) for node, fields in told["kits"].items()}
+        reported = json.loads(data)
+        if reported["version"] != VERSION:
+            raise ValueError(f"its version is {reported['version']}, this reads {VERSION}")
+        return {node: _entry(node, fields) for node, fields in reported["kits"].items()}
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:
         raise UsageError(
             f"expected the record of what was issued in {whence}, got something else"

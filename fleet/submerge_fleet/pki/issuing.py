@@ -12,7 +12,7 @@ import click
 
 from submerge.errors import UsageError
 from submerge_fleet.console.admin_client import ago
-from submerge_fleet.console.units import duration, told
+from submerge_fleet.console.units import duration, span_text
 from submerge_fleet.pki.issued import Entry, check_new, stamped
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def span(text: str) -> timedelta:
     """Return how long a certificate is to hold: `90d`, `1y`, `10m`."""
     seconds = duration(text)
     if not SHORTEST_S <= seconds <= LONGEST_S:
-        raise click.BadParameter(f"expected from {told(SHORTEST_S)} to 100y, got {text!r}")
+        raise click.BadParameter(f"expected from {span_text(SHORTEST_S)} to 100y, got {text!r}")
     return timedelta(seconds=int(seconds))
 
 
@@ -58,7 +58,7 @@ LASTS = click.option(
 AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 
 
-class Wanted(NamedTuple):
+class KitRequest(NamedTuple):
     """A kit that is to be made: whose, where it serves, for how long."""
 
     node: str
@@ -86,7 +86,7 @@ def opened(directory: Path, passphrase_file: Path | None = None) -> PkiDirectory
 
 def make(
     pki: PkiDirectory,
-    wanted: Sequence[Wanted],
+    wanted: Sequence[KitRequest],
     entries: dict[str, Entry],
     *,
     at: datetime,
@@ -144,11 +144,11 @@ def as_dict(entry: Entry, path: Path, at: datetime) -> dict[str, object]:
     }
 
 
-def print_json(pki: PkiDirectory, at: datetime, told: Mapping[str, Iterable[Entry]]) -> None:
+def print_json(pki: PkiDirectory, at: datetime, span_text: Mapping[str, Iterable[Entry]]) -> None:
     """Print what was done to whom."""
     lists = {
         what: [as_dict(each, pki.kit(each.node), at) for each in entries]
-        for what, entries in told.items()
+        for what, entries in span_text.items()
     }
     click.echo(json.dumps(lists))
 

@@ -38,8 +38,8 @@ def text_of(certified: Certified, authority: Authority) -> bytes:
         f"fleet: {authority.fleet}",
         f"until: {stamped(certified.until)}",
     )
-    told = "".join(f"{line}\n" for line in head).encode()
-    return told + certified.key + certified.certificate + authority.pem
+    reported = "".join(f"{line}\n" for line in head).encode()
+    return reported + certified.key + certified.certificate + authority.pem
 
 
 def look_into(path: Path) -> Seen:

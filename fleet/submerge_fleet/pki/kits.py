@@ -10,7 +10,7 @@ import click
 from submerge_fleet.console.progress import advancing
 from submerge_fleet.pki import issuing
 from submerge_fleet.pki.issued import Entry
-from submerge_fleet.pki.issuing import AS_JSON, DIRECTORY, LASTS, PASSPHRASE, Wanted, opened
+from submerge_fleet.pki.issuing import AS_JSON, DIRECTORY, LASTS, PASSPHRASE, KitRequest, opened
 
 
 @click.command(epilog="Example: submerge kits nodes.csv")
@@ -38,7 +38,7 @@ def command(
     with pki.issuing() as entries:
         left = [entries[node] for node in listed.hosts if node in entries]
         wanted = [
-            Wanted(node, hosts, lasts)
+            KitRequest(node, hosts, lasts)
             for node, hosts in listed.hosts.items()
             if node not in entries
         ]

@@ -63,8 +63,8 @@ def read_nodes(path: Path) -> Listed:
                 f"{path}, line {line}: expected {len(heading)} cells, got {len(cells)}:"
                 " several hosts stand in one cell, blanks between"
             )
-        told = dict(zip(heading, cells, strict=False))
-        node = told.get("node", "")
+        reported = dict(zip(heading, cells, strict=False))
+        node = reported.get("node", "")
         try:
             check_names(node)
             twin = seen.setdefault(node.lower(), f"{node} in line {line}")
@@ -73,7 +73,7 @@ def read_nodes(path: Path) -> Listed:
         except UsageError as error:
             raise UsageError(f"{path}, line {line}, column node: {error}") from error
         try:
-            found[node] = hosts_of(told.get("hosts", "").split())
+            found[node] = hosts_of(reported.get("hosts", "").split())
         except UsageError as error:
             raise UsageError(f"{path}, line {line}, column hosts: {error}") from error
     if not found:

@@ -21,7 +21,7 @@ from submerge_fleet.pki.issuing import as_dict, left
 from submerge_fleet.pki.kit_file import look_into
 
 
-class Shown(NamedTuple):
+class IssuedKits(NamedTuple):
     """Kits, where they are, and the authority that has signed them.
 
     Attributes
@@ -57,11 +57,11 @@ class Shown(NamedTuple):
         }
 
 
-def of_all(pki: PkiDirectory) -> Shown:
+def of_all(pki: PkiDirectory) -> IssuedKits:
     """Return what an authority has issued."""
     authority = certificate_of(pki.certificate())
     entries = pki.record()
-    return Shown(
+    return IssuedKits(
         fleet_of(authority),
         authority.not_valid_after_utc,
         [entries[node] for node in sorted(entries)],
@@ -69,13 +69,13 @@ def of_all(pki: PkiDirectory) -> Shown:
     )
 
 
-def of_kit(path: Path) -> Shown:
+def of_kit(path: Path) -> IssuedKits:
     """Return what one kit says."""
     seen = look_into(path)
-    return Shown(seen.fleet, seen.ends, [seen.entry], lambda _: path, seen.entry.serial)
+    return IssuedKits(seen.fleet, seen.ends, [seen.entry], lambda _: path, seen.entry.serial)
 
 
-def tell(shown: Shown, at: datetime) -> None:
+def tell(shown: IssuedKits, at: datetime) -> None:
     """Print it for a person."""
     console = Console()
     console = console if console.is_terminal else Console(width=WIDE)

@@ -25,7 +25,7 @@ import numpy.typing as npt
 
 from submerge import Array, Channel, UsageError
 from submerge_fleet.plants.room_faults import QUANTITIES, SNAPSHOT_S, Fault, drawn, spoil
-from submerge_fleet.plants.room_plan import MOTES, Plan
+from submerge_fleet.plants.room_plan import MOTES, RoomPlan
 from submerge_fleet.plants.room_weather import Almanac, saturation
 
 __all__ = ["DAY", "MOTES", "QUANTITIES", "SNAPSHOT_S", "UNITS", "Fault", "Room"]
@@ -101,7 +101,7 @@ class Room:
             for mote in range(1, MOTES + 1)
             for quantity, unit in zip(QUANTITIES, UNITS, strict=True)
         )
-        self.plan = Plan.drawn(self._rng(_PLAN))
+        self.plan = RoomPlan.drawn(self._rng(_PLAN))
         self._almanac = Almanac(self._rng(_WEATHER), days)
         self._hang(self._rng(_SENSORS))
         first = int(quiet_days * DAY)

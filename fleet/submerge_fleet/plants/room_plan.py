@@ -21,7 +21,7 @@ _ZONE_COLUMNS, _ZONE_ROWS = 3, 2
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class RoomPlan:
     """What each mote is exposed to.
 
     positions : (motes, 2) m from the southwest corner
@@ -38,7 +38,7 @@ class Plan:
     beam: Array
 
     @classmethod
-    def drawn(cls, rng: np.random.Generator) -> Plan:
+    def drawn(cls, rng: np.random.Generator) -> RoomPlan:
         """Hang the motes, and work out what reaches them."""
         column, row = np.meshgrid(np.arange(COLUMNS), np.arange(ROWS))
         grid = np.stack([column.ravel() + 0.5, row.ravel() + 0.5], axis=1)

@@ -14,7 +14,7 @@ from submerge_client import logs
 from submerge_client.config.links import UplinkConfig
 from submerge_client.config.sections import BadSetting
 from submerge_client.datasets import Table
-from submerge_fleet.replay.into import Target, Told, replay_into
+from submerge_fleet.replay.into import IntoResult, Target, replay_into
 from submerge_fleet.replay.rows import check_magnitudes, deal_with_gaps, dealt
 
 LINK = ("insecure", "ca", "cert", "key")
@@ -72,7 +72,7 @@ def away(
     )
     # What a person has to know of comes on standard error, as from any client.
     logs.begin(logging.getLevelName(logging.WARNING).lower())
-    told = replay_into(
+    result = replay_into(
         target,
         table,
         leaves,
@@ -82,27 +82,33 @@ def away(
         features=features,
         center=center,
     )
-    if told.acknowledged != told.rows:
-        raise Untold(told)
-    return json.dumps(told.figures()) if as_json else _said(told)
+    if result.acknowledged != result.rows:
+        raise NotAcknowledged(result)
+    return json.dumps(result.figures()) if as_json else _said(result)
 
 
-class Untold(SubmergeError):
+class NotAcknowledged(SubmergeError):
     """A replay that the fleet did not take, or not each row of it once."""
 
-    def __init__(self, told: Told) -> None:
-        says = f"{told.acknowledged} of {told.rows} rows were acknowledged, in {told.seconds:.0f} s"
-        mend = "is the aggregator of that name there, and does it serve that group and schema?"
-        if told.acknowledged > told.rows:
-            mend = f"some were learnt twice; have the fleet forget {', '.join(told.nodes)}"
-        super().__init__(f"{says}: {mend}")
+    def __init__(self, result: IntoResult) -> None:
+        message = (
+            f"{result.acknowledged} of {result.rows} rows were acknowledged,"
+            f" in {result.seconds:.0f} s"
+        )
+        hint = "is the aggregator of that name there, and does it serve that group and schema?"
+        if result.acknowledged > result.rows:
+            hint = f"some were learnt twice; have the fleet forget {', '.join(result.nodes)}"
+        super().__init__(f"{message}: {hint}")
 
 
-def _said(told: Told) -> str:
+def _said(result: IntoResult) -> str:
     lines = [
-        ("nodes", ", ".join(told.nodes)),
-        ("rows", f"{told.rows}, every one acknowledged; {told.withheld} withheld for a gap"),
-        ("traffic", f"{told.bytes / 1000:,.1f} kB up"),
-        ("time", f"{told.seconds:.1f} s"),
+        ("nodes", ", ".join(result.nodes)),
+        (
+            "rows",
+            f"{result.rows}, every one acknowledged; {result.withheld} withheld for a gap",
+        ),
+        ("traffic", f"{result.bytes / 1000:,.1f} kB up"),
+        ("time", f"{result.seconds:.1f} s"),
     ]
     return "\n".join(f"{name:<12} {value}" for name, value in lines)

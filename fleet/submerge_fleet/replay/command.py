@@ -16,8 +16,8 @@ from submerge_fleet.console.kernel_options import check, feature_map, kernel_opt
 from submerge_fleet.console.picture import check_target
 from submerge_fleet.replay.kernel import KernelFigures
 from submerge_fleet.replay.kernel_excess import MOST_ROWS
-from submerge_fleet.replay.run import Outcome, replay
-from submerge_fleet.replay.settings import PAPER, Settings
+from submerge_fleet.replay.run import ReplayOutcome, replay
+from submerge_fleet.replay.settings import PAPER, ReplaySettings
 
 WITH_OTHERS = ("own", "fleet")
 """Ways of centering that want more nodes than one."""
@@ -161,13 +161,13 @@ def command(
     if into is not None:
         if paper or plot is not None:
             raise UsageError("--paper and --plot have no effect with --into: leave them out")
-        from submerge_fleet.replay.away import Untold, away
+        from submerge_fleet.replay.away import NotAcknowledged, away
 
         table = read(files, quantity=quantity, skip=skip)
         map_ = feature_map(kernel, width=table.rows.shape[1], features=FEATURES)
         try:
             click.echo(away(into, table, given, map_, as_json=as_json))
-        except Untold as error:
+        except NotAcknowledged as error:
             click.echo(f"submerge: {error}", err=True)
             # Not ctx.exit: the group, which is not standalone, would return it to nobody.
             sys.exit(1)
@@ -192,12 +192,12 @@ def command(
         warnings.simplefilter("always")
         outcome, curves = replay(
             table,
-            Settings(features=map_, **given | (PAPER if paper else {})),
+            ReplaySettings(features=map_, **given | (PAPER if paper else {})),
             watch=plot is not None,
         )
     for warning in said:
         click.echo(f"note: {warning.message}", err=True)
-    click.echo(json.dumps(outcome.figures()) if as_json else _told(outcome))
+    click.echo(json.dumps(outcome.figures()) if as_json else _reported(outcome))
     if plot is not None:
         draw(plot, outcome, curves)
         click.echo(f"{'picture':<12} {plot}", err=as_json)
@@ -238,7 +238,7 @@ def _refuse_what_goes_without_a_kernel(given: dict[str, Any], *, paper: bool) ->
         )
 
 
-def _told(outcome: Outcome) -> str:
+def _reported(outcome: ReplayOutcome) -> str:
     """Say the outcome to a person, a line each."""
     filled = " as filled" if outcome.filled else ""
     bounds = f"frobenius {outcome.frobenius_bound:.6g}, spectral {outcome.spectral_bound:.6g}"

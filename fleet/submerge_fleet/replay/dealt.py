@@ -121,12 +121,12 @@ class ReplayNode(ClientNode):
     @property
     def joined(self) -> bool:
         """Whether its parent has let it in; from any thread."""
-        return self.life.pin is not None
+        return self.current.pin is not None
 
     @property
     def learns(self) -> bool:
         """Whether rows are learnt, and not only measured; from any thread."""
-        return self.life.learns
+        return self.current.learns
 
     def step(self, event: Event, now: Now) -> list[Effect]:
         """As a client's; rows to measure by that come too late for that are passed over."""

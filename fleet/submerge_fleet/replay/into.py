@@ -24,9 +24,9 @@ from submerge_client import clock
 from submerge_client.agent import Agent
 from submerge_client.config.links import UplinkConfig
 from submerge_client.datasets import Table
-from submerge_client.disk import Disk
+from submerge_client.disk import RecordStore
 from submerge_client.sensors.lags import Lags
-from submerge_client.uplink.factory import chosen
+from submerge_client.uplink.factory import make_uplink
 from submerge_fleet.console.progress import advancing
 from submerge_fleet.replay.dealt import Dealt, ReplayNode
 
@@ -49,7 +49,7 @@ class Target:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class IntoResult:
     """What came of it.
 
     rows : of the files
@@ -81,7 +81,7 @@ def replay_into(
     fill: bool,
     features: FeatureMap | None = None,
     center: Center,
-) -> Told:
+) -> IntoResult:
     """Send rows through one client each, until their parent holds them.
 
     `features`: of a kernel group; with a gamma left open they take the fleet's. `center`: as
@@ -133,21 +133,23 @@ def replay_into(
             thread.join()
     refusals = [agent.refusal for agent in agents if agent.refusal]
     if refusals:
-        says = f"--into: {target.parent} does not let {target.node} join: {refusals[0]}"
-        mend = "; --center says it" if "center: " in says else ""
-        raise UsageError(says + mend)
-    lives = [agent.node.life for agent in agents]
-    if all(life.pin is not None for life in lives) and not all(life.learns for life in lives):
+        message = f"--into: {target.parent} does not let {target.node} join: {refusals[0]}"
+        hint = "; --center says it" if "center: " in message else ""
+        raise UsageError(message + hint)
+    incarnations = [agent.node.current for agent in agents]
+    if all(current.pin is not None for current in incarnations) and not all(
+        current.learns for current in incarnations
+    ):
         raise UsageError(
             "the fleet has not settled its gamma: these rows have only measured for it; have it"
             " wait for fewer (scaling_rows), send more, or give both a --gamma"
         )
-    lost = sum(life.counts.lost for life in lives)
-    return Told(
+    lost = sum(current.counts.lost for current in incarnations)
+    return IntoResult(
         rows=sum(map(len, leaves)),
         # A loss that was declared is delivered as well, and no row.
-        acknowledged=max(0, sum(life.delivered for life in lives) - lost),
-        withheld=sum(life.counts.withheld for life in lives),
+        acknowledged=max(0, sum(current.delivered for current in incarnations) - lost),
+        withheld=sum(current.counts.withheld for current in incarnations),
         lost=lost,
         bytes=sum(agent.sent_bytes for agent in agents),
         seconds=time.monotonic() - began,
@@ -174,12 +176,12 @@ def _agent(
     sensor = Dealt(rows, target.speed)
     summaries = Subspaces(rank, oversample=oversample)
     node = ReplayNode(settings, schema, summaries, np.random.default_rng(), sensor)
-    uplink = chosen(target.link, parent=target.parent, node=name, groups=(target.group,))
+    uplink = make_uplink(target.link, parent=target.parent, node=name, groups=(target.group,))
     agent = Agent(
         node,
         uplink=uplink,
         sensor=sensor,
-        disk=Disk(None),
+        disk=RecordStore(None),
         lags=Lags(1, schema.width),
         scores=None,
         clock=clock.now,

@@ -17,7 +17,7 @@ from submerge.features import FeatureMap
 from submerge.pca.subspace import LARGEST_SINGLE
 from submerge.stats.moments import Moments, spread
 from submerge_fleet.replay.kernel_excess import excess
-from submerge_fleet.replay.settings import Settings
+from submerge_fleet.replay.settings import ReplaySettings
 
 LOUD = 0.9
 """Of all distances, by one column: a kernel then sees that column alone."""
@@ -88,7 +88,7 @@ def loudest(rows: Array, names: tuple[str, ...]) -> str | None:
     )
 
 
-def filler_of(settings: Settings, rule: RankRule, width: int) -> SAPCA:
+def filler_of(settings: ReplaySettings, rule: RankRule, width: int) -> SAPCA:
     """Return the engine that learns the columns themselves, to fill their gaps by.
 
     A linear one, of as many directions as a kernel group keeps of its readings.

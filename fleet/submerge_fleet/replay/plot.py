@@ -8,7 +8,7 @@ import numpy as np
 
 from submerge import UsageError
 from submerge_fleet.console.picture import save
-from submerge_fleet.replay.run import Curves, Outcome
+from submerge_fleet.replay.run import ErrorCurves, ReplayOutcome
 
 try:
     from matplotlib.figure import Figure
@@ -18,7 +18,7 @@ except ImportError as error:
     ) from error
 
 
-def draw(path: Path, outcome: Outcome, curves: Curves) -> None:
+def draw(path: Path, outcome: ReplayOutcome, curves: ErrorCurves) -> None:
     """Write the picture to `path`, a PNG."""
     figure = Figure(figsize=(11, 6.5), layout="constrained")
     grid = figure.add_gridspec(2, 2, height_ratios=(3, 1), width_ratios=(3, 2))

@@ -21,12 +21,12 @@ from submerge_fleet.replay.kernel import (
     within_float32,
 )
 from submerge_fleet.replay.rows import check_magnitudes, deal_with_gaps, dealt, without_mean
-from submerge_fleet.replay.settings import Settings, cut
+from submerge_fleet.replay.settings import ReplaySettings, cut
 from submerge_fleet.replay.streaming import Leaf, merged, peak_bytes, stream
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ReplayOutcome:
     """What a replay found. All but counts and times is per row, in squared units.
 
     With forgetting, rows weigh in error, optimum, bounds and energy alike what they weigh
@@ -74,7 +74,7 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class Curves:
+class ErrorCurves:
     """What the picture shows: both spectra, per row, and each leaf's diary."""
 
     shown: Array
@@ -82,7 +82,9 @@ class Curves:
     leaves: list[Leaf]
 
 
-def replay(table: Table, settings: Settings, *, watch: bool) -> tuple[Outcome, Curves]:
+def replay(
+    table: Table, settings: ReplaySettings, *, watch: bool
+) -> tuple[ReplayOutcome, ErrorCurves]:
     """Stream the table as the settings say, and hold the result against exact PCA."""
     rule = settings.rule(table.rows.shape[1])
     settings.check(table.rows)
@@ -139,7 +141,7 @@ def replay(table: Table, settings: Settings, *, watch: bool) -> tuple[Outcome, C
     optimum = float(spectrum[subspace.rank :].sum())
     first = leaves[0].engine
     tree = f", {len(leaves)} leaves merged with fan-in {settings.fan_in}"
-    outcome = Outcome(
+    outcome = ReplayOutcome(
         algorithm=first.algorithm + (tree if len(leaves) > 1 else ""),
         rows=len(learnt),
         dim=learnt.shape[1],
@@ -165,7 +167,7 @@ def replay(table: Table, settings: Settings, *, watch: bool) -> tuple[Outcome, C
         notes=(*table.notes, *([] if loud is None else [loud])),
         kernel=None if map_ is None else figures_of(learnt, map_, subspace, center=center),
     )
-    return outcome, Curves(subspace.explained_variance, spectrum / total, leaves)
+    return outcome, ErrorCurves(subspace.explained_variance, spectrum / total, leaves)
 
 
 def _summary(leaves: list[Leaf], fan_in: int) -> tuple[Subspace, float]:

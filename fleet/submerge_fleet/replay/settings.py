@@ -15,7 +15,7 @@ MOST_FEATURES = 4096
 
 
 @dataclass(frozen=True)
-class Settings:
+class ReplaySettings:
     """What the options of `submerge replay` say; `--help` says what each one does.
 
     features : None learns the columns themselves

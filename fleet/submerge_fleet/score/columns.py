@@ -73,7 +73,7 @@ def columns_of(flow: Flow, schema: Schema, skip: Collection[str]) -> Columns:
             flow.path,
             expected=f"{len(sensed)} columns, one a channel of the model",
             got=str(len(left)),
-            mend="give it a header with the channels' names, or skip columns",
+            hint="give it a header with the channels' names, or skip columns",
         )
     width = len(left)
     return Columns(tuple(left), tuple(range(width)), width, len(names) // width, ())
@@ -106,7 +106,7 @@ def _by_name(flow: Flow, places: dict[str, int], names: Sequence[str], lags: int
             flow.path,
             expected=f"a column each for the model's channels {_some(names)}",
             got=got,
-            mend=f"is {near[0]!r} meant for {missing[0]!r}?" if near else "rename its columns",
+            hint=f"is {near[0]!r} meant for {missing[0]!r}?" if near else "rename its columns",
         )
     known = set(names)
     extra = [name for name in places if name not in known]

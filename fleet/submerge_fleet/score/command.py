@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from submerge.errors import UsageError
-from submerge_fleet.console.admin_client import AskingAlone, door_of, with_door
+from submerge_fleet.console.admin_client import AdminCommand, admin_client_of, with_admin_client
 
 if TYPE_CHECKING:
     from submerge_fleet.score.model import Normal
@@ -18,7 +18,7 @@ FILE = click.Path(path_type=Path, dir_okay=False)
 
 
 @click.command(
-    cls=AskingAlone,
+    cls=AdminCommand,
     epilog="""\b
 Example: submerge model save monday.model --config root.toml
          submerge score pump-*.csv --model monday.model -o scores.csv.gz --plot scores.png""",
@@ -27,7 +27,7 @@ Example: submerge model save monday.model --config root.toml
     "files", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE..."
 )
 @click.option("--model", type=FILE, help="As `submerge model save` writes it, or submerge.dumps.")
-@with_door
+@with_admin_client
 @click.option("--group", help="config, store: whose model; needed where there are several groups.")
 @click.option(
     "-o",
@@ -93,12 +93,12 @@ def command(
     scored says why: lead-in, gaps, too large, other state.
     """
     from submerge.condition import Condition
-    from submerge.protocol.kernel_summary import Twofold
+    from submerge.protocol.kernel_summary import KernelSummary
     from submerge_fleet.console.picture import check_target as check_picture
     from submerge_fleet.console.progress import counting
-    from submerge_fleet.score.lines import CsvLines, JsonLines
+    from submerge_fleet.score.lines import CsvScoreLines, JsonScoreLines
     from submerge_fleet.score.output import check_target, opened
-    from submerge_fleet.score.run import Wanted, score
+    from submerge_fleet.score.run import ScoreRequest, score
     from submerge_fleet.score.summary import Summary
 
     target = None if str(output) == "-" else output
@@ -107,22 +107,24 @@ def command(
     curves = None
     if plot is not None:
         # A missing extra, or a place that cannot be, is said before the work.
-        from submerge_fleet.score.plot import Curves
+        from submerge_fleet.score.plot import ScoreCurves
 
         check_picture(plot, inputs=inputs)
-        curves = Curves()
+        curves = ScoreCurves()
     normal = _normal(model, config, store, group, rank)
     names = normal.schema.names
-    wanted = Wanted(
+    wanted = ScoreRequest(
         mean,
         None if when is None else Condition.parse(when, names),
         quantity,
         skip,
         zero_is_missing,
     )
-    form: CsvLines | JsonLines = CsvLines(names, kernel=isinstance(normal.summary, Twofold))
+    form: CsvScoreLines | JsonScoreLines = CsvScoreLines(
+        names, kernel=isinstance(normal.summary, KernelSummary)
+    )
     if as_json:
-        form = JsonLines(names)
+        form = JsonScoreLines(names)
     summary, notes = Summary(normal), dict.fromkeys(normal.notes)
     own_terminal = target is not None or not sys.stdout.isatty()
     with opened(target) as text, counting("rows read", shown=own_terminal) as advance:
@@ -137,7 +139,7 @@ def command(
             raise UsageError(f"expected rows that can be scored, got none of {summary.counts}")
     for note in notes:
         click.echo(f"note: {note}", err=True)
-    for what, said in summary.told():
+    for what, said in summary.text():
         click.echo(f"{what:<10} {said}", err=True)
     if curves is not None and plot is not None:
         curves.draw(plot, normal.limits)
@@ -148,10 +150,10 @@ def _normal(
     model: Path | None, config: Path | None, store: Path | None, group: str | None, rank: int | None
 ) -> Normal:
     """Return what the options mean: a file's model, or a running aggregator's."""
-    from submerge_fleet.score.model import of_door, of_file
+    from submerge_fleet.score.model import of_file, of_running
 
     if model is None:
-        return of_door(door_of(config, store, instead="--model FILE, "), group, rank)
+        return of_running(admin_client_of(config, store, instead="--model FILE, "), group, rank)
     for name, value in (("--config", config), ("--store", store), ("--group", group)):
         if value is not None:
             raise UsageError(

@@ -17,13 +17,13 @@ from typing import Any
 import numpy as np
 
 from submerge_fleet.console.admin_client import printable
-from submerge_fleet.score.rows import TOP, WHY, Judged
+from submerge_fleet.score.rows import TOP, WHY, ScoredBlock
 
 CSV_HEAD, JSON_HEAD = "file,row,", '{"file": '
 """How files of scores begin: nothing else is ever overwritten."""
 
 
-class CsvLines:
+class CsvScoreLines:
     """CSV; in a kernel group with `linear` and `odd`.
 
     Parameters
@@ -39,12 +39,12 @@ class CsvLines:
     @property
     def head(self) -> str:
         """The heading, a line."""
-        scores = ["spe", "t2", *(("linear", "odd") if self._kernel else ())]
+        scores = ["spe", "t2", *(("linear", "anomaly_score") if self._kernel else ())]
         top = [f"{each}{i}" for i in range(1, TOP + 1) for each in ("top", "share")]
         names = ["file", "row", *scores, "over", "over_t2", *top, "filled", "unscored"]
         return ",".join(names) + "\n"
 
-    def lines(self, path: Path, judged: Judged) -> str:
+    def lines(self, path: Path, judged: ScoredBlock) -> str:
         """Return a line for each row."""
         m = len(judged.spe)
         nothing = [""] * m
@@ -52,14 +52,14 @@ class CsvLines:
         if self._kernel:
             columns += [
                 nothing if scores is None else _numbers(scores)
-                for scores in (judged.linear, judged.odd)
+                for scores in (judged.linear, judged.anomaly_score)
             ]
         columns += [_shares(judged.over), _shares(judged.over_t2)]
         for i in range(TOP):
             if i < judged.top.shape[1]:
                 # A row without a residual has no channel to name.
-                told = judged.shares[:, i] > 0
-                columns.append(np.where(told, self._names[judged.top[:, i]], "").tolist())
+                reported = judged.shares[:, i] > 0
+                columns.append(np.where(reported, self._names[judged.top[:, i]], "").tolist())
                 columns.append(_shares(judged.shares[:, i]))
             else:
                 columns += [nothing, nothing]
@@ -74,7 +74,7 @@ class CsvLines:
         return text.getvalue()
 
 
-class JsonLines:
+class JsonScoreLines:
     """One JSON object a row."""
 
     head = ""
@@ -82,22 +82,22 @@ class JsonLines:
     def __init__(self, names: tuple[str, ...]) -> None:
         self._names = names
 
-    def lines(self, path: Path, judged: Judged) -> str:
+    def lines(self, path: Path, judged: ScoredBlock) -> str:
         """Return a line for each row."""
         scored = self._scored(judged)
         lines = []
         for row, why in enumerate(judged.why.tolist(), judged.first):
-            told = {"unscored": WHY[why]} if why else next(scored)
-            lines.append(json.dumps({"file": printable(str(path)), "row": row} | told))
+            reported = {"unscored": WHY[why]} if why else next(scored)
+            lines.append(json.dumps({"file": printable(str(path)), "row": row} | reported))
         return "".join(f"{line}\n" for line in lines)
 
-    def _scored(self, judged: Judged) -> Iterator[dict[str, Any]]:
+    def _scored(self, judged: ScoredBlock) -> Iterator[dict[str, Any]]:
         for i in range(len(judged.spe)):
             line: dict[str, Any] = {"spe": float(judged.spe[i]), "t2": float(judged.t2[i])}
             if judged.linear is not None:
                 line["linear"] = float(judged.linear[i])
-            if judged.odd is not None:
-                line["odd"] = float(f"{judged.odd[i]:.4g}")
+            if judged.anomaly_score is not None:
+                line["anomaly_score"] = float(f"{judged.anomaly_score[i]:.4g}")
             for name, shares in (("over", judged.over), ("over_t2", judged.over_t2)):
                 if shares[i]:
                     line[name] = float(shares[i])

@@ -13,7 +13,7 @@ from typing import Literal
 
 import numpy as np
 
-from submerge.protocol.kernel_summary import Twofold
+from submerge.protocol.kernel_summary import KernelSummary
 from submerge.stats.node_mean import OwnMean
 from submerge_fleet.score.model import Normal
 from submerge_fleet.score.rows import Prepared
@@ -32,8 +32,8 @@ def own_mean(normal: Normal, parts: Iterable[Prepared]) -> OwnMean:
         feature space, rows count that have no gap.
     """
     summary, features = normal.summary, None
-    linear = summary.linear if isinstance(summary, Twofold) else summary
-    if isinstance(summary, Twofold):
+    linear = summary.linear if isinstance(summary, KernelSummary) else summary
+    if isinstance(summary, KernelSummary):
         features = summary.features.mean
     # Sums of deviations: those of readings would lose what is small beside a huge mean.
     off, known = np.zeros(linear.dim), np.zeros(linear.dim)

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from submerge import PeerError, Schema, Subspace, UsageError, loads
-from submerge.protocol.kernel_summary import Twofold
+from submerge.protocol.kernel_summary import KernelSummary
 from submerge.protocol.summaries import Subspaces
 from submerge.stats.score_limits import Limits
-from submerge_aggregator.questions.views import Shown
-from submerge_fleet.console.admin_client import Door, printable
-from submerge_fleet.operate.model_file import Named, decoded
+from submerge_aggregator.questions.views import ShownRank
+from submerge_fleet.console.admin_client import AdminClient, printable
+from submerge_fleet.operate.model_file import SavedModel, decoded
 
 ZIP = b"PK\x03\x04"
 """How an engine's file begins: `submerge.dumps` writes `.npz`."""
@@ -41,7 +41,7 @@ class Normal:
 
     about: str
     schema: Schema
-    summary: Subspace | Twofold
+    summary: Subspace | KernelSummary
     limits: Limits | None
     shown: Subspaces
     notes: tuple[str, ...] = ()
@@ -71,14 +71,14 @@ def of_file(path: Path, rank: int | None) -> Normal:
     return _of_model(named, named.shown, rank)
 
 
-def of_door(door: Door, group: str | None, rank: int | None) -> Normal:
+def of_running(admin: AdminClient, group: str | None, rank: int | None) -> Normal:
     """Return the newest model of a running aggregator."""
-    group = door.group(group)
-    named = decoded(door.get("model", group), f"the aggregator on {door.path}")
-    return _of_model(named, door.shown(group), rank)
+    group = admin.group(group)
+    named = decoded(admin.get("model", group), f"the aggregator on {admin.path}")
+    return _of_model(named, admin.shown(group), rank)
 
 
-def _of_model(named: Named, shown: Shown | None, rank: int | None) -> Normal:
+def _of_model(named: SavedModel, shown: ShownRank | None, rank: int | None) -> Normal:
     model, summary = named.model, named.model.summary
     if summary is None:
         raise UsageError(f"{named.whence} has learnt nothing yet: score with a later one")
@@ -90,10 +90,10 @@ def _of_model(named: Named, shown: Shown | None, rank: int | None) -> Normal:
         )
     notes = []
     if shown is None:
-        shown = Shown(rank or 1)
+        shown = ShownRank(rank or 1)
     if rank is not None and rank != shown.rank and model.limits is not None:
         notes.append(f"the limits are those of rank {shown.rank}, where nodes score with that")
-    shown = Shown(_fits(rank, summary) or shown.rank, shown.linear_rank)
+    shown = ShownRank(_fits(rank, summary) or shown.rank, shown.linear_rank)
     about = f"{printable(model.group)}, version {model.version}, {named.whence}"
     return Normal(about, named.schema, summary, model.limits, _summaries(shown), tuple(notes))
 
@@ -112,13 +112,13 @@ def _of_engine(path: Path, data: bytes, rank: int | None) -> Normal:
             f"expected an engine of readings in {path}, got one of features: save the model of a"
             " kernel group instead"
         )
-    shown = Shown(_fits(rank, engine.subspace) or engine.target)
+    shown = ShownRank(_fits(rank, engine.subspace) or engine.target)
     about = f"an engine that has learnt {engine.n_samples_seen:,} rows, {path}"
     notes = ("an engine has no measured limits: `over` stays empty",)
     return Normal(about, schema, engine.subspace, None, _summaries(shown), notes)
 
 
-def _fits(rank: int | None, summary: Subspace | Twofold) -> int | None:
+def _fits(rank: int | None, summary: Subspace | KernelSummary) -> int | None:
     if rank is not None and not 1 <= rank <= _held(summary):
         raise UsageError(
             f"--rank must be from 1 to the {_held(summary)} directions that the model holds,"
@@ -127,9 +127,9 @@ def _fits(rank: int | None, summary: Subspace | Twofold) -> int | None:
     return rank
 
 
-def _held(summary: Subspace | Twofold) -> int:
-    return summary.features.rank if isinstance(summary, Twofold) else summary.rank
+def _held(summary: Subspace | KernelSummary) -> int:
+    return summary.features.rank if isinstance(summary, KernelSummary) else summary.rank
 
 
-def _summaries(shown: Shown) -> Subspaces:
+def _summaries(shown: ShownRank) -> Subspaces:
     return Subspaces(shown.rank, linear_rank=shown.linear_rank)

@@ -13,7 +13,7 @@ MOST_POINTS = 2048
 """About as many as a picture has columns."""
 
 
-class Peaks:
+class HighestPoints:
     """The highest of every so many scores; the fewer, the longer the series.
 
     Attributes
@@ -39,5 +39,5 @@ class Peaks:
     @property
     def points(self) -> tuple[Array, Array]:
         """Rows (from 1), and the highest score from each on; where there is any."""
-        told = np.flatnonzero(~np.isnan(self._highest))
-        return np.asarray(told * self.every + 1, dtype=np.float64), self._highest[told]
+        present = np.flatnonzero(~np.isnan(self._highest))
+        return np.asarray(present * self.every + 1, dtype=np.float64), self._highest[present]

@@ -9,8 +9,8 @@ import numpy as np
 from submerge import UsageError
 from submerge.stats.score_limits import Limits
 from submerge_fleet.console.picture import save
-from submerge_fleet.score.peaks import Peaks
-from submerge_fleet.score.rows import Judged
+from submerge_fleet.score.peaks import HighestPoints
+from submerge_fleet.score.rows import ScoredBlock
 
 try:
     from matplotlib.axes import Axes
@@ -21,21 +21,21 @@ except ImportError as error:
     ) from error
 
 
-class Curves:
+class ScoreCurves:
     """What is drawn: scores as they come in, and where files begin."""
 
     def __init__(self) -> None:
         self._rows = 0
         self._begins: dict[Path, int] = {}
-        self._spe, self._t2, self._linear = Peaks(), Peaks(), Peaks()
-        self._twofold = False
+        self._spe, self._t2, self._linear = HighestPoints(), HighestPoints(), HighestPoints()
+        self._kernel_summary = False
 
-    def add(self, path: Path, judged: Judged) -> None:
+    def add(self, path: Path, judged: ScoredBlock) -> None:
         """Take in some rows of a file."""
         self._begins.setdefault(path, self._rows + 1)
         self._rows += len(judged.why)
-        self._twofold |= judged.linear is not None
-        for peaks, scores in (
+        self._kernel_summary |= judged.linear is not None
+        for maxima, scores in (
             (self._spe, judged.spe),
             (self._t2, judged.t2),
             (self._linear, judged.linear),
@@ -43,19 +43,19 @@ class Curves:
             if scores is not None:
                 rows = np.full(len(judged.why), np.nan)
                 rows[judged.why == 0] = scores
-                peaks.add(rows)
+                maxima.add(rows)
 
     def draw(self, path: Path, limits: Limits | None) -> None:
         """Write the picture to `path`, a PNG."""
         limits = limits or Limits((), (), (), 0)
-        of = " of features" if self._twofold else ""
+        of = " of features" if self._kernel_summary else ""
         drawn = [(f"SPE{of}", self._spe, limits.spe), (f"T2{of}", self._t2, limits.t2)]
-        if self._twofold:
+        if self._kernel_summary:
             drawn.insert(1, ("SPE of readings", self._linear, limits.linear))
         figure = Figure(figsize=(11, 2.6 * len(drawn)), layout="constrained")
         charts = figure.subplots(len(drawn), 1, sharex=True)
-        for chart, (name, peaks, values) in zip(charts, drawn, strict=True):
-            self._chart(chart, name, peaks)
+        for chart, (name, maxima, values) in zip(charts, drawn, strict=True):
+            self._chart(chart, name, maxima)
             _limits(chart, limits.shares, values)
         # Beside the charts: inside one it would hide what stands out.
         handles, labels = charts[0].get_legend_handles_labels()
@@ -63,9 +63,9 @@ class Curves:
         charts[-1].set_xlabel("rows" + ("; a line where a file begins" * (len(self._begins) > 1)))
         save(figure, path, dpi=130)
 
-    def _chart(self, chart: Axes, name: str, peaks: Peaks) -> None:
-        rows, scores = peaks.points
-        label = "each row" if peaks.every == 1 else f"the highest of {peaks.every} rows"
+    def _chart(self, chart: Axes, name: str, maxima: HighestPoints) -> None:
+        rows, scores = maxima.points
+        label = "each row" if maxima.every == 1 else f"the highest of {maxima.every} rows"
         chart.plot(rows, scores, ".", ms=2.5, color="C0", label=label)
         if (scores > 0).any():
             # A score of nothing has no place on a scale of powers.

@@ -47,7 +47,7 @@ class Prepared:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Judged:
+class ScoredBlock:
     """Some rows of one file, one after another, and how odd they are.
 
     first : the number of the first in its file, from 1
@@ -68,7 +68,7 @@ class Judged:
     spe: Array
     t2: Array
     linear: Array | None
-    odd: Array | None
+    anomaly_score: Array | None
     over: Array
     over_t2: Array
     rank: Array
@@ -128,7 +128,7 @@ class Judge:
         fine = why == 0
         return Prepared(why, scaled[fine], features, gaps[fine])
 
-    def judged(self, rows: Array, first: int, lead: int = 0) -> Judged:
+    def judged(self, rows: Array, first: int, lead: int = 0) -> ScoredBlock:
         """Judge rows (n, channels) in their units, lags included.
 
         Parameters
@@ -143,9 +143,9 @@ class Judge:
         ready = self.prepared(rows)
         spe, t2, linear = self._scoring.scores(ready.scaled, ready.features)
         # What nobody can tell, the readings do: features of what is far off are all alike.
-        odd, by_linear = None, np.full(len(spe), linear is not None)
+        anomaly_score, by_linear = None, np.full(len(spe), linear is not None)
         if limits is not None and linear is not None:
-            odd, by_linear = limits.oddness(spe, linear)
+            anomaly_score, by_linear = limits.anomaly_score(spe, linear)
         shares = normal.shown.contributions(
             ready.scaled, self._summary, schema, by_linear=by_linear
         )
@@ -161,16 +161,16 @@ class Judge:
         if schema.scaling is not None:
             readings = readings * schema.scaling.scale + schema.scaling.offset
         readings_say = spe if linear is None else linear
-        return Judged(
+        return ScoredBlock(
             first=first,
             why=np.concatenate([np.full(lead, LEAD_IN, dtype=np.int8), ready.why]),
             spe=spe,
             t2=t2,
             linear=linear,
-            odd=odd,
+            anomaly_score=anomaly_score,
             over=over,
             over_t2=over_t2,
-            rank=readings_say if odd is None else odd,
+            rank=readings_say if anomaly_score is None else anomaly_score,
             top=top,
             shares=np.take_along_axis(shares, top, axis=1),
             gaps=ready.gaps,

@@ -22,14 +22,14 @@ from submerge_client.sensors.lags import Lags
 from submerge_fleet.score.columns import Columns, columns_of
 from submerge_fleet.score.mean import Mean, own_mean
 from submerge_fleet.score.model import Normal
-from submerge_fleet.score.rows import Judge, Judged
+from submerge_fleet.score.rows import Judge, ScoredBlock
 
 BLOCK = 64
 """Rows of features that are held at once, as on a device."""
 
 
 @dataclass(frozen=True)
-class Wanted:
+class ScoreRequest:
     """What the options of `submerge score` say; `--help` says what each one does.
 
     mean : None is that of each file where center = "own", and else the fleet's
@@ -45,11 +45,11 @@ class Wanted:
 def score(
     files: Sequence[Path],
     normal: Normal,
-    wanted: Wanted,
+    wanted: ScoreRequest,
     *,
     note: Callable[[str], None],
     advance: Callable[[int], None] = lambda _: None,
-) -> Iterator[tuple[Path, Judged]]:
+) -> Iterator[tuple[Path, ScoredBlock]]:
     """Judge all rows of all files, a block at a time.
 
     Parameters
@@ -101,7 +101,11 @@ def score(
 
 
 def _blocks(
-    flow: Flow, columns: Columns, normal: Normal, wanted: Wanted, advance: Callable[[int], None]
+    flow: Flow,
+    columns: Columns,
+    normal: Normal,
+    wanted: ScoreRequest,
+    advance: Callable[[int], None],
 ) -> Iterator[tuple[int, Array]]:
     """Yield rows (n, channels) with their lags, after the number of rows that lead them in."""
     lags = Lags(columns.lags, columns.width)

@@ -11,9 +11,9 @@ import numpy as np
 from submerge import Array
 from submerge_fleet.console.admin_client import printable
 from submerge_fleet.score.model import Normal
-from submerge_fleet.score.rows import WHY, Judged
+from submerge_fleet.score.rows import WHY, ScoredBlock
 
-ODDEST = 5
+MOST_ANOMALOUS = 5
 """Rows that are listed for a person."""
 
 ODD = 0.99
@@ -23,14 +23,14 @@ MOST_CHANNELS = 8
 
 
 @dataclass(order=True)
-class Odd:
+class AnomalousRow:
     """One row; rows compare by how odd they are, and of like ones the first is the oddest."""
 
     rank: float
     order: int
     path: Path = field(compare=False)
     row: int = field(compare=False)
-    told: str = field(compare=False, default="")
+    text: str = field(compare=False, default="")
 
 
 class Summary:
@@ -50,9 +50,9 @@ class Summary:
         self._over_t2: Counter[float] = Counter()
         self._first: Counter[str] = Counter()
         self._filled = 0
-        self._oddest: list[Odd] = []
+        self._most_anomalous: list[AnomalousRow] = []
 
-    def add(self, path: Path, judged: Judged) -> None:
+    def add(self, path: Path, judged: ScoredBlock) -> None:
         """Count some rows of a file."""
         self._files[path] = None
         self.rows += len(judged.why)
@@ -75,7 +75,7 @@ class Summary:
         counts += [f"{self._filled:,} with gaps filled"] if self._filled else []
         return f"{self.rows:,}{of}: {', '.join(counts)}"
 
-    def told(self) -> list[tuple[str, str]]:
+    def text(self) -> list[tuple[str, str]]:
         """Return the summary for a person: what, and what of it."""
         lines = [
             ("model", f"{self._normal.about}; rank {self._normal.shown.rule.start}"),
@@ -93,8 +93,8 @@ class Summary:
                 ]
                 lines.append((name, ", ".join(said)))
         lines += [
-            ("oddest" if i == 0 else "", f"row {odd.row}{self._of(odd.path)}: {odd.told}")
-            for i, odd in enumerate(self._oddest)
+            ("oddest" if i == 0 else "", f"row {entry.row}{self._of(entry.path)}: {entry.text}")
+            for i, entry in enumerate(self._most_anomalous)
         ]
         if self._first:
             first = [
@@ -104,19 +104,21 @@ class Summary:
             lines.append(("channels", f"first in rows above {100 * ODD:.4g} %: {', '.join(first)}"))
         return lines
 
-    def _compare(self, path: Path, judged: Judged) -> None:
+    def _compare(self, path: Path, judged: ScoredBlock) -> None:
         """Keep the oddest rows so far."""
         rows = np.flatnonzero(judged.why == 0) + judged.first
-        for i in np.argsort(-judged.rank, kind="stable")[:ODDEST].tolist():
-            odd = Odd(float(judged.rank[i]), -(self.scored + i), path, int(rows[i]))
-            if len(self._oddest) < ODDEST or odd > self._oddest[-1]:
-                odd.told = self._said(judged, i)
-                self._oddest = sorted([*self._oddest, odd], reverse=True)[:ODDEST]
+        for i in np.argsort(-judged.rank, kind="stable")[:MOST_ANOMALOUS].tolist():
+            entry = AnomalousRow(float(judged.rank[i]), -(self.scored + i), path, int(rows[i]))
+            if len(self._most_anomalous) < MOST_ANOMALOUS or entry > self._most_anomalous[-1]:
+                entry.text = self._said(judged, i)
+                self._most_anomalous = sorted([*self._most_anomalous, entry], reverse=True)[
+                    :MOST_ANOMALOUS
+                ]
 
     def _of(self, path: Path) -> str:
         return f" of {printable(str(path))}" if len(self._files) > 1 else ""
 
-    def _said(self, judged: Judged, i: int) -> str:
+    def _said(self, judged: ScoredBlock, i: int) -> str:
         scores = f"SPE {judged.spe[i]:.4g}, T2 {judged.t2[i]:.4g}"
         if judged.linear is not None:
             scores = f"SPE {judged.spe[i]:.4g} of features, {judged.linear[i]:.4g} of readings"

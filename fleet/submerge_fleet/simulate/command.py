@@ -20,7 +20,7 @@ from submerge import UsageError
 from submerge.features import FeatureMap
 from submerge.simulate import PRESETS, SHARES, Faults, Plan
 from submerge_fleet.console.kernel_options import check, feature_map, kernel_options, taken, written
-from submerge_fleet.console.units import duration, plain, rate, share, told
+from submerge_fleet.console.units import duration, plain, rate, share, span_text
 from submerge_fleet.simulate.run import Findings, collect, transcript
 
 FLAGS = {
@@ -245,7 +245,7 @@ def repeating(plan: Plan, seed: int) -> str:
     words = [
         *("submerge simulate --nodes", plan.nodes, "--fan-in", plan.fan_in),
         *("--depth", plan.depth, "--hours", plain(plan.hours)),
-        *(f"{flag} {told(value)}" for flag, value in times.items()),
+        *(f"{flag} {span_text(value)}" for flag, value in times.items()),
         *("--faults", plan.faults),
     ]
     for name, value in plan.given:
@@ -258,7 +258,7 @@ def repeating(plan: Plan, seed: int) -> str:
     if plan.learns_scaling:
         words.append("--learn-scaling")
     if plan.half_life_s is not None:
-        words.append(f"--half-life {told(plan.half_life_s)}")
+        words.append(f"--half-life {span_text(plan.half_life_s)}")
     return " ".join(map(str, [*words, "--seed", seed]))
 
 
@@ -275,8 +275,8 @@ def _given(named: dict[str, float], others: tuple[str, ...]) -> dict[str, float]
             raise UsageError(f"expected --fault NAME=VALUE, got {other!r}: say how much of it")
         if name not in NAMES:
             near = difflib.get_close_matches(name, NAMES, n=1)
-            mend = f"did you mean {near[0]!r}?" if near else "submerge simulate --help names them"
-            raise UsageError(f"there is no fault {name!r}: {mend}")
+            hint = f"did you mean {near[0]!r}?" if near else "submerge simulate --help names them"
+            raise UsageError(f"there is no fault {name!r}: {hint}")
         if name in given:
             raise UsageError(f"expected fault {name} once, got it twice: leave one of them out")
         try:
@@ -317,8 +317,8 @@ def _check_times(options: dict[str, Any]) -> None:
     for name in ("reading_every", "report_every"):
         if options[name] < SHORTEST_S:
             raise UsageError(
-                f"--{name.replace('_', '-')} must be at least {told(SHORTEST_S)},"
-                f" got {told(options[name])}: name a longer one"
+                f"--{name.replace('_', '-')} must be at least {span_text(SHORTEST_S)},"
+                f" got {span_text(options[name])}: name a longer one"
             )
 
 
@@ -333,7 +333,7 @@ def _subspaces(
     """Return the fields of a plan that say what is learnt."""
     if half_life is not None and half_life < SHORTEST_S:
         raise UsageError(
-            f"--half-life must be at least {told(SHORTEST_S)}, got {told(half_life)}:"
+            f"--half-life must be at least {span_text(SHORTEST_S)}, got {span_text(half_life)}:"
             " name a longer one"
         )
     if not dim:
@@ -361,7 +361,7 @@ def _check_rank(rank: int, spare: int, dim: int, features: FeatureMap | None) ->
         most = features.dim(dim)
         what = f"--features {most}"
     if rank + spare > most:
-        mend = f"add --oversample {most - rank}" if rank <= most else "lower --rank"
+        hint = f"add --oversample {most - rank}" if rank <= most else "lower --rank"
         raise UsageError(
-            f"--rank and --oversample must be at most {what} together, got {rank} + {spare}: {mend}"
+            f"--rank and --oversample must be at most {what} together, got {rank} + {spare}: {hint}"
         )

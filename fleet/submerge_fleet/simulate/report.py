@@ -13,7 +13,7 @@ from rich.text import Text
 
 from submerge.features import FeatureMap
 from submerge.simulate import SHARES, Plan
-from submerge_fleet.console.units import plain, told
+from submerge_fleet.console.units import plain, span_text
 from submerge_fleet.simulate.run import Findings, Violation
 
 INVARIANTS = {
@@ -83,7 +83,7 @@ def _run(found: Findings) -> list[tuple[str, str]]:
         preset = f"{by_hand}; else {preset}" if plan.faults != "none" else by_hand
     fleet = (
         f"{_of(plan.nodes, 'client')}, {between}a root; a reading every"
-        f" {told(plan.reading_every_s)}, a report every {told(plan.report_every_s)}"
+        f" {span_text(plan.reading_every_s)}, a report every {span_text(plan.report_every_s)}"
     )
     said = [
         ("seeds", f"{len(seeds)}, {_through(seeds)}, {plain(plan.hours)} virtual hours each"),
@@ -130,9 +130,9 @@ def _missing(found: Findings) -> Table:
     table.add_row(f"{found.counted:,}", _share(found.counted, whole), "counted at the root")
     for cause, count in found.missing.items():
         table.add_row(f"{count:,}", _share(count, whole), f"missing, {cause}")
-    odd = found.unattributed or 0
-    style, twice = ("bold red", ", or counted twice") if odd else ("", "")
-    table.add_row(f"{odd:,}", _share(odd, whole), f"unattributed{twice}", style=style)
+    stray = found.unattributed or 0
+    style, twice = ("bold red", ", or counted twice") if stray else ("", "")
+    table.add_row(f"{stray:,}", _share(stray, whole), f"unattributed{twice}", style=style)
     return table
 
 
@@ -253,18 +253,18 @@ def leading(lines: list[str]) -> Excerpt:
         return Excerpt([], len(lines))
     what = lines[end].partition(" !! ")[2]
     names = set(NODE.findall(what))
-    told_of, befell = [], []
+    surveyed, befell = [], []
     for i, line in enumerate(lines[:end]):
         if " hears Model" in line and "model" not in what:
             continue
         if not names or names & set(NODE.findall(line)):
-            told_of.append(i)
+            surveyed.append(i)
         elif " hears " not in line:
             befell.append(i)
     # In a large fleet something always befalls somebody: not more than a third of the room.
-    told_of = told_of[-SHOWN + 1 + min(len(befell), SHOWN // 3) :]
-    befell = befell[len(befell) + len(told_of) + 1 - SHOWN :] if len(told_of) + 1 < SHOWN else []
-    shown = [lines[i] for i in sorted(told_of + befell)] + [lines[end]]
+    surveyed = surveyed[-SHOWN + 1 + min(len(befell), SHOWN // 3) :]
+    befell = befell[len(befell) + len(surveyed) + 1 - SHOWN :] if len(surveyed) + 1 < SHOWN else []
+    shown = [lines[i] for i in sorted(surveyed + befell)] + [lines[end]]
     return Excerpt(shown, end + 1 - len(shown))
 
 
@@ -291,7 +291,7 @@ def _strength(name: str, value: float) -> str:
     if not name.endswith("_s"):
         return f"{value:.3g}/h"
     if value % 60 == 0:
-        return told(value)
+        return span_text(value)
     return f"{value:,.0f}s" if value >= 100 else f"{value:.3g}s"
 
 

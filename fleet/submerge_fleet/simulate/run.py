@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 from submerge import UsageError
 from submerge.features import plain
-from submerge.simulate import Faults, Outcome, Plan, run
+from submerge.simulate import Faults, Plan, SeedOutcome, run
 from submerge_fleet.console.progress import advancing
 
 LINES = 500_000
@@ -51,7 +51,7 @@ class Findings:
     """
 
     plan: Plan
-    outcomes: list[Outcome]
+    outcomes: list[SeedOutcome]
     seconds: float
 
     @property
@@ -199,7 +199,7 @@ def transcript(plan: Plan, seed: int) -> list[str]:
     return list(run(plan, seed, transcript=LINES).transcript or ())
 
 
-def one(plan: Plan, seed: int, progress: Callable[[float], None] | None = None) -> Outcome:
+def one(plan: Plan, seed: int, progress: Callable[[float], None] | None = None) -> SeedOutcome:
     """Run a seed; what it raises names it."""
     try:
         return run(plan, seed, progress=progress)
@@ -210,7 +210,7 @@ def one(plan: Plan, seed: int, progress: Callable[[float], None] | None = None) 
 
 def _outcomes(
     plan: Plan, seeds: range, *, jobs: int, progress: Callable[[float], None] | None
-) -> Iterator[Outcome]:
+) -> Iterator[SeedOutcome]:
     jobs = min(jobs, len(seeds))
     if jobs == 1:
         yield from (one(plan, seed, progress) for seed in seeds)

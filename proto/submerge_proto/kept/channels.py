@@ -9,13 +9,13 @@ import numpy as np
 
 from submerge import Array, PeerError
 from submerge.stats.node_mean import OwnMean
-from submerge.stats.residual_scale import Usual
-from submerge.stats.run_lengths import Repeats
+from submerge.stats.residual_scale import ResidualScale
+from submerge.stats.run_lengths import RunLengths
 from submerge.stats.stuck import Habits
 from submerge_proto.v1 import kept_pb2 as pb
 from submerge_proto.wire import parts
 
-Known = TypeVar("Known", Habits, Repeats)
+Known = TypeVar("Known", Habits, RunLengths)
 
 
 def mean(value: OwnMean) -> pb.OwnMean:
@@ -42,23 +42,23 @@ def mean_of(message: pb.OwnMean) -> OwnMean:
     )
 
 
-def usual(value: Usual) -> pb.Usual:
+def usual(value: ResidualScale) -> pb.ResidualScale:
     """Return how far channels usually are from what the others make of them."""
     squares, weight = floats(value.squares), floats(value.weight)
-    return pb.Usual(squares=squares, weight=weight, span_s=value.span_s)
+    return pb.ResidualScale(squares=squares, weight=weight, span_s=value.span_s)
 
 
-def usual_of(message: pb.Usual) -> Usual:
+def usual_of(message: pb.ResidualScale) -> ResidualScale:
     """Return how far channels usually are from what the others make of them."""
     squares, weight = floats_of("squares", message.squares), floats_of("weight", message.weight)
     if len(squares) != len(weight):
         raise PeerError(f"expected as many weights as {len(squares)} squares", kind="shape")
     if (squares < 0).any() or (weight < 0).any():
         raise PeerError("squares and weights must not be negative", kind="range")
-    return Usual(squares, weight, parts.within("span_s", message.span_s))
+    return ResidualScale(squares, weight, parts.within("span_s", message.span_s))
 
 
-def columns(value: Habits | Repeats) -> Iterable[pb.Column]:
+def columns(value: Habits | RunLengths) -> Iterable[pb.Column]:
     """Return what is known of each channel, field by field."""
     return (pb.Column(name=name, values=floats(array)) for name, array in value._asdict().items())
 

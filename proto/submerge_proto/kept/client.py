@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 from submerge.client.incarnation import Checkpoint
 from submerge.client.pending_finals import Past
 from submerge.protocol.messages import Pin, Report
-from submerge_proto.kept import monitor as kept_lookout
+from submerge_proto.kept import monitor as kept_monitor
 from submerge_proto.v1 import aggregator_service_pb2 as wire
 from submerge_proto.v1 import kept_pb2 as pb
 from submerge_proto.wire import forms, parts
 
 
-class Form(NamedTuple):
+class RecordForm(NamedTuple):
     """How one kind of record is kept: as which message, made how, and read how."""
 
     message: Any
@@ -75,9 +75,9 @@ def _past_of(message: pb.Past) -> Past:
 
 
 FORMS = {
-    "checkpoint": Form(pb.Checkpoint, _checkpoint, _checkpoint_of),
-    "past": Form(pb.Past, _past, _past_of),
-    "model": Form(wire.Model, forms.model, kept_lookout.model_of),
-    "lookout": Form(pb.Lookout, kept_lookout.lookout, kept_lookout.lookout_of),
+    "checkpoint": RecordForm(pb.Checkpoint, _checkpoint, _checkpoint_of),
+    "past": RecordForm(pb.Past, _past, _past_of),
+    "model": RecordForm(wire.Model, forms.model, kept_monitor.model_of),
+    "lookout": RecordForm(pb.NodeMonitor, kept_monitor.monitor, kept_monitor.monitor_of),
 }
 """By the first word of a record's key."""

@@ -14,7 +14,7 @@ from submerge.protocol.messages import Model
 from submerge.stats.block_maxima import KINDS, By
 from submerge.stats.node_mean import OwnMean
 from submerge.stats.quantile_sketch import FINE, packed, unpacked
-from submerge.stats.run_lengths import Repeats
+from submerge.stats.run_lengths import RunLengths
 from submerge.stats.stuck import Habits
 from submerge_proto.kept import channels
 from submerge_proto.v1 import aggregator_service_pb2 as wire
@@ -29,15 +29,15 @@ def model_of(message: wire.Model) -> Model:
     return forms.model_of(message)
 
 
-def lookout(value: Kept) -> pb.Lookout:
+def monitor(value: Kept) -> pb.NodeMonitor:
     """Return what a client looks at its readings with."""
-    message = pb.Lookout(
+    message = pb.NodeMonitor(
         fingerprint=bytes.fromhex(value.fingerprint),
         watched=_watched(value.watched),
-        wish=alarms.wish(value.wish),
+        desired=alarms.desired(value.desired),
     )
-    if value.repeats is not None:
-        message.repeats.extend(channels.columns(value.repeats))
+    if value.run_lengths is not None:
+        message.run_lengths.extend(channels.columns(value.run_lengths))
     if value.habits is not None:
         message.habits.extend(channels.columns(value.habits))
     if value.usual is not None:
@@ -50,7 +50,7 @@ def lookout(value: Kept) -> pb.Lookout:
     return message
 
 
-def lookout_of(message: pb.Lookout) -> Kept:
+def monitor_of(message: pb.NodeMonitor) -> Kept:
     """Return what a client looks at its readings with."""
     own = channels.mean_of(message.own) if message.HasField("own") else None
     held = channels.mean_of(message.held) if message.HasField("held") else None
@@ -67,10 +67,10 @@ def lookout_of(message: pb.Lookout) -> Kept:
         fingerprint=fingerprint,
         own=own,
         watched=_watched_of(message.watched),
-        wish=alarms.wish_of(message.wish),
+        desired=alarms.desired_of(message.desired),
         reference=reference,
         held=held,
-        repeats=channels.columns_of(message.repeats, Repeats.none),
+        run_lengths=channels.columns_of(message.run_lengths, RunLengths.none),
         habits=channels.columns_of(message.habits, Habits.none),
         usual=channels.usual_of(message.usual) if message.HasField("usual") else None,
     )

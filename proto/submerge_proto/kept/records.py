@@ -14,7 +14,7 @@ from google.protobuf.message import DecodeError
 from submerge import PeerError
 from submerge.protocol.machine import Key
 from submerge_proto.kept import client as kept_by_client
-from submerge_proto.kept.client import Form
+from submerge_proto.kept.client import RecordForm
 
 if TYPE_CHECKING:
     from submerge.aggregator.pool import Row
@@ -55,7 +55,7 @@ def row_key(row: Row) -> Key:
     return "row", group, node, str(created_ms), str(nonce)
 
 
-def _form(key: Key) -> Form:
+def _form(key: Key) -> RecordForm:
     word = key[0] if key else ""
     form = kept_by_client.FORMS.get(word)
     if form is None:

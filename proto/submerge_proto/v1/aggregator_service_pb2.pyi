@@ -78,7 +78,7 @@ class JoinResponse(_message.Message):
     def __init__(self, header: _Optional[_Union[_header_pb2.Header, _Mapping]] = ..., reason: _Optional[_Union[Reason, str]] = ..., fence: _Optional[bytes] = ..., pinned: _Optional[_Union[_header_pb2.Incarnation, _Mapping]] = ..., top: bool = ..., floor_ms: _Optional[int] = ..., schema: _Optional[bytes] = ..., lines: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class ReportRequest(_message.Message):
-    __slots__ = ("header", "final", "pinned", "fence", "fingerprint", "subspace", "moments", "counts", "as_of_s", "synced", "model_version", "lifetime", "census", "scores", "linear", "certified_until_s", "vigil")
+    __slots__ = ("header", "final", "pinned", "fence", "fingerprint", "subspace", "moments", "counts", "as_of_s", "synced", "model_version", "lifetime", "census", "scores", "linear", "certified_until_s", "alarm_status")
     HEADER_FIELD_NUMBER: _ClassVar[int]
     FINAL_FIELD_NUMBER: _ClassVar[int]
     PINNED_FIELD_NUMBER: _ClassVar[int]
@@ -95,7 +95,7 @@ class ReportRequest(_message.Message):
     SCORES_FIELD_NUMBER: _ClassVar[int]
     LINEAR_FIELD_NUMBER: _ClassVar[int]
     CERTIFIED_UNTIL_S_FIELD_NUMBER: _ClassVar[int]
-    VIGIL_FIELD_NUMBER: _ClassVar[int]
+    ALARM_STATUS_FIELD_NUMBER: _ClassVar[int]
     header: _header_pb2.Header
     final: bool
     pinned: _header_pb2.Incarnation
@@ -109,11 +109,11 @@ class ReportRequest(_message.Message):
     model_version: int
     lifetime: int
     census: _summary_pb2.Census
-    scores: _summary_pb2.Scores
+    scores: _summary_pb2.ScoreSketches
     linear: _summary_pb2.Subspace
     certified_until_s: float
-    vigil: Vigil
-    def __init__(self, header: _Optional[_Union[_header_pb2.Header, _Mapping]] = ..., final: bool = ..., pinned: _Optional[_Union[_header_pb2.Incarnation, _Mapping]] = ..., fence: _Optional[bytes] = ..., fingerprint: _Optional[bytes] = ..., subspace: _Optional[_Union[_summary_pb2.Subspace, _Mapping]] = ..., moments: _Optional[_Union[_summary_pb2.Moments, _Mapping]] = ..., counts: _Optional[_Union[_summary_pb2.Counts, _Mapping]] = ..., as_of_s: _Optional[float] = ..., synced: bool = ..., model_version: _Optional[int] = ..., lifetime: _Optional[int] = ..., census: _Optional[_Union[_summary_pb2.Census, _Mapping]] = ..., scores: _Optional[_Union[_summary_pb2.Scores, _Mapping]] = ..., linear: _Optional[_Union[_summary_pb2.Subspace, _Mapping]] = ..., certified_until_s: _Optional[float] = ..., vigil: _Optional[_Union[Vigil, _Mapping]] = ...) -> None: ...
+    alarm_status: AlarmStatus
+    def __init__(self, header: _Optional[_Union[_header_pb2.Header, _Mapping]] = ..., final: bool = ..., pinned: _Optional[_Union[_header_pb2.Incarnation, _Mapping]] = ..., fence: _Optional[bytes] = ..., fingerprint: _Optional[bytes] = ..., subspace: _Optional[_Union[_summary_pb2.Subspace, _Mapping]] = ..., moments: _Optional[_Union[_summary_pb2.Moments, _Mapping]] = ..., counts: _Optional[_Union[_summary_pb2.Counts, _Mapping]] = ..., as_of_s: _Optional[float] = ..., synced: bool = ..., model_version: _Optional[int] = ..., lifetime: _Optional[int] = ..., census: _Optional[_Union[_summary_pb2.Census, _Mapping]] = ..., scores: _Optional[_Union[_summary_pb2.ScoreSketches, _Mapping]] = ..., linear: _Optional[_Union[_summary_pb2.Subspace, _Mapping]] = ..., certified_until_s: _Optional[float] = ..., alarm_status: _Optional[_Union[AlarmStatus, _Mapping]] = ...) -> None: ...
 
 class Alarm(_message.Message):
     __slots__ = ("node", "number", "began_s", "peaked_s", "ended_s", "worst", "cause", "top", "model_version", "withheld", "verdict")
@@ -170,8 +170,8 @@ class Alarm(_message.Message):
     verdict: Alarm.Verdict
     def __init__(self, node: _Optional[str] = ..., number: _Optional[int] = ..., began_s: _Optional[float] = ..., peaked_s: _Optional[float] = ..., ended_s: _Optional[float] = ..., worst: _Optional[float] = ..., cause: _Optional[_Union[Alarm.Cause, str]] = ..., top: _Optional[_Iterable[_Union[Alarm.Share, _Mapping]]] = ..., model_version: _Optional[int] = ..., withheld: _Optional[int] = ..., verdict: _Optional[_Union[Alarm.Verdict, str]] = ...) -> None: ...
 
-class Vigil(_message.Message):
-    __slots__ = ("states", "alarms", "open", "watched_s", "allowed", "raised", "confirmed", "armed_in_s", "wish")
+class AlarmStatus(_message.Message):
+    __slots__ = ("states", "alarms", "open", "watched_s", "allowed", "raised", "confirmed", "armed_in_s", "desired")
     class States(_message.Message):
         __slots__ = ("learning", "armed", "alarm", "paused", "stale")
         LEARNING_FIELD_NUMBER: _ClassVar[int]
@@ -193,8 +193,8 @@ class Vigil(_message.Message):
     RAISED_FIELD_NUMBER: _ClassVar[int]
     CONFIRMED_FIELD_NUMBER: _ClassVar[int]
     ARMED_IN_S_FIELD_NUMBER: _ClassVar[int]
-    WISH_FIELD_NUMBER: _ClassVar[int]
-    states: Vigil.States
+    DESIRED_FIELD_NUMBER: _ClassVar[int]
+    states: AlarmStatus.States
     alarms: _containers.RepeatedCompositeFieldContainer[Alarm]
     open: int
     watched_s: float
@@ -202,10 +202,10 @@ class Vigil(_message.Message):
     raised: int
     confirmed: int
     armed_in_s: float
-    wish: int
-    def __init__(self, states: _Optional[_Union[Vigil.States, _Mapping]] = ..., alarms: _Optional[_Iterable[_Union[Alarm, _Mapping]]] = ..., open: _Optional[int] = ..., watched_s: _Optional[float] = ..., allowed: _Optional[float] = ..., raised: _Optional[int] = ..., confirmed: _Optional[int] = ..., armed_in_s: _Optional[float] = ..., wish: _Optional[int] = ...) -> None: ...
+    desired: int
+    def __init__(self, states: _Optional[_Union[AlarmStatus.States, _Mapping]] = ..., alarms: _Optional[_Iterable[_Union[Alarm, _Mapping]]] = ..., open: _Optional[int] = ..., watched_s: _Optional[float] = ..., allowed: _Optional[float] = ..., raised: _Optional[int] = ..., confirmed: _Optional[int] = ..., armed_in_s: _Optional[float] = ..., desired: _Optional[int] = ...) -> None: ...
 
-class Wish(_message.Message):
+class DesiredState(_message.Message):
     __slots__ = ("node", "number", "paused", "verdicts")
     class Verdict(_message.Message):
         __slots__ = ("alarm", "accept")
@@ -221,11 +221,11 @@ class Wish(_message.Message):
     node: str
     number: int
     paused: bool
-    verdicts: _containers.RepeatedCompositeFieldContainer[Wish.Verdict]
-    def __init__(self, node: _Optional[str] = ..., number: _Optional[int] = ..., paused: bool = ..., verdicts: _Optional[_Iterable[_Union[Wish.Verdict, _Mapping]]] = ...) -> None: ...
+    verdicts: _containers.RepeatedCompositeFieldContainer[DesiredState.Verdict]
+    def __init__(self, node: _Optional[str] = ..., number: _Optional[int] = ..., paused: bool = ..., verdicts: _Optional[_Iterable[_Union[DesiredState.Verdict, _Mapping]]] = ...) -> None: ...
 
 class ReportResponse(_message.Message):
-    __slots__ = ("header", "reason", "fence", "pinned", "top", "newest", "root", "durable", "floor_ms", "wishes")
+    __slots__ = ("header", "reason", "fence", "pinned", "top", "newest", "root", "durable", "floor_ms", "desired_states")
     HEADER_FIELD_NUMBER: _ClassVar[int]
     REASON_FIELD_NUMBER: _ClassVar[int]
     FENCE_FIELD_NUMBER: _ClassVar[int]
@@ -235,7 +235,7 @@ class ReportResponse(_message.Message):
     ROOT_FIELD_NUMBER: _ClassVar[int]
     DURABLE_FIELD_NUMBER: _ClassVar[int]
     FLOOR_MS_FIELD_NUMBER: _ClassVar[int]
-    WISHES_FIELD_NUMBER: _ClassVar[int]
+    DESIRED_STATES_FIELD_NUMBER: _ClassVar[int]
     header: _header_pb2.Header
     reason: Reason
     fence: bytes
@@ -245,8 +245,8 @@ class ReportResponse(_message.Message):
     root: _header_pb2.Incarnation
     durable: int
     floor_ms: int
-    wishes: _containers.RepeatedCompositeFieldContainer[Wish]
-    def __init__(self, header: _Optional[_Union[_header_pb2.Header, _Mapping]] = ..., reason: _Optional[_Union[Reason, str]] = ..., fence: _Optional[bytes] = ..., pinned: _Optional[_Union[_header_pb2.Incarnation, _Mapping]] = ..., top: bool = ..., newest: _Optional[int] = ..., root: _Optional[_Union[_header_pb2.Incarnation, _Mapping]] = ..., durable: _Optional[int] = ..., floor_ms: _Optional[int] = ..., wishes: _Optional[_Iterable[_Union[Wish, _Mapping]]] = ...) -> None: ...
+    desired_states: _containers.RepeatedCompositeFieldContainer[DesiredState]
+    def __init__(self, header: _Optional[_Union[_header_pb2.Header, _Mapping]] = ..., reason: _Optional[_Union[Reason, str]] = ..., fence: _Optional[bytes] = ..., pinned: _Optional[_Union[_header_pb2.Incarnation, _Mapping]] = ..., top: bool = ..., newest: _Optional[int] = ..., root: _Optional[_Union[_header_pb2.Incarnation, _Mapping]] = ..., durable: _Optional[int] = ..., floor_ms: _Optional[int] = ..., desired_states: _Optional[_Iterable[_Union[DesiredState, _Mapping]]] = ...) -> None: ...
 
 class WatchRequest(_message.Message):
     __slots__ = ("header",)
@@ -273,7 +273,7 @@ class Hello(_message.Message):
     def __init__(self, header: _Optional[_Union[_header_pb2.Header, _Mapping]] = ..., top: bool = ..., boot: _Optional[int] = ...) -> None: ...
 
 class Model(_message.Message):
-    __slots__ = ("header", "version", "schema", "subspace", "limits", "counts", "nodes", "staleness_p50_s", "staleness_p99_s", "staleness_max_s", "created_s", "expires_s", "linear", "peaks")
+    __slots__ = ("header", "version", "schema", "subspace", "limits", "counts", "nodes", "staleness_p50_s", "staleness_p99_s", "staleness_max_s", "created_s", "expires_s", "linear", "maxima")
     HEADER_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     SCHEMA_FIELD_NUMBER: _ClassVar[int]
@@ -287,7 +287,7 @@ class Model(_message.Message):
     CREATED_S_FIELD_NUMBER: _ClassVar[int]
     EXPIRES_S_FIELD_NUMBER: _ClassVar[int]
     LINEAR_FIELD_NUMBER: _ClassVar[int]
-    PEAKS_FIELD_NUMBER: _ClassVar[int]
+    MAXIMA_FIELD_NUMBER: _ClassVar[int]
     header: _header_pb2.Header
     version: int
     schema: bytes
@@ -301,5 +301,5 @@ class Model(_message.Message):
     created_s: float
     expires_s: float
     linear: _summary_pb2.Subspace
-    peaks: _summary_pb2.Peaks
-    def __init__(self, header: _Optional[_Union[_header_pb2.Header, _Mapping]] = ..., version: _Optional[int] = ..., schema: _Optional[bytes] = ..., subspace: _Optional[_Union[_summary_pb2.Subspace, _Mapping]] = ..., limits: _Optional[_Union[_summary_pb2.Limits, _Mapping]] = ..., counts: _Optional[_Union[_summary_pb2.Counts, _Mapping]] = ..., nodes: _Optional[int] = ..., staleness_p50_s: _Optional[float] = ..., staleness_p99_s: _Optional[float] = ..., staleness_max_s: _Optional[float] = ..., created_s: _Optional[float] = ..., expires_s: _Optional[float] = ..., linear: _Optional[_Union[_summary_pb2.Subspace, _Mapping]] = ..., peaks: _Optional[_Union[_summary_pb2.Peaks, _Mapping]] = ...) -> None: ...
+    maxima: _summary_pb2.BlockMaxima
+    def __init__(self, header: _Optional[_Union[_header_pb2.Header, _Mapping]] = ..., version: _Optional[int] = ..., schema: _Optional[bytes] = ..., subspace: _Optional[_Union[_summary_pb2.Subspace, _Mapping]] = ..., limits: _Optional[_Union[_summary_pb2.Limits, _Mapping]] = ..., counts: _Optional[_Union[_summary_pb2.Counts, _Mapping]] = ..., nodes: _Optional[int] = ..., staleness_p50_s: _Optional[float] = ..., staleness_p99_s: _Optional[float] = ..., staleness_max_s: _Optional[float] = ..., created_s: _Optional[float] = ..., expires_s: _Optional[float] = ..., linear: _Optional[_Union[_summary_pb2.Subspace, _Mapping]] = ..., maxima: _Optional[_Union[_summary_pb2.BlockMaxima, _Mapping]] = ...) -> None: ...

@@ -17,15 +17,15 @@ from submerge_proto.v1 import header_pb2 as submerge__proto_dot_v1_dot_header__p
 from submerge_proto.v1 import summary_pb2 as submerge__proto_dot_v1_dot_summary__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1csubmerge_proto/v1/kept.proto\x12\x11submerge_proto.v1\x1a*submerge_proto/v1/aggregator_service.proto\x1a\x1esubmerge_proto/v1/header.proto\x1a\x1fsubmerge_proto/v1/summary.proto\"W\n\x03Pin\x12\x0e\n\x06parent\x18\x01 \x01(\t\x12\x33\n\x0bincarnation\x18\x02 \x01(\x0b\x32\x1e.submerge_proto.v1.Incarnation\x12\x0b\n\x03top\x18\x03 \x01(\x08\"v\n\nCheckpoint\x12\x30\n\x06report\x18\x01 \x01(\x0b\x32 .submerge_proto.v1.ReportRequest\x12#\n\x03pin\x18\x02 \x01(\x0b\x32\x16.submerge_proto.v1.Pin\x12\x11\n\tdelivered\x18\x03 \x01(\x04\"\x87\x01\n\x04Past\x12-\n\x06\x66inals\x18\x01 \x03(\x0b\x32\x1d.submerge_proto.v1.Checkpoint\x12\x30\n\x08\x61\x62sorbed\x18\x02 \x01(\x0b\x32\x1e.submerge_proto.v1.Incarnation\x12\x0c\n\x04lost\x18\x03 \x01(\x04\x12\x10\n\x08lifetime\x18\x04 \x01(\x04\"X\n\x07OwnMean\x12\x0c\n\x04rows\x18\x01 \x01(\x0c\x12\x10\n\x08\x66\x65\x61tures\x18\x02 \x01(\x0c\x12\x0e\n\x06weight\x18\x03 \x01(\x01\x12\r\n\x05\x63ount\x18\x04 \x01(\x04\x12\x0e\n\x06span_s\x18\x05 \x01(\x01\"\xf9\x01\n\x05Hours\x12\x31\n\x07windows\x18\x01 \x03(\x0b\x32 .submerge_proto.v1.Hours.Windows\x12\r\n\x05hours\x18\x02 \x01(\x04\x12.\n\x06spared\x18\x03 \x03(\x0b\x32\x1e.submerge_proto.v1.Hours.Level\x12\x11\n\twatched_s\x18\x04 \x01(\x01\x12\x0f\n\x07\x61llowed\x18\x05 \x01(\x01\x1a\"\n\x05Level\x12\n\n\x02of\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x01\x1a\x36\n\x07Windows\x12\n\n\x02of\x18\x01 \x01(\t\x12\x0e\n\x06\x62\x65\x66ore\x18\x02 \x01(\x0c\x12\x0f\n\x07\x66illing\x18\x03 \x01(\x0c\"\xdf\x01\n\x07Watched\x12(\n\x06\x61larms\x18\x01 \x03(\x0b\x32\x18.submerge_proto.v1.Alarm\x12\x0e\n\x06held_s\x18\x02 \x01(\x01\x12.\n\x06\x66rozen\x18\x03 \x03(\x0b\x32\x1e.submerge_proto.v1.Hours.Level\x12\r\n\x05\x62lame\x18\x04 \x01(\x0c\x12\x0f\n\x07\x65xcused\x18\x05 \x03(\r\x12\x0e\n\x06raised\x18\x06 \x01(\x04\x12\x11\n\tconfirmed\x18\x07 \x01(\x04\x12\'\n\x05hours\x18\x08 \x01(\x0b\x32\x18.submerge_proto.v1.Hours\"&\n\x06\x43olumn\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0e\n\x06values\x18\x02 \x01(\x0c\"8\n\x05Usual\x12\x0f\n\x07squares\x18\x01 \x01(\x0c\x12\x0e\n\x06weight\x18\x02 \x01(\x0c\x12\x0e\n\x06span_s\x18\x03 \x01(\x01\"\xf2\x02\n\x07Lookout\x12\x13\n\x0b\x66ingerprint\x18\x01 \x01(\x0c\x12\'\n\x03own\x18\x02 \x01(\x0b\x32\x1a.submerge_proto.v1.OwnMean\x12+\n\x07watched\x18\x03 \x01(\x0b\x32\x1a.submerge_proto.v1.Watched\x12%\n\x04wish\x18\x04 \x01(\x0b\x32\x17.submerge_proto.v1.Wish\x12+\n\treference\x18\x05 \x01(\x0b\x32\x18.submerge_proto.v1.Model\x12(\n\x04held\x18\x06 \x01(\x0b\x32\x1a.submerge_proto.v1.OwnMean\x12)\n\x06habits\x18\x07 \x03(\x0b\x32\x19.submerge_proto.v1.Column\x12*\n\x07repeats\x18\x08 \x03(\x0b\x32\x19.submerge_proto.v1.Column\x12\'\n\x05usual\x18\t \x01(\x0b\x32\x18.submerge_proto.v1.Usual\"1\n\x06Wishes\x12\'\n\x06wishes\x18\x01 \x03(\x0b\x32\x17.submerge_proto.v1.Wish\"a\n\x05Store\x12\x33\n\x0bincarnation\x18\x01 \x01(\x0b\x32\x1e.submerge_proto.v1.Incarnation\x12#\n\x03pin\x18\x02 \x01(\x0b\x32\x16.submerge_proto.v1.Pin\"[\n\x04Line\x12\x0b\n\x03seq\x18\x01 \x01(\x04\x12\r\n\x05\x66\x65nce\x18\x02 \x01(\x0c\x12%\n\x04past\x18\x03 \x03(\x0b\x32\x17.submerge_proto.v1.Left\x12\x10\n\x08\x61\x64mitted\x18\x04 \x01(\x0c\"X\n\x03Row\x12\x30\n\x06report\x18\x01 \x01(\x0b\x32 .submerge_proto.v1.ReportRequest\x12\x0f\n\x07\x61s_of_s\x18\x02 \x01(\x01\x12\x0e\n\x06\x64igest\x18\x03 \x01(\x0c\"\xe2\x01\n\x06Sealed\x12-\n\x08subspace\x18\x01 \x01(\x0b\x32\x1b.submerge_proto.v1.Subspace\x12\x13\n\x0b\x66ingerprint\x18\x02 \x01(\x0c\x12+\n\x07moments\x18\x03 \x01(\x0b\x32\x1a.submerge_proto.v1.Moments\x12)\n\x06\x63ounts\x18\x04 \x01(\x0b\x32\x19.submerge_proto.v1.Counts\x12\x0f\n\x07\x61s_of_s\x18\x05 \x01(\x01\x12+\n\x06linear\x18\x06 \x01(\x0b\x32\x1b.submerge_proto.v1.Subspace\"\x96\x02\n\x06Member\x12\x30\n\x06\x63losed\x18\x01 \x03(\x0b\x32 .submerge_proto.v1.Member.Closed\x12\x10\n\x08\x66loor_ms\x18\x02 \x01(\x04\x12/\n\x06\x66\x65nces\x18\x03 \x03(\x0b\x32\x1f.submerge_proto.v1.Member.Fence\x1aJ\n\x06\x43losed\x12\x33\n\x0bincarnation\x18\x01 \x01(\x0b\x32\x1e.submerge_proto.v1.Incarnation\x12\x0b\n\x03seq\x18\x02 \x01(\x04\x1aK\n\x05\x46\x65nce\x12\x33\n\x0bincarnation\x18\x01 \x01(\x0b\x32\x1e.submerge_proto.v1.Incarnation\x12\r\n\x05\x66\x65nce\x18\x02 \x01(\x0c\"\x16\n\x05Nodes\x12\r\n\x05names\x18\x01 \x03(\t\"\xa0\x01\n\x0bQuarantined\x12\r\n\x05names\x18\x01 \x03(\t\x12\x32\n\x05nodes\x18\x02 \x03(\x0b\x32#.submerge_proto.v1.Quarantined.Node\x1aN\n\x04Node\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\'\n\x05\x63\x61use\x18\x02 \x01(\x0e\x32\x18.submerge_proto.v1.Cause\x12\x0f\n\x07since_s\x18\x03 \x01(\x01\"q\n\tSuspected\x12\x30\n\x05nodes\x18\x01 \x03(\x0b\x32!.submerge_proto.v1.Suspected.Node\x1a\x32\n\x04Node\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04\x61t_s\x18\x02 \x01(\x01\x12\x0e\n\x06\x64igest\x18\x03 \x01(\x0c\"\x17\n\x06Number\x12\r\n\x05value\x18\x01 \x01(\x04\"\x15\n\x04Real\x12\r\n\x05value\x18\x01 \x01(\x01\"\x15\n\x04Text\x12\r\n\x05value\x18\x01 \x01(\x0c*a\n\x05\x43\x61use\x12\x15\n\x11\x43\x41USE_UNSPECIFIED\x10\x00\x12\x12\n\x0e\x43\x41USE_OPERATOR\x10\x01\x12\x10\n\x0c\x43\x41USE_SHRUNK\x10\x02\x12\x1b\n\x17\x43\x41USE_EQUIVOCATED_TWICE\x10\x03\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1csubmerge_proto/v1/kept.proto\x12\x11submerge_proto.v1\x1a*submerge_proto/v1/aggregator_service.proto\x1a\x1esubmerge_proto/v1/header.proto\x1a\x1fsubmerge_proto/v1/summary.proto\"W\n\x03Pin\x12\x0e\n\x06parent\x18\x01 \x01(\t\x12\x33\n\x0bincarnation\x18\x02 \x01(\x0b\x32\x1e.submerge_proto.v1.Incarnation\x12\x0b\n\x03top\x18\x03 \x01(\x08\"v\n\nCheckpoint\x12\x30\n\x06report\x18\x01 \x01(\x0b\x32 .submerge_proto.v1.ReportRequest\x12#\n\x03pin\x18\x02 \x01(\x0b\x32\x16.submerge_proto.v1.Pin\x12\x11\n\tdelivered\x18\x03 \x01(\x04\"\x87\x01\n\x04Past\x12-\n\x06\x66inals\x18\x01 \x03(\x0b\x32\x1d.submerge_proto.v1.Checkpoint\x12\x30\n\x08\x61\x62sorbed\x18\x02 \x01(\x0b\x32\x1e.submerge_proto.v1.Incarnation\x12\x0c\n\x04lost\x18\x03 \x01(\x04\x12\x10\n\x08lifetime\x18\x04 \x01(\x04\"X\n\x07OwnMean\x12\x0c\n\x04rows\x18\x01 \x01(\x0c\x12\x10\n\x08\x66\x65\x61tures\x18\x02 \x01(\x0c\x12\x0e\n\x06weight\x18\x03 \x01(\x01\x12\r\n\x05\x63ount\x18\x04 \x01(\x04\x12\x0e\n\x06span_s\x18\x05 \x01(\x01\"\xf9\x01\n\x05Hours\x12\x31\n\x07windows\x18\x01 \x03(\x0b\x32 .submerge_proto.v1.Hours.Windows\x12\r\n\x05hours\x18\x02 \x01(\x04\x12.\n\x06spared\x18\x03 \x03(\x0b\x32\x1e.submerge_proto.v1.Hours.Level\x12\x11\n\twatched_s\x18\x04 \x01(\x01\x12\x0f\n\x07\x61llowed\x18\x05 \x01(\x01\x1a\"\n\x05Level\x12\n\n\x02of\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x01\x1a\x36\n\x07Windows\x12\n\n\x02of\x18\x01 \x01(\t\x12\x0e\n\x06\x62\x65\x66ore\x18\x02 \x01(\x0c\x12\x0f\n\x07\x66illing\x18\x03 \x01(\x0c\"\xdf\x01\n\x07Watched\x12(\n\x06\x61larms\x18\x01 \x03(\x0b\x32\x18.submerge_proto.v1.Alarm\x12\x0e\n\x06held_s\x18\x02 \x01(\x01\x12.\n\x06\x66rozen\x18\x03 \x03(\x0b\x32\x1e.submerge_proto.v1.Hours.Level\x12\r\n\x05\x62lame\x18\x04 \x01(\x0c\x12\x0f\n\x07\x65xcused\x18\x05 \x03(\r\x12\x0e\n\x06raised\x18\x06 \x01(\x04\x12\x11\n\tconfirmed\x18\x07 \x01(\x04\x12\'\n\x05hours\x18\x08 \x01(\x0b\x32\x18.submerge_proto.v1.Hours\"&\n\x06\x43olumn\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0e\n\x06values\x18\x02 \x01(\x0c\"@\n\rResidualScale\x12\x0f\n\x07squares\x18\x01 \x01(\x0c\x12\x0e\n\x06weight\x18\x02 \x01(\x0c\x12\x0e\n\x06span_s\x18\x03 \x01(\x01\"\x8d\x03\n\x0bNodeMonitor\x12\x13\n\x0b\x66ingerprint\x18\x01 \x01(\x0c\x12\'\n\x03own\x18\x02 \x01(\x0b\x32\x1a.submerge_proto.v1.OwnMean\x12+\n\x07watched\x18\x03 \x01(\x0b\x32\x1a.submerge_proto.v1.Watched\x12\x30\n\x07\x64\x65sired\x18\x04 \x01(\x0b\x32\x1f.submerge_proto.v1.DesiredState\x12+\n\treference\x18\x05 \x01(\x0b\x32\x18.submerge_proto.v1.Model\x12(\n\x04held\x18\x06 \x01(\x0b\x32\x1a.submerge_proto.v1.OwnMean\x12)\n\x06habits\x18\x07 \x03(\x0b\x32\x19.submerge_proto.v1.Column\x12.\n\x0brun_lengths\x18\x08 \x03(\x0b\x32\x19.submerge_proto.v1.Column\x12/\n\x05usual\x18\t \x01(\x0b\x32 .submerge_proto.v1.ResidualScale\"H\n\rDesiredStates\x12\x37\n\x0e\x64\x65sired_states\x18\x01 \x03(\x0b\x32\x1f.submerge_proto.v1.DesiredState\"i\n\rStoreIdentity\x12\x33\n\x0bincarnation\x18\x01 \x01(\x0b\x32\x1e.submerge_proto.v1.Incarnation\x12#\n\x03pin\x18\x02 \x01(\x0b\x32\x16.submerge_proto.v1.Pin\"^\n\x07Lineage\x12\x0b\n\x03seq\x18\x01 \x01(\x04\x12\r\n\x05\x66\x65nce\x18\x02 \x01(\x0c\x12%\n\x04past\x18\x03 \x03(\x0b\x32\x17.submerge_proto.v1.Left\x12\x10\n\x08\x61\x64mitted\x18\x04 \x01(\x0c\"X\n\x03Row\x12\x30\n\x06report\x18\x01 \x01(\x0b\x32 .submerge_proto.v1.ReportRequest\x12\x0f\n\x07\x61s_of_s\x18\x02 \x01(\x01\x12\x0e\n\x06\x64igest\x18\x03 \x01(\x0c\"\xe2\x01\n\x06Sealed\x12-\n\x08subspace\x18\x01 \x01(\x0b\x32\x1b.submerge_proto.v1.Subspace\x12\x13\n\x0b\x66ingerprint\x18\x02 \x01(\x0c\x12+\n\x07moments\x18\x03 \x01(\x0b\x32\x1a.submerge_proto.v1.Moments\x12)\n\x06\x63ounts\x18\x04 \x01(\x0b\x32\x19.submerge_proto.v1.Counts\x12\x0f\n\x07\x61s_of_s\x18\x05 \x01(\x01\x12+\n\x06linear\x18\x06 \x01(\x0b\x32\x1b.submerge_proto.v1.Subspace\"\xa2\x02\n\nMembership\x12\x34\n\x06\x63losed\x18\x01 \x03(\x0b\x32$.submerge_proto.v1.Membership.Closed\x12\x10\n\x08\x66loor_ms\x18\x02 \x01(\x04\x12\x33\n\x06\x66\x65nces\x18\x03 \x03(\x0b\x32#.submerge_proto.v1.Membership.Fence\x1aJ\n\x06\x43losed\x12\x33\n\x0bincarnation\x18\x01 \x01(\x0b\x32\x1e.submerge_proto.v1.Incarnation\x12\x0b\n\x03seq\x18\x02 \x01(\x04\x1aK\n\x05\x46\x65nce\x12\x33\n\x0bincarnation\x18\x01 \x01(\x0b\x32\x1e.submerge_proto.v1.Incarnation\x12\r\n\x05\x66\x65nce\x18\x02 \x01(\x0c\"\x16\n\x05Nodes\x12\r\n\x05names\x18\x01 \x03(\t\"\xa0\x01\n\x0bQuarantined\x12\r\n\x05names\x18\x01 \x03(\t\x12\x32\n\x05nodes\x18\x02 \x03(\x0b\x32#.submerge_proto.v1.Quarantined.Node\x1aN\n\x04Node\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\'\n\x05\x63\x61use\x18\x02 \x01(\x0e\x32\x18.submerge_proto.v1.Cause\x12\x0f\n\x07since_s\x18\x03 \x01(\x01\"}\n\x0fQuarantineSlips\x12\x36\n\x05nodes\x18\x01 \x03(\x0b\x32\'.submerge_proto.v1.QuarantineSlips.Node\x1a\x32\n\x04Node\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04\x61t_s\x18\x02 \x01(\x01\x12\x0e\n\x06\x64igest\x18\x03 \x01(\x0c\"\x17\n\x06Number\x12\r\n\x05value\x18\x01 \x01(\x04\"\x15\n\x04Real\x12\r\n\x05value\x18\x01 \x01(\x01\"\x15\n\x04Text\x12\r\n\x05value\x18\x01 \x01(\x0c*a\n\x05\x43\x61use\x12\x15\n\x11\x43\x41USE_UNSPECIFIED\x10\x00\x12\x12\n\x0e\x43\x41USE_OPERATOR\x10\x01\x12\x10\n\x0c\x43\x41USE_SHRUNK\x10\x02\x12\x1b\n\x17\x43\x41USE_EQUIVOCATED_TWICE\x10\x03\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'submerge_proto.v1.kept_pb2', _globals)
 if _descriptor._USE_C_DESCRIPTORS == False:
   DESCRIPTOR._options = None
-  _globals['_CAUSE']._serialized_start=2762
-  _globals['_CAUSE']._serialized_end=2859
+  _globals['_CAUSE']._serialized_start=2855
+  _globals['_CAUSE']._serialized_end=2952
   _globals['_PIN']._serialized_start=160
   _globals['_PIN']._serialized_end=247
   _globals['_CHECKPOINT']._serialized_start=249
@@ -44,40 +44,40 @@ if _descriptor._USE_C_DESCRIPTORS == False:
   _globals['_WATCHED']._serialized_end=1073
   _globals['_COLUMN']._serialized_start=1075
   _globals['_COLUMN']._serialized_end=1113
-  _globals['_USUAL']._serialized_start=1115
-  _globals['_USUAL']._serialized_end=1171
-  _globals['_LOOKOUT']._serialized_start=1174
-  _globals['_LOOKOUT']._serialized_end=1544
-  _globals['_WISHES']._serialized_start=1546
-  _globals['_WISHES']._serialized_end=1595
-  _globals['_STORE']._serialized_start=1597
-  _globals['_STORE']._serialized_end=1694
-  _globals['_LINE']._serialized_start=1696
-  _globals['_LINE']._serialized_end=1787
-  _globals['_ROW']._serialized_start=1789
-  _globals['_ROW']._serialized_end=1877
-  _globals['_SEALED']._serialized_start=1880
-  _globals['_SEALED']._serialized_end=2106
-  _globals['_MEMBER']._serialized_start=2109
-  _globals['_MEMBER']._serialized_end=2387
-  _globals['_MEMBER_CLOSED']._serialized_start=2236
-  _globals['_MEMBER_CLOSED']._serialized_end=2310
-  _globals['_MEMBER_FENCE']._serialized_start=2312
-  _globals['_MEMBER_FENCE']._serialized_end=2387
-  _globals['_NODES']._serialized_start=2389
-  _globals['_NODES']._serialized_end=2411
-  _globals['_QUARANTINED']._serialized_start=2414
-  _globals['_QUARANTINED']._serialized_end=2574
-  _globals['_QUARANTINED_NODE']._serialized_start=2496
-  _globals['_QUARANTINED_NODE']._serialized_end=2574
-  _globals['_SUSPECTED']._serialized_start=2576
-  _globals['_SUSPECTED']._serialized_end=2689
-  _globals['_SUSPECTED_NODE']._serialized_start=2639
-  _globals['_SUSPECTED_NODE']._serialized_end=2689
-  _globals['_NUMBER']._serialized_start=2691
-  _globals['_NUMBER']._serialized_end=2714
-  _globals['_REAL']._serialized_start=2716
-  _globals['_REAL']._serialized_end=2737
-  _globals['_TEXT']._serialized_start=2739
-  _globals['_TEXT']._serialized_end=2760
+  _globals['_RESIDUALSCALE']._serialized_start=1115
+  _globals['_RESIDUALSCALE']._serialized_end=1179
+  _globals['_NODEMONITOR']._serialized_start=1182
+  _globals['_NODEMONITOR']._serialized_end=1579
+  _globals['_DESIREDSTATES']._serialized_start=1581
+  _globals['_DESIREDSTATES']._serialized_end=1653
+  _globals['_STOREIDENTITY']._serialized_start=1655
+  _globals['_STOREIDENTITY']._serialized_end=1760
+  _globals['_LINEAGE']._serialized_start=1762
+  _globals['_LINEAGE']._serialized_end=1856
+  _globals['_ROW']._serialized_start=1858
+  _globals['_ROW']._serialized_end=1946
+  _globals['_SEALED']._serialized_start=1949
+  _globals['_SEALED']._serialized_end=2175
+  _globals['_MEMBERSHIP']._serialized_start=2178
+  _globals['_MEMBERSHIP']._serialized_end=2468
+  _globals['_MEMBERSHIP_CLOSED']._serialized_start=2317
+  _globals['_MEMBERSHIP_CLOSED']._serialized_end=2391
+  _globals['_MEMBERSHIP_FENCE']._serialized_start=2393
+  _globals['_MEMBERSHIP_FENCE']._serialized_end=2468
+  _globals['_NODES']._serialized_start=2470
+  _globals['_NODES']._serialized_end=2492
+  _globals['_QUARANTINED']._serialized_start=2495
+  _globals['_QUARANTINED']._serialized_end=2655
+  _globals['_QUARANTINED_NODE']._serialized_start=2577
+  _globals['_QUARANTINED_NODE']._serialized_end=2655
+  _globals['_QUARANTINESLIPS']._serialized_start=2657
+  _globals['_QUARANTINESLIPS']._serialized_end=2782
+  _globals['_QUARANTINESLIPS_NODE']._serialized_start=2732
+  _globals['_QUARANTINESLIPS_NODE']._serialized_end=2782
+  _globals['_NUMBER']._serialized_start=2784
+  _globals['_NUMBER']._serialized_end=2807
+  _globals['_REAL']._serialized_start=2809
+  _globals['_REAL']._serialized_end=2830
+  _globals['_TEXT']._serialized_start=2832
+  _globals['_TEXT']._serialized_end=2853
 # @@protoc_insertion_point(module_scope)

@@ -124,7 +124,7 @@ class Column(_message.Message):
     values: bytes
     def __init__(self, name: _Optional[str] = ..., values: _Optional[bytes] = ...) -> None: ...
 
-class Usual(_message.Message):
+class ResidualScale(_message.Message):
     __slots__ = ("squares", "weight", "span_s")
     SQUARES_FIELD_NUMBER: _ClassVar[int]
     WEIGHT_FIELD_NUMBER: _ClassVar[int]
@@ -134,35 +134,35 @@ class Usual(_message.Message):
     span_s: float
     def __init__(self, squares: _Optional[bytes] = ..., weight: _Optional[bytes] = ..., span_s: _Optional[float] = ...) -> None: ...
 
-class Lookout(_message.Message):
-    __slots__ = ("fingerprint", "own", "watched", "wish", "reference", "held", "habits", "repeats", "usual")
+class NodeMonitor(_message.Message):
+    __slots__ = ("fingerprint", "own", "watched", "desired", "reference", "held", "habits", "run_lengths", "usual")
     FINGERPRINT_FIELD_NUMBER: _ClassVar[int]
     OWN_FIELD_NUMBER: _ClassVar[int]
     WATCHED_FIELD_NUMBER: _ClassVar[int]
-    WISH_FIELD_NUMBER: _ClassVar[int]
+    DESIRED_FIELD_NUMBER: _ClassVar[int]
     REFERENCE_FIELD_NUMBER: _ClassVar[int]
     HELD_FIELD_NUMBER: _ClassVar[int]
     HABITS_FIELD_NUMBER: _ClassVar[int]
-    REPEATS_FIELD_NUMBER: _ClassVar[int]
+    RUN_LENGTHS_FIELD_NUMBER: _ClassVar[int]
     USUAL_FIELD_NUMBER: _ClassVar[int]
     fingerprint: bytes
     own: OwnMean
     watched: Watched
-    wish: _aggregator_service_pb2.Wish
+    desired: _aggregator_service_pb2.DesiredState
     reference: _aggregator_service_pb2.Model
     held: OwnMean
     habits: _containers.RepeatedCompositeFieldContainer[Column]
-    repeats: _containers.RepeatedCompositeFieldContainer[Column]
-    usual: Usual
-    def __init__(self, fingerprint: _Optional[bytes] = ..., own: _Optional[_Union[OwnMean, _Mapping]] = ..., watched: _Optional[_Union[Watched, _Mapping]] = ..., wish: _Optional[_Union[_aggregator_service_pb2.Wish, _Mapping]] = ..., reference: _Optional[_Union[_aggregator_service_pb2.Model, _Mapping]] = ..., held: _Optional[_Union[OwnMean, _Mapping]] = ..., habits: _Optional[_Iterable[_Union[Column, _Mapping]]] = ..., repeats: _Optional[_Iterable[_Union[Column, _Mapping]]] = ..., usual: _Optional[_Union[Usual, _Mapping]] = ...) -> None: ...
+    run_lengths: _containers.RepeatedCompositeFieldContainer[Column]
+    usual: ResidualScale
+    def __init__(self, fingerprint: _Optional[bytes] = ..., own: _Optional[_Union[OwnMean, _Mapping]] = ..., watched: _Optional[_Union[Watched, _Mapping]] = ..., desired: _Optional[_Union[_aggregator_service_pb2.DesiredState, _Mapping]] = ..., reference: _Optional[_Union[_aggregator_service_pb2.Model, _Mapping]] = ..., held: _Optional[_Union[OwnMean, _Mapping]] = ..., habits: _Optional[_Iterable[_Union[Column, _Mapping]]] = ..., run_lengths: _Optional[_Iterable[_Union[Column, _Mapping]]] = ..., usual: _Optional[_Union[ResidualScale, _Mapping]] = ...) -> None: ...
 
-class Wishes(_message.Message):
-    __slots__ = ("wishes",)
-    WISHES_FIELD_NUMBER: _ClassVar[int]
-    wishes: _containers.RepeatedCompositeFieldContainer[_aggregator_service_pb2.Wish]
-    def __init__(self, wishes: _Optional[_Iterable[_Union[_aggregator_service_pb2.Wish, _Mapping]]] = ...) -> None: ...
+class DesiredStates(_message.Message):
+    __slots__ = ("desired_states",)
+    DESIRED_STATES_FIELD_NUMBER: _ClassVar[int]
+    desired_states: _containers.RepeatedCompositeFieldContainer[_aggregator_service_pb2.DesiredState]
+    def __init__(self, desired_states: _Optional[_Iterable[_Union[_aggregator_service_pb2.DesiredState, _Mapping]]] = ...) -> None: ...
 
-class Store(_message.Message):
+class StoreIdentity(_message.Message):
     __slots__ = ("incarnation", "pin")
     INCARNATION_FIELD_NUMBER: _ClassVar[int]
     PIN_FIELD_NUMBER: _ClassVar[int]
@@ -170,7 +170,7 @@ class Store(_message.Message):
     pin: Pin
     def __init__(self, incarnation: _Optional[_Union[_header_pb2.Incarnation, _Mapping]] = ..., pin: _Optional[_Union[Pin, _Mapping]] = ...) -> None: ...
 
-class Line(_message.Message):
+class Lineage(_message.Message):
     __slots__ = ("seq", "fence", "past", "admitted")
     SEQ_FIELD_NUMBER: _ClassVar[int]
     FENCE_FIELD_NUMBER: _ClassVar[int]
@@ -208,7 +208,7 @@ class Sealed(_message.Message):
     linear: _summary_pb2.Subspace
     def __init__(self, subspace: _Optional[_Union[_summary_pb2.Subspace, _Mapping]] = ..., fingerprint: _Optional[bytes] = ..., moments: _Optional[_Union[_summary_pb2.Moments, _Mapping]] = ..., counts: _Optional[_Union[_summary_pb2.Counts, _Mapping]] = ..., as_of_s: _Optional[float] = ..., linear: _Optional[_Union[_summary_pb2.Subspace, _Mapping]] = ...) -> None: ...
 
-class Member(_message.Message):
+class Membership(_message.Message):
     __slots__ = ("closed", "floor_ms", "fences")
     class Closed(_message.Message):
         __slots__ = ("incarnation", "seq")
@@ -227,10 +227,10 @@ class Member(_message.Message):
     CLOSED_FIELD_NUMBER: _ClassVar[int]
     FLOOR_MS_FIELD_NUMBER: _ClassVar[int]
     FENCES_FIELD_NUMBER: _ClassVar[int]
-    closed: _containers.RepeatedCompositeFieldContainer[Member.Closed]
+    closed: _containers.RepeatedCompositeFieldContainer[Membership.Closed]
     floor_ms: int
-    fences: _containers.RepeatedCompositeFieldContainer[Member.Fence]
-    def __init__(self, closed: _Optional[_Iterable[_Union[Member.Closed, _Mapping]]] = ..., floor_ms: _Optional[int] = ..., fences: _Optional[_Iterable[_Union[Member.Fence, _Mapping]]] = ...) -> None: ...
+    fences: _containers.RepeatedCompositeFieldContainer[Membership.Fence]
+    def __init__(self, closed: _Optional[_Iterable[_Union[Membership.Closed, _Mapping]]] = ..., floor_ms: _Optional[int] = ..., fences: _Optional[_Iterable[_Union[Membership.Fence, _Mapping]]] = ...) -> None: ...
 
 class Nodes(_message.Message):
     __slots__ = ("names",)
@@ -255,7 +255,7 @@ class Quarantined(_message.Message):
     nodes: _containers.RepeatedCompositeFieldContainer[Quarantined.Node]
     def __init__(self, names: _Optional[_Iterable[str]] = ..., nodes: _Optional[_Iterable[_Union[Quarantined.Node, _Mapping]]] = ...) -> None: ...
 
-class Suspected(_message.Message):
+class QuarantineSlips(_message.Message):
     __slots__ = ("nodes",)
     class Node(_message.Message):
         __slots__ = ("name", "at_s", "digest")
@@ -267,8 +267,8 @@ class Suspected(_message.Message):
         digest: bytes
         def __init__(self, name: _Optional[str] = ..., at_s: _Optional[float] = ..., digest: _Optional[bytes] = ...) -> None: ...
     NODES_FIELD_NUMBER: _ClassVar[int]
-    nodes: _containers.RepeatedCompositeFieldContainer[Suspected.Node]
-    def __init__(self, nodes: _Optional[_Iterable[_Union[Suspected.Node, _Mapping]]] = ...) -> None: ...
+    nodes: _containers.RepeatedCompositeFieldContainer[QuarantineSlips.Node]
+    def __init__(self, nodes: _Optional[_Iterable[_Union[QuarantineSlips.Node, _Mapping]]] = ...) -> None: ...
 
 class Number(_message.Message):
     __slots__ = ("value",)

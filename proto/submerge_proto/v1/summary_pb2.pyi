@@ -43,19 +43,19 @@ class Moments(_message.Message):
     points: bytes
     def __init__(self, count: _Optional[int] = ..., mean: _Optional[bytes] = ..., m2: _Optional[bytes] = ..., priorities: _Optional[bytes] = ..., points: _Optional[bytes] = ...) -> None: ...
 
-class Scores(_message.Message):
-    __slots__ = ("spe", "t2", "linear", "peaks")
+class ScoreSketches(_message.Message):
+    __slots__ = ("spe", "t2", "linear", "maxima")
     SPE_FIELD_NUMBER: _ClassVar[int]
     T2_FIELD_NUMBER: _ClassVar[int]
     LINEAR_FIELD_NUMBER: _ClassVar[int]
-    PEAKS_FIELD_NUMBER: _ClassVar[int]
+    MAXIMA_FIELD_NUMBER: _ClassVar[int]
     spe: bytes
     t2: bytes
     linear: bytes
-    peaks: Peaks
-    def __init__(self, spe: _Optional[bytes] = ..., t2: _Optional[bytes] = ..., linear: _Optional[bytes] = ..., peaks: _Optional[_Union[Peaks, _Mapping]] = ...) -> None: ...
+    maxima: BlockMaxima
+    def __init__(self, spe: _Optional[bytes] = ..., t2: _Optional[bytes] = ..., linear: _Optional[bytes] = ..., maxima: _Optional[_Union[BlockMaxima, _Mapping]] = ...) -> None: ...
 
-class Peaks(_message.Message):
+class BlockMaxima(_message.Message):
     __slots__ = ("spe", "t2", "linear", "longest", "channel")
     SPE_FIELD_NUMBER: _ClassVar[int]
     T2_FIELD_NUMBER: _ClassVar[int]

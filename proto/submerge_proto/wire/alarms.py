@@ -12,8 +12,16 @@ from collections.abc import Iterable
 from typing import Any
 
 from submerge import PeerError
-from submerge.protocol.alarm_status import MOST_ALARMS, STATES, TOP, Alarm, Cause, Verdict, Vigil
-from submerge.protocol.desired_state import MOST_AT_ONCE, MOST_VERDICTS, Wish
+from submerge.protocol.alarm_status import (
+    MOST_ALARMS,
+    STATES,
+    TOP,
+    Alarm,
+    AlarmStatus,
+    Cause,
+    Verdict,
+)
+from submerge.protocol.desired_state import MOST_AT_ONCE, MOST_VERDICTS, DesiredState
 from submerge.protocol.messages import HIGHEST
 from submerge_proto.v1 import aggregator_service_pb2 as pb
 from submerge_proto.wire.parts import (
@@ -90,11 +98,11 @@ def channel(value: str) -> str:
     return value.encode()[:CHANNEL_BYTES].decode(errors="ignore")
 
 
-def vigil(value: Vigil) -> pb.Vigil:
+def alarm_status(value: AlarmStatus) -> pb.AlarmStatus:
     """Return how nodes watch; sums as far as they are believed."""
     states = zip(STATES, value.states, strict=True)
-    return pb.Vigil(
-        states=pb.Vigil.States(**{state: min(n, MOST_CLIENTS) for state, n in states}),
+    return pb.AlarmStatus(
+        states=pb.AlarmStatus.States(**{state: min(n, MOST_CLIENTS) for state, n in states}),
         alarms=map(alarm, value.alarms[:MOST_ALARMS]),
         open=min(value.open, MOST_CLIENTS),
         watched_s=min(value.watched_s, LONGEST_S),
@@ -102,15 +110,15 @@ def vigil(value: Vigil) -> pb.Vigil:
         raised=min(value.raised, MOST),
         confirmed=min(value.confirmed, MOST),
         armed_in_s=min(value.armed_in_s, LONGEST_S),
-        wish=min(value.wish, MOST),
+        desired=min(value.desired, MOST),
     )
 
 
-def vigil_of(message: pb.Vigil) -> Vigil:
+def alarm_status_of(message: pb.AlarmStatus) -> AlarmStatus:
     """Return how nodes watch."""
     states = (number("nodes", getattr(message.states, each), MOST_CLIENTS) for each in STATES)
     wait = message.armed_in_s
-    return Vigil(
+    return AlarmStatus(
         tuple(states),
         alarms_of(message.alarms, MOST_ALARMS),
         number("open alarms", message.open, MOST_CLIENTS),
@@ -119,36 +127,36 @@ def vigil_of(message: pb.Vigil) -> Vigil:
         number("alarms", message.raised),
         number("alarms", message.confirmed),
         wait if wait == -1.0 else within("armed_in_s", wait, LONGEST_S),
-        number("a wish", message.wish),
+        number("a wish", message.desired),
     )
 
 
-def check_own(told: Vigil, node: str) -> None:
+def check_own(reported: AlarmStatus, node: str) -> None:
     """Refuse what a client says of others, or of more than it is: a client is one node."""
-    for each in told.alarms:
+    for each in reported.alarms:
         if each.node != node:
             raise PeerError(f"a client has alarms of its own, got one of {each.node}", kind="name")
-    if sum(told.states) > 1 or told.open > len(told.alarms):
+    if sum(reported.states) > 1 or reported.open > len(reported.alarms):
         raise PeerError(
-            f"a client is one node with the alarms that it tells, got {sum(told.states)} nodes"
-            f" and {told.open} open of {len(told.alarms)} alarms",
+            f"a client is one node with the alarms that it tells, got {sum(reported.states)} nodes"
+            f" and {reported.open} open of {len(reported.alarms)} alarms",
             kind="range",
         )
 
 
-def wish(value: Wish) -> pb.Wish:
+def desired(value: DesiredState) -> pb.DesiredState:
     """Return what is wanted of a node."""
     verdicts = (
-        pb.Wish.Verdict(alarm=min(number, MOST), accept=accept)
+        pb.DesiredState.Verdict(alarm=min(number, MOST), accept=accept)
         for number, accept in value.verdicts[-MOST_VERDICTS:]
     )
-    message = pb.Wish(node=value.node, number=min(value.number, MOST), verdicts=verdicts)
+    message = pb.DesiredState(node=value.node, number=min(value.number, MOST), verdicts=verdicts)
     if value.paused is not None:
         message.paused = value.paused
     return message
 
 
-def wish_of(message: pb.Wish) -> Wish:
+def desired_of(message: pb.DesiredState) -> DesiredState:
     """Return what is wanted of a node."""
     if len(message.verdicts) > MOST_VERDICTS:
         raise PeerError(
@@ -157,19 +165,19 @@ def wish_of(message: pb.Wish) -> Wish:
         )
     verdicts = tuple((number("an alarm", each.alarm), each.accept) for each in message.verdicts)
     paused = message.paused if message.HasField("paused") else None
-    return Wish(name(message.node), number("a wish", message.number), paused, verdicts)
+    return DesiredState(name(message.node), number("a wish", message.number), paused, verdicts)
 
 
-def wishes(values: Iterable[Wish]) -> list[pb.Wish]:
+def desired_states(values: Iterable[DesiredState]) -> list[pb.DesiredState]:
     """Return what is wanted of several."""
-    return list(map(wish, values))
+    return list(map(desired, values))
 
 
-def wishes_of(messages: Any, most: int = MOST_AT_ONCE) -> tuple[Wish, ...]:
+def desired_states_of(messages: Any, most: int = MOST_AT_ONCE) -> tuple[DesiredState, ...]:
     """Return what is wanted of several."""
     if len(messages) > most:
         raise PeerError(f"expected at most {most} wishes, got {len(messages)}", kind="oversize")
-    return tuple(map(wish_of, messages))
+    return tuple(map(desired_of, messages))
 
 
 def _time(what: str, value: float) -> float:

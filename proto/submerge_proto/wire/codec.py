@@ -2,7 +2,7 @@
 
 What `decode` returns is safe to believe: names are names, numbers finite and of a size that
 sums can bear, bases orthonormal. What it cannot believe is a `PeerError`; if the header
-could be read it is a `Refused`, so that the sender can be told why. docs/wire.md has the
+could be read it is a `MessageRefused`, so that the sender can be told why. docs/wire.md has the
 bytes, `tests/golden/v1` some that never change.
 """
 
@@ -37,7 +37,7 @@ Kind = Literal["join", "joined", "report", "answer", "watch"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
 
-class Refused(PeerError):
+class MessageRefused(PeerError):
     """A message that cannot be taken, from somebody who can be told.
 
     Attributes
@@ -96,7 +96,7 @@ def decode(kind: Kind, data: bytes) -> Message:
     Raises
     ------
     PeerError
-        If they are none that an honest node of this version sends; `Refused` where the
+        If they are none that an honest node of this version sends; `MessageRefused` where the
         sender is known.
     """
     form, reader = _READERS[kind]
@@ -121,7 +121,7 @@ def decode(kind: Kind, data: bytes) -> Message:
             raise
         stamp = parts.stamp(message.header)  # or it is nobody's, and nobody can be told
         fence = message.fence if len(message.fence) == parts.FENCE else b""
-        raise Refused(
+        raise MessageRefused(
             str(error), kind=error.kind, stamp=stamp, reason=Reason.INVALID, fence=fence
         ) from error
 
@@ -152,7 +152,7 @@ def _foreign(header: header_pb2.Header) -> PeerError | None:
         stamp = parts.stamp(header)
     except PeerError:
         return PeerError(why, kind="version")
-    return Refused(why, kind="version", stamp=stamp, reason=Reason.VERSION)
+    return MessageRefused(why, kind="version", stamp=stamp, reason=Reason.VERSION)
 
 
 def as_it_arrives(value: Model) -> Model:

@@ -19,7 +19,7 @@ from typing import TypeVar
 import numpy as np
 
 from submerge import Array, PeerError, Subspace
-from submerge.protocol.kernel_summary import Twofold
+from submerge.protocol.kernel_summary import KernelSummary
 from submerge_proto.v1 import summary_pb2 as pb
 
 MOST_DIM, MOST_RANK = 1 << 20, 1 << 10
@@ -108,13 +108,13 @@ def unpacked(message: pb.Subspace, fingerprint: str, *, kept: bool = False) -> S
     )
 
 
-Some = TypeVar("Some", Subspace, Twofold)
+Some = TypeVar("Some", Subspace, KernelSummary)
 
 
 def arrived(summary: Some) -> Some:
     """Return what the other end sees of it: float32 columns."""
-    if isinstance(summary, Twofold):
-        return Twofold(arrived(summary.features), arrived(summary.linear))
+    if isinstance(summary, KernelSummary):
+        return KernelSummary(arrived(summary.features), arrived(summary.linear))
     return replace(summary, basis=np.asarray(summary.basis, dtype=np.float32))
 
 

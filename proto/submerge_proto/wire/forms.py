@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from submerge import PeerError
-from submerge.protocol.kernel_summary import Twofold
+from submerge.protocol.kernel_summary import KernelSummary
 from submerge.protocol.messages import (
     HIGHEST,
     Answer,
@@ -108,8 +108,8 @@ def report(value: Report, *, coarse: bool = False) -> pb.ReportRequest:
         message.census.CopyFrom(parts.census(value.census))
     if value.scores is not None:
         message.scores.CopyFrom(scores.scores(value.scores))
-    if value.vigil is not None:
-        message.vigil.CopyFrom(alarms.vigil(value.vigil))
+    if value.alarm_status is not None:
+        message.alarm_status.CopyFrom(alarms.alarm_status(value.alarm_status))
     return message
 
 
@@ -134,11 +134,13 @@ def report_of(message: pb.ReportRequest) -> Report:
         scores=scores.scores_of(message.scores) if "scores" in known else None,
         software=parts.text(message.header.software, parts.SOFTWARE_LETTERS),
         certified_until=_certified_until_of(message.certified_until_s),
-        vigil=alarms.vigil_of(message.vigil) if "vigil" in known else None,
+        alarm_status=alarms.alarm_status_of(message.alarm_status)
+        if "alarm_status" in known
+        else None,
     )
     _check_readings(report)
-    if report.vigil is not None and not report.fence:
-        alarms.check_own(report.vigil, report.stamp.node)
+    if report.alarm_status is not None and not report.fence:
+        alarms.check_own(report.alarm_status, report.stamp.node)
     return report
 
 
@@ -162,7 +164,9 @@ def _check_readings(report: Report) -> None:
             kind="range",
         )
     summary = report.summary
-    for part in (summary.features, summary.linear) if isinstance(summary, Twofold) else (summary,):
+    for part in (
+        (summary.features, summary.linear) if isinstance(summary, KernelSummary) else (summary,)
+    ):
         if part is not None and part.weight > learnt * (1 + 1e-6):
             raise PeerError(f"{learnt} readings weigh no more, got {part.weight:g}", kind="range")
 
@@ -179,7 +183,7 @@ def answer(value: Answer) -> pb.ReportResponse:
         root=_maybe(value.root),
         durable=value.durable,
         floor_ms=value.floor,
-        wishes=alarms.wishes(value.wishes),
+        desired_states=alarms.desired_states(value.desired_states),
     )
 
 
@@ -195,7 +199,7 @@ def answer_of(message: pb.ReportResponse) -> Answer:
         parts.maybe_incarnation(message, "root"),
         parts.number("durable", message.durable),
         parts.number("floor", message.floor_ms),
-        alarms.wishes_of(message.wishes),
+        alarms.desired_states_of(message.desired_states),
     )
 
 
@@ -230,8 +234,8 @@ def model(value: Model) -> pb.Model:
     summaries.put(message, value.summary)
     if value.limits is not None:
         message.limits.CopyFrom(scores.limits(value.limits))
-    if value.peaks is not None:
-        message.peaks.CopyFrom(scores.peaks(value.peaks))
+    if value.maxima is not None:
+        message.maxima.CopyFrom(scores.maxima(value.maxima))
     return message
 
 
@@ -240,15 +244,15 @@ def model_of(message: pb.Model) -> Model:
     fingerprint, schema = parts.fingerprint_of_text(message.schema), None
     summary = summaries.of(message, fingerprint)
     limits = scores.limits_of(message.limits) if message.HasField("limits") else None
-    peaks = scores.peaks_of(message.peaks) if message.HasField("peaks") else None
-    if any(part is not None for part in (summary, limits, peaks)):
+    maxima = scores.maxima_of(message.maxima) if message.HasField("maxima") else None
+    if any(part is not None for part in (summary, limits, maxima)):
         schema = parts.schema_of(message.schema)
     if schema is not None and summary is not None:
         summaries.check_fits(summary, schema)
     if schema is not None and schema.linear:
         # Not refused: one child's third sketch would take the model from all others.
         limits = limits and replace(limits, linear=())
-        peaks = peaks and peaks.without("linear")
+        maxima = maxima and maxima.without("linear")
     return Model(
         parts.name(message.header.group),
         parts.number("version", message.version, HIGHEST),
@@ -265,7 +269,7 @@ def model_of(message: pb.Model) -> Model:
         ),
         created=parts.real("created_s", message.created_s),
         expires=parts.real("expires_s", message.expires_s),
-        peaks=peaks,
+        maxima=maxima,
     )
 
 

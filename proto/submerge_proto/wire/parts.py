@@ -92,9 +92,9 @@ def text(value: str, letters: int) -> str:
 
 def lines(value: Sequence[str]) -> list[str]:
     """Return lines for people, the first of many."""
-    told = [text(line, LETTERS) for line in value[:LINES]]
-    more = len(value) - len(told)
-    return [*told, f"and {more} more"] if more else told
+    reported = [text(line, LETTERS) for line in value[:LINES]]
+    more = len(value) - len(reported)
+    return [*reported, f"and {more} more"] if more else reported
 
 
 def lines_of(message: Sequence[str]) -> tuple[str, ...]:

@@ -5,32 +5,40 @@ from __future__ import annotations
 from dataclasses import replace
 
 from submerge import PeerError
-from submerge.protocol.messages import Scores
-from submerge.stats.block_maxima import KINDS, Peaks
-from submerge.stats.quantile_sketch import COARSE, FINE, Grain, Sketch, empty, packed, unpacked
+from submerge.protocol.messages import ScoreSketches
+from submerge.stats.block_maxima import KINDS, BlockMaxima
+from submerge.stats.quantile_sketch import (
+    COARSE,
+    FINE,
+    Grain,
+    QuantileSketch,
+    empty,
+    packed,
+    unpacked,
+)
 from submerge.stats.score_limits import Limits
 from submerge_proto.v1 import summary_pb2
 from submerge_proto.wire.parts import MOST, MOST_READINGS, number, real
 
 
-def scores(value: Scores) -> summary_pb2.Scores:
+def scores(value: ScoreSketches) -> summary_pb2.ScoreSketches:
     """Return sketches of scores."""
     linear = b"" if value.linear is None else packed(_thinned(value.linear))
     spe, t2 = packed(_thinned(value.spe)), packed(_thinned(value.t2))
-    told = None if value.peaks is None else peaks(value.peaks)
-    return summary_pb2.Scores(spe=spe, t2=t2, linear=linear, peaks=told)
+    reported = None if value.maxima is None else maxima(value.maxima)
+    return summary_pb2.ScoreSketches(spe=spe, t2=t2, linear=linear, maxima=reported)
 
 
-def scores_of(message: summary_pb2.Scores) -> Scores:
+def scores_of(message: summary_pb2.ScoreSketches) -> ScoreSketches:
     """Return sketches of scores."""
     linear = _sketch_of(message.linear) if message.linear else None
-    told = peaks_of(message.peaks) if message.HasField("peaks") else None
-    return Scores(_sketch_of(message.spe), _sketch_of(message.t2), linear, told)
+    reported = maxima_of(message.maxima) if message.HasField("maxima") else None
+    return ScoreSketches(_sketch_of(message.spe), _sketch_of(message.t2), linear, reported)
 
 
-def peaks(value: Peaks) -> summary_pb2.Peaks:
+def maxima(value: BlockMaxima) -> summary_pb2.BlockMaxima:
     """Return what the scores of each hour came to."""
-    message = summary_pb2.Peaks(longest=min(value.longest, MOST))
+    message = summary_pb2.BlockMaxima(longest=min(value.longest, MOST))
     for kind in KINDS:
         sketch = value.of(kind)
         if sketch.bins:
@@ -38,13 +46,13 @@ def peaks(value: Peaks) -> summary_pb2.Peaks:
     return message
 
 
-def peaks_of(message: summary_pb2.Peaks) -> Peaks:
+def maxima_of(message: summary_pb2.BlockMaxima) -> BlockMaxima:
     """Return what the scores of each hour came to."""
-    told = {kind: getattr(message, kind) for kind in KINDS}
+    reported = {kind: getattr(message, kind) for kind in KINDS}
     sketches = {
-        kind: _sketch_of(data, FINE) if data else empty(FINE) for kind, data in told.items()
+        kind: _sketch_of(data, FINE) if data else empty(FINE) for kind, data in reported.items()
     }
-    return Peaks(longest=number("hours", message.longest), **sketches)
+    return BlockMaxima(longest=number("hours", message.longest), **sketches)
 
 
 def limits(value: Limits) -> summary_pb2.Limits:
@@ -72,14 +80,14 @@ def limits_of(message: summary_pb2.Limits) -> Limits:
     return Limits(shares, spe, t2, number("scores", message.n), linear)
 
 
-def _sketch_of(data: bytes, grain: Grain = COARSE) -> Sketch:
+def _sketch_of(data: bytes, grain: Grain = COARSE) -> QuantileSketch:
     """Return a sketch of as many scores as can be believed."""
     sketch = unpacked(data, grain)
     number("scores", sketch.n, MOST_READINGS)
     return sketch
 
 
-def _thinned(sketch: Sketch) -> Sketch:
+def _thinned(sketch: QuantileSketch) -> QuantileSketch:
     """Return a sketch of fewer scores in the same bins, where there are more than are believed."""
     while sketch.n > MOST_READINGS:
         # Never below two: that so many bins were needed must still be seen.

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from submerge import PeerError, Schema, Subspace
 from submerge.features.checks import MOST_FEATURES
-from submerge.protocol.kernel_summary import Twofold
+from submerge.protocol.kernel_summary import KernelSummary
 from submerge_proto.v1 import aggregator_service_pb2 as wire
 from submerge_proto.v1 import kept_pb2, summary_pb2
 from submerge_proto.wire import columns, parts
 
-APART = 1e-6
+MOST_QUARANTINED = 1e-6
 """How far the weights of the two may be apart: they are of the same readings."""
 
 Holder = wire.ReportRequest | wire.Model | kept_pb2.Sealed
@@ -22,7 +22,7 @@ Holder = wire.ReportRequest | wire.Model | kept_pb2.Sealed
 
 def put(
     message: Holder,
-    summary: Subspace | Twofold | None,
+    summary: Subspace | KernelSummary | None,
     *,
     coarse: bool = False,
     exact: bool = False,
@@ -33,14 +33,14 @@ def put(
     """
     if summary is None:
         return
-    both = (summary.features, summary.linear) if isinstance(summary, Twofold) else (summary,)
+    both = (summary.features, summary.linear) if isinstance(summary, KernelSummary) else (summary,)
     if not exact and min(part.weight for part in both) < columns.LEAST:
         return
     for field, part in zip((message.subspace, message.linear), both, strict=False):
         field.CopyFrom(columns.packed(part, coarse=coarse, exact=exact))
 
 
-def of(message: Holder, fingerprint: str, *, kept: bool = False) -> Subspace | Twofold | None:
+def of(message: Holder, fingerprint: str, *, kept: bool = False) -> Subspace | KernelSummary | None:
     """Return the summary that a message holds, as `columns.unpacked`; None if it has none.
 
     Raises
@@ -48,30 +48,30 @@ def of(message: Holder, fingerprint: str, *, kept: bool = False) -> Subspace | T
     PeerError
         If no honest node could have written it.
     """
-    twofold = message.HasField("linear")
+    kernel_summary = message.HasField("linear")
     if not message.HasField("subspace"):
-        if twofold:
+        if kernel_summary:
             raise PeerError(
                 "expected a subspace of features beside that of readings, got none", kind="shape"
             )
         return None
-    if twofold and message.subspace.dim > MOST_FEATURES:
+    if kernel_summary and message.subspace.dim > MOST_FEATURES:
         raise PeerError(
             f"expected at most {MOST_FEATURES} features, got {message.subspace.dim}", kind="shape"
         )
     first = columns.unpacked(message.subspace, fingerprint, kept=kept)
-    if not twofold:
+    if not kernel_summary:
         return first
     linear = message.linear if kept else _weighing(first.weight, message.linear)
     parts.real("the weight of readings", message.linear.weight)
     # What has all but faded away rounds as it likes.
-    if not abs(message.linear.weight - first.weight) <= APART * first.weight + 1e-300:
+    if not abs(message.linear.weight - first.weight) <= MOST_QUARANTINED * first.weight + 1e-300:
         raise PeerError(
             f"features and readings must weigh the same, got {first.weight!r}"
             f" and {message.linear.weight!r}",
             kind="range",
         )
-    return Twofold(first, columns.unpacked(linear, fingerprint, kept=kept))
+    return KernelSummary(first, columns.unpacked(linear, fingerprint, kept=kept))
 
 
 def _weighing(weight: float, subspace: summary_pb2.Subspace) -> summary_pb2.Subspace:
@@ -88,13 +88,13 @@ def _weighing(weight: float, subspace: summary_pb2.Subspace) -> summary_pb2.Subs
     return other
 
 
-def check_fits(summary: Subspace | Twofold, schema: Schema) -> None:
+def check_fits(summary: Subspace | KernelSummary, schema: Schema) -> None:
     """Refuse a summary that a schema cannot have."""
     if schema.linear:
-        if isinstance(summary, Twofold):
+        if isinstance(summary, KernelSummary):
             raise PeerError("expected one subspace, of a linear group, got two", kind="schema")
         expected = [("dimensions", schema.dim, summary)]
-    elif isinstance(summary, Twofold):
+    elif isinstance(summary, KernelSummary):
         expected = [
             ("features", schema.dim, summary.features),
             ("channels", schema.width, summary.linear),

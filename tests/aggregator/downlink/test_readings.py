@@ -7,10 +7,10 @@ import asyncio
 import pytest
 
 from submerge_aggregator.downlink import readings as module
-from submerge_aggregator.downlink.readings import Readings, TooMany
+from submerge_aggregator.downlink.readings import CallsUnderWay, TooMany
 
 
-async def read(readings: Readings, who: str, begun: list[str], end: asyncio.Event) -> None:
+async def read(readings: CallsUnderWay, who: str, begun: list[str], end: asyncio.Event) -> None:
     """Be read until the end."""
     async with readings.turn(who):
         begun.append(who)
@@ -22,7 +22,7 @@ def few(monkeypatch):
     """Two are read, and four begun."""
     monkeypatch.setattr(module, "MOST_READ", 2)
     monkeypatch.setattr(module, "MOST_BEGUN", 4)
-    return Readings()
+    return CallsUnderWay()
 
 
 def test_some_are_read_and_the_others_wait_their_turn(few):

@@ -16,7 +16,7 @@ from submerge_client import logs
 from submerge_proto.kept import records
 from submerge_proto.wire import codec
 from support.house import RANK, SCHEMA, House
-from support.nodes import EPOCH, life
+from support.nodes import EPOCH, new_incarnation
 
 ROWS = np.random.default_rng(0).normal(size=(60, 6))
 
@@ -54,7 +54,7 @@ def test_nodes_are_listed_with_their_rows(house):
     )
     (row,) = c["rows"]
     expected = {
-        "incarnation": str(life(1)),
+        "incarnation": str(new_incarnation(1)),
         "created_s": EPOCH + 0.001,
         "seq": 1,
         "learnt": 60,
@@ -74,7 +74,7 @@ def test_nodes_are_listed_with_their_rows(house):
 def test_what_a_life_has_left_is_listed_as_sealed(house):
     """A final row is folded away; its readings still count."""
     house.hears("c", ROWS, final=True)
-    house.hears("c", ROWS[:20], incarnation=life(2))
+    house.hears("c", ROWS[:20], incarnation=new_incarnation(2))
     (c,) = house.asks("GET", "/nodes").json
 
     assert [60] == [sealed["learnt"] for sealed in c["sealed"]]
@@ -147,11 +147,11 @@ def test_what_is_answered_is_on_disk(tmp_path):
 def test_a_banned_node_is_refused_until_it_is_released(house):
     house.hears("c", ROWS)
     assert house.asks("POST", "/nodes/room/c/forget?ban=1").json["banned"]
-    assert Reason.BANNED is house.hears("c", ROWS, incarnation=life(2)).reason
+    assert Reason.BANNED is house.hears("c", ROWS, incarnation=new_incarnation(2)).reason
     assert [True] == [view["banned"] for view in house.asks("GET", "/nodes").json]
 
     assert not house.asks("POST", "/nodes/room/c/release").json["banned"]
-    assert Reason.ACK is house.hears("c", ROWS, incarnation=life(2)).reason
+    assert Reason.ACK is house.hears("c", ROWS, incarnation=new_incarnation(2)).reason
 
 
 def test_a_quarantined_node_leaves_the_model_and_comes_back(house):
@@ -168,8 +168,8 @@ def test_a_quarantined_node_leaves_the_model_and_comes_back(house):
 def test_a_row_is_dropped_and_its_life_is_over(house):
     """The node's other rows stay."""
     house.hears("c", ROWS)
-    house.hears("c", ROWS[:9], incarnation=life(2))
-    answer = house.asks("POST", f"/nodes/room/c/drop?incarnation={life(1)}")
+    house.hears("c", ROWS[:9], incarnation=new_incarnation(2))
+    answer = house.asks("POST", f"/nodes/room/c/drop?incarnation={new_incarnation(1)}")
 
     assert (200, [9]) == (answer.status, [row["learnt"] for row in answer.json["rows"]])
     assert 9 == counted(house)
@@ -181,8 +181,8 @@ def test_an_order_is_in_the_log(house):
     stream = io.StringIO()
     logs.begin("info", stream=stream)
     house.hears("c", ROWS)
-    house.hears("c", ROWS[:9], incarnation=life(2))
-    row = f"drop?incarnation={life(1)}"
+    house.hears("c", ROWS[:9], incarnation=new_incarnation(2))
+    row = f"drop?incarnation={new_incarnation(1)}"
     for verb in ("quarantine", "release", row, "forget?ban=1", "drop?old=1", "burn"):
         house.asks("POST", f"/nodes/room/c/{verb}")
     orders = [line.partition("order")[2] for line in stream.getvalue().splitlines()]
@@ -190,7 +190,7 @@ def test_an_order_is_in_the_log(house):
     assert [
         "verb=quarantine node=c group=room",
         "verb=release node=c group=room",
-        f"verb=drop node=c group=room incarnation={life(1)}",
+        f"verb=drop node=c group=room incarnation={new_incarnation(1)}",
         "verb=forget node=c group=room ban=true",
     ] == [order.strip() for order in orders if order]
 
@@ -223,7 +223,12 @@ def test_one_node_is_looked_at(house):
         ("POST", "/nodes/room/c/drop", 400, "drop wants either an incarnation or old=1"),
         ("POST", "/nodes/room/c/drop?old=2", 400, "drop wants either an incarnation or old=1"),
         ("POST", "/nodes/room/c/drop?incarnation=x", 400, "an incarnation is like"),
-        ("POST", f"/nodes/room/c/drop?incarnation={life(7)}", 404, f"but of {life(1)}"),
+        (
+            "POST",
+            f"/nodes/room/c/drop?incarnation={new_incarnation(7)}",
+            404,
+            f"but of {new_incarnation(1)}",
+        ),
         ("POST", "/nodes/room/c/drop?old=1", 404, "has nothing of an old schema here"),
         ("GET", "/nodes/room/d", 404, "group room has no node d here"),
         ("GET", "/nodes/room/c/forget", 405, "Method Not Allowed"),
@@ -258,7 +263,7 @@ def test_a_disk_that_fails_is_said_and_changes_nothing(house, monkeypatch):
 
     house.hears("c", ROWS)
     with monkeypatch.context() as patch:
-        patch.setattr(house.server.desk._store, "write", full)
+        patch.setattr(house.server.worker._store, "write", full)
         answer = house.asks("POST", "/nodes/room/c/forget")
     assert (503, True) == (answer.status, "cannot be written" in answer.json["error"])
 
@@ -270,13 +275,13 @@ def test_a_disk_that_hangs_is_not_waited_for(house, monkeypatch):
     """It says that what was asked for may still happen."""
     house.hears("c", ROWS)
     monkeypatch.setattr("submerge_aggregator.http.serving.ANSWER_S", 0.05)
-    gate, write = threading.Event(), house.server.desk._store.write
+    gate, write = threading.Event(), house.server.worker._store.write
 
     def slow(*args: object, **settings: object) -> None:
         gate.wait(10.0)
         write(*args, **settings)
 
-    monkeypatch.setattr(house.server.desk._store, "write", slow)
+    monkeypatch.setattr(house.server.worker._store, "write", slow)
     answer = house.asks("POST", "/nodes/room/c/forget")
     gate.set()
 

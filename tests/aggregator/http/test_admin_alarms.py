@@ -8,11 +8,11 @@ from contextlib import closing
 
 import pytest
 
-from submerge.protocol.desired_state import Wish
+from submerge.protocol.desired_state import DesiredState
 from submerge_aggregator.store import Store
 from submerge_client import logs
 from submerge_proto.kept import records
-from support.alarmed import ROWS, alarm, passes_on, says, vigil
+from support.alarmed import ROWS, alarm, alarm_status, message, passes_on
 from support.house import House
 from support.nodes import EPOCH
 
@@ -36,7 +36,7 @@ def wanted(house: House) -> list[tuple[str, str]]:
 
 def test_an_alarm_is_told_with_all_that_is_known_of_it(house):
     """In the names of the lines that a client writes, and by whom it came."""
-    says(house, "c", alarm(worst=3.25, withheld=7, cause="t2"))
+    message(house, "c", alarm(worst=3.25, withheld=7, cause="t2"))
     house.time.steady += 40.0
 
     assert [
@@ -55,48 +55,50 @@ def test_an_alarm_is_told_with_all_that_is_known_of_it(house):
             "withheld": 7,
             "verdict": "",
             "wanted": "",
-            "told_by": "c",
+            "reported_by": "c",
             "silent_s": 40.0,
         }
     ] == house.asks("GET", "/alarms").json
 
 
 def test_open_ones_come_first_then_those_that_were_over_last(house):
-    says(house, "b", alarm("b", 1, ended=90.0))
-    says(house, "c", alarm("c", 3), alarm("c", 2, ended=50.0))
-    passes_on(house, "a", vigil(alarm("d", 4)), vigil(alarm("e", 5, ended=70.0)))
+    message(house, "b", alarm("b", 1, ended=90.0))
+    message(house, "c", alarm("c", 3), alarm("c", 2, ended=50.0))
+    passes_on(house, "a", alarm_status(alarm("d", 4)), alarm_status(alarm("e", 5, ended=70.0)))
 
     assert ["d-4", "c-3", "b-1", "e-5", "c-2"] == ids(house)
     assert ["d-4", "c-3"] == ids(house, "?open=1")
     assert ["c-3", "c-2"] == ids(house, "?node=c")
     assert {"d-4": "a", "c-3": "c"} == {
-        view["id"]: view["told_by"] for view in house.asks("GET", "/alarms?open=1").json
+        view["id"]: view["reported_by"] for view in house.asks("GET", "/alarms?open=1").json
     }
 
 
 def test_an_alarm_that_two_tell_of_is_one(house):
     """A node has moved, and is still spoken for where it was: over is over, else who was heard."""
-    passes_on(house, "a", vigil(alarm("d", 4)), vigil(alarm("e", 5, withheld=1)))
+    passes_on(house, "a", alarm_status(alarm("d", 4)), alarm_status(alarm("e", 5, withheld=1)))
     house.time.steady += 100.0
-    says(house, "d", alarm("d", 4, ended=80.0))
-    says(house, "e", alarm("e", 5, withheld=9))
-    told = {view["id"]: view for view in house.asks("GET", "/alarms").json}
+    message(house, "d", alarm("d", 4, ended=80.0))
+    message(house, "e", alarm("e", 5, withheld=9))
+    reported = {view["id"]: view for view in house.asks("GET", "/alarms").json}
 
-    assert 2 == len(told)
-    assert (False, 9) == (told["d-4"]["open"], told["e-5"]["withheld"])
-    assert "e" == told["e-5"]["told_by"]
+    assert 2 == len(reported)
+    assert (False, 9) == (reported["d-4"]["open"], reported["e-5"]["withheld"])
+    assert "e" == reported["e-5"]["reported_by"]
 
 
 def test_groups_are_told_apart(tmp_path):
     with House(tmp_path, groups=("hall", "room")) as house:
-        says(house, "c", alarm())
-        both = house.asks("GET", "/vigil").json
+        message(house, "c", alarm())
+        both = house.asks("GET", "/alarm-status").json
 
         assert ([], ["c-1"]) == (ids(house, "?group=hall"), ids(house, "?group=room"))
         assert [("hall", 0, True), ("room", 1, False)] == [
             (each["group"], each["clients"], each["watch"] is None) for each in both
         ]
-        assert ["room"] == [each["group"] for each in house.asks("GET", "/vigil?group=room").json]
+        assert ["room"] == [
+            each["group"] for each in house.asks("GET", "/alarm-status?group=room").json
+        ]
 
 
 def test_a_mark_says_whether_there_is_news(house):
@@ -107,8 +109,8 @@ def test_a_mark_says_whether_there_is_news(house):
         marks.append(house.asks("GET", "/alarms/mark").body)
 
     look()
-    for told in ((alarm(),), (alarm(worst=9.0, withheld=5),), (alarm(ended=60.0),), ()):
-        says(house, "c", *told)
+    for reported in ((alarm(),), (alarm(worst=9.0, withheld=5),), (alarm(ended=60.0),), ()):
+        message(house, "c", *reported)
         look()
         look()
 
@@ -119,12 +121,12 @@ def test_a_mark_says_whether_there_is_news(house):
 
 def test_how_a_group_is_watched_adds_up(house):
     """Of all below, each as it said last; who says nothing is a client all the same."""
-    says(house, "c", alarm(), watched_s=3600.0, allowed=0.5, raised=2, confirmed=1)
-    says(house, "d", state="learning", armed_in_s=7200.0)
+    message(house, "c", alarm(), watched_s=3600.0, allowed=0.5, raised=2, confirmed=1)
+    message(house, "d", state="learning", armed_in_s=7200.0)
     house.hears("e", ROWS)
-    passes_on(house, "a", vigil(watched_s=400.0, allowed=0.25), vigil(state="paused"))
+    passes_on(house, "a", alarm_status(watched_s=400.0, allowed=0.25), alarm_status(state="paused"))
 
-    (group,) = house.asks("GET", "/vigil").json
+    (group,) = house.asks("GET", "/alarm-status").json
     assert ("room", 3) == (group["group"], group["clients"])
     assert {
         "states": {"learning": 1, "armed": 1, "alarm": 1, "paused": 1, "stale": 0},
@@ -138,16 +140,16 @@ def test_how_a_group_is_watched_adds_up(house):
 
 
 def test_nobody_knows_when_is_not_a_time(house):
-    says(house, "d", state="learning", armed_in_s=-1.0)
+    message(house, "d", state="learning", armed_in_s=-1.0)
 
-    assert house.asks("GET", "/vigil").json[0]["watch"]["armed_in_s"] is None
+    assert house.asks("GET", "/alarm-status").json[0]["watch"]["armed_in_s"] is None
 
 
 def test_a_node_shows_how_it_watches(house):
     """An aggregator, how all below it do; who says nothing, nothing."""
-    says(house, "c", alarm())
+    message(house, "c", alarm())
     house.hears("e", ROWS)
-    passes_on(house, "a", vigil(), vigil(state="learning", armed_in_s=60.0))
+    passes_on(house, "a", alarm_status(), alarm_status(state="learning", armed_in_s=60.0))
     watches = {view["node"]: view["watch"] for view in house.asks("GET", "/nodes").json}
 
     assert ("alarm", None) == (_states(watches["c"]), watches["e"])
@@ -163,23 +165,25 @@ def _states(watch) -> str:
 
 def test_a_verdict_is_told_with_the_answer_to_the_next_report(house):
     """And shown as on its way until the node has heard it."""
-    says(house, "c", alarm())
+    message(house, "c", alarm())
     house.time.steady += 40.0
     answer = house.asks("POST", "/alarms/room/c-1/reject").json
 
     assert ({"c-1": "rejected"}, "c", 40.0) == tuple(
-        answer[key] for key in ("verdicts", "told_by", "silent_s")
+        answer[key] for key in ("verdicts", "reported_by", "silent_s")
     )
     assert [("", "rejected")] == wanted(house)
-    (wish,) = says(house, "c", alarm()).wishes
-    assert Wish("c", wish.number, verdicts=((1, False),)) == wish
-    says(house, "c", alarm(verdict="rejected"), wish=wish.number)
+    (desired,) = message(house, "c", alarm()).desired_states
+    assert DesiredState("c", desired.number, verdicts=((1, False),)) == desired
+    message(house, "c", alarm(verdict="rejected"), desired=desired.number)
     assert [("rejected", "")] == wanted(house)
-    assert () == says(house, "c", alarm(verdict="rejected"), wish=wish.number).wishes
+    assert (
+        () == message(house, "c", alarm(verdict="rejected"), desired=desired.number).desired_states
+    )
 
 
 def test_a_verdict_may_be_thought_over(house):
-    says(house, "c", alarm(verdict="rejected"))
+    message(house, "c", alarm(verdict="rejected"))
     house.asks("POST", "/alarms/room/c-1/accept")
 
     assert [("rejected", "accepted")] == wanted(house)
@@ -187,7 +191,7 @@ def test_a_verdict_may_be_thought_over(house):
 
 def test_a_pause_is_told_likewise(house):
     """Until the node has heard it, it is shown as what is wanted."""
-    says(house, "c")
+    message(house, "c")
 
     def shown() -> tuple[bool, str]:
         (view,) = house.asks("GET", "/nodes").json
@@ -196,8 +200,8 @@ def test_a_pause_is_told_likewise(house):
     assert (False, "") == shown()
     assert house.asks("POST", "/nodes/room/c/pause").json["paused"]
     assert (False, "pause") == shown()
-    (wish,) = says(house, "c").wishes
-    says(house, "c", state="paused", wish=wish.number)
+    (desired,) = message(house, "c").desired_states
+    message(house, "c", state="paused", desired=desired.number)
     assert (True, "") == shown()
     assert not house.asks("POST", "/nodes/room/c/resume").json["paused"]
     assert (False, "resume") == shown()
@@ -205,36 +209,41 @@ def test_a_pause_is_told_likewise(house):
 
 def test_an_order_for_a_node_further_down_goes_through_its_aggregator(house):
     """Known by an alarm that it has; the answer says who hears of it first."""
-    passes_on(house, "a", vigil(alarm("d", 4)))
+    passes_on(house, "a", alarm_status(alarm("d", 4)))
     house.time.steady += 40.0
     answers = [
         house.asks("POST", path).json for path in ("/alarms/room/d-4/accept", "/nodes/room/d/pause")
     ]
 
-    assert [("a", 40.0)] * 2 == [(each["told_by"], each["silent_s"]) for each in answers]
-    (wish,) = passes_on(house, "a", vigil(alarm("d", 4))).wishes
-    assert (True, ((4, True),)) == (wish.paused, wish.verdicts)
-    assert () == passes_on(house, "a", vigil(alarm("d", 4)), wish=wish.number).wishes
+    assert [("a", 40.0)] * 2 == [(each["reported_by"], each["silent_s"]) for each in answers]
+    (desired,) = passes_on(house, "a", alarm_status(alarm("d", 4))).desired_states
+    assert (True, ((4, True),)) == (desired.paused, desired.verdicts)
+    assert (
+        ()
+        == passes_on(house, "a", alarm_status(alarm("d", 4)), desired=desired.number).desired_states
+    )
 
 
 def test_what_nobody_told_of_here_is_taken_only_if_somebody_insists(house):
     """It may be below an aggregator; then all of them hear of it."""
-    passes_on(house, "a", vigil())
+    passes_on(house, "a", alarm_status())
     for path in ("/nodes/room/d/pause", "/alarms/room/d-4/accept"):
         refused, taken = house.asks("POST", path), house.asks("POST", f"{path}?anyway=1")
         assert (404, True) == (refused.status, "add --anyway" in refused.json["error"])
         assert (200, None, None) == (
             taken.status,
-            *(taken.json[key] for key in ("told_by", "silent_s")),
+            *(taken.json[key] for key in ("reported_by", "silent_s")),
         )
 
-    assert ["d"] == [wish.node for wish in passes_on(house, "a", vigil()).wishes]
+    assert ["d"] == [
+        desired.node for desired in passes_on(house, "a", alarm_status()).desired_states
+    ]
 
 
 def test_what_is_ordered_is_on_disk(tmp_path):
     """Answered after the commit: the process that starts next goes on telling it."""
     with House(tmp_path) as house:
-        says(house, "c", alarm())
+        message(house, "c", alarm())
         assert 200 == house.asks("POST", "/alarms/room/c-1/reject").status
     with closing(Store(house.store)) as store:
         kept = records.unpack_all(store.load())
@@ -246,7 +255,7 @@ def test_an_order_is_in_the_log(house):
     """What was refused is not."""
     stream = io.StringIO()
     logs.begin("info", stream=stream)
-    says(house, "c", alarm())
+    message(house, "c", alarm())
     for path in ("alarms/room/c-1/reject", "nodes/room/c/pause", "alarms/room/c-2/accept"):
         house.asks("POST", f"/{path}")
     orders = [line.partition("order")[2] for line in stream.getvalue().splitlines()]
@@ -264,11 +273,11 @@ def test_an_order_is_in_the_log(house):
         ("GET", "/alarms?node=a%20b", 400, "a name has 1 to 64"),
         ("GET", "/alarms?open=yes", 400, "open is 0 or 1, got 'yes'"),
         ("GET", "/alarms/mark?group=hall", 404, "no group hall here, but room"),
-        ("GET", "/vigil?group=hall", 404, "no group hall here, but room"),
+        ("GET", "/alarm-status?group=hall", 404, "no group hall here, but room"),
         ("POST", "/alarms/hall/c-1/accept", 404, "no group hall here, but room"),
         ("POST", "/alarms/room/c/accept", 400, "an alarm is called like pump-3-19aa41f2c30"),
-        ("POST", "/alarms/room/c-2/accept", 404, "nobody tells of alarm c-2 here; of c there are"),
-        ("POST", "/alarms/room/d-2/accept", 404, "nobody tells of alarm d-2 here"),
+        ("POST", "/alarms/room/c-2/accept", 404, "no node reports alarm c-2 here; of c there are"),
+        ("POST", "/alarms/room/d-2/accept", 404, "no node reports alarm d-2 here"),
         ("POST", "/alarms/room/c-1/burn", 404, "expected accept or reject, got 'burn'"),
         ("POST", "/alarms/room/c-1/accept?anyway=2", 400, "anyway is 0 or 1, got '2'"),
         ("POST", "/nodes/room/d/pause", 404, "group room has no node d that was heard of here"),
@@ -278,18 +287,18 @@ def test_an_order_is_in_the_log(house):
 )
 def test_what_is_wrong_is_said_in_one_line(house, method, path, status, why):
     """And nothing is told to anybody."""
-    says(house, "c", alarm())
+    message(house, "c", alarm())
     answer = house.asks(method, path)
 
     assert status == answer.status
     assert why in answer.json["error"]
     assert "\n" not in answer.json["error"]
-    assert () == says(house, "c", alarm()).wishes
+    assert () == message(house, "c", alarm()).desired_states
 
 
 def test_an_aggregator_learns_nothing_itself(house):
     """Not even if somebody insists: it would be told for ever, and nothing came of it."""
-    passes_on(house, "a", vigil())
+    passes_on(house, "a", alarm_status())
     answer = house.asks("POST", "/nodes/room/a/pause?anyway=1")
 
     assert (404, True) == (answer.status, "name a node below it" in answer.json["error"])
@@ -297,7 +306,7 @@ def test_an_aggregator_learns_nothing_itself(house):
 
 def test_without_an_aggregator_below_a_node_is_nowhere_else(house):
     """Then nobody is sent looking for it."""
-    says(house, "c")
+    message(house, "c")
     why = house.asks("POST", "/nodes/room/d/pause").json["error"]
 
     assert "anyway" not in why

@@ -13,7 +13,7 @@ from submerge.protocol.messages import Counts
 from submerge_aggregator.refusals import REASONS
 from submerge_aggregator.store import StoreUnavailable
 from submerge_client.uplink import Parted
-from support.alarmed import alarm, passes_on, says, vigil
+from support.alarmed import alarm, alarm_status, message, passes_on
 from support.house import House
 
 ROWS = np.random.default_rng(0).normal(size=(60, 6))
@@ -41,7 +41,7 @@ def breaks(house: House, monkeypatch) -> None:
     def full(*_: object, **__: object) -> None:
         raise StoreUnavailable("root.db", "disk is full")
 
-    monkeypatch.setattr(house.server.desk._store, "write", full)
+    monkeypatch.setattr(house.server.worker._store, "write", full)
     house.hears("c", ROWS)
 
 
@@ -148,17 +148,17 @@ def test_a_robust_group_says_who_is_far_from_the_others(tmp_path):
     with House(tmp_path, robust=True) as house:
         for name, rows in alike.items():
             house.hears(name, rows[:, ::-1] if name == "c" else rows)
-        far, found = (
-            {each["node"]: each["far"] for each in house.asks("GET", "/nodes").json},
+        outlier, found = (
+            {each["node"]: each["outlier"] for each in house.asks("GET", "/nodes").json},
             samples(house),
         )
         house.hears("c", np.vstack([alike["c"], alike["a"]]))
-        after = [each["far"] for each in house.asks("GET", "/nodes").json]
+        after = [each["outlier"] for each in house.asks("GET", "/nodes").json]
 
-    assert 1 == found["submerge_far_nodes", "room"]
+    assert 1 == found["submerge_outlier_nodes", "room"]
     assert 180 == found["submerge_readings", "room", "learnt"]
-    assert {"a": "", "b": "", "d": ""}.items() <= far.items()
-    assert far["c"].endswith(" deg")
+    assert {"a": "", "b": "", "d": ""}.items() <= outlier.items()
+    assert outlier["c"].endswith(" deg")
     assert 4 * [""] == after
 
 
@@ -184,9 +184,9 @@ def test_metrics_count_who_is_kept_out(house):
 
 def test_metrics_say_how_nodes_watch_for_alarms(house):
     """Here and below: states, what was promised, and what came of it."""
-    told = {"watched_s": 3600.0, "allowed": 0.5, "raised": 2, "confirmed": 1}
-    says(house, "c", alarm(), **told)
-    passes_on(house, "a", vigil(**told), vigil(state="learning"))
+    reported = {"watched_s": 3600.0, "allowed": 0.5, "raised": 2, "confirmed": 1}
+    message(house, "c", alarm(), **reported)
+    passes_on(house, "a", alarm_status(**reported), alarm_status(state="learning"))
     found = samples(house)
 
     assert [1, 1, 1, 0, 0] == [
@@ -208,8 +208,8 @@ def test_metrics_say_how_nodes_watch_for_alarms(house):
 def test_metrics_tell_who_is_in_alarm_and_by_which_channel(house):
     """Only while it is: the worst score over its limit, of the first channel to blame."""
     stuck = alarm("d", 4, worst=0.0, cause="stuck", top=())
-    says(house, "c", alarm(worst=3.5), alarm("c", 0, ended=0.5))
-    passes_on(house, "a", vigil(stuck))
+    message(house, "c", alarm(worst=3.5), alarm("c", 0, ended=0.5))
+    passes_on(house, "a", alarm_status(stuck))
 
     def over() -> dict[tuple[str, ...], float]:
         found = samples(house).items()
@@ -219,8 +219,8 @@ def test_metrics_tell_who_is_in_alarm_and_by_which_channel(house):
     assert {frozenset(key): each for key, each in labels.items()} == {
         frozenset(key): each for key, each in over().items()
     }
-    says(house, "c", alarm(worst=3.5, ended=60.0))
-    passes_on(house, "a", vigil(alarm("d", 4, ended=60.0)))
+    message(house, "c", alarm(worst=3.5, ended=60.0))
+    passes_on(house, "a", alarm_status(alarm("d", 4, ended=60.0)))
     assert {} == over()
 
 
@@ -229,8 +229,8 @@ def test_a_fleet_in_alarm_does_not_fill_prometheus(house):
     for first in (0, 60):
         nodes = [f"n{i}" for i in range(first, first + 60)]
         house.joins(f"a{first}", bytes([first + 1]) * 16)
-        said = pooled([vigil(alarm(node, 1 + i)) for i, node in enumerate(nodes)])
-        house.hears(f"a{first}", ROWS, fence=bytes([first + 1]) * 16, vigil=said)
+        said = pooled([alarm_status(alarm(node, 1 + i)) for i, node in enumerate(nodes)])
+        house.hears(f"a{first}", ROWS, fence=bytes([first + 1]) * 16, alarm_status=said)
     found = samples(house)
 
     assert 120 == found["submerge_alarms_open", "room"]

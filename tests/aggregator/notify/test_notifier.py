@@ -12,13 +12,13 @@ import pytest
 
 from submerge import UsageError
 from submerge_aggregator.config import AggregatorConfig
-from submerge_aggregator.notify.notifier import Herald
-from submerge_aggregator.notify.sinks import herald_of
+from submerge_aggregator.notify.notifier import AlarmNotifier
+from submerge_aggregator.notify.sinks import make_notifier
 from submerge_aggregator.notify.subtree import Subtree
 from submerge_client import logs
 from submerge_client.alarms import Sinks
 from submerge_client.config.decoding import decoded
-from support.alarmed import ROWS, alarm, passes_on, says, vigil
+from support.alarmed import ROWS, alarm, alarm_status, message, passes_on
 from support.house import House
 from support.nodes import EPOCH
 from support.programs import until
@@ -44,7 +44,7 @@ class Told(House):
     def __init__(self, folder: Path, *, seq: int = 0, groups: tuple[str, ...] = ("room",)) -> None:
         self._lines = folder / "alarms.ndjson"
         config = config_of(folder, *groups, ndjson=str(self._lines))
-        super().__init__(folder, groups=groups, herald=lambda time: herald_of(config, time))
+        super().__init__(folder, groups=groups, notifier=lambda time: make_notifier(config, time))
         self._seq = seq
 
     @property
@@ -61,13 +61,13 @@ class Told(House):
 def test_each_start_and_each_end_below_is_a_line(tmp_path):
     """Of a client here, and of one further down; however often it is told, and by whom."""
     with Told(tmp_path) as house:
-        says(house, "c", alarm())
-        passes_on(house, "a", vigil(alarm("d", 4)))
+        message(house, "c", alarm())
+        passes_on(house, "a", alarm_status(alarm("d", 4)))
         house.until(("start", "c-1"), ("start", "d-4"))
         for worst in (3.0, 5.0):
-            says(house, "c", alarm(worst=worst))
-        passes_on(house, "a", vigil(alarm("d", 4, ended=60.0)))
-        says(house, "c", alarm("c", 0x90), alarm(ended=70.0))
+            message(house, "c", alarm(worst=worst))
+        passes_on(house, "a", alarm_status(alarm("d", 4, ended=60.0)))
+        message(house, "c", alarm("c", 0x90), alarm(ended=70.0))
         house.until(
             *[("start", "c-1"), ("start", "d-4"), ("end", "d-4")],
             *[("end", "c-1"), ("start", "c-90")],
@@ -76,7 +76,7 @@ def test_each_start_and_each_end_below_is_a_line(tmp_path):
 
 def test_what_was_over_before_anybody_was_to_be_told_is_no_news(tmp_path):
     with House(tmp_path) as house:
-        says(house, "c", alarm("c", 2), alarm(ended=1.5))
+        message(house, "c", alarm("c", 2), alarm(ended=1.5))
     with Told(tmp_path) as house:
         house.until(("start", "c-2"))
 
@@ -84,25 +84,25 @@ def test_what_was_over_before_anybody_was_to_be_told_is_no_news(tmp_path):
 def test_a_process_that_follows_tells_what_has_changed_and_nothing_twice(tmp_path):
     """What rows have told it knows from the store; what people were told, from the journal."""
     with Told(tmp_path) as house:
-        says(house, "c", alarm())
+        message(house, "c", alarm())
         house.until(("start", "c-1"))
         seq = house._seq
     with Told(tmp_path, seq=seq) as house:
-        says(house, "c", alarm(worst=9.0))
-        says(house, "c", alarm(ended=60.0))
-        says(house, "d", alarm("d", 4))
+        message(house, "c", alarm(worst=9.0))
+        message(house, "c", alarm(ended=60.0))
+        message(house, "d", alarm("d", 4))
         house.until(("start", "c-1"), ("end", "c-1"), ("start", "d-4"))
 
 
 def test_what_came_while_nobody_was_told_is_told_by_the_next(tmp_path):
     """A process without sinks took the report, or one that was killed before it told."""
     with Told(tmp_path) as house:
-        says(house, "c", alarm())
+        message(house, "c", alarm())
         house.until(("start", "c-1"))
         seq = house._seq
     with House(tmp_path) as house:
         house._seq = seq
-        says(house, "c", alarm("c", 0x90), alarm(ended=60.0))
+        message(house, "c", alarm("c", 0x90), alarm(ended=60.0))
         seq = house._seq
     with Told(tmp_path, seq=seq) as house:
         house.until(("start", "c-1"), ("end", "c-1"), ("start", "c-90"))
@@ -111,18 +111,18 @@ def test_what_came_while_nobody_was_told_is_told_by_the_next(tmp_path):
 def test_a_node_that_is_forgotten_ends_no_alarm_at_once(tmp_path):
     """It may still run, and tell of it again; patience is the subtree's."""
     with Told(tmp_path) as house:
-        says(house, "c", alarm())
+        message(house, "c", alarm())
         house.until(("start", "c-1"))
         house.asks("POST", "/nodes/room/c/forget")
-        says(house, "d", alarm("d", 4))
+        message(house, "d", alarm("d", 4))
         house.until(("start", "c-1"), ("start", "d-4"))
 
 
 def test_groups_are_told_apart(tmp_path):
     """By the same file, each line with its group."""
     with Told(tmp_path, groups=("hall", "room")) as house:
-        says(house, "c", alarm())
-        house.hears("d", ROWS, group="hall", vigil=vigil(alarm("d", 4)))
+        message(house, "c", alarm())
+        house.hears("d", ROWS, group="hall", alarm_status=alarm_status(alarm("d", 4)))
         until(lambda: len(house.events) == 2)
         lines = [json.loads(line) for line in house._lines.read_text().splitlines()]
 
@@ -151,10 +151,10 @@ def test_a_disk_that_hangs_holds_nobody_up(tmp_path):
     """Children are answered; and of the states that came meanwhile the newest is told."""
     slow = Slow()
     sinks = {"room": (Subtree((), 900.0), Sinks([slow]))}
-    with House(tmp_path, herald=lambda time: Herald(sinks, time)) as house:
+    with House(tmp_path, notifier=lambda time: AlarmNotifier(sinks, time)) as house:
         until(lambda: len(slow.heard) == 1)
         for number in range(1, 6):
-            says(house, "c", alarm("c", number))
+            message(house, "c", alarm("c", number))
         slow.let_go.set()
         until(lambda: slow.heard[-1] == ("c-5",) or "c-5" in slow.heard[-1])
 
@@ -168,10 +168,10 @@ def test_a_sink_that_fails_stops_nobody(tmp_path):
     broken, fine = Slow(RuntimeError("a bug")), Slow()
     fine.let_go.set()
     sinks = {"room": (Subtree((), 900.0), Sinks([broken, fine]))}
-    with House(tmp_path, herald=lambda time: Herald(sinks, time)) as house:
-        says(house, "c", alarm())
+    with House(tmp_path, notifier=lambda time: AlarmNotifier(sinks, time)) as house:
+        message(house, "c", alarm())
         until(lambda: ("c-1",) in fine.heard)
-        says(house, "d", alarm("d", 4))
+        message(house, "d", alarm("d", 4))
         until(lambda: ("c-1", "d-4") in fine.heard)
 
     assert 1 == stream.getvalue().count("alarms not told")
@@ -182,7 +182,7 @@ def test_a_state_whose_patience_has_ended_is_told_without_a_report(tmp_path):
     fine = Slow()
     fine.let_go.set()
     sinks = {"room": (Subtree([alarm()], 0.05), Sinks([fine]))}
-    with House(tmp_path, herald=lambda time: Herald(sinks, time)) as house:
+    with House(tmp_path, notifier=lambda time: AlarmNotifier(sinks, time)) as house:
         until(lambda: ("c-1",) in fine.heard)
         house.time.steady += 1.0
         until(lambda: fine.heard[-1] == ())
@@ -190,26 +190,26 @@ def test_a_state_whose_patience_has_ended_is_told_without_a_report(tmp_path):
 
 def test_who_names_nobody_has_no_herald(tmp_path):
     """Then neither threads nor what webhooks need is there."""
-    assert herald_of(config_of(tmp_path), lambda: None) is None
+    assert make_notifier(config_of(tmp_path), lambda: None) is None
 
 
 @pytest.mark.parametrize(
-    ("told", "said"),
+    ("delivered", "said"),
     [
         ({"ndjson": ""}, "alarms.ndjson"),
         ({"webhook": [{"url": "http://elsewhere.example/x"}]}, "alarms.webhook"),
         ({"at_most": "1 false per week"}, "alarms.at_most"),
     ],
 )
-def test_bad_settings_are_refused(tmp_path, told, said):
+def test_bad_settings_are_refused(tmp_path, delivered, said):
     """What a node alone decides is not an aggregator's to set."""
     with pytest.raises(UsageError, match=said):
-        config_of(tmp_path, **told)
+        config_of(tmp_path, **delivered)
 
 
 def test_times_of_lines_are_the_nodes(tmp_path):
     with Told(tmp_path) as house:
-        says(house, "c", alarm(began=EPOCH))
+        message(house, "c", alarm(began=EPOCH))
         until(lambda: bool(house.events))
         (line,) = map(json.loads, house._lines.read_text().splitlines())
 

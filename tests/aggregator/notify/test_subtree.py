@@ -20,8 +20,8 @@ class Watched:
     def __init__(self, *begun: Alarm) -> None:
         self.subtree, self.now = Subtree(begun, PATIENCE_S), 100.0
 
-    def hears(self, *told: Alarm, whole: bool = True) -> dict[str, bool]:
-        self.subtree.hear(told, whole=whole)
+    def hears(self, *delivered: Alarm, whole: bool = True) -> dict[str, bool]:
+        self.subtree.hear(delivered, whole=whole)
         return self.after(0.0)
 
     def after(self, seconds: float) -> dict[str, bool]:
@@ -37,9 +37,9 @@ def watched() -> Watched:
 
 
 def test_what_rows_tell_is_told_the_oldest_first(watched):
-    told = alarm("d", 7), alarm("c", 3), alarm("e", 5, ended=60.0)
+    delivered = alarm("d", 7), alarm("c", 3), alarm("e", 5, ended=60.0)
 
-    assert [("c-3", True), ("e-5", False), ("d-7", True)] == list(watched.hears(*told).items())
+    assert [("c-3", True), ("e-5", False), ("d-7", True)] == list(watched.hears(*delivered).items())
 
 
 def test_of_what_is_told_the_newest_is_believed(watched):

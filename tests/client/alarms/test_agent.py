@@ -9,14 +9,14 @@ import numpy as np
 
 from submerge import Schema
 from submerge.client.node import ClientNode
-from submerge.protocol.alarm_status import Vigil
+from submerge.protocol.alarm_status import AlarmStatus
 from submerge.protocol.machine import Alarmed, Keep, Now, Reading, Scored, Send, Start
 from submerge.protocol.messages import Counts, Model, Report
 from submerge.protocol.settings import ClientSettings
 from submerge.protocol.summaries import Subspaces
 from submerge_client.agent import Agent
 from submerge_client.alarms import Sinks
-from submerge_client.disk import Disk
+from submerge_client.disk import RecordStore
 from submerge_client.sensors.lags import Lags
 from support.alarms import HISTORY, Log, alarm
 
@@ -75,7 +75,7 @@ class Scripted(ClientNode):
         return effects
 
 
-class Written(Disk):
+class Written(RecordStore):
     """A disk that takes whatever it is given, and writes down that it was."""
 
     def __init__(self, order=None):
@@ -101,9 +101,9 @@ def run(node, *sinks, disk=None, scores=None):
     ).run()
 
 
-def told(report, alarms):
+def delivered(report, alarms):
     """A report that carries alarms, on its way."""
-    return Send("root", replace(report, vigil=Vigil(Vigil.at("armed"), alarms)))
+    return Send("root", replace(report, alarm_status=AlarmStatus(AlarmStatus.at("armed"), alarms)))
 
 
 def any_report():
@@ -145,9 +145,12 @@ def test_a_report_brings_newer_figures_of_the_same_alarms():
     report = any_report()
     assert isinstance(report, Report)
     reading = [
-        [told(report, HISTORY[1]), Alarmed(HISTORY[1])],
-        [told(report, worse)],
-        [told(replace(report, final=True), (alarm(0, worst=1.0),)), told(report, HISTORY[2])],
+        [delivered(report, HISTORY[1]), Alarmed(HISTORY[1])],
+        [delivered(report, worse)],
+        [
+            delivered(replace(report, final=True), (alarm(0, worst=1.0),)),
+            delivered(report, HISTORY[2]),
+        ],
     ]
     ear = Ear()
     run(Scripted(reading=reading), ear)

@@ -10,18 +10,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from submerge.protocol.alarm_status import REMEMBERED
-from submerge_client.alarms.delivered import MOST, News, Told, news
+from submerge_client.alarms.delivered import MOST, Delivered, News, news
 from submerge_client.alarms.journal import Journal
 from support.alarms import HISTORY, Log, alarm
 
 
-def told_all(told: Told, alarms) -> tuple[Told, list[tuple[str, str]]]:
+def told_all(delivered: Delivered, alarms) -> tuple[Delivered, list[tuple[str, str]]]:
     """All that is new is told."""
     said = []
-    for each in news(told, alarms):
+    for each in news(delivered, alarms):
         said.append((each.alarm.name, each.event))
-        told = told.after(each)
-    return told, said
+        delivered = delivered.after(each)
+    return delivered, said
 
 
 def states(lengths: list[bool]):
@@ -36,15 +36,15 @@ def states(lengths: list[bool]):
 
 def test_who_hears_every_state_tells_each_change():
     """A start, its end; then the next."""
-    told, said = Told(), []
+    delivered, said = Delivered(), []
     for state in HISTORY:
-        told, new = told_all(told, state)
+        delivered, new = told_all(delivered, state)
         said += new
 
     first, second = alarm(0).name, alarm(1).name
     expected = [(first, "start"), (first, "end"), (second, "start"), (second, "end")]
     assert expected == said
-    assert Told((), (alarm(0).name, alarm(1).name)) == told
+    assert Delivered((), (alarm(0).name, alarm(1).name)) == delivered
 
 
 @settings(max_examples=40)
@@ -52,13 +52,13 @@ def test_who_hears_every_state_tells_each_change():
 def test_who_is_away_misses_nothing_and_repeats_nothing(heard):
     """States are skipped or heard again and again: one start and one end of each, in order."""
     every = list(states([True] * 6))
-    told, said = Told(), []
+    delivered, said = Delivered(), []
     at = 0
     for step in heard:
         at = min(at + step, len(every) - 1)
-        told, new = told_all(told, every[at])
+        delivered, new = told_all(delivered, every[at])
         said += new
-    told, new = told_all(told, every[-1])
+    delivered, new = told_all(delivered, every[-1])
     said += new
 
     names = [alarm(n).name for n in range(6)]
@@ -69,40 +69,40 @@ def test_one_that_came_and_went_unheard_is_one_start_and_one_end():
     """In this order."""
     (state,) = [(alarm(0, over=True),)]
 
-    assert [News(state[0], "start"), News(state[0], "end")] == news(Told(), state)
+    assert [News(state[0], "start"), News(state[0], "end")] == news(Delivered(), state)
 
 
 def test_what_was_over_before_a_sink_came_it_does_not_tell():
     """A webhook that is set up today does not ring for last week; the open one it tells."""
     state = (alarm(2), alarm(1, over=True), alarm(0, over=True))
 
-    assert [News(state[0], "start")] == news(Told.since(state), state)
+    assert [News(state[0], "start")] == news(Delivered.since(state), state)
 
 
 def test_an_alarm_that_its_node_has_forgotten_is_over():
     """With its state file a node loses its alarms, and nobody else would ever end them."""
-    told = Told((alarm(0),), ())
+    delivered = Delivered((alarm(0),), ())
     lost = alarm(0, ended=alarm(0).peaked)
 
-    assert [News(lost, "end")] == news(told, ())
-    assert [News(lost, "end"), News(alarm(1), "start")] == news(told, (alarm(1),))
+    assert [News(lost, "end")] == news(delivered, ())
+    assert [News(lost, "end"), News(alarm(1), "start")] == news(delivered, (alarm(1),))
 
 
 def test_a_node_that_remembers_what_was_so_before_changes_nothing():
     """Its card failed, and it has the state of an hour ago: the alarm is open again, for it."""
-    told, _ = told_all(Told(), HISTORY[2])
+    delivered, _ = told_all(Delivered(), HISTORY[2])
 
-    assert [] == news(told, HISTORY[1])
+    assert [] == news(delivered, HISTORY[1])
 
 
 def test_a_sink_remembers_no_more_than_it_has_to():
     """Years of alarms are no more than the last ones."""
-    told = Told()
+    delivered = Delivered()
     for n in range(100):
-        told, _ = told_all(told, (alarm(n, over=True),))
+        delivered, _ = told_all(delivered, (alarm(n, over=True),))
 
-    assert MOST == len(told.over)
-    assert all(a < b for a, b in pairwise(told.over))
+    assert MOST == len(delivered.over)
+    assert all(a < b for a, b in pairwise(delivered.over))
 
 
 # -- the journal -----------------------------------------------------------------------------
@@ -111,21 +111,21 @@ def test_a_sink_remembers_no_more_than_it_has_to():
 def test_a_journal_outlives_its_process(tmp_path):
     """Each sink's own."""
     path = tmp_path / "c.state.alarms"
-    kept = {"a": Told((alarm(1),), ("pump-1-3", "pump-1-4")), "b": Told()}
+    kept = {"a": Delivered((alarm(1),), ("pump-1-3", "pump-1-4")), "b": Delivered()}
     journal = Journal(path, kept)
-    for sink, told in kept.items():
-        journal.note(sink, told)
+    for sink, delivered in kept.items():
+        journal.note(sink, delivered)
     again = Journal(path, ("a", "b", "new"))
 
-    assert [*kept.values(), None] == [again.told(sink) for sink in ("a", "b", "new")]
+    assert [*kept.values(), None] == [again.delivered(sink) for sink in ("a", "b", "new")]
 
 
 def test_a_sink_that_there_is_no_more_is_forgotten(tmp_path):
     """Years of changed settings leave nothing behind."""
     path = tmp_path / "c.state.alarms"
-    Journal(path, ("a", "b")).note("b", Told())
+    Journal(path, ("a", "b")).note("b", Delivered())
     journal = Journal(path, ("a",))
-    journal.note("a", Told())
+    journal.note("a", Delivered())
 
     assert b'"b"' not in path.read_bytes()
 
@@ -137,10 +137,10 @@ def test_a_damaged_journal_is_none(damage, tmp_path):
     path.write_bytes(damage)
     log = Log()
     journal = Journal(path, ("a",))
-    journal.note("a", Told((), ("pump-1-1",)))
+    journal.note("a", Delivered((), ("pump-1-1",)))
 
     assert ["what was told of alarms unreadable"] == log.said()
-    assert Told((), ("pump-1-1",)) == Journal(path, ("a",)).told("a")
+    assert Delivered((), ("pump-1-1",)) == Journal(path, ("a",)).delivered("a")
 
 
 def test_a_disk_that_is_full_is_said_once_and_tried_again(tmp_path, monkeypatch):
@@ -154,9 +154,11 @@ def test_a_disk_that_is_full_is_said_once_and_tried_again(tmp_path, monkeypatch)
     with monkeypatch.context() as patched:
         patched.setattr(os, "fsync", full)
         for n in range(3):
-            journal.note("a", Told((), (f"pump-1-{n}",)))
-    journal.note("a", Told((), ("pump-1-2",)))
+            journal.note("a", Delivered((), (f"pump-1-{n}",)))
+    journal.note("a", Delivered((), ("pump-1-2",)))
 
     assert ["what was told of alarms not kept"] == log.said()
-    assert Told((), ("pump-1-2",)) == journal.told("a")
-    assert Told((), ("pump-1-2",)) == Journal(tmp_path / "c.state.alarms", ("a",)).told("a")
+    assert Delivered((), ("pump-1-2",)) == journal.delivered("a")
+    assert Delivered((), ("pump-1-2",)) == Journal(tmp_path / "c.state.alarms", ("a",)).delivered(
+        "a"
+    )

@@ -14,7 +14,7 @@ from submerge_client.alarms import ndjson
 from submerge_client.alarms.delivered import News
 from submerge_client.alarms.event import sentence, stamp
 from submerge_client.alarms.journal import Journal
-from submerge_client.alarms.ndjson import File, Lines, Stream
+from submerge_client.alarms.ndjson import File, LineSink, Stream
 from support.alarms import BEGAN, HISTORY, RISKY, Killed, Killer, Log, alarm
 
 NAMES = [alarm(0).name, alarm(1).name]
@@ -32,25 +32,25 @@ class Place:
         """A process begins."""
         self.file = File(self.path)
         journal = Journal(self.state, ("lines",))
-        self.lines = Lines(self.file, journal, name="lines", group="pumps")
+        self.lines = LineSink(self.file, journal, name="lines", group="pumps")
 
     def again(self):
         """The one before is gone."""
         self.file.close()
         self.begin()
 
-    def told(self, *paths):
+    def delivered(self, *paths):
         """What the file tells; a line that was cut short tells nothing."""
         text = b"".join(path.read_bytes() for path in (*paths, self.path))
-        return list(chain.from_iterable(map(_told, text.split(b"\n"))))
+        return list(chain.from_iterable(map(_delivered, text.split(b"\n"))))
 
 
-def _told(line):
+def _delivered(line):
     try:
-        told = json.loads(line)
+        delivered = json.loads(line)
     except ValueError:
         return []
-    return [(told["id"], told["event"])]
+    return [(delivered["id"], delivered["event"])]
 
 
 @pytest.fixture
@@ -105,7 +105,7 @@ def test_heard_again_it_is_not_told_again(place):
         place.state.unlink()
         place.again()
 
-    assert EXPECTED == place.told()
+    assert EXPECTED == place.delivered()
 
 
 def operations(tmp_path_factory, monkeypatch):
@@ -143,7 +143,7 @@ def test_killed_between_any_two_steps_it_tells_each_once(tmp_path_factory, monke
     for i in range(n):
         folder = tmp_path_factory.mktemp(f"{when}-{i}")
         place = _lived(folder, Killer(i, when), monkeypatch)
-        assert EXPECTED == place.told(), i
+        assert EXPECTED == place.delivered(), i
         place.file.close()
 
 
@@ -154,8 +154,8 @@ def test_a_file_that_was_rotated_is_left_alone(place, tmp_path):
     place.path.rename(tmp_path / "alarms.ndjson.1")
     place.lines.tell(HISTORY[2])
 
-    assert EXPECTED[1:2] == place.told()
-    assert EXPECTED[:2] == place.told(tmp_path / "alarms.ndjson.1")
+    assert EXPECTED[1:2] == place.delivered()
+    assert EXPECTED[:2] == place.delivered(tmp_path / "alarms.ndjson.1")
 
 
 def test_a_file_that_was_emptied_goes_on(place):
@@ -165,7 +165,7 @@ def test_a_file_that_was_emptied_goes_on(place):
     os.truncate(place.path, 0)
     place.lines.tell(HISTORY[2])
 
-    assert EXPECTED[1:2] == place.told()
+    assert EXPECTED[1:2] == place.delivered()
 
 
 def test_what_a_full_disk_cut_short_is_written_again(place, monkeypatch):
@@ -179,7 +179,7 @@ def test_what_a_full_disk_cut_short_is_written_again(place, monkeypatch):
             place.lines.tell(HISTORY[1])
     place.lines.tell(HISTORY[1])
 
-    assert EXPECTED[:1] == place.told()
+    assert EXPECTED[:1] == place.delivered()
     assert ["alarms not written, trying on", "alarms written again"] == log.said()
 
 
@@ -193,7 +193,7 @@ def test_what_only_lacks_its_line_break_is_not_written_again(place, monkeypatch)
     for state in HISTORY[1:]:
         place.lines.tell(state)
 
-    assert EXPECTED == place.told()
+    assert EXPECTED == place.delivered()
 
 
 def test_nodes_may_share_a_file(tmp_path):
@@ -201,14 +201,14 @@ def test_nodes_may_share_a_file(tmp_path):
     lines = []
     for node in ("a", "b"):
         journal = Journal(tmp_path / f"{node}.state.alarms", ("lines",))
-        lines.append(Lines(File(tmp_path / "f"), journal, name="lines", group="g"))
+        lines.append(LineSink(File(tmp_path / "f"), journal, name="lines", group="g"))
         lines[-1].tell(())
     for each, node in zip(lines, ("a", "b"), strict=True):
         each.tell((alarm(0, node=node),))
         each.close(0.0)
 
-    told = [json.loads(line)["node"] for line in (tmp_path / "f").read_bytes().splitlines()]
-    assert ["a", "b"] == told
+    delivered = [json.loads(line)["node"] for line in (tmp_path / "f").read_bytes().splitlines()]
+    assert ["a", "b"] == delivered
 
 
 def test_no_folder_stops_no_node(tmp_path):
@@ -221,7 +221,7 @@ def test_no_folder_stops_no_node(tmp_path):
     place.lines.tell(HISTORY[1])
     place.file.close()
 
-    assert EXPECTED[:1] == place.told()
+    assert EXPECTED[:1] == place.delivered()
     assert {"no file for alarms, trying on", "alarms written again"} <= set(log.said())
 
 
@@ -239,10 +239,10 @@ def test_a_stream_takes_them_as_well(tmp_path):
     out = io.BytesIO()
     path = tmp_path / "c.state.alarms"
     for state in HISTORY:
-        Lines(Stream(out), Journal(path, ("-",)), name="-", group="g").tell(state)
+        LineSink(Stream(out), Journal(path, ("-",)), name="-", group="g").tell(state)
 
-    told = list(chain.from_iterable(map(_told, out.getvalue().split(b"\n"))))
-    assert EXPECTED == told
+    delivered = list(chain.from_iterable(map(_delivered, out.getvalue().split(b"\n"))))
+    assert EXPECTED == delivered
 
 
 # -- in words ----------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from submerge_client.alarms import over_mqtt
-from submerge_client.alarms.over_mqtt import AGAIN_S, OverMqtt
+from submerge_client.alarms.over_mqtt import AGAIN_S, MqttAlarms
 from submerge_client.config.links import UplinkConfig
 from support.alarms import HISTORY, Log, alarm
 
@@ -53,8 +53,8 @@ class Told:
             made.append(Line(*args, **more))
             return made[0]
 
-        monkeypatch.setattr(over_mqtt, "Line", line)
-        self.sink = OverMqtt(
+        monkeypatch.setattr(over_mqtt, "BrokerConnection", line)
+        self.sink = MqttAlarms(
             UplinkConfig(url="mqtt://broker", insecure=True, fleet="f"),
             **{"node": "pump-1", "group": "g", "discovery": "homeassistant", **settings},
             clock=lambda: self.now,
@@ -68,49 +68,49 @@ class Told:
 
 
 @pytest.fixture
-def told(monkeypatch):
+def delivered(monkeypatch):
     return Told(monkeypatch)
 
 
-def test_each_connection_hears_all_and_last_that_somebody_watches(told):
+def test_each_connection_hears_all_and_last_that_somebody_watches(delivered):
     """A broker may have lost what it had."""
-    told.tell(HISTORY[1])
+    delivered.tell(HISTORY[1])
     for _ in range(2):
-        told.line.opened()
-        topics = [topic for topic, _ in told.line.put_down]
+        delivered.line.opened()
+        topics = [topic for topic, _ in delivered.line.put_down]
         assert topics == [*dict.fromkeys(topics)]
         assert CONFIGS | {STATE, f"{STATE}/state"} == set(topics)
-        assert (f"{STATE}/state", b"online") == told.line.taken()[-1]
+        assert (f"{STATE}/state", b"online") == delivered.line.taken()[-1]
 
 
-def test_a_connection_before_anything_is_known_says_nothing_of_it(told):
+def test_a_connection_before_anything_is_known_says_nothing_of_it(delivered):
     """What was retained before stays until then."""
-    told.line.opened()
+    delivered.line.opened()
 
-    assert STATE not in {topic for topic, _ in told.line.taken()}
+    assert STATE not in {topic for topic, _ in delivered.line.taken()}
 
 
-def test_the_broker_says_it_when_nobody_watches_any_more(told):
+def test_the_broker_says_it_when_nobody_watches_any_more(delivered):
     """As last will, or as a farewell; to each node its own connection."""
-    told.sink.close(0.0)
+    delivered.sink.close(0.0)
 
-    assert (f"{STATE}/state", b"offline") == told.line.will[:2] == told.line.taken()[-1]
-    assert told.line.will.retain
-    assert "submerge:f:alarm:pump-1" == told.line.name
+    assert (f"{STATE}/state", b"offline") == delivered.line.will[:2] == delivered.line.taken()[-1]
+    assert delivered.line.will.retain
+    assert "submerge:f:alarm:pump-1" == delivered.line.name
 
 
 def test_without_discovery_home_assistant_hears_nothing(monkeypatch):
     """The state is for others as well."""
-    told = Told(monkeypatch, discovery="")
-    told.line.opened()
+    delivered = Told(monkeypatch, discovery="")
+    delivered.line.opened()
 
-    assert [f"{STATE}/state"] == [topic for topic, _ in told.line.taken()]
+    assert [f"{STATE}/state"] == [topic for topic, _ in delivered.line.taken()]
 
 
-def test_a_change_is_said_at_once_and_nothing_twice(told):
+def test_a_change_is_said_at_once_and_nothing_twice(delivered):
     """A start, an end, a verdict."""
     judged = (alarm(0, over=True, verdict="rejected"),)
-    said = [told.tell(state) for state in (*HISTORY[:3], HISTORY[2], judged)]
+    said = [delivered.tell(state) for state in (*HISTORY[:3], HISTORY[2], judged)]
 
     assert ["OFF", "ON", "OFF", None, "OFF"] == [
         each[0]["alarm"] if each else None for each in said
@@ -118,23 +118,23 @@ def test_a_change_is_said_at_once_and_nothing_twice(told):
     assert "rejected" == said[-1][0]["verdict"]
 
 
-def test_figures_of_an_open_alarm_are_said_once_a_minute(told):
+def test_figures_of_an_open_alarm_are_said_once_a_minute(delivered):
     """However often they change."""
     scores = []
     for second in range(int(3 * AGAIN_S)):
-        told.now = float(second)
-        scores += [each["score"] for each in told.tell((alarm(0, worst=float(second + 1)),))]
+        delivered.now = float(second)
+        scores += [each["score"] for each in delivered.tell((alarm(0, worst=float(second + 1)),))]
 
     assert [1.0, 1.0 + AGAIN_S, 1.0 + 2 * AGAIN_S] == scores
 
 
-def test_a_broker_that_is_away_is_said_once(told):
+def test_a_broker_that_is_away_is_said_once(delivered):
     """And when it is back."""
     log = Log()
     for why in ("nobody listens", "nobody listens"):
-        told.line.parted(why)
-    told.line.opened()
-    told.line.opened()
+        delivered.line.parted(why)
+    delivered.line.opened()
+    delivered.line.opened()
 
     assert [
         "alarms not told to the broker, trying on",

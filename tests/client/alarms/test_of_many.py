@@ -11,11 +11,11 @@ import pytest
 
 from submerge.protocol.alarm_status import Alarm
 from submerge_client.alarms import delivered as module
-from submerge_client.alarms.delivered import MOST, Told, news
+from submerge_client.alarms.delivered import MOST, Delivered, news
 from submerge_client.alarms.journal import Journal
 from submerge_client.alarms.payloads import REPEATED_S, shape_of
-from submerge_client.alarms.post import Answer
-from submerge_client.alarms.webhook import Courier
+from submerge_client.alarms.post import HttpAnswer
+from submerge_client.alarms.webhook import WebhookDelivery
 from submerge_client.config.alarm_sinks import WebhookConfig
 from support.alarms import BEGAN, alarm
 
@@ -24,50 +24,50 @@ def of(node: str, n: int = 0, *, over: bool = False) -> Alarm:
     return replace(alarm(n, over=over), node=node)
 
 
-def said(told: Told, *alarms: Alarm) -> tuple[Told, list[str]]:
+def said(delivered: Delivered, *alarms: Alarm) -> tuple[Delivered, list[str]]:
     """Tell all that is new."""
     lines = []
-    for each in news(told, alarms):
+    for each in news(delivered, alarms):
         lines.append(f"{each.event} {each.alarm.node}")
-        told = told.after(each)
-    return told, lines
+        delivered = delivered.after(each)
+    return delivered, lines
 
 
 def test_alarms_that_began_in_one_moment_are_two():
     """Numbers are of a clock, and a plant fails at once."""
-    told, lines = said(Told(), of("a"), of("b"))
+    delivered, lines = said(Delivered(), of("a"), of("b"))
     assert ["start a", "start b"] == lines
-    told, lines = said(told, of("a", over=True), of("b"))
+    delivered, lines = said(delivered, of("a", over=True), of("b"))
     assert ["end a"] == lines
-    assert ["end b"] == said(told, of("a", over=True), of("b", over=True))[1]
+    assert ["end b"] == said(delivered, of("a", over=True), of("b", over=True))[1]
 
 
 def test_a_node_with_many_alarms_pushes_out_no_other(monkeypatch):
     """What is remembered is each node's last, and never more than there is room for."""
-    told, _ = said(Told(), of("quiet", over=True))
+    delivered, _ = said(Delivered(), of("quiet", over=True))
     for n in range(MOST + 5):
-        told, _ = said(told, of("quiet", over=True), of("busy", n, over=True))
-    counts = Counter(name.rpartition("-")[0] for name in told.over)
+        delivered, _ = said(delivered, of("quiet", over=True), of("busy", n, over=True))
+    counts = Counter(name.rpartition("-")[0] for name in delivered.over)
     assert {"quiet": 1, "busy": MOST} == counts
 
     monkeypatch.setattr(module, "MOST_IN_ALL", 10)
-    told, _ = said(told, of("new", over=True))
-    assert 10 == len(told.over)
+    delivered, _ = said(delivered, of("new", over=True))
+    assert 10 == len(delivered.over)
 
 
 @pytest.fixture
-def courier(tmp_path):
+def delivery(tmp_path):
     """A courier to Alertmanager, what it has posted, and its clock."""
     posted: list[str] = []
     clock = [BEGAN]
 
-    def post(request) -> Answer:
+    def post(request) -> HttpAnswer:
         (alert,) = json.loads(request.body)
         posted.append(alert["labels"]["node"])
-        return Answer()
+        return HttpAnswer()
 
     hook = WebhookConfig(url="https://alertmanager.example:9093", shape="alertmanager")
-    courier = Courier(
+    delivery = WebhookDelivery(
         shape_of(hook, "pumps"),
         post,
         Journal(tmp_path / "root.db.alarms", ("hook",)),
@@ -77,18 +77,18 @@ def courier(tmp_path):
         wall=lambda: clock[0],
         rng=np.random.default_rng(0),
     )
-    return courier, posted, clock
+    return delivery, posted, clock
 
 
-def test_each_open_alarm_is_repeated_for_who_wants_that(courier):
+def test_each_open_alarm_is_repeated_for_who_wants_that(delivery):
     """Every three minutes, each of them; one that is over no more."""
-    courier, posted, clock = courier
-    courier.meet(())
+    delivery, posted, clock = delivery
+    delivery.meet(())
 
     def works(*alarms: Alarm, for_s: float) -> Counter[str]:
         posted.clear()
         until = clock[0] + for_s
-        while (wait := courier.turn(alarms)) + clock[0] <= until:
+        while (wait := delivery.turn(alarms)) + clock[0] <= until:
             clock[0] += wait
         clock[0] = until
         return Counter(posted)

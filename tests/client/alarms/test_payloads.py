@@ -12,7 +12,7 @@ from submerge.protocol.alarm_status import CAUSES
 from submerge_client.alarms import event
 from submerge_client.alarms.delivered import News
 from submerge_client.alarms.discovery import configs, state
-from submerge_client.alarms.event import stamp, told_facts
+from submerge_client.alarms.event import event_facts, stamp
 from submerge_client.alarms.payloads import LEASE_S, REPEATED_S, shape_of
 from submerge_client.config.alarm_sinks import WebhookConfig
 from support.alarms import BEGAN, HISTORY, alarm
@@ -51,16 +51,16 @@ def test_alertmanager_is_found_below_any_prefix(url, expected):
 
 def test_an_alert_has_labels_that_route_and_words_that_explain():
     """Whatever is in a label makes another alert: no figure is."""
-    told = alert(START)
+    delivered = alert(START)
 
-    assert told["labels"] == {
+    assert delivered["labels"] == {
         "alertname": "SubmergeAlarm",
         "node": "pump-1",
         "group": "pumps",
         "channel": "flow",
         "severity": "warning",
     }
-    assert told["annotations"] == {
+    assert delivered["annotations"] == {
         "summary": "pump-1: alarm",
         "description": event.sentence(START),
         "id": alarm(0).name,
@@ -73,16 +73,19 @@ def test_an_alert_has_labels_that_route_and_words_that_explain():
 
 def test_an_open_alert_is_open_for_an_hour_from_now():
     """A slow line resolves nothing, and a node that died not for ever."""
-    told = alert(START, now=BEGAN + 100)
+    delivered = alert(START, now=BEGAN + 100)
 
-    assert (stamp(BEGAN), stamp(BEGAN + 100 + LEASE_S)) == (told["startsAt"], told["endsAt"])
+    assert (stamp(BEGAN), stamp(BEGAN + 100 + LEASE_S)) == (
+        delivered["startsAt"],
+        delivered["endsAt"],
+    )
 
 
 def test_an_alert_ends_when_the_alarm_did():
     """Told late, it is resolved at once."""
-    told = alert(END, now=BEGAN + 1000)
+    delivered = alert(END, now=BEGAN + 1000)
 
-    assert (stamp(BEGAN), stamp(BEGAN + 60)) == (told["startsAt"], told["endsAt"])
+    assert (stamp(BEGAN), stamp(BEGAN + 60)) == (delivered["startsAt"], delivered["endsAt"])
 
 
 @pytest.mark.parametrize("skew", [-1e8, -100.0, 100.0, 1e8])
@@ -99,9 +102,12 @@ def test_times_are_those_of_the_server(skew):
 
 def test_no_alert_begins_or_ends_in_the_future():
     """The clock was set back in the middle of it: an end is an end all the same."""
-    told = alert(END, now=BEGAN - 1000)
+    delivered = alert(END, now=BEGAN - 1000)
 
-    assert (stamp(BEGAN - 1000), stamp(BEGAN - 1000)) == (told["startsAt"], told["endsAt"])
+    assert (stamp(BEGAN - 1000), stamp(BEGAN - 1000)) == (
+        delivered["startsAt"],
+        delivered["endsAt"],
+    )
 
 
 def test_an_alert_is_the_same_whatever_becomes_guilty_later():
@@ -128,11 +134,11 @@ def test_alertmanager_wants_to_hear_of_it_again():
 
 def test_ntfy_hears_it_as_its_json():
     """At its root, with the topic inside: a header does not bear every channel's name."""
-    url, told = posted(START, url="https://ntfy.example/s3cret", shape="ntfy")
+    url, delivered = posted(START, url="https://ntfy.example/s3cret", shape="ntfy")
 
-    sequence = told.pop("sequence_id")
+    sequence = delivered.pop("sequence_id")
     assert "https://ntfy.example/" == url
-    assert told == {
+    assert delivered == {
         "topic": "s3cret",
         "title": "pump-1: alarm",
         "message": event.sentence(START),
@@ -159,7 +165,7 @@ def test_whoever_takes_json_gets_what_a_line_says():
     """The url as it stands, with its path and its query."""
     url = "https://hooks.example/a/b?key=1"
 
-    assert (url, told_facts(END, "pumps")) == posted(END, url=url)
+    assert (url, event_facts(END, "pumps")) == posted(END, url=url)
 
 
 @pytest.mark.parametrize(
@@ -168,11 +174,11 @@ def test_whoever_takes_json_gets_what_a_line_says():
 def test_a_link_leads_to_the_node(shape, key):
     """Each calls it by another name; without one there is none."""
     link = "https://d.example/{group}?node={node}#{id}".replace("#", "&id=")
-    _, told = posted(START, url="https://x.example/t", shape=shape, link=link)
+    _, delivered = posted(START, url="https://x.example/t", shape=shape, link=link)
     _, plain = posted(START, url="https://x.example/t", shape=shape)
-    told, plain = (each[0] if isinstance(each, list) else each for each in (told, plain))
+    delivered, plain = (each[0] if isinstance(each, list) else each for each in (delivered, plain))
 
-    assert f"https://d.example/pumps?node=pump-1&id={alarm(0).name}" == told[key]
+    assert f"https://d.example/pumps?node=pump-1&id={alarm(0).name}" == delivered[key]
     assert key not in plain
 
 
@@ -199,7 +205,7 @@ def test_the_state_says_how_it_is_and_all_of_the_newest_alarm():
     shared = {"node": "pump-1", "group": "pumps"}
     quiet = {"alarm": "OFF", "score": 0.0, "channel": None}
     assert {**shared, **quiet} == none
-    facts = {name: value for name, value in told_facts(START, "pumps").items() if name != "event"}
+    facts = {name: value for name, value in event_facts(START, "pumps").items() if name != "event"}
     assert {**facts, "alarm": "ON", "score": 3.21, "channel": "flow"} == during
     over = {"ended": BEGAN + 60, "at": stamp(BEGAN + 60)}
     assert {**facts, **quiet, **over} == after
@@ -234,8 +240,8 @@ def test_home_assistant_finds_one_device_with_three_things():
 @pytest.mark.parametrize("n", [0, 1])
 def test_what_home_assistant_reads_is_there(n):
     """Each template's field is in the message."""
-    told = state("pump-1", "pumps", HISTORY[n])
+    delivered = state("pump-1", "pumps", HISTORY[n])
 
     for config in configs("ha", "f", "pump-1", "pumps").values():
         (field,) = re.findall(r"value_json\.(\w+)", config["value_template"])
-        assert field in told
+        assert field in delivered

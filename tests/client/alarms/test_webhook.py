@@ -12,8 +12,8 @@ import pytest
 from submerge_client.alarms.event import stamp
 from submerge_client.alarms.journal import Journal
 from submerge_client.alarms.payloads import LEASE_S, REPEATED_S, shape_of
-from submerge_client.alarms.post import Answer
-from submerge_client.alarms.webhook import CAP_S, Courier, Webhook
+from submerge_client.alarms.post import HttpAnswer
+from submerge_client.alarms.webhook import CAP_S, Webhook, WebhookDelivery
 from submerge_client.config.alarm_sinks import WebhookConfig
 from support.alarms import BEGAN, HISTORY, RISKY, Killed, Killer, Log, alarm
 
@@ -34,7 +34,7 @@ class Server:
 
     def begin(self):
         """A process begins."""
-        self.courier = Courier(
+        self.delivery = WebhookDelivery(
             shape_of(self._hook, "pumps"),
             self.post,
             Journal(self.journal, ("hook",)),
@@ -48,7 +48,7 @@ class Server:
     def post(self, request):
         """Take one, or do not."""
         self.tries += 1
-        answer = self.answers.pop(0) if self.answers else Answer()
+        answer = self.answers.pop(0) if self.answers else HttpAnswer()
         if not answer.why:
             self.taken.append(json.loads(request.body))
         at = None if self._skew is None else self.now + self._skew
@@ -57,9 +57,9 @@ class Server:
     def hear(self, alarms, *, for_s=0.0):
         """Let the courier work for a while; return how long it wants to be left alone."""
         until = self.now + for_s
-        self.courier.meet(alarms)
+        self.delivery.meet(alarms)
         while True:
-            wait = self.courier.turn(alarms)
+            wait = self.delivery.turn(alarms)
             if self.now + wait > until:
                 self.now = until
                 return wait
@@ -89,7 +89,7 @@ def test_each_start_and_each_end_is_told_once(server):
 def test_what_is_refused_is_told_later_and_in_order(server):
     """An end never overtakes its start."""
     server.hear(())
-    server.answers = [Answer("it answers 500")] * 3
+    server.answers = [HttpAnswer("it answers 500")] * 3
     server.hear(HISTORY[2])
     server.hear(HISTORY[2], for_s=60.0)
 
@@ -99,7 +99,7 @@ def test_what_is_refused_is_told_later_and_in_order(server):
 def test_what_cannot_be_told_is_tried_ever_more_seldom(server):
     """At least every five minutes, and without end."""
     server.hear(())
-    server.answers = [Answer("nobody listens")] * 1000
+    server.answers = [HttpAnswer("nobody listens")] * 1000
     server.hear(HISTORY[1], for_s=86400.0)
 
     assert 86400 / CAP_S <= server.tries <= 4 * 86400 / CAP_S
@@ -109,7 +109,7 @@ def test_it_is_said_once_why_nothing_is_told(server):
     """And again when another reason comes, and when it works; nothing secret is."""
     log = Log()
     server.hear(())
-    server.answers = [Answer("a")] * 5 + [Answer("b")] * 5
+    server.answers = [HttpAnswer("a")] * 5 + [HttpAnswer("b")] * 5
     server.hear(HISTORY[1], for_s=3600.0)
 
     trying = "alarms not told to the webhook, trying on"
@@ -121,7 +121,7 @@ def test_it_is_said_once_why_nothing_is_told(server):
 def test_a_server_that_asks_for_a_pause_gets_it(server):
     """As in Retry-After."""
     server.hear(())
-    server.answers = [Answer("it answers 429", pause_s=500.0)]
+    server.answers = [HttpAnswer("it answers 429", pause_s=500.0)]
 
     assert 500 == server.hear(HISTORY[1])
     server.hear(HISTORY[1], for_s=500.0)
@@ -217,7 +217,7 @@ def test_a_repetition_that_fails_is_tried_again(tmp_path):
     server = Server(tmp_path, "alertmanager")
     server.hear(())
     server.hear(HISTORY[1])
-    server.answers = [Answer("nobody listens")] * 3
+    server.answers = [HttpAnswer("nobody listens")] * 3
     server.hear(HISTORY[1], for_s=2 * REPEATED_S)
 
     assert 2 <= len(server.taken)
@@ -261,7 +261,7 @@ def test_a_server_whose_clock_jumps_is_told_no_more_than_twice(tmp_path):
 def test_the_thread_tells_what_it_hears_and_ends(tmp_path):
     """Also what is heard while it waits; `close` waits for what can still be told."""
     server = Server(tmp_path)
-    hook = Webhook(server.courier, "hook")
+    hook = Webhook(server.delivery, "hook")
     for state in HISTORY:
         hook.tell(state)
     hook.close(10.0)
@@ -276,11 +276,11 @@ def test_closing_does_not_wait_for_a_server_that_is_away(tmp_path):
 
     def away(_):
         tried.set()
-        return Answer("nobody listens")
+        return HttpAnswer("nobody listens")
 
     server.post = away
     server.begin()
-    hook = Webhook(server.courier, "hook")
+    hook = Webhook(server.delivery, "hook")
     hook.tell(())
     hook.tell(HISTORY[1])
 

@@ -111,7 +111,7 @@ S3CRET = "put a token into a file that token_file names"
 
 
 @pytest.mark.parametrize(
-    ("hook", "says"),
+    ("hook", "message"),
     [
         ({}, "url: expected text in quotes, got nothing; add url = ..."),
         ({"url": "ftp://x/y"}, "url: expected https://host/path, got something else"),
@@ -188,16 +188,16 @@ S3CRET = "put a token into a file that token_file names"
         ),
     ],
 )
-def test_a_mistake_in_a_webhook_is_one_line(hook, says):
+def test_a_mistake_in_a_webhook_is_one_line(hook, message):
     """Where it stands, what was expected, what to do."""
     line = refused(webhook=[{"url": "https://fine.example/"}, hook])
 
-    assert f"alarms.webhook[1].{says}" == line
+    assert f"alarms.webhook[1].{message}" == line
     assert "s3cret" not in line
 
 
 @pytest.mark.parametrize(
-    ("settings", "says"),
+    ("settings", "message"),
     [
         (
             {"mqtt": True},
@@ -236,9 +236,9 @@ def test_a_mistake_in_a_webhook_is_one_line(hook, says):
         ({"ndjson": ""}, 'alarms.ndjson: expected text in quotes, got ""'),
     ],
 )
-def test_a_mistake_is_one_line(settings, says):
+def test_a_mistake_is_one_line(settings, message):
     """Where it stands, what was expected, what came, what to do."""
-    assert says == refused(**settings)
+    assert message == refused(**settings)
 
 
 def test_a_dot_in_a_name_matters_to_home_assistant_alone():
@@ -259,7 +259,7 @@ def test_a_broker_of_its_own_is_a_link_like_any():
 
 
 @pytest.mark.parametrize(
-    ("content", "says"),
+    ("content", "message"),
     [
         (None, "token_file must be a file to read, got {}: No such file or directory"),
         (b"", "token_file must hold a token and nothing else, got {}"),
@@ -267,7 +267,7 @@ def test_a_broker_of_its_own_is_a_link_like_any():
         (b"s3cret\xff\n", "token_file must be a file to read, got {}: it is not plain text"),
     ],
 )
-def test_a_token_that_cannot_be_one_is_refused_at_once(content, says, tmp_path, monkeypatch):
+def test_a_token_that_cannot_be_one_is_refused_at_once(content, message, tmp_path, monkeypatch):
     """Not first when the alarm comes; and it is not shown."""
     monkeypatch.chdir(tmp_path)
     path = tmp_path / "token"
@@ -277,7 +277,7 @@ def test_a_token_that_cannot_be_one_is_refused_at_once(content, says, tmp_path, 
     with pytest.raises(UsageError) as error:
         sinks_of(client(webhook=[hook]), io.BytesIO())
 
-    assert says.format(path) == str(error.value)
+    assert message.format(path) == str(error.value)
 
 
 def test_authorities_that_cannot_be_read_are_refused_at_once(tmp_path, monkeypatch):

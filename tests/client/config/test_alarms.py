@@ -14,7 +14,7 @@ from submerge_client.config.alarms import AlarmsConfig, LearnConfig
 from submerge_client.config.client_config import ClientConfig
 from submerge_client.config.decoding import decoded
 from submerge_client.config.sample import SAMPLE
-from submerge_client.trial import told
+from submerge_client.trial import trial_lines
 from support.samples import variants
 
 DAY = 86400.0
@@ -116,7 +116,7 @@ GRAMMAR = 'expected "NUMBER false per hour|day|week|month|year" or "off", got'
 
 
 @pytest.mark.parametrize(
-    ("section", "settings", "says"),
+    ("section", "settings", "message"),
     [
         ("alarms", {"at_most": "2 per day"}, f'at_most: {GRAMMAR} "2 per day"'),
         ("alarms", {"at_most": "1 false per minute"}, f'at_most: {GRAMMAR} "1 false per minute"'),
@@ -184,9 +184,9 @@ GRAMMAR = 'expected "NUMBER false per hour|day|week|month|year" or "off", got'
         ),
     ],
 )
-def test_a_mistake_is_one_line(section, settings, says):
+def test_a_mistake_is_one_line(section, settings, message):
     """Where it stands, what was expected, what came, what to do."""
-    assert f"{section}.{says}" == refused(**{section: settings})
+    assert f"{section}.{message}" == refused(**{section: settings})
 
 
 def test_of_many_channels_the_first_are_listed():
@@ -205,7 +205,7 @@ ROWS = np.array([[60.0, 20.0], [60.0, 20.0], [40.0, 20.0], [60.0, 20.0], [np.nan
 
 def test_a_trial_says_how_many_rows_count():
     """Only they are learnt; the first row has no past, and a gap is not in any state."""
-    lines = told(client(learn={"when": "rpm>50"}), ROWS, 1.0, {})
+    lines = trial_lines(client(learn={"when": "rpm>50"}), ROWS, 1.0, {})
 
     assert "[learn] when = rpm > 50: so in 2 of 4 vectors" in lines
     assert any(line.startswith("learnt: 2 vectors of 4 dimensions") for line in lines)
@@ -213,7 +213,7 @@ def test_a_trial_says_how_many_rows_count():
 
 def test_a_trial_without_a_row_that_counts_says_so():
     """A machine that stands still, or a condition that nothing fulfills."""
-    lines = told(client(learn={"when": "rpm > 5000"}), ROWS, 1.0, {})
+    lines = trial_lines(client(learn={"when": "rpm > 5000"}), ROWS, 1.0, {})
 
     expected = (
         "[learn] when = rpm > 5000: so in 0 of 4 vectors; as here, nothing is learnt or scored"
@@ -223,7 +223,7 @@ def test_a_trial_without_a_row_that_counts_says_so():
 
 def test_a_trial_without_a_condition_does_not_speak_of_one():
     """All rows count."""
-    lines = told(client(), ROWS, 1.0, {})
+    lines = trial_lines(client(), ROWS, 1.0, {})
 
     assert not [line for line in lines if "[learn]" in line]
     assert any(line.startswith("learnt: 4 vectors") for line in lines)

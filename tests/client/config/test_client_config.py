@@ -16,9 +16,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from submerge import Channel, Scaling, Subspace, UsageError
-from submerge.protocol.messages import Counts, Incarnation, Report, Scores, Stamp
+from submerge.protocol.messages import Counts, Incarnation, Report, ScoreSketches, Stamp
 from submerge.protocol.settings import ClientSettings
-from submerge.stats.quantile_sketch import Sketch, packed
+from submerge.stats.quantile_sketch import QuantileSketch, packed
 from submerge_client.config import client_config as config
 from submerge_client.config.client_config import (
     ClientConfig,
@@ -33,10 +33,10 @@ from submerge_client.config.client_config import (
 from submerge_client.config.decoding import decoded
 from submerge_client.config.sample import SAMPLE
 from submerge_client.config.sections import Section
-from submerge_client.config.sizes import PEAKS, SCORES, SKETCHES, size_of_report
+from submerge_client.config.sizes import MAXIMA, SCORES, SKETCHES, size_of_report
 from submerge_proto.wire import alarms, codec, scores
+from support.alarm_statuses import most_peaks, most_vigil
 from support.samples import settings_of, spoken_of, variants
-from support.vigils import most_peaks, most_vigil
 
 TOP = """
 node = "pump-1"
@@ -122,7 +122,7 @@ def test_timing_has_all_that_the_node_lets_be_set() -> None:
         del known[name]
     del known["alarms"], known["learn_when"]  # [alarms] and [learn]: tests/client/test_alarming
 
-    assert {**known, "min_rows": None} == msgspec.structs.asdict(config.TimingConfig())
+    assert {**known, "min_rows": None} == msgspec.structs.asdict(config.ClientTiming())
 
 
 def test_the_first_report_waits_for_ten_rows_a_direction(read) -> None:
@@ -281,10 +281,10 @@ def test_scores_go_by_the_uplinks_broker_or_by_their_own(read) -> None:
     broker = 'url = "mqtts://broker"\nusername = "p"\nfleet = "north"'
 
     shared = read(toml(uplink=broker, scores='to = "mqtt"')).scores_link
-    apart = read(toml(scores='to = "mqtt"\nurl = "mqtt://x"\ninsecure = true')).scores_link
+    quarantined = read(toml(scores='to = "mqtt"\nurl = "mqtt://x"\ninsecure = true')).scores_link
 
     assert ("broker", "p", "north") == (shared.host, shared.username, shared.fleet)
-    assert ("x", None, "default") == (apart.host, apart.username, apart.fleet)
+    assert ("x", None, "default") == (quarantined.host, quarantined.username, quarantined.fleet)
 
 
 # The size of a report
@@ -292,12 +292,12 @@ def test_scores_go_by_the_uplinks_broker_or_by_their_own(read) -> None:
 
 def biggest(dim: int, k: int, *, count: int) -> Report:
     """A report with the longest names, and scores in the most and widest buckets."""
-    name, life = "n" * 64, Incarnation(2**50, 2**63 - 1)
-    sketch = Sketch(0, tuple((-7200 + 900 * i, count) for i in range(16)))
+    name, current = "n" * 64, Incarnation(2**50, 2**63 - 1)
+    sketch = QuantileSketch(0, tuple((-7200 + 900 * i, count) for i in range(16)))
     return Report(
-        Stamp(name, name, life, 2**40),
+        Stamp(name, name, current, 2**40),
         final=True,
-        pinned=life,
+        pinned=current,
         fence=b"",
         fingerprint="ab" * 32,
         summary=Subspace(
@@ -315,8 +315,8 @@ def biggest(dim: int, k: int, *, count: int) -> Report:
         synced=True,
         version=2**62,
         lifetime=2**50,
-        scores=Scores(sketch, sketch, None, most_peaks(count, linear=False)),
-        vigil=most_vigil("n" * 64, above=False),
+        scores=ScoreSketches(sketch, sketch, None, most_peaks(count, linear=False)),
+        alarm_status=most_vigil("n" * 64, above=False),
     )
 
 
@@ -328,13 +328,13 @@ def test_no_report_is_larger_than_its_size_was_reckoned(dim, k) -> None:
 
 def test_scores_stay_within_their_allowance() -> None:
     """Sketches with as many scores in each bucket as one may have, and nine alarms."""
-    sketch = Sketch(0, tuple((-7200 + 900 * i, 2**59 - 1) for i in range(16)))
-    peaks = scores.peaks(most_peaks(2**53, linear=False))
-    vigil = alarms.vigil(most_vigil("n" * 64, above=False))
+    sketch = QuantileSketch(0, tuple((-7200 + 900 * i, 2**59 - 1) for i in range(16)))
+    maxima = scores.maxima(most_peaks(2**53, linear=False))
+    alarm_status = alarms.alarm_status(most_vigil("n" * 64, above=False))
 
     assert 2 * len(packed(sketch)) <= SKETCHES
-    assert peaks.ByteSize() <= PEAKS
-    assert vigil.ByteSize() <= SCORES - SKETCHES - PEAKS
+    assert maxima.ByteSize() <= MAXIMA
+    assert alarm_status.ByteSize() <= SCORES - SKETCHES - MAXIMA
 
 
 def test_a_report_over_the_limit_is_refused_with_the_numbers(refused) -> None:
@@ -842,10 +842,10 @@ def sections() -> list[type[Section]]:
 @pytest.mark.parametrize("section", sections(), ids=lambda section: section.__name__)
 def test_every_setting_is_told_where_it_is_declared(section) -> None:
     """Its section's docstring names it, or the one that it has it from."""
-    told = " ".join(base.__doc__ or "" for base in section.__mro__ if base is not object)
+    reported = " ".join(base.__doc__ or "" for base in section.__mro__ if base is not object)
 
     for field in msgspec.structs.fields(section):
-        assert field.name in told
+        assert field.name in reported
 
 
 def test_a_configuration_costs_little_to_load() -> None:

@@ -97,7 +97,7 @@ def test_a_name_that_is_said_goes_first_and_must_be_the_certificates():
 
     assert "pump-4" == config.node
     with pytest.raises(UsageError, match="expected the certificate of pump-4, got that of pump-3"):
-        assembly.assembled(config)
+        assembly.build_agent(config)
 
 
 def test_a_kit_that_is_not_there_is_one_line():
@@ -140,6 +140,6 @@ def test_an_aggregator_that_asks_for_no_certificate_says_so(more, said, caplog):
     Path("root.toml").write_text(ROOT.replace("[listen.grpc]\n", f"[listen.grpc]\n{own}"))
 
     server = server_of(aggregator.load("root.toml", {}))
-    server.desk.close()
+    server.worker.close()
 
     assert said == caplog.messages.count("any child may speak for any other")

@@ -132,14 +132,14 @@ def test_a_file_without_names_says_so(file) -> None:
 @pytest.mark.parametrize("name", ["a.csv", "a.csv.gz"])
 def test_memory_does_not_grow_with_the_file(file, name) -> None:
     """Twenty times as many rows take as much memory as one block of them does."""
-    peaks = []
+    maxima = []
     for n in (1000, 20_000):
         content = ("1.25," * 9 + "NA\n").encode() * n
         path = file(name, gzip.compress(content, 1) if name.endswith("gz") else content)
         tracemalloc.start()
         total = sum(len(block) for block in Flow.of(path).blocks(list(range(10))))
-        peaks.append(tracemalloc.get_traced_memory()[1])
+        maxima.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
         assert n == total
 
-    assert peaks[1] < 1.2 * peaks[0]
+    assert maxima[1] < 1.2 * maxima[0]

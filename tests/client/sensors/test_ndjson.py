@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 
 from submerge import UsageError
 from submerge_client.sensors import ndjson
-from submerge_client.sensors.lines import Lines
-from submerge_client.sensors.ndjson import JsonLines
+from submerge_client.sensors.lines import LineReader
+from submerge_client.sensors.ndjson import NdjsonReadings
 
 CHANNELS = ("a", "b", "c")
 nan = math.nan
@@ -58,13 +58,13 @@ def pipe() -> Iterator[tuple[BinaryIO, BinaryIO]]:
 
 
 @pytest.fixture
-def said(spool) -> Callable[[str | bytes], tuple[np.ndarray, JsonLines, Notes]]:
+def said(spool) -> Callable[[str | bytes], tuple[np.ndarray, NdjsonReadings, Notes]]:
     """All rows of some lines, the sensor that read them, and what it noted."""
 
-    def read(content: str | bytes) -> tuple[np.ndarray, JsonLines, Notes]:
+    def read(content: str | bytes) -> tuple[np.ndarray, NdjsonReadings, Notes]:
         notes, blocks = Notes(), [np.empty((0, len(CHANNELS)))]
         content = content.encode() if isinstance(content, str) else content
-        sensor = JsonLines(CHANNELS, stream=spool(content), note=notes)
+        sensor = NdjsonReadings(CHANNELS, stream=spool(content), note=notes)
         sensor.read(blocks.append, threading.Event())
         return np.concatenate(blocks), sensor, notes
 
@@ -168,7 +168,7 @@ def test_an_object_without_a_channel_is_no_row(said) -> None:
 def test_time_may_be_a_channel(spool) -> None:
     """Only where the schema does not ask for it is it passed over."""
     blocks: list[np.ndarray] = []
-    sensor = JsonLines(("time", "a"), stream=spool(b'{"time": 5, "a": 1}\n'))
+    sensor = NdjsonReadings(("time", "a"), stream=spool(b'{"time": 5, "a": 1}\n'))
     sensor.read(blocks.append, threading.Event())
 
     np.testing.assert_array_equal([[5, 1]], np.concatenate(blocks))
@@ -187,7 +187,7 @@ def test_blocks_are_of_64_rows_at_most(spool) -> None:
     """What has come in at once is handed on together, but not without limit."""
     content = "".join(json.dumps([i, i, i]) + "\n" for i in range(1000)).encode()
     blocks: list[np.ndarray] = []
-    JsonLines(CHANNELS, stream=spool(content)).read(blocks.append, threading.Event())
+    NdjsonReadings(CHANNELS, stream=spool(content)).read(blocks.append, threading.Event())
 
     assert max(map(len, blocks)) == 64
     np.testing.assert_array_equal(np.arange(1000.0), np.concatenate(blocks)[:, 0])
@@ -197,7 +197,7 @@ def test_a_single_line_is_handed_on_at_once(pipe) -> None:
     """Nothing waits for a block to fill."""
     out, into = pipe
     rows: queue.SimpleQueue[np.ndarray] = queue.SimpleQueue()
-    sensor = JsonLines(CHANNELS, stream=out)
+    sensor = NdjsonReadings(CHANNELS, stream=out)
     reading = threading.Thread(target=sensor.read, args=(rows.put, threading.Event()))
     reading.start()
     for i in range(3):
@@ -215,7 +215,7 @@ def test_it_stops_while_the_pipe_is_silent(pipe) -> None:
     """Within half a second, although nobody writes."""
     out, _ = pipe
     stop = threading.Event()
-    sensor = JsonLines(CHANNELS, stream=out)
+    sensor = NdjsonReadings(CHANNELS, stream=out)
     reading = threading.Thread(target=sensor.read, args=([].append, stop))
     reading.start()
     time.sleep(0.1)
@@ -235,7 +235,7 @@ def test_it_stops_between_two_blocks(spool) -> None:
         handed.append(rows)
         stop.set()
 
-    JsonLines(CHANNELS, stream=spool(b"[1,2,3]\n" * 500)).read(hand, stop)
+    NdjsonReadings(CHANNELS, stream=spool(b"[1,2,3]\n" * 500)).read(hand, stop)
 
     assert len(handed) == 1
 
@@ -245,7 +245,7 @@ def test_what_the_system_cannot_watch_is_refused(stream, monkeypatch) -> None:
     """A closed standard input is said at once, in one line."""
     monkeypatch.setattr("sys.stdin", None)
     with pytest.raises(UsageError, match="expected lines of JSON on standard input, got none"):
-        JsonLines(CHANNELS, stream=stream)
+        NdjsonReadings(CHANNELS, stream=stream)
 
 
 @given(
@@ -256,7 +256,7 @@ def test_what_the_system_cannot_watch_is_refused(stream, monkeypatch) -> None:
 def test_however_bytes_come_in_the_lines_are_the_same(content, cuts) -> None:
     """Cut anywhere, numbered from one; those over eight bytes are None."""
     edges = sorted(min(cut, len(content)) for cut in cuts)
-    lines = Lines(longest=8)
+    lines = LineReader(longest=8)
     got: list[tuple[int, bytes | None]] = []
     for begin, end in zip([0, *edges], [*edges, len(content)], strict=True):
         got += lines.cut(content[begin:end])

@@ -24,7 +24,7 @@ def test_each_kind_opens_its_sensor(tmp_path, monkeypatch) -> None:
     with (tmp_path / "in").open() as stdin:
         monkeypatch.setattr("sys.stdin", stdin)
         kinds = {
-            "JsonLines": NdjsonSensor(),
+            "NdjsonReadings": NdjsonSensor(),
             "FileReplay": FileSensor(paths=(tmp_path / "in",)),
             "MqttReadings": MqttSensor(**PLANT),
             "HostMeter": HostSensor(),

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from submerge import UsageError
-from submerge_client.sensors.published import Published, Said
+from submerge_client.sensors.published import Published, PublishedValue
 
 CHANNELS = ("temp", "hum.2")
 
@@ -40,20 +40,20 @@ def test_a_topic_names_its_channel(template, subscription, heard) -> None:
 @pytest.mark.parametrize(
     ("value", "time", "payload", "said"),
     [
-        ("", "", "21.5", Said(21.5, None)),
-        ("", "", " -3e2\n", Said(-300, None)),
-        ("", "", "null", Said(None, None)),
-        ("", "", "", Said(None, None)),
-        ("value", "", '{"value": 21}', Said(21, None)),
-        ("value", "", '{"value": "21.5", "unit": "C"}', Said(21.5, None)),
-        ("value", "", '{"value": null}', Said(None, None)),
-        ("value", "", " ", Said(None, None)),
-        ("reading.celsius", "", '{"reading": {"celsius": 1}}', Said(1, None)),
-        ("v", "t", '{"v": 1, "t": 1751.25}', Said(1, 1751.25)),
-        ("v", "t", '{"v": 1, "t": "1970-01-01T01:00:00Z"}', Said(1, 3600)),
-        ("v", "t", '{"v": 1, "t": "1970-01-01T01:00:00+01:00"}', Said(1, 0)),
-        ("v", "t", '{"v": 1, "t": "1970-01-01T01:00:00"}', Said(1, 3600)),
-        ("v", "a.t", '{"v": 1, "a": {"t": "60"}}', Said(1, 60)),
+        ("", "", "21.5", PublishedValue(21.5, None)),
+        ("", "", " -3e2\n", PublishedValue(-300, None)),
+        ("", "", "null", PublishedValue(None, None)),
+        ("", "", "", PublishedValue(None, None)),
+        ("value", "", '{"value": 21}', PublishedValue(21, None)),
+        ("value", "", '{"value": "21.5", "unit": "C"}', PublishedValue(21.5, None)),
+        ("value", "", '{"value": null}', PublishedValue(None, None)),
+        ("value", "", " ", PublishedValue(None, None)),
+        ("reading.celsius", "", '{"reading": {"celsius": 1}}', PublishedValue(1, None)),
+        ("v", "t", '{"v": 1, "t": 1751.25}', PublishedValue(1, 1751.25)),
+        ("v", "t", '{"v": 1, "t": "1970-01-01T01:00:00Z"}', PublishedValue(1, 3600)),
+        ("v", "t", '{"v": 1, "t": "1970-01-01T01:00:00+01:00"}', PublishedValue(1, 0)),
+        ("v", "t", '{"v": 1, "t": "1970-01-01T01:00:00"}', PublishedValue(1, 3600)),
+        ("v", "a.t", '{"v": 1, "a": {"t": "60"}}', PublishedValue(1, 60)),
     ],
 )
 def test_what_a_message_says(value, time, payload, said) -> None:

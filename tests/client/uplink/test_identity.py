@@ -10,7 +10,7 @@ import pytest
 from submerge import UsageError
 from submerge.protocol.messages import Hello, Incarnation
 from submerge_client.kit import HEAD, read_kit
-from submerge_client.uplink.identity import Papers, check_name, identity
+from submerge_client.uplink.identity import Credentials, check_name, identity
 from submerge_client.uplink.tls import Tls
 from support.certified import Certified
 
@@ -56,10 +56,10 @@ def test_three_files_do_what_a_kit_does(fleet):
     for name in ("key", "cert", "authority"):
         paths[name] = fleet.folder / f"pump-4.{name}"
         paths[name].write_bytes(getattr(kit, name))
-    apart = Tls(paths["authority"], paths["cert"], paths["key"])
+    quarantined = Tls(paths["authority"], paths["cert"], paths["key"])
 
-    assert identity(Tls(kit=fleet.kit("pump-4"))).node == identity(apart).node
-    assert (kit.authority, kit.key, kit.cert) == apart.contents()
+    assert identity(Tls(kit=fleet.kit("pump-4"))).node == identity(quarantined).node
+    assert (kit.authority, kit.key, kit.cert) == quarantined.contents()
 
 
 def test_anothers_name_is_refused(fleet):
@@ -87,7 +87,7 @@ def test_anothers_key_is_refused(fleet):
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("text", "message"),
     [
         ("", "a file that begins otherwise"),
         ("hello\n", "a file that begins otherwise"),
@@ -96,12 +96,12 @@ def test_anothers_key_is_refused(fleet):
         ("\xff", "bytes that are no text"),
     ],
 )
-def test_what_is_no_kit_is_refused(tmp_path: Path, text, says):
+def test_what_is_no_kit_is_refused(tmp_path: Path, text, message):
     """In one line that says where it comes from."""
     path = tmp_path / "x.kit"
     path.write_text(text, encoding="latin-1")
 
-    with pytest.raises(UsageError, match=f"submerge pki issue.*got {says}"):
+    with pytest.raises(UsageError, match=f"submerge pki issue.*got {message}"):
         read_kit(path)
 
 
@@ -114,13 +114,13 @@ def test_a_kit_that_is_not_there(tmp_path: Path):
 def test_papers_follow_their_files(fleet):
     """Renewed in place, a kit is read again; a broken one changes nothing."""
     path = fleet.kit("pump-8", lasts_s=600)
-    papers = Papers(None, Tls(kit=path), node="pump-8")
-    first = papers.until
+    credentials = Credentials(None, Tls(kit=path), node="pump-8")
+    first = credentials.until
     fleet.kit("pump-8", lasts_s=6000)
-    renewed = papers.until
+    renewed = credentials.until
     path.write_text("half a kit")
 
-    assert first + 5000 < renewed == papers.until
+    assert first + 5000 < renewed == credentials.until
 
 
 def test_the_first_to_end_is_told(fleet):
@@ -129,24 +129,24 @@ def test_the_first_to_end_is_told(fleet):
     late.write_bytes(soon.read_bytes())
     fleet.kit("pump-9", lasts_s=60)
 
-    papers = Papers(Tls(kit=late), Tls(kit=soon), node="pump-9")
+    credentials = Credentials(Tls(kit=late), Tls(kit=soon), node="pump-9")
 
-    assert identity(Tls(kit=soon)).until == papers.until
+    assert identity(Tls(kit=soon)).until == credentials.until
 
 
 def test_without_certificates_nothing_is_told():
     """A message goes out as it is."""
     hello = Hello("root", Incarnation(1, 2), True, 3)
 
-    papers = Papers(None, node="root")
+    credentials = Credentials(None, node="root")
 
-    assert (0.0, hello) == (papers.until, papers.stamped(hello))
+    assert (0.0, hello) == (credentials.until, credentials.stamped(hello))
 
 
 def test_a_certificate_that_has_ended_is_to_blame(fleet):
     """Whoever refuses it only hangs up; a log that says no more sends people to the network."""
-    ended = Papers(Tls(kit=fleet.kit("late", lasts_s=-60)), node="late")
-    holds = Papers(Tls(kit=fleet.kit("early", lasts_s=600)), node="early")
+    ended = Credentials(Tls(kit=fleet.kit("late", lasts_s=-60)), node="late")
+    holds = Credentials(Tls(kit=fleet.kit("early", lasts_s=600)), node="early")
 
     said = ended.blamed("Socket closed", time.time())
 

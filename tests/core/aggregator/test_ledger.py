@@ -10,14 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from submerge import Schema, Subspace
-from submerge.aggregator.ledger import CLIENT_ROWS, CLOSED, Ledger, Verdict
+from submerge.aggregator.ledger import CLIENT_ROWS, CLOSED, Ledger, RowVerdict
 from submerge.protocol.machine import Keep, Now
 from submerge.protocol.messages import Counts, Incarnation, Reason, Report
 from submerge.protocol.settings import AggregatorSettings
 from submerge.protocol.summaries import Subspaces, Summaries
 from submerge.simulate.samples import SampleSets
 from submerge.stats.moments import Moments
-from support.nodes import EPOCH, GROUP, IDS, life, report, samples, write
+from support.nodes import EPOCH, GROUP, IDS, new_incarnation, report, samples, write
 from support.strategies import rows_of
 
 REAL = Schema.anonymous(6)
@@ -42,7 +42,7 @@ def after(reports: list[Report], summaries: Summaries, schema: Schema) -> tuple:
 
 # Two lives of each node, three reports of each life, that say ever more.
 SETS = [
-    report(node, life(n), seq, range(10 * i + 5 * n, 10 * i + 5 * n + seq))
+    report(node, new_incarnation(n), seq, range(10 * i + 5 * n, 10 * i + 5 * n + seq))
     for i, node in enumerate(NODES)
     for n in (0, 1)
     for seq in (1, 2, 3)
@@ -50,7 +50,7 @@ SETS = [
 SPACES = [
     report(
         node,
-        life(n),
+        new_incarnation(n),
         seq,
         range(5 * seq),
         fingerprint=REAL.fingerprint,
@@ -143,7 +143,7 @@ def sealing() -> Ledger:
 
 def fenced() -> Ledger:
     ledger = holding()
-    ledger.admit("b", life(1), b"mine" * 4, ())
+    ledger.admit("b", new_incarnation(1), b"mine" * 4, ())
     ledger.changes.clear()
     return ledger
 
@@ -174,7 +174,7 @@ def test_an_older_report_is_taken_and_changes_nothing():
     """A late one is no error: its answer says what is held."""
     ledger = holding(report(seq=5))
 
-    assert Verdict(Reason.ACK, 5) == ledger.accept(report(seq=4, ids=range(2)), AT)
+    assert RowVerdict(Reason.ACK, 5) == ledger.accept(report(seq=4, ids=range(2)), AT)
     assert {} == ledger.changes
 
 
@@ -197,18 +197,19 @@ def test_an_aggregator_may_say_less():
 
 def test_what_is_of_old_schemas_is_dropped_alone():
     """Live rows and sealed ones; of nobody else, and nothing that is in the model."""
-    ledger = holding(report(final=True), report("c", life(2)), report("d"))
+    ledger = holding(report(final=True), report("c", new_incarnation(2)), report("d"))
     ledger.change_schema(REAL)
-    new = report("c", life(3), fingerprint=REAL.fingerprint, summary=samples([7]))
+    new = report("c", new_incarnation(3), fingerprint=REAL.fingerprint, summary=samples([7]))
     assert Reason.ACK is ledger.accept(new, AT).reason
     ledger.changes.clear()
     ledger.drop_old("c", AT)
 
-    assert {("c", life(3)), ("d", life(1))} == set(ledger.rows)
+    assert {("c", new_incarnation(3)), ("d", new_incarnation(1))} == set(ledger.rows)
     assert {} == dict(ledger.sealed)
-    assert {("row", GROUP, "c", str(life(2).created_ms), "2"), ("member", GROUP, "c")} == {
-        key for key in ledger.changes if key[0] != "sealed"
-    }
+    assert {
+        ("row", GROUP, "c", str(new_incarnation(2).created_ms), "2"),
+        ("member", GROUP, "c"),
+    } == {key for key in ledger.changes if key[0] != "sealed"}
     assert ledger.changes["sealed", GROUP, "c", IDS.fingerprint] is None
     assert samples([7]) == ledger.summary()
 
@@ -222,10 +223,10 @@ def test_a_final_on_an_older_number_seals_the_newer_row():
 
     verdict = ledger.accept(report(seq=4, ids=range(4), final=True), AT)
 
-    assert Verdict(Reason.ACK, 7) == verdict
+    assert RowVerdict(Reason.ACK, 7) == verdict
     assert {} == ledger.rows
     assert samples(range(7)) == ledger.summary()
-    assert ledger.over("c", life(1)) == 7
+    assert ledger.over("c", new_incarnation(1)) == 7
 
 
 def test_a_final_that_comes_twice_is_taken_twice():
@@ -242,7 +243,7 @@ def test_a_late_report_of_a_closed_life_is_no_news(seq):
     """What it says is folded in: STALE would have its sender declare it lost."""
     ledger = holding(report(seq=4, final=True))
 
-    assert Verdict(Reason.ACK, 4) == ledger.accept(report(seq=seq, ids=range(2)), AT)
+    assert RowVerdict(Reason.ACK, 4) == ledger.accept(report(seq=seq, ids=range(2)), AT)
     assert {} == ledger.changes
     assert {} == ledger.rows
     assert Counts(3) == ledger.counts()
@@ -257,7 +258,9 @@ def test_a_final_above_what_was_sealed_is_refused():
 
 def test_silence_alone_seals_nobody():
     """A row is folded away only when another of its node was heard after it."""
-    ledger = holding(report("c", life(1)), report("d", life(1), ids=range(10, 12)))
+    ledger = holding(
+        report("c", new_incarnation(1)), report("d", new_incarnation(1), ids=range(10, 12))
+    )
     ledger.tidy(Now(10 * 3600, EPOCH + 10 * 3600))
 
     assert 2 == len(ledger.rows)
@@ -269,24 +272,24 @@ def test_the_silent_one_of_two_is_sealed():
     A client that was away for days comes back with its last life's final to send: it must not
     be too late (seed 74 of swarm-1 found it).
     """
-    ledger = holding(report("c", life(1)))
-    ledger.accept(report("c", life(2), ids=range(10, 12)), Now(100, EPOCH + 100))
+    ledger = holding(report("c", new_incarnation(1)))
+    ledger.accept(report("c", new_incarnation(2), ids=range(10, 12)), Now(100, EPOCH + 100))
     ledger.tidy(Now(3700, EPOCH + 3700))
     assert 2 == len(ledger.rows)
     ledger.tidy(Now(3701, EPOCH + 3701))
 
-    assert [("c", life(2))] == list(ledger.rows)
+    assert [("c", new_incarnation(2))] == list(ledger.rows)
     assert samples([0, 1, 2, 10, 11]) == ledger.summary()
-    assert Reason.STALE is ledger.accept(report("c", life(1), seq=2), AT).reason
+    assert Reason.STALE is ledger.accept(report("c", new_incarnation(1), seq=2), AT).reason
 
 
 def test_the_seventh_life_of_a_client_folds_the_longest_silent():
     """Six live rows at most, and nothing is lost by that."""
     ledger = ledger_of()
     for n in range(CLIENT_ROWS + 1):
-        ledger.accept(report("c", life(n), ids=[n]), Now(n, EPOCH + n))
+        ledger.accept(report("c", new_incarnation(n), ids=[n]), Now(n, EPOCH + n))
 
-    assert {("c", life(n)) for n in range(1, CLIENT_ROWS + 1)} == set(ledger.rows)
+    assert {("c", new_incarnation(n)) for n in range(1, CLIENT_ROWS + 1)} == set(ledger.rows)
     assert samples(range(CLIENT_ROWS + 1)) == ledger.summary()
 
 
@@ -294,13 +297,17 @@ def test_the_fifth_life_of_an_aggregator_folds_the_longest_silent():
     """Four live rows at most; only silence counts, not age."""
     ledger = ledger_of()
     for n in range(5):
-        ledger.admit("b", life(n), bytes([n]) * 16, ())
+        ledger.admit("b", new_incarnation(n), bytes([n]) * 16, ())
     for n in (0, 1, 2, 3):
-        ledger.accept(report("b", life(n), ids=[n], fence=bytes([n]) * 16), Now(n, EPOCH))
-    ledger.accept(report("b", life(0), seq=2, ids=[0, 9], fence=bytes(16)), Now(8, EPOCH))
-    ledger.accept(report("b", life(4), ids=[4], fence=bytes([4]) * 16), Now(9, EPOCH))
+        ledger.accept(
+            report("b", new_incarnation(n), ids=[n], fence=bytes([n]) * 16), Now(n, EPOCH)
+        )
+    ledger.accept(
+        report("b", new_incarnation(0), seq=2, ids=[0, 9], fence=bytes(16)), Now(8, EPOCH)
+    )
+    ledger.accept(report("b", new_incarnation(4), ids=[4], fence=bytes([4]) * 16), Now(9, EPOCH))
 
-    assert {("b", life(n)) for n in (0, 2, 3, 4)} == set(ledger.rows)
+    assert {("b", new_incarnation(n)) for n in (0, 2, 3, 4)} == set(ledger.rows)
     assert samples([0, 1, 2, 3, 4, 9]) == ledger.summary()
 
 
@@ -308,14 +315,14 @@ def test_the_smallest_of_65_closed_names_falls_off_and_the_floor_rises():
     """What is created below the floor cannot be told from what is over."""
     ledger = ledger_of()
     for n in range(1, CLOSED + 1):
-        ledger.accept(report("c", life(n), ids=[n], final=True), AT)
+        ledger.accept(report("c", new_incarnation(n), ids=[n], final=True), AT)
     assert 0 == ledger.member("c").floor
-    ledger.accept(report("c", life(CLOSED + 1), ids=[CLOSED + 1], final=True), AT)
+    ledger.accept(report("c", new_incarnation(CLOSED + 1), ids=[CLOSED + 1], final=True), AT)
 
     member = ledger.member("c")
     assert CLOSED == len(member.closed)
-    assert life(1).created_ms + 1 == member.floor
-    assert Reason.STALE is ledger.accept(report("c", life(0)), AT).reason
+    assert new_incarnation(1).created_ms + 1 == member.floor
+    assert Reason.STALE is ledger.accept(report("c", new_incarnation(0)), AT).reason
     assert Counts(CLOSED + 1) == ledger.counts()
 
 
@@ -323,44 +330,51 @@ def test_what_falls_off_is_the_oldest_name_but_for_the_one_just_closed():
     """Whose last message may come again, and has to be known then."""
     ledger = ledger_of()
     for n in reversed(range(1, CLOSED + 2)):
-        ledger.accept(report("c", life(n), ids=[n], final=True), AT)
+        ledger.accept(report("c", new_incarnation(n), ids=[n], final=True), AT)
 
-    assert life(2).created_ms + 1 == ledger.member("c").floor
-    assert {life(n) for n in range(1, CLOSED + 2) if n != 2} == set(ledger.member("c").closed)
-    again = ledger.accept(report("c", life(1), ids=[1], final=True), AT)
+    assert new_incarnation(2).created_ms + 1 == ledger.member("c").floor
+    assert {new_incarnation(n) for n in range(1, CLOSED + 2) if n != 2} == set(
+        ledger.member("c").closed
+    )
+    again = ledger.accept(report("c", new_incarnation(1), ids=[1], final=True), AT)
     assert Reason.ACK is again.reason
 
 
 def test_a_live_row_below_the_new_floor_is_sealed_first():
     """Its readings stay; its process will be told that it is stale."""
     ledger = ledger_of()
-    ledger.accept(report("c", life(0), ids=[0]), AT)
+    ledger.accept(report("c", new_incarnation(0), ids=[0]), AT)
     for n in range(1, CLOSED + 2):
-        ledger.accept(report("c", life(n), ids=[n], final=True), AT)
+        ledger.accept(report("c", new_incarnation(n), ids=[n], final=True), AT)
 
     assert {} == ledger.rows
-    assert life(2).created_ms + 1 == ledger.member("c").floor
+    assert new_incarnation(2).created_ms + 1 == ledger.member("c").floor
     assert Counts(CLOSED + 2) == ledger.counts()
-    assert Reason.STALE is ledger.accept(report("c", life(0), seq=2, ids=[0, 99]), AT).reason
+    assert (
+        Reason.STALE
+        is ledger.accept(report("c", new_incarnation(0), seq=2, ids=[0, 99]), AT).reason
+    )
 
 
 def full(*live: int) -> Ledger:
     """A ledger whose list of closed names is full: created 100 to 163; and live rows."""
     ledger = ledger_of()
     for n in range(100, 100 + CLOSED):
-        ledger.accept(report("c", life(n), ids=[n], final=True), AT)
+        ledger.accept(report("c", new_incarnation(n), ids=[n], final=True), AT)
     for at, n in enumerate(live):
-        ledger.accept(report("c", life(n), ids=[n]), Now(at, EPOCH + at))
+        ledger.accept(report("c", new_incarnation(n), ids=[n]), Now(at, EPOCH + at))
     return ledger
 
 
 def test_room_for_a_final_may_put_the_floor_above_it():
     """Sealing another row for it seals its own as well: that is all a final asks for."""
     ledger = full(*range(200, 200 + CLIENT_ROWS))
-    verdict = ledger.accept(report("c", life(5), ids=[5], final=True), Now(99, EPOCH + 99))
+    verdict = ledger.accept(
+        report("c", new_incarnation(5), ids=[5], final=True), Now(99, EPOCH + 99)
+    )
 
-    assert Verdict(Reason.ACK, 1, news=True) == verdict
-    assert {("c", life(n)) for n in range(201, 200 + CLIENT_ROWS)} == set(ledger.rows)
+    assert RowVerdict(Reason.ACK, 1, news=True) == verdict
+    assert {("c", new_incarnation(n)) for n in range(201, 200 + CLIENT_ROWS)} == set(ledger.rows)
     assert samples([5, *range(100, 100 + CLOSED), *range(200, 206)]) == ledger.summary()
     assert Counts(1 + CLOSED + CLIENT_ROWS) == ledger.counts()
 
@@ -370,7 +384,7 @@ def test_a_silent_row_may_take_a_later_one_of_the_same_walk_along():
     ledger = full(200, 5, 6, 300)
     ledger.tidy(Now(9999, EPOCH + 9999))
 
-    assert [("c", life(300))] == list(ledger.rows)
+    assert [("c", new_incarnation(300))] == list(ledger.rows)
     assert samples([5, 6, *range(100, 100 + CLOSED), 200, 300]) == ledger.summary()
     assert Counts(CLOSED + 4) == ledger.counts()
 
@@ -422,7 +436,7 @@ def test_a_forgotten_node_leaves_no_trace(deliveries, gone):
 def test_forgetting_is_kept():
     """After a restart the node is still forgotten, and its life still over."""
     ledger, disk = ledger_of(), {}
-    for each in (report(seq=3, final=True), report("c", life(2), ids=[7])):
+    for each in (report(seq=3, final=True), report("c", new_incarnation(2), ids=[7])):
         ledger.accept(each, AT)
     ledger.forget("c", AT)
     write(disk, Keep(ledger.changes))
@@ -431,16 +445,16 @@ def test_forgetting_is_kept():
 
     assert again.summary() is None
     assert Counts() == again.counts()
-    assert Reason.STALE is again.accept(report("c", life(2), seq=2), AT).reason
+    assert Reason.STALE is again.accept(report("c", new_incarnation(2), seq=2), AT).reason
 
 
 def test_a_dropped_incarnation_takes_its_row_along():
     """An operator's word on a dead aggregator: the row goes, the others stay."""
-    ledger = holding(report("c", life(1)), report("c", life(2), ids=[7]))
-    ledger.drop("c", life(1), AT)
+    ledger = holding(report("c", new_incarnation(1)), report("c", new_incarnation(2), ids=[7]))
+    ledger.drop("c", new_incarnation(1), AT)
 
     assert samples([7]) == ledger.summary()
-    assert Reason.STALE is ledger.accept(report("c", life(1), seq=2), AT).reason
+    assert Reason.STALE is ledger.accept(report("c", new_incarnation(1), seq=2), AT).reason
 
 
 def test_rows_of_an_older_schema_leave_the_model_and_stay_listed():
@@ -457,7 +471,7 @@ def test_rows_of_an_older_schema_leave_the_model_and_stay_listed():
 
 
 @pytest.mark.parametrize(
-    ("says", "synced", "believed"),
+    ("message", "synced", "believed"),
     [
         (EPOCH - 50, True, EPOCH - 50),
         (EPOCH - 50, False, EPOCH),
@@ -466,11 +480,11 @@ def test_rows_of_an_older_schema_leave_the_model_and_stay_listed():
         (0.0, True, EPOCH - 30 * 86400),
     ],
 )
-def test_how_far_a_clock_is_believed(says, synced, believed):
+def test_how_far_a_clock_is_believed(message, synced, believed):
     """30 s ahead and `max_age_s` back; one that nobody vouches for, not at all."""
-    ledger = holding(report(as_of=says, synced=synced))
+    ledger = holding(report(as_of=message, synced=synced))
 
-    assert believed == ledger.rows["c", life(1)].as_of
+    assert believed == ledger.rows["c", new_incarnation(1)].as_of
 
 
 def test_changes_write_what_the_ledger_holds():
@@ -488,7 +502,7 @@ def test_changes_write_what_the_ledger_holds():
 def test_moments_do_not_depend_on_the_order_of_reports():
     """Rounding included: the scaling that follows from them is hashed."""
     rows = rows_of("far from zero", 40, 1, seed=1)
-    told = [
+    reported = [
         report(f"c{i}", summary=None, moments=Moments.of(rows[4 * i : 4 * i + 4]))
         for i in range(10)
     ]
@@ -496,7 +510,7 @@ def test_moments_do_not_depend_on_the_order_of_reports():
     for seed in range(8):
         ledger = ledger_of()
         for i in np.random.default_rng(seed).permutation(10):
-            ledger.accept(told[i], AT)
+            ledger.accept(reported[i], AT)
         results.add(ledger.moments().packed)
 
     assert 1 == len(results)

@@ -55,7 +55,7 @@ from support.nodes import (
     answer,
     joined,
     kept,
-    life,
+    new_incarnation,
     report,
     samples,
     sent,
@@ -86,13 +86,13 @@ def asks(table: Table) -> Join:
     return table.messages("a", Join)[-1]
 
 
-def told(table: Table) -> Report:
+def reported(table: Table) -> Report:
     """The aggregator's newest report."""
     return table.reports("a")[-1]
 
 
 def join(node: str = "c", number: int = 1, seq: int = 0, **fields) -> Join:
-    stamp = Stamp(node, GROUP, life(number), seq)
+    stamp = Stamp(node, GROUP, new_incarnation(number), seq)
     return Join(stamp, **{"fence": b"", "past_fences": (), "schema": b"", **fields})
 
 
@@ -199,13 +199,13 @@ def test_another_parent_is_another_store(first, then):
     table.client("c")
     table.reads("c", 5)
     table.passes(900)
-    before, child = table.hosts["a"].node.incarnation, table.hosts["c"].node.life.incarnation
+    before, child = table.hosts["a"].node.incarnation, table.hosts["c"].node.current.incarnation
     table.moved("a", under=then)
 
     assert before != table.hosts["a"].node.incarnation
     assert 0 == table.hosts["a"].counted
     table.passes(900)
-    assert child != table.hosts["c"].node.life.incarnation
+    assert child != table.hosts["c"].node.current.incarnation
 
 
 def test_a_lost_database_is_a_new_store():
@@ -308,7 +308,7 @@ def test_a_parent_from_a_backup_takes_its_children_back():
 def test_an_answer_that_closes_a_store(reason):
     """As for a client: an empty one, created above the floor."""
     table, host = middle()
-    before, floor = host.node.incarnation, life(0).created_ms + 10**9
+    before, floor = host.node.incarnation, new_incarnation(0).created_ms + 10**9
     said = Stamp("a", GROUP, before, 0)
     table.tell("a", answer(said, reason, floor=floor, fence=asks(table).fence))
 
@@ -322,7 +322,7 @@ def test_a_lost_root_is_no_loss():
     table.client("d", under="r")
     table.reads("c", 5), table.reads("d", 4)
     table.passes(900)
-    stores = table.hosts["a"].node.incarnation, table.hosts["d"].node.life.incarnation
+    stores = table.hosts["a"].node.incarnation, table.hosts["d"].node.current.incarnation
     table.hosts["r"].disk.clear()
     table.restarts("r")
     table.passes(900)
@@ -330,7 +330,7 @@ def test_a_lost_root_is_no_loss():
     assert 9 == table.hosts["r"].counted
     assert stores == (
         table.hosts["a"].node.incarnation,
-        table.hosts["d"].node.life.incarnation,
+        table.hosts["d"].node.current.incarnation,
     )
     assert table.hosts["r"].node.incarnation == table.hosts["a"].disk[STORE].pin.incarnation
 
@@ -372,11 +372,11 @@ def test_an_answer_for_another_process_of_the_store_is_not_taken():
 def test_what_a_twin_is_told_confirms_nothing():
     """Its report had the same number, and said something else: ours is still to be taken."""
     table, _ = middle(report_every_s=100)
-    put(table, "a", report("c", life(1), 1, range(3)))
-    upward = told(table)
+    put(table, "a", report("c", new_incarnation(1), 1, range(3)))
+    upward = reported(table)
     table.tell("a", answer(upward, fence=b"hers" * 4, root=ME, durable=upward.stamp.seq))
     many = len(table.reports("a"))
-    assert 0 == put(table, "a", report("c", life(1), 2, range(3))).durable
+    assert 0 == put(table, "a", report("c", new_incarnation(1), 2, range(3))).durable
     table.passes(30)
 
     assert many < len(table.reports("a"))
@@ -388,7 +388,7 @@ def test_what_a_twin_is_told_closes_nothing(reason):
     table, host = middle()
     put(table, "a", report())
     before, joins = host.node.incarnation, len(table.messages("a", Join))
-    told_her = answer(told(table), reason, fence=b"hers" * 4, newest=99, pinned=OTHER)
+    told_her = answer(reported(table), reason, fence=b"hers" * 4, newest=99, pinned=OTHER)
     assert [] == table.tell("a", told_her)
 
     assert before == host.node.incarnation
@@ -401,7 +401,7 @@ def test_every_answer_echoes_the_fence():
     table, host = root()
     table.tell("r", join("a", fence=b"f" * 16))
     mine = {"fence": b"f" * 16, "pinned": host.node.incarnation}
-    elsewhere = Stamp("a", "hall", life(1), 1)
+    elsewhere = Stamp("a", "hall", new_incarnation(1), 1)
     messages = [
         report("a", **mine),
         report("a", **mine | {"fence": b"g" * 16}),
@@ -420,7 +420,7 @@ def test_a_report_that_waits_goes_out_under_the_new_fence():
     """FENCED: it joins again, and says the same report once more, if it is let in."""
     table, host = middle()
     put(table, "a", report())
-    first = told(table)
+    first = reported(table)
     table.tell("a", answer(first, Reason.FENCED))
     again = asks(table)
     assert again.fence != first.fence
@@ -428,7 +428,7 @@ def test_a_report_that_waits_goes_out_under_the_new_fence():
     table.tell("a", joined(again, top=True))
     table.step("a", Tick())
 
-    assert (first.stamp, again.fence) == (told(table).stamp, told(table).fence)
+    assert (first.stamp, again.fence) == (reported(table).stamp, reported(table).fence)
     assert host.node.incarnation == first.stamp.incarnation
 
 
@@ -455,13 +455,13 @@ def test_nothing_may_have_been_said_under_a_fence_after_it_was_left():
     table.step("r", Received(join("a", fence=first)))
     put(table, "r", report("a", ids=range(5), seq=9, fence=first))
     put(table, "r", report("a", ids=range(8), seq=10, fence=first))
-    told = [
+    reported = [
         table.tell("r", join("a", fence=third, past_fences=(Left(first, seq), Left(second, 11))))
         for seq in (9, 10)
     ]
 
     assert [Reason.LINEAGE, Reason.ACK] == [
-        m.reason for said in told for m in said if isinstance(m, Joined)
+        m.reason for said in reported for m in said if isinstance(m, Joined)
     ]
 
 
@@ -481,7 +481,7 @@ def test_the_parent_keeps_the_new_fence_before_it_answers():
     effects = table.step("r", Received(join("a", fence=b"f" * 16)))
 
     assert [Keep, Send] == [type(e) for e in effects if isinstance(e, Keep | Send)][:2]
-    assert {life(1): b"f" * 16} == kept(effects)["member", GROUP, "a"].fences
+    assert {new_incarnation(1): b"f" * 16} == kept(effects)["member", GROUP, "a"].fences
     assert {} == kept(table.step("r", Received(join("c"))))
 
 
@@ -543,7 +543,7 @@ def test_nothing_is_acknowledged_that_a_restart_forgets(deliveries):
     table, host = root()
     for node, seq, final in deliveries:
         ids = range(10 * node, 10 * node + seq)
-        put(table, "r", report(f"c{node}", life(node), seq, ids, final=final))
+        put(table, "r", report(f"c{node}", new_incarnation(node), seq, ids, final=final))
         before = host.ledger.summary(), host.ledger.counts(), set(host.ledger.rows)
         table.restarts("r")
 
@@ -570,7 +570,7 @@ def test_what_is_refused_is_not_kept():
     before = dict(host.disk)
     said = [
         *table.tell("r", report(pinned=OTHER)),
-        *table.tell("r", replace(report(), stamp=Stamp("c", "hall", life(1), 1))),
+        *table.tell("r", replace(report(), stamp=Stamp("c", "hall", new_incarnation(1), 1))),
         *table.tell("r", join("a", fence=b"g" * 16)),
     ]
 
@@ -669,13 +669,18 @@ def test_a_banned_node_stays_out():
     table.restarts("r")
 
     assert 0 == host.counted
-    assert Reason.BANNED is put(table, "r", report(incarnation=life(2))).reason
+    assert Reason.BANNED is put(table, "r", report(incarnation=new_incarnation(2))).reason
     assert Reason.BANNED is table.tell("r", join(number=3))[0].reason
 
 
 @pytest.mark.parametrize(
     "event",
-    [Forget(GROUP, "d"), Drop(GROUP, "d", life(1)), Drop(GROUP, "d", None), Forget("x", "c")],
+    [
+        Forget(GROUP, "d"),
+        Drop(GROUP, "d", new_incarnation(1)),
+        Drop(GROUP, "d", None),
+        Forget("x", "c"),
+    ],
     ids=["forget", "drop", "drop what closed ones left", "no such group"],
 )
 def test_a_node_that_nobody_knows_is_noted(event):
@@ -752,16 +757,18 @@ def test_an_operator_drops_a_dead_aggregators_row():
     for n in (1, 2):
         fence = bytes([n]) * 16
         table.tell("r", join("a", n, fence=fence))
-        put(table, "r", report("a", life(n), ids=[n], fence=fence))
-    table.step("r", Drop(GROUP, "a", life(1)))
+        put(table, "r", report("a", new_incarnation(n), ids=[n], fence=fence))
+    table.step("r", Drop(GROUP, "a", new_incarnation(1)))
 
     assert samples([2]) == host.ledger.summary()
 
 
 def test_two_stores_of_one_aggregator_interleaved():
     """Late, twice and out of order: the rows stay disjoint, both count, nothing is lost."""
-    first = [report("a", life(1), n, range(n), fence=b"1" * 16) for n in range(1, 5)]
-    second = [report("a", life(2), n, range(50, 50 + n), fence=b"2" * 16) for n in range(1, 5)]
+    first = [report("a", new_incarnation(1), n, range(n), fence=b"1" * 16) for n in range(1, 5)]
+    second = [
+        report("a", new_incarnation(2), n, range(50, 50 + n), fence=b"2" * 16) for n in range(1, 5)
+    ]
     for seed in range(30):
         table, host = root()
         table.tell("r", join("a", 1, fence=b"1" * 16))
@@ -815,7 +822,7 @@ def test_a_client_that_reboots_for_ever_costs_no_memory(make):
     weights = []
     for n in range(10_000):
         table.time += 30
-        message = report("c", life(30_000 * n), ids=[n % 512], counts=Counts(1))
+        message = report("c", new_incarnation(30_000 * n), ids=[n % 512], counts=Counts(1))
         assert Reason.ACK is put(table, host.label, message).reason
         table.wire.clear(), table.said.clear(), table.published.clear()
         if n % 1000 == 999:
@@ -836,11 +843,11 @@ def test_a_client_that_reboots_for_ever_costs_no_memory(make):
 def test_durable_is_what_the_root_has():
     """An aggregator acknowledges before its parent knows: `durable` says what the root knows."""
     table, _ = middle(report_every_s=100)
-    child = report("c", life(1), 1, range(3))
+    child = report("c", new_incarnation(1), 1, range(3))
     first = put(table, "a", child)
     assert (1, 0) == (first.newest, first.durable)
     table.passes(130)
-    upward = told(table)
+    upward = reported(table)
     second = put(table, "a", replace(child, stamp=child.stamp._replace(seq=2)))
     assert (2, 0) == (second.newest, second.durable)  # said, and not answered
     table.tell("a", answer(upward, root=ME, durable=upward.stamp.seq))
@@ -863,29 +870,29 @@ def test_durable_reaches_a_client_through_two_levels():
         table.passes(50)
         node = host.node
         there = table.hosts["r"].counted
-        told_to_root = [r for r in table.reports("c") if r.stamp.seq <= node.life.durable]
+        told_to_root = [r for r in table.reports("c") if r.stamp.seq <= node.current.durable]
         seen.append(max((r.counts.learnt for r in told_to_root), default=0))
 
         assert seen[-1] <= there
     assert seen == sorted(seen)
     assert seen[-1] >= 20
-    assert table.hosts["r"].node.incarnation == host.node.life.root
+    assert table.hosts["r"].node.incarnation == host.node.current.root
 
 
 def test_durable_begins_anew_under_another_root():
     """Another root holds nothing for certain until it says so."""
     table, _ = middle(report_every_s=100)
-    put(table, "a", report("c", life(1), 1, range(3)))
+    put(table, "a", report("c", new_incarnation(1), 1, range(3)))
     table.passes(130)
-    table.tell("a", answer(told(table), root=ME, durable=told(table).stamp.seq))
-    assert 1 == put(table, "a", report("c", life(1), 2, range(3))).durable
+    table.tell("a", answer(reported(table), root=ME, durable=reported(table).stamp.seq))
+    assert 1 == put(table, "a", report("c", new_incarnation(1), 2, range(3))).durable
     table.tell("a", Hello("r", OTHER, True, boot=5))
     table.passes(PATIENCE)
     table.tell("a", joined(asks(table), pinned=OTHER, top=True))
     table.passes(1)
-    upward = told(table)
+    upward = reported(table)
     table.tell("a", answer(upward, pinned=OTHER, root=OTHER, durable=0))
-    again = put(table, "a", report("c", life(1), 3, range(3)))
+    again = put(table, "a", report("c", new_incarnation(1), 3, range(3)))
 
     assert (OTHER, 0) == (again.root, again.durable)
 
@@ -893,17 +900,17 @@ def test_durable_begins_anew_under_another_root():
 def test_an_answer_of_a_parent_that_is_gone_is_not_taken():
     """It speaks of another store: what it held is no comfort."""
     table, _ = middle(report_every_s=100)
-    put(table, "a", report("c", life(1), 1, range(3)))
+    put(table, "a", report("c", new_incarnation(1), 1, range(3)))
     table.passes(130)
-    upward = told(table)
+    upward = reported(table)
     table.tell("a", Hello("r", OTHER, True, boot=5))
     table.passes(PATIENCE)
     table.tell("a", joined(asks(table), pinned=OTHER, top=True))
     table.tell("a", answer(upward, pinned=ME, root=ME, durable=upward.stamp.seq))
-    again = put(table, "a", report("c", life(1), 2, range(3)))
+    again = put(table, "a", report("c", new_incarnation(1), 2, range(3)))
 
     assert 0 == again.durable
-    assert (OTHER, upward.counts) == (told(table).pinned, told(table).counts)
+    assert (OTHER, upward.counts) == (reported(table).pinned, reported(table).counts)
 
 
 # -- models -----------------------------------------------------------------------------
@@ -1129,9 +1136,9 @@ def test_a_month_without_a_parent_leaves_one_report():
     table.step("a", Linked())
     table.tell("a", joined(asks(table), seq=0, top=True))
 
-    assert samples(range(30)) == told(table).summary
+    assert samples(range(30)) == reported(table).summary
     assert 1 == len(table.reports("a"))
-    table.tell("a", answer(told(table)))
+    table.tell("a", answer(reported(table)))
     assert host.node.wakes_at > table.time
 
 

@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 
 from submerge.aggregator import quarantine as suspicion
-from submerge.aggregator.quarantine import AGAIN_S, Apart, Cause, Suspects
-from submerge.protocol.machine import Keep, Note, Received, Send, SetApart
+from submerge.aggregator.quarantine import AGAIN_S, Cause, Quarantine, QuarantineEntry
+from submerge.protocol.machine import Keep, Note, Received, Send, SetQuarantine
 from submerge.protocol.messages import Answer, Left, Reason, Report
-from support.nodes import EPOCH, GROUP, Host, Now, Table, life, report
+from support.nodes import EPOCH, GROUP, Host, Now, Table, new_incarnation, report
 
 SHRUNK = report(seq=2, ids=range(2))
 """After a report of three readings."""
@@ -35,8 +35,8 @@ def put(table: Table, message: Report, label: str = "r") -> Reason:
     return said.reason
 
 
-def apart(host: Host) -> dict[str, Cause]:
-    return {node: each.cause for node, each in host.node.set_apart(GROUP)[1].items()}
+def quarantined(host: Host) -> dict[str, Cause]:
+    return {node: each.cause for node, each in host.node.excluded(GROUP)[1].items()}
 
 
 def test_a_client_that_says_less_is_set_apart():
@@ -44,9 +44,11 @@ def test_a_client_that_says_less_is_set_apart():
     table, host = root()
     assert Reason.SHRUNK is put(table, SHRUNK)
 
-    assert {"c": "shrunk"} == apart(host)
-    assert Reason.ACK is put(table, report(incarnation=life(2), ids=(5, 6)))
-    assert {("c", life(1)), ("c", life(2)), ("d", life(1))} == set(host.ledger.rows)
+    assert {"c": "shrunk"} == quarantined(host)
+    assert Reason.ACK is put(table, report(incarnation=new_incarnation(2), ids=(5, 6)))
+    assert {("c", new_incarnation(1)), ("c", new_incarnation(2)), ("d", new_incarnation(1))} == set(
+        host.ledger.rows
+    )
     assert 2 == host.counted == host.ledger.counts().learnt
     table.passes(100)
     assert 2 == host.model.counts.learnt
@@ -56,22 +58,24 @@ def test_two_equivocations_within_an_hour_set_it_apart():
     """One may be chance."""
     table, host = root()
     assert Reason.EQUIVOCATION is put(table, TWICE[0])
-    assert {} == apart(host)
+    assert {} == quarantined(host)
     table.time += AGAIN_S - 1
     assert Reason.EQUIVOCATION is put(table, TWICE[1])
 
-    assert {"c": "equivocated twice"} == apart(host)
-    assert {"c": Apart("equivocated twice", EPOCH + AGAIN_S - 1)} == host.node.set_apart(GROUP)[1]
+    assert {"c": "equivocated twice"} == quarantined(host)
+    assert {"c": QuarantineEntry("equivocated twice", EPOCH + AGAIN_S - 1)} == host.node.excluded(
+        GROUP
+    )[1]
 
 
 def test_two_equivocations_of_two_lives_count_as_two():
     """A client that was contradicted begins another life, and so does its double."""
     table, host = root()
     put(table, TWICE[0])
-    put(table, report(incarnation=life(2)))
-    put(table, report(incarnation=life(2), ids=range(9)))
+    put(table, report(incarnation=new_incarnation(2)))
+    put(table, report(incarnation=new_incarnation(2), ids=range(9)))
 
-    assert {"c": "equivocated twice"} == apart(host)
+    assert {"c": "equivocated twice"} == quarantined(host)
 
 
 def test_the_same_report_again_is_not_a_second():
@@ -80,7 +84,7 @@ def test_the_same_report_again_is_not_a_second():
     for _ in range(5):
         assert Reason.EQUIVOCATION is put(table, TWICE[0])
 
-    assert {} == apart(host)
+    assert {} == quarantined(host)
 
 
 def test_after_an_hour_it_is_forgotten():
@@ -93,7 +97,7 @@ def test_after_an_hour_it_is_forgotten():
     assert {} == host.disk["suspected", GROUP]
     put(table, TWICE[1])
 
-    assert {} == apart(host)
+    assert {} == quarantined(host)
 
 
 @pytest.mark.parametrize("one", [*TWICE, SHRUNK], ids=["first", "second", "shrunk"])
@@ -105,21 +109,21 @@ def test_nothing_else_is_held_against_a_node(one):
     for seq in (1, 4, 2, 3, 1):
         put(table, report("e", seq=seq, ids=range(10, 10 + seq)))
 
-    assert "c" not in apart(host)
-    assert "e" not in apart(host)
+    assert "c" not in quarantined(host)
+    assert "e" not in quarantined(host)
 
 
 def test_an_aggregator_is_never_set_apart():
     """Its store may be a backup, and a whole site is below it."""
     table, host = root()
-    me, fence = life(5), b"mine" * 4
+    me, fence = new_incarnation(5), b"mine" * 4
     host.node._groups[GROUP].ledger.admit("b", me, fence, (Left(fence, 0),))
     assert Reason.ACK is put(table, report("b", me, 3, range(20, 29), fence=fence))
     for ids in (range(20, 22), range(20, 23), range(20, 24)):
         assert Reason.EQUIVOCATION is put(table, report("b", me, 3, ids, fence=fence))
     assert Reason.ACK is put(table, report("b", me, 4, range(20, 22), fence=fence))
 
-    assert {} == apart(host)
+    assert {} == quarantined(host)
     assert {} == host.disk["suspected", GROUP]
 
 
@@ -129,10 +133,10 @@ def test_a_restart_forgets_neither():
     put(table, TWICE[0])
     table.restarts("r")
     put(table, TWICE[1])
-    assert {"c": "equivocated twice"} == apart(host)
+    assert {"c": "equivocated twice"} == quarantined(host)
     table.restarts("r")
 
-    assert {"c": "equivocated twice"} == apart(host)
+    assert {"c": "equivocated twice"} == quarantined(host)
     assert 2 == host.counted
 
 
@@ -163,23 +167,23 @@ def test_released_it_counts_again_and_nothing_is_held_against_it():
     """The operator has looked: what was before is not a first time."""
     table, host = root()
     put(table, SHRUNK)
-    table.step("r", SetApart(GROUP, "c", apart=False))
+    table.step("r", SetQuarantine(GROUP, "c", quarantined=False))
     assert 5 == host.counted
     put(table, TWICE[0])
-    table.step("r", SetApart(GROUP, "c", apart=False))
+    table.step("r", SetQuarantine(GROUP, "c", quarantined=False))
     put(table, TWICE[1])
 
-    assert {} == apart(host)
+    assert {} == quarantined(host)
 
 
 def test_what_an_operator_said_first_stays_what_was_said():
     """One cause, and since when: it is not out for longer for being out twice."""
     table, host = root()
-    table.step("r", SetApart(GROUP, "c"))
+    table.step("r", SetQuarantine(GROUP, "c"))
     table.passes(60)
     put(table, SHRUNK)
 
-    assert {"c": Apart("operator", EPOCH)} == host.node.set_apart(GROUP)[1]
+    assert {"c": QuarantineEntry("operator", EPOCH)} == host.node.excluded(GROUP)[1]
 
 
 def test_it_outlives_the_store():
@@ -191,14 +195,14 @@ def test_it_outlives_the_store():
     put(table, SHRUNK, "a")
     table.moved("a", under="q")
 
-    assert {"c": "shrunk"} == apart(table.hosts["a"])
+    assert {"c": "shrunk"} == quarantined(table.hosts["a"])
     assert {"c"} == set(host.disk["quarantined", GROUP])
 
 
 def test_a_group_remembers_so_many_and_no_more(monkeypatch):
     """The longest ago is forgotten first; beyond what is set apart unasked a person must act."""
     monkeypatch.setattr(suspicion, "SLIPS", 3)
-    monkeypatch.setattr(suspicion, "APART", 2)
+    monkeypatch.setattr(suspicion, "MOST_QUARANTINED", 2)
     table, host = root()
     for i, node in enumerate("efgh"):
         table.time += 1
@@ -208,20 +212,20 @@ def test_a_group_remembers_so_many_and_no_more(monkeypatch):
     for i, node in enumerate("fgh"):
         put(table, report(node, ids=(40 + i,)))
 
-    assert set("fg") == set(apart(host))
+    assert set("fg") == set(quarantined(host))
     assert ["h"] == [n.facts["node"] for n in host.notes if n.what == "quarantine is full"]
-    table.step("r", SetApart(GROUP, "d"))
-    assert set("fgd") == set(apart(host))
+    table.step("r", SetQuarantine(GROUP, "d"))
+    assert set("fgd") == set(quarantined(host))
 
 
 def test_slips_are_dated_by_a_clock_that_does_not_jump():
     """One hour of waiting: neither a restart nor a wall clock that is set makes it another."""
-    suspects = Suspects()
+    quarantine = Quarantine()
     now = Now(0.0, EPOCH)
     said = (bytes([i]) * 16 for i in range(9))
     judged = []
     for wait in (0.0, AGAIN_S + 1, AGAIN_S + 1, 1.0):
         now = Now(now.steady + wait, EPOCH - now.steady * 50)
-        judged.append(suspects.hears(TWICE[0], Reason.EQUIVOCATION, next(said), now))
+        judged.append(quarantine.hears(TWICE[0], Reason.EQUIVOCATION, next(said), now))
 
     assert [None, None, None, "equivocated twice"] == judged

@@ -10,15 +10,15 @@ import pytest
 
 from submerge import Schema
 from submerge.aggregator.group import GroupPlan
-from submerge.aggregator.screening import Jury
+from submerge.aggregator.screening import OutlierScreen
 from submerge.features import Gaussian, RandomFourier
-from submerge.protocol.kernel_summary import Twofold
-from submerge.protocol.machine import Forget, Received, SetApart, Tick
+from submerge.protocol.kernel_summary import KernelSummary
+from submerge.protocol.machine import Forget, Received, SetQuarantine, Tick
 from submerge.protocol.messages import Counts, Reason
 from submerge.protocol.summaries import Subspaces
 from support import liars, oracle
 from support.liars import DIM, NAMED, RANK, SPARES
-from support.nodes import EPOCH, GROUP, Table, life, report
+from support.nodes import EPOCH, GROUP, Table, new_incarnation, report
 
 SUMMARIES = Subspaces(RANK, oversample=SPARES)
 SCHEMA = Schema.anonymous(DIM)
@@ -40,9 +40,11 @@ def hears(table: Table, parts, seq: int = 1, **fields) -> set[Reason]:
     host = table.hosts["r"]
     before = len(table.said)
     for name, part in parts.items():
-        told = {"fingerprint": part.schema, "summary": part, "pinned": host.node.incarnation}
-        told |= {"counts": Counts(100 * seq)}
-        table.step("r", Received(report(name, life(1), seq, (), **{**told, **fields})))
+        reported = {"fingerprint": part.schema, "summary": part, "pinned": host.node.incarnation}
+        reported |= {"counts": Counts(100 * seq)}
+        table.step(
+            "r", Received(report(name, new_incarnation(1), seq, (), **{**reported, **fields}))
+        )
     table.passes(10)
     sent = [letter.message for letter in table.said[before:]]
     return {message.reason for message in sent if hasattr(message, "reason")}
@@ -53,8 +55,8 @@ def directions(table: Table) -> np.ndarray:
     return np.asarray(summary.truncated(RANK).basis, dtype=np.float64)
 
 
-def far(table: Table) -> set[str]:
-    return set(table.hosts["r"].ledger.far())
+def outliers(table: Table) -> set[str]:
+    return set(table.hosts["r"].ledger.outliers())
 
 
 @pytest.mark.parametrize("how", NAMED)
@@ -69,7 +71,7 @@ def test_a_root_bears_a_third_of_liars_and_takes_them_in_again(how):
     hears(plain, parts)
 
     assert {Reason.ACK} == reasons
-    assert who == far(table)
+    assert who == outliers(table)
     assert oracle.angle(liars.merged(honest), directions(plain)) > 85
     assert oracle.angle(liars.merged(honest), directions(table)) <= 3
     assert (4000, 60) == (
@@ -79,7 +81,7 @@ def test_a_root_bears_a_third_of_liars_and_takes_them_in_again(how):
 
     hears(table, fleet.parts, seq=2)
     hears(plain, fleet.parts, seq=2)
-    assert set() == far(table)
+    assert set() == outliers(table)
     assert 12000 == table.hosts["r"].model.counts.learnt
     assert oracle.angle(directions(plain), directions(table)) <= 0.1
 
@@ -96,7 +98,7 @@ def test_the_same_rows_give_the_same_bytes():
 
     assert before == other.hosts["r"].ledger.summary().basis.tobytes()
     assert before == one.hosts["r"].ledger.summary().basis.tobytes()
-    assert far(one) == far(other)
+    assert outliers(one) == outliers(other)
 
 
 def test_it_is_as_if_they_were_quarantined():
@@ -106,12 +108,12 @@ def test_it_is_as_if_they_were_quarantined():
     hears(table, parts)
     hears(plain, parts)
     for name in who:
-        plain.step("r", SetApart(GROUP, name))
-    robust, apart = (each.hosts["r"].ledger for each in (table, plain))
+        plain.step("r", SetQuarantine(GROUP, name))
+    robust, quarantined = (each.hosts["r"].ledger for each in (table, plain))
 
-    assert apart.counts() == robust.counts()
-    assert apart.summary().basis.tobytes() == robust.summary().basis.tobytes()
-    assert apart.summary().energy == robust.summary().energy
+    assert quarantined.counts() == robust.counts()
+    assert quarantined.summary().basis.tobytes() == robust.summary().basis.tobytes()
+    assert quarantined.summary().energy == robust.summary().energy
 
 
 def test_nothing_of_them_goes_up():
@@ -123,7 +125,7 @@ def test_nothing_of_them_goes_up():
     table.passes(600)
     top = table.hosts["top"]
 
-    assert who == far(table)
+    assert who == outliers(table)
     assert 800 == top.ledger.counts().learnt
     seen = np.asarray(top.ledger.summary().truncated(RANK).basis, dtype=np.float64)
     assert oracle.angle(SOME.true, seen) < 3
@@ -133,8 +135,8 @@ def test_who_leaves_and_who_comes_back_is_said_once():
     """With how far it is; the same again is no news."""
     parts, who = SOME.lying(NAMED["orthogonal, in bounds"], 1)
     table = site()
-    for seq, told in enumerate((parts, parts, SOME.parts), 1):
-        hears(table, told, seq=seq)
+    for seq, reported in enumerate((parts, parts, SOME.parts), 1):
+        hears(table, reported, seq=seq)
     notes = [note for note in table.hosts["r"].notes if note.what.startswith("node ")]
 
     assert ["node left out", "node in again"] == [note.what for note in notes]
@@ -157,11 +159,11 @@ def test_an_aggregators_row_is_never_left_out():
     """It is a merge of many; nor is it capped, nor does it judge others."""
     parts, who = SOME.lying(NAMED["huge sigma"], 1)
     tree = SUMMARIES.tree(SCHEMA)
-    jury = Jury(SCHEMA, SUMMARIES, tree)
+    jury = OutlierScreen(SCHEMA, SUMMARIES, tree)
     for name, part in parts.items():
         jury.hears(name, part, client=name not in who, unit=1.0)
 
-    assert {} == jury.far()
+    assert {} == jury.outliers()
     assert set(parts) == set(tree)
     assert all(tree[name] is parts[name] for name in who)
 
@@ -169,14 +171,14 @@ def test_an_aggregators_row_is_never_left_out():
 def test_only_what_changed_is_merged_again():
     """A child that stays as it was stays where it is."""
     tree = SUMMARIES.tree(SCHEMA)
-    jury = Jury(SCHEMA, SUMMARIES, tree)
+    jury = OutlierScreen(SCHEMA, SUMMARIES, tree)
     for name, part in SOME.parts.items():
         jury.hears(name, part, client=True, unit=1.0)
-    jury.far()
+    jury.outliers()
     put = []
     tree.__class__ = type("Watched", (type(tree),), {"__setitem__": lambda _, *it: put.append(it)})
     jury.hears("node-03", SOME.parts["node-04"], client=True, unit=1.0)
-    jury.far()
+    jury.outliers()
 
     assert [("node-03", SOME.parts["node-04"])] == put
 
@@ -188,10 +190,10 @@ def test_who_is_left_out_can_be_forgotten():
     table = site()
     hears(table, parts)
     table.step("r", Forget(GROUP, first))
-    table.step("r", SetApart(GROUP, others[0]))
+    table.step("r", SetQuarantine(GROUP, others[0]))
     table.step("r", Tick())
 
-    assert set(others[1:]) == far(table)
+    assert set(others[1:]) == outliers(table)
     assert 700 == table.hosts["r"].ledger.counts().learnt
 
 
@@ -204,10 +206,10 @@ def test_rows_that_fade_are_judged_as_they_were_fresh():
     table = site(schema)
     table.passes(4000)
     hears(table, fingerprinted, as_of=EPOCH + 4000)
-    soon = far(table)
+    soon = outliers(table)
     table.passes(3600)
 
-    assert who == soon == far(table)
+    assert who == soon == outliers(table)
 
 
 def test_a_wild_clock_does_not_say_what_a_reading_weighs():
@@ -219,7 +221,7 @@ def test_a_wild_clock_does_not_say_what_a_reading_weighs():
     for i, (name, part) in enumerate(sorted(parts.items())):
         hears(table, {name: _of(part, schema)}, as_of=EPOCH + 1800 * (i == 0))
 
-    assert who - {min(parts)} <= far(table) <= who
+    assert who - {min(parts)} <= outliers(table) <= who
 
 
 def test_a_kernel_group_judges_features_and_readings():
@@ -235,13 +237,13 @@ def test_a_kernel_group_judges_features_and_readings():
         parts[f"node-{i}"] = learner.summary()
     liar = parts["node-4"]
     for lie in (
-        Twofold(liar.features, _reversed(liar.linear)),
-        Twofold(_reversed(liar.features), liar.linear),
+        KernelSummary(liar.features, _reversed(liar.linear)),
+        KernelSummary(_reversed(liar.features), liar.linear),
     ):
         judged = SUMMARIES.judged(schema, parts | {"node-4": lie}, unit=1.0)
-        assert {"node-4"} == judged.far.keys()
-    assert {} == SUMMARIES.judged(schema, parts, unit=1.0).far
-    loud = Twofold(liar.features, liar.linear.faded(1e6))
+        assert {"node-4"} == judged.outliers.keys()
+    assert {} == SUMMARIES.judged(schema, parts, unit=1.0).outliers
+    loud = KernelSummary(liar.features, liar.linear.faded(1e6))
     assert {"node-4"} == SUMMARIES.judged(schema, parts | {"node-4": loud}, unit=1.0).factors.keys()
 
 
@@ -250,7 +252,7 @@ def test_moments_alone_are_not_judged():
     table = site()
     hears(table, SOME.parts, summary=None)
 
-    assert set() == far(table)
+    assert set() == outliers(table)
     assert 1200 == table.hosts["r"].ledger.counts().learnt
 
 

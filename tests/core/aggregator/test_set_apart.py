@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from submerge.aggregator.quarantine import Apart
-from submerge.protocol.machine import Forget, SetApart
+from submerge.aggregator.quarantine import QuarantineEntry
+from submerge.protocol.machine import Forget, SetQuarantine
 from support.nodes import EPOCH, GROUP, Table
 
 
@@ -30,11 +30,11 @@ def test_rows_set_apart_are_kept_and_do_not_count():
     """The model is what it would be without them; released, it is as before."""
     table = fleet()
     before = table.hosts["r"].node.ledger(GROUP).summary()
-    table.step("r", SetApart(GROUP, "a"))
-    apart = learnt(table), rows(table)
-    table.step("r", SetApart(GROUP, "a", apart=False))
+    table.step("r", SetQuarantine(GROUP, "a"))
+    quarantined = learnt(table), rows(table)
+    table.step("r", SetQuarantine(GROUP, "a", quarantined=False))
 
-    assert (5, 2) == apart
+    assert (5, 2) == quarantined
     assert 10 == learnt(table)
     assert before == table.hosts["r"].node.ledger(GROUP).summary()
 
@@ -42,33 +42,33 @@ def test_rows_set_apart_are_kept_and_do_not_count():
 def test_a_node_set_apart_is_acknowledged_as_before():
     """It learns nothing of it: its reports are taken, and do not count."""
     table = fleet()
-    table.step("r", SetApart(GROUP, "a"))
+    table.step("r", SetQuarantine(GROUP, "a"))
     table.reads("a", 7)
     table.passes(600)
 
-    assert 12 == table.hosts["a"].node.life.delivered
+    assert 12 == table.hosts["a"].node.current.delivered
     assert 5 == learnt(table)
 
 
 def test_it_outlives_a_restart():
     """What an operator has said is kept with the rows."""
     table = fleet()
-    table.step("r", SetApart(GROUP, "a"))
+    table.step("r", SetQuarantine(GROUP, "a"))
     table.restarts("r")
 
     assert 5 == learnt(table)
-    assert "a" in table.hosts["r"].node.set_apart(GROUP)[1]
+    assert "a" in table.hosts["r"].node.excluded(GROUP)[1]
 
 
 def test_released_is_no_longer_banned():
     """A ban is lifted by the same word."""
     table = fleet()
     table.step("r", Forget(GROUP, "a", ban=True))
-    banned = table.hosts["r"].node.set_apart(GROUP)[0]
-    table.step("r", SetApart(GROUP, "a", apart=False))
+    banned = table.hosts["r"].node.excluded(GROUP)[0]
+    table.step("r", SetQuarantine(GROUP, "a", quarantined=False))
 
     assert {"a"} == banned
-    assert frozenset() == table.hosts["r"].node.set_apart(GROUP)[0]
+    assert frozenset() == table.hosts["r"].node.excluded(GROUP)[0]
 
 
 def test_a_store_that_belongs_to_nobody_yet_keeps_what_was_said():
@@ -76,9 +76,9 @@ def test_a_store_that_belongs_to_nobody_yet_keeps_what_was_said():
     table = Table()
     table.aggregator("a", under="r")
     table.step("a", Forget(GROUP, "x", ban=True))
-    table.step("a", SetApart(GROUP, "y"))
+    table.step("a", SetQuarantine(GROUP, "y"))
     table.restarts("a")
 
-    banned, apart = table.hosts["a"].node.set_apart(GROUP)
-    assert ({"x"}, {"y": Apart("operator", EPOCH)}) == (banned, apart)
+    banned, quarantined = table.hosts["a"].node.excluded(GROUP)
+    assert ({"x"}, {"y": QuarantineEntry("operator", EPOCH)}) == (banned, quarantined)
     assert not table.hosts["a"].node.settled

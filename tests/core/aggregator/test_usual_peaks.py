@@ -7,31 +7,33 @@ from types import SimpleNamespace
 import numpy as np
 
 from submerge.aggregator.rollup import LEAST_CLIENTS, scores
-from submerge.protocol.messages import Scores
-from submerge.stats.block_maxima import Peaks
-from submerge.stats.quantile_sketch import FINE, Sketch, empty
+from submerge.protocol.messages import ScoreSketches
+from submerge.stats.block_maxima import BlockMaxima
+from submerge.stats.quantile_sketch import FINE, QuantileSketch, empty
 
 
 def ledger(*levels: float, hours: int = 24, from_client: bool = True) -> SimpleNamespace:
     """Return rows whose hours all came to one level each."""
     rows, heard = [], {}
     for i, level in enumerate(levels):
-        sketch = Sketch.of(np.full(hours, level), FINE)
-        told = Sketch.of(np.array([level]))
-        peaks = Peaks(sketch, empty(FINE), empty(FINE), hours)
+        sketch = QuantileSketch.of(np.full(hours, level), FINE)
+        reported = QuantileSketch.of(np.array([level]))
+        maxima = BlockMaxima(sketch, empty(FINE), empty(FINE), hours)
         # Every node has an older life as well, whose row says the same again.
-        for life in (1, 2):
-            stamp = SimpleNamespace(node=f"c{i}", incarnation=life)
-            report = SimpleNamespace(stamp=stamp, scores=Scores(told, told, None, peaks))
+        for current in (1, 2):
+            stamp = SimpleNamespace(node=f"c{i}", incarnation=current)
+            report = SimpleNamespace(
+                stamp=stamp, scores=ScoreSketches(reported, reported, None, maxima)
+            )
             rows.append(SimpleNamespace(from_client=from_client, report=report))
-            heard[stamp.node, life] = float(life)
+            heard[stamp.node, current] = float(current)
     schema = SimpleNamespace(linear=True)
     return SimpleNamespace(current=lambda: rows, schema=schema, heard=heard)
 
 
 def hours(ledger: SimpleNamespace) -> int:
     """Return how many hours count."""
-    return scores(ledger).peaks.spe.n
+    return scores(ledger).maxima.spe.n
 
 
 def test_a_faulty_client_does_not_set_the_limits():

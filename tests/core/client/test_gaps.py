@@ -68,7 +68,7 @@ def test_a_gap_is_filled_with_what_the_model_expects():
 
     assert ROWS[1, 4] == pytest.approx(scored.rows[1, 4], rel=1e-4)
     assert [[1, 4]] == np.argwhere(scored.gaps).tolist()
-    assert 3 == node.life.counts.learnt
+    assert 3 == node.current.counts.learnt
 
 
 def test_before_a_model_what_was_learnt_here_fills():
@@ -76,9 +76,9 @@ def test_before_a_model_what_was_learnt_here_fills():
     node = client()
     read(node, ROWS[:200])
     read(node, with_gap(ROWS[200:201], (0, 2)))
-    mean = node.life.summary(Now(1, 1.7e9)).mean
+    mean = node.current.summary(Now(1, 1.7e9)).mean
 
-    assert Counts(201) == node.life.counts
+    assert Counts(201) == node.current.counts
     assert np.allclose(ROWS[:201].mean(axis=0), mean, atol=1e-3)
 
 
@@ -88,7 +88,7 @@ def test_before_anything_is_known_only_a_scaling_can_fill(schema, counts):
     node = client(schema)
     read(node, with_gap(ROWS[:1], (0, 0)))
 
-    assert counts == node.life.counts
+    assert counts == node.current.counts
 
 
 def test_a_row_that_shows_too_little_is_withheld():
@@ -96,7 +96,7 @@ def test_a_row_that_shows_too_little_is_withheld():
     node = client(SCALED)
     read(node, with_gap(ROWS[:1], (0, 0), (0, 1), (0, 2), (0, 3)))
 
-    assert Counts(0, 1) == node.life.counts
+    assert Counts(0, 1) == node.current.counts
 
 
 def test_withholding_is_the_other_way():
@@ -104,7 +104,7 @@ def test_withholding_is_the_other_way():
     node = client(SCALED, fills=False)
     read(node, with_gap(ROWS[:3], (1, 4)))
 
-    assert Counts(2, 1) == node.life.counts
+    assert Counts(2, 1) == node.current.counts
 
 
 def test_infinity_is_no_gap():
@@ -114,7 +114,7 @@ def test_infinity_is_no_gap():
     rows[:, 0] = np.inf
     read(node, rows)
 
-    assert Counts(0, 2) == node.life.counts
+    assert Counts(0, 2) == node.current.counts
 
 
 def test_scores_say_which_row_is_which():
@@ -131,8 +131,8 @@ def test_scores_say_which_row_is_which():
 def test_what_is_filled_is_what_the_life_reports_under():
     """Its incarnation, like any other row's."""
     node = client(SCALED)
-    before = node.life.incarnation
+    before = node.current.incarnation
     read(node, with_gap(ROWS[:1], (0, 0)))
 
     assert isinstance(before, Incarnation)
-    assert before == node.life.incarnation
+    assert before == node.current.incarnation

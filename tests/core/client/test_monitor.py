@@ -8,19 +8,19 @@ import numpy as np
 import pytest
 
 from submerge import Schema
-from submerge.client.incarnation import Life
+from submerge.client.incarnation import ClientIncarnation
 from submerge.client.ingest import Intake
-from submerge.client.monitor import Kept, Lookout
+from submerge.client.monitor import Kept, NodeMonitor
 from submerge.condition import Condition
-from submerge.protocol.desired_state import Wish
+from submerge.protocol.desired_state import DesiredState
 from submerge.protocol.machine import Now, Scored
 from submerge.protocol.messages import Counts, Incarnation, Model
 from submerge.protocol.settings import AlarmSettings, ClientSettings
 from submerge.protocol.summaries import Subspaces
-from submerge.stats.block_maxima import Peaks
+from submerge.stats.block_maxima import BlockMaxima
 from submerge.stats.node_mean import OwnMean
-from submerge.stats.quantile_sketch import FINE, Sketch, empty
-from submerge.stats.residual_scale import Usual
+from submerge.stats.quantile_sketch import FINE, QuantileSketch, empty
+from submerge.stats.residual_scale import ResidualScale
 
 DIM, RANK = 12, 3
 NAMES = tuple(f"x{i}" for i in range(DIM))
@@ -41,7 +41,7 @@ class Node:
         self.row = 0
         self.intake = Intake(SUMMARIES, self.rng, settings)
         self.intake.load(kept)
-        self.life = Life(
+        self.current = ClientIncarnation(
             Incarnation(1, 1), SCHEMA, SUMMARIES, self.now, learns=True, raw=False, lost=0
         )
         self.model = fleet(limit=1e9)
@@ -51,9 +51,9 @@ class Node:
         return Now(600.0 * self.row, 1.7e9 + 600.0 * self.row)
 
     @property
-    def lookout(self) -> Lookout:
-        assert self.intake.lookout is not None
-        return self.intake.lookout
+    def monitor(self) -> NodeMonitor:
+        assert self.intake.monitor is not None
+        return self.intake.monitor
 
     def draw(self, n: int) -> np.ndarray:
         noise = self.rng.normal(0, 0.3, (n, DIM))
@@ -65,8 +65,8 @@ class Node:
         for first in range(0, len(rows), block):
             part = rows[first : first + block]
             self.row += len(part)
-            told = self.intake.read(part, self.life, self.model, self.now)
-            scored += [] if told is None else [told]
+            reported = self.intake.read(part, self.current, self.model, self.now)
+            scored += [] if reported is None else [reported]
         return scored
 
     def settled(self) -> Node:
@@ -76,7 +76,7 @@ class Node:
         return self
 
     def learnt(self) -> int:
-        return self.life.counts.learnt
+        return self.current.counts.learnt
 
 
 def fleet(limit: float) -> Model:
@@ -85,14 +85,14 @@ def fleet(limit: float) -> Model:
     rows = rng.standard_normal((4000, RANK)) @ CAUSES + rng.normal(0, 0.3, (4000, DIM))
     learner = SUMMARIES.learner(SCHEMA)
     learner.learn(rows, rows)
-    sketch = Sketch.of(np.full(9000, limit), FINE)
-    peaks = Peaks(sketch, Sketch.of(np.full(9000, 1e6), FINE), empty(FINE), 500)
+    sketch = QuantileSketch.of(np.full(9000, limit), FINE)
+    maxima = BlockMaxima(sketch, QuantileSketch.of(np.full(9000, 1e6), FINE), empty(FINE), 500)
     return Model(
         *("g", int(limit), SCHEMA.canonical, SCHEMA.fingerprint, learner.summary(), None),
         *(Counts(4000), 40, (0.0, 0.0, 0.0)),
         created=0.0,
         expires=1e12,
-        peaks=peaks,
+        maxima=maxima,
     )
 
 
@@ -109,20 +109,20 @@ def test_rows_are_scored_about_the_node_s_own_mean():
     first, later = node.reads(node.draw(10)), node.reads(node.draw(200))
 
     assert first[0].spe.min() > 100
-    assert np.mean([told.spe.mean() for told in later]) == pytest.approx(9 * 0.09, rel=0.2)
+    assert np.mean([reported.spe.mean() for reported in later]) == pytest.approx(9 * 0.09, rel=0.2)
 
 
 def test_rows_of_an_alarm_are_counted_and_not_learnt():
     """Neither by the life nor by the mean; nor do they count as usual."""
     node = Node().settled()
-    learnt, mean, scores = node.learnt(), node.lookout.own, node.intake.scores
-    told = node.reads(strayed(node.draw(10)))
-    alarm = node.lookout.alarms[0]
+    learnt, mean, scores = node.learnt(), node.monitor.own, node.intake.scores
+    reported = node.reads(strayed(node.draw(10)))
+    alarm = node.monitor.alarms[0]
 
-    assert [False] * 4 + [True] * 6 == told[0].alarmed.tolist()
-    assert (learnt + 4, 6) == (node.learnt(), node.life.counts.withheld)
+    assert [False] * 4 + [True] * 6 == reported[0].alarmed.tolist()
+    assert (learnt + 4, 6) == (node.learnt(), node.current.counts.withheld)
     assert (6, "spe", "x4") == (alarm.withheld, alarm.cause, alarm.top[0][0])
-    assert mean.count + 4 == node.lookout.own.count
+    assert mean.count + 4 == node.monitor.own.count
     assert scores.spe.n + 4 == node.intake.scores.spe.n
 
 
@@ -134,40 +134,40 @@ def test_a_fault_that_lasts_does_not_become_normal():
         node.reads(strayed(node.draw(DAY)))
         node.model = replace(fleet(limit=12.0), version=node.model.version + 1)
     assert node.learnt() > learnt + 6 * DAY
-    assert 1 == len(node.lookout.alarms)
-    assert node.lookout.alarms[0].is_open
+    assert 1 == len(node.monitor.alarms)
+    assert node.monitor.alarms[0].is_open
     # Without the reference it has long been what is usual.
-    assert abs(node.lookout.own.rows[4] - 13.0) < 3.0
+    assert abs(node.monitor.own.rows[4] - 13.0) < 3.0
 
     # Also for the process that follows.
     again = Node(kept=node.intake.kept)
     again.row, again.model = node.row, node.model
     again.reads(strayed(again.draw(DAY)))
-    assert again.lookout.alarms[0].is_open
+    assert again.monitor.alarms[0].is_open
     again.reads(again.draw(40))
-    assert not again.lookout.alarms[0].is_open
+    assert not again.monitor.alarms[0].is_open
 
 
 def test_what_is_accepted_is_learnt():
     """The alarm is over, rows are learnt, and the mean is theirs ten readings later."""
     node = Node().settled()
     node.reads(strayed(node.draw(20)))
-    number = node.lookout.alarms[0].number
-    assert node.lookout.obey(Wish("n", 1, verdicts=((number, True),)), node.now)
+    number = node.monitor.alarms[0].number
+    assert node.monitor.apply(DesiredState("n", 1, verdicts=((number, True),)), node.now)
     learnt = node.learnt()
     node.reads(strayed(node.draw(2 * DAY)))
 
     assert learnt + 2 * DAY == node.learnt()
-    assert [("accepted", False)] == [(a.verdict, a.is_open) for a in node.lookout.alarms]
-    assert node.lookout.own.rows[4] == pytest.approx(13.0, abs=0.5)
+    assert [("accepted", False)] == [(a.verdict, a.is_open) for a in node.monitor.alarms]
+    assert node.monitor.own.rows[4] == pytest.approx(13.0, abs=0.5)
 
 
 def test_what_is_rejected_is_never_learnt():
     """However long it lasts."""
     node = Node().settled()
     node.reads(strayed(node.draw(20)))
-    number = node.lookout.alarms[0].number
-    node.lookout.obey(Wish("n", 1, verdicts=((number, False),)), node.now)
+    number = node.monitor.alarms[0].number
+    node.monitor.apply(DesiredState("n", 1, verdicts=((number, False),)), node.now)
     learnt = node.learnt()
     node.reads(strayed(node.draw(3 * DAY)))
 
@@ -177,18 +177,18 @@ def test_what_is_rejected_is_never_learnt():
 def test_a_node_that_is_paused_learns_nothing():
     """It scores, and alarms; an older wish changes nothing, and the next process knows it."""
     node = Node().settled()
-    assert node.lookout.obey(Wish("n", 5, paused=True), node.now)
-    assert not node.lookout.obey(Wish("n", 4), node.now)
-    learnt, withheld = node.learnt(), node.life.counts.withheld
+    assert node.monitor.apply(DesiredState("n", 5, paused=True), node.now)
+    assert not node.monitor.apply(DesiredState("n", 4), node.now)
+    learnt, withheld = node.learnt(), node.current.counts.withheld
     assert 5 == len(node.reads(node.draw(50)))
-    assert (learnt, withheld + 50) == (node.learnt(), node.life.counts.withheld)
-    assert "paused" == node.lookout.vigil(node.now).state
+    assert (learnt, withheld + 50) == (node.learnt(), node.current.counts.withheld)
+    assert "paused" == node.monitor.alarm_status(node.now).state
 
     again = Node(kept=node.intake.kept)
     again.model = None
     again.reads(again.draw(10))
-    assert (0, 10) == (again.learnt(), again.life.counts.withheld)
-    assert again.lookout.obey(Wish("n", 6, paused=False), again.now)
+    assert (0, 10) == (again.learnt(), again.current.counts.withheld)
+    assert again.monitor.apply(DesiredState("n", 6, paused=False), again.now)
     again.reads(again.draw(10))
     assert 10 == again.learnt()
 
@@ -200,11 +200,11 @@ def test_the_operating_state_is_all_that_is_learnt():
     rows = strayed(node.draw(40))
     rows[:, 0] = 6.9
     rows[::4, 0] = np.nan
-    withheld = node.life.counts.withheld
+    withheld = node.current.counts.withheld
 
     assert [] == node.reads(rows)
-    assert withheld + 40 == node.life.counts.withheld
-    assert () == node.lookout.alarms
+    assert withheld + 40 == node.current.counts.withheld
+    assert () == node.monitor.alarms
 
 
 def test_a_gap_takes_nothing_from_what_is_odd():
@@ -213,12 +213,12 @@ def test_a_gap_takes_nothing_from_what_is_odd():
     rows = node.draw(DAY)
     rows[:, 6:] = np.nan
     node.reads(rows)
-    assert () == node.lookout.alarms
+    assert () == node.monitor.alarms
 
     rows = strayed(node.draw(20))
     rows[:, 6:] = np.nan
     node.reads(rows)
-    assert 1 == len(node.lookout.alarms)
+    assert 1 == len(node.monitor.alarms)
 
 
 def test_another_schema_begins_anew():
@@ -226,12 +226,12 @@ def test_another_schema_begins_anew():
     node = Node().settled()
     node.reads(strayed(node.draw(20)))
     kept = node.intake.kept
-    other = Lookout(SETTINGS, Schema(DIM, center="own", half_life=60.0), SUMMARIES, kept)
+    other = NodeMonitor(SETTINGS, Schema(DIM, center="own", half_life=60.0), SUMMARIES, kept)
 
     assert [False] == [alarm.is_open for alarm in other.alarms]
     assert 0 == other.own.count
-    assert 0 == other.peaks.longest
-    assert 1 == other.vigil(node.now).raised
+    assert 0 == other.maxima.longest
+    assert 1 == other.alarm_status(node.now).raised
 
 
 def test_without_alarms_everything_is_learnt():
@@ -239,8 +239,8 @@ def test_without_alarms_everything_is_learnt():
     node = Node(replace(SETTINGS, alarms=None)).settled()
     node.reads(strayed(node.draw(50)))
 
-    assert 0 == node.life.counts.withheld
-    assert (None, ()) == (node.lookout.vigil(node.now), node.lookout.alarms)
+    assert 0 == node.current.counts.withheld
+    assert (None, ()) == (node.monitor.alarm_status(node.now), node.monitor.alarms)
 
 
 def test_how_well_a_channel_is_told_by_the_others_is_known():
@@ -248,14 +248,14 @@ def test_how_well_a_channel_is_told_by_the_others_is_known():
     node = Node()
     rows = node.draw(1300)
     node.reads(node.draw(10))
-    assert np.isnan(node.lookout.r2).all()
+    assert np.isnan(node.monitor.r2).all()
     rows[:, 5] = node.rng.normal(7, 1, 1300)
     rows[-1, 0] = np.nan
-    told = node.reads(rows)
+    reported = node.reads(rows)
 
-    assert all(each.r2 is None for each in told[:-1])
-    assert np.delete(told[-1].r2, 5).min() > 0.4
-    assert told[-1].r2[5] < 0.1
+    assert all(each.r2 is None for each in reported[:-1])
+    assert np.delete(reported[-1].r2, 5).min() > 0.4
+    assert reported[-1].r2[5] < 0.1
 
 
 def test_what_was_kept_for_vectors_of_another_length_is_not_taken():
@@ -265,7 +265,7 @@ def test_what_was_kept_for_vectors_of_another_length_is_not_taken():
     for broken in (
         replace(kept, own=short),
         replace(kept, own=None),
-        replace(kept, usual=Usual.none(3)),
+        replace(kept, usual=ResidualScale.none(3)),
         replace(kept, reference=node.model, held=short),
     ):
         again = Node(kept=broken)
@@ -275,9 +275,9 @@ def test_what_was_kept_for_vectors_of_another_length_is_not_taken():
 def test_a_fault_that_is_learnt_after_all_is_learnt_as_ordinary_rows():
     """A hundred scales off for three days, and two hours of them withheld: its size is lost."""
     node = Node().settled()
-    before = node.life.summary(node.now).truncated(RANK)
+    before = node.current.summary(node.now).truncated(RANK)
     node.reads(strayed(node.draw(3 * DAY), by=100.0))
-    after = node.life.summary(node.now).truncated(RANK)
+    after = node.current.summary(node.now).truncated(RANK)
 
     assert node.learnt() > 4 * DAY
     assert after.explained_variance[0] < 2 * before.explained_variance[0]
@@ -290,11 +290,11 @@ def test_a_fault_within_one_block_is_not_learnt(block):
     node = Node(PATIENT).settled()
     learnt = node.learnt()
     node.reads(np.concatenate([strayed(node.draw(25)), node.draw(75)]), block)
-    (alarm,) = node.lookout.alarms
+    (alarm,) = node.monitor.alarms
 
     assert not alarm.is_open
     assert alarm.withheld == 100 - (node.learnt() - learnt) > 21
-    assert node.lookout.own.rows[4] == pytest.approx(7.0, abs=0.5)
+    assert node.monitor.own.rows[4] == pytest.approx(7.0, abs=0.5)
 
 
 def test_one_wild_reading_is_one_reading():
@@ -304,8 +304,8 @@ def test_one_wild_reading_is_one_reading():
     rows[50, 4] = 1e9
     node.reads(rows)
 
-    assert node.lookout.own.rows[4] == pytest.approx(7.0, abs=0.5)
-    assert () == node.lookout.alarms
+    assert node.monitor.own.rows[4] == pytest.approx(7.0, abs=0.5)
+    assert () == node.monitor.alarms
 
 
 def test_a_node_that_is_new_is_learnt_as_it_is():
@@ -313,7 +313,7 @@ def test_a_node_that_is_new_is_learnt_as_it_is():
     node = Node()
     node.model = fleet(limit=12.0)
     node.reads(node.draw(10) + 40.0)
-    summary = node.life.summary(node.now)
+    summary = node.current.summary(node.now)
 
     assert summary.mean == pytest.approx(47.0, abs=2.0)
 
@@ -325,7 +325,7 @@ def test_another_name_does_not_tell_of_the_alarms_of_the_one_before():
     again = Node(replace(SETTINGS, node="m"), node.intake.kept)
     again.reads(again.draw(10))
 
-    assert ((), "m") == (again.lookout.alarms, again.lookout.wish.node)
+    assert ((), "m") == (again.monitor.alarms, again.monitor.desired.node)
 
 
 def test_an_alarm_withholds_without_a_model_as_well():
@@ -336,14 +336,14 @@ def test_an_alarm_withholds_without_a_model_as_well():
     again.model = None
     again.reads(strayed(again.draw(20)))
 
-    assert (0, 20) == (again.learnt(), again.life.counts.withheld)
+    assert (0, 20) == (again.learnt(), again.current.counts.withheld)
 
 
 def test_the_guilty_channel_is_named_to_the_end():
     """Rows that are calm again, and take their time to be, say nothing of who was to blame."""
     node = Node(PATIENT).settled()
     node.reads(np.concatenate([strayed(node.draw(30)), node.draw(120)]))
-    (alarm,) = node.lookout.alarms
+    (alarm,) = node.monitor.alarms
 
     assert not alarm.is_open
     assert "x4" == alarm.top[0][0]

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from submerge import Schema, ShapeError, Subspace
-from submerge.client.node import LOOKOUT, TWIN_S
+from submerge.client.node import MONITOR, TWIN_S
 from submerge.client.pending_finals import CHECKPOINT, PAST
 from submerge.pca.score import hotelling, spe
 from submerge.protocol.machine import Flush, Linked, Reading, Received, Scored, Tick
@@ -40,7 +40,7 @@ from support.nodes import (
     answer,
     joined,
     kept,
-    life,
+    new_incarnation,
     samples,
     sent,
 )
@@ -112,7 +112,7 @@ def test_a_report_is_pinned_to_the_parent_it_joined():
     table, host = reported()
 
     assert ME == said(table).pinned
-    assert host.node.life.incarnation == said(table).stamp.incarnation
+    assert host.node.current.incarnation == said(table).stamp.incarnation
 
 
 def test_only_the_answer_to_a_pending_join_is_taken():
@@ -120,7 +120,7 @@ def test_only_the_answer_to_a_pending_join_is_taken():
     table, host = pinned()
     table.tell("c", joined(asks(table), pinned=OTHER))
 
-    assert ME == host.node.life.pin.incarnation
+    assert ME == host.node.current.pin.incarnation
 
 
 def test_an_answer_to_another_lifes_join_is_not_taken():
@@ -130,7 +130,7 @@ def test_an_answer_to_another_lifes_join_is_not_taken():
     table.restarts("c")
     table.tell("c", joined(before))
 
-    assert host.node.life.pin is None
+    assert host.node.current.pin is None
 
 
 def test_not_now_is_asked_again():
@@ -139,7 +139,7 @@ def test_not_now_is_asked_again():
     table.tell("c", joined(asks(table), Reason.UNAVAILABLE, pinned=None))
     table.passes(60)
 
-    assert host.node.life.pin is None
+    assert host.node.current.pin is None
     assert len(table.messages("c", Join)) > 1
 
 
@@ -163,7 +163,7 @@ def test_a_parents_new_boot_is_joined_again():
     table.passes(PATIENCE)
 
     assert before + 1 == len(table.messages("c", Join))
-    assert ME == host.node.life.pin.incarnation
+    assert ME == host.node.current.pin.incarnation
 
 
 def test_clients_come_back_one_by_one():
@@ -200,7 +200,7 @@ def test_a_first_hello_does_not_undo_the_join_that_it_came_with():
     table.tell("c", Hello("a", ME, False, boot=1))
     table.tell("c", joined(join))
 
-    assert table.hosts["c"].node.life.pin is not None
+    assert table.hosts["c"].node.current.pin is not None
 
 
 def test_a_hello_after_not_now_hurries_the_next_join():
@@ -231,24 +231,24 @@ def test_each_start_is_a_new_life_from_zero():
     """Nothing is resumed, though the card holds everything."""
     table, host = reported(5)
     table.passes(600)
-    before = host.node.life.incarnation
+    before = host.node.current.incarnation
     table.restarts("c")
 
-    assert before != host.node.life.incarnation
-    assert Counts() == host.node.life.counts
+    assert before != host.node.current.incarnation
+    assert Counts() == host.node.current.counts
 
 
 @pytest.mark.parametrize("reason", CLOSE_LIFE, ids=lambda reason: reason.name)
 def test_an_answer_that_closes_a_life_begins_another(reason):
     """From zero, created above the floor; what was not confirmed is declared lost."""
     table, host = reported(3)
-    before, floor = host.node.life.incarnation, life(0).created_ms + 10**9
+    before, floor = host.node.current.incarnation, new_incarnation(0).created_ms + 10**9
     table.tell("c", answer(said(table), reason, floor=floor))
 
-    assert before != host.node.life.incarnation
-    assert floor + 1 == host.node.life.incarnation.created_ms
-    assert Counts(lost=3) == host.node.life.counts
-    assert host.node.life.pin is None
+    assert before != host.node.current.incarnation
+    assert floor + 1 == host.node.current.incarnation.created_ms
+    assert Counts(lost=3) == host.node.current.counts
+    assert host.node.current.pin is None
 
 
 def test_what_was_confirmed_is_not_declared_lost():
@@ -258,24 +258,24 @@ def test_what_was_confirmed_is_not_declared_lost():
     table.reads("c", 2)
     table.tell("c", answer(said(table), Reason.STALE))
 
-    assert Counts(lost=2) == host.node.life.counts
+    assert Counts(lost=2) == host.node.current.counts
 
 
 def test_a_stale_join_begins_another_life():
     """The floor that the answer names is passed."""
     table, host = alone()
-    table.tell("c", joined(asks(table), Reason.STALE, floor=life(0).created_ms + 5000))
+    table.tell("c", joined(asks(table), Reason.STALE, floor=new_incarnation(0).created_ms + 5000))
 
-    assert life(0).created_ms + 5001 == host.node.life.incarnation.created_ms
+    assert new_incarnation(0).created_ms + 5001 == host.node.current.incarnation.created_ms
 
 
 def test_another_incarnation_of_the_parent_is_another_life():
     """An incarnation belongs to one parent for ever."""
     table, host = reported()
-    before = host.node.life.incarnation
+    before = host.node.current.incarnation
     rejoined(table, pinned=OTHER)
 
-    assert before != host.node.life.incarnation
+    assert before != host.node.current.incarnation
     assert ["the parent is another"] == host.why("lost")
 
 
@@ -287,18 +287,18 @@ def test_another_schema_is_another_life():
     table.passes(PATIENCE)
     table.tell("c", joined(asks(table), schema=scaled.canonical))
 
-    assert scaled.fingerprint == host.node.life.fingerprint
-    assert Counts(lost=3) == host.node.life.counts
+    assert scaled.fingerprint == host.node.current.fingerprint
+    assert Counts(lost=3) == host.node.current.counts
 
 
 @pytest.mark.parametrize("top", [True, False])
 def test_only_from_root_to_root_a_life_goes_on(top):
     """The one exception: the root lost its database; no two roots are ever merged."""
     table, host = reported(top=top)
-    before = host.node.life.incarnation
+    before = host.node.current.incarnation
     rejoined(table, pinned=OTHER, top=True)
 
-    assert top == (before == host.node.life.incarnation)
+    assert top == (before == host.node.current.incarnation)
 
 
 def test_a_report_that_waits_goes_over_to_the_new_root():
@@ -318,14 +318,14 @@ def test_a_report_that_waits_goes_over_to_the_new_root():
 def test_an_answer_for_another_life_changes_nothing(reason, newest, floor):
     """What was meant for an earlier process, or for nobody, is nothing to this one."""
     table, host = reported()
-    before, due = host.node.life.incarnation, host.node.wakes_at
-    stamp = said(table).stamp._replace(incarnation=life(77))
+    before, due = host.node.current.incarnation, host.node.wakes_at
+    stamp = said(table).stamp._replace(incarnation=new_incarnation(77))
     table.tell("c", Answer(stamp, reason, b"", OTHER, True, newest, OTHER, newest, floor))
 
     assert (before, 0, 0, due) == (
-        host.node.life.incarnation,
-        host.node.life.delivered,
-        host.node.life.durable,
+        host.node.current.incarnation,
+        host.node.current.delivered,
+        host.node.current.durable,
         host.node.wakes_at,
     )
 
@@ -333,22 +333,22 @@ def test_an_answer_for_another_life_changes_nothing(reason, newest, floor):
 def test_a_wrong_parent_makes_it_ask_again():
     """The life goes on until the answer to the join says that it cannot."""
     table, host = reported()
-    before = host.node.life.incarnation
+    before = host.node.current.incarnation
     joins = len(table.messages("c", Join))
     table.tell("c", answer(said(table), Reason.WRONG_PARENT, pinned=OTHER))
     table.passes(PATIENCE)
 
-    assert before == host.node.life.incarnation
+    assert before == host.node.current.incarnation
     assert joins + 1 == len(table.messages("c", Join))
 
 
 def test_a_parent_that_knows_more_of_a_life_ends_it():
     """Somebody else has spoken under this name: no two may."""
     table, host = reported()
-    before = host.node.life.incarnation
+    before = host.node.current.incarnation
     rejoined(table, seq=99)
 
-    assert before != host.node.life.incarnation
+    assert before != host.node.current.incarnation
     assert ["the parent knows more of it"] == host.why("lost")
 
 
@@ -359,8 +359,8 @@ def test_rows_withheld_before_the_first_join_are_declared():
     scaled = replace(IDS, scaling=Scaling((0.0,), (2.0,)))
     table.tell("c", joined(asks(table), schema=scaled.canonical))
 
-    assert scaled.fingerprint == host.node.life.fingerprint
-    assert 5 == host.node.life.counts.generated
+    assert scaled.fingerprint == host.node.current.fingerprint
+    assert 5 == host.node.current.counts.generated
     assert 5 == host.node.lifetime
 
 
@@ -386,9 +386,9 @@ def suspicions(host: Host) -> int:
 def test_contradicted_twice_it_keeps_silent_for_an_hour(first, second):
     """Two copies with the same random numbers would end each other's lives for ever."""
     table, _ = scoring()
-    before = contradicted(table, first).node.life.incarnation
+    before = contradicted(table, first).node.current.incarnation
     host = contradicted(table, second)
-    assert before != host.node.life.incarnation
+    assert before != host.node.current.incarnation
     assert 1 == suspicions(host)
     many = len(table.said)
     table.passes(TWIN_S - 1)
@@ -403,12 +403,12 @@ def test_a_silent_client_goes_on_scoring_and_learning():
     table, _ = scoring(model(7))
     contradicted(table, Reason.EQUIVOCATION)
     host = contradicted(table, Reason.EQUIVOCATION)
-    many, lost = len(table.said), host.node.life.counts.lost
+    many, lost = len(table.said), host.node.current.counts.lost
     effects = table.step("c", Reading(ROWS))
     table.step("c", Flush())
 
     assert [7] == [effect.version for effect in effects if isinstance(effect, Scored)]
-    assert Counts(len(ROWS), lost=lost) == host.node.life.counts
+    assert Counts(len(ROWS), lost=lost) == host.node.current.counts
     assert len(ROWS) == host.disk[CHECKPOINT].report.counts.learnt
     assert many == len(table.said)
 
@@ -460,7 +460,7 @@ def test_contradictions_far_apart_are_no_pattern():
 def test_the_checkpoint_goes_out_again_as_final():
     """Under the name and the pin of the life that wrote it, before anything is joined."""
     table, host = reported(5)
-    before, seq = host.node.life.incarnation, said(table).stamp.seq
+    before, seq = host.node.current.incarnation, said(table).stamp.seq
     table.restarts("c")
     final = said(table)
 
@@ -495,7 +495,7 @@ def test_a_checkpoint_from_before_the_join_is_never_sent():
     table.passes(600)
 
     assert [] == [r for r in table.reports("c") if r.final]
-    assert Counts(lost=7) == host.node.life.counts
+    assert Counts(lost=7) == host.node.current.counts
 
 
 def test_at_most_four_finals_wait():
@@ -510,7 +510,7 @@ def test_at_most_four_finals_wait():
 
     assert [3, 4, 5, 6] == [f.report.counts.learnt for f in host.disk[PAST].finals]
     # The fifth start gave up one reading, which the fifth life's own final declares.
-    assert 2 == host.node.life.counts.lost
+    assert 2 == host.node.current.counts.lost
     assert [0, 0, 0, 1] == [f.report.counts.lost for f in host.disk[PAST].finals]
 
 
@@ -521,7 +521,7 @@ def test_a_refused_final_is_declared_lost(reason):
     table.restarts("c")
     table.tell("c", answer(said(table), reason))
 
-    assert Counts(lost=5) == host.node.life.counts
+    assert Counts(lost=5) == host.node.current.counts
     assert () == host.disk[PAST].finals
 
 
@@ -534,7 +534,7 @@ def test_a_refused_final_counts_what_was_confirmed_as_delivered():
     table.restarts("c")
     table.tell("c", answer([r for r in table.reports("c") if r.final][-1], Reason.STALE))
 
-    assert Counts(lost=2) == host.node.life.counts
+    assert Counts(lost=2) == host.node.current.counts
 
 
 @pytest.mark.parametrize("reason", [Reason.ACK, *CLOSE_LIFE], ids=lambda reason: reason.name)
@@ -547,7 +547,7 @@ def test_a_final_is_not_judged_by_an_earlier_reports_answer(reason):
     assert early.stamp.seq < final.stamp.seq
     table.tell("c", answer(early, reason, newest=final.stamp.seq))
 
-    assert Counts() == host.node.life.counts
+    assert Counts() == host.node.current.counts
     assert [final.stamp] == [f.report.stamp for f in host.disk[PAST].finals]
     table.tell("c", answer(final))
     assert () == host.disk[PAST].finals
@@ -565,7 +565,7 @@ def test_a_lost_root_does_not_take_a_final():
     table.tell("c", answer(said(table), pinned=OTHER))
 
     assert () == host.disk[PAST].finals
-    assert Counts() == host.node.life.counts
+    assert Counts() == host.node.current.counts
 
 
 def test_a_final_of_a_root_goes_over_to_the_next_root():
@@ -584,7 +584,7 @@ def test_a_final_for_another_parent_is_given_up():
     table.restarts("c")
     table.tell("c", joined(asks(table), pinned=OTHER))
 
-    assert Counts(lost=5) == host.node.life.counts
+    assert Counts(lost=5) == host.node.current.counts
 
 
 def test_a_failed_write_is_healed_by_the_next_checkpoint():
@@ -598,7 +598,7 @@ def test_a_failed_write_is_healed_by_the_next_checkpoint():
     table.reads("c", 2)
     keeps = table.step("c", Flush())
 
-    assert {CHECKPOINT, PAST, LOOKOUT} == set(kept(keeps))
+    assert {CHECKPOINT, PAST, MONITOR} == set(kept(keeps))
     table.restarts("c")
     finals = [r.counts.learnt for r in table.reports("c")[-2:]]
     assert [5, 2] == finals
@@ -611,7 +611,7 @@ def test_a_life_that_ended_leaves_no_final():
     table.restarts("c")
 
     assert [] == [r for r in table.reports("c") if r.final]
-    assert Counts(lost=5) == host.node.life.counts
+    assert Counts(lost=5) == host.node.current.counts
 
 
 def test_lifetime_goes_on_through_restarts():
@@ -663,8 +663,8 @@ def test_reboots_while_offline_leave_four_finals():
     finals = host.disk[PAST].finals
 
     assert 4 == len(finals)
-    told = sum(f.report.counts.generated for f in finals)
-    assert total == told + host.node.life.counts.lost
+    reported = sum(f.report.counts.generated for f in finals)
+    assert total == reported + host.node.current.counts.lost
 
 
 def test_a_newer_report_takes_the_place_of_the_one_that_waits():
@@ -717,7 +717,7 @@ def test_a_parent_that_lost_a_report_hears_it_again():
     rejoined(table, seq=0)
 
     assert 2 == len(table.reports("c"))
-    assert 0 == host.node.life.delivered
+    assert 0 == host.node.current.delivered
 
 
 def test_intervals_vary_by_a_fifth():
@@ -770,7 +770,7 @@ def test_seq_rises_with_every_report_and_checkpoint():
         seqs += [kept(effects)[CHECKPOINT].report.stamp.seq]
 
     assert seqs == sorted(set(seqs))
-    assert 10 == len(seqs) == host.node.life.seq
+    assert 10 == len(seqs) == host.node.current.seq
 
 
 def test_checkpoints_wait_for_news():
@@ -791,7 +791,7 @@ def test_an_answer_of_a_parent_that_is_gone_is_not_taken():
     table.tell("c", answer(said(table), pinned=ME, root=ME, durable=9))
     table.passes(15)
 
-    assert (0, 0) == (host.node.life.delivered, host.node.life.durable)
+    assert (0, 0) == (host.node.current.delivered, host.node.current.durable)
     assert OTHER == said(table).pinned
 
 
@@ -806,7 +806,7 @@ def test_what_is_durable_does_not_fall():
     for message, root in ((second, ME), (first, ME), (second, OTHER)):
         durable = message.stamp.seq if root == ME else 0
         table.tell("c", answer(message, root=root, durable=durable))
-        seen.append(host.node.life.durable)
+        seen.append(host.node.current.durable)
 
     assert [second.stamp.seq, second.stamp.seq, 0] == seen
 
@@ -820,8 +820,8 @@ def test_a_row_with_a_gap_is_withheld_and_counted():
     rows = np.array([[1.0], [np.nan], [2.0], [np.inf], [1e200]])
     table.step("c", Reading(rows))
 
-    assert Counts(learnt=2, withheld=3) == host.node.life.counts
-    assert samples([1, 2]) == host.node.life.summary(table.now("c"))
+    assert Counts(learnt=2, withheld=3) == host.node.current.counts
+    assert samples([1, 2]) == host.node.current.summary(table.now("c"))
     assert 5 == host.node.lifetime
 
 
@@ -835,18 +835,18 @@ def test_what_is_too_large_after_scaling_is_withheld(scale):
     rows = np.array([[0.99 * edge], [-0.99 * edge], [1.01 * edge], [-1.01 * edge], [5.0]])
     table.step("c", Reading(rows))
 
-    assert Counts(learnt=3, withheld=2) == host.node.life.counts
+    assert Counts(learnt=3, withheld=2) == host.node.current.counts
 
 
 @pytest.mark.parametrize("shape", [(3, 2), (3, 0), (3,), (1, 1, 1)])
 def test_readings_of_another_shape_are_refused(shape):
     """Nothing changes: no count, no number, nothing on its way."""
     table, host = pinned()
-    before = host.node.life.counts, host.node.life.seq, host.node.wakes_at
+    before = host.node.current.counts, host.node.current.seq, host.node.wakes_at
     with pytest.raises(ShapeError, match=r"\(n, 1\)"):
         table.step("c", Reading(np.zeros(shape)))
 
-    assert before == (host.node.life.counts, host.node.life.seq, host.node.wakes_at)
+    assert before == (host.node.current.counts, host.node.current.seq, host.node.wakes_at)
 
 
 # -- models ----------------------------------------------------------------------
@@ -854,7 +854,7 @@ def test_readings_of_another_shape_are_refused(shape):
 
 def model(version: int = 1, schema: Schema = REAL, **fields) -> Model:
     rows = np.random.default_rng(9).standard_normal((50, schema.width)) * (5, 1, 0.1)
-    told = {
+    reported = {
         "group": GROUP,
         "version": version,
         "schema": schema.canonical,
@@ -867,7 +867,7 @@ def model(version: int = 1, schema: Schema = REAL, **fields) -> Model:
         "created": EPOCH,
         "expires": EPOCH + 600,
     }
-    return Model(**{**told, **fields})
+    return Model(**{**reported, **fields})
 
 
 def scoring(*models: Model, **settings) -> tuple[Table, Host]:
@@ -885,14 +885,14 @@ ROWS = np.random.default_rng(3).standard_normal((40, 3)) * (5, 1, 0.1) + 2
 
 def test_a_model_never_flows_into_a_report():
     """With and without a model, a report says the same, but for version and scores."""
-    told = []
+    reported = []
     for models in ([], [model(7)]):
         table, _ = scoring(*models)
         for i in range(8):
             table.step("c", Reading(ROWS[5 * i : 5 * i + 5]))
         table.step("c", Flush())
-        told.append(said(table))
-    without, with_model = told
+        reported.append(said(table))
+    without, with_model = reported
 
     assert (0, 7) == (without.version, with_model.version)
     assert without.scores is None
@@ -992,12 +992,12 @@ def test_it_reports_early_when_what_it_shows_turns():
     table.step("c", Flush())
     table.tell("c", answer(said(table)))
     turned = rng.standard_normal((1000, 3)) * (0.1, 3, 90)
-    told = []
+    reported = []
     for row in turned:
         table.time += 0.01
-        told += sent(table.step("c", Reading(row[None])), Report)
+        reported += sent(table.step("c", Reading(row[None])), Report)
 
-    assert [264] == [r.counts.learnt for r in told]
+    assert [264] == [r.counts.learnt for r in reported]
     assert host.node.wakes_at < np.inf
 
 

@@ -11,7 +11,7 @@ from hypothesis.extra import numpy as hnp
 from submerge import Schema, ShapeError, Subspace, UsageError, merge
 from submerge.features import Gaussian, RandomFourier
 from submerge.kernel.kmeans_rounds import (
-    Tally,
+    ClusterTally,
     local_summary,
     nearest,
     opening,
@@ -135,7 +135,7 @@ def test_rounds_end_where_little_is_saved():
     costs = iter([1.0, 0.999, 0.998, 0.99795, 0.5])
 
     def ask(centers):
-        return Tally(np.ones(1), centers, next(costs))
+        return ClusterTally(np.ones(1), centers, next(costs))
 
     settled(ask, np.zeros((1, 1)))
 

@@ -16,7 +16,7 @@ from submerge.protocol.machine import Flush, Keep, Now, Reading
 from submerge.protocol.messages import Counts
 from submerge.protocol.settings import AggregatorSettings
 from submerge.protocol.summaries import Subspaces
-from support.nodes import EPOCH, GROUP, Host, Table, life, report, write
+from support.nodes import EPOCH, GROUP, Host, Table, new_incarnation, report, write
 from support.strategies import rows_of
 
 HALF = 600.0
@@ -140,7 +140,7 @@ def test_the_largest_readings_can_fade_wherever_they_are():
     summary = table.hosts["r"].ledger.summary(EPOCH + table.time)
 
     assert Counts(50) == table.hosts["r"].ledger.counts()
-    assert Counts() == host.node.life.counts
+    assert Counts() == host.node.current.counts
     # Ten rows of each of five ages, a half-life apart.
     np.testing.assert_allclose(
         summary.weight, weighing([table.time - HALF * i for i in range(5)] * 10), rtol=STEP
@@ -157,7 +157,7 @@ def test_readings_too_large_to_fade_are_withheld():
         table.step("c", Reading(np.full((10, 3), 0.99e140)))
         table.passes(HALF)
 
-    assert Counts(withheld=50) == host.node.life.counts
+    assert Counts(withheld=50) == host.node.current.counts
     assert Counts(withheld=50) == table.hosts["r"].ledger.counts()
 
 
@@ -169,10 +169,10 @@ def ledger_of(schema: Schema = SCHEMA, **settings) -> Ledger:
     return Ledger(GROUP, schema, KIND, chosen, created=EPOCH)
 
 
-def told(i: int, as_of: float, seq: int = 1, **fields) -> tuple:
+def reported(i: int, as_of: float, seq: int = 1, **fields) -> tuple:
     summary = Subspace.of(rows_of("decaying", 20, 3, seed=i), SCHEMA, rank=3)
-    told = {"summary": summary, "fingerprint": SCHEMA.fingerprint, "as_of": as_of, **fields}
-    return report(f"c{i}", life(i), seq, range(20), **told)
+    reported = {"summary": summary, "fingerprint": SCHEMA.fingerprint, "as_of": as_of, **fields}
+    return report(f"c{i}", new_incarnation(i), seq, range(20), **reported)
 
 
 def shape(summary: Subspace) -> tuple[np.ndarray, np.ndarray]:
@@ -185,7 +185,7 @@ def test_what_rows_weigh_against_each_other_does_not_depend_on_when_it_is_asked(
     """Only the whole grows lighter: a merge that was made stays good."""
     ledger = ledger_of()
     for i in range(4):
-        ledger.accept(told(i, EPOCH - 400.0 * i), Now(0, EPOCH))
+        ledger.accept(reported(i, EPOCH - 400.0 * i), Now(0, EPOCH))
     one, two = ledger.summary(EPOCH + first), ledger.summary(EPOCH + second)
 
     for expected, got in zip(shape(one), shape(two), strict=True):
@@ -198,7 +198,7 @@ def test_moving_the_reference_time_changes_no_relative_weight(later):
     """It moves when it is 32 half-lives away; shape, mean and the weight as of now stay."""
     ledger = ledger_of()
     for i in range(4):
-        ledger.accept(told(i, EPOCH - 400.0 * i), Now(0, EPOCH))
+        ledger.accept(reported(i, EPOCH - 400.0 * i), Now(0, EPOCH))
     wall = EPOCH + later
     before = ledger.summary(wall)
     ledger.tidy(Now(later, wall))
@@ -215,7 +215,7 @@ def test_moving_the_reference_time_changes_no_relative_weight(later):
 def test_the_reference_time_stays_while_it_is_near():
     """31 half-lives are near enough: no row is merged again."""
     ledger = ledger_of()
-    ledger.accept(told(0, EPOCH), Now(0, EPOCH))
+    ledger.accept(reported(0, EPOCH), Now(0, EPOCH))
     ledger.changes.clear()
     ledger.tidy(Now(31 * HALF, EPOCH + 31 * HALF))
 
@@ -226,7 +226,7 @@ def test_the_reference_time_survives_a_restart():
     """Else the same rows would come to other bytes."""
     ledger, disk = ledger_of(), {}
     for i in range(4):
-        ledger.accept(told(i, EPOCH - 400.0 * i), Now(0, EPOCH))
+        ledger.accept(reported(i, EPOCH - 400.0 * i), Now(0, EPOCH))
     ledger.tidy(Now(40 * HALF, EPOCH + 40 * HALF))
     disk.update(ledger.changes)
     again = ledger_of()
@@ -249,7 +249,7 @@ def test_the_reference_time_survives_a_restart():
 def test_a_clock_is_believed_within_reason(as_of, synced, age):
     """30 s ahead, `max_age_s` back; one that nobody vouches for counts as "when it came"."""
     ledger = ledger_of(max_age_s=5 * HALF)
-    ledger.accept(told(0, as_of, synced=synced), Now(0, EPOCH))
+    ledger.accept(reported(0, as_of, synced=synced), Now(0, EPOCH))
 
     np.testing.assert_allclose(ledger.summary(EPOCH).weight, 20 * 2 ** (-age / HALF), **ROUNDING)
 
@@ -280,7 +280,7 @@ def test_a_life_sealed_long_ago_weighs_what_its_rows_weighed():
         ledger.accept(
             report(
                 "c",
-                life(n),
+                new_incarnation(n),
                 1,
                 range(10),
                 summary=summary,
@@ -298,7 +298,7 @@ def test_a_life_sealed_long_ago_weighs_what_its_rows_weighed():
 # -- restarts ----------------------------------------------------------------------------
 
 
-def says(table: Table, label: str) -> bytes:
+def message(table: Table, label: str) -> bytes:
     """What a root says of its rows, asked for a model now."""
     table.step(label, Flush())
     table.run()
@@ -315,7 +315,7 @@ def test_the_first_row_under_a_clock_that_is_behind_has_its_weight():
     table.step("c", Flush())
     table.run()
 
-    says(table, "r")
+    message(table, "r")
     np.testing.assert_allclose(root.model.summary.weight, 1.0, **ROUNDING)
 
 
@@ -328,10 +328,10 @@ def test_a_restart_under_a_clock_that_is_behind_leaves_rows_their_weight():
     for i in range(2):
         table.step("c", Reading(row(i)))
         table.passes(150)
-    before = says(table, "r")
+    before = message(table, "r")
     table.restarts("r")
 
-    assert before == says(table, "r")
+    assert before == message(table, "r")
 
 
 @pytest.mark.parametrize("later", [0.0, 20.0, 3 * HALF])
@@ -348,16 +348,16 @@ def test_a_restart_reads_a_row_of_the_future_as_it_was_read(later):
     table.dies("c")
     root.clock_error = 0.0
     table.passes(1000 + later)
-    before = says(table, "r")
+    before = message(table, "r")
     table.restarts("r")
 
-    assert before == says(table, "r")
+    assert before == message(table, "r")
 
 
 def test_a_row_of_the_future_is_read_as_of_now_whenever_it_is_asked():
     """Between two reports of a node, too: nobody has to touch its rows."""
     ledger = ledger_of()
-    ledger.accept(told(0, EPOCH + 1e6), Now(0, EPOCH + 1e6))
+    ledger.accept(reported(0, EPOCH + 1e6), Now(0, EPOCH + 1e6))
     weights = [ledger.seen(Now(t, EPOCH + t)).weight for t in (0.0, 100.0, 40 * HALF, 1e6 + HALF)]
 
     # 30 s ahead of a clock that is vouched for; in the end the row's time has come, and gone.
@@ -384,7 +384,7 @@ def test_what_is_seen_follows_from_rows_and_the_time_alone(history):
     """Whatever clocks did, and wherever a process was restarted: to the byte."""
     running, restarted, disk = ledger_of(), ledger_of(), {}
     steady, jump, synced, seqs = 0.0, 0.0, True, [0, 0, 0]
-    lives = [0, 10, 20]
+    incarnations = [0, 10, 20]
     for event in [*history, ("restart",)]:
         now = Now(steady, EPOCH + steady + jump, synced)
         match event:
@@ -396,11 +396,11 @@ def test_what_is_seen_follows_from_rows_and_the_time_alone(history):
                 pass
             case ("report", i, ahead, vouched, final):
                 seqs[i] += 1
-                news = told(i, EPOCH + steady + ahead, seqs[i], synced=vouched, final=final)
-                stamp = news.stamp._replace(incarnation=life(lives[i]))
+                news = reported(i, EPOCH + steady + ahead, seqs[i], synced=vouched, final=final)
+                stamp = news.stamp._replace(incarnation=new_incarnation(incarnations[i]))
                 news = replace(news, stamp=stamp)
                 running.accept(news, now), restarted.accept(news, now)
-                lives[i] += final
+                incarnations[i] += final
             case _:
                 write(disk, Keep(restarted.changes))
                 restarted = ledger_of()

@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from submerge.protocol.desired_state import MOST_AT_ONCE, MOST_VERDICTS, MOST_WISHES, Wish, Wishes
-from submerge.protocol.machine import Want
+from submerge.protocol.desired_state import (
+    MOST_AT_ONCE,
+    MOST_DESIRED,
+    MOST_VERDICTS,
+    DesiredState,
+    DesiredStates,
+)
+from submerge.protocol.machine import SetDesired
 from submerge.protocol.messages import Answer
 from support.nodes import GROUP, Table
 
@@ -32,101 +38,112 @@ def goes_on(table: Table, rounds: int = 2) -> None:
         table.passes(EVERY)
 
 
-def wish_of(table: Table, name: str = "c") -> Wish:
+def desired_of(table: Table, name: str = "c") -> DesiredState:
     """What a client has heard last that is wanted of it."""
-    lookout = table.hosts[name].node._intake.lookout
-    assert lookout is not None
-    return lookout.wish
+    monitor = table.hosts[name].node._intake.monitor
+    assert monitor is not None
+    return monitor.desired
 
 
 def said(table: Table, source: str) -> int:
     """The newest wish that a node says it has heard of."""
-    vigil = table.reports(source)[-1].vigil
-    return 0 if vigil is None else vigil.wish
+    alarm_status = table.reports(source)[-1].alarm_status
+    return 0 if alarm_status is None else alarm_status.desired
 
 
 def withheld(table: Table) -> int:
-    return table.hosts["c"].node.life.counts.withheld
+    return table.hosts["c"].node.current.counts.withheld
 
 
-def passed_on(table: Table, source: str) -> list[tuple[Wish, ...]]:
+def passed_on(table: Table, source: str) -> list[tuple[DesiredState, ...]]:
     """What a parent's answers carried, but for those that carried nothing."""
-    return [answer.wishes for answer in table.messages(source, Answer) if answer.wishes]
+    return [
+        answer.desired_states for answer in table.messages(source, Answer) if answer.desired_states
+    ]
 
 
 # -- what is kept ------------------------------------------------------------------
 
 
 def test_what_is_not_named_stays_as_it_is():
-    wishes = Wishes()
-    wishes.want("c", 1000, paused=True)
-    wish = wishes.want("c", 2000, verdict=(7, True))
+    desired_states = DesiredStates()
+    desired_states.set_desired("c", 1000, paused=True)
+    desired = desired_states.set_desired("c", 2000, verdict=(7, True))
 
-    assert Wish("c", 2000, paused=True, verdicts=((7, True),)) == wish
-    assert {"c": wish} == wishes.by_node
+    assert DesiredState("c", 2000, paused=True, verdicts=((7, True),)) == desired
+    assert {"c": desired} == desired_states.by_node
 
 
 @pytest.mark.parametrize("wall_ms", [0, 1000, 999])
 def test_numbers_rise_whatever_the_clock_does(wall_ms):
     """Over those of other nodes; those of the parent above are its own."""
-    wishes = Wishes(heard=1500)
-    numbers = [wishes.want(node, at).number for node, at in (("c", 1000), ("d", wall_ms))]
+    desired_states = DesiredStates(heard=1500)
+    numbers = [
+        desired_states.set_desired(node, at).number for node, at in (("c", 1000), ("d", wall_ms))
+    ]
 
     assert [1000, 1001] == numbers
 
 
 def test_the_newest_verdicts_are_kept():
     """One on each alarm: who thinks again takes the first back."""
-    wishes = Wishes()
+    desired_states = DesiredStates()
     for number in range(MOST_VERDICTS + 2):
-        wishes.want("c", 0, verdict=(number, True))
-    wish = wishes.want("c", 0, verdict=(5, False))
+        desired_states.set_desired("c", 0, verdict=(number, True))
+    desired = desired_states.set_desired("c", 0, verdict=(5, False))
 
-    assert [*(n for n in range(2, MOST_VERDICTS + 2) if n != 5), 5] == [n for n, _ in wish.verdicts]
-    assert wish.judged[5] is False
+    assert [*(n for n in range(2, MOST_VERDICTS + 2) if n != 5), 5] == [
+        n for n, _ in desired.verdicts
+    ]
+    assert desired.judged[5] is False
 
 
 def test_a_wish_from_above_takes_the_place_of_an_older_one():
-    wishes = Wishes()
-    old, new = Wish("c", 5, paused=False), Wish("c", 6, paused=True)
+    desired_states = DesiredStates()
+    old, new = DesiredState("c", 5, paused=False), DesiredState("c", 6, paused=True)
 
-    assert wishes.take([new], 1000)
-    assert not wishes.take([old], 1000)
-    assert not wishes.take([new], 2000)
-    assert ({"c": Wish("c", 1000, paused=True)}, 6) == (wishes.by_node, wishes.heard)
+    assert desired_states.take([new], 1000)
+    assert not desired_states.take([old], 1000)
+    assert not desired_states.take([new], 2000)
+    assert ({"c": DesiredState("c", 1000, paused=True)}, 6) == (
+        desired_states.by_node,
+        desired_states.heard,
+    )
 
 
 def test_what_two_levels_want_is_put_together():
     """Each thing by itself, the later said goes before, whatever either's clock says."""
-    site = Wishes()
-    site.want("c", 9_000_000, paused=True, verdict=(1, True))  # an hour ahead
-    site.take([Wish("c", 5, verdicts=((1, False), (2, True)))], 9_000_000)
+    site = DesiredStates()
+    site.set_desired("c", 9_000_000, paused=True, verdict=(1, True))  # an hour ahead
+    site.take([DesiredState("c", 5, verdicts=((1, False), (2, True)))], 9_000_000)
     assert (True, {1: False, 2: True}) == (site.by_node["c"].paused, site.by_node["c"].judged)
 
-    site.take([Wish("c", 6, paused=False)], 9_000_000)
+    site.take([DesiredState("c", 6, paused=False)], 9_000_000)
     assert (False, 9_000_002) == (site.by_node["c"].paused, site.by_node["c"].number)
 
 
 def test_a_child_hears_what_it_has_not_heard_the_oldest_first():
     """So that the number which it then says holds for all before; a client hears its own."""
-    wishes = Wishes()
+    desired_states = DesiredStates()
     for number in range(1, MOST_AT_ONCE + 4):
-        wishes.take([Wish(f"c{number}", number)], 0)
-    first = wishes.due("a", 0, is_client=False)
-    rest = wishes.due("a", first[-1].number, is_client=False)
+        desired_states.take([DesiredState(f"c{number}", number)], 0)
+    first = desired_states.due("a", 0, is_client=False)
+    rest = desired_states.due("a", first[-1].number, is_client=False)
 
-    assert list(range(1, MOST_AT_ONCE + 4)) == [wish.number for wish in (*first, *rest)]
+    assert list(range(1, MOST_AT_ONCE + 4)) == [desired.number for desired in (*first, *rest)]
     assert MOST_AT_ONCE == len(first)
-    assert ["c3"] == [wish.node for wish in wishes.due("c3", 0, is_client=True)]
-    assert () == wishes.due("c3", 3, is_client=True)
+    assert ["c3"] == [desired.node for desired in desired_states.due("c3", 0, is_client=True)]
+    assert () == desired_states.due("c3", 3, is_client=True)
 
 
 def test_of_too_many_the_oldest_are_forgotten():
-    wishes = Wishes()
-    wishes.take([Wish(f"c{number}", number) for number in range(1, MOST_WISHES + 3)], 0)
+    desired_states = DesiredStates()
+    desired_states.take(
+        [DesiredState(f"c{number}", number) for number in range(1, MOST_DESIRED + 3)], 0
+    )
 
-    assert MOST_WISHES == len(wishes.by_node)
-    assert not {"c1", "c2"} & wishes.by_node.keys()
+    assert MOST_DESIRED == len(desired_states.by_node)
+    assert not {"c1", "c2"} & desired_states.by_node.keys()
 
 
 # -- on their way --------------------------------------------------------------------
@@ -135,53 +152,56 @@ def test_of_too_many_the_oldest_are_forgotten():
 def test_a_pause_goes_down_two_levels_and_is_obeyed():
     """With the answers to reports; from then on all that is read is withheld, and counted."""
     table = fleet()
-    table.step("r", Want(GROUP, "c", paused=True))
+    table.step("r", SetDesired(GROUP, "c", paused=True))
     goes_on(table)
-    before = table.hosts["c"].node.life.counts.learnt, withheld(table)
+    before = table.hosts["c"].node.current.counts.learnt, withheld(table)
     table.reads("c", 5)
 
-    assert wish_of(table).paused
-    assert (before[0], before[1] + 5) == (table.hosts["c"].node.life.counts.learnt, withheld(table))
+    assert desired_of(table).paused
+    assert (before[0], before[1] + 5) == (
+        table.hosts["c"].node.current.counts.learnt,
+        withheld(table),
+    )
     table.passes(EVERY)
-    assert "paused" == table.reports("c")[-1].vigil.state
+    assert "paused" == table.reports("c")[-1].alarm_status.state
 
-    table.step("r", Want(GROUP, "c", paused=False))
+    table.step("r", SetDesired(GROUP, "c", paused=False))
     goes_on(table)
     table.reads("c", 5)
-    assert before[0] + 5 <= table.hosts["c"].node.life.counts.learnt
-    assert "paused" != table.reports("c")[-1].vigil.state
+    assert before[0] + 5 <= table.hosts["c"].node.current.counts.learnt
+    assert "paused" != table.reports("c")[-1].alarm_status.state
 
 
 def test_a_verdict_goes_down_likewise():
     """On an alarm that the client may have forgotten: then it is heard, and nothing comes of it."""
     table = fleet()
-    table.step("r", Want(GROUP, "c", verdict=(7, False)))
+    table.step("r", SetDesired(GROUP, "c", verdict=(7, False)))
     goes_on(table)
 
-    assert {7: False} == wish_of(table).judged
+    assert {7: False} == desired_of(table).judged
     assert () == table.hosts["c"].node._intake.alarms
 
 
 def test_what_was_heard_is_said_upward_and_not_said_again():
     """Level by level: an answer carries it until the child has said that it knows."""
     table = fleet()
-    table.step("r", Want(GROUP, "c", paused=True))
+    table.step("r", SetDesired(GROUP, "c", paused=True))
     goes_on(table, 3)
 
-    numbers = [table.hosts[name].node.wishes(GROUP)["c"].number for name in ("a", "r")]
+    numbers = [table.hosts[name].node.desired_states(GROUP)["c"].number for name in ("a", "r")]
     assert numbers == [said(table, "c"), said(table, "a")]
-    told = [len(passed_on(table, source)) for source in ("r", "a")]
+    reported = [len(passed_on(table, source)) for source in ("r", "a")]
     goes_on(table, 3)
-    assert told == [len(passed_on(table, source)) for source in ("r", "a")]
+    assert reported == [len(passed_on(table, source)) for source in ("r", "a")]
 
 
 def test_it_is_kept_where_it_was_said_and_on_its_way():
     """Whoever restarts goes on with it; a client knows for itself that it is paused."""
     table = fleet()
-    table.step("r", Want(GROUP, "c", paused=True))
+    table.step("r", SetDesired(GROUP, "c", paused=True))
     table.restarts("r")
     goes_on(table)
-    assert wish_of(table).paused
+    assert desired_of(table).paused
 
     for name in ("a", "c"):
         table.restarts(name)
@@ -193,80 +213,80 @@ def test_it_is_kept_where_it_was_said_and_on_its_way():
 def test_who_was_away_hears_of_it_when_it_is_back():
     table = fleet()
     table.hosts["a"].cut = True
-    table.step("r", Want(GROUP, "c", paused=True))
+    table.step("r", SetDesired(GROUP, "c", paused=True))
     goes_on(table)
-    assert not wish_of(table).paused
+    assert not desired_of(table).paused
 
     table.back("a")
     goes_on(table)
-    assert wish_of(table).paused
+    assert desired_of(table).paused
 
 
 @pytest.mark.parametrize("lost", ["a", "c"])
 def test_a_disk_that_is_lost_is_told_again(lost):
     """It says that it has heard of nothing."""
     table = fleet()
-    table.step("r", Want(GROUP, "c", paused=True))
+    table.step("r", SetDesired(GROUP, "c", paused=True))
     goes_on(table)
     table.dies(lost)
     table.hosts[lost].disk.clear()
     table.starts(lost)
     goes_on(table, 3)
 
-    assert wish_of(table).paused
-    assert table.hosts["a"].node.wishes(GROUP)["c"].paused
+    assert desired_of(table).paused
+    assert table.hosts["a"].node.desired_states(GROUP)["c"].paused
 
 
 def test_a_client_hears_of_nobody_else():
     table = fleet()
     table.client("d")
-    table.step("r", Want(GROUP, "d", paused=True))
+    table.step("r", SetDesired(GROUP, "d", paused=True))
     goes_on(table, 3)
 
-    assert wish_of(table, "d").paused
-    assert (0, 0) == (wish_of(table).number, said(table, "c"))
+    assert desired_of(table, "d").paused
+    assert (0, 0) == (desired_of(table).number, said(table, "c"))
 
 
 def test_another_parent_is_heard_from_the_beginning():
     """Its numbers are its own: what one parent said is no measure for another."""
     table = fleet()
     table.hosts["r"].clock_error = 1e6
-    table.step("r", Want(GROUP, "c", paused=True))
+    table.step("r", SetDesired(GROUP, "c", paused=True))
     goes_on(table)
-    assert wish_of(table).paused
+    assert desired_of(table).paused
     table.dies("r")
     table.hosts["r"].disk.clear()
     table.hosts["r"].clock_error = 0.0
     table.starts("r")
     goes_on(table)
-    table.step("r", Want(GROUP, "c", paused=False))
+    table.step("r", SetDesired(GROUP, "c", paused=False))
     goes_on(table, 3)
 
-    assert wish_of(table).paused is False
+    assert desired_of(table).paused is False
 
 
 def test_it_may_be_said_half_way():
     """Where the node reports, too; each change keeps what it does not name."""
     table = fleet()
-    table.step("a", Want(GROUP, "c", paused=True))
+    table.step("a", SetDesired(GROUP, "c", paused=True))
     goes_on(table)
-    assert wish_of(table).paused
+    assert desired_of(table).paused
 
     table.passes(1.0)
-    table.step("a", Want(GROUP, "c", verdict=(7, True)))
+    table.step("a", SetDesired(GROUP, "c", verdict=(7, True)))
     goes_on(table)
-    assert (True, {7: True}) == (wish_of(table).paused, wish_of(table).judged)
+    assert (True, {7: True}) == (desired_of(table).paused, desired_of(table).judged)
 
 
 def test_many_come_in_several_answers():
     """No answer grows with the fleet."""
     table = fleet()
     for i in range(2 * MOST_AT_ONCE + 3):
-        table.step("r", Want(GROUP, f"d{i}", paused=True))
+        table.step("r", SetDesired(GROUP, f"d{i}", paused=True))
     goes_on(table, 4)
 
-    sizes = [len(wishes) for wishes in passed_on(table, "r")]
+    sizes = [len(desired_states) for desired_states in passed_on(table, "r")]
     assert [MOST_AT_ONCE, MOST_AT_ONCE, 3] == sizes
     assert {f"d{i}" for i in range(2 * MOST_AT_ONCE + 3)} == set(
-        table.hosts["a"].node.wishes(GROUP)
+        table.hosts["a"].node.desired_states(GROUP)
     )

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from submerge import Schema
-from submerge.protocol.kernel_summary import Twofold
+from submerge.protocol.kernel_summary import KernelSummary
 from submerge.protocol.messages import Counts, Reason
 from submerge.protocol.summaries import MOST_TIMES, Subspaces
 from support.nodes import Table, report
@@ -33,9 +33,9 @@ def test_a_kernel_group_counts_both():
     kernel = kernel_schema(40, 60)
     features, linear = of_rank(MOST, kernel, 60), of_rank(MOST, kernel, 40)
 
-    assert KIND.fits(kernel, Twofold(features, linear))
-    assert not KIND.fits(kernel, Twofold(of_rank(MOST + 1, kernel, 60), linear))
-    assert not KIND.fits(kernel, Twofold(features, of_rank(MOST + 1, kernel, 40)))
+    assert KIND.fits(kernel, KernelSummary(features, linear))
+    assert not KIND.fits(kernel, KernelSummary(of_rank(MOST + 1, kernel, 60), linear))
+    assert not KIND.fits(kernel, KernelSummary(features, of_rank(MOST + 1, kernel, 40)))
 
 
 def test_what_does_not_fit_is_invalid_and_changes_nothing():

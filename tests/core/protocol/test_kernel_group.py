@@ -19,16 +19,16 @@ from submerge.features import (
     RandomFourier,
     TensorSketch,
 )
-from submerge.protocol.kernel_summary import Twofold
+from submerge.protocol.kernel_summary import KernelSummary
 from submerge.protocol.machine import Now, Reading, Scored
-from submerge.protocol.messages import Answer, Counts, Joined, Reason, Scores
+from submerge.protocol.messages import Answer, Counts, Joined, Reason, ScoreSketches
 from submerge.protocol.settings import AggregatorSettings
 from submerge.protocol.summaries import Subspaces
 from submerge.schema import differences
 from submerge.stats.moments import Moments
-from submerge.stats.quantile_sketch import Sketch
-from submerge.stats.score_limits import ODDEST, Limits
-from support.nodes import EPOCH, GROUP, Table, life, report
+from submerge.stats.quantile_sketch import QuantileSketch
+from submerge.stats.score_limits import MOST_ANOMALOUS, Limits
+from support.nodes import EPOCH, GROUP, Table, new_incarnation, report
 
 OPEN = Schema(8, features=RandomFourier(features=32))
 FIXED = replace(OPEN, features=RandomFourier(Gaussian(0.1), features=32))
@@ -60,7 +60,7 @@ def reads(table: Table, label: str, block: np.ndarray) -> list[Scored]:
 
 
 def schema_of(table: Table, label: str) -> Schema:
-    return table.hosts[label].node.life.schema
+    return table.hosts[label].node.current.schema
 
 
 def test_the_fleet_settles_gamma_and_goes_on_to_learn():
@@ -79,7 +79,7 @@ def test_the_fleet_settles_gamma_and_goes_on_to_learn():
     assert 1 == len(gammas)
     assert expected == pytest.approx(gammas.pop(), rel=1e-9)
     model = table.hosts["r"].model
-    assert isinstance(model.summary, Twofold)
+    assert isinstance(model.summary, KernelSummary)
     assert (400, 400.0) == (model.counts.learnt, pytest.approx(model.summary.weight))
 
 
@@ -168,7 +168,7 @@ def test_a_restarted_client_takes_gamma_from_its_model():
     scored = reads(table, "c0", rows(5, 2))
 
     assert settled == schema_of(table, "c0")
-    assert table.hosts["c0"].node.life.learns
+    assert table.hosts["c0"].node.current.learns
     assert scored[0].linear is not None
 
 
@@ -288,12 +288,12 @@ def test_a_group_that_gains_or_loses_its_kernel_outlives_its_old_rows(before, af
     kinds = {"flat": Schema(8), "bent": FIXED}
     ledger = Ledger("g", kinds[before], SUMMARIES, AggregatorSettings("root", None), created=EPOCH)
 
-    def told(schema, number, *, final=False):
+    def reported(schema, number, *, final=False):
         learner = SUMMARIES.learner(schema)
         learner.learn(rows(40, number), schema.lift(rows(40, number)))
         return report(
             "c",
-            life(number),
+            new_incarnation(number),
             summary=learner.summary(),
             fingerprint=schema.fingerprint,
             counts=Counts(40),
@@ -301,9 +301,9 @@ def test_a_group_that_gains_or_loses_its_kernel_outlives_its_old_rows(before, af
         )
 
     for number, final in ((1, True), (2, False)):
-        ledger.accept(told(kinds[before], number, final=final), Now(number, EPOCH + number))
+        ledger.accept(reported(kinds[before], number, final=final), Now(number, EPOCH + number))
     ledger.change_schema(kinds[after])
-    ledger.accept(told(kinds[after], 3), Now(3, EPOCH + 3))
+    ledger.accept(reported(kinds[after], 3), Now(3, EPOCH + 3))
     ledger.tidy(Now(1e5, EPOCH + 1e5))
 
     (sealed,) = (each for place, each in ledger.sealed.items())
@@ -319,7 +319,7 @@ def test_features_too_large_to_sum_are_withheld():
     reads(table, "c0", block)
     table.passes(1000)
 
-    counts = table.hosts["c0"].node.life.counts
+    counts = table.hosts["c0"].node.current.counts
     assert (199, 1) == (counts.learnt, counts.withheld)
     assert 199 == table.hosts["r"].ledger.counts().learnt
 
@@ -329,14 +329,14 @@ def test_nothing_is_learnt_of_a_group_whose_gamma_is_open():
     table = house(clients=0)
     table.client("c", under="a")
     table.passes(100)
-    pinned = table.hosts["c"].node.life.pin.incarnation
+    pinned = table.hosts["c"].node.current.pin.incarnation
     learner = SUMMARIES.learner(FIXED)
     learner.learn(rows(40), FIXED.lift(rows(40)))
-    relabeled = Twofold(
+    relabeled = KernelSummary(
         *(replace(part, schema=OPEN.fingerprint) for part in (learner.summary().features,) * 2)
     )
-    told = report("x", summary=relabeled, fingerprint=OPEN.fingerprint, pinned=pinned)
-    answered = table.tell("a", replace(told, counts=Counts(40)))
+    reported = report("x", summary=relabeled, fingerprint=OPEN.fingerprint, pinned=pinned)
+    answered = table.tell("a", replace(reported, counts=Counts(40)))
 
     assert [Reason.INVALID] == [each.reason for each in answered if isinstance(each, Answer)]
 
@@ -386,7 +386,7 @@ def test_who_leaves_gamma_out_takes_a_fixed_one():
     table.passes(100)
 
     assert schema_of(table, "c") == FIXED
-    assert table.hosts["c"].node.life.learns
+    assert table.hosts["c"].node.current.learns
 
 
 def test_a_gap_is_filled_before_it_is_lifted():
@@ -400,7 +400,7 @@ def test_a_gap_is_filled_before_it_is_lifted():
 
     assert [[1, 4]] == np.argwhere(scored.gaps).tolist()
     assert np.isfinite(scored.rows).all()
-    assert 302 == table.hosts["c0"].node.life.counts.learnt
+    assert 302 == table.hosts["c0"].node.current.counts.learnt
 
 
 def test_limits_are_measured_for_features_and_for_readings():
@@ -418,13 +418,15 @@ def test_limits_are_measured_for_features_and_for_readings():
 def test_a_linear_group_has_no_second_kind_of_limit():
     """Whatever a child makes of its scores."""
     table = house(Schema(8), clients=0)
-    sketch = Sketch.of(np.array([1.0]))
+    sketch = QuantileSketch.of(np.array([1.0]))
     known = Subspace.of(rows(5), Schema(8), rank=2)
     table.client("c", under="a")
     table.passes(100)
-    pinned = table.hosts["c"].node.life.pin.incarnation
-    told = report("x", summary=known, fingerprint=Schema(8).fingerprint, pinned=pinned)
-    table.tell("a", replace(told, scores=Scores(sketch, sketch, sketch), counts=Counts(5)))
+    pinned = table.hosts["c"].node.current.pin.incarnation
+    reported = report("x", summary=known, fingerprint=Schema(8).fingerprint, pinned=pinned)
+    table.tell(
+        "a", replace(reported, scores=ScoreSketches(sketch, sketch, sketch), counts=Counts(5))
+    )
     table.passes(1000)
 
     assert () == table.hosts["r"].model.limits.linear
@@ -434,20 +436,22 @@ def test_a_linear_group_has_no_second_kind_of_limit():
 def test_the_larger_of_both_is_measured_from_the_middle_to_the_limit():
     """0 in the middle, 1 at 99 %, and the one that says more is named."""
     limits = Limits((0.5, 0.95, 0.99), (1.0, 2.0, 3.0), (0.0, 0.0, 0.0), 100, (10.0, 20.0, 50.0))
-    odd, by_linear = limits.oddness(
+    anomaly_score, by_linear = limits.anomaly_score(
         np.array([1.0, 3.0, 2.0, 7.0]), np.array([10.0, 10.0, 50.0, 30.0])
     )
 
-    np.testing.assert_allclose(odd, [0.0, 1.0, 1.0, 3.0])
+    np.testing.assert_allclose(anomaly_score, [0.0, 1.0, 1.0, 3.0])
     assert [False, False, True, False] == by_linear.tolist()
 
 
 def test_where_all_scores_were_one_nothing_is_odder_than_can_be_told():
     """Sensors that stood still: the first that moves is as odd as can be, in JSON too."""
     limits = Limits((0.5, 0.99), (1.0, 1.0), (0.0, 0.0), 100, (0.0, 0.0))
-    odd, by_linear = limits.oddness(np.array([1.0, 1.0, 9.0]), np.array([0.0, 9.0, 0.0]))
+    anomaly_score, by_linear = limits.anomaly_score(
+        np.array([1.0, 1.0, 9.0]), np.array([0.0, 9.0, 0.0])
+    )
 
-    assert [0.0, ODDEST, ODDEST] == odd.tolist()
+    assert [0.0, MOST_ANOMALOUS, MOST_ANOMALOUS] == anomaly_score.tolist()
     assert [False, True, False] == by_linear.tolist()
 
 
@@ -465,6 +469,6 @@ def test_landmarks_that_differ_are_told_apart():
 def test_a_group_of_readings_alone_has_one_kind_of_oddness():
     """Without linear scores the features' name stands for the readings."""
     limits = Limits((0.5, 0.99), (1.0, 3.0), (0.0, 0.0), 100)
-    odd, by_linear = limits.oddness(np.array([2.0]), None)
+    anomaly_score, by_linear = limits.anomaly_score(np.array([2.0]), None)
 
-    assert (0.5, False) == (odd[0], by_linear[0])
+    assert (0.5, False) == (anomaly_score[0], by_linear[0])

@@ -10,7 +10,7 @@ import pytest
 from submerge import Schema
 from submerge.features import Gaussian, RandomFourier
 from submerge.pca.score import contributions, spe
-from submerge.protocol.kernel_summary import Twofold
+from submerge.protocol.kernel_summary import KernelSummary
 from submerge.protocol.summaries import Subspaces
 
 CHANNELS, NOISE = 8, 0.02
@@ -21,7 +21,7 @@ SCHEMA = Schema(CHANNELS, features=RandomFourier(Gaussian(GAMMA), 256))
 class Curve(NamedTuple):
     """What was learnt of a curve, and more rows of it."""
 
-    seen: Twofold
+    seen: KernelSummary
     rows: np.ndarray
 
 
@@ -51,12 +51,12 @@ def by_features(rows: np.ndarray, curve: Curve) -> np.ndarray:
 def test_half_way_between_two_readings_is_odd_to_the_features_alone(curve):
     """A chord of the curve keeps to the plane that it lies in: to the readings it is normal."""
     chords = (curve.rows[::2] + curve.rows[1::2]) / 2
-    far = np.linalg.norm(curve.rows[::2] - curve.rows[1::2], axis=1) > 2
+    outliers = np.linalg.norm(curve.rows[::2] - curve.rows[1::2], axis=1) > 2
 
     limit = np.quantile(by_features(curve.rows, curve), 0.99)
-    assert (by_features(chords[far], curve) > limit).mean() > 0.9
+    assert (by_features(chords[outliers], curve) > limit).mean() > 0.9
     limit = np.quantile(spe(curve.rows, curve.seen.linear), 0.99)
-    assert (spe(chords[far], curve.seen.linear) > limit).mean() < 0.1
+    assert (spe(chords[outliers], curve.seen.linear) > limit).mean() < 0.1
 
 
 def test_contributions_name_the_channel_that_strays(curve):

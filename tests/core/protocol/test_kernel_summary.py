@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from submerge import SAPCA, Scaling, Schema, Subspace, contributions, hotelling, spe
 from submerge.features import Gaussian, Identity, Polynomial, RandomFourier, TensorSketch
-from submerge.protocol.kernel_summary import Twofold
+from submerge.protocol.kernel_summary import KernelSummary
 from submerge.protocol.summaries import Subspaces
 from support import checks, oracle
 
@@ -30,7 +30,7 @@ def curved(n: int, seed: int = 0) -> np.ndarray:
     return mixed + 0.02 * rng.standard_normal((n, 8))
 
 
-def summary(rows: np.ndarray, schema: Schema = SCHEMA) -> Twofold:
+def summary(rows: np.ndarray, schema: Schema = SCHEMA) -> KernelSummary:
     learner = SUMMARIES.learner(schema)
     learner.learn(rows, schema.features.lift(rows))
     return learner.summary()
@@ -127,11 +127,11 @@ def test_only_the_features_see_what_is_inside_a_ring():
     learner = summaries.learner(schema)
     learner.learn(ring[:600], schema.lift(ring[:600]))
     scorer = summaries.scorer(learner.summary())
-    usual, (odd, _, flat) = (
+    usual, (anomaly_score, _, flat) = (
         scorer.scores(rows, schema.lift(rows)) for rows in (ring[600:], np.zeros((1, 8)))
     )
 
-    assert odd[0] > 3 * usual[0].max()
+    assert anomaly_score[0] > 3 * usual[0].max()
     assert flat[0] < usual[2].min()
 
 
@@ -174,17 +174,19 @@ def test_a_summary_fits_its_own_kind_of_group_only():
     assert SUMMARIES.fits(SCHEMA, both)
     assert not SUMMARIES.fits(SCHEMA, relabeled)
     assert not SUMMARIES.fits(flat, both)
-    assert not SUMMARIES.fits(SCHEMA, Twofold(both.linear, both.linear))
-    assert not SUMMARIES.fits(SCHEMA, Twofold(both.features, replace(both.linear, schema="0" * 64)))
+    assert not SUMMARIES.fits(SCHEMA, KernelSummary(both.linear, both.linear))
+    assert not SUMMARIES.fits(
+        SCHEMA, KernelSummary(both.features, replace(both.linear, schema="0" * 64))
+    )
     assert SUMMARIES.fits(flat, one)
 
 
 def test_the_readings_show_at_most_half_of_their_channels():
     """A subspace of every direction finds nothing odd; who wants more says so."""
     wide = Subspaces(20, oversample=0)
-    told = Subspaces(20, oversample=0, linear_rank=6)
+    reported = Subspaces(20, oversample=0, linear_rank=6)
 
-    for summaries, rank in ((wide, 4), (told, 6)):
+    for summaries, rank in ((wide, 4), (reported, 6)):
         learner = summaries.learner(SCHEMA)
         learner.learn(curved(200), RING.lift(curved(200)))
         assert rank == learner.summary().linear.rank

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from submerge import Schema, UsageError
-from submerge.protocol.alarm_status import Vigil
+from submerge.protocol.alarm_status import AlarmStatus
 from submerge.protocol.machine import Flush, Reading
 from submerge.protocol.messages import (
     Census,
@@ -18,7 +18,7 @@ from submerge.protocol.messages import (
     Incarnation,
     Pin,
     Report,
-    Scores,
+    ScoreSketches,
     Stamp,
     binds,
     digest,
@@ -31,11 +31,11 @@ from submerge.protocol.retry import Retry
 from submerge.protocol.summaries import Subspaces
 from submerge.simulate.samples import SampleSets
 from submerge.stats.moments import Moments
-from submerge.stats.quantile_sketch import Sketch
-from support.nodes import EPOCH, ME, OTHER, Table, life, report, samples
+from submerge.stats.quantile_sketch import QuantileSketch
+from support.nodes import EPOCH, ME, OTHER, Table, new_incarnation, report, samples
 
 SETS = SampleSets()
-SKETCH = Sketch.of([0.5, 1.0, 2.0])
+SKETCH = QuantileSketch.of([0.5, 1.0, 2.0])
 
 # What a report can say differently, and stay the same report.
 OUTSIDE = {
@@ -46,7 +46,7 @@ OUTSIDE = {
     "certified_until": 2e9,
 }
 INSIDE = {
-    "stamp": Stamp("d", "room", life(1), 1),
+    "stamp": Stamp("d", "room", new_incarnation(1), 1),
     "fingerprint": "ab" * 32,
     "summary": samples(range(4)),
     "moments": Moments.of(np.ones((2, 1))),
@@ -56,8 +56,8 @@ INSIDE = {
     "version": 1,
     "lifetime": 4,
     "census": Census(1, (1,)),
-    "scores": Scores(SKETCH, SKETCH),
-    "vigil": Vigil((1, 0, 0, 0, 0)),
+    "scores": ScoreSketches(SKETCH, SKETCH),
+    "alarm_status": AlarmStatus((1, 0, 0, 0, 0)),
 }
 
 
@@ -88,10 +88,10 @@ def test_all_else_is(name):
 @pytest.mark.parametrize(
     "stamp",
     [
-        Stamp("c", "hall", life(1), 1),
-        Stamp("c", "room", life(2, nonce=1), 1),
-        Stamp("c", "room", life(1, nonce=2), 1),
-        Stamp("c", "room", life(1), 2),
+        Stamp("c", "hall", new_incarnation(1), 1),
+        Stamp("c", "room", new_incarnation(2, nonce=1), 1),
+        Stamp("c", "room", new_incarnation(1, nonce=2), 1),
+        Stamp("c", "room", new_incarnation(1), 2),
     ],
 )
 def test_every_part_of_a_name_is_said(stamp):
@@ -267,7 +267,9 @@ def test_an_incarnation_is_read_as_it_is_written(created_ms, nonce):
     assert incarnation == Incarnation.parse(str(incarnation))
 
 
-@pytest.mark.parametrize("text", ["", "1-2", "18bcfe56800", f"{life(1)}0", f" {life(1)}", "x-" * 9])
+@pytest.mark.parametrize(
+    "text", ["", "1-2", "18bcfe56800", f"{new_incarnation(1)}0", f" {new_incarnation(1)}", "x-" * 9]
+)
 def test_what_is_no_incarnation_is_bad_input(text):
     with pytest.raises(UsageError, match="an incarnation is like"):
         Incarnation.parse(text)

@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from submerge.protocol.machine import Flush, Forget, SetApart
+from submerge.protocol.machine import Flush, Forget, SetQuarantine
 from submerge.protocol.messages import (
     Answer,
     Counts,
@@ -32,7 +32,7 @@ from submerge.protocol.messages import (
     Reason,
     Report,
 )
-from support.nodes import GROUP, Letter, Table
+from support.nodes import GROUP, Inbound, Table
 
 SCENARIOS = sorted((Path(__file__).parents[2] / "scenarios").glob("*.txt"))
 assert SCENARIOS
@@ -44,7 +44,7 @@ class Stage:
     def __init__(self) -> None:
         self.table = Table()
         self.table.heard = self._heard
-        self._lives: dict[str, list[Incarnation]] = {}
+        self._incarnations: dict[str, list[Incarnation]] = {}
         self._lines: list[str] = []
 
     def play(self, command: str) -> list[str]:
@@ -61,20 +61,22 @@ class Stage:
     def counts(self, label: str) -> None:
         """Say what an aggregator's rows come to."""
         ledger = self.table.hosts[label].ledger
-        rows = ", ".join(self._life(node, life) for node, life in sorted(ledger.rows))
-        told = f"{label} counts {_told(ledger.counts())}; live rows: {rows or 'none'}"
-        for node, why in self.table.hosts[label].node.set_apart(GROUP)[1].items():
-            told += f"; without {node}: {why.cause}"
-        self._lines.append(told)
+        rows = ", ".join(self._life(node, current) for node, current in sorted(ledger.rows))
+        reported = f"{label} counts {_reported(ledger.counts())}; live rows: {rows or 'none'}"
+        for node, why in self.table.hosts[label].node.excluded(GROUP)[1].items():
+            reported += f"; without {node}: {why.cause}"
+        self._lines.append(reported)
 
     def knows(self, label: str) -> None:
         """Say what a client knows of its running life."""
         host = self.table.hosts[label]
-        life = host.node.life
-        name = self._life(host.name, life.incarnation)
-        self._lines.append(f"{name}: {_told(life.counts)}; #{life.durable} is at the root")
+        current = host.node.current
+        name = self._life(host.name, current.incarnation)
+        self._lines.append(
+            f"{name}: {_reported(current.counts)}; #{current.durable} is at the root"
+        )
 
-    def _heard(self, letter: Letter, arrives: bool) -> None:
+    def _heard(self, letter: Inbound, arrives: bool) -> None:
         way = f"{letter.source} -> {letter.to}: {self._said(letter.message)}"
         self._lines.append(way if arrives else f"{way}  (lost)")
 
@@ -89,8 +91,10 @@ class Stage:
                 return f"Joined: {message.reason.name}"
             case Report(stamp=stamp):
                 what = "Final report" if message.final else "Report"
-                told = f"#{stamp.seq}, {_told(message.counts)}, for {self._parent(message.pinned)}"
-                return f"{what} {self._life(stamp.node, stamp.incarnation)} {told}"
+                reported = (
+                    f"#{stamp.seq}, {_reported(message.counts)}, for {self._parent(message.pinned)}"
+                )
+                return f"{what} {self._life(stamp.node, stamp.incarnation)} {reported}"
             case Answer(stamp=stamp):
                 taken = message.reason is Reason.ACK
                 said = f"#{message.newest}" if taken else message.reason.name
@@ -99,19 +103,19 @@ class Stage:
             case Hello():
                 return f"Hello {self._life(message.node, message.incarnation)}"
             case Model():
-                return f"Model of {_told(message.counts)}"
+                return f"Model of {_reported(message.counts)}"
 
     def _life(self, node: str, incarnation: Incarnation) -> str:
-        lives = self._lives.setdefault(node, [])
-        if incarnation not in lives:
-            lives.append(incarnation)
-        return f"{node}.{lives.index(incarnation) + 1}"
+        incarnations = self._incarnations.setdefault(node, [])
+        if incarnation not in incarnations:
+            incarnations.append(incarnation)
+        return f"{node}.{incarnations.index(incarnation) + 1}"
 
     def _parent(self, incarnation: Incarnation | None) -> str:
         for host in self.table.hosts.values():
             if getattr(host.node, "incarnation", None) == incarnation is not None:
                 return self._life(host.name, incarnation)
-        named = [n for n, lives in self._lives.items() if incarnation in lives]
+        named = [n for n, incarnations in self._incarnations.items() if incarnation in incarnations]
         return self._life(named[0], incarnation) if named and incarnation else "nobody"
 
 
@@ -132,14 +136,14 @@ VERBS: dict[str, Callable[..., Any]] = {
     r"(\S+) flushes": lambda s, name: s.table.step(name, Flush()),
     r"(\S+) forgets (\S+)": lambda s, name, node: s.table.step(name, Forget(GROUP, node)),
     r"(\S+) releases (\S+)": lambda s, name, node: s.table.step(
-        name, SetApart(GROUP, node, apart=False)
+        name, SetQuarantine(GROUP, node, quarantined=False)
     ),
     r"(\S+) counts": Stage.counts,
     r"(\S+) knows": Stage.knows,
 }
 
 
-def _told(counts: Counts) -> str:
+def _reported(counts: Counts) -> str:
     lost = f" and {counts.lost} lost" if counts.lost else ""
     return f"{counts.learnt} readings{lost}"
 

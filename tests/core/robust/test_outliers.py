@@ -28,7 +28,7 @@ def merged(parts, verdict) -> np.ndarray:
     left = {
         name: part.faded(verdict.factors.get(name, 1.0))
         for name, part in parts.items()
-        if name not in verdict.far
+        if name not in verdict.outliers
     }
     return liars.merged(left)
 
@@ -98,7 +98,7 @@ def test_liars_are_left_out_and_nobody_else(how, number):
     """Up to a third of the fleet, together or each on its own."""
     parts, who = liars.fleet(1).lying((NAMED | OTHERS)[how], number)
 
-    assert who == judged(parts, rank=RANK).far.keys()
+    assert who == judged(parts, rank=RANK).outliers.keys()
 
 
 @pytest.mark.parametrize("how", NAMED)
@@ -117,7 +117,7 @@ def test_lies_along_honest_directions_are_capped(how):
 
     verdict = judged(parts, rank=RANK)
 
-    assert not verdict.far
+    assert not verdict.outliers
     assert oracle.angle(honest_of(parts, who), merged(parts, verdict)) < 1
 
 
@@ -136,7 +136,7 @@ def test_who_is_left_out_moves_nothing():
     verdict = judged(parts, rank=RANK)
     alone = judged({name: parts[name] for name in parts.keys() - who}, rank=RANK)
     for name, part in parts.items():
-        if name not in verdict.far:
+        if name not in verdict.outliers:
             tree[name] = part.faded(verdict.factors.get(name, 1.0))
         if name not in who:
             without[name] = part.faded(alone.factors.get(name, 1.0))
@@ -187,7 +187,7 @@ def test_honest_nodes_of_one_law_all_stay(seed, nodes, rows, noise, turned, shif
     )
 
     # One of the fleet may be odd by chance; never some of them.
-    assert len(judged(fleet.parts, rank=RANK).far) <= 1
+    assert len(judged(fleet.parts, rank=RANK).outliers) <= 1
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -197,7 +197,7 @@ def test_it_costs_nothing_when_nobody_lies(seed):
 
     verdict = judged(parts, rank=RANK)
 
-    assert not verdict.far
+    assert not verdict.outliers
     assert oracle.angle(liars.merged(parts), merged(parts, verdict)) <= 0.1
 
 
@@ -212,9 +212,9 @@ def test_a_node_that_lacks_a_direction_is_no_liar():
     """A pump that stands still varies along fewer."""
     fleet = liars.fleet(7)
     part = fleet.parts["node-03"]
-    still = liars.says(part, fleet.true[:, :2], liars.VARIANCES[:2])
+    still = liars.message(part, fleet.true[:, :2], liars.VARIANCES[:2])
 
-    assert not judged(fleet.parts | {"node-03": still}, rank=RANK).far
+    assert not judged(fleet.parts | {"node-03": still}, rank=RANK).outliers
 
 
 def test_of_two_kinds_the_smaller_is_left_out():
@@ -222,14 +222,14 @@ def test_of_two_kinds_the_smaller_is_left_out():
     fleet = liars.fleet(8)
     parts, others = fleet.lying(NAMED["orthogonal, in bounds"], 24)
 
-    assert others == judged(parts, rank=RANK).far.keys()
+    assert others == judged(parts, rank=RANK).outliers.keys()
 
 
 def test_between_two_halves_nobody_decides():
     """30 against 30: all stay."""
     parts, _ = liars.fleet(8).lying(NAMED["orthogonal, in bounds"], 30)
 
-    assert not judged(parts, rank=RANK).far
+    assert not judged(parts, rank=RANK).outliers
 
 
 @pytest.mark.parametrize("nodes", range(LEAST))
@@ -245,7 +245,7 @@ def test_young_nodes_are_not_held_to_directions_that_they_cannot_know():
     """Half of the fleet has 3 rows: their directions are some of the right ones, mixed."""
     fleet = liars.fleet(9, lambda rng: 3 if rng.random() < 0.4 else 300, noise=1.0)
 
-    assert not judged(fleet.parts, rank=RANK).far
+    assert not judged(fleet.parts, rank=RANK).outliers
 
 
 # -- of the rows alone -------------------------------------------------------------------
@@ -280,8 +280,8 @@ def test_units_do_not_matter(seed, scale, fading):
 
     one, other = judged(parts, rank=RANK), judged(scaled, rank=RANK, unit=fading)
 
-    assert one.far.keys() == other.far.keys()
-    assert len(one.far) == 3
+    assert one.outliers.keys() == other.outliers.keys()
+    assert len(one.outliers) == 3
     assert one.factors.keys() == other.factors.keys()
 
 
@@ -289,8 +289,8 @@ def test_means_are_not_judged_where_they_do_not_merge():
     """center = "own": every node has its own mean, wherever it is."""
     parts, who = liars.fleet(10).lying(OTHERS["mean 10 deviations off"], 5)
 
-    assert who == judged(parts, rank=RANK).far.keys()
-    assert not judged(parts, rank=RANK, means=False).far
+    assert who == judged(parts, rank=RANK).outliers.keys()
+    assert not judged(parts, rank=RANK, means=False).outliers
 
 
 WILD = {
@@ -320,7 +320,7 @@ def test_wild_numbers_make_no_wild_verdicts(how, number):
 
     for name, factor in verdict.factors.items():
         assert parts[name].faded(factor).weight < parts[name].weight  # nor is it refused
-    assert len(verdict.far) <= 6
+    assert len(verdict.outliers) <= 6
 
 
 def test_nodes_that_have_nothing_to_say_are_passed_over():
@@ -329,4 +329,4 @@ def test_nodes_that_have_nothing_to_say_are_passed_over():
     nothing = {f"empty-{i}": Subspace.empty(schema) for i in range(4)}
 
     assert judged(nothing, rank=RANK) == NOBODY
-    assert not judged(liars.fleet(0).parts | nothing, rank=RANK).far
+    assert not judged(liars.fleet(0).parts | nothing, rank=RANK).outliers

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from submerge.features import FeatureMap, Gaussian, Polynomial, RandomFourier, TensorSketch
-from submerge.protocol.kernel_summary import TwofoldEngine
+from submerge.protocol.kernel_summary import KernelEngine
 from submerge.simulate import Faults, Plan, run
 
 OPEN = RandomFourier(features=64)
@@ -143,13 +143,13 @@ def test_a_gamma_that_is_open_is_settled_on_the_way():
 
 def test_an_audit_weighs_both_memories(monkeypatch):
     """A reading that is missing from one of them is seen."""
-    learn = TwofoldEngine.learn
+    learn = KernelEngine.learn
 
     def forgetful(engine, rows, features):
         learn(engine, rows, features)
         engine._linear.partial_fit(rows[:1])
 
-    monkeypatch.setattr(TwofoldEngine, "learn", forgetful)
+    monkeypatch.setattr(KernelEngine, "learn", forgetful)
     outcome = run(curved(OPEN.settled_at(0.03), hours=0.5, faults="none"), seed=1)
 
     assert ["I1"] == [invariant for invariant, _ in outcome.violations]

@@ -8,32 +8,40 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from submerge.errors import NothingLearnt, UsageError
-from submerge.stats.block_maxima import NONE, Peaks, PeakTally, enough, levels, limit, pooled
-from submerge.stats.quantile_sketch import FINE, Sketch, empty, packed, unpacked
+from submerge.stats.block_maxima import (
+    NONE,
+    BlockMaxima,
+    BlockMaximaTally,
+    enough,
+    levels,
+    limit,
+    pooled,
+)
+from submerge.stats.quantile_sketch import FINE, QuantileSketch, empty, packed, unpacked
 
 scores = st.lists(st.floats(min_value=1e-6, max_value=1e6), max_size=200)
 
 
-def peaks(spe: list[float], t2: list[float], longest: int = 0) -> Peaks:
+def maxima(spe: list[float], t2: list[float], longest: int = 0) -> BlockMaxima:
     """Return the peaks that these are."""
-    sketches = (Sketch.of(np.array(each), FINE) for each in (spe, t2, []))
-    return Peaks(*sketches, longest=longest)
+    sketches = (QuantileSketch.of(np.array(each), FINE) for each in (spe, t2, []))
+    return BlockMaxima(*sketches, longest=longest)
 
 
 @given(st.lists(st.tuples(scores, scores), max_size=5))
 def test_peaks_merge_exactly(parts):
     """What a group's peaks are does not depend on how they were dealt to nodes."""
-    whole = pooled(*(peaks(*part) for part in parts))
+    whole = pooled(*(maxima(*part) for part in parts))
 
     spe = [value for part in parts for value in part[0]]
     t2 = [value for part in parts for value in part[1]]
-    assert peaks(spe, t2) == whole
+    assert maxima(spe, t2) == whole
 
 
 @given(st.lists(st.floats(min_value=0, max_value=1e300), max_size=400))
 def test_a_fine_sketch_fits_into_two_kilobytes(values):
     """Whatever the scores; and it comes back as it was."""
-    sketch = Sketch.of(np.array(values), FINE)
+    sketch = QuantileSketch.of(np.array(values), FINE)
 
     assert len(packed(sketch)) <= 2048
     assert sketch == unpacked(packed(sketch), FINE)
@@ -42,8 +50,8 @@ def test_a_fine_sketch_fits_into_two_kilobytes(values):
 def test_the_largest_fine_sketch_fits_as_well():
     """Every bucket in use, far apart, each with as many scores as a number holds."""
     octaves = np.linspace(-890, 890, FINE.bins)
-    sketch = Sketch.of(2.0**octaves, FINE)
-    full = Sketch(sketch.level, tuple((i, 2**55) for i, _ in sketch.bins), FINE)
+    sketch = QuantileSketch.of(2.0**octaves, FINE)
+    full = QuantileSketch(sketch.level, tuple((i, 2**55) for i, _ in sketch.bins), FINE)
 
     assert len(packed(full)) <= FINE.bytes <= 2048
 
@@ -78,7 +86,7 @@ def test_a_limit_is_passed_as_often_as_was_promised(draw):
     share = 1 / 336
     passed = []
     for seed in range(20):
-        measured = Sketch.of(draw(np.random.default_rng(seed + 1), 960), FINE)
+        measured = QuantileSketch.of(draw(np.random.default_rng(seed + 1), 960), FINE)
         passed.append((truth > limit(measured, share)).mean())
 
     assert np.mean(passed) < 1.5 * share
@@ -89,7 +97,7 @@ def test_a_tail_is_fitted_beyond_what_was_counted():
     """Ten times rarer than one of all peaks: about as far out as it is, and never below them."""
     rng = np.random.default_rng(3)
     seen = rng.exponential(1.0, 2000)
-    far = limit(Sketch.of(seen, FINE), 1 / 17_520)
+    far = limit(QuantileSketch.of(seen, FINE), 1 / 17_520)
 
     assert far >= np.quantile(seen, 0.999)
     assert 7.0 < far < 16.0  # exact: 9.8, and one is careful
@@ -97,15 +105,15 @@ def test_a_tail_is_fitted_beyond_what_was_counted():
 
 def test_of_equal_peaks_no_more_is_known():
     """Where all hours came to one height, that is the limit."""
-    limit_ = limit(Sketch.of(np.full(60, 2.0), FINE), 1 / 336)
+    limit_ = limit(QuantileSketch.of(np.full(60, 2.0), FINE), 1 / 336)
 
     assert 2.0 * 2 ** (-1 / 32) <= limit_ <= 2.0 * 2 ** (1 / 32)
 
 
 def test_few_peaks_say_nothing():
     """Fewer than forty, or than a tenth of the hours that one alarm is promised in."""
-    few = Sketch.of(np.arange(1.0, 40.0), FINE)
-    some = Sketch.of(np.arange(1.0, 101.0), FINE)
+    few = QuantileSketch.of(np.arange(1.0, 40.0), FINE)
+    some = QuantileSketch.of(np.arange(1.0, 101.0), FINE)
 
     assert not enough(few, 0.1)
     assert not enough(some, 1 / 1001)
@@ -119,27 +127,30 @@ def test_few_peaks_say_nothing():
 
 def test_an_hour_leaves_its_highest_level():
     """Of each kind one; an hour in which nothing was seen leaves nothing."""
-    tally = PeakTally()
+    tally = BlockMaximaTally()
     tally.see("spe", 2.0)
     tally.see("spe", 5.0)
     tally.see("t2", 1.0)
 
     assert tally.close()
     assert not tally.close()
-    assert Peaks(
-        Sketch.of(np.array([5.0]), FINE), Sketch.of(np.array([1.0]), FINE), empty(FINE), 1
-    ) == (tally.peaks)
-    assert NONE == PeakTally().peaks
+    assert BlockMaxima(
+        QuantileSketch.of(np.array([5.0]), FINE),
+        QuantileSketch.of(np.array([1.0]), FINE),
+        empty(FINE),
+        1,
+    ) == (tally.maxima)
+    assert NONE == BlockMaximaTally().maxima
 
 
 def test_a_tally_goes_on_where_it_was():
     """After a restart it says the same, but for the hour that was cut short."""
-    tally = PeakTally()
+    tally = BlockMaximaTally()
     for value in np.random.default_rng(0).lognormal(0, 1, 700):
         tally.see("spe", value)
         tally.close()
     tally.see("spe", 1e9)
-    again = PeakTally(tally.windows, tally.hours)
+    again = BlockMaximaTally(tally.windows, tally.hours)
 
-    assert tally.peaks == again.peaks
+    assert tally.maxima == again.maxima
     assert 700 == again.hours

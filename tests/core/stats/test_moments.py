@@ -18,7 +18,7 @@ from submerge.protocol.settings import AggregatorSettings
 from submerge.protocol.summaries import Subspaces
 from submerge.schema import Channel
 from submerge.stats.moments import Moments, pooled, spread
-from support.nodes import EPOCH, GROUP, Table, life, report
+from support.nodes import EPOCH, GROUP, Table, new_incarnation, report
 from support.strategies import cuts, rows_of, streams
 
 KIND = Subspaces(2, oversample=1)
@@ -273,7 +273,7 @@ def test_the_root_settles_when_enough_has_come():
 def settled() -> tuple[Table, dict]:
     """A fleet that has just gone over, and the lives of its clients before."""
     table = fleet(rows=500)
-    before = {name: table.hosts[name].node.life.incarnation for name in "cd"}
+    before = {name: table.hosts[name].node.current.incarnation for name in "cd"}
     for i, name in enumerate("cd"):
         table.step(name, Reading(readings(400, i)))
     table.passes(900)
@@ -288,7 +288,7 @@ def test_everyone_goes_over_under_a_new_name():
     assert Schema.parse(table.hosts["r"].model.schema).scaling is not None
     assert fingerprint == table.hosts["a"].ledger.fingerprint
     for name in "cd":
-        running = table.hosts[name].node.life
+        running = table.hosts[name].node.current
         assert (fingerprint, True) == (running.fingerprint, running.learns)
         assert before[name] != running.incarnation
 
@@ -318,7 +318,7 @@ def test_a_settled_fleet_survives_the_roots_restart():
     table.passes(900)
 
     assert before == table.hosts["r"].ledger.fingerprint
-    assert before == table.hosts["c"].node.life.fingerprint
+    assert before == table.hosts["c"].node.current.fingerprint
 
 
 @pytest.mark.parametrize(
@@ -345,7 +345,7 @@ def test_a_client_that_joins_later_takes_the_scaling():
     table.step("e", Flush())
     table.run()
 
-    assert host.node.life.learns
+    assert host.node.current.learns
     assert 50 == table.hosts["a"].ledger.counts().learnt
 
 
@@ -371,7 +371,7 @@ def test_sealed_moments_count_like_live_ones():
         ledger.accept(
             report(
                 "c",
-                life(n),
+                new_incarnation(n),
                 ids=range(20),
                 summary=None,
                 moments=Moments.of(part),

@@ -16,8 +16,8 @@ from submerge.errors import NothingLearnt, PeerError, UsageError
 from submerge.stats.quantile_sketch import (
     EMPTY,
     MOST_BINS,
-    Sketch,
-    Tally,
+    QuantileSketch,
+    SketchTally,
     merged,
     packed,
     quantile,
@@ -41,13 +41,13 @@ scores = st.lists(usual, max_size=80) | st.lists(usual | odd, max_size=80)
 shares = st.floats(min_value=0, max_value=1, exclude_min=True)
 
 
-def twin(values: list[float]) -> Sketch:
+def twin(values: list[float]) -> QuantileSketch:
     """Look up every score in a table of all edges, and take the first level that fits."""
     found = [min(LOWEST + bisect_left(EDGES, value), HIGHEST) for value in values]
     for level in count():
         bins = Counter(math.ceil(index / 2**level) for index in found)
         if len(bins) <= MOST_BINS:
-            return Sketch(level, tuple(sorted(bins.items())))
+            return QuantileSketch(level, tuple(sorted(bins.items())))
     raise AssertionError
 
 
@@ -56,7 +56,7 @@ def exact(values: list[float], q: float) -> float:
     return sorted(values)[math.ceil(q * len(values)) - 1]
 
 
-def attained(sketch: Sketch) -> bool:
+def attained(sketch: QuantileSketch) -> bool:
     """Whether scores spread as far as these bins allow give this sketch."""
     values: list[float] = []
     for index, times in sketch.bins:
@@ -84,7 +84,7 @@ def bins_of_any_kind(draw):
     level = draw(st.integers(0, 11))
     reach = 7200 // 2**level + 2
     indices = draw(st.sets(st.integers(-reach, reach), max_size=MOST_BINS))
-    return Sketch(level, tuple((i, draw(st.integers(1, 3))) for i in sorted(indices)))
+    return QuantileSketch(level, tuple((i, draw(st.integers(1, 3))) for i in sorted(indices)))
 
 
 @given(scores)
@@ -92,7 +92,7 @@ def bins_of_any_kind(draw):
 @example(EDGES)
 def test_a_sketch_is_what_its_twin_says(values):
     """Same level, same buckets, same counts as looking up every score in a table."""
-    assert twin(values) == Sketch.of(values)
+    assert twin(values) == QuantileSketch.of(values)
 
 
 def test_every_edge_falls_below_it():
@@ -102,15 +102,15 @@ def test_every_edge_falls_below_it():
         above = [math.nextafter(edge, math.inf) for edge in on]
         for times in (1, 10):
             for step, values in enumerate((on, above)):
-                assert Sketch(
+                assert QuantileSketch(
                     0, tuple((start + step + i, times) for i in range(MOST_BINS))
-                ) == Sketch.of(values * times)
+                ) == QuantileSketch.of(values * times)
 
 
 @given(scores, scores)
 def test_merging_commutes(a, b):
     """Who came first leaves no trace."""
-    a, b = Sketch.of(a), Sketch.of(b)
+    a, b = QuantileSketch.of(a), QuantileSketch.of(b)
 
     assert merged(a, b) == merged(b, a)
 
@@ -118,7 +118,7 @@ def test_merging_commutes(a, b):
 @given(scores, scores, scores)
 def test_merging_associates(a, b, c):
     """Any tree of merges gives the same sketch, and nothing merges to nothing."""
-    a, b, c = Sketch.of(a), Sketch.of(b), Sketch.of(c)
+    a, b, c = QuantileSketch.of(a), QuantileSketch.of(b), QuantileSketch.of(c)
 
     assert merged(a, b, c) == merged(merged(a, b), c) == merged(a, merged(b, c))
     assert merged(a) == merged(a, EMPTY) == merged(merged(), a) == a
@@ -129,8 +129,8 @@ def test_parts_merge_to_the_whole(parts):
     """The merge of sketches is the sketch of all scores, and counts each once."""
     whole = [*chain(*parts)]
 
-    assert twin(whole) == merged(*map(Sketch.of, parts))
-    assert len(whole) == merged(*map(Sketch.of, parts)).n
+    assert twin(whole) == merged(*map(QuantileSketch.of, parts))
+    assert len(whole) == merged(*map(QuantileSketch.of, parts)).n
 
 
 @given(scores.filter(len), shares)
@@ -139,7 +139,7 @@ def test_parts_merge_to_the_whole(parts):
 @example(EDGES, 1e-9)
 def test_a_quantile_is_as_near_as_promised(values, q):
     """Within the factor `width` of the score that sorting finds."""
-    sketch = Sketch.of(values)
+    sketch = QuantileSketch.of(values)
     truth = min(max(exact(values, q), 2.0**-900), 2.0**900)
 
     assert 1 / sketch.width / ROUNDING <= quantile(sketch, q) / truth <= sketch.width * ROUNDING
@@ -148,7 +148,7 @@ def test_a_quantile_is_as_near_as_promised(values, q):
 @given(scores.filter(len), shares, shares)
 def test_quantiles_rise(values, p, q):
     """A larger share is never exceeded by a smaller one's value."""
-    sketch = Sketch.of(values)
+    sketch = QuantileSketch.of(values)
 
     assert quantile(sketch, min(p, q)) <= quantile(sketch, max(p, q))
 
@@ -158,7 +158,7 @@ def test_quantiles_rise(values, p, q):
 def test_quantiles_of_usual_scores_are_numpys(name, q):
     """The same promise, against NumPy's own quantile."""
     values = drawn(name, 10_000)
-    sketch = Sketch.of(values)
+    sketch = QuantileSketch.of(values)
     truth = np.quantile(values, q, method="inverted_cdf")
 
     assert 1 / sketch.width <= quantile(sketch, q) / truth <= sketch.width
@@ -166,12 +166,12 @@ def test_quantiles_of_usual_scores_are_numpys(name, q):
 
 def test_where_scores_cannot_tell_the_highest_edge_stands():
     """A hundred scores know their 0.99 quantile, not their 0.995: that is above them all."""
-    sketch = Sketch.of(np.repeat([1.0, 3.0], 50))
+    sketch = QuantileSketch.of(np.repeat([1.0, 3.0], 50))
 
     assert 2 ** (13 / 8) == quantile(sketch, 0.995) == quantile(sketch, 1)
     assert 2 ** (12.98 / 8) == pytest.approx(quantile(sketch, 0.99), rel=1e-12)
     # 1 - 0.9 is a little less than a tenth; 0.9 of 10 scores is 9 nevertheless.
-    ten = Sketch.of([1.0] * 9 + [3.0])
+    ten = QuantileSketch.of([1.0] * 9 + [3.0])
     assert quantile(ten, 0.9) == 1
     assert quantile(ten, 0.91) == 2 ** (13 / 8)
 
@@ -180,7 +180,7 @@ def test_where_scores_cannot_tell_the_highest_edge_stands():
 def test_a_wild_score_costs_one_bucket(name):
     """One score of 1e30 among a thousand: the limit is as near as it was, or one level off."""
     values = drawn(name, 1000)
-    usual, wild = Sketch.of(values), Sketch.of(np.append(values, 1e30))
+    usual, wild = QuantileSketch.of(values), QuantileSketch.of(np.append(values, 1e30))
     truth = exact([*values, 1e30], 0.99)
 
     assert wild.level <= usual.level + 1
@@ -190,7 +190,7 @@ def test_a_wild_score_costs_one_bucket(name):
 @given(st.lists(scores, max_size=8), st.integers(1, 60))
 def test_a_tally_forgets_whole_windows(blocks, window):
     """It speaks of the current window and the one before, however the scores came."""
-    at_once, one_by_one = Tally(window), Tally(window)
+    at_once, one_by_one = SketchTally(window), SketchTally(window)
     for block in blocks:
         at_once.add(np.array(block))
         for value in block:
@@ -203,18 +203,18 @@ def test_a_tally_forgets_whole_windows(blocks, window):
 
 def test_an_old_models_scores_age_out():
     """Two windows after the scores jumped, none from before is left."""
-    tally = Tally(window=100)
+    tally = SketchTally(window=100)
     tally.add(np.full(150, 1e6))
     tally.add(np.full(199, 1.0))
     assert quantile(tally.sketch, 1) < 1e6 / 1e5
-    assert Tally().sketch == EMPTY
+    assert SketchTally().sketch == EMPTY
 
 
 @pytest.mark.parametrize("bad", [-1.0, math.nan, -math.inf])
 @pytest.mark.parametrize("good", [2, 100])
 def test_a_refused_block_counts_nothing(bad, good):
     """NaN and negative scores are refused by name, with all that came with them."""
-    tally = Tally(window=3)
+    tally = SketchTally(window=3)
     with pytest.raises(UsageError, match=f"at least 0, got {bad:g}"):
         tally.add(np.array([1.0] * good + [bad]))
     assert tally.sketch == EMPTY
@@ -224,11 +224,11 @@ def test_what_has_no_answer():
     """Shares outside (0, 1], quantiles of nothing, windows of nothing."""
     for q in (0.0, -0.1, 1.01, math.nan):
         with pytest.raises(UsageError, match="q must be"):
-            quantile(Sketch.of([1.0]), q)
+            quantile(QuantileSketch.of([1.0]), q)
     with pytest.raises(NothingLearnt, match="without scores"):
         quantile(EMPTY, 0.5)
     with pytest.raises(UsageError, match="window must be"):
-        Tally(window=0)
+        SketchTally(window=0)
 
 
 @given(scores)
@@ -236,12 +236,12 @@ def test_what_has_no_answer():
 @example([])
 def test_bytes_bring_back_the_sketch(values):
     """Packing loses nothing."""
-    assert Sketch.of(values) == unpacked(packed(Sketch.of(values)))
+    assert QuantileSketch.of(values) == unpacked(packed(QuantileSketch.of(values)))
 
 
 def test_bytes_stay_what_they_are():
     """Level, bins, zigzag index, count, step, count: other versions read these bytes."""
-    assert bytes([0, 2, 5, 1, 5, 0xAC, 0x02]) == packed(Sketch(0, ((-3, 1), (2, 300))))
+    assert bytes([0, 2, 5, 1, 5, 0xAC, 0x02]) == packed(QuantileSketch(0, ((-3, 1), (2, 300))))
     assert bytes(2) == packed(EMPTY)
 
 
@@ -249,25 +249,25 @@ def test_bytes_stay_what_they_are():
 @pytest.mark.parametrize("name", DRAWN)
 def test_two_sketches_fit_in_a_message(name, n):
     """Half of 200 bytes is plenty for usual scores."""
-    assert len(packed(Sketch.of(drawn(name, n)))) <= 60
+    assert len(packed(QuantileSketch.of(drawn(name, n)))) <= 60
 
 
 def test_the_largest_sketch_still_fits():
     """Sixteen lonely bins with 2^28 - 1 scores each: 98 bytes."""
-    worst = Sketch(0, tuple((LOWEST + 800 * i, 2**28 - 1) for i in range(MOST_BINS)))
+    worst = QuantileSketch(0, tuple((LOWEST + 800 * i, 2**28 - 1) for i in range(MOST_BINS)))
 
     assert len(packed(worst)) == 98
     assert unpacked(packed(worst)) == worst
 
 
 @given(bins_of_any_kind())
-@example(Sketch(10, tuple((i, 2) for i in range(-7, 9))))
-@example(Sketch(10, ((-7, 2), *((i, 1) for i in range(-6, 9)))))
-@example(Sketch(1, tuple((i, 2) for i in range(8))))
-@example(Sketch(1, ((-3600, 2), *((i, 1) for i in range(15)))))
-@example(Sketch(6, (*((i, 1) for i in range(15)), (113, 2))))
-@example(Sketch(6, ((-112, 2), *((i, 1) for i in range(15)))))
-@example(Sketch(11, tuple((i, 99) for i in range(-3, 5))))
+@example(QuantileSketch(10, tuple((i, 2) for i in range(-7, 9))))
+@example(QuantileSketch(10, ((-7, 2), *((i, 1) for i in range(-6, 9)))))
+@example(QuantileSketch(1, tuple((i, 2) for i in range(8))))
+@example(QuantileSketch(1, ((-3600, 2), *((i, 1) for i in range(15)))))
+@example(QuantileSketch(6, (*((i, 1) for i in range(15)), (113, 2))))
+@example(QuantileSketch(6, ((-112, 2), *((i, 1) for i in range(15)))))
+@example(QuantileSketch(11, tuple((i, 99) for i in range(-3, 5))))
 def test_only_what_scores_can_give_passes(sketch):
     """Bytes of bins that no scores have, or at a level that none need, are refused."""
     try:
@@ -281,7 +281,7 @@ def test_only_what_scores_can_give_passes(sketch):
 @given(scores, st.data())
 def test_damaged_bytes_are_refused_or_say_something_else(values, data):
     """Whatever bit flips make of a sketch, what passes is canonical."""
-    damaged = bytearray(packed(Sketch.of(values)))
+    damaged = bytearray(packed(QuantileSketch.of(values)))
     for _ in range(data.draw(st.integers(1, 3))):
         damaged[data.draw(st.integers(0, len(damaged) - 1))] ^= 1 << data.draw(st.integers(0, 7))
     check_canonical(bytes(damaged))
@@ -301,13 +301,13 @@ def check_canonical(data: bytes) -> None:
     assert data == packed(sketch)
     assert sketch == merged(sketch) == merged(sketch, EMPTY)
     # Counts beyond 2 tell no more, and would take their time.
-    assert attained(Sketch(sketch.level, tuple((i, min(n, 2)) for i, n in sketch.bins)))
+    assert attained(QuantileSketch(sketch.level, tuple((i, min(n, 2)) for i, n in sketch.bins)))
 
 
 @given(scores)
 def test_every_truncation_is_refused(values):
     """No prefix of a sketch is one, and nothing may follow it."""
-    data = packed(Sketch.of(values))
+    data = packed(QuantileSketch.of(values))
     for size in range(len(data)):
         with pytest.raises(PeerError):
             unpacked(data[:size])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from submerge.stats.residual_scale import HALF_LIFE_S, READY_S, Usual
+from submerge.stats.residual_scale import HALF_LIFE_S, READY_S, ResidualScale
 
 DAY = 86400.0
 
@@ -13,7 +13,7 @@ DAY = 86400.0
 def test_it_is_the_mean_square_of_what_was_there():
     """Gaps do not count, and old errors count for less."""
     errors = np.array([[1.0, np.nan], [3.0, 2.0]])
-    usual = Usual.none(2).after(errors, DAY)
+    usual = ResidualScale.none(2).after(errors, DAY)
     assert [5.0, 4.0] == usual.squares.tolist()
     assert [2.0, 1.0] == usual.weight.tolist()
 
@@ -23,21 +23,21 @@ def test_it_is_the_mean_square_of_what_was_there():
 
 def test_it_is_believed_after_a_day():
     """A night says nothing of noon."""
-    usual = Usual.none(1).after(np.ones((3, 1)), READY_S - 1)
+    usual = ResidualScale.none(1).after(np.ones((3, 1)), READY_S - 1)
     assert not usual.ready
     assert usual.after(np.ones((3, 1)), 1.0).ready
 
 
 def test_the_largest_is_by_what_is_usual():
     """Not the channel that errs most, but the one that errs as it never does."""
-    usual = Usual(np.array([100.0, 1.0]), np.ones(2))
+    usual = ResidualScale(np.array([100.0, 1.0]), np.ones(2))
 
     assert [9.0] == usual.largest(np.array([[10.0, 3.0]]), np.ones(2)).tolist()
 
 
 def test_a_channel_that_nobody_uses_does_not_stray():
     """Its errors are rounding: what the model expects of it is their least measure."""
-    usual = Usual(np.array([1e-34, 0.0, 1.0]), np.array([9.0, 9.0, 0.0]))
+    usual = ResidualScale(np.array([1e-34, 0.0, 1.0]), np.array([9.0, 9.0, 0.0]))
     errors = np.array([[1e-16, 1e-16, 50.0]])
 
     assert usual.largest(errors, np.array([0.1, 0.1, 0.1]))[0] < 1e-20
@@ -46,6 +46,6 @@ def test_a_channel_that_nobody_uses_does_not_stray():
 
 def test_a_wild_error_is_not_usual():
     """It counts for five times what is, whatever it was."""
-    usual = Usual.none(1).after(np.ones((99, 1)), READY_S)
+    usual = ResidualScale.none(1).after(np.ones((99, 1)), READY_S)
 
     assert usual.after(np.array([[1e9]]), 0.0).squares[0] == pytest.approx((99 + 25) / 100)

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from submerge import SAPCA, ShapeError
 from submerge.pca.reconstruct import Reconstruction
-from submerge.stats.run_lengths import LEAST, RARE, SHORT, TIMES, Repeats
-from submerge.stats.stuck import CHUNK, ENOUGH, FAR, MEMORY, SETTLED, Habits, Senses
+from submerge.stats.run_lengths import LEAST, RARE, SHORT, TIMES, RunLengths
+from submerge.stats.stuck import CHUNK, ENOUGH, FAR, MEMORY, SETTLED, Habits, StuckDetector
 from support import oracle
 from support.strategies import cuts
 
@@ -44,26 +44,28 @@ def predicted(rows: np.ndarray) -> np.ndarray:
     return np.column_stack([known[:, :DIM] - off, np.zeros(len(rows))])
 
 
-def see(senses: Senses, rows: np.ndarray, block: int = 10, **options: np.ndarray) -> list:
+def see(
+    stuck_detector: StuckDetector, rows: np.ndarray, block: int = 10, **options: np.ndarray
+) -> list:
     """Let rows come in blocks; return what was stuck after each."""
     others, said = predicted(rows), []
     for first in range(0, len(rows), block):
         part = slice(first, first + block)
-        senses.see(rows[part], others[part], **{k: v[part] for k, v in options.items()})
-        said.append(senses.stuck)
+        stuck_detector.see(rows[part], others[part], **{k: v[part] for k, v in options.items()})
+        said.append(stuck_detector.stuck)
     return said
 
 
-def grown(n: int = 2000) -> Senses:
+def grown(n: int = 2000) -> StuckDetector:
     """Senses that know the plant."""
-    senses = Senses(DIM + 1)
-    see(senses, plant(n), block=100)
-    return senses
+    stuck_detector = StuckDetector(DIM + 1)
+    see(stuck_detector, plant(n), block=100)
+    return stuck_detector
 
 
-def same(first: Senses, other: Senses) -> None:
+def same(first: StuckDetector, other: StuckDetector) -> None:
     """They are alike to the bit."""
-    for name in ("repeats", "habits"):
+    for name in ("run_lengths", "habits"):
         for ours, theirs in zip(getattr(first, name), getattr(other, name), strict=True):
             assert ours.dtype == theirs.dtype
             np.testing.assert_array_equal(ours, theirs)
@@ -85,7 +87,7 @@ def test_runs_are_what_one_would_count(channels, data):
     """Channel by channel, reading by reading, however rows are cut; gaps are passed over."""
     columns = [column(parts) for parts in channels]
     rows = np.column_stack([each[: min(map(len, columns))] for each in columns])
-    known = Repeats.none(len(columns))
+    known = RunLengths.none(len(columns))
     for part in data.draw(cuts(len(rows))):
         known, _ = known.after(rows[part])
 
@@ -107,7 +109,7 @@ def test_runs_are_what_one_would_count(channels, data):
 
 def test_a_range_that_widens_later_takes_its_old_end_in():
     """The run at what was the highest was inside, as it turns out rows later."""
-    known = Repeats.none(1)
+    known = RunLengths.none(1)
     for readings in ([0.0] * 4 + [1.0] * 9 + [0.0], [2.0]):
         known, _ = known.after(np.array(readings)[:, None])
 
@@ -118,7 +120,7 @@ def test_a_range_that_widens_later_takes_its_old_end_in():
 def test_what_moved_has_said_something_else(parts):
     """Also if it came back."""
     readings = column(parts)[:, None]
-    known, _ = Repeats.none(1).after(np.array([[1.0]]))
+    known, _ = RunLengths.none(1).after(np.array([[1.0]]))
 
     _, moved = known.after(readings)
 
@@ -144,7 +146,7 @@ def test_a_run_is_unusual_inside_the_range_of_who_never_has_any(before, at, leng
     """By its longest so far, which counts for no less than a few."""
     readings = np.array([*before, *[at] * length], dtype=float)[:, None]
 
-    assert unusual == Repeats.none(1).after(readings)[0].unusual[0]
+    assert unusual == RunLengths.none(1).after(readings)[0].unusual[0]
 
 
 # -- what others tell ------------------------------------------------------------
@@ -153,47 +155,49 @@ def test_a_run_is_unusual_inside_the_range_of_who_never_has_any(before, at, leng
 def test_r2_is_what_others_tell_of_the_variance():
     """Against its definition; and of one that is alone, nothing."""
     rows = plant(3000)
-    senses = Senses(DIM + 1)
-    see(senses, rows, block=100)
+    stuck_detector = StuckDetector(DIM + 1)
+    see(stuck_detector, rows, block=100)
     weights = 0.998 ** np.arange(len(rows) - 1, -1, -1)  # about what it weighs them by
 
     errors = np.average((rows - predicted(rows)) ** 2, axis=0, weights=weights)
     spread = oracle.twin(rows, weights).scatter.diagonal() / weights.sum()
 
-    np.testing.assert_allclose(1 - errors / spread, senses.r2, atol=0.03)
-    np.testing.assert_allclose(errors, senses.usual, rtol=0.15)
-    assert [True] * DIM + [False] == senses.virtual.tolist()
+    np.testing.assert_allclose(1 - errors / spread, stuck_detector.r2, atol=0.03)
+    np.testing.assert_allclose(errors, stuck_detector.usual, rtol=0.15)
+    assert [True] * DIM + [False] == stuck_detector.virtual.tolist()
 
 
 def test_nothing_is_said_before_there_is_enough():
     """A thousand readings; nor of a channel that is always the same."""
-    senses, rows = Senses(DIM + 1), plant(ENOUGH)
+    stuck_detector, rows = StuckDetector(DIM + 1), plant(ENOUGH)
     rows[:, 2] = 7.0
-    see(senses, rows[:-1])
-    assert np.isnan(senses.r2).all()
-    assert np.isnan(senses.usual).all()
-    assert not senses.virtual.any()
+    see(stuck_detector, rows[:-1])
+    assert np.isnan(stuck_detector.r2).all()
+    assert np.isnan(stuck_detector.usual).all()
+    assert not stuck_detector.virtual.any()
 
-    see(senses, rows[-1:])
-    assert [2] == np.flatnonzero(np.isnan(senses.r2)).tolist()
+    see(stuck_detector, rows[-1:])
+    assert [2] == np.flatnonzero(np.isnan(stuck_detector.r2)).tolist()
 
 
 @pytest.mark.slow
 def test_habits_follow_a_plant_that_changes():
     """What others got wrong long ago counts for little; how rows are cut, for next to nothing."""
-    senses, finer = Senses(1), Senses(1)
+    stuck_detector, finer = StuckDetector(1), StuckDetector(1)
     rows = np.random.default_rng(0).standard_normal((3 * MEMORY, 1))
     others = rows.copy()
     others[:MEMORY] = 0.0
-    senses.see(rows, others)
+    stuck_detector.see(rows, others)
     for first in range(0, len(rows), 500):
         for part in (slice(first, first + 37), slice(first + 37, first + 500)):
             finer.see(rows[part], others[part])
 
     # The first third weighs 1/8 of what there was after two, which the last one fades by e.
     old = MEMORY * 2 / 3 * np.exp(-1)
-    assert old / 8 / (old + MEMORY * (1 - np.exp(-1))) == pytest.approx(1 - senses.r2[0], rel=0.1)
-    np.testing.assert_allclose(senses.r2, finer.r2, rtol=0.01)
+    assert old / 8 / (old + MEMORY * (1 - np.exp(-1))) == pytest.approx(
+        1 - stuck_detector.r2[0], rel=0.1
+    )
+    np.testing.assert_allclose(stuck_detector.r2, finer.r2, rtol=0.01)
 
 
 def test_gaps_and_rows_of_an_alarm_teach_nothing():
@@ -203,17 +207,17 @@ def test_gaps_and_rows_of_an_alarm_teach_nothing():
     odd[500:800] = True
     spoilt = rows.copy()
     spoilt[odd] += 50.0
-    apart, whole = Senses(DIM + 1), Senses(DIM + 1)
+    apart, whole = StuckDetector(DIM + 1), StuckDetector(DIM + 1)
     see(apart, spoilt, block=50, learns=~odd)
     see(whole, rows[~odd], block=50)
     np.testing.assert_allclose(whole.usual, apart.usual)
 
     holed = rows.copy()
     holed[odd, 3] = np.nan
-    with_gaps = Senses(DIM + 1)
+    with_gaps = StuckDetector(DIM + 1)
     others = predicted(rows)
     with_gaps.see(holed, others)
-    full = Senses(DIM + 1)
+    full = StuckDetector(DIM + 1)
     full.see(rows, others)
     assert 1700 == with_gaps.habits.learnt[3]
     np.testing.assert_array_equal(np.delete(full.usual, 3), np.delete(with_gaps.usual, 3))
@@ -225,19 +229,19 @@ def test_gaps_and_rows_of_an_alarm_teach_nothing():
 @pytest.mark.slow
 def test_a_plant_in_order_has_nothing_stuck():
     """However long it stands still."""
-    senses = grown()
+    stuck_detector = grown()
 
-    assert {()} == set(see(senses, plant(5_000, seed=9)))
-    assert {()} == set(see(senses, plant(1_000, seed=9, still=True)))
+    assert {()} == set(see(stuck_detector, plant(5_000, seed=9)))
+    assert {()} == set(see(stuck_detector, plant(1_000, seed=9, still=True)))
 
 
 @pytest.mark.parametrize("channel", range(DIM + 1))
 def test_a_stuck_channel_is_found(channel):
     """With others to tell or alone; and it is not stuck anymore as soon as it moves."""
-    senses, rows = grown(), plant(600, seed=5)
+    stuck_detector, rows = grown(), plant(600, seed=5)
     rows[200:500, channel] = rows[199, channel]
 
-    said = see(senses, rows)
+    said = see(stuck_detector, rows)
 
     found = said.index((channel,))
     assert 20 < found <= 20 + (TIMES * LEAST + SHORT) // 10 + 1
@@ -255,15 +259,15 @@ def night_and_day(days: int, seed: int) -> np.ndarray:
 @pytest.mark.slow
 def test_night_is_no_fault_and_a_light_that_misses_the_day_is():
     """At the end of its range only what the others say can tell."""
-    senses = Senses(DIM + 1)
-    assert {()} == set(see(senses, night_and_day(20, seed=1)))
+    stuck_detector = StuckDetector(DIM + 1)
+    assert {()} == set(see(stuck_detector, night_and_day(20, seed=1)))
 
     rows = night_and_day(2, seed=2)
     dark = rows[:, 2].min()
     night = int(np.flatnonzero(rows[:, 2] == dark)[0])
     rows[night:, 2] = dark
-    far = dark + FAR * senses.usual[2] ** 0.5
-    said = see(senses, rows)
+    far = dark + FAR * stuck_detector.usual[2] ** 0.5
+    said = see(stuck_detector, rows)
     found = said.index((2,))
     assert predicted(rows)[: 10 * found + 10, 2].max() > far
     assert {(2,)} == set(said[found:])
@@ -274,47 +278,47 @@ def test_what_was_one_number_from_the_start_is_not_in_use():
     rows = plant(2000)
     rows[:, [1, LONELY]] = 3.0
 
-    assert {()} == set(see(Senses(DIM + 1), rows))
+    assert {()} == set(see(StuckDetector(DIM + 1), rows))
 
 
 def test_of_a_stuck_channel_nothing_is_learnt():
     """Else what is usual would be what it does while it is stuck."""
-    senses, rows = grown(), plant(2000, seed=5)
-    usual = senses.usual
+    stuck_detector, rows = grown(), plant(2000, seed=5)
+    usual = stuck_detector.usual
     rows[10:, 0] = rows[9, 0]
-    see(senses, rows)
+    see(stuck_detector, rows)
 
-    assert (0,) == senses.stuck
-    assert senses.usual[0] < 2 * usual[0]
+    assert (0,) == stuck_detector.stuck
+    assert stuck_detector.usual[0] < 2 * usual[0]
 
 
 def test_an_alarm_does_not_hide_what_is_stuck():
     """Rows that are withheld are looked at all the same."""
-    senses, rows = grown(), plant(300, seed=5)
+    stuck_detector, rows = grown(), plant(300, seed=5)
     rows[:, 4] = rows[0, 4]
 
-    see(senses, rows, learns=np.zeros(len(rows), dtype=bool))
-    assert (4,) == senses.stuck
+    see(stuck_detector, rows, learns=np.zeros(len(rows), dtype=bool))
+    assert (4,) == stuck_detector.stuck
 
 
 def test_gaps_do_not_free_a_stuck_channel():
     """What is silent altogether is missing rather than stuck, until it says the same again."""
-    senses, rows = grown(), plant(400, seed=5)
+    stuck_detector, rows = grown(), plant(400, seed=5)
     rows[:, 4] = rows[0, 4]
     rows[100:200:3, 4] = rows[200:300, 4] = np.nan
-    said = see(senses, rows)
+    said = see(stuck_detector, rows)
 
     assert {(4,)} == set(said[10:20])
     assert {()} == set(said[20:30])
     assert {(4,)} == set(said[30:])
-    assert np.count_nonzero(~np.isnan(rows[:, 4])) == senses.repeats.run[4]
+    assert np.count_nonzero(~np.isnan(rows[:, 4])) == stuck_detector.run_lengths.run[4]
 
 
 def test_lags_are_not_looked_at():
     """Only the leading numbers of a row are channels."""
     rows = plant(1500)
     others = predicted(rows)
-    alone, beside = Senses(DIM + 1), Senses(DIM + 1)
+    alone, beside = StuckDetector(DIM + 1), StuckDetector(DIM + 1)
     alone.see(rows, others)
     beside.see(np.column_stack([rows, np.roll(rows, 1, axis=0)]), others)
 
@@ -323,13 +327,13 @@ def test_lags_are_not_looked_at():
 
 def test_a_movement_is_measured_once_the_channel_has_settled():
     """A channel that stops after a jump is not stuck because the average still moves."""
-    senses = grown()
+    stuck_detector = grown()
     rows = plant(2 * CHUNK, seed=5, still=True)
     jump = CAUSES.T @ np.full(2, 8.0)
     rows[:30, :DIM] += jump
     rows[30 : 31 + SETTLED, 0] = rows[30, 0]
 
-    assert {()} == set(see(senses, rows, block=1))
+    assert {()} == set(see(stuck_detector, rows, block=1))
 
 
 # -- kept ------------------------------------------------------------------------
@@ -340,15 +344,15 @@ def test_what_was_saved_goes_on_exactly():
     rows = plant(3000)
     rows[1500:2200, 3] = rows[1500, 3]
     rows[2000:2500:7, 1] = np.nan
-    whole, before = Senses(DIM + 1), Senses(DIM + 1)
+    whole, before = StuckDetector(DIM + 1), StuckDetector(DIM + 1)
     see(whole, rows, block=20)
     see(before, rows[:1700], block=20)
     kept = (
-        Repeats(*(array.copy() for array in before.repeats)),
+        RunLengths(*(array.copy() for array in before.run_lengths)),
         Habits(*(array.copy() for array in before.habits)),
     )
     see(before, rows[1700:], block=20)
-    after = Senses(DIM + 1, *kept)
+    after = StuckDetector(DIM + 1, *kept)
     see(after, rows[1700:], block=20)
 
     same(whole, before)
@@ -358,4 +362,4 @@ def test_what_was_saved_goes_on_exactly():
 def test_habits_of_other_channels_are_refused():
     """With the shape expected and the shape received."""
     with pytest.raises(ShapeError, match=r"\(3,\), got \(2,\)"):
-        Senses(3, Repeats.none(2))
+        StuckDetector(3, RunLengths.none(2))

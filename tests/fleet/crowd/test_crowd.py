@@ -15,20 +15,22 @@ from submerge_aggregator.config import AggregatorConfig
 from submerge_client.config.links import UplinkConfig
 from submerge_client.config.tomlfile import read
 from submerge_fleet import cli
-from submerge_fleet.crowd.member import Ear, Plan
+from submerge_fleet.crowd.member import CrowdPlan, Ear
 from submerge_fleet.crowd.motes import CHANNELS, FIRST, NODES, RANK, SCHEMA, Building
-from submerge_fleet.crowd.pace import Pace, Paced
+from submerge_fleet.crowd.pace import Paced, RealTimePace
 from submerge_fleet.crowd.run import Crowd
 from submerge_fleet.plants.room import PAGE, Room
 
 MEMORY = UplinkConfig(url="memory://here")
 
 
-def plan(nodes=8, odd=0):
+def plan(nodes=8, anomalous=0):
     """A plan whose nodes reach nobody."""
     names = tuple(f"n{number}" for number in range(nodes))
     every = {"rate": 1.0, "report_every_s": 1.0}
-    return Plan(link=MEMORY, parent="root", group="room", nodes=names, odd=odd, **every)
+    return CrowdPlan(
+        link=MEMORY, parent="root", group="room", nodes=names, anomalous=anomalous, **every
+    )
 
 
 class Time:
@@ -100,20 +102,20 @@ def test_rows_never_end():
 @pytest.mark.slow
 def test_only_an_odd_nodes_third_mote_drifts():
     """From the row that is asked for, in one channel; the others read what they always do."""
-    sound, odd = Building(seed=1), Building(seed=1, drifting=[2], drift_from=50)
+    sound, anomalous = Building(seed=1), Building(seed=1, drifting=[2], drift_from=50)
 
-    apart = np.nan_to_num(odd.rows(0, 400, 2) - sound.rows(0, 400, 2))
-    assert ["m3.temperature"] == [CHANNELS[i].name for i in np.flatnonzero(apart.any(axis=0))]
-    assert not apart[:51].any()
-    assert 0.5 < np.abs(apart).max()
-    np.testing.assert_array_equal(sound.rows(0, 400, 3), odd.rows(0, 400, 3))
+    quarantined = np.nan_to_num(anomalous.rows(0, 400, 2) - sound.rows(0, 400, 2))
+    assert ["m3.temperature"] == [CHANNELS[i].name for i in np.flatnonzero(quarantined.any(axis=0))]
+    assert not quarantined[:51].any()
+    assert 0.5 < np.abs(quarantined).max()
+    np.testing.assert_array_equal(sound.rows(0, 400, 3), anomalous.rows(0, 400, 3))
 
 
 def test_as_many_nodes_are_odd_as_asked_for():
     """And the same ones each time."""
-    assert 3 == len(plan(nodes=20, odd=3).odd_places)
-    assert plan(odd=2).odd_places == plan(odd=2).odd_places
-    assert frozenset() == plan().odd_places
+    assert 3 == len(plan(nodes=20, anomalous=3).anomalous_places)
+    assert plan(anomalous=2).anomalous_places == plan(anomalous=2).anomalous_places
+    assert frozenset() == plan().anomalous_places
 
 
 def test_the_printed_schema_is_the_nodes_own(tmp_path):
@@ -146,7 +148,7 @@ def test_six_directions_are_most_of_what_a_node_sees():
 def test_rows_come_one_after_the_other_in_time():
     """A row each half second; what the clock says when it is handed over is not before it."""
     time = Time()
-    pace = Pace(2.0, clock=time, wait=Time.wait.__get__(time))
+    pace = RealTimePace(2.0, clock=time, wait=Time.wait.__get__(time))
     sensor = Paced(lambda i, j: np.arange(i, j)[:, None], pace)
 
     assert [0, 1, 2, 3, 4] == np.concatenate(taken(sensor, time, blocks=5)).ravel().tolist()
@@ -157,7 +159,7 @@ def test_rows_come_one_after_the_other_in_time():
 def test_fast_rows_come_in_blocks():
     """A hundred a second are handed on four times a second."""
     time = Time()
-    pace = Pace(100.0, clock=time, wait=Time.wait.__get__(time))
+    pace = RealTimePace(100.0, clock=time, wait=Time.wait.__get__(time))
     blocks = taken(Paced(lambda i, j: np.arange(i, j)[:, None], pace), time, blocks=4)
 
     assert [25] * 4 == [len(block) for block in blocks]
@@ -169,7 +171,7 @@ def test_fast_rows_come_in_blocks():
 def test_who_is_held_up_reads_on_from_now(rate, skipped, after):
     """Rows of three seconds are left out, and counted; none comes twice."""
     time = Time()
-    pace = Pace(rate, clock=time, wait=Time.wait.__get__(time))
+    pace = RealTimePace(rate, clock=time, wait=Time.wait.__get__(time))
     sensor = Paced(lambda i, j: np.arange(i, j)[:, None], pace)
     blocks = taken(sensor, time, blocks=4, held_up_s=3.0)
 
@@ -180,7 +182,7 @@ def test_who_is_held_up_reads_on_from_now(rate, skipped, after):
 def test_who_comes_later_begins_with_the_row_of_now():
     """All go by one clock."""
     time = Time()
-    pace = Pace(1.0, clock=time, wait=Time.wait.__get__(time))
+    pace = RealTimePace(1.0, clock=time, wait=Time.wait.__get__(time))
     time.now = 7.5
 
     first, *_ = taken(Paced(lambda i, j: np.arange(i, j)[:, None], pace), time, blocks=2)
@@ -192,7 +194,7 @@ def test_a_node_that_is_ended_waits_no_longer():
     stop = threading.Event()
     stop.set()
 
-    Paced(lambda *_: pytest.fail("nobody reads"), Pace(0.001)).read(print, stop)
+    Paced(lambda *_: pytest.fail("nobody reads"), RealTimePace(0.001)).read(print, stop)
 
 
 def test_levels_are_of_the_newest_rows():
@@ -215,7 +217,10 @@ def test_levels_are_of_the_newest_rows():
         (("--into", "mqtts://a:1", "--insecure"), "--insecure is for a url without TLS"),
         (("--into", "grpcs://a:1"), "--kits DIR"),
         (("--into", "http://a:1", "--insecure"), "--into: url: expected grpc://"),
-        (("--into", "grpc://a:1", "--insecure", "--odd", "9"), "--odd is of the 8 nodes"),
+        (
+            ("--into", "grpc://a:1", "--insecure", "--anomalous", "9"),
+            "--anomalous is of the 8 nodes",
+        ),
         (("--into", "grpc://a:1", "--insecure", "--rate", "0"), "--rate"),
         (("--into", "grpc://a:1", "--insecure", "--prefix", "no de"), "A-Z a-z"),
         (("--into", "grpc://a:1", "--insecure", "--parent", "node-1"), "its own parent"),

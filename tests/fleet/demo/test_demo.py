@@ -18,16 +18,16 @@ from submerge_client.config import client_config
 from submerge_fleet import cli
 from submerge_fleet.demo import command as demo
 from submerge_fleet.demo.accuracy import Pools
-from submerge_fleet.demo.alarms import LEAST, Alarms, Named, incidents
+from submerge_fleet.demo.alarms import LEAST, HeardAlarms, NamedAlarm, incidents
 from submerge_fleet.demo.balance import balanced, seen_by_killed
+from submerge_fleet.demo.failures import DOWN_S, ProcessFailure, planned
 from submerge_fleet.demo.feed import AHEAD, Dealer, Stint, Trial
-from submerge_fleet.demo.mishaps import DOWN_S, Mishap, planned
 from submerge_fleet.demo.rebuilt import Rebuilt
-from submerge_fleet.demo.scores import InOrder, ScoreLine, Scores, read_line
-from submerge_fleet.demo.site import OverGrpc, OverMqtt, Site, free_ports, members
+from submerge_fleet.demo.scores import InOrder, ScoreLine, ScoreTable, read_line
+from submerge_fleet.demo.site import GrpcWire, MqttWire, Site, free_ports, members
 from submerge_fleet.demo.stores import Held, merged
 from submerge_fleet.demo.verdict import SOON, judged
-from submerge_fleet.demo.watch import LOUD, Limits, Watch
+from submerge_fleet.demo.watch import LOUD, ChannelWatch, PictureLimits
 from submerge_fleet.demo.wires import check_sizes
 from submerge_fleet.plants.room import Fault
 
@@ -78,7 +78,7 @@ def test_nobody_is_fed_faster_than_it_scores():
         dealer.deal(stints, float(now), rate=1000.0)
 
     assert AHEAD + 1 == stint.given
-    stint.told = 20
+    stint.acknowledged = 20
     dealer.deal(stints, 41.0, rate=1000.0)
     assert AHEAD + 20 == stint.given
 
@@ -154,12 +154,12 @@ def test_a_kernel_groups_residuals_are_the_readings():
     """Dealt out by the shares that are told; how odd a row is stands beside, once that is known."""
     scores, shares = InOrder(NAMES), {"mote01.a": 0.25, "mote01.b": 0.75}
     scores.put(0, ScoreLine(0, 0.5, 9.0, 7, shares, linear=8.0))
-    scores.put(1, ScoreLine(1, 0.5, 9.0, 7, shares, linear=8.0, odd=1.5))
+    scores.put(1, ScoreLine(1, 0.5, 9.0, 7, shares, linear=8.0, anomaly_score=1.5))
 
     taken = scores.take(2)
     assert [8.0, 8.0] == taken.spe.tolist()
     assert [2.0, 6.0, 0, 0, 0, 0] == taken.residual[1].tolist()
-    assert np.array_equal([np.nan, 1.5], taken.odd, equal_nan=True)
+    assert np.array_equal([np.nan, 1.5], taken.anomaly_score, equal_nan=True)
 
 
 def test_a_clients_score_line_is_read():
@@ -171,8 +171,8 @@ def test_a_clients_score_line_is_read():
     top, filled = {"mote01.a": 0.81}, {"mote01.b": 41.5}
 
     assert ScoreLine(7, 3.1, 9.7, 123, top, filled, withheld=True) == read_line(said)
-    kernel = b'{"row":7,"spe":0.1,"t2":9.7,"model":123,"linear":3.1,"odd":1.2}'
-    assert ScoreLine(7, 0.1, 9.7, 123, linear=3.1, odd=1.2) == read_line(kernel)
+    kernel = b'{"row":7,"spe":0.1,"t2":9.7,"model":123,"linear":3.1,"anomaly_score":1.2}'
+    assert ScoreLine(7, 0.1, 9.7, 123, linear=3.1, anomaly_score=1.2) == read_line(kernel)
 
 
 # -- the watch -----------------------------------------------------------------------
@@ -183,12 +183,12 @@ def scores(n, *, loud=(), size=1.0):
     residual = np.random.default_rng(n).uniform(0.5, 1.0, (n, len(CHANNELS)))
     residual[:, list(loud)] = size**2
     total = residual.sum(axis=1)
-    return Scores(total, total, residual, np.full(n, np.nan))
+    return ScoreTable(total, total, residual, np.full(n, np.nan))
 
 
 def settled():
     """A watch that has its limits: about 1 for every channel."""
-    watch = Watch(CHANNELS, settle=400)
+    watch = ChannelWatch(CHANNELS, settle=400)
     for _ in range(4):
         watch.see(scores(100))
     return watch
@@ -209,7 +209,7 @@ def test_a_channel_is_told_by_its_own_limit():
 def test_rows_that_nobody_scored_are_not_judged():
     """They pass, and say nothing."""
     watch = settled()
-    assert [0.0] * len(CHANNELS) == watch.see(Scores.unknown(9, len(CHANNELS))).tolist()
+    assert [0.0] * len(CHANNELS) == watch.see(ScoreTable.unknown(9, len(CHANNELS))).tolist()
     watch.see(scores(5, loud=range(6), size=LOUD))
 
     assert (5, 5) == (watch.rows, watch.over_spe)
@@ -218,23 +218,23 @@ def test_rows_that_nobody_scored_are_not_judged():
 def test_odd_rows_are_counted():
     """Those above 1, the fleet's own limit; of a row that has none nobody knows."""
     watch, more = settled(), scores(4)
-    more.odd[:3] = 0.9, 1.1, 7.0
+    more.anomaly_score[:3] = 0.9, 1.1, 7.0
     watch.see(more)
 
-    assert watch.over_odd == 2
+    assert watch.over_anomaly_score == 2
 
 
 def test_limits_need_scores():
     """A settling time without a model is refused, not taken for silence."""
     with pytest.raises(UsageError, match="got none: settle longer"):
-        Limits.measured([Scores.unknown(5, 6)])
+        PictureLimits.measured([ScoreTable.unknown(5, 6)])
 
 
 def test_limits_are_those_of_the_rows_that_were_scored():
     """Unknown rows among them change nothing."""
     known = scores(500)
-    mixed = Limits.measured([Scores.unknown(99, 6), known, Scores.unknown(1, 6)])
-    alone = Limits.measured([known])
+    mixed = PictureLimits.measured([ScoreTable.unknown(99, 6), known, ScoreTable.unknown(1, 6)])
+    alone = PictureLimits.measured([known])
 
     assert (alone.spe, alone.t2) == (mixed.spe, mixed.t2)
     assert np.array_equal(alone.residual, mixed.residual)
@@ -255,9 +255,9 @@ def end(node, number=1):
     return {"event": "end", "id": f"{node}-{number}"}
 
 
-def told(*news, clients=2):
+def acknowledged(*news, clients=2):
     """Alarms of a fleet that has said so much: pairs of event and snapshot."""
-    alarms = Alarms(clients)
+    alarms = HeardAlarms(clients)
     for event, snapshot in news:
         alarms.hear(event, snapshot)
     return alarms
@@ -266,21 +266,21 @@ def told(*news, clients=2):
 def test_two_clients_have_to_blame_a_mote():
     """While both have an alarm open; then it is out of service, once."""
     one, two = start("a", mote1_light=LEAST), start("b", mote1_voltage=LEAST)
-    assert [] == told((one, 10)).out
-    assert [] == told((one, 10), (end("a"), 20), (two, 30)).out
-    assert [] == told((one, 10), (start("b", mote1_light=0.9 * LEAST), 20)).out
+    assert [] == acknowledged((one, 10)).out
+    assert [] == acknowledged((one, 10), (end("a"), 20), (two, 30)).out
+    assert [] == acknowledged((one, 10), (start("b", mote1_light=0.9 * LEAST), 20)).out
 
-    assert [Named(1, "light", 20)] == told((one, 10), (two, 20)).out
-    assert [Named(1, "light", 20)] == told(
+    assert [NamedAlarm(1, "light", 20)] == acknowledged((one, 10), (two, 20)).out
+    assert [NamedAlarm(1, "light", 20)] == acknowledged(
         (one, 10), (two, 20), (start("c", mote1_light=1), 30)
     ).out
-    assert [Named(1, "light", 10)] == told((one, 10), clients=1).out
+    assert [NamedAlarm(1, "light", 10)] == acknowledged((one, 10), clients=1).out
 
 
 def test_what_is_said_twice_is_heard_once():
     """A client that was killed may tell its last alarm again; of an end that has no start, none."""
     one = start("a", mote1_light=1.0)
-    alarms = told((one, 10), (end("a"), 20), (one, 30), (end("a"), 40), (end("z"), 50))
+    alarms = acknowledged((one, 10), (end("a"), 20), (one, 30), (end("a"), 40), (end("z"), 50))
 
     assert [(10, 20)] == [(alarm.began, alarm.ended) for alarm in alarms.raised]
     assert [] == alarms.open
@@ -288,7 +288,7 @@ def test_what_is_said_twice_is_heard_once():
 
 def test_alarms_at_a_time_are_one_incident():
     """Whoever raised them; the next begins when all of them are over."""
-    alarms = told(
+    alarms = acknowledged(
         (start("a"), 10), (start("b"), 20), (end("a"), 25), (start("a", 2), 29),
         (end("b"), 30), (end("a", 2), 40), (start("b", 2), 41),
     )  # fmt: skip
@@ -305,7 +305,7 @@ def test_verdicts_match_alarms_with_the_truth():
         Fault(2, "temperature", "dying", 100, 200),
         Fault(3, "voltage", "offset", 100, 200, -0.1),
     ]
-    alarms = told(
+    alarms = acknowledged(
         (start("a", 1, mote1_light=1.0), 90),
         (end("a", 1), 95),
         (start("a", 2, mote9_light=0.6, mote2_voltage=0.3, mote1_light=0.9 * LEAST), 120),
@@ -315,7 +315,7 @@ def test_verdicts_match_alarms_with_the_truth():
     one, two, three, *false = judged(faults, alarms)
 
     assert ["missed", "found", "missed"] == [one.outcome, two.outcome, three.outcome]
-    assert (Named(2, "voltage", 120), False) == (two.alarm, two.first)
+    assert (NamedAlarm(2, "voltage", 120), False) == (two.alarm, two.first)
     assert two.delay_h == pytest.approx(20 * 31 / 3600)
     assert [(1, 90), (3, 201 + SOON)] == [(v.mote, v.alarm.snapshot) for v in false]
 
@@ -324,28 +324,28 @@ def test_the_right_channel_is_put_first():
     """One that the fault shows in: a flat battery shows in three."""
     fault = Fault(2, "temperature", "dying", 100, 200)
     for quantity, first in (("voltage", True), ("light", False)):
-        (verdict,) = judged([fault], told((start("a", **{f"mote2_{quantity}": 1.0}), 150)))
+        (verdict,) = judged([fault], acknowledged((start("a", **{f"mote2_{quantity}": 1.0}), 150)))
 
         assert (quantity, first) == (verdict.alarm.quantity, verdict.first)
 
 
 def test_a_false_alarm_need_not_blame_anybody():
     """Weather may be odd at every channel alike; what its other clients blame goes first."""
-    (alone,) = judged([], told((start("a"), 150)))
-    (blamed,) = judged([], told((start("a"), 150), (start("b", mote3_light=0.05), 160)))
+    (alone,) = judged([], acknowledged((start("a"), 150)))
+    (blamed,) = judged([], acknowledged((start("a"), 150), (start("b", mote3_light=0.05), 160)))
 
-    assert (0, Named(0, "", 150)) == (alone.mote, alone.alarm)
-    assert (3, Named(3, "light", 150)) == (blamed.mote, blamed.alarm)
+    assert (0, NamedAlarm(0, "", 150)) == (alone.mote, alone.alarm)
+    assert (3, NamedAlarm(3, "light", 150)) == (blamed.mote, blamed.alarm)
 
 
 def test_a_sound_mote_that_is_taken_out_is_false():
     """Though the alarm that named it found a fault; as part of a false incident it counts once."""
     fault = Fault(1, "light", "stuck", 100, 200)
     both = {"mote1_light": 0.5, "mote2_light": 0.4}
-    alarms = told((start("a", **both), 150), (start("b", **both), 150))
+    alarms = acknowledged((start("a", **both), 150), (start("b", **both), 150))
     assert ["found", "false"] == [each.outcome for each in judged([fault], alarms)]
 
-    alarms = told((start("a", mote2_light=1), 150), (start("b", mote2_light=1), 160))
+    alarms = acknowledged((start("a", mote2_light=1), 150), (start("b", mote2_light=1), 160))
     assert ["missed", "false"] == [each.outcome for each in judged([fault], alarms)]
 
 
@@ -437,9 +437,9 @@ def stint(node, given, **more) -> Stint:
     return Stint(node, snapshots=list(range(given)), **more)
 
 
-def held(*, sealed=0, weight=None, lost=0, **lives) -> Held:
+def held(*, sealed=0, weight=None, lost=0, **incarnations) -> Held:
     """What is held of a child: learnt readings by life, and of those that are over."""
-    counts = {life: Counts(learnt=n, lost=lost) for life, n in lives.items()}
+    counts = {current: Counts(learnt=n, lost=lost) for current, n in incarnations.items()}
     child = Held(counts, Counts(learnt=sealed))
     total = child.counts.learnt if weight is None else weight
     child.parts = [SimpleNamespace(weight=float(total))]
@@ -455,7 +455,7 @@ def books(aggregator, *, root=None):
 
 def test_a_fleet_without_mishaps_is_exact():
     """Fed is learnt, to the reading."""
-    stints = [stint("a", 10, lives={"x"}), stint("b", 7, lives={"y"})]
+    stints = [stint("a", 10, incarnations={"x"}), stint("b", 7, incarnations={"y"})]
     balance = balanced(stints, *books({"a": held(x=10), "b": held(y=7)}))
 
     assert balance.wrong == ()
@@ -468,11 +468,11 @@ def test_a_fleet_without_mishaps_is_exact():
     )
 
 
-def killed(*, told=60):
+def killed(*, acknowledged=60):
     """A client that was killed after 100 rows, and whose next process was given 50."""
     return [
-        stint("a", 100, lives={"x"}, told=told, killed=True, ended=True),
-        stint("a", 50, lives={"y"}, told=50),
+        stint("a", 100, incarnations={"x"}, acknowledged=acknowledged, killed=True, ended=True),
+        stint("a", 50, incarnations={"y"}, acknowledged=50),
     ]
 
 
@@ -514,7 +514,7 @@ def test_a_killed_clients_books_are_looked_into(child, said):
 )
 def test_what_does_not_add_up_is_said(stores, said):
     """At a client, at an aggregator, between it and the root."""
-    wrong = balanced([stint("a", 10, lives={"x"})], *stores).wrong
+    wrong = balanced([stint("a", 10, incarnations={"x"})], *stores).wrong
 
     assert any(said in sentence for sentence in wrong)
 
@@ -522,14 +522,14 @@ def test_what_does_not_add_up_is_said(stores, said):
 def test_two_aggregators_may_not_hold_one_client():
     """It would be counted twice, however right each is by itself."""
     child = {"a": held(x=5)}
-    balance = balanced([stint("a", 10, lives={"x"})], {"one": child, "two": child}, {})
+    balance = balanced([stint("a", 10, incarnations={"x"})], {"one": child, "two": child}, {})
 
     assert "a is held by 2 aggregators" in balance.wrong
 
 
 def test_what_a_client_declares_lost_is_accounted_for():
     """A life that ended within its process: its readings are lost, and said to be."""
-    balance = balanced([stint("a", 10, lives={"x", "y"})], *books({"a": held(y=7, lost=3)}))
+    balance = balanced([stint("a", 10, incarnations={"x", "y"})], *books({"a": held(y=7, lost=3)}))
 
     assert balance.wrong == ()
     assert (7, 3) == (balance.learnt, balance.declared_lost)
@@ -540,14 +540,14 @@ def test_what_a_client_declares_lost_is_accounted_for():
 
 def test_recovery_is_timed_from_the_new_start():
     """A client is back when it is acknowledged; what came before its start does not count."""
-    mishap = Mishap("a", "client", frozenset("a"), at=5)
-    mishap.kills(10.0, 7)
-    mishap.hear_acknowledged("a", 10.1)
-    assert (mishap.is_due(10.0 + DOWN_S / 2), mishap.is_due(10.0 + DOWN_S)) == (False, True)
+    failure = ProcessFailure("a", "client", frozenset("a"), at=5)
+    failure.kills(10.0, 7)
+    failure.hear_acknowledged("a", 10.1)
+    assert (failure.is_due(10.0 + DOWN_S / 2), failure.is_due(10.0 + DOWN_S)) == (False, True)
 
-    mishap.starts(11.0)
-    mishap.hear_ready("a", 11.5)
-    mishap.hear_acknowledged("a", 12.0)
+    failure.starts(11.0)
+    failure.hear_ready("a", 11.5)
+    failure.hear_acknowledged("a", 12.0)
     assert {
         "node": "a",
         "role": "client",
@@ -556,20 +556,20 @@ def test_recovery_is_timed_from_the_new_start():
         "back_s": 1.0,
         "away_s": 2.0,
         "snapshot": 7,
-    } == mishap.figures()
+    } == failure.figures()
 
 
 def test_an_aggregator_is_back_when_all_its_children_are_heard_again():
     """Not before the last of them."""
-    mishap = Mishap("mid", "aggregator", frozenset("ab"), at=5)
-    mishap.kills(1.0, 5)
-    mishap.starts(2.0)
-    mishap.hear_acknowledged("a", 3.0)
-    mishap.hear_acknowledged("a", 4.0)
-    assert mishap.state == "starting"
+    failure = ProcessFailure("mid", "aggregator", frozenset("ab"), at=5)
+    failure.kills(1.0, 5)
+    failure.starts(2.0)
+    failure.hear_acknowledged("a", 3.0)
+    failure.hear_acknowledged("a", 4.0)
+    assert failure.state == "starting"
 
-    mishap.hear_acknowledged("b", 5.0)
-    assert ("over", 3.0) == (mishap.state, mishap.back_s)
+    failure.hear_acknowledged("b", 5.0)
+    assert ("over", 3.0) == (failure.state, failure.back_s)
 
 
 def test_a_client_is_killed_and_then_an_aggregator():
@@ -597,9 +597,9 @@ def test_four_clients_share_an_aggregator():
 def test_every_configuration_loads(tmp_path, over, center, features):
     """As the programs themselves read it: schema, scaling, center and kernel included."""
     who = members(5)
-    wire = OverMqtt("::1", 1883, "room-1", own=False)
+    wire = MqttWire("::1", 1883, "room-1", own=False)
     if over == "grpc":
-        wire = OverGrpc(dict.fromkeys((member.name for member in who), 4711))
+        wire = GrpcWire(dict.fromkeys((member.name for member in who), 4711))
     channels = (Channel('mote 1."°C"', "°C"), Channel("b", "%"))
     schema = Schema(channels, Scaling((21.0, 1e-3), (0.04, 300.0)), features, center)
     site = Site(tmp_path, wire, schema, rank=1, oversample=1, first_rows=16)
@@ -617,7 +617,7 @@ def test_every_configuration_loads(tmp_path, over, center, features):
 def test_messages_that_a_broker_would_drop_are_refused(tmp_path):
     """Before anything is started, in words of the demo's options; over gRPC they are none."""
     schema = Schema(CHANNELS, features=RandomFourier(Gaussian(0.3), 4096))
-    broker, grpc = OverMqtt("::1", 1883, "room-1", own=False), OverGrpc({})
+    broker, grpc = MqttWire("::1", 1883, "room-1", own=False), GrpcWire({})
 
     check_sizes(Site(tmp_path, grpc, schema, rank=16, oversample=10, first_rows=16))
     with pytest.raises(UsageError, match=r"at most 122880 .* got up to 4\d{5}: lower --features"):

@@ -108,8 +108,8 @@ def test_what_fails_makes_the_status_1(doctor):
 
     assert 1 == status
     (sensor,) = found["sensor"]
-    assert ("fails", True) == (sensor.state, "nowhere.csv" in sensor.says)
-    assert sensor.mend
+    assert ("fails", True) == (sensor.state, "nowhere.csv" in sensor.message)
+    assert sensor.hint
 
 
 @pytest.mark.usefixtures("here")
@@ -143,11 +143,11 @@ def test_words_of_others_do_nothing_to_a_terminal():
 
 def test_it_counts_what_is_to_be_done():
     """The last line, for people in a hurry."""
-    bad, odd, good = (Finding("x", state, "") for state in ("fails", "warning", "ok"))
+    bad, anomaly_score, good = (Finding("x", state, "") for state in ("fails", "warning", "ok"))
 
-    assert "4 looks: 2 fail, 1 warning" == summary_of([bad, bad, odd, good])
+    assert "4 looks: 2 fail, 1 warning" == summary_of([bad, bad, anomaly_score, good])
     assert "1 look: 1 fails" == summary_of([bad])
-    assert "2 looks: 2 warnings" == summary_of([odd, odd])
+    assert "2 looks: 2 warnings" == summary_of([anomaly_score, anomaly_score])
     assert "2 looks: all fine" == summary_of([good, good])
 
 
@@ -160,7 +160,7 @@ def test_what_is_not_installed_is_named_with_its_extra(doctor, monkeypatch):
     status, found = doctor(text)
 
     assert (1, {"software"}) == (status, set(found))
-    assert "pip install 'submerge[grpc]'" == found["software"][0].mend
+    assert "pip install 'submerge[grpc]'" == found["software"][0].hint
 
 
 # The disk
@@ -173,7 +173,7 @@ def test_a_place_that_cannot_be_written_fails(place, here, doctor):
     status, found = doctor(CLIENT.replace("pump-1.state", place))
 
     assert (1, ["fails"]) == (status, states(found["disk"]))
-    assert place in found["disk"][0].says
+    assert place in found["disk"][0].message
 
 
 def test_a_folder_that_is_not_there_yet_will_be(here, doctor):
@@ -198,7 +198,7 @@ def test_a_port_on_which_nobody_listens_fails(doctor, taken):
     status, found = doctor(over_grpc(taken))
 
     assert (1, ["fails"]) == (status, states(found["parent"]))
-    assert f"nobody listens on 127.0.0.1:{taken}" == found["parent"][0].says
+    assert f"nobody listens on 127.0.0.1:{taken}" == found["parent"][0].message
     assert ["ok"] == states(found["sensor"])
 
 
@@ -212,7 +212,7 @@ def test_a_host_that_nobody_knows_fails(doctor, monkeypatch):
     status, found = doctor(over_grpc(8470).replace("127.0.0.1", "rooot"))
 
     assert 1 == status
-    assert "no host 'rooot' is known" in found["parent"][0].says
+    assert "no host 'rooot' is known" in found["parent"][0].message
 
 
 # The sensor
@@ -224,7 +224,7 @@ def test_a_channel_that_is_never_there_is_a_warning(here, doctor):
     status, found = doctor()
 
     assert (0, ["warning"]) == (status, states(found["sensor"]))
-    assert "nothing of pressure" in found["sensor"][0].says
+    assert "nothing of pressure" in found["sensor"][0].message
 
 
 def test_a_sensor_without_rows_fails(here, doctor):
@@ -260,8 +260,8 @@ def test_standard_input_that_ends_without_a_row_wants_a_program(piped):
     """As from /dev/null; it is not a matter of milliseconds."""
     (found,) = doctor_client.sensor(piped(""), is_terminal=lambda: False)
 
-    assert ("fails", "standard input ended without a row") == (found.state, found.says)
-    assert "pipe your program into doctor" in found.mend
+    assert ("fails", "standard input ended without a row") == (found.state, found.message)
+    assert "pipe your program into doctor" in found.hint
 
 
 def test_a_name_that_is_no_channel_is_named(piped):
@@ -269,8 +269,8 @@ def test_a_name_that_is_no_channel_is_named(piped):
     (found,) = doctor_client.sensor(piped('{"flw": 1}\n'), is_terminal=lambda: False)
 
     assert "fails" == found.state
-    assert found.says.endswith('unknown "flw"; channels are flow, pressure')
-    assert "client --test" in found.mend
+    assert found.message.endswith('unknown "flw"; channels are flow, pressure')
+    assert "client --test" in found.hint
 
 
 def test_a_trial_without_a_row_is_status_1(piped, capsys):
@@ -297,7 +297,7 @@ def test_a_terminal_is_no_sensor(here):
     (found,) = doctor_client.sensor(config, is_terminal=lambda: True)
 
     assert "warning" == found.state
-    assert "| submerge doctor" in found.mend
+    assert "| submerge doctor" in found.hint
 
 
 def test_a_slow_sensor_is_not_waited_for(here):
@@ -308,7 +308,7 @@ def test_a_slow_sensor_is_not_waited_for(here):
     )
     (found,) = doctor_client.sensor(config_with(here, sensor))
 
-    assert ("warning", True) == (found.state, "60 min" in found.says)
+    assert ("warning", True) == (found.state, "60 min" in found.message)
 
 
 # An aggregator
@@ -332,7 +332,7 @@ def test_where_somebody_else_listens_an_aggregator_cannot(root):
     status, found = root()
 
     assert (1, ["fails", "ok"]) == (status, states(found["listen"]))
-    assert "ss -ltnp" in found["listen"][0].mend
+    assert "ss -ltnp" in found["listen"][0].hint
 
 
 def test_a_store_that_is_not_there_is_begun(root):
@@ -340,7 +340,7 @@ def test_a_store_that_is_not_there_is_begun(root):
     _, found = root()
 
     assert ["ok"] == states(found["store"])
-    assert "will be begun" in found["store"][0].says
+    assert "will be begun" in found["store"][0].message
 
 
 def test_a_store_that_is_whole_says_what_it_holds(here, root):
@@ -351,7 +351,7 @@ def test_a_store_that_is_whole_says_what_it_holds(here, root):
     before = here.joinpath("root.db").read_bytes()
     _, found = root()
 
-    assert "root.db: 1 records" in found["store"][0].says
+    assert "root.db: 1 records" in found["store"][0].message
     assert before == here.joinpath("root.db").read_bytes()
 
 
@@ -368,7 +368,7 @@ def test_a_store_that_is_none_fails(here, root, what):
     _, found = root()
 
     assert ["fails"] == states(found["store"])
-    assert what in found["store"][0].says
+    assert what in found["store"][0].message
 
 
 def test_a_store_that_another_process_holds_is_a_warning(here, root):
@@ -390,7 +390,7 @@ def test_a_running_aggregator_has_its_ports_itself(here, root, monkeypatch):
         status, found = root()
 
     assert 0 == status
-    assert "the aggregator runs" in found["store"][0].says
+    assert "the aggregator runs" in found["store"][0].message
     assert "listen" not in found
     assert ["warning"] == states(found["status"])
 

@@ -13,7 +13,7 @@ from submerge.protocol.machine import Now
 from submerge_client.config.links import UplinkConfig
 from submerge_client.uplink.tls import Tls
 from submerge_fleet.doctor import links, machine, ways
-from submerge_fleet.doctor.papers import Shown, papers
+from submerge_fleet.doctor.certificates import ShownCertificate, check_certificates
 from support.certified import Certified
 
 DAY = 86400.0
@@ -37,8 +37,8 @@ def kit_of(fleet, node="pump-1", *hosts, lasts_s=90 * DAY):
     path.chmod(0o600)
 
     def look(later_s=0.0, *, node="pump-1", serves=False):
-        shown = Shown("uplink", "root.example", Tls(kit=path), serves=serves)
-        return list(papers([shown], node, time.time() + later_s))
+        shown = ShownCertificate("uplink", "root.example", Tls(kit=path), serves=serves)
+        return list(check_certificates([shown], node, time.time() + later_s))
 
     look.path = path
     return look
@@ -49,7 +49,7 @@ def test_a_kit_of_ones_own_says_how_long_it_holds(fleet):
     (found,) = kit_of(fleet, lasts_s=5 * DAY)()
 
     assert "ok" == found.state
-    assert "pump-1.kit of pump-1: 5 d left, until 20" in found.says
+    assert "pump-1.kit of pump-1: 5 d left, until 20" in found.message
 
 
 def test_one_that_has_ended_fails(fleet):
@@ -57,8 +57,8 @@ def test_one_that_has_ended_fails(fleet):
     (found,) = kit_of(fleet, lasts_s=-60)()
 
     assert "fails" == found.state
-    assert "ended on" in found.says
-    assert "pki renew pump-1" in found.mend
+    assert "ended on" in found.message
+    assert "pki renew pump-1" in found.hint
 
 
 def test_one_before_its_time_is_the_clock_s_fault(fleet):
@@ -66,8 +66,8 @@ def test_one_before_its_time_is_the_clock_s_fault(fleet):
     found = kit_of(fleet)(-400 * DAY)
 
     assert {"fails"} == set(states(found))
-    assert "holds only from" in found[0].says
-    assert "clock" in found[0].mend
+    assert "holds only from" in found[0].message
+    assert "clock" in found[0].hint
 
 
 def test_the_last_quarter_of_its_life_is_a_warning(fleet):
@@ -80,7 +80,7 @@ def test_the_last_quarter_of_its_life_is_a_warning(fleet):
 
 def test_the_authority_s_end_is_everybody_s(fleet):
     """It is told when it comes near."""
-    said = [each.says for each in kit_of(fleet)(8.5 * DAY)]
+    said = [each.message for each in kit_of(fleet)(8.5 * DAY)]
 
     assert any("the authority's own certificate" in line for line in said)
 
@@ -90,7 +90,7 @@ def test_another_node_s_certificate_fails(fleet):
     (found,) = kit_of(fleet, "pump-2")()
 
     assert "fails" == found.state
-    assert 'bring the kit of pump-1 here, or say node = "pump-2"' == found.mend
+    assert 'bring the kit of pump-1 here, or say node = "pump-2"' == found.hint
 
 
 def test_a_kit_that_others_can_read_is_a_warning(fleet):
@@ -99,7 +99,7 @@ def test_a_kit_that_others_can_read_is_a_warning(fleet):
     look.path.chmod(0o644)
 
     assert ["ok", "warning"] == states(look())
-    assert f"chmod 600 {look.path}" == look()[1].mend
+    assert f"chmod 600 {look.path}" == look()[1].hint
 
 
 @pytest.mark.parametrize("damage", ["gone", "cut", "another's key"])
@@ -130,12 +130,15 @@ def test_a_kit_on_several_links_is_looked_at_once(fleet):
     """What one of them needs of it is looked at all the same."""
     path = kit_of(fleet, "north", lasts_s=5 * DAY).path
     tls = Tls(kit=path)
-    shown = [Shown("listen.grpc", "", tls, serves=True), Shown("parent", "root.example", tls)]
-    found = list(papers(shown, "north", time.time()))
+    shown = [
+        ShownCertificate("listen.grpc", "", tls, serves=True),
+        ShownCertificate("parent", "root.example", tls),
+    ]
+    found = list(check_certificates(shown, "north", time.time()))
 
     assert ["ok", "fails"] == states(found)
-    assert "names no host" in found[1].says
-    assert found[1].mend.startswith("submerge pki renew north --host ")
+    assert "names no host" in found[1].message
+    assert found[1].hint.startswith("submerge pki renew north --host ")
 
 
 @pytest.mark.parametrize(("given", "restarts"), [([], False), (["CREDENTIALS_DIRECTORY"], True)])
@@ -143,35 +146,42 @@ def test_a_kit_is_read_at_the_next_connection_but_for_a_unit_s_copy(fleet, given
     """Of which only a restart makes another."""
     path = kit_of(fleet, lasts_s=-60).path
     environ = {name: str(path.parent) for name in given}
-    shown = Shown("uplink", "root.example", Tls(kit=path))
-    (found,) = papers([shown], "pump-1", time.time(), environ=environ)
+    shown = ShownCertificate("uplink", "root.example", Tls(kit=path))
+    (found,) = check_certificates([shown], "pump-1", time.time(), environ=environ)
 
-    assert restarts == ("restart the unit" in found.mend)
-    assert restarts != ("read at the next connection" in found.mend)
+    assert restarts == ("restart the unit" in found.hint)
+    assert restarts != ("read at the next connection" in found.hint)
 
 
 @pytest.mark.parametrize("tls", [None, Tls()])
 def test_a_kit_that_no_link_uses_is_a_warning(fleet, tls):
     """Somebody believes that it protects one; on this machine too."""
     path = fleet.kit("pump-1")
-    first = next(papers([Shown("uplink", "localhost", tls)], "pump-1", 0.0, kit=path))
+    first = next(
+        check_certificates([ShownCertificate("uplink", "localhost", tls)], "pump-1", 0.0, kit=path)
+    )
 
-    assert ("warning", "kit pump-1.kit is used by no link") == (first.state, first.says)
+    assert ("warning", "kit pump-1.kit is used by no link") == (first.state, first.message)
 
 
 def test_a_kit_that_a_link_uses_is_not_said_to_be_idle(fleet):
     """Nor is none."""
     path = fleet.kit("pump-1", lasts_s=5 * DAY)
     path.chmod(0o600)
-    shown = [Shown("uplink", "root.example", Tls(kit=path)), Shown("scores", "localhost", None)]
+    shown = [
+        ShownCertificate("uplink", "root.example", Tls(kit=path)),
+        ShownCertificate("scores", "localhost", None),
+    ]
 
-    assert ["ok", "ok"] == states(papers(shown, "pump-1", time.time(), kit=path))
+    assert ["ok", "ok"] == states(check_certificates(shown, "pump-1", time.time(), kit=path))
 
 
 @pytest.mark.parametrize(("state", "host"), [("ok", "localhost"), ("warning", "192.0.2.7")])
 def test_a_link_without_tls_is_a_warning_where_others_are(state, host):
     """Nobody sits between a machine and itself."""
-    assert [state] == states(papers([Shown("uplink", host, None)], "pump-1", 0.0))
+    assert [state] == states(
+        check_certificates([ShownCertificate("uplink", host, None)], "pump-1", 0.0)
+    )
 
 
 # The way to a parent
@@ -222,10 +232,10 @@ def test_a_certificate_for_another_host_is_renewed_with_all_its_names(end):
     """`pki issue` would refuse, and --host replaces all that were there."""
     refused = ssl.SSLCertVerificationError("")
     refused.verify_message = "Hostname mismatch, certificate is not valid for 'north.example'."
-    mend = end(Met(refuses=refused)).mend
+    hint = end(Met(refuses=refused)).hint
 
-    assert "submerge pki renew north --host north.example" in mend
-    assert "replace all" in mend
+    assert "submerge pki renew north --host north.example" in hint
+    assert "replace all" in hint
 
 
 def test_what_has_tls_and_is_no_grpc_may_be_a_broker(end):
@@ -233,8 +243,8 @@ def test_what_has_tls_and_is_no_grpc_may_be_a_broker(end):
     refused = ssl.SSLError()
     refused.reason = "TLSV1_ALERT_NO_APPLICATION_PROTOCOL"
 
-    assert "is that an MQTT broker?" in end(Met()).mend
-    assert "is that an MQTT broker?" in end(Met(refuses=refused)).mend
+    assert "is that an MQTT broker?" in end(Met()).hint
+    assert "is that an MQTT broker?" in end(Met(refuses=refused)).hint
 
 
 @pytest.mark.parametrize(("lasts_s", "points_up"), [(-60, True), (3600, False)])
@@ -242,9 +252,9 @@ def test_who_shows_an_ended_certificate_need_not_ask_who_refused_it(fleet, lasts
     """The finding of the certificate says what to do; without one it may be banned."""
     tls = Tls(kit=fleet.kit("pump-1", lasts_s=lasts_s))
     error = ways.TurnedAway("UNAVAILABLE", "is it banned?")
-    mend = links._mend(error, tls, "pump-1", time.time())
+    hint = links._hint(error, tls, "pump-1", time.time())
 
-    assert ("see certificate above" if points_up else "is it banned?") == mend
+    assert ("see certificate above" if points_up else "is it banned?") == hint
 
 
 def test_a_port_where_nobody_listens_has_nothing_to_do_with_a_certificate(fleet):
@@ -252,7 +262,7 @@ def test_a_port_where_nobody_listens_has_nothing_to_do_with_a_certificate(fleet)
     tls = Tls(kit=fleet.kit("pump-1", lasts_s=-60))
     error = ways.Unreached("nobody listens", "is it running?")
 
-    assert "is it running?" == links._mend(error, tls, "pump-1", time.time())
+    assert "is it running?" == links._hint(error, tls, "pump-1", time.time())
 
 
 # The machine
@@ -276,7 +286,7 @@ def test_a_write_that_takes_long_is_a_warning(tmp_path):
     ticks = iter([0.0, 3.0])
     (found,) = machine.disk("state", tmp_path / "s", steady=lambda: next(ticks))
 
-    assert ("warning", True) == (found.state, "on disk in 3 s" in found.says)
+    assert ("warning", True) == (found.state, "on disk in 3 s" in found.message)
 
 
 def test_a_disk_without_room_fails(tmp_path):
@@ -318,7 +328,7 @@ def test_what_a_service_is_allowed_counts_where_it_is_less(line, file, proc, tmp
     limit.write_text(f"{30 << 20}\n")
     (found,) = machine.memory(40 << 20, proc=proc, cgroups=tmp_path / "cgroup")
 
-    assert ("fails", True) == (found.state, "30 MiB allowed here" in found.says)
+    assert ("fails", True) == (found.state, "30 MiB allowed here" in found.message)
 
 
 def test_no_limit_is_no_limit(proc, tmp_path):

@@ -14,7 +14,7 @@ from submerge_fleet.console.admin_client import NoAnswer
 from submerge_fleet.operate import alarms as command_module
 from submerge_fleet.operate.alarms_follow import Followed, follow
 from submerge_fleet.operate.alarms_table import line_of, lines_of, table_of
-from support.alarmed import ROWS, alarm, passes_on, says, vigil
+from support.alarmed import ROWS, alarm, alarm_status, message, passes_on
 from support.commands import shell, stands_at_its_socket
 from support.house import House
 from support.nodes import EPOCH
@@ -47,7 +47,7 @@ def learn(submerge, house):
     return lambda *words: submerge("learn", *words, "--store", house.store)
 
 
-def view(name: str = "c-1", *, ended: float | None = None, **told: Any) -> AlarmView:
+def view(name: str = "c-1", *, ended: float | None = None, **reported: Any) -> AlarmView:
     known: dict[str, Any] = {
         "group": "room",
         "id": name,
@@ -63,10 +63,10 @@ def view(name: str = "c-1", *, ended: float | None = None, **told: Any) -> Alarm
         "withheld": 0,
         "verdict": "",
         "wanted": "",
-        "told_by": "c",
+        "reported_by": "c",
         "silent_s": 0.0,
     }
-    return AlarmView(**known | told)
+    return AlarmView(**known | reported)
 
 
 # -- the table -----------------------------------------------------------------------
@@ -74,9 +74,9 @@ def view(name: str = "c-1", *, ended: float | None = None, **told: Any) -> Alarm
 
 def test_a_person_sees_how_groups_are_watched_and_a_line_an_alarm(alarms, house):
     """What was promised beside what came of it; open ones first."""
-    told = {"watched_s": 336 * HOUR, "allowed": 2.0, "raised": 3, "confirmed": 1}
-    says(house, "c", alarm("c", 50, verdict="rejected"), alarm("c", 1, ended=30.0), **told)
-    says(house, "d", state="learning", armed_in_s=3 * HOUR)
+    reported = {"watched_s": 336 * HOUR, "allowed": 2.0, "raised": 3, "confirmed": 1}
+    message(house, "c", alarm("c", 50, verdict="rejected"), alarm("c", 1, ended=30.0), **reported)
+    message(house, "d", state="learning", armed_in_s=3 * HOUR)
     house.hears("e", ROWS)
     out = alarms().out.splitlines()
 
@@ -93,7 +93,7 @@ def test_a_person_sees_how_groups_are_watched_and_a_line_an_alarm(alarms, house)
 
 
 def test_list_is_meant_where_nothing_is_said(alarms, house):
-    says(house, "c", alarm("c", 50), alarm("c", 1, ended=30.0))
+    message(house, "c", alarm("c", 50), alarm("c", 1, ended=30.0))
 
     assert alarms().out == alarms("list").out
     assert "c-1 " in alarms("--wide").out
@@ -105,7 +105,7 @@ def test_a_terminal_of_80_columns_shows_all_of_it(alarms, house, monkeypatch):
     monkeypatch.setattr(command_module, "WIDE", 80)
     number, node = 0x19AA41F2C30, "compressor-house-2"
     top = (("temperature-of-the-outlet [°C]", 0.5), ("current", 0.3), ("flow", 0.2))
-    says(house, node, alarm(node, number, began=EPOCH, top=top, verdict="rejected"))
+    message(house, node, alarm(node, number, began=EPOCH, top=top, verdict="rejected"))
     house.asks("POST", f"/alarms/room/{node}-{number:x}/accept")
     house.time.steady += 1000.0
     out = alarms().out
@@ -121,7 +121,7 @@ def test_a_terminal_of_80_columns_shows_all_of_it(alarms, house, monkeypatch):
 
 def test_who_told_of_it_and_is_silent_is_said(house, alarms):
     """What an aggregator that is away said last may be over."""
-    passes_on(house, "a", vigil(alarm("d", 4)))
+    passes_on(house, "a", alarm_status(alarm("d", 4)))
     house.time.steady += 2 * HOUR
 
     assert "a silent for 2 h" in " ".join(alarms("--wide").out.split())
@@ -130,7 +130,7 @@ def test_who_told_of_it_and_is_silent_is_said(house, alarms):
 def test_groups_are_told_apart(tmp_path, monkeypatch, submerge):
     with House(tmp_path, groups=("hall", "room")) as house:
         stands_at_its_socket(house, monkeypatch)
-        says(house, "c", alarm())
+        message(house, "c", alarm())
         both = submerge("alarms", "--store", house.store).out
         one = submerge("alarms", "--group", "hall", "--store", house.store).out
 
@@ -141,7 +141,7 @@ def test_groups_are_told_apart(tmp_path, monkeypatch, submerge):
 
 def test_nothing_is_said_to_be_nothing(alarms, house):
     """An empty table looks like a mistake; machines get an empty array."""
-    says(house, "c")
+    message(house, "c")
 
     assert "room: 1 armed\nno alarm is told of\n" == alarms().out
     assert "room: 1 armed\nno alarm is open\n" == alarms("--open").out
@@ -149,21 +149,26 @@ def test_nothing_is_said_to_be_nothing(alarms, house):
 
 
 def test_machines_get_all_that_is_known(alarms, house):
-    says(house, "c", alarm("c", 50), alarm("c", 1, ended=30.0), watched_s=HOUR)
+    message(house, "c", alarm("c", 50), alarm("c", 1, ended=30.0), watched_s=HOUR)
 
     assert house.asks("GET", "/alarms").json == json.loads(alarms("--json").out)
     assert ["c-32"] == [each["id"] for each in json.loads(alarms("--json", "--open").out)]
-    told = json.loads(alarms("--json", "--nodes").out)
-    assert ["c"] == [each["node"] for each in told["nodes"]]
-    assert [HOUR] == [each["watch"]["watched_s"] for each in told["groups"]]
+    reported = json.loads(alarms("--json", "--nodes").out)
+    assert ["c"] == [each["node"] for each in reported["nodes"]]
+    assert [HOUR] == [each["watch"]["watched_s"] for each in reported["groups"]]
 
 
 def test_each_node_shows_what_was_promised_beside_what_was_raised(alarms, house):
-    told = {"watched_s": 336 * HOUR, "allowed": 2.0, "raised": 3, "confirmed": 1}
-    says(house, "c", alarm(), **told)
-    says(house, "d", state="learning", armed_in_s=3 * HOUR)
+    reported = {"watched_s": 336 * HOUR, "allowed": 2.0, "raised": 3, "confirmed": 1}
+    message(house, "c", alarm(), **reported)
+    message(house, "d", state="learning", armed_in_s=3 * HOUR)
     house.hears("e", ROWS)
-    passes_on(house, "a", vigil(alarm("f", 4), **told), vigil(state="learning", armed_in_s=-1.0))
+    passes_on(
+        house,
+        "a",
+        alarm_status(alarm("f", 4), **reported),
+        alarm_status(state="learning", armed_in_s=-1.0),
+    )
     heading, _, *lines = (line.split(maxsplit=6) for line in alarms("--nodes").out.splitlines()[4:])
 
     assert ["node", "watched", "promised", "raised", "faults", "state"] == heading
@@ -187,8 +192,8 @@ def test_each_node_shows_what_was_promised_beside_what_was_raised(alarms, house)
 )
 def test_states_are_said_in_words(states, more, said):
     counts = dict.fromkeys(("learning", "armed", "alarm", "paused", "stale"), 0) | states
-    told = {"open": 0, "watched_s": 0.0, "allowed": 0.0, "raised": 0, "confirmed": 0}
-    watch = WatchView(counts, **told | {"armed_in_s": 0.0} | more)
+    reported = {"open": 0, "watched_s": 0.0, "allowed": 0.0, "raised": 0, "confirmed": 0}
+    watch = WatchView(counts, **reported | {"armed_in_s": 0.0} | more)
 
     assert [f"g: {said}"] == lines_of(GroupWatch("g", sum(counts.values()), watch))
 
@@ -207,10 +212,10 @@ def test_how_far_over_is_said_as_far_as_anybody_reads_it(worst, said):
 
 def test_a_node_list_says_how_nodes_watch(submerge, house):
     """In the column of what is unusual; what is on its way is said, too."""
-    says(house, "c", alarm())
-    says(house, "d", state="learning", armed_in_s=3 * HOUR)
-    says(house, "e", state="paused")
-    says(house, "f")
+    message(house, "c", alarm())
+    message(house, "d", state="learning", armed_in_s=3 * HOUR)
+    message(house, "e", state="paused")
+    message(house, "f")
     house.asks("POST", "/nodes/room/f/pause")
     out = submerge("nodes", "list", "--store", house.store).out
     states = dict(re.findall(r"^ *(\w) +client .* none +(.+?) *$", out, re.MULTILINE))
@@ -228,32 +233,32 @@ def test_a_node_list_says_how_nodes_watch(submerge, house):
 
 def test_an_alarm_is_accepted_or_rejected(alarms, house):
     """The answer says what that does, and that the node hears of it with its next report."""
-    says(house, "c", alarm("c", 50), alarm("c", 1, ended=30.0))
+    message(house, "c", alarm("c", 50), alarm("c", 1, ended=30.0))
     house.time.steady += 40.0
     accepted, rejected = alarms("accept", "c-32"), alarms("reject", "c-1")
 
     heard = "It was heard 40 s ago, and is told with its next report"
     assert (0, f"c-32 is accepted: c takes it for normal, and learns it. {heard}\n") == accepted[:2]
     assert (0, f"c-1 is rejected, a fault. {heard}\n") == rejected[:2]
-    (wish,) = says(house, "c", alarm("c", 50)).wishes
-    assert {50: True, 1: False} == wish.judged
+    (desired,) = message(house, "c", alarm("c", 50)).desired_states
+    assert {50: True, 1: False} == desired.judged
 
 
 def test_several_are_judged_at_once(alarms, house):
     """All or none: a slip of the finger is refused before anything is done."""
-    says(house, "c", alarm())
-    says(house, "d", alarm("d", 2))
+    message(house, "c", alarm())
+    message(house, "d", alarm("d", 2))
     refused = alarms("reject", "c-1", "d-2", "e-3")
     assert (2, "") == refused[:2]
-    assert "nobody tells of alarm e-3 here" in refused.err
-    assert () == says(house, "c", alarm()).wishes
+    assert "no node reports alarm e-3 here" in refused.err
+    assert () == message(house, "c", alarm()).desired_states
 
-    told = json.loads(alarms("reject", "c-1", "d-2", "--json").out)
-    assert [{"c-1": "rejected"}, {"d-2": "rejected"}] == [each["verdicts"] for each in told]
+    reported = json.loads(alarms("reject", "c-1", "d-2", "--json").out)
+    assert [{"c-1": "rejected"}, {"d-2": "rejected"}] == [each["verdicts"] for each in reported]
 
 
 def test_a_node_further_down_hears_by_its_aggregator(alarms, learn, house):
-    passes_on(house, "a", vigil(alarm("d", 4)))
+    passes_on(house, "a", alarm_status(alarm("d", 4)))
     house.time.steady += 40.0
 
     heard = "a was heard 40 s ago, and is told with its next report; d after that\n"
@@ -264,7 +269,7 @@ def test_a_node_further_down_hears_by_its_aggregator(alarms, learn, house):
 
 
 def test_learning_pauses_and_goes_on(learn, house):
-    says(house, "c")
+    message(house, "c")
     paused, again = learn("pause", "c"), learn("resume", "c", "--json")
 
     assert paused.out.startswith("c of group room is to learn nothing until it is resumed. It was")
@@ -273,7 +278,7 @@ def test_learning_pauses_and_goes_on(learn, house):
 
 def test_what_nobody_told_of_here_needs_insisting(alarms, learn, house):
     """It may be below an aggregator, and nobody can say which."""
-    passes_on(house, "a", vigil())
+    passes_on(house, "a", alarm_status())
     for run in (
         lambda *more: alarms("accept", "d-4", *more),
         lambda *more: learn("pause", "d", *more),
@@ -289,7 +294,7 @@ def test_a_group_is_asked_for_where_it_cannot_be_known(tmp_path, monkeypatch, su
     with House(tmp_path, groups=("hall", "room")) as house:
         stands_at_its_socket(house, monkeypatch)
         for group in ("hall", "room"):
-            house.hears("c", ROWS, group=group, vigil=vigil(alarm()))
+            house.hears("c", ROWS, group=group, alarm_status=alarm_status(alarm()))
         at = ("--store", house.store)
         for words in (("alarms", "accept", "c-1"), ("learn", "pause", "c")):
             ran = submerge(*words, *at)
@@ -297,8 +302,10 @@ def test_a_group_is_asked_for_where_it_cannot_be_known(tmp_path, monkeypatch, su
             assert 0 == submerge(*words, "--group", "hall", *at).status
         unknown = submerge("learn", "pause", "d", *at)
         assert "expected --group, one of hall, room, got none" in unknown.err
-        assert 1 == len(house.hears("c", ROWS, group="hall", vigil=vigil(alarm())).wishes)
-        assert () == house.hears("c", ROWS, vigil=vigil(alarm())).wishes
+        assert 1 == len(
+            house.hears("c", ROWS, group="hall", alarm_status=alarm_status(alarm())).desired_states
+        )
+        assert () == house.hears("c", ROWS, alarm_status=alarm_status(alarm())).desired_states
 
 
 @pytest.mark.parametrize(
@@ -333,7 +340,7 @@ def test_help_has_an_example(submerge, words):
 # -- following -----------------------------------------------------------------------
 
 
-def told_of(*looks: list[AlarmView] | NoAnswer) -> tuple[list[tuple[str, str]], list[str]]:
+def surveyed(*looks: list[AlarmView] | NoAnswer) -> tuple[list[tuple[str, str]], list[str]]:
     """Follow through these looks, then press Ctrl-C; return events, and complaints."""
     answers = iter(looks)
     events: list[tuple[str, str]] = []
@@ -358,21 +365,21 @@ def test_each_start_and_each_end_is_told_once():
     """However often one looks, and though the figures change meanwhile."""
     worse, over = view(worst=9.0), view(ended=EPOCH + 60)
 
-    assert [("start", "c-1"), ("end", "c-1")] == told_of([view()], [worse], [over], [over], [])[0]
+    assert [("start", "c-1"), ("end", "c-1")] == surveyed([view()], [worse], [over], [over], [])[0]
 
 
 def test_what_was_over_before_is_no_news():
     """What is open is; what began and ended between two looks is told whole."""
     old, quick = view("c-1", ended=EPOCH + 1), view("d-2", ended=EPOCH + 2)
 
-    events, _ = told_of([old, view("b-1")], [old, view("b-1"), quick])
+    events, _ = surveyed([old, view("b-1")], [old, view("b-1"), quick])
     assert [("start", "b-1"), ("start", "d-2"), ("end", "d-2")] == events
 
 
 def test_events_come_in_the_order_in_which_they_came_about():
     first, second = view("b-1", began=EPOCH + 5), view("c-1", ended=EPOCH + 4)
 
-    events, _ = told_of([view("c-1")], [first, second])
+    events, _ = surveyed([view("c-1")], [first, second])
     assert [("start", "c-1"), ("end", "c-1"), ("start", "b-1")] == events
 
 
@@ -380,15 +387,15 @@ def test_what_nobody_tells_of_any_more_is_gone_once():
     """Its node was forgotten; if it comes back, its end is told, and no second start."""
     over = view(ended=EPOCH + 60)
 
-    assert [("start", "c-1"), ("gone", "c-1")] == told_of([view()], [], [], [view()])[0]
-    assert ("end", "c-1") == told_of([view()], [], [view()], [over])[0][-1]
-    assert 3 == len(told_of([view()], [], [view()], [over])[0])
+    assert [("start", "c-1"), ("gone", "c-1")] == surveyed([view()], [], [], [view()])[0]
+    assert ("end", "c-1") == surveyed([view()], [], [view()], [over])[0][-1]
+    assert 3 == len(surveyed([view()], [], [view()], [over])[0])
 
 
 def test_an_aggregator_that_restarts_is_waited_for():
     """Said once each time, and nothing is told twice for it."""
     away = NoAnswer("no aggregator answers on x.sock: is it running?")
-    events, complaints = told_of([view()], away, away, [view()], away, [view(ended=EPOCH + 9)])
+    events, complaints = surveyed([view()], away, away, [view()], away, [view(ended=EPOCH + 9)])
 
     assert [("start", "c-1"), ("end", "c-1")] == events
     assert [f"{away} It is waited for"] * 2 == complaints
@@ -396,7 +403,7 @@ def test_an_aggregator_that_restarts_is_waited_for():
 
 def test_one_that_is_not_there_at_all_is_a_failure():
     with pytest.raises(NoAnswer):
-        told_of(NoAnswer("no aggregator answers"))
+        surveyed(NoAnswer("no aggregator answers"))
 
 
 def test_memory_is_bounded_and_alarms_that_are_told_of_stay_in_it(monkeypatch):
@@ -407,14 +414,14 @@ def test_memory_is_bounded_and_alarms_that_are_told_of_stay_in_it(monkeypatch):
     for i in range(20):
         followed.news([view("b-1"), view(f"c-{i}", ended=EPOCH)])
 
-    assert 4 == len(followed._told)
+    assert 4 == len(followed._reported)
     assert [] == followed.news([view("b-1"), view("c-19", ended=EPOCH)])
 
 
 def test_ctrl_c_ends_a_follower_with_status_0(alarms, house, monkeypatch):
     """A line for each event, or a line of JSON with all that is known."""
-    says(house, "c", alarm())
-    looks = iter([lambda: says(house, "c", alarm(ended=61.0)), None])
+    message(house, "c", alarm())
+    looks = iter([lambda: message(house, "c", alarm(ended=61.0)), None])
 
     def waits(_: float) -> None:
         act = next(looks)
@@ -430,8 +437,8 @@ def test_ctrl_c_ends_a_follower_with_status_0(alarms, house, monkeypatch):
         "2023-11-14 22:14:21 UTC over  c-1: lasted 60 s, spe 2.5x",
     ] == ran.out.splitlines()
 
-    says(house, "c", alarm())
-    looks = iter([lambda: says(house, "c", alarm(ended=61.0)), None])
+    message(house, "c", alarm())
+    looks = iter([lambda: message(house, "c", alarm(ended=61.0)), None])
     start, end = map(json.loads, alarms("--follow", "--json").out.splitlines())
     assert ("start", "2023-11-14T22:13:21.000Z", True, None) == tuple(
         start[key] for key in ("event", "at", "open", "ended")

@@ -16,13 +16,13 @@ from hypothesis import strategies as st
 
 from submerge import Channel, Scaling, Schema, Subspace, UsageError
 from submerge.features import Gaussian, RandomFourier
-from submerge.protocol.kernel_summary import Twofold
+from submerge.protocol.kernel_summary import KernelSummary
 from submerge.protocol.messages import Counts, Model
 from submerge.protocol.summaries import Subspaces
 from submerge.stats.score_limits import Limits
 from submerge_fleet.console.admin_client import ago
 from submerge_fleet.operate.model_comparison import compare, deviations, schema_differences
-from submerge_fleet.operate.model_figures import figures, told
+from submerge_fleet.operate.model_figures import figures, figures_text
 from submerge_fleet.operate.model_file import decoded, read
 from submerge_proto.wire import codec
 from support.commands import shell, stands_at_its_socket
@@ -38,7 +38,7 @@ def subspace(rows: np.ndarray, *, rank: int = 4, schema: Schema = SCHEMA) -> Sub
 
 def model_of(rows: np.ndarray | None, *, schema: Schema = SCHEMA, **fields: object) -> Model:
     """A root's model of some rows."""
-    told = {
+    figures_text = {
         "group": "room",
         "version": 1_700_000_000_123,
         "schema": schema.canonical,
@@ -51,7 +51,7 @@ def model_of(rows: np.ndarray | None, *, schema: Schema = SCHEMA, **fields: obje
         "created": EPOCH,
         "expires": EPOCH + 3000,
     }
-    return Model(**told | fields)
+    return Model(**figures_text | fields)
 
 
 def saved(path, rows: np.ndarray | None, **fields):
@@ -251,7 +251,7 @@ def test_a_person_reads_it_in_lines():
     """Age, expiry, coverage, directions with their channels, limits."""
     limits = Limits((0.95,), (1.5,), (9.0,), 4000)
     named = decoded(codec.encode(model_of(ROWS, limits=limits)), "monday.model")
-    said = told(figures(named, shown=2, now=EPOCH + 7200))
+    said = figures_text(figures(named, shown=2, now=EPOCH + 7200))
 
     assert "monday.model" in said
     assert "2 h, made 2023-11-14 22:13:20 UTC; EXPIRED" in said
@@ -265,7 +265,7 @@ def test_names_that_a_terminal_would_obey_are_not_printed():
     schema = replace(SCHEMA, channels=(Channel("\x1b[2Jboo"), *SCHEMA.channels[1:]))
     model = model_of(ROWS, schema=schema)
 
-    assert "\x1b" not in told(figures(decoded(codec.encode(model), "a test"), now=EPOCH))
+    assert "\x1b" not in figures_text(figures(decoded(codec.encode(model), "a test"), now=EPOCH))
 
 
 def test_a_model_that_has_learnt_nothing_is_shown(submerge, tmp_path):
@@ -443,7 +443,7 @@ def test_bytes_that_are_damaged_are_refused_in_words(data):
     flipped = bytes([whole[place] ^ data.draw(st.integers(1, 255))])
     for some in (whole[:place], whole[:place] + flipped + whole[place + 1 :]):
         with suppress(UsageError):
-            told(figures(decoded(some, "a test")))
+            figures_text(figures(decoded(some, "a test")))
 
 
 def test_an_age_of_years_is_told_in_days():
@@ -460,12 +460,12 @@ def kernel_model(rows, **fields):
     """A model of a kernel group."""
     learner = Subspaces(4, oversample=1).learner(KERNEL)
     learner.learn(rows, KERNEL.lift(rows))
-    told = {
+    figures_text = {
         "schema": KERNEL.canonical,
         "fingerprint": KERNEL.fingerprint,
         "summary": learner.summary(),
     }
-    return replace(model_of(rows), **told | fields)
+    return replace(model_of(rows), **figures_text | fields)
 
 
 def test_show_says_what_the_features_are(submerge, tmp_path):
@@ -494,19 +494,21 @@ def test_compare_holds_features_against_features(submerge, tmp_path):
     first.write_bytes(codec.encode(kernel_model(ROWS)))
     second.write_bytes(codec.encode(kernel_model(ROWS * 1.5)))
     alien = replace(KERNEL, features=RandomFourier(Gaussian(0.2), 32))
-    told = replace(kernel_model(ROWS), schema=alien.canonical, fingerprint=alien.fingerprint)
-    part = told.summary
-    relabeled = Twofold(
+    figures_text = replace(
+        kernel_model(ROWS), schema=alien.canonical, fingerprint=alien.fingerprint
+    )
+    part = figures_text.summary
+    relabeled = KernelSummary(
         *(replace(each, schema=alien.fingerprint) for each in (part.features, part.linear))
     )
-    other.write_bytes(codec.encode(replace(told, summary=relabeled)))
+    other.write_bytes(codec.encode(replace(figures_text, summary=relabeled)))
 
     same = json.loads(submerge("model", "compare", first, first, "--json").out)
     moved = json.loads(submerge("model", "compare", first, second, "--json").out)
-    apart = submerge("model", "compare", first, other)
+    quarantined = submerge("model", "compare", first, other)
 
     assert 0 == pytest.approx(same["features"]["angles_deg"][0], abs=1e-2)
     assert moved["features"]["angles_deg"][0] > 1
     assert 2.25 == pytest.approx(moved["variance_ratio"], rel=1e-4)
     assert "features" in submerge("model", "compare", first, second).out
-    assert (1, "gamma: expected 0.05, got 0.2\n") == (apart.status, apart.out)
+    assert (1, "gamma: expected 0.05, got 0.2\n") == (quarantined.status, quarantined.out)

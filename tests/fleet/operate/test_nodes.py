@@ -21,7 +21,7 @@ from submerge_fleet.operate import nodes as command_module
 from submerge_fleet.operate.nodes_table import table_of
 from support.commands import shell, stands_at_its_socket
 from support.house import SCHEMA, House
-from support.nodes import EPOCH, life
+from support.nodes import EPOCH, new_incarnation
 
 ROWS = np.random.default_rng(0).normal(size=(60, 6))
 
@@ -80,7 +80,7 @@ def names(nodes) -> list[str]:
 def test_a_person_sees_a_line_a_node(nodes, house):
     """Readings of all its lives, how long it is silent, and what is unusual about it."""
     house.hears("a", ROWS, final=True)
-    house.hears("a", ROWS[:40], incarnation=life(2), counts=Counts(40, 3, 2), version=9)
+    house.hears("a", ROWS[:40], incarnation=new_incarnation(2), counts=Counts(40, 3, 2), version=9)
     house.hears("b", ROWS, software="fork 0.1")
     house.hears("c", ROWS)
     house.asks("POST", "/nodes/room/c/quarantine")
@@ -103,8 +103,8 @@ def test_a_terminal_of_80_columns_shows_all_of_it(nodes, house, monkeypatch):
     """Names in full, and every word of what is unusual."""
     monkeypatch.setattr(command_module, "WIDE", 80)
     house.hears("compressor-house-2", ROWS, counts=Counts(123_456_789, 0, 1_234))
-    house.hears("site-3", ROWS, incarnation=life(2))
-    house.hears("site-3", ROWS[:9], incarnation=life(2))
+    house.hears("site-3", ROWS, incarnation=new_incarnation(2))
+    house.hears("site-3", ROWS[:9], incarnation=new_incarnation(2))
     out = nodes("list").out
 
     assert 80 >= max(map(len, out.splitlines()))
@@ -129,7 +129,7 @@ def test_who_contradicts_itself_is_said_to_be_set_apart(nodes, house):
 
 def test_who_is_far_from_the_others_is_said_to_be():
     """With how far: a few degrees are another machine, 90 are another kind, or a liar."""
-    views = [replace(view("a", row()), far="88 deg"), view("b", row())]
+    views = [replace(view("a", row()), outlier="88 deg"), view("b", row())]
 
     assert ["far from the others (88 deg)", ""] == cells(table_of(views, now=NOW))["state"]
 
@@ -158,7 +158,7 @@ def test_an_aggregator_that_begins_anew_makes_no_restart_two_machines(
     tmp_path, monkeypatch, submerge
 ):
     """All silence counts from its start, but what a row speaks of is as old as it was."""
-    lives = [Incarnation(int(1000 * (EPOCH + steady)), 1) for steady in (100.0, 600.0)]
+    incarnations = [Incarnation(int(1000 * (EPOCH + steady)), 1) for steady in (100.0, 600.0)]
 
     def shows_a_restart(house: House) -> bool:
         stands_at_its_socket(house, monkeypatch)
@@ -166,15 +166,15 @@ def test_an_aggregator_that_begins_anew_makes_no_restart_two_machines(
         return "2 lives" in shown and "at once" not in shown
 
     with House(tmp_path) as house:
-        house.hears("c", ROWS, incarnation=lives[0])
+        house.hears("c", ROWS, incarnation=incarnations[0])
         house.time.steady += 500.0
-        house.hears("c", ROWS[:9], incarnation=lives[1])
+        house.hears("c", ROWS[:9], incarnation=incarnations[1])
         assert shows_a_restart(house)
     house = House(tmp_path)
     house.time.steady = 700.0
     with house:
         house.time.steady += 30.0
-        house.hears("c", ROWS[:9], incarnation=lives[1])
+        house.hears("c", ROWS[:9], incarnation=incarnations[1])
         assert shows_a_restart(house)
 
 
@@ -289,13 +289,13 @@ def test_forgetting_an_aggregator_warns_of_all_below_it(nodes, house, monkeypatc
 
 def test_a_ban_holds_until_it_is_released(nodes, house):
     house.hears("c", ROWS)
-    told = "c of group room is forgotten, and refused until it is released\n"
-    assert (0, told) == nodes("forget", "c", "--ban", "--yes")[:2]
-    assert Reason.BANNED is house.hears("c", ROWS, incarnation=life(2)).reason
+    reported = "c of group room is forgotten, and refused until it is released\n"
+    assert (0, reported) == nodes("forget", "c", "--ban", "--yes")[:2]
+    assert Reason.BANNED is house.hears("c", ROWS, incarnation=new_incarnation(2)).reason
     assert "banned" in nodes("list").out
 
     assert (0, "c of group room is released\n") == nodes("release", "c")[:2]
-    assert Reason.ACK is house.hears("c", ROWS, incarnation=life(2)).reason
+    assert Reason.ACK is house.hears("c", ROWS, incarnation=new_incarnation(2)).reason
 
 
 def test_one_that_is_forgotten_may_still_be_banned(nodes, house):
@@ -304,7 +304,7 @@ def test_one_that_is_forgotten_may_still_be_banned(nodes, house):
     nodes("forget", "c", "--yes")
 
     assert 0 == nodes("forget", "c", "--ban", "--yes").status
-    assert Reason.BANNED is house.hears("c", ROWS, incarnation=life(2)).reason
+    assert Reason.BANNED is house.hears("c", ROWS, incarnation=new_incarnation(2)).reason
 
 
 def test_quarantine_is_told_to_machines_too(nodes, house):
@@ -331,9 +331,9 @@ def test_an_unknown_node_is_bad_input(nodes, words):
 def test_one_row_of_a_node_is_dropped(nodes, house, monkeypatch):
     """By the first letters of its name, and after a yes."""
     house.hears("c", ROWS)
-    house.hears("c", ROWS[:9], incarnation=life(2))
+    house.hears("c", ROWS[:9], incarnation=new_incarnation(2))
     monkeypatch.setattr("sys.stdin", io.StringIO("y\n"))
-    name = str(life(1))
+    name = str(new_incarnation(1))
     ran = nodes("drop", "c", "--incarnation", name[: name.index("-")])
 
     assert (0, f"c of group room: incarnation {name} is dropped\n") == ran[:2]
@@ -341,13 +341,13 @@ def test_one_row_of_a_node_is_dropped(nodes, house, monkeypatch):
     (view,) = json.loads(nodes("list", "--json").out)
     assert [9] == [row["learnt"] for row in view["rows"]]
     assert Reason.STALE is house.hears("c", ROWS).reason
-    assert Reason.ACK is house.hears("c", ROWS[:10], incarnation=life(2)).reason
+    assert Reason.ACK is house.hears("c", ROWS[:10], incarnation=new_incarnation(2)).reason
 
 
 def test_a_no_drops_nothing(nodes, house, monkeypatch):
     house.hears("c", ROWS)
     monkeypatch.setattr("sys.stdin", io.StringIO("n\n"))
-    ran = nodes("drop", "c", "--incarnation", str(life(1)))
+    ran = nodes("drop", "c", "--incarnation", str(new_incarnation(1)))
 
     assert (1, "") == ran[:2]
     assert "nothing has changed" in ran.err
@@ -357,10 +357,10 @@ def test_a_no_drops_nothing(nodes, house, monkeypatch):
 def test_what_is_of_an_old_schema_is_dropped(nodes, house):
     """Rows and what closed lives left; what is of the schema in use stays."""
     house.hears("c", ROWS, final=True)
-    house.hears("c", ROWS[:40], incarnation=life(2))
+    house.hears("c", ROWS[:40], incarnation=new_incarnation(2))
     settled = replace(SCHEMA, scaling=Scaling((0.0,) * 6, (2.0,) * 6))
     house.learns(settled)
-    house.hears("c", ROWS[:9], incarnation=life(3), schema=settled)
+    house.hears("c", ROWS[:9], incarnation=new_incarnation(3), schema=settled)
     (before,) = json.loads(nodes("list", "--json").out)
     assert "old schema" in nodes("list").out
     ran = nodes("drop", "c", "--old", "--yes", "--json")
@@ -375,9 +375,15 @@ def test_what_is_of_an_old_schema_is_dropped(nodes, house):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ([], f"expected --incarnation ID or --old, got neither; it has {life(1)} (60 readings)"),
+        (
+            [],
+            (
+                "expected --incarnation ID or --old, got neither;"
+                f" it has {new_incarnation(1)} (60 readings)"
+            ),
+        ),
         (["--old", "--incarnation", "1"], "expected --incarnation ID or --old, got both"),
-        (["--incarnation", "f"], f"one of its incarnations, got 'f'; it has {life(1)}"),
+        (["--incarnation", "f"], f"one of its incarnations, got 'f'; it has {new_incarnation(1)}"),
         (["--old"], "c of group room has nothing of an old schema here"),
     ],
 )
@@ -448,11 +454,11 @@ def test_an_aggregator_that_cannot_now_is_a_failure(nodes, house):
 
 
 @pytest.mark.parametrize(
-    ("seconds", "told"),
+    ("seconds", "reported"),
     [(0, "0 s"), (119, "119 s"), (120, "2 min"), (7199, "120 min"), (7200, "2 h"), (2e5, "2 d")],
 )
-def test_silence_is_told_in_one_unit(seconds, told):
-    assert told == ago(seconds)
+def test_silence_is_told_in_one_unit(seconds, reported):
+    assert reported == ago(seconds)
 
 
 @pytest.mark.parametrize(

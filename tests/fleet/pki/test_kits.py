@@ -48,8 +48,8 @@ def test_a_list_may_be_run_again(submerge, tmp_path, kits):
 
     ran = submerge("kits", listed(tmp_path, "node", "a", "b", "c"), "--json")
 
-    told = json.loads(ran.out)
-    assert [["c"], ["a", "b"]] == [[e["node"] for e in told[key]] for key in ("made", "left")]
+    reported = json.loads(ran.out)
+    assert [["c"], ["a", "b"]] == [[e["node"] for e in reported[key]] for key in ("made", "left")]
     assert before == (kits / "a.kit").read_bytes()
 
 

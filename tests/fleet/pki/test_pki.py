@@ -89,9 +89,9 @@ def test_half_an_authority_says_what_is_missing(submerge, pki):
 
 def test_init_tells_machines_what_it_tells_people(submerge):
     """What there is, where, and until when."""
-    told = json.loads(submerge("pki", "init", "--fleet", "f", "--lasts", "1y", "--json").out)
+    reported = json.loads(submerge("pki", "init", "--fleet", "f", "--lasts", "1y", "--json").out)
 
-    assert ("f", "2027-03-01T12:00:00Z", "pki/ca.key", "pki/kits") == tuple(told.values())
+    assert ("f", "2027-03-01T12:00:00Z", "pki/ca.key", "pki/kits") == tuple(reported.values())
 
 
 def test_an_authority_is_never_overwritten(submerge, pki):
@@ -225,8 +225,8 @@ def test_who_is_renewed_is_said_by_within_or_by_name(submerge):
     submerge("pki", "issue", "a", "b", "--lasts", "60d")
 
     def renewed(*arguments: str) -> list[list[str]]:
-        told = json.loads(submerge("pki", "renew", *arguments, "--json").out)
-        return [[each["node"] for each in told[what]] for what in ("renewed", "left")]
+        reported = json.loads(submerge("pki", "renew", *arguments, "--json").out)
+        return [[each["node"] for each in reported[what]] for what in ("renewed", "left")]
 
     assert [[], ["a", "b"]] == renewed("--all")
     assert [["a", "b"], []] == renewed("--all", "--within", "61d")

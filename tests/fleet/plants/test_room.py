@@ -101,11 +101,11 @@ def test_a_day_is_a_snapshot_every_31_seconds():
 def test_motes_hang_apart_inside_the_hall(seed):
     """40 x 31 m, and no two motes within a meter."""
     positions = Room(seed=seed, days=0.1).plan.positions
-    apart = np.hypot(*(positions[:, None] - positions).T) + 9 * np.eye(MOTES)
+    quarantined = np.hypot(*(positions[:, None] - positions).T) + 9 * np.eye(MOTES)
 
     assert positions.min() >= 0
     assert (positions <= [40, 31]).all()
-    assert apart.min() > 1
+    assert quarantined.min() > 1
 
 
 # -- whether one could believe it --------------------------------------------------

@@ -19,7 +19,7 @@ from submerge.protocol.summaries import Subspaces
 from submerge_client.agent import AHEAD
 from submerge_fleet.replay import dealt as replay_dealt
 from submerge_fleet.replay.dealt import BLOCK, Dealt, ReplayNode
-from submerge_fleet.replay.into import Told
+from submerge_fleet.replay.into import IntoResult
 from support.commands import shell
 from support.nodes import GROUP, Table
 
@@ -67,9 +67,9 @@ def fed(n: int, *, settles_at: int, scaling_rows: int = SETTLES) -> Table:
     table = Table(SUMMARIES, OPEN)
     table.root("r", plans={GROUP: GroupPlan(SUMMARIES, OPEN)}, scaling_rows=scaling_rows)
     sensor = Dealt(np.random.default_rng(0).standard_normal((n, 3)), 0.0)
-    told = ClientSettings("replay", GROUP, "r", min_rows=1)
+    reported = ClientSettings("replay", GROUP, "r", min_rows=1)
     host = table.client("replay", under="r")
-    host.make = lambda rng: ReplayNode(told, OPEN, SUMMARIES, rng, sensor)
+    host.make = lambda rng: ReplayNode(reported, OPEN, SUMMARIES, rng, sensor)
     table.restarts("replay")
     feed = Feed(table, settles_at=settles_at)
     sensor.read(feed.hand, feed)
@@ -86,8 +86,8 @@ def test_each_row_is_learnt_once_wherever_gamma_is_settled(settles_at):
     assert ledger.schema.features.settled
     assert 10 * BLOCK + 5 == ledger.counts().learnt
     assert 10 * BLOCK + 5 == ledger.summary().features.weight
-    life = table.hosts["replay"].node.life
-    assert 10 * BLOCK + 5 == life.delivered - life.counts.lost
+    current = table.hosts["replay"].node.current
+    assert 10 * BLOCK + 5 == current.delivered - current.counts.lost
 
 
 @given(
@@ -133,8 +133,8 @@ def replay(monkeypatch, capsys, tmp_path):
     submerge = shell(monkeypatch, capsys)
 
     def run(acknowledged: int):
-        told = Told(200, acknowledged, 0, 0, 900, 1.0, ("replay-1", "replay-2"))
-        monkeypatch.setattr("submerge_fleet.replay.away.replay_into", lambda *_, **__: told)
+        reported = IntoResult(200, acknowledged, 0, 0, 900, 1.0, ("replay-1", "replay-2"))
+        monkeypatch.setattr("submerge_fleet.replay.away.replay_into", lambda *_, **__: reported)
         link = ("--into", "grpc://localhost", "--insecure", "--group", "rows")
         return submerge("replay", tmp_path / "rows.npy", *link, "--json")
 

@@ -115,13 +115,15 @@ def exactly(kernel: str, X: np.ndarray) -> tuple[float, np.ndarray]:
     gamma = {"laplace": (2 * trace) ** -0.5, "polynomial": 1 / trace}.get(kernel, 1 / (2 * trace))
 
     def k(x, y):
-        far = np.sum((x - y) ** 2)
+        outliers = np.sum((x - y) ** 2)
         if kernel == "laplace":
-            return np.exp(-gamma * far**0.5)
+            return np.exp(-gamma * outliers**0.5)
         if kernel == "polynomial":
             return (gamma * x @ y + 1) ** 3
-        r = (10 * gamma * far) ** 0.5
-        return np.exp(-gamma * far) if kernel == "gaussian" else (1 + r + r**2 / 3) * np.exp(-r)
+        r = (10 * gamma * outliers) ** 0.5
+        return (
+            np.exp(-gamma * outliers) if kernel == "gaussian" else (1 + r + r**2 / 3) * np.exp(-r)
+        )
 
     return gamma, np.array([[k(x, y) for y in X] for x in X])
 
@@ -241,11 +243,11 @@ def test_no_gamma_comes_of_rows_that_all_have_gaps(submerge, tmp_path):
 def test_the_rank_moves_between_limits_of_its_own(replay, matrix):
     """Shares of features are small: the paper's limits would only ever shrink it."""
     options = ("--kernel", "gaussian", "--rank-rule", "sapca", "--rank", 4, "--block", 20)
-    papers = replay(matrix, *options, "--alpha", 0.01, "--beta", 0.1, "--features", 256)
+    credentials = replay(matrix, *options, "--alpha", 0.01, "--beta", 0.1, "--features", 256)
     own = replay(matrix, *options, "--features", 256)
     named = replay(matrix, *options, "--alpha", 0.005, "--beta", 0.03, "--features", 256)
 
-    assert own["rank"] == named["rank"] > papers["rank"]
+    assert own["rank"] == named["rank"] > credentials["rank"]
 
 
 def test_rows_that_are_all_alike_have_no_excess(replay, tmp_path):

@@ -49,7 +49,7 @@ def test_sketches_are_as_good_as_quantiles(areas, fault):
 def test_an_area_is_the_share_of_pairs_in_order():
     """A tie counts half: against all pairs, one by one."""
     rng = np.random.default_rng(3)
-    sane, odd = rng.integers(9, size=40), rng.integers(3, 12, size=30)
-    pairs = [(o > s) + (o == s) / 2 for o in odd for s in sane]
+    sane, anomaly_score = rng.integers(9, size=40), rng.integers(3, 12, size=30)
+    pairs = [(o > s) + (o == s) / 2 for o in anomaly_score for s in sane]
 
-    assert np.mean(pairs) == pytest.approx(auc(sane, odd))
+    assert np.mean(pairs) == pytest.approx(auc(sane, anomaly_score))

@@ -18,15 +18,15 @@ import submerge as core
 from submerge import Channel, Scaling, Schema, Subspace, contributions, hotelling, spe
 from submerge.features import Gaussian, RandomFourier
 from submerge.pca.missing import fill, shrunk
-from submerge.protocol.kernel_summary import Ranks, twofold_contributions
+from submerge.protocol.kernel_summary import Ranks, kernel_contributions
 from submerge.protocol.messages import Counts, Model
 from submerge.protocol.summaries import Subspaces
 from submerge.stats.score_limits import Limits
-from submerge_aggregator.questions.views import Shown
+from submerge_aggregator.questions.views import ShownRank
 from submerge_fleet.console import progress
 from submerge_fleet.operate.model_file import save
 from submerge_fleet.score.columns import lags_of
-from submerge_fleet.score.peaks import MOST_POINTS, Peaks
+from submerge_fleet.score.peaks import MOST_POINTS, HighestPoints
 from submerge_proto.wire import codec
 from support.commands import shell, stands_at_its_socket
 from support.house import SCHEMA as HOUSE_SCHEMA
@@ -61,7 +61,7 @@ def learnt(schema: Schema = SCHEMA, rows: np.ndarray = LEARNT) -> Subspace:
 
 
 def model_of(schema: Schema = SCHEMA, **fields: object) -> Model:
-    told = {
+    reported = {
         "group": "pumps",
         "version": 17,
         "schema": schema.canonical,
@@ -74,7 +74,7 @@ def model_of(schema: Schema = SCHEMA, **fields: object) -> Model:
         "created": EPOCH,
         "expires": EPOCH + 3000,
     }
-    return Model(**told | fields)
+    return Model(**reported | fields)
 
 
 def limits_of(schema: Schema, held: Subspace) -> Limits:
@@ -102,10 +102,10 @@ def model(tmp_path):
     return kept(tmp_path / "m.model", SCHEMA, summary=learnt(), limits=LIMITS)
 
 
-SHOWN = Shown(RANK)
+SHOWN = ShownRank(RANK)
 
 
-def kept(path, schema, *, shown: Shown | None = SHOWN, **fields):
+def kept(path, schema, *, shown: ShownRank | None = SHOWN, **fields):
     save(path, codec.encode(model_of(schema, **fields)), shown)
     return path
 
@@ -220,17 +220,22 @@ def test_a_kernel_group_is_scored_by_features_and_by_readings(submerge, tmp_path
 
     usual = [tuple(map(float, np.quantile(each, SHARES))) for each in scores(some_rows(900, 8))]
     limits = Limits(SHARES, usual[0], usual[1], 900, usual[2])
-    path = kept(tmp_path / "k", schema, shown=Shown(4), summary=summary, limits=limits)
+    path = kept(tmp_path / "k", schema, shown=ShownRank(4), summary=summary, limits=limits)
     rows = some_rows(150)
     rows[20] += 3.0
     rows[40] += 8.0 * MIX[0]  # far out, and along what varies: the features alone see it
     lines = table(submerge("score", written(tmp_path / "x.csv", rows), "--model", path).out)
 
     found, inside, linear = scores(rows)
-    odd, by_linear = limits.oddness(found, linear)
-    shares = twofold_contributions(schema.scaled(rows), shown, schema, by_linear=by_linear)
+    anomaly_score, by_linear = limits.anomaly_score(found, linear)
+    shares = kernel_contributions(schema.scaled(rows), shown, schema, by_linear=by_linear)
     assert {False, True} == set(by_linear.tolist())
-    for name, expected in (("spe", found), ("t2", inside), ("linear", linear), ("odd", odd)):
+    for name, expected in (
+        ("spe", found),
+        ("t2", inside),
+        ("linear", linear),
+        ("anomaly_score", anomaly_score),
+    ):
         assert expected == pytest.approx(column(lines, name), rel=1e-5, abs=1e-8)
     assert [NAMES[j] for j in shares.argmax(axis=1)] == [line["top1"] for line in lines]
     assert ["0.999", "0.999"] == [lines[i]["over"] for i in (20, 40)]
@@ -346,7 +351,7 @@ def test_a_kernel_group_has_two_means(submerge, tmp_path):
     learner = Subspaces(4, oversample=2).learner(schema)
     learner.learn(schema.scaled(LEARNT), schema.lift(LEARNT))
     summary = learner.summary()
-    path = kept(tmp_path / "m", schema, shown=Shown(4), summary=summary)
+    path = kept(tmp_path / "m", schema, shown=ShownRank(4), summary=summary)
     rows = some_rows(90, shift=1.0)
     lines = table(submerge("score", written(tmp_path / "x.csv", rows), "--model", path).out)
 
@@ -356,7 +361,7 @@ def test_a_kernel_group_has_two_means(submerge, tmp_path):
     linear = replace(shown.linear, mean=X.mean(axis=0))
     assert spe(phi, features) == pytest.approx(column(lines, "spe"), rel=1e-5)
     assert spe(X, linear) == pytest.approx(column(lines, "linear"), rel=1e-5)
-    assert {""} == {line["odd"] for line in lines}
+    assert {""} == {line["anomaly_score"] for line in lines}
 
 
 def test_a_mean_of_few_rows_is_said(submerge, tmp_path):
@@ -525,16 +530,16 @@ def test_a_picture_is_drawn(submerge, model, tmp_path):
 def test_a_picture_loses_no_peak(sizes, seed):
     """However long the series: each point is the highest of as many rows, and none is left out."""
     rng = np.random.default_rng(seed)
-    peaks, scores = Peaks(), rng.random(sum(sizes))
+    maxima, scores = HighestPoints(), rng.random(sum(sizes))
     scores[rng.random(len(scores)) < 0.2] = np.nan
     for part in np.split(scores, np.cumsum(sizes)[:-1]) if sizes else []:
-        peaks.add(part)
-    at, highest = peaks.points
+        maxima.add(part)
+    at, highest = maxima.points
 
     expected = {
-        begin + 1: np.nanmax(scores[begin : begin + peaks.every])
-        for begin in range(0, len(scores), peaks.every)
-        if not np.isnan(scores[begin : begin + peaks.every]).all()
+        begin + 1: np.nanmax(scores[begin : begin + maxima.every])
+        for begin in range(0, len(scores), maxima.every)
+        if not np.isnan(scores[begin : begin + maxima.every]).all()
     }
     assert expected == dict(zip(at.tolist(), highest.tolist(), strict=True))
     assert len(at) <= MOST_POINTS
@@ -543,16 +548,16 @@ def test_a_picture_loses_no_peak(sizes, seed):
 @pytest.mark.slow
 def test_a_long_file_takes_no_more_memory(submerge, model, tmp_path):
     """Text is streamed: six times the rows, and the same peak."""
-    peaks = []
+    maxima = []
     for n in (5_000, 30_000):
         path = written(tmp_path / f"{n}.csv", some_rows(n))
         submerge("score", path, "--model", model, "-o", "s.csv")
         tracemalloc.start()
         submerge("score", path, "--model", model, "-o", "s.csv")
-        peaks.append(tracemalloc.get_traced_memory()[1])
+        maxima.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
 
-    assert peaks[1] < 1.5 * peaks[0]
+    assert maxima[1] < 1.5 * maxima[0]
 
 
 # -- the summary -------------------------------------------------------------------------
@@ -572,9 +577,11 @@ def test_the_summary_counts_what_the_lines_say(submerge, model, tmp_path):
     assert f"SPE above  {said}\n" in ran.err
     name = max(set(first), key=first.count)
     assert f"channels   first in rows above 99 %: {name} {first.count(name)}" in ran.err
-    oddest = np.argsort(-column(table(ran.out), "spe"))[:5] + 1
-    told = [line.split("row ")[1].split(":")[0] for line in ran.err.splitlines() if "row " in line]
-    assert [str(row) for row in oddest] == told
+    most_anomalous = np.argsort(-column(table(ran.out), "spe"))[:5] + 1
+    reported = [
+        line.split("row ")[1].split(":")[0] for line in ran.err.splitlines() if "row " in line
+    ]
+    assert [str(row) for row in most_anomalous] == reported
 
 
 # -- bad input ---------------------------------------------------------------------------

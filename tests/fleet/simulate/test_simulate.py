@@ -60,7 +60,7 @@ def figures(submerge):
 class Clinging(ClientNode):
     """A client that goes on with its life under another parent: readings count twice."""
 
-    def keeps_life(self, old, new):
+    def keeps_incarnation(self, old, new):
         return True
 
 
@@ -400,7 +400,7 @@ def test_what_is_no_span_is_refused(read, text):
 @pytest.mark.parametrize("seconds", [0, 0.05, 1.5, 90, 120, 5400, 10800, 172800.0, 1 / 3])
 def test_a_duration_that_is_told_reads_back(seconds):
     """To the last bit."""
-    assert seconds == spans.duration(spans.told(seconds))
+    assert seconds == spans.duration(spans.span_text(seconds))
 
 
 @pytest.mark.parametrize(

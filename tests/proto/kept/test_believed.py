@@ -16,9 +16,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from submerge import PeerError, Schema, Subspace, merge
-from submerge.protocol.alarm_status import Vigil
-from submerge.protocol.kernel_summary import Twofold
-from submerge.protocol.machine import Reading, SetApart
+from submerge.protocol.alarm_status import AlarmStatus
+from submerge.protocol.kernel_summary import KernelSummary
+from submerge.protocol.machine import Reading, SetQuarantine
 from submerge.protocol.messages import (
     Answer,
     Census,
@@ -28,18 +28,18 @@ from submerge.protocol.messages import (
     Model,
     Reason,
     Report,
-    Scores,
+    ScoreSketches,
     Stamp,
 )
 from submerge.protocol.summaries import Subspaces
-from submerge.stats.block_maxima import Peaks
+from submerge.stats.block_maxima import BlockMaxima
 from submerge.stats.moments import Moments
-from submerge.stats.quantile_sketch import FINE, Sketch
+from submerge.stats.quantile_sketch import FINE, QuantileSketch
 from submerge.stats.score_limits import Limits
 from submerge_proto.v1 import summary_pb2 as pb
 from submerge_proto.wire import codec, columns, forms
-from support.nodes import EPOCH, GROUP, Table, life
-from support.vigils import most_alarms
+from support.alarm_statuses import most_alarms
+from support.nodes import EPOCH, GROUP, Table, new_incarnation
 from support.wire import READINGS, a_report, kernel_schema, travelled
 from support.wired import WiredTable
 
@@ -57,7 +57,7 @@ def wild(rng: np.random.Generator, schema: Schema, most_weight: float) -> Subspa
 
 def wild_summary(
     rng: np.random.Generator, schema: Schema, most_weight: float
-) -> Subspace | Twofold:
+) -> Subspace | KernelSummary:
     """The wildest that a group of this schema can have: two subspaces, if it has features."""
     first = wild(rng, schema, most_weight)
     if schema.linear:
@@ -65,7 +65,7 @@ def wild_summary(
     while True:
         try:
             linear = _wild(rng, schema.width, most_weight, first.weight)
-            return Twofold(first, columns.unpacked(linear, schema.fingerprint))
+            return KernelSummary(first, columns.unpacked(linear, schema.fingerprint))
         except PeerError:
             pass  # a little too wild
 
@@ -135,10 +135,10 @@ def test_what_is_believed_can_be_merged_and_said_again(seed, parts, center):
 
 
 @given(seeds, st.integers(1, 6), st.booleans())
-def test_two_that_are_believed_can_be_merged_and_said_again(seed, parts, apart):
+def test_two_that_are_believed_can_be_merged_and_said_again(seed, parts, quarantined):
     """Their weights stay alike: what comes of them is taken above."""
     rng = np.random.default_rng(seed)
-    schema = schema_of(True, int(rng.integers(1, 9)), center="own" if apart else "fleet")
+    schema = schema_of(True, int(rng.integers(1, 9)), center="own" if quarantined else "fleet")
     kind, most = Subspaces(3), float(rng.choice([1e3, 2.0**53]))
     children = [wild_summary(rng, schema, most) for _ in range(parts)]
     faded = [kind.faded(child, 2.0 ** rng.uniform(-50, 50)) for child in children]
@@ -159,8 +159,8 @@ def test_a_model_that_is_believed_can_be_scored_with(seed, kernel):
     model, kind = wild_summary(rng, schema, 1e15), Subspaces(3)
     rows = rng.standard_normal((3, schema.width)) * rng.choice([0, 1e-12, 1, 1e12])
     spe, t2, linear = kind.scorer(model).scores(rows, schema.features.lift(rows))
-    Sketch.of(spe), Sketch.of(t2)
-    assert kernel == (linear is not None and len(Sketch.of(linear).bins) > 0)
+    QuantileSketch.of(spe), QuantileSketch.of(t2)
+    assert kernel == (linear is not None and len(QuantileSketch.of(linear).bins) > 0)
     rows[:, 0] = np.nan
 
     assert not np.isnan(kind.filled(rows, model)).any()
@@ -198,38 +198,40 @@ def wild_report(rng: np.random.Generator, schema: Schema, stamp: Stamp, **fields
         report = replace(report, census=Census(2**40, ages))
     if rng.random() < 0.5:
         values = rng.choice([0, 1e-300, 1, 5, 1e300], int(rng.integers(1, 40))) * rng.random()
-        sketch = Sketch.of(values)
+        sketch = QuantileSketch.of(values)
         many = READINGS // sketch.n if rng.random() < 0.5 else 1
-        crowd = Sketch(sketch.level, tuple((index, n * many) for index, n in sketch.bins))
+        crowd = QuantileSketch(sketch.level, tuple((index, n * many) for index, n in sketch.bins))
         linear = sketch if rng.random() < 0.5 else None
-        report = replace(report, scores=Scores(crowd, sketch, linear, wild_peaks(rng)))
+        report = replace(report, scores=ScoreSketches(crowd, sketch, linear, wild_peaks(rng)))
     if rng.random() < 0.7:
-        report = replace(report, vigil=wild_vigil(rng, stamp.node, above=bool(fence)))
+        report = replace(report, alarm_status=wild_vigil(rng, stamp.node, above=bool(fence)))
     return travelled(report)
 
 
-def wild_peaks(rng: np.random.Generator) -> Peaks | None:
+def wild_peaks(rng: np.random.Generator) -> BlockMaxima | None:
     """The wildest peaks that are believed: none, a few, or so many that sums are cut."""
     sketches = []
     for _ in range(4):
         values = rng.choice([0, 1e-300, 1, 5, 1e250], int(rng.integers(0, 300)))
-        sketch = Sketch.of(values * rng.lognormal(0, rng.choice([0.1, 5]), len(values)), FINE)
+        sketch = QuantileSketch.of(
+            values * rng.lognormal(0, rng.choice([0.1, 5]), len(values)), FINE
+        )
         many = READINGS // max(sketch.n, 1) if rng.random() < 0.3 else 1
         bins = tuple((index, n * many) for index, n in sketch.bins)
-        sketches.append(Sketch(sketch.level, bins, FINE))
+        sketches.append(QuantileSketch(sketch.level, bins, FINE))
     spe, t2, linear, channel = sketches
     longest = int(rng.choice([0, 1, 500, 2**62]))
-    return Peaks(spe, t2, linear, longest, channel) if rng.random() < 0.8 else None
+    return BlockMaxima(spe, t2, linear, longest, channel) if rng.random() < 0.8 else None
 
 
-def wild_vigil(rng: np.random.Generator, node: str, *, above: bool) -> Vigil:
+def wild_vigil(rng: np.random.Generator, node: str, *, above: bool) -> AlarmStatus:
     """The wildest that is believed of a client; or of an aggregator, of many nodes."""
     number, ended = int(rng.choice([0, 2**62])), float(rng.choice([0, 5e-324, 1e11]))
     alarm = replace(most_alarms(node, 1)[0], number=number, ended=ended, worst=1.7e308)
     others = [replace(alarm, node=name) for name in ("x", "q")] if above else []
     times = (2.0**62, 2.0**62, float(rng.choice([-1, 0, 2.0**62])))
-    return Vigil(
-        tuple(rng.choice([0, 2**40], 5).tolist()) if above else Vigil.at("stale"),
+    return AlarmStatus(
+        tuple(rng.choice([0, 2**40], 5).tolist()) if above else AlarmStatus.at("stale"),
         (alarm, *others) * int(rng.integers(0, 10)),
         2**40 if above else 0,
         *times[:2],
@@ -255,7 +257,7 @@ def test_no_report_that_is_believed_breaks_an_aggregator(seed, half_life, kernel
     taken = 0
     for i in range(50):
         label, node = str(rng.choice(["a", "a", "r"])), str(rng.choice(["x", "y", "z", "below"]))
-        me, incarnation = table.hosts[label].node.incarnation, life(int(rng.integers(8)))
+        me, incarnation = table.hosts[label].node.incarnation, new_incarnation(int(rng.integers(8)))
         fence = b"f" * 16 if node == "below" else b""
         stamp = Stamp(node, GROUP, incarnation, int(rng.choice([1, 2, i + 1, 2**62])))
         if fence:
@@ -267,7 +269,7 @@ def test_no_report_that_is_believed_breaks_an_aggregator(seed, half_life, kernel
         if rng.random() < 0.1:
             table.restarts(label)
         if rng.random() < 0.05:
-            table.step(label, SetApart(GROUP, node, bool(rng.random() < 0.5)))
+            table.step(label, SetQuarantine(GROUP, node, bool(rng.random() < 0.5)))
     table.passes(2000)
 
     assert taken > 15
@@ -303,7 +305,7 @@ def test_no_model_that_is_believed_breaks_a_client(seed, kernel):
             (0.0, -1.0, 1e308),
             created=float(rng.choice([EPOCH, -1e308])),
             expires=float(rng.choice([EPOCH * 2, -1e308, 1e308])),
-            peaks=wild_peaks(rng),
+            maxima=wild_peaks(rng),
         )
         table.tell("c", model)
         rows = rng.standard_normal((5, schema.width)) * 10.0 ** rng.integers(-12, 12)
@@ -323,8 +325,16 @@ def test_a_schema_of_many_names_is_not_spelt_out():
     """A hundred bytes stand for a million million channels: nobody lists what is extra."""
     bomb = Schema.anonymous(10**12).canonical
     for message in (
-        Join(Stamp("c", GROUP, life(1), 0), b"", (), bomb),
-        Joined(Stamp("c", GROUP, life(1), 0), Reason.ACK, b"", life(2), True, 0, bomb),
+        Join(Stamp("c", GROUP, new_incarnation(1), 0), b"", (), bomb),
+        Joined(
+            Stamp("c", GROUP, new_incarnation(1), 0),
+            Reason.ACK,
+            b"",
+            new_incarnation(2),
+            True,
+            0,
+            bomb,
+        ),
     ):
         tracemalloc.start()
         with pytest.raises(PeerError, match="dimensions"):
@@ -341,7 +351,9 @@ def test_any_text_for_a_schema_is_answered(text):
     """With a line that says what is wrong."""
     table = Table()
     table.root("r")
-    (answer,) = table.tell("r", travelled(Join(Stamp("c", GROUP, life(1), 0), b"", (), text)))
+    (answer,) = table.tell(
+        "r", travelled(Join(Stamp("c", GROUP, new_incarnation(1), 0), b"", (), text))
+    )
 
     assert Reason.SCHEMA is answer.reason
     assert travelled(answer).lines
@@ -349,9 +361,9 @@ def test_any_text_for_a_schema_is_answered(text):
 
 def test_another_version_is_answered_in_our_own():
     """The refusal of a message that could not be read is itself one that can be."""
-    report = forms.report(travelled(Report(Stamp("c", GROUP, life(1), 1), **_NOTHING)))
+    report = forms.report(travelled(Report(Stamp("c", GROUP, new_incarnation(1), 1), **_NOTHING)))
     report.header.version = 2
-    with pytest.raises(codec.Refused) as caught:
+    with pytest.raises(codec.MessageRefused) as caught:
         codec.decode("report", report.SerializeToString())
     answer = Answer(caught.value.stamp, caught.value.reason)
 
@@ -360,7 +372,7 @@ def test_another_version_is_answered_in_our_own():
 
 _NOTHING: dict[str, Any] = {
     "final": False,
-    "pinned": life(0),
+    "pinned": new_incarnation(0),
     "fence": b"",
     "fingerprint": Schema.anonymous(1).fingerprint,
     "summary": None,
@@ -383,7 +395,10 @@ def test_moments_of_another_width_are_refused():
     me, fields = table.hosts["r"].node.incarnation, {**_NOTHING, "counts": Counts(5)}
     fields["fingerprint"] = table.schema.fingerprint
     for node, width in (("x", 2), ("y", 3)):
-        stamp, moments = Stamp(node, GROUP, life(1), 1), Moments(5, np.ones(width), np.ones(width))
+        stamp, moments = (
+            Stamp(node, GROUP, new_incarnation(1), 1),
+            Moments(5, np.ones(width), np.ones(width)),
+        )
         report = Report(stamp, **{**fields, "pinned": me, "moments": moments})
         table.tell("r", travelled(report))
     table.passes(600)
@@ -407,7 +422,9 @@ def test_many_channels_too_many_are_one_difference():
     """Two schemas of nameless channels differ in how many there are: in one line, that is."""
     table = Table()
     table.root("r")
-    join = Join(Stamp("c", GROUP, life(1), 0), b"", (), Schema.anonymous(20_000).canonical)
+    join = Join(
+        Stamp("c", GROUP, new_incarnation(1), 0), b"", (), Schema.anonymous(20_000).canonical
+    )
     (answer,) = table.tell("r", travelled(join))
 
     assert 1 == len(answer.lines)
@@ -420,6 +437,6 @@ def test_a_client_adopts_no_schema_of_other_channels():
     table.passes(5)
     (join,) = table.messages("c", Join)
     stamp, text = join.stamp._replace(seq=0), Schema.anonymous(5).canonical
-    table.tell("c", travelled(Joined(stamp, Reason.ACK, b"", life(0), True, 0, text)))
+    table.tell("c", travelled(Joined(stamp, Reason.ACK, b"", new_incarnation(0), True, 0, text)))
 
     table.step("c", Reading(np.ones((3, 6))))

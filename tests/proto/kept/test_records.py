@@ -13,24 +13,24 @@ from hypothesis import strategies as st
 
 from submerge import PeerError, Schema, Subspace, merge
 from submerge.aggregator.group import GroupPlan
-from submerge.aggregator.ledger import Member
-from submerge.aggregator.node import Store
+from submerge.aggregator.ledger import Membership
+from submerge.aggregator.node import StoreIdentity
 from submerge.aggregator.pool import Row, Sealed
-from submerge.aggregator.quarantine import Apart, Cause, Slip
-from submerge.aggregator.upward import Line
+from submerge.aggregator.quarantine import Cause, QuarantineEntry, Slip
+from submerge.aggregator.upward import Lineage
 from submerge.client.incarnation import Checkpoint
 from submerge.client.pending_finals import Past
-from submerge.protocol.kernel_summary import Twofold
-from submerge.protocol.machine import Drop, Flush, Forget, Reading, SetApart
+from submerge.protocol.kernel_summary import KernelSummary
+from submerge.protocol.machine import Drop, Flush, Forget, Reading, SetQuarantine
 from submerge.protocol.messages import Counts, Incarnation, Left, Pin
 from submerge.protocol.summaries import Subspaces
 from submerge.stats.moments import Moments
-from submerge.stats.run_lengths import Repeats
+from submerge.stats.run_lengths import RunLengths
 from submerge_proto.kept import records
 from submerge_proto.v1 import aggregator_service_pb2 as wire
 from submerge_proto.v1 import kept_pb2 as pb
-from support.nodes import EPOCH, GROUP, Table, life
-from support.vigils import lookout_of, lookouts, wishes
+from support.alarm_statuses import desired_states, monitor_of, monitors
+from support.nodes import EPOCH, GROUP, Table, new_incarnation
 from support.wire import (
     READINGS,
     a_model,
@@ -45,10 +45,10 @@ from support.wire import (
     names,
     numbers,
     reals,
+    reported,
     reports,
     subspace_of,
     subspaces,
-    told,
     twofolds,
 )
 from support.wired import WiredTable
@@ -81,18 +81,18 @@ def widened(subspace: Subspace) -> Subspace:
     return replace(subspace, basis=np.linalg.qr(subspace.basis.astype(np.float64))[0])
 
 
-def each_of(summary: Subspace | Twofold, change: Callable[[Subspace], Subspace]) -> Any:
+def each_of(summary: Subspace | KernelSummary, change: Callable[[Subspace], Subspace]) -> Any:
     """Change a subspace, or both of two."""
-    if isinstance(summary, Twofold):
-        return Twofold(change(summary.features), change(summary.linear))
+    if isinstance(summary, KernelSummary):
+        return KernelSummary(change(summary.features), change(summary.linear))
     return change(summary)
 
 
 @st.composite
-def lines(draw: Any) -> Line:
+def lines(draw: Any) -> Lineage:
     """A line with its past."""
     past = tuple(Left(*left) for left in draw(lefts))
-    return Line(draw(numbers), draw(fences), past, draw(st.just(b"") | fences))
+    return Lineage(draw(numbers), draw(fences), past, draw(st.just(b"") | fences))
 
 
 RECORDS: dict[str, st.SearchStrategy[Any]] = {
@@ -105,22 +105,24 @@ RECORDS: dict[str, st.SearchStrategy[Any]] = {
         numbers,
     ),
     "model": models(),
-    "lookout": lookouts(models(known=True)),
-    "wishes": st.lists(wishes, max_size=9).map(lambda some: {wish.node: wish for wish in some}),
+    "lookout": monitors(models(known=True)),
+    "wishes": st.lists(desired_states, max_size=9).map(
+        lambda some: {desired.node: desired for desired in some}
+    ),
     "heard": numbers,
-    "store": st.builds(Store, incarnations, st.none() | pins),
+    "store": st.builds(StoreIdentity, incarnations, st.none() | pins),
     "line": lines(),
     "row": st.builds(Row, reports(), st.binary(min_size=16, max_size=16), reals),
     "sealed": sealed(),
     "member": st.builds(
-        Member,
+        Membership,
         st.dictionaries(incarnations, numbers, max_size=64),
         numbers,
         st.dictionaries(incarnations, fences, max_size=8),
     ),
     "banned": node_sets,
     "quarantined": st.dictionaries(
-        names, st.builds(Apart, st.sampled_from(get_args(Cause)), reals), max_size=5
+        names, st.builds(QuarantineEntry, st.sampled_from(get_args(Cause)), reals), max_size=5
     ),
     "suspected": st.dictionaries(
         names, st.builds(Slip, reals, st.binary(min_size=16, max_size=16)), max_size=5
@@ -144,7 +146,7 @@ def test_what_is_kept_comes_back_bit_for_bit(drawn):
     key = key_of(kind, record)
     data = records.pack(key, record)
 
-    assert told(record) == told(records.unpack(key, data))
+    assert reported(record) == reported(records.unpack(key, data))
     assert data == records.pack(key, records.unpack(key, data))
 
 
@@ -162,13 +164,13 @@ def test_what_is_folded_once_more_is_folded_alike(record, seed):
         return merge(old, new, rank=3)
 
     straight, restarted = (each_of(each.summary, folded) for each in (record, back))
-    assert told(straight) == told(restarted)
+    assert reported(straight) == reported(restarted)
 
 
 # -- every kind, by nodes at work -----------------------------------------------------
 
 
-def lives(table: Table) -> None:
+def incarnations(table: Table) -> None:
     """All that nodes can meet with: crashes, copies, seals, operators, a scaling to settle."""
     rng = np.random.default_rng(7)
 
@@ -201,7 +203,7 @@ def lives(table: Table) -> None:
     table.back("d")
     table.passes(900)
     table.restarts("r")
-    table.step("r", SetApart(GROUP, "e"))
+    table.step("r", SetQuarantine(GROUP, "e"))
     table.step("a", Drop(GROUP, "d", None))
     table.step("a", Forget(GROUP, "d", ban=True))
     table.passes(3600.0 * 36)  # more than 32 half-lives: the reference moves
@@ -218,8 +220,8 @@ def played(request: pytest.FixtureRequest) -> tuple[Table, WiredTable]:
         schema = replace(schema, features=kernel_schema(5, 16).features)
     straight = Table(Subspaces(2, oversample=1), schema)
     wired = WiredTable(Subspaces(2, oversample=1), schema)
-    lives(straight)
-    lives(wired)
+    incarnations(straight)
+    incarnations(wired)
     return straight, wired
 
 
@@ -230,11 +232,11 @@ def test_bytes_change_nothing(played):
     kind = played[0].summaries
 
     for one, other in zip(straight, wired, strict=True):
-        assert told(one.ledger.summary()) == told(other.ledger.summary())
+        assert reported(one.ledger.summary()) == reported(other.ledger.summary())
         assert kind.packed(one.ledger.summary()) == kind.packed(other.ledger.summary())
         assert one.ledger.counts() == other.ledger.counts()
         assert sorted(one.ledger.rows) == sorted(other.ledger.rows)
-    assert told(straight[0].model) == told(wired[0].model)
+    assert reported(straight[0].model) == reported(wired[0].model)
 
 
 @pytest.mark.slow
@@ -261,26 +263,26 @@ def test_every_record_that_nodes_keep_can_be_kept(played):
     seen = seen + moments_only.seen + open_gamma.seen
 
     for key, record in seen:
-        assert told(record) == told(records.unpack(key, records.pack(key, record)))
+        assert reported(record) == reported(records.unpack(key, records.pack(key, record)))
     assert set(RECORDS) == {key[0] for key, _ in seen}
-    told_of = {type(record) for _, record in seen}
-    assert {Checkpoint, Past, Store, Line, Row, Sealed, Member} <= told_of
+    surveyed = {type(record) for _, record in seen}
+    assert {Checkpoint, Past, StoreIdentity, Lineage, Row, Sealed, Membership} <= surveyed
     rows = [record.report for _, record in seen if isinstance(record, Row)]
     assert any(row.moments is not None for row in rows)
     assert any(row.moments is not None and row.moments.sample is not None for row in rows)
-    assert any(isinstance(row.summary, Twofold) for row in rows)
+    assert any(isinstance(row.summary, KernelSummary) for row in rows)
     sums = [record for _, record in seen if isinstance(record, Sealed)]
     assert any(each.moments is not None and each.moments.sample is not None for each in sums)
     assert any(row.scores is not None for row in rows)
     assert any(row.census is not None and row.fence for row in rows)
     assert any(record.finals for _, record in seen if isinstance(record, Past))
-    assert any(record.fences for _, record in seen if isinstance(record, Member))
-    assert any(record.closed for _, record in seen if isinstance(record, Member))
+    assert any(record.fences for _, record in seen if isinstance(record, Membership))
+    assert any(record.closed for _, record in seen if isinstance(record, Membership))
 
 
 # -- what no node has kept -----------------------------------------------------------
 
-ROW_KEY = ("row", GROUP, "press-3", str(life(1).created_ms), "1")
+ROW_KEY = ("row", GROUP, "press-3", str(new_incarnation(1).created_ms), "1")
 
 
 def _row(**fields: Any) -> Callable[[], Any]:
@@ -302,9 +304,9 @@ def _changed(make: Callable[[], Any], change: Callable[[Any], Any]) -> Callable[
 
 def _sealed(**fields: Any) -> Callable[[], Any]:
     key = ("sealed", GROUP, "press-3", "ab")
-    told_of = {"summary": subspace_of(6, [5.0, 4.0, 3.0]), "moments": None, **fields}
+    surveyed = {"summary": subspace_of(6, [5.0, 4.0, 3.0]), "moments": None, **fields}
     return lambda: pb.Sealed.FromString(
-        records.pack(key, Sealed(**told_of, counts=Counts(9), as_of=EPOCH))
+        records.pack(key, Sealed(**surveyed, counts=Counts(9), as_of=EPOCH))
     )
 
 
@@ -313,8 +315,8 @@ def _checkpoint() -> pb.Checkpoint:
     return pb.Checkpoint.FromString(records.pack(("checkpoint",), checkpoint))
 
 
-def _lookout() -> pb.Lookout:
-    return pb.Lookout.FromString(records.pack(("lookout",), lookout_of(a_model())))
+def _monitor() -> pb.NodeMonitor:
+    return pb.NodeMonitor.FromString(records.pack(("lookout",), monitor_of(a_model())))
 
 
 def _sets(place: str, value: Any) -> Callable[[Any], None]:
@@ -377,14 +379,14 @@ LOOKOUTS: dict[str, Callable[[Any], None]] = {
     "with too many hours": _sets("watched.hours.hours", 2**62 + 1),
     "that watched for no time": _sets("watched.hours.watched_s", -1.0),
     "that was allowed no number": _sets("watched.hours.allowed", INF),
-    "with a wish of no name": _sets("wish.node", ""),
+    "with a wish of no name": _sets("desired.node", ""),
     "with habits of nothing": _sets("habits.0.values", b""),
-    "with repeats of half a number": _knows("repeats", "last", b"\0" * 12),
-    "with repeats of two widths": _knows("repeats", "run", [1.0]),
-    "that repeats without bounds": _knows("repeats", "last", [1.0] * 5 + [INF]),
-    "that repeats for no number": _knows("repeats", "run", [1.0] * 5 + [NAN]),
-    "with a count below nothing": _knows("repeats", "run", [1.0] * 5 + [-1.0]),
-    "with a count without end": _knows("repeats", "run", [1.0] * 5 + [2.0**53 + 2]),
+    "with repeats of half a number": _knows("run_lengths", "last", b"\0" * 12),
+    "with repeats of two widths": _knows("run_lengths", "run", [1.0]),
+    "that repeats without bounds": _knows("run_lengths", "last", [1.0] * 5 + [INF]),
+    "that repeats for no number": _knows("run_lengths", "run", [1.0] * 5 + [NAN]),
+    "with a count below nothing": _knows("run_lengths", "run", [1.0] * 5 + [-1.0]),
+    "with a count without end": _knows("run_lengths", "run", [1.0] * 5 + [2.0**53 + 2]),
     "with habits of two widths": _knows("habits", "stuck", [1.0]),
     "with a weight that is none": _knows("habits", "weight", [1.0] * 5 + [NAN]),
     "with a flag that is two": _knows("habits", "stuck", [1.0] * 5 + [2.0]),
@@ -417,20 +419,20 @@ LIES: dict[str, tuple[tuple[str, ...], Callable[[], bytes]]] = {
     ),
     "more lost than can be": (("past",), lambda: pb.Past(lost=2**63).SerializeToString()),
     "more seen than can be": (("past",), lambda: pb.Past(lifetime=2**63).SerializeToString()),
-    "a pin to nobody": (("store",), lambda: pb.Store(pin=pb.Pin()).SerializeToString()),
-    "a line too far on": (("line", GROUP), lambda: pb.Line(seq=2**63).SerializeToString()),
-    "a fence too short": (("line", GROUP), lambda: pb.Line(fence=b"f").SerializeToString()),
+    "a pin to nobody": (("store",), lambda: pb.StoreIdentity(pin=pb.Pin()).SerializeToString()),
+    "a line too far on": (("line", GROUP), lambda: pb.Lineage(seq=2**63).SerializeToString()),
+    "a fence too short": (("line", GROUP), lambda: pb.Lineage(fence=b"f").SerializeToString()),
     "a member's fence too short": (
         ("member", GROUP, "c"),
-        lambda: pb.Member(fences=[pb.Member.Fence(fence=b"f")]).SerializeToString(),
+        lambda: pb.Membership(fences=[pb.Membership.Fence(fence=b"f")]).SerializeToString(),
     ),
     "a floor above everything": (
         ("member", GROUP, "c"),
-        lambda: pb.Member(floor_ms=2**63).SerializeToString(),
+        lambda: pb.Membership(floor_ms=2**63).SerializeToString(),
     ),
     "closed beyond everything": (
         ("member", GROUP, "c"),
-        lambda: pb.Member(closed=[pb.Member.Closed(seq=2**63)]).SerializeToString(),
+        lambda: pb.Membership(closed=[pb.Membership.Closed(seq=2**63)]).SerializeToString(),
     ),
     "a node that is no name": (
         ("banned", GROUP),
@@ -452,11 +454,13 @@ LIES: dict[str, tuple[tuple[str, ...], Callable[[], bytes]]] = {
     ),
     "suspected, and no name": (
         ("suspected", GROUP),
-        lambda: pb.Suspected(nodes=[pb.Suspected.Node(name="")]).SerializeToString(),
+        lambda: pb.QuarantineSlips(nodes=[pb.QuarantineSlips.Node(name="")]).SerializeToString(),
     ),
     "suspected at no time": (
         ("suspected", GROUP),
-        lambda: pb.Suspected(nodes=[pb.Suspected.Node(name="c", at_s=NAN)]).SerializeToString(),
+        lambda: pb.QuarantineSlips(
+            nodes=[pb.QuarantineSlips.Node(name="c", at_s=NAN)]
+        ).SerializeToString(),
     ),
     "a schema that is none": (("schema", GROUP), lambda: pb.Text(value=b"{}").SerializeToString()),
     "a version without end": (
@@ -498,22 +502,28 @@ LIES: dict[str, tuple[tuple[str, ...], Callable[[], bytes]]] = {
     ),
     "a wish of no name": (
         ("wishes", GROUP),
-        lambda: pb.Wishes(wishes=[wire.Wish(node="a/b")]).SerializeToString(),
+        lambda: pb.DesiredStates(
+            desired_states=[wire.DesiredState(node="a/b")]
+        ).SerializeToString(),
     ),
     "a wish beyond everything": (
         ("wishes", GROUP),
-        lambda: pb.Wishes(wishes=[wire.Wish(node="c", number=2**62 + 1)]).SerializeToString(),
+        lambda: pb.DesiredStates(
+            desired_states=[wire.DesiredState(node="c", number=2**62 + 1)]
+        ).SerializeToString(),
     ),
     "more wishes than are kept": (
         ("wishes", GROUP),
-        lambda: pb.Wishes(wishes=[wire.Wish(node="c")] * 4097).SerializeToString(),
+        lambda: pb.DesiredStates(
+            desired_states=[wire.DesiredState(node="c")] * 4097
+        ).SerializeToString(),
     ),
     "heard of more than everything": (
         ("heard", GROUP),
         lambda: pb.Number(value=2**62 + 1).SerializeToString(),
     ),
     **{
-        f"a lookout {what}": (("lookout",), _changed(_lookout, lie))
+        f"a lookout {what}": (("lookout",), _changed(_monitor, lie))
         for what, lie in LOOKOUTS.items()
     },
     "a record of no kind": (("rows", GROUP), lambda: b""),
@@ -559,9 +569,12 @@ def test_a_store_is_read_whole():
 def test_a_quarantine_from_before_causes_were_kept_is_an_operators():
     """Names alone, as an earlier store has them."""
     data = pb.Nodes(names=["c", "d"]).SerializeToString()
-    apart = records.unpack(("quarantined", GROUP), data)
+    quarantined = records.unpack(("quarantined", GROUP), data)
 
-    assert {"c": Apart("operator", 0.0), "d": Apart("operator", 0.0)} == apart
+    assert {
+        "c": QuarantineEntry("operator", 0.0),
+        "d": QuarantineEntry("operator", 0.0),
+    } == quarantined
 
 
 def test_more_than_is_believed_is_kept_as_what_is():
@@ -577,31 +590,31 @@ def test_more_than_is_believed_is_kept_as_what_is():
 
 def test_what_a_later_version_knows_of_channels_is_passed_over():
     """And what an earlier one did not is as it is before the first row."""
-    message = _lookout()
-    message.repeats.add(name="to_come", values=b"?")
-    (run,) = (each for each in message.repeats if each.name == "run")
-    message.repeats.remove(run)
+    message = _monitor()
+    message.run_lengths.add(name="to_come", values=b"?")
+    (run,) = (each for each in message.run_lengths if each.name == "run")
+    message.run_lengths.remove(run)
     back = records.unpack(("lookout",), message.SerializeToString())
 
-    expected = lookout_of(a_model()).repeats._replace(run=Repeats.none(6).run)
-    assert told(expected) == told(back.repeats)
+    expected = monitor_of(a_model()).run_lengths._replace(run=RunLengths.none(6).run)
+    assert reported(expected) == reported(back.run_lengths)
 
 
 def test_a_lookout_that_knows_nothing_of_channels_is_read():
     """As it is before the first row under a schema."""
-    message = _lookout()
-    del message.habits[:], message.repeats[:]
+    message = _monitor()
+    del message.habits[:], message.run_lengths[:]
     message.ClearField("usual")
     back = records.unpack(("lookout",), message.SerializeToString())
 
-    assert (None, None, None) == (back.repeats, back.habits, back.usual)
+    assert (None, None, None) == (back.run_lengths, back.habits, back.usual)
 
 
 def test_limits_beyond_all_numbers_are_kept_as_the_highest():
     """What is spared after a score over a limit of nothing; the rest is not lost for it."""
-    lookout = lookout_of(a_model())
-    hours = replace(lookout.watched.hours, spared={"spe": INF})
-    record = replace(lookout, watched=replace(lookout.watched, hours=hours))
+    monitor = monitor_of(a_model())
+    hours = replace(monitor.watched.hours, spared={"spe": INF})
+    record = replace(monitor, watched=replace(monitor.watched, hours=hours))
     back = records.unpack(("lookout",), records.pack(("lookout",), record))
 
     assert {"spe": np.finfo(float).max} == back.watched.hours.spared

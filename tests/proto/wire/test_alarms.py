@@ -9,27 +9,27 @@ import numpy as np
 import pytest
 
 from submerge import PeerError, Schema
-from submerge.protocol.alarm_status import MOST_ALARMS, REMEMBERED, STATES, Alarm, Vigil
-from submerge.protocol.desired_state import MOST_VERDICTS, Wish
-from submerge.protocol.machine import Reading, Want
-from submerge.protocol.messages import Scores
+from submerge.protocol.alarm_status import MOST_ALARMS, REMEMBERED, STATES, Alarm, AlarmStatus
+from submerge.protocol.desired_state import MOST_VERDICTS, DesiredState
+from submerge.protocol.machine import Reading, SetDesired
+from submerge.protocol.messages import ScoreSketches
 from submerge.protocol.summaries import Subspaces
-from submerge.stats.block_maxima import KINDS, NONE, Peaks
-from submerge.stats.quantile_sketch import FINE, Sketch, empty
+from submerge.stats.block_maxima import KINDS, NONE, BlockMaxima
+from submerge.stats.quantile_sketch import FINE, QuantileSketch, empty
 from submerge_proto.wire import alarms, codec, forms, parts
-from support.bombs import field
-from support.nodes import GROUP
-from support.vigils import (
+from support.alarm_statuses import (
     ALARM,
+    ALARM_STATUS,
     FINELY,
+    MAXIMA,
     OF_READINGS,
-    PEAKS,
-    VIGIL,
     WISH,
     most_peaks,
     most_vigil,
 )
-from support.wire import ANSWER, OF_KERNELS, SKETCH, a_model, a_report, form_of, told, travelled
+from support.bombs import field
+from support.nodes import GROUP
+from support.wire import ANSWER, OF_KERNELS, SKETCH, a_model, a_report, form_of, reported, travelled
 from support.wired import WiredTable
 
 SITE = b"f" * 16
@@ -38,8 +38,8 @@ SITE = b"f" * 16
 
 def an_alarm(**fields: object) -> Alarm:
     """What arrives of an alarm."""
-    vigil = Vigil(Vigil.at("alarm"), (replace(ALARM, **fields),), 1)
-    (seen,) = travelled(a_report(vigil=vigil)).vigil.alarms
+    alarm_status = AlarmStatus(AlarmStatus.at("alarm"), (replace(ALARM, **fields),), 1)
+    (seen,) = travelled(a_report(alarm_status=alarm_status)).alarm_status.alarms
     return seen
 
 
@@ -49,8 +49,8 @@ def an_alarm(**fields: object) -> Alarm:
 def test_a_cause_that_is_not_known_is_no_reason_to_miss_an_alarm():
     """It is read as SPE: readings are odd. What a person made of it, as nothing yet."""
     form = forms.report(a_report())
-    form.vigil.alarms[0].cause, form.vigil.alarms[1].verdict = 99, 99
-    first, second = codec.decode("report", form.SerializeToString()).vigil.alarms
+    form.alarm_status.alarms[0].cause, form.alarm_status.alarms[1].verdict = 99, 99
+    first, second = codec.decode("report", form.SerializeToString()).alarm_status.alarms
 
     assert ("spe", "") == (first.cause, second.verdict)
     assert replace(ALARM, cause="spe") == first
@@ -59,10 +59,12 @@ def test_a_cause_that_is_not_known_is_no_reason_to_miss_an_alarm():
 def test_a_node_in_a_state_to_come_is_in_none_that_is_known():
     """States are fields, and a field that is not known is passed over."""
     form = forms.report(a_report())
-    form.vigil.states.Clear()
-    form.vigil.states.MergeFromString(b"\x30\x01")  # field 6: 1
+    form.alarm_status.states.Clear()
+    form.alarm_status.states.MergeFromString(b"\x30\x01")  # field 6: 1
 
-    assert (0,) * len(STATES) == codec.decode("report", form.SerializeToString()).vigil.states
+    assert (0,) * len(STATES) == codec.decode(
+        "report", form.SerializeToString()
+    ).alarm_status.states
 
 
 # -- what is cut -----------------------------------------------------------------------
@@ -84,8 +86,8 @@ def test_a_channel_is_named_as_far_as_there_is_room(channel, expected):
     assert ((expected, 0.5),) == an_alarm(top=((channel, 0.5),)).top
     if channel.isprintable():
         form = forms.report(a_report())
-        form.vigil.alarms[0].top[0].channel = channel
-        (first, _) = codec.decode("report", form.SerializeToString()).vigil.alarms
+        form.alarm_status.alarms[0].top[0].channel = channel
+        (first, _) = codec.decode("report", form.SerializeToString()).alarm_status.alarms
         assert expected == first.top[0][0]
 
 
@@ -108,27 +110,29 @@ def test_a_score_over_a_limit_of_nothing_can_be_told():
 
 def test_sums_are_told_as_far_as_they_are_believed():
     """What a site adds up of liars is taken above, and so is what comes of that."""
-    much = Vigil((2**60,) * 5, (), 2**60, 1e300, math.inf, 2**80, 2**80, 1e300, 2**63)
-    seen = travelled(a_report(fence=SITE, vigil=much)).vigil
+    much = AlarmStatus((2**60,) * 5, (), 2**60, 1e300, math.inf, 2**80, 2**80, 1e300, 2**63)
+    seen = travelled(a_report(fence=SITE, alarm_status=much)).alarm_status
 
     assert ((2**40,) * 5, 2**40) == (seen.states, seen.open)
     assert (2.0**62,) * 3 == (seen.watched_s, seen.allowed, seen.armed_in_s)
-    assert (2**62,) * 3 == (seen.raised, seen.confirmed, seen.wish)
+    assert (2**62,) * 3 == (seen.raised, seen.confirmed, seen.desired)
 
 
 def test_more_alarms_than_can_be_told_are_told_in_part():
     """The first 64: those that are open go first."""
     many = tuple(replace(ALARM, number=i) for i in range(100))
-    seen = travelled(a_report(fence=SITE, vigil=replace(VIGIL, alarms=many))).vigil
+    seen = travelled(
+        a_report(fence=SITE, alarm_status=replace(ALARM_STATUS, alarms=many))
+    ).alarm_status
 
     assert many[:MOST_ALARMS] == seen.alarms
 
 
 def test_more_peaks_than_are_believed_are_thinned():
     """Limits stay where they were, to a bucket, at the grain that peaks have."""
-    crowd = Sketch(FINE.level, tuple((i, n << 58) for i, n in FINELY.bins), FINE)
-    peaks = Peaks(crowd, FINELY, empty(FINE), 2**70, crowd)
-    seen = travelled(a_report(scores=Scores(SKETCH, SKETCH, None, peaks))).scores.peaks
+    crowd = QuantileSketch(FINE.level, tuple((i, n << 58) for i, n in FINELY.bins), FINE)
+    maxima = BlockMaxima(crowd, FINELY, empty(FINE), 2**70, crowd)
+    seen = travelled(a_report(scores=ScoreSketches(SKETCH, SKETCH, None, maxima))).scores.maxima
 
     assert 0 < seen.spe.n <= 2**53
     assert [i for i, _ in FINELY.bins] == [i for i, _ in seen.spe.bins]
@@ -138,9 +142,11 @@ def test_more_peaks_than_are_believed_are_thinned():
 def test_a_number_beyond_belief_is_told_as_the_last_that_is_not():
     """Of a wish, and of the alarm that it judges: the child is not to refuse the answer."""
     verdicts = tuple((2**63 + i, True) for i in range(12))
-    (seen,) = travelled(ANSWER._replace(wishes=(Wish("c", 2**80, False, verdicts),))).wishes
+    (seen,) = travelled(
+        ANSWER._replace(desired_states=(DesiredState("c", 2**80, False, verdicts),))
+    ).desired_states
 
-    assert Wish("c", 2**62, False, ((2**62, True),) * MOST_VERDICTS) == seen
+    assert DesiredState("c", 2**62, False, ((2**62, True),) * MOST_VERDICTS) == seen
 
 
 # -- what a group has not ---------------------------------------------------------------
@@ -148,31 +154,31 @@ def test_a_number_beyond_belief_is_told_as_the_last_that_is_not():
 
 def test_a_linear_group_has_no_peaks_of_two_residuals():
     """As it has no such limits: a child that tells of them costs nobody the model."""
-    assert PEAKS == travelled(a_model(peaks=OF_READINGS)).peaks
-    assert OF_READINGS == travelled(OF_KERNELS["model"]).peaks
-    unread = a_model(peaks=OF_READINGS, summary=None, schema=b"a form to come", limits=None)
-    assert OF_READINGS == travelled(unread).peaks
+    assert MAXIMA == travelled(a_model(maxima=OF_READINGS)).maxima
+    assert OF_READINGS == travelled(OF_KERNELS["model"]).maxima
+    unread = a_model(maxima=OF_READINGS, summary=None, schema=b"a form to come", limits=None)
+    assert OF_READINGS == travelled(unread).maxima
 
 
 def test_peaks_of_nothing_weigh_next_to_nothing():
     """An empty sketch is not told."""
-    with_none = forms.report(a_report(scores=Scores(SKETCH, SKETCH, None, NONE)))
-    without = forms.report(a_report(scores=Scores(SKETCH, SKETCH)))
+    with_none = forms.report(a_report(scores=ScoreSketches(SKETCH, SKETCH, None, NONE)))
+    without = forms.report(a_report(scores=ScoreSketches(SKETCH, SKETCH)))
 
     assert 2 == with_none.ByteSize() - without.ByteSize()
-    assert NONE == codec.decode("report", with_none.SerializeToString()).scores.peaks
+    assert NONE == codec.decode("report", with_none.SerializeToString()).scores.maxima
 
 
 def test_who_raises_no_alarms_says_what_was_said_before_there_were_any():
     """Nodes from before read it, and write the same."""
-    report = forms.report(a_report(vigil=None, scores=Scores(SKETCH, SKETCH)))
-    model = forms.model(a_model(peaks=None))
-    answer = forms.answer(ANSWER._replace(wishes=()))
+    report = forms.report(a_report(alarm_status=None, scores=ScoreSketches(SKETCH, SKETCH)))
+    model = forms.model(a_model(maxima=None))
+    answer = forms.answer(ANSWER._replace(desired_states=()))
 
-    assert not report.HasField("vigil")
-    assert not report.scores.HasField("peaks")
-    assert not model.HasField("peaks")
-    assert not answer.wishes
+    assert not report.HasField("alarm_status")
+    assert not report.scores.HasField("maxima")
+    assert not model.HasField("maxima")
+    assert not answer.desired_states
 
 
 # -- what is refused, and as what -----------------------------------------------------------
@@ -183,8 +189,8 @@ def test_who_raises_no_alarms_says_what_was_said_before_there_were_any():
 def test_a_wrong_sketch_of_peaks_is_a_wrong_sketch(name, kind):
     """Whoever counts what is refused, and why, finds it among the others."""
     form, message = form_of(name)
-    peaks = message.scores.peaks if name == "report" else message.peaks
-    setattr(peaks, kind, b"\0\x03\0\x01")
+    maxima = message.scores.maxima if name == "report" else message.maxima
+    setattr(maxima, kind, b"\0\x03\0\x01")
     with pytest.raises(PeerError) as caught:
         codec.decode(codec.kind_of(OF_KERNELS[name]), form.SerializeToString())
 
@@ -193,12 +199,12 @@ def test_a_wrong_sketch_of_peaks_is_a_wrong_sketch(name, kind):
 
 def test_a_client_speaks_of_its_own_alarms():
     """Or one that has been broken into could raise alarms of all the others."""
-    other = replace(VIGIL, alarms=(replace(ALARM, node="press-4"),))
+    other = replace(ALARM_STATUS, alarms=(replace(ALARM, node="press-4"),))
     with pytest.raises(PeerError, match="alarms of its own, got one of press-4") as caught:
-        travelled(a_report(vigil=other))
+        travelled(a_report(alarm_status=other))
 
     assert "name" == caught.value.kind
-    assert other == travelled(a_report(vigil=other, fence=SITE)).vigil
+    assert other == travelled(a_report(alarm_status=other, fence=SITE)).alarm_status
 
 
 # -- sizes ------------------------------------------------------------------------------
@@ -208,22 +214,23 @@ def test_a_client_speaks_of_its_own_alarms():
 def test_the_most_that_can_be_told_is_within_bounds(above):
     """64 alarms with three channels each, or nine: looked through to the end."""
     report = a_report(
-        vigil=most_vigil("press-3", above=above),
-        scores=Scores(SKETCH, SKETCH, SKETCH, most_peaks(2**53, linear=True)),
+        alarm_status=most_vigil("press-3", above=above),
+        scores=ScoreSketches(SKETCH, SKETCH, SKETCH, most_peaks(2**53, linear=True)),
         fence=SITE if above else b"",
     )
     data = codec.encode(report) + field(3000, b"x" * 9000)
     seen = codec.decode("report", data)
 
-    assert (MOST_ALARMS if above else 1 + REMEMBERED) == len(seen.vigil.alarms)
-    assert told(report.scores) == told(seen.scores)
+    assert (MOST_ALARMS if above else 1 + REMEMBERED) == len(seen.alarm_status.alarms)
+    assert reported(report.scores) == reported(seen.scores)
 
 
 def test_no_alarm_is_larger_than_was_reckoned():
     """A name of 64 letters, three channels of 100 bytes, every number at its largest."""
     (first, *_) = most_vigil("n" * 64, above=False).alarms
     alone, both = (
-        len(codec.encode(a_report(vigil=Vigil((0,) * 5, (first,) * n), fence=SITE))) for n in (1, 2)
+        len(codec.encode(a_report(alarm_status=AlarmStatus((0,) * 5, (first,) * n), fence=SITE)))
+        for n in (1, 2)
     )
 
     assert 477 == both - alone
@@ -232,11 +239,13 @@ def test_no_alarm_is_larger_than_was_reckoned():
 def test_the_most_wishes_are_within_bounds():
     """Of 16 nodes, with 8 verdicts each."""
     verdicts = tuple((2**62 - i, True) for i in range(MOST_VERDICTS))
-    wishes = tuple(Wish("n" * 62 + f"{i:02}", 2**62, True, verdicts) for i in range(16))
-    data = codec.encode(ANSWER._replace(wishes=wishes)) + field(3000, b"x" * 9000)
+    desired_states = tuple(
+        DesiredState("n" * 62 + f"{i:02}", 2**62, True, verdicts) for i in range(16)
+    )
+    data = codec.encode(ANSWER._replace(desired_states=desired_states)) + field(3000, b"x" * 9000)
 
-    assert wishes == codec.decode("answer", data).wishes
-    assert (WISH,) == alarms.wishes_of(alarms.wishes([WISH]))
+    assert desired_states == codec.decode("answer", data).desired_states
+    assert (WISH,) == alarms.desired_states_of(alarms.desired_states([WISH]))
 
 
 # -- nodes ------------------------------------------------------------------------------
@@ -261,26 +270,29 @@ def reads(table):
         table.passes(400)
 
 
-def lookout(table):
+def monitor(table):
     """Return what the client looks with."""
     return table.hosts["c"].node._intake.kept
 
 
 def test_what_an_operator_wants_arrives_as_bytes_and_stays(table):
     """From the root to a client two levels below; and over a restart of all of them."""
-    table.step("r", Want(GROUP, "c", paused=True, verdict=(7, False)))
+    table.step("r", SetDesired(GROUP, "c", paused=True, verdict=(7, False)))
     reads(table)
-    wish = lookout(table).wish
+    desired = monitor(table).desired
 
-    assert (True, ((7, False),)) == (wish.paused, wish.verdicts)
+    assert (True, ((7, False),)) == (desired.paused, desired.verdicts)
     for label in "car":
         table.restarts(label)
-    assert (True, wish.verdicts) == (lookout(table).wish.paused, lookout(table).wish.verdicts)
+    assert (True, desired.verdicts) == (
+        monitor(table).desired.paused,
+        monitor(table).desired.verdicts,
+    )
     reads(table)
-    assert wish == lookout(table).wish
+    assert desired == monitor(table).desired
     (row,) = (row for (node, _), row in table.hosts["r"].ledger.rows.items() if node == "a")
-    said = table.hosts["r"].node._groups[GROUP].wishes.by_node["c"].number
-    assert (1, said) == (row.report.vigil.states[3], row.report.vigil.wish)
+    said = table.hosts["r"].node._groups[GROUP].desired_states.by_node["c"].number
+    assert (1, said) == (row.report.alarm_status.states[3], row.report.alarm_status.desired)
 
 
 def test_a_store_from_before_there_were_alarms_is_gone_on_with(table):
@@ -294,5 +306,5 @@ def test_a_store_from_before_there_were_alarms_is_gone_on_with(table):
     reads(table)
 
     assert before == [table.hosts[label].node.incarnation for label in "ra"]
-    assert 0 == lookout(table).wish.number
+    assert 0 == monitor(table).desired.number
     assert 180 == table.hosts["r"].ledger.counts().learnt

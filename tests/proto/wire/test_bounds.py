@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from submerge import Channel, PeerError, Scaling, Schema
-from submerge.protocol.messages import Census, Left, Scores
-from submerge.stats.quantile_sketch import Sketch
+from submerge.protocol.messages import Census, Left, ScoreSketches
+from submerge.stats.quantile_sketch import QuantileSketch
 from submerge.stats.score_limits import Limits
 from submerge_proto.v1 import aggregator_service_pb2 as pb
 from submerge_proto.wire import bounds, codec
@@ -27,7 +27,7 @@ from support.wire import (
     a_report,
     arrived,
     messages,
-    told,
+    reported,
     travelled,
 )
 
@@ -89,7 +89,7 @@ def test_nothing_honest_is_out_of_bounds(message):
     """Not one of any kind, looked through to its end."""
     data = codec.encode(message) + LONG
 
-    assert told(arrived(message)) == told(codec.decode(codec.kind_of(message), data))
+    assert reported(arrived(message)) == reported(codec.decode(codec.kind_of(message), data))
 
 
 @pytest.mark.slow
@@ -97,19 +97,21 @@ def test_the_most_that_docs_allow_is_within_bounds():
     """A new child's 256 past fences, 64 limits of three residuals, 64 bins, 64 lines."""
     fences = tuple(Left(bytes([i]) * 16, 2**62) for i in range(256))
     many = tuple(np.linspace(0.1, 1, 64))
-    sketch = Sketch.of(np.geomspace(1e-9, 1e9, 500))
+    sketch = QuantileSketch.of(np.geomspace(1e-9, 1e9, 500))
     names = tuple(Channel(f"hall-{i:05d}.temperature", "degC") for i in range(20_000))
     numbers = tuple(np.random.default_rng(0).uniform(0.1, 9, len(names)))
     schema = Schema(names, scaling=Scaling(numbers, numbers))
     for message in (
         JOIN._replace(past_fences=fences, schema=schema.canonical),
         JOINED._replace(lines=("x" * 400,) * 64),
-        a_report(census=Census(2**40, (2**40,) * 64), scores=Scores(sketch, sketch, sketch)),
+        a_report(census=Census(2**40, (2**40,) * 64), scores=ScoreSketches(sketch, sketch, sketch)),
         OF_KERNELS["model"],
         a_model(limits=Limits(many, many, many, 2**62)),
     ):
         data = codec.encode(message)
-        assert told(arrived(message)) == told(codec.decode(codec.kind_of(message), data + LONG))
+        assert reported(arrived(message)) == reported(
+            codec.decode(codec.kind_of(message), data + LONG)
+        )
 
 
 def test_the_last_part_that_is_allowed():

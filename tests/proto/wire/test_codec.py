@@ -12,24 +12,24 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from submerge import PeerError, Schema
-from submerge.protocol.kernel_summary import Twofold
+from submerge.protocol.kernel_summary import KernelSummary
 from submerge.protocol.messages import (
     Census,
     Counts,
     Incarnation,
     Join,
     Reason,
-    Scores,
+    ScoreSketches,
     Stamp,
     digest,
 )
 from submerge.protocol.summaries import Subspaces
 from submerge.stats.moments import Moments
-from submerge.stats.quantile_sketch import Sketch, varint
+from submerge.stats.quantile_sketch import QuantileSketch, varint
 from submerge.stats.score_limits import Limits
 from submerge_proto.v1 import aggregator_service_pb2 as pb
 from submerge_proto.wire import codec, forms, parts
-from support.nodes import GROUP, Table, life
+from support.nodes import GROUP, Table, new_incarnation
 from support.wire import (
     HELLO,
     HONEST,
@@ -42,9 +42,9 @@ from support.wire import (
     form_of,
     messages,
     models,
+    reported,
     reports,
     subspace_of,
-    told,
     travelled,
 )
 
@@ -57,7 +57,7 @@ SUMMARIES = Subspaces(3)
 @given(messages)
 def test_what_arrives_is_what_was_said(message):
     """Every kind, every field, to the last bit; bounds included."""
-    assert told(arrived(message)) == told(travelled(message))
+    assert reported(arrived(message)) == reported(travelled(message))
 
 
 @given(messages)
@@ -80,11 +80,14 @@ def test_a_report_has_one_digest_at_both_ends(report):
 def test_coarse_columns_change_nothing_but_the_summary(report):
     """The rest of a report is as it was; and what is coarse is told as it was rounded."""
     seen = travelled(report, coarse=True)
-    after, before = told(replace(seen, summary=None)), told(replace(arrived(report), summary=None))
+    after, before = (
+        reported(replace(seen, summary=None)),
+        reported(replace(arrived(report), summary=None)),
+    )
 
     assert before == after
     assert seen.summary is not None
-    assert told(seen) == told(travelled(seen))
+    assert reported(seen) == reported(travelled(seen))
 
 
 @pytest.mark.parametrize("name", HONEST)
@@ -117,7 +120,7 @@ def test_of_two_that_have_faded_to_nothing_neither_is_said():
     """One without the other would be refused."""
     features, linear = (part for part in (a_twofold().features, a_twofold().linear))
     edge = 2.0**-600 / 100
-    both = Twofold(features.faded(edge), linear.faded(edge * (1 - 1e-9)))
+    both = KernelSummary(features.faded(edge), linear.faded(edge * (1 - 1e-9)))
 
     assert None is travelled(a_report(summary=both)).summary
     assert None is travelled(a_report(summary=a_twofold().faded(2.0**-700))).summary
@@ -146,9 +149,11 @@ def test_counts_are_told_as_far_as_floats_count():
 @given(st.lists(st.floats(1e-12, 1e12), min_size=1, max_size=80), st.integers(2**52, 2**64))
 def test_too_many_scores_are_thinned_and_stay_a_sketch(values, many):
     """Limits stay where they were, to a bucket; and the parent's parent takes them."""
-    sketch = Sketch.of(values)
-    crowd = Sketch(sketch.level, tuple((index, count * many) for index, count in sketch.bins))
-    seen = travelled(a_report(scores=Scores(crowd, sketch))).scores
+    sketch = QuantileSketch.of(values)
+    crowd = QuantileSketch(
+        sketch.level, tuple((index, count * many) for index, count in sketch.bins)
+    )
+    seen = travelled(a_report(scores=ScoreSketches(crowd, sketch))).scores
 
     assert [index for index, _ in sketch.bins] == [index for index, _ in seen.spe.bins]
     assert seen.spe.n <= 2**53
@@ -172,8 +177,8 @@ def test_a_long_list_of_differences_is_cut():
 
 def test_text_for_people_moves_no_cursor():
     """Neither a line nor a name of a program reaches a terminal with more than letters."""
-    odd = "red \x1b[31m, next\nline, lone \ud800, " + "long " * 200
-    seen = travelled(JOINED._replace(lines=(odd,)))
+    anomaly_score = "red \x1b[31m, next\nline, lone \ud800, " + "long " * 200
+    seen = travelled(JOINED._replace(lines=(anomaly_score,)))
     report = forms.report(a_report())
     report.header.software = "x\x1b[2J" + "y" * 99
 
@@ -187,7 +192,7 @@ def test_an_answer_to_any_schema_can_be_written():
     table = Table()
     table.root("r")
     text = b'{"form":1,"\\ud800":' + Schema.anonymous(1).canonical[1:]
-    (refusal,) = table.tell("r", Join(Stamp("c", GROUP, life(1), 0), b"", (), text))
+    (refusal,) = table.tell("r", Join(Stamp("c", GROUP, new_incarnation(1), 0), b"", (), text))
 
     assert Reason.SCHEMA == refusal.reason
     assert travelled(refusal).lines
@@ -223,14 +228,16 @@ def test_another_version_is_refused_by_name(name):
         return
     stamp = HONEST[name].stamp
     for data in (later(name), gibberish(stamp)):
-        with pytest.raises(codec.Refused, match="this node speaks version 1") as caught:
+        with pytest.raises(codec.MessageRefused, match="this node speaks version 1") as caught:
             codec.decode(kind, data)
         assert (stamp, Reason.VERSION) == (caught.value.stamp, caught.value.reason)
 
 
 def test_another_version_says_what_it_speaks():
     """So that a person sees which of the two is the older."""
-    with pytest.raises(codec.Refused, match="version 2 from one that speaks 1, 2; update the"):
+    with pytest.raises(
+        codec.MessageRefused, match="version 2 from one that speaks 1, 2; update the"
+    ):
         codec.decode("join", later("join"))
 
 
@@ -240,7 +247,7 @@ def test_another_version_from_nobody_is_refused_all_the_same():
     header.version, header.node = 2, "a name to come"
     with pytest.raises(PeerError, match="got version 2") as caught:
         codec.decode("join", pb.JoinRequest(header=header).SerializeToString())
-    assert not isinstance(caught.value, codec.Refused)
+    assert not isinstance(caught.value, codec.MessageRefused)
 
 
 def test_a_message_without_a_header_is_none():
@@ -258,7 +265,7 @@ def test_fields_to_come_are_passed_over(name, number, content):
     tag = number << 3 | 2
     extra = varint(tag) + bytes([len(content), *content])
 
-    assert told(arrived(message)) == told(codec.decode(kind, data + extra))
+    assert reported(arrived(message)) == reported(codec.decode(kind, data + extra))
 
 
 # -- kernel groups --------------------------------------------------------------------
@@ -291,16 +298,16 @@ def test_coarse_columns_go_for_both():
 
 def test_a_linear_group_has_no_limits_of_two_residuals():
     """A child that sketches what nobody asked for does not have the model refused everywhere."""
-    told_of = Limits((0.9,), (1.0,), (2.0,), 5, (3.0,))
+    surveyed = Limits((0.9,), (1.0,), (2.0,), 5, (3.0,))
 
-    assert () == travelled(a_model(limits=told_of)).limits.linear
-    assert (2.0,) == travelled(a_model(limits=told_of)).limits.t2
+    assert () == travelled(a_model(limits=surveyed)).limits.linear
+    assert (2.0,) == travelled(a_model(limits=surveyed)).limits.t2
 
 
 def test_more_scores_of_the_readings_than_are_believed_are_thinned():
     """As those of features are."""
-    sketch = Sketch(0, ((1, 2**60), (2, 2**60)))
-    seen = travelled(a_report(scores=Scores(sketch, sketch, sketch))).scores
+    sketch = QuantileSketch(0, ((1, 2**60), (2, 2**60)))
+    seen = travelled(a_report(scores=ScoreSketches(sketch, sketch, sketch))).scores
 
     assert seen.spe == seen.linear
     assert 0 < seen.linear.n <= 2**53
@@ -323,7 +330,7 @@ def test_the_codec_loads_neither_grpc_nor_scipy():
 @given(models())
 def test_a_model_arrives_as_those_above_see_it(model):
     """`as_it_arrives` is what travelling does: float32 columns."""
-    assert told(codec.as_it_arrives(model)) == told(travelled(model))
+    assert reported(codec.as_it_arrives(model)) == reported(travelled(model))
 
 
 def test_every_reason_can_be_said():

@@ -12,20 +12,28 @@ from hypothesis import strategies as st
 
 from submerge import PeerError, Schema, Subspace, merge
 from submerge.aggregator.rollup import BINS
-from submerge.protocol.alarm_status import Vigil
-from submerge.protocol.kernel_summary import Twofold
-from submerge.protocol.messages import Census, Counts, Incarnation, Model, Report, Scores, Stamp
-from submerge.stats.block_maxima import WINDOW, Peaks
+from submerge.protocol.alarm_status import AlarmStatus
+from submerge.protocol.kernel_summary import KernelSummary
+from submerge.protocol.messages import (
+    Census,
+    Counts,
+    Incarnation,
+    Model,
+    Report,
+    ScoreSketches,
+    Stamp,
+)
+from submerge.stats.block_maxima import WINDOW, BlockMaxima
 from submerge.stats.moments import Moments
-from submerge.stats.quantile_sketch import FINE, MOST_BINS, Sketch, empty
+from submerge.stats.quantile_sketch import FINE, MOST_BINS, QuantileSketch, empty
 from submerge.stats.reservoir import KEPT, LEAST_WIDTH, Reservoir
 from submerge.stats.score_limits import Limits
 from submerge_client.config.sizes import Linear, size_of_report
 from submerge_proto.wire import codec, columns
+from support.alarm_statuses import most_peaks, most_vigil
 from support.oracle import angle, scatter_of
 from support.strategies import streams
-from support.vigils import most_peaks, most_vigil
-from support.wire import subspace_of, told
+from support.wire import reported, subspace_of
 
 SCHEMA = Schema.anonymous(64)
 
@@ -109,7 +117,7 @@ def test_columns_that_127_steps_cannot_tell_go_as_float32():
         spectral_bound=0.0,
     )
 
-    assert told(spiky) == told(received(spiky))
+    assert reported(spiky) == reported(received(spiky))
 
 
 # -- what it costs --------------------------------------------------------------------
@@ -127,7 +135,7 @@ def test_the_bound_covers_what_rounding_did(X, rank):
     assert error(before, after) <= added + rounding or after.spectral_bound == after.energy
     assert error(before, after) <= after.energy + rounding
     assert added <= 2 * error(before, after) + rounding
-    assert told(before.sigma) == told(after.sigma)
+    assert reported(before.sigma) == reported(after.sigma)
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -167,14 +175,14 @@ def test_coarse_columns_hardly_turn_a_merge():
 # -- sizes ----------------------------------------------------------------------------
 
 
-def sketch_of(n: int) -> Sketch:
+def sketch_of(n: int) -> QuantileSketch:
     """So many scores in as many buckets as there can be, each as far from the next as can be."""
-    return Sketch(0, tuple((-7200 + 960 * i, n // MOST_BINS) for i in range(MOST_BINS)))
+    return QuantileSketch(0, tuple((-7200 + 960 * i, n // MOST_BINS) for i in range(MOST_BINS)))
 
 
 def a_day() -> Report:
     """What a client of 64 channels says at rank 8, with 5 spares, after a day of seconds."""
-    seen = Sketch(0, tuple((i, 128) for i in range(30, 46)))
+    seen = QuantileSketch(0, tuple((i, 128) for i in range(30, 46)))
     return Report(
         Stamp("press-3", "presses", Incarnation(1_700_000_000_000, 2**62), 288),
         final=False,
@@ -188,19 +196,23 @@ def a_day() -> Report:
         synced=True,
         version=1_700_086_000_000,
         lifetime=600_000,
-        scores=Scores(seen, seen),
+        scores=ScoreSketches(seen, seen),
         software="submerge 0.1.0",
     )
 
 
 def test_what_alarms_add_to_a_report():
     """The figure of docs/wire.md: of 30 days, three octaves wide; nothing has gone wrong."""
-    peaks = Sketch.of(np.geomspace(1, 8, 720), FINE)
-    vigil = Vigil(Vigil.at("armed"), (), 0, 2_592_000.0, 4.2857, wish=1_700_000_000_000)
+    maxima = QuantileSketch.of(np.geomspace(1, 8, 720), FINE)
+    alarm_status = AlarmStatus(
+        AlarmStatus.at("armed"), (), 0, 2_592_000.0, 4.2857, desired=1_700_000_000_000
+    )
     day = a_day()
-    scores = day.scores._replace(peaks=Peaks(peaks, peaks, empty(FINE), 720, peaks))
+    scores = day.scores._replace(maxima=BlockMaxima(maxima, maxima, empty(FINE), 720, maxima))
 
-    added = len(codec.encode(replace(day, scores=scores, vigil=vigil))) - len(codec.encode(day))
+    added = len(codec.encode(replace(day, scores=scores, alarm_status=alarm_status))) - len(
+        codec.encode(day)
+    )
     assert 636 == added
 
 
@@ -225,10 +237,10 @@ def largest(dim: int, k: int, letters: int, *, above: bool, linear: Linear | Non
     most, readings = Incarnation(2**62, 2**64 - 1), 2**53
     # Of two windows; of as many as are believed.
     sketch = sketch_of(readings if above else 2048)
-    peaks = most_peaks(readings if above else 2 * WINDOW, linear=linear is not None)
+    maxima = most_peaks(readings if above else 2 * WINDOW, linear=linear is not None)
     summary: Any = subspace_of(dim, np.ones(k), weight=1.0) if k else None
     if linear is not None and k:
-        summary = Twofold(summary, subspace_of(linear.width, np.ones(linear.k), weight=1.0))
+        summary = KernelSummary(summary, subspace_of(linear.width, np.ones(linear.k), weight=1.0))
     width = dim if linear is None else linear.width
     drawn = None if linear is None else sample(width)
     return Report(
@@ -245,9 +257,9 @@ def largest(dim: int, k: int, letters: int, *, above: bool, linear: Linear | Non
         version=2**63 - 1,
         lifetime=2**62,
         census=Census(2**40, (2**40,) * BINS) if above else None,
-        scores=Scores(sketch, sketch, None if linear is None else sketch, peaks),
+        scores=ScoreSketches(sketch, sketch, None if linear is None else sketch, maxima),
         software="submerge 10.10.10rc1",
-        vigil=most_vigil("n" * letters, above=above),
+        alarm_status=most_vigil("n" * letters, above=above),
     )
 
 
@@ -309,8 +321,8 @@ def test_a_kernel_groups_node_reckons_with_more_than_it_sends(dim, k, linear, ab
 def test_what_a_report_of_a_kernel_group_weighs(coarse, size):
     """The figures of docs/wire.md: 512 features of 48 channels, 21 columns of each, scores."""
     sigma, day = np.linspace(200, 100, 21), a_day()
-    both = Twofold(*(subspace_of(dim, sigma, weight=86_400.0) for dim in (512, 48)))
-    scores = Scores(day.scores.spe, day.scores.t2, day.scores.spe)
+    both = KernelSummary(*(subspace_of(dim, sigma, weight=86_400.0) for dim in (512, 48)))
+    scores = ScoreSketches(day.scores.spe, day.scores.t2, day.scores.spe)
 
     assert size == len(codec.encode(replace(day, summary=both, scores=scores), coarse=coarse))
 
@@ -332,7 +344,7 @@ def test_no_model_of_a_kernel_group_is_larger_than_the_formula(dim, k, linear):
         values,
         created=1.1,
         expires=1.1,
-        peaks=most_peaks(readings, linear=True),
+        maxima=most_peaks(readings, linear=True),
     )
     both = sum(4 * d * n + 8 * (d + n) for d, n in ((dim, k), linear))
 
@@ -357,7 +369,7 @@ def test_no_model_is_larger_than_the_formula(dim, k):
         values,
         created=1.1,
         expires=1.1,
-        peaks=most_peaks(readings, linear=False),
+        maxima=most_peaks(readings, linear=False),
     )
 
     assert len(codec.encode(model)) <= 4 * dim * k + 8 * (dim + k) + 4680 + len(schema.canonical)

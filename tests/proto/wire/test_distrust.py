@@ -18,12 +18,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from submerge import PeerError, Schema
-from submerge.protocol.kernel_summary import Twofold
+from submerge.protocol.kernel_summary import KernelSummary
 from submerge.protocol.messages import Message, Model, Reason, Report
 from submerge_proto.v1 import aggregator_service_pb2 as pb
 from submerge_proto.wire import codec, columns, forms
+from support.alarm_statuses import ALARM_STATUS
 from support.damage import damaged
-from support.vigils import VIGIL
 from support.wire import (
     HONEST,
     OF_KERNELS,
@@ -31,8 +31,8 @@ from support.wire import (
     arrived,
     form_of,
     kernel_schema,
+    reported,
     subspace_of,
-    told,
     travelled,
 )
 
@@ -200,7 +200,7 @@ READ: dict[str, Lie] = {
     "lost likewise": _set("counts.lost", 2**64 - 1),
 }
 
-PEAKS: dict[str, Lie] = {
+MAXIMA: dict[str, Lie] = {
     "cut short": _set("spe", b"\0\x03\0\x01"),
     "half a head": _set("t2", b"\0"),
     "too long": _set("t2", b"\0" * 2000),
@@ -239,35 +239,35 @@ ALARM: dict[str, Lie] = {
 }
 
 ALARMS: dict[str, Lie] = {
-    **{f"an alarm {what}": _within("vigil.alarms", lie) for what, lie in ALARM.items()},
-    "too many alarms": lambda m: m.vigil.alarms.extend([m.vigil.alarms[0]] * 63),
+    **{f"an alarm {what}": _within("alarm_status.alarms", lie) for what, lie in ALARM.items()},
+    "too many alarms": lambda m: m.alarm_status.alarms.extend([m.alarm_status.alarms[0]] * 63),
     **{
-        f"a node twice: {state}": _set(f"vigil.states.{state}", 2)
+        f"a node twice: {state}": _set(f"alarm_status.states.{state}", 2)
         for state in ("learning", "armed", "alarm", "paused", "stale")
     },
-    "a node in two states": _set("vigil.states.armed", 1),
-    "more open than are told": _set("vigil.open", 3),
-    "watched for no time": _set("vigil.watched_s", NAN),
-    "watched for less than none": _set("vigil.watched_s", -1.0),
-    "watched for longer than there is": _set("vigil.watched_s", 2.0**62 * (1 + 1e-9)),
-    "allowed is no number": _set("vigil.allowed", INF),
-    "allowed is below nothing": _set("vigil.allowed", -1e-9),
-    "allowed without end": _set("vigil.allowed", 1e19),
-    "raised without end": _set("vigil.raised", 2**62 + 1),
-    "confirmed without end": _set("vigil.confirmed", 2**62 + 1),
-    "a wait of no length": _set("vigil.armed_in_s", NAN),
-    "a wait before it began": _set("vigil.armed_in_s", -2.0),
-    "a wait without end": _set("vigil.armed_in_s", 1e19),
-    "a wish that nobody has": _set("vigil.wish", 2**62 + 1),
+    "a node in two states": _set("alarm_status.states.armed", 1),
+    "more open than are told": _set("alarm_status.open", 3),
+    "watched for no time": _set("alarm_status.watched_s", NAN),
+    "watched for less than none": _set("alarm_status.watched_s", -1.0),
+    "watched for longer than there is": _set("alarm_status.watched_s", 2.0**62 * (1 + 1e-9)),
+    "allowed is no number": _set("alarm_status.allowed", INF),
+    "allowed is below nothing": _set("alarm_status.allowed", -1e-9),
+    "allowed without end": _set("alarm_status.allowed", 1e19),
+    "raised without end": _set("alarm_status.raised", 2**62 + 1),
+    "confirmed without end": _set("alarm_status.confirmed", 2**62 + 1),
+    "a wait of no length": _set("alarm_status.armed_in_s", NAN),
+    "a wait before it began": _set("alarm_status.armed_in_s", -2.0),
+    "a wait without end": _set("alarm_status.armed_in_s", 1e19),
+    "a wish that nobody has": _set("alarm_status.desired", 2**62 + 1),
 }
 
 SITE: dict[str, Lie] = {
     **{
-        f"more nodes than there are: {state}": _set(f"vigil.states.{state}", 2**40 + 1)
+        f"more nodes than there are: {state}": _set(f"alarm_status.states.{state}", 2**40 + 1)
         for state in ("learning", "armed", "alarm", "paused", "stale")
     },
-    "more open alarms than there are nodes": _set("vigil.open", 2**40 + 1),
-    "an alarm of no name": _within("vigil.alarms", _set("node", "a/b")),
+    "more open alarms than there are nodes": _set("alarm_status.open", 2**40 + 1),
+    "an alarm of no name": _within("alarm_status.alarms", _set("node", "a/b")),
 }
 
 REPORT: dict[str, Lie] = {
@@ -304,7 +304,7 @@ REPORT: dict[str, Lie] = {
     "more silent clients than there are": _fill("census.ages", [2**40 + 1]),
     "too many bins": _fill("census.ages", [1] * 65),
     **ALARMS,
-    **{f"peaks: {what}": _within("scores.peaks", lie) for what, lie in PEAKS.items()},
+    **{f"peaks: {what}": _within("scores.maxima", lie) for what, lie in MAXIMA.items()},
     "a sketch without a head": _set("scores.spe", b""),
     "a sketch cut short": _set("scores.spe", b"\0\x03\0\x01"),
     "a sketch that is too long": _set("scores.t2", b"\0" * 300),
@@ -338,7 +338,7 @@ MODEL: dict[str, Lie] = {
     "a share above all": _fill("limits.shares", [0.95, 1.01]),
     "a share that is none": _fill("limits.shares", [0.95, NAN]),
     "limits of more scores than there are": _set("limits.n", 2**62 + 1),
-    **{f"peaks: {what}": _within("peaks", lie) for what, lie in PEAKS.items()},
+    **{f"peaks: {what}": _within("maxima", lie) for what, lie in MAXIMA.items()},
 }
 
 LINEAR: dict[str, Lie] = {
@@ -406,14 +406,14 @@ ANSWERS: dict[str, Lie] = {
     "newest above everything": _set("newest", 2**63),
     "durable above everything": _set("durable", 2**63),
     "a root from the far future": _set("root.created_ms", 2**63),
-    "a wish of nobody": _within("wishes", _set("node", "")),
-    "a wish of no name": _within("wishes", _set("node", "a/b")),
-    "a wish beyond everything": _within("wishes", _set("number", 2**62 + 1)),
+    "a wish of nobody": _within("desired_states", _set("node", "")),
+    "a wish of no name": _within("desired_states", _set("node", "a/b")),
+    "a wish beyond everything": _within("desired_states", _set("number", 2**62 + 1)),
     "a verdict on an alarm beyond everything": _within(
-        "wishes", lambda m: m.verdicts.add(alarm=2**62 + 1)
+        "desired_states", lambda m: m.verdicts.add(alarm=2**62 + 1)
     ),
-    "too many verdicts": _within("wishes", lambda m: [m.verdicts.add() for _ in range(7)]),
-    "too many wishes": lambda m: m.wishes.extend(list(m.wishes) * 16),
+    "too many verdicts": _within("desired_states", lambda m: [m.verdicts.add() for _ in range(7)]),
+    "too many wishes": lambda m: m.desired_states.extend(list(m.desired_states) * 16),
 }
 
 JOINS: dict[str, Lie] = {
@@ -450,7 +450,7 @@ def test_what_nobody_can_mean_is_refused(name, lie):
     """Each field that can lie, once; the message is right but for it."""
     kind = codec.kind_of(HONEST[name])
     form, message = form_of(name)
-    assert told(arrived(HONEST[name])) == told(codec.decode(kind, form.SerializeToString()))
+    assert reported(arrived(HONEST[name])) == reported(codec.decode(kind, form.SerializeToString()))
     lie(message)
 
     with pytest.raises(PeerError):
@@ -460,9 +460,11 @@ def test_what_nobody_can_mean_is_refused(name, lie):
 @pytest.mark.parametrize("what", SITE)
 def test_what_no_aggregator_can_mean_is_refused(what):
     """It speaks of many nodes, and of alarms of any: but not of more than there are."""
-    site = a_report(fence=b"f" * 16, vigil=replace(VIGIL, open=2**40, states=(2**40,) * 5))
+    site = a_report(
+        fence=b"f" * 16, alarm_status=replace(ALARM_STATUS, open=2**40, states=(2**40,) * 5)
+    )
     form = forms.report(site)
-    form.vigil.alarms[0].node = "press-4"
+    form.alarm_status.alarms[0].node = "press-4"
     codec.decode("report", form.SerializeToString())
     SITE[what](form)
 
@@ -483,7 +485,7 @@ def test_what_nobody_can_mean_of_a_kernel_group_is_refused(name, lie):
     message = OF_KERNELS[name]
     kind = codec.kind_of(message)
     form, content = form_of(name, OF_KERNELS)
-    assert told(arrived(message)) == told(codec.decode(kind, form.SerializeToString()))
+    assert reported(arrived(message)) == reported(codec.decode(kind, form.SerializeToString()))
     lie(content)
 
     with pytest.raises(PeerError):
@@ -522,7 +524,7 @@ def test_a_child_can_be_told_that_its_message_is_refused(name, fence):
     else:
         message.past_fences.add()
 
-    with pytest.raises(codec.Refused) as caught:
+    with pytest.raises(codec.MessageRefused) as caught:
         codec.decode(name, form.SerializeToString())
     assert (HONEST[name].stamp, Reason.INVALID) == (caught.value.stamp, caught.value.reason)
     assert (fence if len(fence) == 16 else b"") == caught.value.fence
@@ -592,11 +594,15 @@ def test_random_bytes_are_refused(kind, data):
 
 def check_bounds(message: Message) -> None:
     """What was taken in is within bounds: it can be said again, and says the same."""
-    assert told(arrived(message)) == told(travelled(message))
+    assert reported(arrived(message)) == reported(travelled(message))
     match message:
         case Report() | Model():
             summary = message.summary
-            both = (summary.features, summary.linear) if isinstance(summary, Twofold) else [summary]
+            both = (
+                (summary.features, summary.linear)
+                if isinstance(summary, KernelSummary)
+                else [summary]
+            )
             for part in both if summary is not None else ():
                 gram = part.basis.T.astype(float) @ part.basis.astype(float)
                 np.testing.assert_allclose(np.eye(part.rank), gram, atol=2e-5)

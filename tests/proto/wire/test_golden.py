@@ -19,9 +19,9 @@ from google.protobuf import text_format
 
 from submerge import Schema, Subspace
 from submerge.features import Gaussian, RandomFourier
-from submerge.protocol.alarm_status import Alarm, Vigil
-from submerge.protocol.desired_state import Wish
-from submerge.protocol.kernel_summary import Twofold
+from submerge.protocol.alarm_status import Alarm, AlarmStatus
+from submerge.protocol.desired_state import DesiredState
+from submerge.protocol.kernel_summary import KernelSummary
 from submerge.protocol.messages import (
     Answer,
     Census,
@@ -35,17 +35,17 @@ from submerge.protocol.messages import (
     Model,
     Reason,
     Report,
-    Scores,
+    ScoreSketches,
     Stamp,
 )
-from submerge.stats.block_maxima import Peaks
+from submerge.stats.block_maxima import BlockMaxima
 from submerge.stats.moments import Moments
-from submerge.stats.quantile_sketch import FINE, Sketch, empty
+from submerge.stats.quantile_sketch import FINE, QuantileSketch, empty
 from submerge.stats.reservoir import Reservoir
 from submerge.stats.score_limits import Limits
 from submerge_proto.v1 import aggregator_service_pb2 as pb
 from submerge_proto.wire import codec, parts
-from support.wire import told
+from support.wire import reported
 
 FOLDER = Path(__file__).parents[2] / "golden" / "v1"
 
@@ -83,13 +83,13 @@ SAMPLE = Reservoir(
     np.array([[1, -2, 0.5, 0], [3, 3, -3, 3], [1e18, 0, 0, -1e18]], dtype=np.float32),
 )
 
-SKETCH = Sketch(0, ((-8, 1), (0, 20), (8, 300), (30, 1)))
-COARSE = Sketch(1, tuple((i, 2) for i in range(-8, 8)))
+SKETCH = QuantileSketch(0, ((-8, 1), (0, 20), (8, 300), (30, 1)))
+COARSE = QuantileSketch(1, tuple((i, 2) for i in range(-8, 8)))
 
 
-FINE_SKETCH = Sketch(-2, ((-64, 1), (0, 20), (31, 300), (1000, 1)), FINE)
-WIDER = Sketch(-1, tuple((i, 2) for i in range(-80, 80)), FINE)
-PEAKS = Peaks(FINE_SKETCH, WIDER, empty(FINE), 720, FINE_SKETCH)
+FINE_SKETCH = QuantileSketch(-2, ((-64, 1), (0, 20), (31, 300), (1000, 1)), FINE)
+WIDER = QuantileSketch(-1, tuple((i, 2) for i in range(-80, 80)), FINE)
+MAXIMA = BlockMaxima(FINE_SKETCH, WIDER, empty(FINE), 720, FINE_SKETCH)
 
 ALARM = Alarm(
     "pump-3",
@@ -107,8 +107,8 @@ OVER = replace(ALARM, number=7, ended=1_700_086_399.75, cause="t2", top=(), verd
 JUDGED = replace(OVER, number=8, cause="linear", withheld=0, verdict="rejected")
 STRAYS = replace(OVER, number=9, cause="channel", version=2**63 - 1, verdict="")
 STUCK = replace(ALARM, node="pump-4", number=2**62, cause="stuck", worst=0.0)
-VIGIL = Vigil(
-    Vigil.at("alarm"),
+ALARM_STATUS = AlarmStatus(
+    AlarmStatus.at("alarm"),
     (ALARM, OVER, JUDGED, STRAYS),
     1,
     604_800.5,
@@ -149,7 +149,7 @@ def report(**fields: Any) -> Report:
         "synced": True,
         "version": 1_700_086_000_000,
         "lifetime": 600_000,
-        "scores": Scores(SKETCH, COARSE),
+        "scores": ScoreSketches(SKETCH, COARSE),
         "software": "submerge 0.1.0",
     }
     return Report(**{**said, **fields})
@@ -172,7 +172,7 @@ def model(**fields: Any) -> Model:
     return Model(**{**said, **fields})
 
 
-TWOFOLD = Twofold(
+TWOFOLD = KernelSummary(
     subspace(KERNEL, HALVES, [8.0, 4.0, 2.5], mean=np.array([0.5, -0.25, 0, 0.125])),
     subspace(KERNEL, BOTH, [16.0, 2.0], mean=np.arange(8) / 4 - 1, energy=300.0),
 )
@@ -220,7 +220,9 @@ GOLDEN: dict[str, Message] = {
         lifetime=2**62,
     ),
     "report_of_features": report(
-        fingerprint=KERNEL.fingerprint, summary=TWOFOLD, scores=Scores(SKETCH, COARSE, SKETCH)
+        fingerprint=KERNEL.fingerprint,
+        summary=TWOFOLD,
+        scores=ScoreSketches(SKETCH, COARSE, SKETCH),
     ),
     "report_of_a_sample": report(
         summary=None,
@@ -229,7 +231,7 @@ GOLDEN: dict[str, Message] = {
         scores=None,
     ),
     "report_of_alarms": report(
-        scores=Scores(SKETCH, COARSE, None, PEAKS), vigil=VIGIL, summary=None
+        scores=ScoreSketches(SKETCH, COARSE, None, MAXIMA), alarm_status=ALARM_STATUS, summary=None
     ),
     "report_of_alarms_below": report(
         stamp=SITE_STAMP,
@@ -237,7 +239,9 @@ GOLDEN: dict[str, Message] = {
         fence=FENCE,
         summary=None,
         scores=None,
-        vigil=Vigil((3, 20, 1, 2, 2**40), (VIGIL.alarms[0], STUCK), 2, 2.0**62, 0.5, 7, 2, -1.0),
+        alarm_status=AlarmStatus(
+            (3, 20, 1, 2, 2**40), (ALARM_STATUS.alarms[0], STUCK), 2, 2.0**62, 0.5, 7, 2, -1.0
+        ),
     ),
     "answer": Answer(report().stamp, Reason.ACK, b"", SITE, False, 12, ROOT, 9, 0),
     "answer_refused": Answer(
@@ -250,10 +254,10 @@ GOLDEN: dict[str, Message] = {
         b"",
         SITE,
         newest=12,
-        wishes=(
-            Wish("pump-3", 1_700_086_400_777, True, ((ALARM.number, False), (7, True))),
-            Wish("pump-4", 1_700_086_400_778, False),
-            Wish("pump-5", 2**62),
+        desired_states=(
+            DesiredState("pump-3", 1_700_086_400_777, True, ((ALARM.number, False), (7, True))),
+            DesiredState("pump-4", 1_700_086_400_778, False),
+            DesiredState("pump-5", 2**62),
         ),
     ),
     "hello": Hello("site-7", SITE, False, 0xFFFFFFFFFFFFFFFF),
@@ -267,13 +271,13 @@ GOLDEN: dict[str, Message] = {
             (0.95, 0.99, 0.999), (0.25, 0.5, 0.75), (9.0, 16.0, 40.0), 4096, (1.0, 2.5, 8.0)
         ),
     ),
-    "model_with_peaks": model(summary=None, peaks=replace(PEAKS, longest=2**62)),
+    "model_with_peaks": model(summary=None, maxima=replace(MAXIMA, longest=2**62)),
     "model_of_features_with_peaks": model(
         schema=KERNEL.canonical,
         fingerprint=KERNEL.fingerprint,
         summary=None,
         limits=None,
-        peaks=replace(PEAKS, linear=FINE_SKETCH, channel=empty(FINE)),
+        maxima=replace(MAXIMA, linear=FINE_SKETCH, channel=empty(FINE)),
     ),
     "model_of_nothing": model(
         summary=None, limits=None, counts=Counts(), nodes=0, staleness=(0.0, 0.0, 0.0)
@@ -299,7 +303,7 @@ def test_version_1_is_what_it_was(name):
     golden = path.read_bytes()
 
     assert golden == data
-    assert told(message) == told(codec.decode(kind, golden))
+    assert reported(message) == reported(codec.decode(kind, golden))
 
 
 @pytest.mark.parametrize("name", GOLDEN)

@@ -125,6 +125,6 @@ def test_what_is_told_of_it_keeps_its_kind():
     form, message = form_of("report")
     message.subspace.energy = 49.0
 
-    with pytest.raises(codec.Refused) as caught:
+    with pytest.raises(codec.MessageRefused) as caught:
         codec.decode("report", form.SerializeToString())
     assert ("energy", Reason.INVALID) == (caught.value.kind, caught.value.reason)

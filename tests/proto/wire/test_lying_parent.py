@@ -9,11 +9,11 @@ from submerge import Schema
 from submerge.protocol.machine import Reading, Scored, Tick
 from submerge.protocol.messages import LATEST, Incarnation, Join, Joined, Reason
 from submerge.protocol.summaries import Subspaces
-from support.nodes import joined, life
+from support.nodes import joined, new_incarnation
 from support.wire import OF_KERNELS, kernel_schema, travelled
 from support.wired import WiredTable
 
-PARENT = life(0)
+PARENT = new_incarnation(0)
 
 
 @pytest.fixture
@@ -29,8 +29,8 @@ def table():
 def answers(table, label, **fields):
     """Answer a node's newest join."""
     asked = table.messages(label, Join)[-1]
-    told = joined(asked, **{"pinned": PARENT, "schema": table.schema.canonical, **fields})
-    table.tell(label, told)
+    reported = joined(asked, **{"pinned": PARENT, "schema": table.schema.canonical, **fields})
+    table.tell(label, reported)
     return asked
 
 

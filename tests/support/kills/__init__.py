@@ -66,7 +66,7 @@ class Result:
     findings: Findings = field(default_factory=Findings)
     deaths: list[Death] = field(default_factory=list)
 
-    def told(self) -> str:
+    def reported(self) -> str:
         """Say it, a line each."""
         found = self.findings
         where = sorted(Counter(death.where for death in self.deaths).items())
@@ -113,7 +113,7 @@ def run(way: Way, *, seed: int, kills: int, tell: Callable[[str], None] = lambda
             wrong.append(str(error))
         for _, program in fleet.all:
             program.kill()
-        result.findings = judge(fleet.stores, fleet.lives, fleet.most_lives)
+        result.findings = judge(fleet.stores, fleet.incarnations, fleet.most_lives)
         result.findings.other += wrong + complaints(fleet.all)
     return result
 

@@ -61,10 +61,12 @@ class Feeder:
     rows_per_s : float
     """
 
-    def __init__(self, fed: Fed, ids: Iterator[int], *, lives: int, rows_per_s: float) -> None:
+    def __init__(
+        self, fed: Fed, ids: Iterator[int], *, incarnations: int, rows_per_s: float
+    ) -> None:
         self._fed, self._ids = fed, ids
         self._handful = max(1, round(rows_per_s * PACE_S))
-        self._rest = "".join(f",{int(life == fed.number)}" for life in range(lives))
+        self._rest = "".join(f",{int(current == fed.number)}" for current in range(incarnations))
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._feed, daemon=True)
         self._thread.start()
@@ -86,16 +88,16 @@ class Feeder:
                 return
 
 
-def channels(lives: int) -> list[str]:
+def channels(incarnations: int) -> list[str]:
     """Name the channels of a fleet whose clients have so many lives at most."""
-    return ["id", "mark", *(f"life-{number}" for number in range(lives))]
+    return ["id", "mark", *(f"life-{number}" for number in range(incarnations))]
 
 
-def sums(ids: list[int], number: int, lives: int) -> tuple[np.ndarray, float]:
+def sums(ids: list[int], number: int, incarnations: int) -> tuple[np.ndarray, float]:
     """Return the sum of some readings of one life, (2 + lives,), and of all their squares."""
     first = np.array(ids, dtype=np.int64)
     second = first * first % PRIME
-    total = np.zeros(MARKS + lives)
+    total = np.zeros(MARKS + incarnations)
     total[:MARKS] = first.sum(), second.sum()
     total[MARKS + number] = len(ids)
     squares = (first * first).sum() + (second * second).sum() + len(ids)

@@ -16,7 +16,7 @@ from submerge_client.checkpoint import CheckpointFile
 from submerge_proto.kept import records
 from support.kills import configs
 from support.kills.feeding import MARKS, Fed, Feeder, channels
-from support.kills.judging import Held, Life
+from support.kills.judging import ClientIncarnation, Held
 from support.kills.plan import AGGREGATORS, ANYWHERE, CLIENTS, PARENTS
 from support.programs import Program, Programs, until
 
@@ -70,7 +70,7 @@ class Fleet:
         self.stores: dict[str, Path] = {}
         self.running: dict[str, Program] = {}
         self.all: list[tuple[str, Program]] = []
-        self.lives: list[Life] = []
+        self.incarnations: list[ClientIncarnation] = []
         self._programs, self._rows_per_s = programs, rows_per_s
         self._ids = itertools.count(1)
         self._feeders: dict[str, Feeder] = {}
@@ -96,13 +96,13 @@ class Fleet:
     def strike(self, node: str, point: str) -> str:
         """Kill a node's process at its failpoint; return where it died."""
         program, came_there = self.running[node], False
-        assert program.lives, f"{node} died by itself; its log:\n{program.log}"
+        assert program.incarnations, f"{node} died by itself; its log:\n{program.log}"
         if point != ANYWHERE:
             program.signal(signal.SIGUSR1)
             ends = time.monotonic() + COMES_THERE_S
-            while program.lives and time.monotonic() < ends:
+            while program.incarnations and time.monotonic() < ends:
                 time.sleep(0.005)
-            came_there = not program.lives
+            came_there = not program.incarnations
         program.kill()
         if node in CLIENTS:
             self.look_at_card(node)
@@ -158,9 +158,9 @@ class Fleet:
             return  # before its first join: it is never sent
         counts = checkpoint.report.counts
         held = Held.seen(counts.learnt, checkpoint.report.summary, MARKS + self.most_lives)
-        for life in self.lives:
-            if life.fed.client == node:
-                life.kept = max(life.kept, round(float(held.by_life[life.fed.number])))
+        for current in self.incarnations:
+            if current.fed.client == node:
+                current.kept = max(current.kept, round(float(held.by_life[current.fed.number])))
 
     def _config(self, node: str) -> str:
         named = channels(self.most_lives)
@@ -180,13 +180,13 @@ class Fleet:
             return []
         own = [name for name, parent in PARENTS.items() if parent == node]
         children = [self.running[name] for name in own if name in self.running]
-        children = [each for each in children if each.lives and each.began < program.began]
-        told = [next_after(serves[0], each) for each in children]
-        return serves + [at for times in told for at in times] if all(told) else []
+        children = [each for each in children if each.incarnations and each.began < program.began]
+        reported = [next_after(serves[0], each) for each in children]
+        return serves + [at for times in reported for at in times] if all(reported) else []
 
     def _settle(self, node: str) -> None:
-        life = [life for life in self.lives if life.fed.client == node][-1]
-        program, readings = life.fed.program, len(life.fed.ids)
+        current = [current for current in self.incarnations if current.fed.client == node][-1]
+        program, readings = current.fed.program, len(current.fed.ids)
         until(
             lambda: is_durable(program, readings),
             lambda: f"the root to hold all {readings} of {node}; its log:\n{program.log}",
@@ -194,11 +194,11 @@ class Fleet:
         )
 
     def _feed(self, node: str, program: Program) -> None:
-        number = sum(life.fed.client == node for life in self.lives)
+        number = sum(current.fed.client == node for current in self.incarnations)
         fed = Fed(node, number, program)
-        self.lives.append(Life(fed))
+        self.incarnations.append(ClientIncarnation(fed))
         self._feeders[node] = Feeder(
-            fed, self._ids, lives=self.most_lives, rows_per_s=self._rows_per_s
+            fed, self._ids, incarnations=self.most_lives, rows_per_s=self._rows_per_s
         )
 
 

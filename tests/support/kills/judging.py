@@ -79,12 +79,17 @@ class Held:
 
     def differs(self, other: Held) -> str:
         """Say where two that should be the same are not; "" where they agree."""
-        apart = np.abs(self.total - other.total)
-        if self.n != other.n or apart.max() >= HALF:
-            ids, marks, lives = self.total[0], self.total[1], np.flatnonzero(apart[MARKS:] >= HALF)
+        changed = np.abs(self.total - other.total)
+        if self.n != other.n or changed.max() >= HALF:
+            ids, marks, incarnations = (
+                self.total[0],
+                self.total[1],
+                np.flatnonzero(changed[MARKS:] >= HALF),
+            )
             return (
                 f"{self.n} readings with ids {ids:.3f}, marks {marks:.3f}; expected {other.n},"
-                f" {other.total[0]:.0f}, {other.total[1]:.0f}; lives that differ: {lives.tolist()}"
+                f" {other.total[0]:.0f}, {other.total[1]:.0f};"
+                f" incarnations that differ: {incarnations.tolist()}"
             )
         if abs(self.squares - other.squares) > SQUARES * max(1.0, other.squares):
             return f"squares sum to {self.squares:.6g}, expected {other.squares:.6g}"
@@ -92,7 +97,7 @@ class Held:
 
 
 @dataclass
-class Life:
+class ClientIncarnation:
     """What is known of one life of a client, beside what the stores hold.
 
     kept : readings in a checkpoint that its disk held when it died
@@ -104,8 +109,8 @@ class Life:
     @property
     def acknowledged(self) -> int:
         """Readings that its parent has acknowledged, by its log."""
-        told = [line.facts for line in self.fed.program.said("acknowledged")]
-        return max((each["readings"] - each["lost"] for each in told), default=0)
+        reported = [line.facts for line in self.fed.program.said("acknowledged")]
+        return max((each["readings"] - each["lost"] for each in reported), default=0)
 
 
 @dataclass
@@ -136,7 +141,9 @@ class Findings:
         return self.missing + self.twice + self.other
 
 
-def judge(stores: Mapping[str, Path], lives: list[Life], most_lives: int) -> Findings:
+def judge(
+    stores: Mapping[str, Path], incarnations: list[ClientIncarnation], most_lives: int
+) -> Findings:
     """Read the stores of a fleet that has stopped, and say what is wrong with them.
 
     Parameters
@@ -157,27 +164,29 @@ def judge(stores: Mapping[str, Path], lives: list[Life], most_lives: int) -> Fin
         if wrong:
             verdict = findings.missing if there.n < here.n else findings.twice
             verdict.append(f"of {node} the root holds {wrong}")
-    for client in sorted({life.fed.client for life in lives}):
-        own = [life for life in lives if life.fed.client == client]
+    for client in sorted({current.fed.client for current in incarnations}):
+        own = [current for current in incarnations if current.fed.client == client]
         judge_client(client, own, held[PARENTS[client]].get(client, nothing), findings)
     findings.counted = sum(held[ROOT].values(), nothing).n
     return findings
 
 
-def judge_client(client: str, lives: list[Life], held: Held, findings: Findings) -> None:
+def judge_client(
+    client: str, incarnations: list[ClientIncarnation], held: Held, findings: Findings
+) -> None:
     """Compare what is held of a client with what its lives read and were told."""
     expected = Held.of((), len(held.total))
-    for life in lives:
-        fed, number = life.fed.ids, life.fed.number
+    for current in incarnations:
+        fed, number = current.fed.ids, current.fed.number
         n = round(float(held.by_life[number]))
         name = f"life {number} of {client}"
         findings.fed += len(fed)
-        acknowledged = life.acknowledged
+        acknowledged = current.acknowledged
         findings.acknowledged += acknowledged
         if n < acknowledged:
             findings.missing.append(f"{name}: {acknowledged} were acknowledged, {n} are held")
-        if n < life.kept:
-            findings.other.append(f"{name}: its checkpoint had {life.kept}, {n} are held")
+        if n < current.kept:
+            findings.other.append(f"{name}: its checkpoint had {current.kept}, {n} are held")
         if n > len(fed):
             findings.twice.append(f"{name}: it read {len(fed)} at most, {n} are held")
         expected += Held(n, *sums(fed[:n], number, len(held.by_life)))

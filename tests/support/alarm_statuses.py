@@ -18,16 +18,16 @@ from submerge.protocol.alarm_status import (
     STATES,
     TOP,
     Alarm,
+    AlarmStatus,
     Cause,
     Verdict,
-    Vigil,
 )
-from submerge.protocol.desired_state import MOST_AT_ONCE, MOST_VERDICTS, Wish
-from submerge.stats.block_maxima import KINDS, Peaks
+from submerge.protocol.desired_state import MOST_AT_ONCE, MOST_VERDICTS, DesiredState
+from submerge.stats.block_maxima import KINDS, BlockMaxima
 from submerge.stats.node_mean import OwnMean
-from submerge.stats.quantile_sketch import FINE, Sketch, empty
-from submerge.stats.residual_scale import Usual
-from submerge.stats.run_lengths import Repeats
+from submerge.stats.quantile_sketch import FINE, QuantileSketch, empty
+from submerge.stats.residual_scale import ResidualScale
+from submerge.stats.run_lengths import RunLengths
 from submerge.stats.stuck import Habits
 from support.edges import clients, names, numbers, positive, readings, scores_seen, versions
 
@@ -52,8 +52,8 @@ alarms = st.builds(
     st.sampled_from(get_args(Verdict)),
 )
 
-vigils = st.builds(
-    Vigil,
+alarm_statuses = st.builds(
+    AlarmStatus,
     st.tuples(*(clients for _ in STATES)),
     st.lists(alarms, max_size=5).map(tuple),
     clients,
@@ -65,26 +65,26 @@ vigils = st.builds(
     numbers,
 )
 
-fine = scores_seen.map(lambda values: Sketch.of(values, FINE)) | st.integers(0, 2**16).map(
-    lambda seed: Sketch.of(np.random.default_rng(seed).lognormal(1, 2, 1000), FINE)
+fine = scores_seen.map(lambda values: QuantileSketch.of(values, FINE)) | st.integers(0, 2**16).map(
+    lambda seed: QuantileSketch.of(np.random.default_rng(seed).lognormal(1, 2, 1000), FINE)
 )
-peaks = st.builds(Peaks, fine, fine, fine, numbers, fine)
+maxima = st.builds(BlockMaxima, fine, fine, fine, numbers, fine)
 
 verdicts = st.lists(st.tuples(numbers, st.booleans()), max_size=MOST_VERDICTS).map(tuple)
-wishes = st.builds(Wish, names, numbers, st.none() | st.booleans(), verdicts)
-several_wishes = st.lists(wishes, max_size=MOST_AT_ONCE).map(tuple)
+desired_states = st.builds(DesiredState, names, numbers, st.none() | st.booleans(), verdicts)
+several_wishes = st.lists(desired_states, max_size=MOST_AT_ONCE).map(tuple)
 
 
 @st.composite
-def own_vigils(draw: Any, node: str) -> Vigil:
+def own_vigils(draw: Any, node: str) -> AlarmStatus:
     """One client's: of itself, and of its own alarms."""
-    told = draw(st.lists(alarms, max_size=1 + REMEMBERED))
+    reported = draw(st.lists(alarms, max_size=1 + REMEMBERED))
     state = draw(st.none() | st.sampled_from(STATES))
     return replace(
-        draw(vigils),
-        states=(0,) * len(STATES) if state is None else Vigil.at(state),
-        alarms=tuple(replace(alarm, node=node) for alarm in told),
-        open=draw(st.integers(0, len(told))),
+        draw(alarm_statuses),
+        states=(0,) * len(STATES) if state is None else AlarmStatus.at(state),
+        alarms=tuple(replace(alarm, node=node) for alarm in reported),
+        open=draw(st.integers(0, len(reported))),
     )
 
 
@@ -134,7 +134,7 @@ def watched(width: int) -> st.SearchStrategy[Watched]:
 
 
 @st.composite
-def lookouts(draw: Any, models: st.SearchStrategy[Any]) -> Kept:
+def monitors(draw: Any, models: st.SearchStrategy[Any]) -> Kept:
     """What a client's next process looks with; `models`: that know something."""
     model, width, dim = draw(models), draw(st.integers(1, 5)), draw(st.none() | st.integers(1, 5))
     holds = draw(st.booleans())
@@ -144,18 +144,18 @@ def lookouts(draw: Any, models: st.SearchStrategy[Any]) -> Kept:
         model.fingerprint,
         draw(mean),
         draw(watched(width)),
-        draw(wishes),
+        draw(desired_states),
         reference=model if holds else None,
         held=draw(mean) if holds else None,
-        repeats=draw(st.none() | columns(Repeats.none(width))),
+        run_lengths=draw(st.none() | columns(RunLengths.none(width))),
         habits=draw(st.none() | columns(Habits.none(width))),
-        usual=draw(st.none() | st.builds(Usual, squares, squares, positive)),
+        usual=draw(st.none() | st.builds(ResidualScale, squares, squares, positive)),
     )
 
 
 # -- written out --------------------------------------------------------------------
 
-FINELY = Sketch.of(np.geomspace(0.5, 2.0, 40), FINE)
+FINELY = QuantileSketch.of(np.geomspace(0.5, 2.0, 40), FINE)
 
 ALARM = Alarm(
     "press-3",
@@ -170,10 +170,10 @@ ALARM = Alarm(
     60,
 )
 OVER = replace(ALARM, number=7, ended=1_763_800_120.5, verdict="rejected")
-VIGIL = Vigil(Vigil.at("alarm"), (ALARM, OVER), 1, 86_400.0, 0.125, 3, 1, 0.0, 9)
-PEAKS = Peaks(FINELY, FINELY, empty(FINE), 720, FINELY)
-OF_READINGS = replace(PEAKS, linear=Sketch.of(np.geomspace(1e-3, 4.0, 40), FINE))
-WISH = Wish("press-3", 12, True, ((7, False), (0x19AA41F2C30, True)))
+ALARM_STATUS = AlarmStatus(AlarmStatus.at("alarm"), (ALARM, OVER), 1, 86_400.0, 0.125, 3, 1, 0.0, 9)
+MAXIMA = BlockMaxima(FINELY, FINELY, empty(FINE), 720, FINELY)
+OF_READINGS = replace(MAXIMA, linear=QuantileSketch.of(np.geomspace(1e-3, 4.0, 40), FINE))
+WISH = DesiredState("press-3", 12, True, ((7, False), (0x19AA41F2C30, True)))
 
 
 def _known(before: Any) -> Any:
@@ -185,7 +185,7 @@ def _known(before: Any) -> Any:
     )
 
 
-def lookout_of(model: Any, channels: int = 6) -> Kept:
+def monitor_of(model: Any, channels: int = 6) -> Kept:
     """What a client remembers while an alarm is open that this model has raised."""
     ones = np.ones(channels)
     mean = OwnMean(ones, None, 40.0, 40, 3600.0)
@@ -198,9 +198,9 @@ def lookout_of(model: Any, channels: int = 6) -> Kept:
         WISH,
         reference=model,
         held=mean,
-        repeats=_known(Repeats.none(channels)),
+        run_lengths=_known(RunLengths.none(channels)),
         habits=_known(Habits.none(channels)),
-        usual=Usual(ones, ones, 3600.0),
+        usual=ResidualScale(ones, ones, 3600.0),
     )
 
 
@@ -213,16 +213,16 @@ def most_alarms(node: str, n: int) -> tuple[Alarm, ...]:
     )
 
 
-def most_peaks(count: int, *, linear: bool) -> Peaks:
+def most_peaks(count: int, *, linear: bool) -> BlockMaxima:
     """As many buckets as there can be, far apart, of so many scores."""
     bins = tuple((-28_000 + 350 * i, count // FINE.bins) for i in range(FINE.bins))
-    sketch = Sketch(FINE.level, bins, FINE)
-    return Peaks(sketch, sketch, sketch if linear else empty(FINE), 2**62, sketch)
+    sketch = QuantileSketch(FINE.level, bins, FINE)
+    return BlockMaxima(sketch, sketch, sketch if linear else empty(FINE), 2**62, sketch)
 
 
-def most_vigil(node: str, *, above: bool) -> Vigil:
+def most_vigil(node: str, *, above: bool) -> AlarmStatus:
     """The largest that there is; `above`: of an aggregator."""
-    states = (2**40,) * len(STATES) if above else Vigil.at("alarm")
-    told = most_alarms(node, MOST_ALARMS if above else 1 + REMEMBERED)
-    opened = 2**40 if above else len(told)
-    return Vigil(states, told, opened, 1.1, 1.1, 2**62, 2**62, 1.1, 2**62)
+    states = (2**40,) * len(STATES) if above else AlarmStatus.at("alarm")
+    reported = most_alarms(node, MOST_ALARMS if above else 1 + REMEMBERED)
+    opened = 2**40 if above else len(reported)
+    return AlarmStatus(states, reported, opened, 1.1, 1.1, 2**62, 2**62, 1.1, 2**62)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from submerge.aggregator.node import AggregatorNode
 from submerge.protocol.machine import Flush, Forget, Linked, Records
-from submerge.simulate.fleet import GROUP, Fleet
+from submerge.simulate.fleet import GROUP, SimulatedFleet
 from submerge.simulate.hosts import Host
 from submerge.simulate.plan import quiet
 
@@ -19,10 +19,10 @@ COPY_EVERY_S = 1200.0
 """Each disk is copied about so often; an old copy may come back."""
 
 
-class Mishaps:
+class InjectedFailures:
     """Everything that goes wrong until a fleet is healed."""
 
-    def __init__(self, fleet: Fleet) -> None:
+    def __init__(self, fleet: SimulatedFleet) -> None:
         self._fleet, self._rng = fleet, fleet.rng
         self._clones: list[Host] = []
         clients, root = fleet.levels[0], [fleet.root]
@@ -48,10 +48,10 @@ class Mishaps:
             (faults.twin, clients, self._double),
         ]
         span = fleet.plan.hours * HOUR
-        for rate, hosts, mishap in kinds:
+        for rate, hosts, failure in kinds:
             for host in hosts if rate else ():
                 for _ in range(int(self._rng.poisson(rate * fleet.plan.hours))):
-                    fleet.at(span * self._rng.random(), mishap, host)
+                    fleet.at(span * self._rng.random(), failure, host)
         if faults.harms_disks:
             for host in everyone:
                 fleet.at(COPY_EVERY_S * self._rng.random(), self._copy, host)
@@ -74,10 +74,10 @@ class Mishaps:
         self._fleet.log(host, "is cut off")
         host.cut_until = self._fleet.time + self._span(self._fleet.faults.outage_s)
         if self._rng.random() < 0.5:
-            self._fleet.at(host.cut_until, self._link, host, host.life)
+            self._fleet.at(host.cut_until, self._link, host, host.current)
 
-    def _link(self, host: Host, life: int) -> None:
-        if host.life == life:
+    def _link(self, host: Host, current: int) -> None:
+        if host.current == current:
             self._fleet.step(host, Linked())
 
     def _slow(self, host: Host) -> None:
@@ -150,7 +150,9 @@ class Mishaps:
         for host in self._fleet.hosts:
             if host.parent == clone.name:
                 # Its connection breaks, and leads to the other from now on.
-                self._fleet.at(self._fleet.time + self._rng.random(), self._link, host, host.life)
+                self._fleet.at(
+                    self._fleet.time + self._rng.random(), self._link, host, host.current
+                )
 
     def _move(self, host: Host) -> None:
         """Another parent of the same level; half the time its process can say goodbye."""

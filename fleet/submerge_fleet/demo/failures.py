@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from submerge_fleet.demo.site import Member
+from submerge_fleet.demo.site import SiteMember
 
 CLIENT_KILLED, AGGREGATOR_KILLED = 6 / 14, 9 / 14
 """When, as shares of the run: on days 6 and 9 of two weeks."""
@@ -23,7 +23,7 @@ State = Literal["to come", "down", "starting", "over"]
 
 
 @dataclass(slots=True)
-class Mishap:
+class ProcessFailure:
     """One process that is killed and started again.
 
     Attributes
@@ -82,7 +82,7 @@ class Mishap:
         return {name: getattr(self, name) for name in names} | {"snapshot": self.at}
 
 
-def planned(members: Sequence[Member], total: int) -> tuple[Mishap, Mishap]:
+def planned(members: Sequence[SiteMember], total: int) -> tuple[ProcessFailure, ProcessFailure]:
     """Return what befalls a fleet that is dealt so many snapshots: two kills, one after the other.
 
     One client, the third if there are so many; and the last aggregator.
@@ -92,6 +92,6 @@ def planned(members: Sequence[Member], total: int) -> tuple[Mishap, Mishap]:
     last = [member for member in members if member.role == "aggregator"][-1]
     children = frozenset(member.name for member in clients if member.parent == last.name)
     return (
-        Mishap(client.name, "client", frozenset({client.name}), int(CLIENT_KILLED * total)),
-        Mishap(last.name, "aggregator", children, int(AGGREGATOR_KILLED * total)),
+        ProcessFailure(client.name, "client", frozenset({client.name}), int(CLIENT_KILLED * total)),
+        ProcessFailure(last.name, "aggregator", children, int(AGGREGATOR_KILLED * total)),
     )

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from submerge import UsageError
 from submerge_client.kit import read_kit
-from submerge_client.uplink.identity import Identity, identity
+from submerge_client.uplink.identity import NodeIdentity, identity
 from submerge_client.uplink.tls import Tls
 from submerge_fleet.doctor.findings import DAY_S, Finding, date_of, fails, in_words, ok, warning
 
@@ -21,7 +21,7 @@ CREDENTIALS = Path("/run/credentials")
 """Where systemd puts a unit's copies, if it does not say where."""
 
 
-class Shown(NamedTuple):
+class ShownCertificate(NamedTuple):
     """What one link shows, and to whom.
 
     Attributes
@@ -45,8 +45,8 @@ class Shown(NamedTuple):
     serves: bool = False
 
 
-def papers(
-    links: list[Shown],
+def check_certificates(
+    links: list[ShownCertificate],
     node: str,
     now: float,
     *,
@@ -67,9 +67,9 @@ def papers(
             yield from _looked_at(link, link.tls, node, now, environ)
 
 
-def _by_files(links: list[Shown]) -> list[Shown]:
+def _by_files(links: list[ShownCertificate]) -> list[ShownCertificate]:
     """Several links that show the same are one, under all their settings."""
-    found: dict[Tls | str, Shown] = {}
+    found: dict[Tls | str, ShownCertificate] = {}
     for link in links:
         first = found.setdefault(link.tls or link.setting, link)
         if first is not link:
@@ -81,20 +81,20 @@ def _by_files(links: list[Shown]) -> list[Shown]:
     return list(found.values())
 
 
-def ending(what: str, begins: float, until: float, now: float, *, mend: str) -> Finding:
+def ending(what: str, begins: float, until: float, now: float, *, hint: str) -> Finding:
     """Return whether a certificate holds, and for how long."""
     if now < begins:
         said = f"{what} holds only from {date_of(begins)}, and here it is {date_of(now)}"
         return fails("certificate", said, "set the clock: timedatectl status")
     if now >= until:
-        return fails("certificate", f"{what} ended on {date_of(until)}", mend)
+        return fails("certificate", f"{what} ended on {date_of(until)}", hint)
     said = f"{what}: {in_words(until - now)} left, until {date_of(until)}"
     if until - now < min(SOON_S, (until - begins) / 4):
-        return warning("certificate", said, mend)
+        return warning("certificate", said, hint)
     return ok("certificate", said)
 
 
-def _bare(link: Shown) -> Finding:
+def _bare(link: ShownCertificate) -> Finding:
     if link.host in ("localhost", "127.0.0.1", "::1"):
         return ok("certificate", f"{link.setting}: no TLS, and no further than this machine")
     return warning(
@@ -105,7 +105,7 @@ def _bare(link: Shown) -> Finding:
 
 
 def _looked_at(
-    link: Shown, tls: Tls, node: str, now: float, environ: Mapping[str, str]
+    link: ShownCertificate, tls: Tls, node: str, now: float, environ: Mapping[str, str]
 ) -> Iterator[Finding]:
     try:
         context = tls.context()
@@ -133,7 +133,7 @@ def _looked_at(
 
 
 def _own(
-    link: Shown, found: Identity, tls: Tls, node: str, mend: str, now: float
+    link: ShownCertificate, found: NodeIdentity, tls: Tls, node: str, hint: str, now: float
 ) -> Iterator[Finding]:
     path = tls.kit or tls.cert
     if found.node != node:
@@ -150,7 +150,7 @@ def _own(
             "somebody has edited it: fetch it again",
         )
     name = "" if path is None else path.name
-    yield ending(f"{name} of {found.node}", found.begins, found.until, now, mend=mend)
+    yield ending(f"{name} of {found.node}", found.begins, found.until, now, hint=hint)
     if link.serves and not found.hosts:
         yield fails(
             "certificate",
@@ -195,7 +195,7 @@ def _authorities(context: ssl.SSLContext, now: float) -> Iterator[Finding]:
         finding = ending(
             "the authority's own certificate",
             *(begins, until, now),
-            mend="submerge pki init in a new directory, and new kits for all",
+            hint="submerge pki init in a new directory, and new kits for all",
         )
         if finding.state != "ok":
             yield finding
