@@ -1,0 +1,223 @@
+"""What golden stores hold: an aggregator's of two groups, a root's, and two of earlier forms."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from submerge.aggregator.ledger import Membership
+from submerge.aggregator.node import StoreIdentity
+from submerge.aggregator.pool import Row, Sealed
+from submerge.aggregator.quarantine import QuarantineEntry, Slip
+from submerge.aggregator.upward import Lineage
+from submerge.protocol.alarm_status import AlarmStatus
+from submerge.protocol.desired_state import DesiredState
+from submerge.protocol.kernel_summary import KernelSummary
+from submerge.protocol.messages import Census, Counts, Incarnation, Left, Pin
+from submerge_proto.v1 import kept_pb2
+from support import golden_parts as parts
+from support.golden_parts import KERNEL, LINEAR, NOW, OPEN_KERNEL, OPEN_LINEAR, ROOT, SITE
+
+LIVES = tuple(Incarnation(1_700_000_000_100 + i, 0x0F0E0D0C0B0A0900 + i) for i in range(4))
+CLOSED = tuple(Incarnation(1_650_000_000_000 + i, 0xA000000000000000 + i) for i in range(2))
+BELOW = Incarnation(1_610_000_000_000, 0xB000000000000001)
+
+
+def _fence(first: int) -> bytes:
+    return bytes(range(first, first + 16))
+
+
+def _row(report: Any, first: int) -> dict[Any, Any]:
+    node, group, (created_ms, nonce), _ = report.stamp
+    row = Row(report=report, digest=_fence(first), as_of=NOW - first)
+    return {("row", group, node, str(created_ms), str(nonce)): row}
+
+
+def _below(group: str, summary: Any) -> Any:
+    """Return what an aggregator below says: of many clients, under a fence."""
+    reported = AlarmStatus(
+        states=(3, 20, 4, 2, 2**40),
+        alarms=(*parts.alarms("press-8", "linear"), *parts.alarms("press-9", "channel")),
+        open=2,
+        watched_s=2.0**40,
+        allowed=0.5,
+        raised=7,
+        confirmed=3,
+        armed_in_s=-1.0,
+        desired=1_700_086_300_000,
+    )
+    return parts.report(
+        "hall-2",
+        group,
+        BELOW,
+        44,
+        summary=summary,
+        final=False,
+        fence=_fence(160),
+        synced=False,
+        census=Census(nodes=12, ages=(1, 0, 3, 8)),
+        counts=Counts(learnt=2**53, withheld=2**52, lost=2**51),
+        lifetime=2**62,
+        alarm_status=reported,
+    )
+
+
+def _sealed(group: str, node: str, summary: Any, width: int) -> dict[Any, Any]:
+    schema = KERNEL if isinstance(summary, KernelSummary) else LINEAR
+    record = Sealed(
+        summary=summary,
+        moments=parts.moments(width, 77, sample=width == 8),
+        counts=Counts(learnt=90_000, withheld=91, lost=92),
+        as_of=NOW - 5000,
+    )
+    return {("sealed", group, node, schema.fingerprint): record}
+
+
+def _member(group: str, node: str) -> dict[Any, Any]:
+    record = Membership(
+        closed={CLOSED[0]: 71, CLOSED[1]: 72},
+        floor=1_640_000_000_000,
+        fences={BELOW: _fence(160), CLOSED[1]: _fence(176)},
+    )
+    return {("member", group, node): record}
+
+
+def _orders(group: str, kind: str) -> dict[Any, Any]:
+    """Return what is held against nodes, and wanted of them; `kind`: what nodes are called."""
+    return {
+        ("banned", group): frozenset({f"{kind}-13", f"{kind}-17"}),
+        ("quarantined", group): {
+            f"{kind}-21": QuarantineEntry(cause="operator", since=NOW - 21),
+            f"{kind}-22": QuarantineEntry(cause="shrunk", since=NOW - 22),
+            f"{kind}-23": QuarantineEntry(cause="equivocated twice", since=NOW - 23),
+        },
+        ("suspected", group): {
+            f"{kind}-31": Slip(at=NOW - 31, said=_fence(192)),
+            f"{kind}-32": Slip(at=NOW - 32, said=_fence(208)),
+        },
+        ("wishes", group): {
+            f"{kind}-3": DesiredState(
+                node=f"{kind}-3",
+                number=1_700_086_400_701,
+                paused=True,
+                verdicts=((1_700_086_390_000, False), (1_700_086_389_000, True)),
+            ),
+            f"{kind}-4": DesiredState(node=f"{kind}-4", number=1_700_086_400_702, paused=False),
+            f"{kind}-5": DesiredState(
+                node=f"{kind}-5", number=1_700_086_400_703, verdicts=((9, True),)
+            ),
+        },
+    }
+
+
+def _group(group: str, kind: str, summary: Any, exact: Any) -> dict[Any, Any]:
+    """Return one group of an aggregator; `exact`: as it was merged, in float64."""
+    schema = KERNEL if isinstance(summary, KernelSummary) else LINEAR
+    node = f"{kind}-3"
+    return {
+        ("line", group): Lineage(
+            seq=41,
+            fence=_fence(16),
+            past=(Left(fence=_fence(32), seq=7), Left(fence=_fence(48), seq=40)),
+            admitted=_fence(48),
+        ),
+        ("schema", group): schema.canonical,
+        ("asked", group): b"",
+        ("version", group): 0,
+        ("heard", group): 1_700_086_300_001,
+        ("reference", group): NOW - 3600,
+        **_orders(group, kind),
+        **_row(parts.report(node, group, LIVES[0], 12, summary=summary, final=False), 1),
+        **_row(parts.report(node, group, LIVES[1], 3, summary=summary), 2),
+        **_row(_below(group, summary), 3),
+        **_sealed(group, node, exact, schema.width),
+        **_sealed(group, f"{kind}-4", summary, schema.width),
+        **_member(group, node),
+        **_member(group, "hall-2"),
+    }
+
+
+def of_a_site() -> dict[Any, Any]:
+    """An aggregator below a root, of a linear group and of a kernel group."""
+    pin = Pin(parent="root", incarnation=ROOT, top=True)
+    return {
+        ("store",): StoreIdentity(incarnation=SITE, pin=pin),
+        **_group("pumps", "pump", parts.linear(), parts.linear(9.0, dtype="<f8")),
+        **_group("presses", "press", parts.kernel(), parts.kernel(17.0, dtype="<f8")),
+    }
+
+
+def of_a_root() -> dict[Any, Any]:
+    """A root that has settled a scaling, and is about to settle gamma of another group."""
+    moments = parts.moments(8, 40, sample=True)
+    report = parts.report(
+        "press-3",
+        "presses",
+        LIVES[2],
+        5,
+        summary=None,
+        fingerprint=OPEN_KERNEL.fingerprint,
+        moments=moments,
+        scores=None,
+    )
+    sealed = Sealed(
+        summary=None,
+        moments=replace(moments, count=41),
+        counts=Counts(learnt=41, withheld=42, lost=43),
+        as_of=NOW - 7,
+    )
+    return {
+        ("store",): StoreIdentity(incarnation=ROOT, pin=None),
+        **_group("pumps", "pump", parts.linear(), parts.linear(9.0, dtype="<f8")),
+        ("line", "pumps"): Lineage(),
+        ("asked", "pumps"): OPEN_LINEAR.canonical,
+        ("version", "pumps"): 1_700_086_000_007,
+        ("heard", "pumps"): 0,
+        ("line", "presses"): Lineage(),
+        ("schema", "presses"): OPEN_KERNEL.canonical,
+        ("asked", "presses"): OPEN_KERNEL.canonical,
+        ("version", "presses"): 1_700_086_000_008,
+        ("reference", "presses"): NOW - 1800,
+        **_row(report, 4),
+        ("sealed", "presses", "press-3", OPEN_KERNEL.fingerprint): sealed,
+        ("member", "presses", "press-3"): Membership(closed={CLOSED[0]: 73}, floor=5),
+        ("banned", "presses"): frozenset(),
+        ("quarantined", "presses"): {},
+        ("suspected", "presses"): {},
+        ("wishes", "presses"): {},
+        ("heard", "presses"): 0,
+    }
+
+
+def _of_an_early_root() -> dict[Any, Any]:
+    """A root's before alarms: no row tells of them, and nothing is wanted of nodes."""
+    group, node = "pumps", "pump-3"
+    scores = parts.scores(12, of_readings=False)._replace(maxima=None)
+    report = parts.report(
+        node, group, LIVES[0], 12, summary=parts.linear(), scores=scores, alarm_status=None
+    )
+    return {
+        ("store",): StoreIdentity(incarnation=ROOT, pin=None),
+        ("line", group): Lineage(),
+        ("schema", group): LINEAR.canonical,
+        ("asked", group): LINEAR.canonical,
+        ("version", group): 1_700_086_000_007,
+        ("reference", group): NOW - 3600,
+        ("banned", group): frozenset({"pump-13", "pump-17"}),
+        **_row(report, 1),
+        **_sealed(group, node, parts.linear(9.0, dtype="<f8"), LINEAR.width),
+        **_member(group, node),
+    }
+
+
+def of_form_1() -> dict[Any, Any]:
+    """Why nodes are quarantined was not kept: names alone, as a message ready to be written."""
+    names = kept_pb2.Quarantined(names=["pump-21", "pump-22"])
+    return {**_of_an_early_root(), ("quarantined", "pumps"): names}
+
+
+def of_form_2() -> dict[Any, Any]:
+    """Why nodes are quarantined, and who is suspected; nothing of wishes yet."""
+    orders = _orders("pumps", "pump")
+    early = ("quarantined", "pumps"), ("suspected", "pumps")
+    return {**_of_an_early_root(), **{key: orders[key] for key in early}}

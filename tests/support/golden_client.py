@@ -1,0 +1,208 @@
+"""What golden checkpoints hold: clients of a linear group and of a kernel group, and young ones."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from submerge.client.alarm_limits import Hours
+from submerge.client.detector import Watched
+from submerge.client.incarnation import Checkpoint
+from submerge.client.monitor import Kept
+from submerge.client.pending_finals import Past
+from submerge.protocol.desired_state import DesiredState
+from submerge.protocol.messages import Counts, Incarnation, Pin
+from submerge.stats.node_mean import OwnMean
+from submerge.stats.residual_scale import ResidualScale
+from submerge.stats.run_lengths import RunLengths
+from submerge.stats.stuck import Habits
+from support import golden_parts as parts
+from support.golden_parts import KERNEL, LINEAR, OPEN_KERNEL, OPEN_LINEAR, SITE, numbers
+
+LIFE = Incarnation(1_700_000_000_123, 0x0123456789ABCDEF)
+EARLIER = Incarnation(1_690_000_000_001, 11), Incarnation(1_680_000_000_002, 12)
+ABSORBED = Incarnation(1_670_000_000_003, 13)
+PIN = Pin(parent="site-7", incarnation=SITE, top=True)
+BEFORE = Pin(parent="site-6", incarnation=Incarnation(1_600_000_000_111, 6), top=True)
+
+
+def _past(group: str, node: str, summary: Any) -> Past:
+    """Return two finals that wait, and the rest."""
+    states = iter((3, 4))
+    finals = tuple(
+        Checkpoint(
+            report=parts.report(
+                node,
+                group,
+                current,
+                30 + i,
+                summary=summary,
+                alarm_status=parts.alarm_status(node, next(states)),
+            ),
+            pin=(PIN, BEFORE)[i],
+            delivered=1000 + i,
+        )
+        for i, current in enumerate(EARLIER)
+    )
+    return Past(finals=finals, absorbed=ABSORBED, lost=21, lifetime=500_022)
+
+
+def _mean(first: float, width: int, dim: int | None) -> OwnMean:
+    return OwnMean(
+        rows=numbers(first, width),
+        features=None if dim is None else numbers(first + 1, dim),
+        weight=2000.5 + first,
+        count=3000 + int(first),
+        span_s=90_000.25 + first,
+    )
+
+
+def _habits(channels: int) -> Habits:
+    """Return habits; of the last channel nothing was ever said by the others."""
+    others, then = numbers(5.0, channels), numbers(6.0, channels)
+    others[-1] = then[-1] = np.nan
+    return Habits(
+        weight=numbers(1000.5, channels),
+        mean=numbers(1.0, channels),
+        scatter=numbers(2000.0, channels),
+        error=numbers(30.0, channels),
+        learnt=np.arange(channels) + 4000,
+        others=others,
+        others_then=then,
+        stuck=np.arange(channels) % 3 == 1,
+    )
+
+
+def _repeats(channels: int) -> RunLengths:
+    """Return repeats; the last channel was never heard."""
+    last, lowest, highest = (numbers(first, channels) for first in (7.5, 3.5, 11.5))
+    last[-1] = lowest[-1] = highest[-1] = np.nan
+    run, longest, at_lowest, at_highest = (
+        np.where(np.arange(channels) < channels - 1, np.arange(channels) + first, 0)
+        for first in (10, 20, 30, 40)
+    )
+    return RunLengths(
+        last=last,
+        lowest=lowest,
+        highest=highest,
+        run=run,
+        longest=longest,
+        at_lowest=at_lowest,
+        at_highest=at_highest,
+    )
+
+
+def _watched(node: str, channels: int, cause: str) -> Watched:
+    hours = Hours(
+        windows={
+            "spe": (parts.fine_sketch(101), parts.fine_sketch(102)),
+            "t2": (parts.fine_sketch(103), parts.fine_sketch(104)),
+            "linear": (parts.fine_sketch(105), parts.fine_sketch(106)),
+            "channel": (parts.fine_sketch(107), parts.fine_sketch(108)),
+        },
+        hours=720,
+        spared={"spe": 1.5, "t2": 1.625, "linear": 1.75, "channel": 1.875},
+        watched_s=86_400.5,
+        allowed=0.125,
+    )
+    return Watched(
+        alarms=parts.alarms(node, cause),
+        held_s=90_000.75,
+        frozen={"spe": 2.5, "t2": 3.5, "linear": 4.5, "channel": 5.5},
+        blame=numbers(0.25, channels, 0.0625),
+        excused=(1, 3),
+        raised=6,
+        confirmed=2,
+        hours=hours,
+    )
+
+
+def _monitor(node: str, group: str, summary: Any, desired: DesiredState, cause: str) -> Kept:
+    schema = LINEAR if isinstance(summary, parts.Subspace) else KERNEL
+    width, dim = schema.width, None if schema.linear else schema.dim
+    return Kept(
+        fingerprint=schema.fingerprint,
+        own=_mean(1.0, width, dim),
+        watched=_watched(node, width, cause),
+        desired=desired,
+        reference=parts.model(group, summary=summary, first=5),
+        held=_mean(2.0, width, dim),
+        run_lengths=_repeats(width),
+        habits=_habits(width),
+        usual=ResidualScale(
+            squares=numbers(0.5, width), weight=numbers(300.0, width), span_s=100_000.125
+        ),
+    )
+
+
+def _client(
+    node: str, group: str, summary: Any, desired: DesiredState, cause: str
+) -> dict[Any, Any]:
+    checkpoint = parts.report(node, group, LIFE, 12, summary=summary)
+    return {
+        ("checkpoint",): Checkpoint(report=checkpoint, pin=PIN, delivered=8000),
+        ("past",): _past(group, node, summary),
+        ("model",): parts.model(group, summary=summary, first=3),
+        ("lookout",): _monitor(node, group, summary, desired, cause),
+    }
+
+
+def of_a_linear_group() -> dict[Any, Any]:
+    """A client that learns through an open alarm, and whose operator has stopped it."""
+    desired = DesiredState(
+        node="pump-3",
+        number=1_700_086_400_777,
+        paused=True,
+        verdicts=((1_700_086_389_000, True), (1_700_086_388_000, False)),
+    )
+    return _client("pump-3", "pumps", parts.linear(), desired, "spe")
+
+
+def of_a_kernel_group() -> dict[Any, Any]:
+    """A client of two memories, whose alarm is that a channel is stuck."""
+    desired = DesiredState(
+        node="press-3", number=1_700_086_400_778, paused=False, verdicts=((7, False), (8, True))
+    )
+    return _client("press-3", "presses", parts.kernel(), desired, "stuck")
+
+
+def while_the_scaling_is_worked_out() -> dict[Any, Any]:
+    """A client that has moments to tell, and nothing learnt: not even how large channels are."""
+    report = parts.report(
+        "pump-4",
+        "pumps",
+        LIFE,
+        3,
+        summary=None,
+        fingerprint=OPEN_LINEAR.fingerprint,
+        counts=Counts(learnt=60, withheld=2, lost=1),
+        scores=None,
+        alarm_status=parts.alarm_status("pump-4", 0),
+        synced=False,
+    )
+    return {
+        ("checkpoint",): Checkpoint(report=report, pin=PIN, delivered=31),
+        ("past",): Past(absorbed=ABSORBED, lost=4, lifetime=55),
+    }
+
+
+def while_gamma_is_worked_out() -> dict[Any, Any]:
+    """A client that has a sample of readings to tell, and was kept before it met a parent."""
+    report = parts.report(
+        "press-4",
+        "presses",
+        LIFE,
+        2,
+        summary=None,
+        pinned=Incarnation(0, 0),
+        fingerprint=OPEN_KERNEL.fingerprint,
+        moments=parts.moments(8, 40, sample=True),
+        counts=Counts(learnt=61, withheld=3, lost=2),
+        scores=None,
+        alarm_status=parts.alarm_status("press-4", 1),
+    )
+    return {
+        ("checkpoint",): Checkpoint(report=report, pin=None, delivered=0),
+        ("past",): Past(),
+    }

@@ -1,0 +1,128 @@
+"""Golden engines: files as `submerge.dumps` writes them, made by hand.
+
+Every name in them is written out here, so that none follows a class when that is renamed.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from typing import Any
+
+import numpy as np
+
+from support.field_numbers import plain
+from support.golden_parts import HALVES, LINEAR, numbers
+
+SCHEMA = LINEAR.canonical.decode()
+
+ABOUT: dict[str, dict[str, Any]] = {
+    "engine_sapca.npz": {
+        "form": 1,
+        "rule": {
+            "kind": "sapca",
+            "start": 3,
+            "alpha": 0.015625,
+            "beta": 0.25,
+            "lowest": 2,
+            "highest": 4,
+            "hold": 5,
+        },
+        "oversample": 1,
+        "forgetting_factor": 0.9375,
+        "center": True,
+        "block_size": 9,
+        "exact": "never",
+        "dtype": "float32",
+        "n_samples_seen": 1234,
+        "fallbacks": 6,
+        "target": 2,
+        "held": 7,
+        "schema": SCHEMA,
+    },
+    "engine_energy.npz": {
+        "form": 1,
+        "rule": {
+            "kind": "energy",
+            "low": 0.5,
+            "high": 0.75,
+            "start": 3,
+            "lowest": 2,
+            "highest": 4,
+            "hold": 8,
+        },
+        "oversample": 2,
+        "forgetting_factor": 0.875,
+        "center": True,
+        "block_size": 11,
+        "exact": "auto",
+        "dtype": "float64",
+        "n_samples_seen": 2345,
+        "fallbacks": 9,
+        "target": 4,
+        "held": 10,
+        "schema": SCHEMA,
+    },
+    "engine_fixed.npz": {
+        "form": 1,
+        "rule": {"kind": "fixed", "start": 12},
+        "oversample": 3,
+        "forgetting_factor": 0.75,
+        "center": False,
+        "block_size": 13,
+        "exact": "never",
+        "dtype": "float32",
+        "n_samples_seen": 0,
+        "fallbacks": 0,
+        "target": 12,
+        "held": 0,
+        "schema": None,
+    },
+}
+"""By the file's name: the two memories, and an engine that has seen nothing."""
+
+ARRAYS: dict[str, dict[str, np.ndarray]] = {
+    "engine_sapca.npz": {
+        "mean": numbers(1.5),
+        "totals": np.array([1000.5, 900.25, 3.75]),
+        "waiting": np.array([[1, 2, 3, 4], [-5, 6, 7, 8]], dtype=np.float32) / 4,
+        "rows": HALVES.astype(np.float32),
+        "sigma": np.array([8.0, 4.0, 2.5]),
+    },
+    "engine_energy.npz": {
+        "mean": numbers(2.5),
+        "totals": np.array([2000.5, 1900.25, 4.75]),
+        "waiting": np.array([[9, 8, 7, 6], [5, 4, 3, -2], [1, 2, 1, 2]]) / 8,
+        "scatter": HALVES.T @ np.diag([64.0, 16.0, 4.0]) @ HALVES + np.eye(4),
+    },
+    "engine_fixed.npz": {},
+}
+
+ENGINES = tuple(ABOUT)
+
+
+def written(name: str) -> bytes:
+    """Return one engine's file."""
+    about = json.dumps(ABOUT[name], sort_keys=True).encode()
+    file = io.BytesIO()
+    arrays: Any = {"about": np.frombuffer(about, np.uint8), **ARRAYS[name]}
+    np.savez(file, **arrays)
+    return file.getvalue()
+
+
+def entries(data: bytes) -> dict[str, np.ndarray]:
+    """Return the arrays in an engine's file."""
+    with np.load(io.BytesIO(data), allow_pickle=False) as file:
+        return {name: file[name] for name in file.files}
+
+
+def text_of(data: bytes) -> dict[str, Any]:
+    """Return what an engine's file says."""
+    arrays = entries(data)
+    about = json.loads(arrays.pop("about").tobytes())
+    shown = {
+        name: {"dtype": array.dtype.str, "values": [plain(x) for x in array.ravel().tolist()]}
+        | {"shape": list(array.shape)}
+        for name, array in arrays.items()
+    }
+    return {"about": about, **shown}

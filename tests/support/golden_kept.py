@@ -1,0 +1,163 @@
+"""Golden files of what nodes keep: `tests/golden/kept`.
+
+    PYTHONPATH=tests python -m support.golden_kept --write
+
+writes those down that are not there yet, and never another: a checkpoint, a store or an engine
+that was written once is read for ever. Beside each stands a text that says what is in it,
+record by record, by the numbers of fields: it does not change when names do.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import sqlite3
+import sys
+import tempfile
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from functools import cache
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+from submerge_aggregator.store import FORM, Store
+from submerge_client.checkpoint import CheckpointFile
+from submerge_proto.kept import records
+from submerge_proto.wire import parts
+from support import golden_aggregator, golden_by_hand, golden_client, golden_engines
+from support.field_numbers import listed
+
+FOLDER = Path(__file__).parents[1] / "golden" / "kept"
+SOFTWARE = "submerge 0.1.0"
+"""Headers name the software: here, the one that wrote these files first."""
+
+Key = tuple[str, ...]
+
+CHECKPOINTS: dict[str, Callable[[], dict[Key, Any]]] = {
+    "client_linear.checkpoint": golden_client.of_a_linear_group,
+    "client_kernel.checkpoint": golden_client.of_a_kernel_group,
+    "client_scaling.checkpoint": golden_client.while_the_scaling_is_worked_out,
+    "client_gamma.checkpoint": golden_client.while_gamma_is_worked_out,
+}
+
+STORES: dict[str, tuple[int, Callable[[], dict[Key, Any]]]] = {
+    "site.store": (3, golden_aggregator.of_a_site),
+    "root.store": (3, golden_aggregator.of_a_root),
+    "root_form_1.store": (1, golden_aggregator.of_form_1),
+    "root_form_2.store": (2, golden_aggregator.of_form_2),
+}
+"""With the form that each is of."""
+
+ENGINES = golden_engines.ENGINES
+
+BY_HAND: dict[str, Callable[[], bytes]] = {
+    "alarms.journal": golden_by_hand.journal,
+    "form_1.model": golden_by_hand.model,
+    "form_2.model": golden_by_hand.model_below_its_ranks,
+}
+"""Files with no text beside them: one is text, and of the other the wire has golden bytes."""
+
+
+def of_that_version() -> Any:
+    """Have what is packed meanwhile name the software that wrote the golden files."""
+    return mock.patch.object(parts, "SOFTWARE", SOFTWARE)
+
+
+def packed(kept: Mapping[Key, Any]) -> dict[Key, bytes]:
+    """Return records as bytes; a message is written as it stands."""
+    with of_that_version():
+        return {
+            key: record.SerializeToString()
+            if hasattr(record, "SerializeToString")
+            else records.pack(key, record)
+            for key, record in kept.items()
+        }
+
+
+def message_of(key: Key, data: bytes) -> Any:
+    """Return the protobuf message that a record is."""
+    return records._form(key).message.FromString(data)
+
+
+def name_of(key: Key) -> str:
+    """Return a key as one word."""
+    return "/".join(key)
+
+
+def text_of(kept: Mapping[Key, bytes]) -> dict[str, Any]:
+    """Return what records say, by the numbers of fields."""
+    return {name_of(key): listed(message_of(key, data)) for key, data in sorted(kept.items())}
+
+
+def write_checkpoint(path: Path, kept: Mapping[Key, bytes]) -> None:
+    """Write a client's checkpoint."""
+    with closing(CheckpointFile(path)) as file:
+        file.write(kept)
+
+
+def write_store(path: Path, kept: Mapping[Key, bytes], form: int) -> None:
+    """Write an aggregator's store as a version of that form has."""
+    with closing(Store(path)) as store:
+        store.write(kept)
+    if form != FORM:
+        with closing(sqlite3.connect(path)) as sql:
+            sql.execute(f"PRAGMA user_version = {form}")
+
+
+@cache
+def read(name: str) -> Mapping[Key, bytes]:
+    """Return the records of a golden checkpoint or store, as programs load them."""
+    with tempfile.TemporaryDirectory() as folder:
+        # A copy: who opens a store changes it.
+        path = shutil.copy(FOLDER / name, folder)
+        with closing(CheckpointFile(path) if name in CHECKPOINTS else Store(path)) as file:
+            kept = file.load()
+            notes = getattr(file, "notes", [])
+    if notes:
+        raise AssertionError(f"{name} is not whole: {notes}")
+    return kept
+
+
+def records_of(name: str) -> dict[Key, Any]:
+    """Return what a golden checkpoint or store is to hold, built by hand."""
+    return CHECKPOINTS[name]() if name in CHECKPOINTS else STORES[name][1]()
+
+
+def _write(name: str, path: Path) -> Any:
+    """Write one golden file; return what the text beside it says."""
+    if name not in ENGINES:
+        kept = packed(records_of(name))
+        if name in CHECKPOINTS:
+            write_checkpoint(path, kept)
+        else:
+            write_store(path, kept, STORES[name][0])
+        return text_of(kept)
+    path.write_bytes(golden_engines.written(name))
+    return golden_engines.text_of(path.read_bytes())
+
+
+def write() -> list[str]:
+    """Write those that are not there; return their names."""
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    names = (*CHECKPOINTS, *STORES, *ENGINES, *BY_HAND)
+    new = [name for name in names if not (FOLDER / name).exists()]
+    for name in new:
+        if name in BY_HAND:
+            with of_that_version():
+                (FOLDER / name).write_bytes(BY_HAND[name]())
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            beside = Path(folder, name)
+            text = json.dumps(_write(name, beside), indent=1, ensure_ascii=False)
+            (FOLDER / name).write_bytes(beside.read_bytes())
+        (FOLDER / f"{name}.json").write_text(text + "\n", encoding="utf-8")
+    return new
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--write", action="store_true", required=True)
+    parser.parse_args()
+    sys.stdout.write("".join(f"written: {name}\n" for name in write()))
