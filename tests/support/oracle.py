@@ -239,3 +239,30 @@ def runs(readings: np.ndarray) -> list[Run]:
         else:
             found.append(Run(reading, 1))
     return found
+
+
+def counted(alarm) -> tuple[object, ...]:
+    """What of an alarm is in its revision; figures only where they move no more."""
+    always = alarm.node, alarm.number, alarm.began, alarm.ended, alarm.version, alarm.verdict
+    if alarm.ended == 0.0:
+        return always
+    return *always, alarm.peaked, alarm.worst, alarm.cause, alarm.top, alarm.withheld
+
+
+def alarm_events(before, after) -> list[tuple[str, object]]:
+    """What happened between two states without two alarms of one name, a question at a time."""
+    events = []
+    for new in after:
+        olds = [old for old in before if (old.node, old.number) == (new.node, new.number)]
+        if not olds:
+            events.append(("start", new))
+        if new.ended and (not olds or not olds[0].ended):
+            events.append(("end", new))
+        elif olds and counted(olds[0]) != counted(new):
+            events.append(("change", new))
+        elif olds and olds[0] != new:
+            events.append(("worse", new))
+    named = [(new.node, new.number) for new in after]
+    events += [("gone", old) for old in before if (old.node, old.number) not in named]
+    # `sorted` is stable: the start of an alarm stays in front of its end.
+    return sorted(events, key=lambda each: (each[1].number, each[1].node))

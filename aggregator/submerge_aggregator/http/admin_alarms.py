@@ -44,7 +44,7 @@ def routes(server: Server) -> list[Route]:
 
     async def mark(request: Request) -> Response:
         (group,) = params(request, "group")
-        return as_json(await asked(server, lambda node, _: alarm_survey.mark(node, group)))
+        return as_json(await asked(server, lambda node, now: alarm_survey.mark(node, now, group)))
 
     async def alarm_status(request: Request) -> Response:
         (group,) = params(request, "group")

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from submerge.aggregator.node import AggregatorNode
-from submerge.aggregator.pool import Row
 from submerge.aggregator.rollup import latest_row_per_node
+from submerge.protocol.alarm_changes import diff
 from submerge.protocol.alarm_status import Alarm
 from submerge.protocol.machine import Key, Now
 from submerge_aggregator.batch import AlarmsChanged
@@ -25,19 +25,17 @@ class AlarmNews:
 
         anew : all that was kept before is gone
         """
-        changed = set()
+        changed = {key[1] for key in self._known} if anew else set()
         if anew:
-            changed = {key[1] for key, reported in self._known.items() if reported}
             self._known.clear()
         for key, record in records.items():
             if key[0] != "row":
                 continue
-            reported = record.report.alarm_status.alarms if _tells(record) else ()
-            if reported != self._known.get(key, ()):
+            alarms = () if record is None else record.report.alarms
+            if diff(self._known.pop(key, ()), alarms):
                 changed.add(key[1])
-                self._known[key] = reported
-            if record is None:
-                self._known.pop(key, None)
+            if alarms:
+                self._known[key] = alarms
         return changed
 
 
@@ -55,7 +53,3 @@ def alarms_of(node: AggregatorNode, now: Now, group: str) -> AlarmsChanged:
         if each is not None
     )
     return AlarmsChanged(group, tuple(reported.alarm for reported in surveyed(ledger, now)), whole)
-
-
-def _tells(record: Row | None) -> bool:
-    return record is not None and record.report.alarm_status is not None

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
+from submerge.protocol.alarm_changes import diff
 from submerge.protocol.alarm_status import Alarm
 
 OLD_S = 7 * 86400.0
@@ -40,8 +41,11 @@ class Subtree:
 
     def state(self, now_s: float, wall: float) -> tuple[Alarm, ...]:
         """Return the alarms to tell of, at a steady and a wall time."""
-        known = {alarm.name for alarm in self._reported}
-        missing = {name: self._missing.get(name, now_s) for name in self._open.keys() - known}
+        missing = {
+            alarm.name: self._missing.get(alarm.name, now_s)
+            for kind, alarm in diff(self._open.values(), self._reported)
+            if kind == "gone"
+        }
         believed = [
             self._open[name]
             for name, since in missing.items()

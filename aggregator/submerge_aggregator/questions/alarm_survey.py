@@ -7,6 +7,7 @@ tell of is one: a node that has moved is still spoken for where it was.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from hashlib import blake2b
 from typing import NamedTuple
 
 from submerge.aggregator.ledger import Ledger
@@ -60,21 +61,17 @@ def alarms(
     return sorted(views, key=lambda view: (not view.open, -(view.ended or view.began), view.id))
 
 
-def mark(node: AggregatorNode, group: str | None = None) -> str:
-    """Return what changes when an alarm begins, or is over; and with each process.
+def mark(node: AggregatorNode, now: Now, group: str | None = None) -> str:
+    """Return what changes when the revision of an alarm does, or when one comes or goes.
 
     For those who look every second: of a thousand alarms that are over nobody wants to hear
     again and again.
     """
-    chosen = node.groups if group is None else (group_of(node, group),)
-    known = hash(
-        frozenset(
-            (each, alarm.node, alarm.number, alarm.ended)
-            for each in chosen
-            for alarm in _alarms(node.ledger(each))
-        )
-    )
-    return f"{known & 0xFFFF_FFFF_FFFF_FFFF:x}"
+    known = blake2b(digest_size=8)
+    for each in sorted(node.groups if group is None else (group_of(node, group),)):
+        revisions = {reported.alarm.revision for reported in _all_alarms(node.ledger(each), now)}
+        known.update(b"".join((each.encode(), b"\n", *sorted(revisions))))
+    return known.hexdigest()
 
 
 def surveyed(ledger: Ledger | None, now: Now) -> list[SurveyedAlarm]:
@@ -166,16 +163,9 @@ def _all_alarms(ledger: Ledger | None, now: Now) -> Iterator[SurveyedAlarm]:
     if ledger is None:
         return
     for key, row in latest_row_per_node(ledger):
-        said, silent = row.report.alarm_status, max(0.0, now.steady - ledger.heard[key])
-        for alarm in () if said is None else said.alarms:
+        silent = max(0.0, now.steady - ledger.heard[key])
+        for alarm in row.report.alarms:
             yield SurveyedAlarm(alarm, key[0], silent)
-
-
-def _alarms(ledger: Ledger | None) -> Iterator[Alarm]:
-    """As `_told`, whoever tells of them."""
-    for _, row in () if ledger is None else latest_row_per_node(ledger):
-        if row.report.alarm_status is not None:
-            yield from row.report.alarm_status.alarms
 
 
 def _view(group: str, reported: SurveyedAlarm, desired: DesiredState | None) -> AlarmView:

@@ -16,6 +16,7 @@ import time
 from collections.abc import Sequence
 from typing import Protocol
 
+from submerge.protocol.alarm_changes import diff, is_urgent
 from submerge.protocol.alarm_status import Alarm
 from submerge_client.logs import say
 
@@ -61,10 +62,11 @@ class Sinks:
                 self._blame(i, error)
 
     def refresh(self, alarms: tuple[Alarm, ...]) -> None:
-        """Tell the same alarms with newer figures; whatever is not the same is no news of these."""
-        if [(each.number, each.ended) for each in alarms] == [
-            (each.number, each.ended) for each in self.alarms
-        ]:
+        """Tell the same alarms with newer figures.
+
+        A report that is sent again may be older than what the sinks know: it tells them nothing.
+        """
+        if not is_urgent(diff(self.alarms, alarms)):
             self.tell(alarms)
 
     def close(self) -> None:

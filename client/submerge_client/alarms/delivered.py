@@ -9,25 +9,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from dataclasses import dataclass, replace
 
+from submerge.protocol.alarm_changes import AlarmEvent, diff
 from submerge.protocol.alarm_status import Alarm
-
-Event = Literal["start", "end"]
 
 MOST = 32
 """Alarms of a node that are over and that a sink knows it has told; it remembers a quarter."""
 
 MOST_IN_ALL = 20_000
 """Of all nodes together."""
-
-
-class News(NamedTuple):
-    """Something to tell, once."""
-
-    alarm: Alarm
-    event: Event
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,14 +43,15 @@ class Delivered:
         `begun`: names of those whose start is known to have been told all the same.
         """
         over = [each for each in alarms if not each.is_open and each.name not in begun]
-        return cls((), _newest([each.name for each in sorted(over, key=_order)]))
+        over.sort(key=lambda each: (each.number, each.node))
+        return cls((), _newest([each.name for each in over]))
 
-    def after(self, news: News) -> Delivered:
-        """Return it once that was told."""
-        name = news.alarm.name
+    def after(self, event: AlarmEvent) -> Delivered:
+        """Return it once a start or an end is delivered."""
+        name = event.alarm.name
         others = tuple(each for each in self.open if each.name != name)
-        if news.event == "start":
-            return Delivered((*others, news.alarm), self.over)
+        if event.kind == "start":
+            return Delivered((*others, event.alarm), self.over)
         return Delivered(others, _newest([*(each for each in self.over if each != name), name]))
 
     def started(self, alarm: Alarm) -> Alarm | None:
@@ -67,28 +59,22 @@ class Delivered:
         return next((each for each in self.open if each.name == alarm.name), None)
 
 
-def news(delivered: Delivered, alarms: Iterable[Alarm]) -> list[News]:
-    """Return what is new, in the order in which it came about.
+def undelivered(delivered: Delivered, alarms: Iterable[Alarm]) -> list[AlarmEvent]:
+    """Return the starts and ends that a sink has not delivered, in the order in which they came.
 
-    An alarm that is told as open and that the node no longer knows is over, too: with its
-    state file a node loses its alarms, and nobody else would ever end them.
+    An alarm that is open for the sink and that the node no longer knows is over, too: with its
+    state file a node loses its alarms, and then nothing else ends them.
     """
-    new: list[News] = []
-    known = {each.name: each for each in alarms}
-    begun, over = {each.name: each for each in delivered.open}, frozenset(delivered.over)
-    for name, newest in sorted((begun | known).items(), key=lambda each: _order(each[1])):
-        if name not in known:
-            new.append(News(newest.over(newest.peaked), "end"))
-        elif name not in over:
-            if name not in begun:
-                new.append(News(newest, "start"))
-            if not newest.is_open:
-                new.append(News(newest, "end"))
+    over, begun = frozenset(delivered.over), {each.name: each for each in delivered.open}
+    # Its start may have been delivered when it was over already: its end is still due.
+    before = (replace(each, ended=0.0) for each in delivered.open)
+    new: list[AlarmEvent] = []
+    for kind, alarm in diff(before, (each for each in alarms if each.name not in over)):
+        if kind == "start" or kind == "end":
+            new.append(AlarmEvent(kind, alarm))
+        elif kind == "gone":
+            new.append(AlarmEvent("end", begun[alarm.name].over(alarm.peaked)))
     return new
-
-
-def _order(alarm: Alarm) -> tuple[int, str]:
-    return alarm.number, alarm.node
 
 
 def _newest(names: list[str]) -> tuple[str, ...]:

@@ -12,10 +12,11 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from typing import Any
 
-from submerge.protocol.alarm_status import Alarm, Cause
-from submerge_client.alarms.delivered import News
+from submerge.protocol.alarm_changes import AlarmEvent
+from submerge.protocol.alarm_status import Alarm, Cause, parted
 
 CAUSES: dict[Cause, str] = {
     "spe": "readings do not go together as they do when all is well",
@@ -49,20 +50,37 @@ def facts(alarm: Alarm, group: str, *, over: bool) -> dict[str, Any]:
     }
 
 
-def event_facts(news: News, group: str) -> dict[str, Any]:
+def alarm_of(facts: Mapping[str, Any]) -> Alarm:
+    """Return the alarm that facts describe: a line's, or an operator's view of it."""
+    return Alarm(
+        facts["node"],
+        parted(facts["id"])[1],
+        facts["began"],
+        facts["peaked"],
+        facts["ended"] or 0.0,
+        facts["worst"],
+        facts["cause"],
+        tuple(facts["top"].items()),
+        facts["model"],
+        facts["withheld"],
+        facts["verdict"],
+    )
+
+
+def event_facts(event: AlarmEvent, group: str) -> dict[str, Any]:
     """Return an event as JSON has it."""
-    over = news.event == "end"
-    return {"event": news.event, **facts(news.alarm, group, over=over)}
+    over = event.kind == "end"
+    return {"event": event.kind, **facts(event.alarm, group, over=over)}
 
 
-def headline(news: News) -> str:
+def headline(event: AlarmEvent) -> str:
     """Return what a person reads first."""
-    return f"{news.alarm.node}: {'alarm' if news.event == 'start' else 'the alarm is over'}"
+    return f"{event.alarm.node}: {'alarm' if event.kind == 'start' else 'the alarm is over'}"
 
 
-def sentence(news: News) -> str:
+def sentence(event: AlarmEvent) -> str:
     """Return what a person reads next."""
-    alarm, over = news.alarm, news.event == "end"
+    alarm, over = event.alarm, event.kind == "end"
     what = CAUSES[alarm.cause]
     if alarm.worst:
         what += f": {rounded(alarm.worst):g} times the limit"

@@ -22,7 +22,7 @@ import msgspec
 
 from submerge import UsageError
 from submerge.protocol.alarm_status import Alarm
-from submerge_client.alarms.delivered import Delivered, news
+from submerge_client.alarms.delivered import Delivered, undelivered
 from submerge_client.alarms.event import event_facts
 from submerge_client.alarms.journal import Journal
 from submerge_client.logs import say
@@ -82,8 +82,8 @@ class LineSink:
             ended = {name for name, event in written if event == "end"}
             delivered = Delivered.since(alarms, begun - ended)
             self._journal.note(self._name, delivered)
-        for each in news(delivered, alarms):
-            if (each.alarm.name, each.event) not in written:
+        for each in undelivered(delivered, alarms):
+            if (each.alarm.name, each.kind) not in written:
                 self._output.write(self._encode(event_facts(each, self._group)) + b"\n")
             delivered = delivered.after(each)
             self._journal.note(self._name, delivered)

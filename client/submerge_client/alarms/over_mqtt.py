@@ -16,6 +16,7 @@ from pathlib import Path
 
 import msgspec
 
+from submerge.protocol.alarm_changes import diff, is_urgent
 from submerge.protocol.alarm_status import Alarm
 from submerge_client.alarms.discovery import OFFLINE, ONLINE, configs, state
 from submerge_client.config.links import UplinkConfig
@@ -68,7 +69,7 @@ class MqttAlarms:
         # Or else a new connection could say what was so before.
         self._lock = threading.Lock()
         self._said: Publication | None = None
-        self._known: list[object] | None = None
+        self._known: tuple[Alarm, ...] = ()
         self._at = -math.inf
         self._why: str | None = None
         self._line = BrokerConnection(
@@ -84,11 +85,10 @@ class MqttAlarms:
 
     def tell(self, alarms: tuple[Alarm, ...]) -> None:
         """Publish how it is; figures that changed no more than once a minute."""
-        known: list[object] = [(each.number, each.ended, each.verdict) for each in alarms]
         now = self._clock()
-        if known == self._known and now - self._at < AGAIN_S:
+        if not is_urgent(diff(self._known, alarms)) and now - self._at < AGAIN_S:
             return
-        self._known, self._at = known, now
+        self._known, self._at = alarms, now
         data = self._encode(state(self._node, self._group, alarms))
         said = Publication(self._topic, data, retain=True)
         with self._lock:

@@ -20,8 +20,8 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from submerge.protocol.alarm_changes import AlarmEvent
 from submerge.protocol.alarm_status import Alarm
-from submerge_client.alarms.delivered import News
 from submerge_client.alarms.event import event_facts, headline, rounded, sentence, stamp
 from submerge_client.config.alarm_sinks import WebhookConfig, origin
 
@@ -56,7 +56,7 @@ class Payload(Protocol):
     timed: bool
     """Whether it compares times with its own clock."""
 
-    def request(self, news: News, first: Alarm, *, now: float, skew: float) -> Request:
+    def request(self, event: AlarmEvent, first: Alarm, *, now: float, skew: float) -> Request:
         """Return what tells an event.
 
         first : the alarm as it was when its start was told
@@ -87,12 +87,12 @@ class Alertmanager:
         self._url = origin(config.url) + (path if path.endswith(PATH) else path + PATH)
         self._config, self._group = config, group
 
-    def request(self, news: News, first: Alarm, *, now: float, skew: float) -> Request:
+    def request(self, event: AlarmEvent, first: Alarm, *, now: float, skew: float) -> Request:
         """Return the one alert, open or resolved."""
-        alarm, theirs = news.alarm, now + skew
+        alarm, theirs = event.alarm, now + skew
         starts = min(alarm.began + skew, theirs)
         ends = theirs + LEASE_S
-        if news.event == "end":
+        if event.kind == "end":
             # Not in the future, or it would be open until then.
             ends = max(starts, min(alarm.ended + skew, theirs))
         alert: dict[str, Any] = {
@@ -104,8 +104,8 @@ class Alertmanager:
                 "severity": "warning",
             },
             "annotations": {
-                "summary": headline(News(alarm, "start")),
-                "description": sentence(News(alarm, "start")),
+                "summary": headline(AlarmEvent("start", alarm)),
+                "description": sentence(AlarmEvent("start", alarm)),
                 "id": alarm.name,
                 "cause": alarm.cause,
                 "worst": f"{rounded(alarm.worst):g}",
@@ -129,20 +129,20 @@ class Ntfy:
         self._url = f"{origin(config.url)}/"
         self._config, self._group = config, group
 
-    def request(self, news: News, first: Alarm, *, now: float, skew: float) -> Request:
+    def request(self, event: AlarmEvent, first: Alarm, *, now: float, skew: float) -> Request:
         """Return the message; an end makes less noise."""
-        begins = news.event == "start"
-        name = f"{news.alarm.name}/{news.event}".encode()
+        begins = event.kind == "start"
+        name = f"{event.alarm.name}/{event.kind}".encode()
         message: dict[str, Any] = {
             "topic": self._config.topic,
-            "title": headline(news),
-            "message": sentence(news),
+            "title": headline(event),
+            "message": sentence(event),
             "priority": HIGH if begins else NORMAL,
             "tags": ["warning" if begins else "white_check_mark"],
             # A name of ours may have a dot, and be longer than 64.
             "sequence_id": blake2b(name, digest_size=16).hexdigest(),
         }
-        message |= _link("click", self._config, news.alarm, self._group)
+        message |= _link("click", self._config, event.alarm, self._group)
         return Request(self._url, msgspec.json.encode(message))
 
 
@@ -155,10 +155,10 @@ class PlainJson:
     def __init__(self, config: WebhookConfig, group: str) -> None:
         self._config, self._group = config, group
 
-    def request(self, news: News, first: Alarm, *, now: float, skew: float) -> Request:
+    def request(self, event: AlarmEvent, first: Alarm, *, now: float, skew: float) -> Request:
         """Return the event; whoever takes it tells two of them apart by `id` and `event`."""
-        reported = event_facts(news, self._group)
-        reported |= _link("link", self._config, news.alarm, self._group)
+        reported = event_facts(event, self._group)
+        reported |= _link("link", self._config, event.alarm, self._group)
         return Request(self._config.url, msgspec.json.encode(reported))
 
 

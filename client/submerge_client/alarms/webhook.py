@@ -20,9 +20,10 @@ from collections.abc import Callable
 
 import numpy as np
 
+from submerge.protocol.alarm_changes import AlarmEvent
 from submerge.protocol.alarm_status import Alarm
 from submerge.protocol.retry import Retry
-from submerge_client.alarms.delivered import Delivered, News, news
+from submerge_client.alarms.delivered import Delivered, undelivered
 from submerge_client.alarms.journal import Journal
 from submerge_client.alarms.payloads import Payload, Request
 from submerge_client.alarms.post import HttpAnswer
@@ -85,14 +86,14 @@ class WebhookDelivery:
         if self._retry.tries and self._clock() < self._retry.at:
             return self._retry.at - self._clock()
         delivered = self._journal.delivered(self._name) or Delivered.since(alarms)
-        new = news(delivered, alarms)
+        new = undelivered(delivered, alarms)
         if new:
             return self._say(new[0], delivered)
         repeated = self._repetition(alarms, delivered)
         if repeated is None or self._shape.repeats_s is None:
             return LONGEST_WAIT_S
         wait = self._said(repeated) + self._shape.repeats_s - self._clock()
-        return wait if wait > 0 else self._say(News(repeated, "start"), delivered, again=True)
+        return wait if wait > 0 else self._say(AlarmEvent("start", repeated), delivered, again=True)
 
     def _repetition(self, alarms: tuple[Alarm, ...], delivered: Delivered) -> Alarm | None:
         """The open alarm that was said longest ago: servers may want to hear of it again."""
@@ -105,7 +106,7 @@ class WebhookDelivery:
         # A process that has just begun does not know for how long nothing was said.
         return self._said_at.get(alarm.name, -math.inf)
 
-    def _say(self, each: News, delivered: Delivered, *, again: bool = False) -> float:
+    def _say(self, each: AlarmEvent, delivered: Delivered, *, again: bool = False) -> float:
         """Post an event; return the seconds until there may be more to say."""
         first = delivered.started(each.alarm) or each.alarm
         request = self._shape.request(each, first, now=self._wall(), skew=self._skew)

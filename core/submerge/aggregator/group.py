@@ -22,6 +22,7 @@ from submerge.aggregator.rollup import (
 )
 from submerge.aggregator.upward import Lineage, Upward
 from submerge.errors import PeerError
+from submerge.protocol.alarm_changes import diff, is_urgent
 from submerge.protocol.desired_state import DesiredState, DesiredStates
 from submerge.protocol.machine import Key, Note, Now, Records
 from submerge.protocol.messages import (
@@ -265,8 +266,9 @@ class Group:
         verdict = ledger.accept(report, now)
         if verdict.news:
             self.stir()
-            if _alarms(report) != (None if known is None else _alarms(known.report)):
-                # An alarm does not wait for the next report at each level.
+            before = () if known is None else known.report.alarms
+            if is_urgent(diff(before, report.alarms)):
+                # Neither an alarm nor a verdict waits for the next report at each level.
                 self.upward.session.soon(now.steady)
             self.upward.mark(child, verdict.newest)
         return Answer(
@@ -411,10 +413,3 @@ class Group:
         settled = replace(schema, scaling=scaling, features=features)
         if settled != schema:
             self.learn_schema(settled.canonical, 0.0)
-
-
-def _alarms(report: Report) -> list[tuple[str, bool]] | None:
-    """Return which alarms a report tells of, and whether they are open; None if of none."""
-    if report.alarm_status is None or not report.alarm_status.alarms:
-        return None
-    return sorted((alarm.name, alarm.is_open) for alarm in report.alarm_status.alarms)

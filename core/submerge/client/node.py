@@ -20,6 +20,7 @@ from submerge.client.incarnation import ClientIncarnation
 from submerge.client.ingest import Intake
 from submerge.client.pending_finals import CHECKPOINT, PAST, PendingFinals, given_up
 from submerge.errors import PeerError, UsageError
+from submerge.protocol.alarm_changes import diff, is_urgent
 from submerge.protocol.alarm_status import Alarm
 from submerge.protocol.desired_state import DesiredState
 from submerge.protocol.machine import (
@@ -378,11 +379,9 @@ class ClientNode:
     # -- alarms ----------------------------------------------------------------
 
     def _tell_alarms(self, before: tuple[Alarm, ...], now: Now, effects: list[Effect]) -> None:
-        """Keep alarms that began or are over, and only then tell of them."""
+        """Keep alarms that began, are over or were judged, and only then tell of them."""
         alarms = self._intake.alarms
-        if [(each.number, each.ended, each.verdict) for each in alarms] == [
-            (each.number, each.ended, each.verdict) for each in before
-        ]:
+        if not is_urgent(diff(before, alarms)):
             return
         effects += [Keep({MONITOR: self._intake.kept}), Alarmed(alarms)]
         self._news = True

@@ -7,10 +7,13 @@ which it is.
 
 from __future__ import annotations
 
+import json
 import re
 import struct
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import lru_cache
+from hashlib import blake2b
 from math import ulp
 from typing import Literal, get_args
 
@@ -100,9 +103,33 @@ class Alarm:
             )
         )
 
+    @property
+    def revision(self) -> bytes:
+        """A digest, 16 bytes, of what people have to hear at once: where it changes, there is news.
+
+        Each reader computes it, the same on every machine; no message carries it. Counted are
+        `node`, `number`, `began`, `ended`, `version` and `verdict`, which change when something
+        happens. `peaked`, `worst`, `cause`, `top` and `withheld` are counted once the alarm is
+        over, because they are final then. While it is open they move with its rows: every row
+        would send a report at once, and every reader would look again.
+        """
+        return _revision(self)
+
     def over(self, at: float) -> Alarm:
         """Return it as it is once it is over."""
         return self if self.ended else replace(self, ended=max(at, self.began, ulp(0.0)))
+
+
+# An aggregator is asked for thousands of them, again and again, and few have changed.
+@lru_cache(maxsize=1 << 14)
+def _revision(alarm: Alarm) -> bytes:
+    # Equal alarms have equal text: with 0.0 added, 1 is 1.0 and -0.0 is 0.0.
+    times = [alarm.began + 0.0, alarm.ended + 0.0]
+    counted: list[object] = [alarm.node, alarm.number, alarm.version, alarm.verdict, *times]
+    if not alarm.is_open:
+        top = [(channel, share + 0.0) for channel, share in alarm.top]
+        counted += [alarm.peaked + 0.0, alarm.worst + 0.0, alarm.cause, top, alarm.withheld]
+    return blake2b(json.dumps(counted).encode(), digest_size=16).digest()
 
 
 def parted(name: str) -> tuple[str, int]:

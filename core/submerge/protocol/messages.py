@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from submerge.errors import UsageError
-from submerge.protocol.alarm_status import AlarmStatus
+from submerge.protocol.alarm_status import Alarm, AlarmStatus
 from submerge.protocol.desired_state import DesiredState
 from submerge.protocol.summaries import Summaries, Summary
 from submerge.stats.block_maxima import BlockMaxima
@@ -192,6 +192,11 @@ class Report:
     software: str = ""
     certified_until: float = 0.0
     alarm_status: AlarmStatus | None = None
+
+    @property
+    def alarms(self) -> tuple[Alarm, ...]:
+        """All that it says of alarms."""
+        return () if self.alarm_status is None else self.alarm_status.alarms
 
 
 class Reason(enum.Enum):

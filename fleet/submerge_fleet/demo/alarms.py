@@ -20,7 +20,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
+
+from submerge.protocol.alarm_changes import diff
+from submerge.protocol.alarm_status import Alarm
+from submerge_client.alarms.event import alarm_of
 
 LEAST = 0.15
 """Share of the blame from which the operator goes to look at a mote."""
@@ -91,6 +95,7 @@ class HeardAlarms:
         self.out: list[NamedAlarm] = []
         self._agree = min(AGREE, clients)
         self._by_name: dict[str, Raised] = {}
+        self._heard: dict[str, Alarm] = {}
 
     @property
     def open(self) -> list[Raised]:
@@ -102,17 +107,17 @@ class HeardAlarms:
 
         A client that was killed may say again what it was about to say.
         """
-        kind: Literal["start", "end"] = event["event"]
-        known = self._by_name.get(event["id"])
-        if kind == "end":
-            if known is not None and known.ended is None:
-                known.ended = snapshot
-        elif known is None:
-            blamed = tuple(event["top"].items())
-            alarm = Raised(event["node"], event["id"], event["cause"], snapshot, blamed)
-            self._by_name[alarm.name] = alarm
-            self.raised.append(alarm)
-            self._act(snapshot)
+        alarm = alarm_of(event)
+        before = self._heard.get(alarm.name)
+        for kind, _ in diff(() if before is None else (before,), (alarm,)):
+            if kind == "start" and alarm.is_open:
+                self.raised.append(Raised(alarm.node, alarm.name, alarm.cause, snapshot, alarm.top))
+                self._by_name[alarm.name] = self.raised[-1]
+                self._act(snapshot)
+            elif kind == "end" and before is not None:
+                self._by_name[alarm.name].ended = snapshot
+        if before is None or before.is_open:
+            self._heard[alarm.name] = alarm
 
     def _act(self, snapshot: int) -> None:
         """Take out of service what enough clients blame."""

@@ -6,6 +6,9 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Literal
 
+from submerge.protocol.alarm_changes import diff
+from submerge.protocol.alarm_status import Alarm
+from submerge_client.alarms.event import alarm_of
 from submerge_fleet.console.admin_client import NoAnswer
 
 if TYPE_CHECKING:
@@ -24,29 +27,31 @@ class Followed:
     """What has been told already."""
 
     def __init__(self) -> None:
-        self._reported: dict[tuple[str, str], tuple[Event, AlarmView]] = {}
-        self._looked = False
+        self._known: dict[str, tuple[Alarm, AlarmView]] | None = None
+        self._gone: frozenset[str] = frozenset()
 
     def news(self, views: Sequence[AlarmView]) -> list[tuple[Event, AlarmView]]:
         """Return what has happened since the last look; at the first, what is open."""
+        seen = {each[0].name: each for each in zip(map(_alarm, views), views, strict=True)}
+        if self._known is None:
+            # What was over before the first look is no news.
+            self._known = {name: each for name, each in seen.items() if not each[1].open}
+        known = self._known
+        changes = diff((each for each, _ in known.values()), (each for each, _ in seen.values()))
+        gone = frozenset(alarm.name for kind, alarm in changes if kind == "gone")
         events: list[tuple[Event, AlarmView]] = []
-        seen = {(view.group, view.id): view for view in views}
-        for key, view in seen.items():
-            last, _ = self._reported.pop(key, (None, view))
-            # What was over before anybody looked is no news.
-            if last is None and (view.open or self._looked):
-                events.append(("start", view))
-            if not view.open and last != "end" and (last is not None or self._looked):
-                events.append(("end", view))
-            # As the newest, so that it is forgotten last. One that was gone goes on.
-            self._reported[key] = "start" if view.open else "end", view
-        for key, (last, view) in self._reported.items():
-            if last == "start" and key not in seen:
-                events.append(("gone", view))
-                self._reported[key] = "gone", view
-        while len(self._reported) > max(MOST, len(seen)):
-            del self._reported[next(iter(self._reported))]
-        self._looked = True
+        for kind, alarm in changes:
+            if kind == "start" or kind == "end":
+                events.append((kind, seen[alarm.name][1]))
+            elif kind == "gone" and alarm.is_open and alarm.name not in self._gone:
+                events.append((kind, known[alarm.name][1]))
+        self._gone = gone
+        for name, each in seen.items():
+            # As the newest, so that it is forgotten last; and what is over stays over.
+            was = known.pop(name, each)
+            known[name] = each if was[1].open else was
+        while len(known) > max(MOST, len(seen)):
+            del known[next(iter(known))]
         return sorted(events, key=lambda each: _when(*each))
 
 
@@ -89,3 +94,9 @@ def follow(
 
 def _when(event: Event, view: AlarmView) -> float:
     return view.began if event == "start" else view.ended or view.began
+
+
+def _alarm(view: AlarmView) -> Alarm:
+    """The alarm that is seen: two groups may have nodes of one name."""
+    facts = {name: getattr(view, name) for name in view.__slots__}
+    return alarm_of(facts | {"node": f"{view.group}/{view.node}"})

@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
+from functools import partial
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from submerge.protocol.alarm_changes import AlarmEvent
 from submerge.protocol.alarm_status import REMEMBERED
-from submerge_client.alarms.delivered import MOST, Delivered, News, news
+from submerge_client.alarms.delivered import MOST, Delivered, undelivered
 from submerge_client.alarms.journal import Journal
 from support.alarms import HISTORY, Log, alarm
+
+GOLDEN = Path(__file__).parents[2] / "golden" / "alarms" / "journal-1.json"
+"""A journal that a program wrote which knew of no revisions."""
 
 
 def told_all(delivered: Delivered, alarms) -> tuple[Delivered, list[tuple[str, str]]]:
     """All that is new is told."""
     said = []
-    for each in news(delivered, alarms):
-        said.append((each.alarm.name, each.event))
+    for each in undelivered(delivered, alarms):
+        said.append((each.alarm.name, each.kind))
         delivered = delivered.after(each)
     return delivered, said
 
@@ -69,14 +76,16 @@ def test_one_that_came_and_went_unheard_is_one_start_and_one_end():
     """In this order."""
     (state,) = [(alarm(0, over=True),)]
 
-    assert [News(state[0], "start"), News(state[0], "end")] == news(Delivered(), state)
+    assert [AlarmEvent("start", state[0]), AlarmEvent("end", state[0])] == undelivered(
+        Delivered(), state
+    )
 
 
 def test_what_was_over_before_a_sink_came_it_does_not_tell():
     """A webhook that is set up today does not ring for last week; the open one it tells."""
     state = (alarm(2), alarm(1, over=True), alarm(0, over=True))
 
-    assert [News(state[0], "start")] == news(Delivered.since(state), state)
+    assert [AlarmEvent("start", state[0])] == undelivered(Delivered.since(state), state)
 
 
 def test_an_alarm_that_its_node_has_forgotten_is_over():
@@ -84,15 +93,39 @@ def test_an_alarm_that_its_node_has_forgotten_is_over():
     delivered = Delivered((alarm(0),), ())
     lost = alarm(0, ended=alarm(0).peaked)
 
-    assert [News(lost, "end")] == news(delivered, ())
-    assert [News(lost, "end"), News(alarm(1), "start")] == news(delivered, (alarm(1),))
+    assert [AlarmEvent("end", lost)] == undelivered(delivered, ())
+    expected = [AlarmEvent("end", lost), AlarmEvent("start", alarm(1))]
+    assert expected == undelivered(delivered, (alarm(1),))
 
 
 def test_a_node_that_remembers_what_was_so_before_changes_nothing():
     """Its card failed, and it has the state of an hour ago: the alarm is open again, for it."""
     delivered, _ = told_all(Delivered(), HISTORY[2])
 
-    assert [] == news(delivered, HISTORY[1])
+    assert [] == undelivered(delivered, HISTORY[1])
+
+
+@given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), max_size=30))
+def test_each_start_and_each_end_is_told_once_whatever_states_come(seen):
+    """Worse, judged, forgotten, open again: of two alarms, in any order of states."""
+    delivered, said = Delivered(), []
+    for looks in seen:
+        state = []
+        for n, look in enumerate(looks):
+            over = {"over": True}
+            state += [
+                *([], [alarm(n)], [alarm(n, worst=9.0)], [alarm(n, **over)]),
+                [alarm(n, **over, verdict="rejected")],
+            ][look]
+        delivered, new = told_all(delivered, state)
+        said += new
+
+    for n in range(2):
+        looks = [each[n] for each in seen]
+        begun = looks.index(next(filter(None, looks))) if any(looks) else len(looks)
+        is_over = any(look not in (1, 2) for look in looks[begun:])
+        expected = ["start", "end"][: any(looks) + is_over]
+        assert expected == [event for name, event in said if name == alarm(n).name]
 
 
 def test_a_sink_remembers_no_more_than_it_has_to():
@@ -118,6 +151,32 @@ def test_a_journal_outlives_its_process(tmp_path):
     again = Journal(path, ("a", "b", "new"))
 
     assert [*kept.values(), None] == [again.delivered(sink) for sink in ("a", "b", "new")]
+
+
+def test_a_journal_from_before_revisions_is_read(tmp_path):
+    """After an upgrade nothing is told twice, and nothing that was to be told is lost."""
+    names = "ndjson alarms.ndjson", "json 0011223344556677", "ntfy 8899aabbccddeeff"
+    path = tmp_path / "c.state.alarms"
+    path.write_bytes(GOLDEN.read_bytes())
+    journal = Journal(path, [f"pumps: {name}" for name in names])
+    other = partial(replace, node="pump-2")
+    state = (
+        alarm(1),
+        *(other(alarm(n, over=True)) for n in (5, 3, 0)),
+        alarm(0, over=True, verdict="rejected"),
+    )
+    said = [told_all(journal.delivered(f"pumps: {name}"), state)[1] for name in names]
+
+    # The file has told all but what began and was over since; the webhook was half-way through it.
+    quick, half, known = other(alarm(3)).name, other(alarm(0)).name, alarm(1).name
+    assert [(quick, "start"), (quick, "end")] == said[0]
+    assert [(half, "end"), (known, "start"), (quick, "end")] == said[1]
+    assert 9 == len(said[2])
+
+    journal.note(f"pumps: {names[0]}", journal.delivered(f"pumps: {names[0]}"))
+    journal.note(f"pumps: {names[2]}", Delivered((alarm(1),)))
+    journal.note(f"pumps: {names[2]}", Delivered())
+    assert GOLDEN.read_bytes() == path.read_bytes()
 
 
 def test_a_sink_that_there_is_no_more_is_forgotten(tmp_path):

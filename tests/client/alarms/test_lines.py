@@ -10,8 +10,8 @@ from itertools import chain
 import pytest
 
 from submerge import UsageError
+from submerge.protocol.alarm_changes import AlarmEvent
 from submerge_client.alarms import ndjson
-from submerge_client.alarms.delivered import News
 from submerge_client.alarms.event import sentence, stamp
 from submerge_client.alarms.journal import Journal
 from submerge_client.alarms.ndjson import File, LineSink, Stream
@@ -250,9 +250,9 @@ def test_a_stream_takes_them_as_well(tmp_path):
 
 def test_a_person_reads_what_is_wrong_and_where():
     """The channels, how far over the limit, since when, and what the alarm is called."""
-    end = sentence(News(alarm(0, over=True), "end"))
+    end = sentence(AlarmEvent("end", alarm(0, over=True)))
 
-    assert sentence(News(alarm(0), "start")) == (
+    assert sentence(AlarmEvent("start", alarm(0))) == (
         "Readings do not go together as they do when all is well: 3.21 times the limit."
         " Most of it: flow 81%, temp [°C] 12%.\n"
         f"Began 2026-01-01T00:00:00.000Z. {NAMES[0]}"

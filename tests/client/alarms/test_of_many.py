@@ -11,7 +11,7 @@ import pytest
 
 from submerge.protocol.alarm_status import Alarm
 from submerge_client.alarms import delivered as module
-from submerge_client.alarms.delivered import MOST, Delivered, news
+from submerge_client.alarms.delivered import MOST, Delivered, undelivered
 from submerge_client.alarms.journal import Journal
 from submerge_client.alarms.payloads import REPEATED_S, shape_of
 from submerge_client.alarms.post import HttpAnswer
@@ -27,8 +27,8 @@ def of(node: str, n: int = 0, *, over: bool = False) -> Alarm:
 def said(delivered: Delivered, *alarms: Alarm) -> tuple[Delivered, list[str]]:
     """Tell all that is new."""
     lines = []
-    for each in news(delivered, alarms):
-        lines.append(f"{each.event} {each.alarm.node}")
+    for each in undelivered(delivered, alarms):
+        lines.append(f"{each.kind} {each.alarm.node}")
         delivered = delivered.after(each)
     return delivered, lines
 

@@ -8,16 +8,16 @@ import re
 import pytest
 
 from submerge import __version__
+from submerge.protocol.alarm_changes import AlarmEvent
 from submerge.protocol.alarm_status import CAUSES
 from submerge_client.alarms import event
-from submerge_client.alarms.delivered import News
 from submerge_client.alarms.discovery import configs, state
 from submerge_client.alarms.event import event_facts, stamp
 from submerge_client.alarms.payloads import LEASE_S, REPEATED_S, shape_of
 from submerge_client.config.alarm_sinks import WebhookConfig
 from support.alarms import BEGAN, HISTORY, alarm
 
-START, END = News(alarm(0), "start"), News(alarm(0, over=True), "end")
+START, END = AlarmEvent("start", alarm(0)), AlarmEvent("end", alarm(0, over=True))
 
 
 def posted(news, *, first=None, now=BEGAN + 60, skew=0.0, **settings):
@@ -112,7 +112,7 @@ def test_no_alert_begins_or_ends_in_the_future():
 
 def test_an_alert_is_the_same_whatever_becomes_guilty_later():
     """Its labels are those of its start."""
-    later = News(alarm(0, over=True, top=(("hum", 0.9), ("flow", 0.1))), "end")
+    later = AlarmEvent("end", alarm(0, over=True, top=(("hum", 0.9), ("flow", 0.1))))
 
     assert alert(START)["labels"] == alert(later, first=alarm(0))["labels"]
     assert "hum 90%, flow 10%" == alert(later, first=alarm(0))["annotations"]["top"]
@@ -151,7 +151,7 @@ def test_ntfy_hears_it_as_its_json():
 def test_ntfy_tells_a_start_from_an_end_and_knows_a_repetition():
     """Whatever else has become of the alarm meanwhile; an end makes less noise."""
     hook = {"url": "https://ntfy.example/t", "shape": "ntfy"}
-    worse = News(alarm(0, worst=9.0), "start")
+    worse = AlarmEvent("start", alarm(0, worst=9.0))
     start, again, end = (posted(each, **hook)[1] for each in (START, worse, END))
 
     assert start["sequence_id"] == again["sequence_id"] != end["sequence_id"]

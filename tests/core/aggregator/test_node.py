@@ -45,6 +45,7 @@ from submerge.protocol.messages import (
 from submerge.protocol.summaries import Subspaces
 from submerge.schema import Channel, Scaling
 from submerge.simulate.samples import SampleSets
+from support.alarm_statuses import ALARM, ALARM_STATUS
 from support.nodes import (
     GROUP,
     IDS,
@@ -838,6 +839,32 @@ def test_a_client_that_reboots_for_ever_costs_no_memory(make):
 
 
 # -- what the root holds for certain --------------------------------------------------
+
+
+def test_a_verdict_travels_up_at_once_and_figures_do_not():
+    """As an alarm does: an operator sees at the root that the node has heard."""
+    table, _ = middle(report_every_s=100)
+    child = report("c", new_incarnation(1), 1, range(3))
+    began = replace(ALARM, node="c")
+    over = replace(began, ended=ALARM.began + 60)
+    states = {
+        "start": began,
+        "figures": replace(began, worst=9.0, withheld=99),
+        "over": over,
+        "verdict": replace(over, verdict="rejected"),
+    }
+    said = {}
+    for seq, (what, alarm) in enumerate(states.items(), 1):
+        stamp = child.stamp._replace(seq=seq)
+        put(
+            table,
+            "a",
+            replace(child, stamp=stamp, alarm_status=replace(ALARM_STATUS, alarms=(alarm,))),
+        )
+        said[what] = reported(table).alarms == (alarm,)
+        table.tell("a", answer(reported(table), root=ME))
+
+    assert {"start": True, "figures": False, "over": True, "verdict": True} == said
 
 
 def test_durable_is_what_the_root_has():

@@ -11,9 +11,12 @@ from click.testing import CliRunner
 
 from submerge import Channel, Identity, Scaling, Schema, Subspace, UsageError
 from submerge.features import Gaussian, RandomFourier
+from submerge.protocol.alarm_changes import AlarmEvent
+from submerge.protocol.alarm_status import Alarm
 from submerge.protocol.messages import Counts
 from submerge.protocol.summaries import Subspaces
 from submerge_aggregator import config as aggregator_config
+from submerge_client.alarms.event import event_facts
 from submerge_client.config import client_config
 from submerge_fleet import cli
 from submerge_fleet.demo import command as demo
@@ -30,6 +33,7 @@ from submerge_fleet.demo.verdict import SOON, judged
 from submerge_fleet.demo.watch import LOUD, ChannelWatch, PictureLimits
 from submerge_fleet.demo.wires import check_sizes
 from submerge_fleet.plants.room import Fault
+from support.nodes import EPOCH
 
 CHANNELS = tuple(Channel(f"mote{mote:02d}.{q}") for mote in (1, 2, 3) for q in ("a", "b"))
 NAMES = tuple(channel.name for channel in CHANNELS)
@@ -246,13 +250,13 @@ def test_limits_are_those_of_the_rows_that_were_scored():
 def start(node, number=1, **top):
     """What a client says when an alarm begins: shares by mote and quantity, as mote1_light."""
     top = {f"{mote[:4]}{mote[4:]:0>2}.{q}": top[k] for k in top for mote, q in [k.split("_")]}
-    name = f"{node}-{number}"
-    return {"event": "start", "id": name, "node": node, "cause": "spe", "top": top}
+    alarm = Alarm(node, number, EPOCH, EPOCH, 0.0, 2.0, "spe", tuple(top.items()), 3)
+    return event_facts(AlarmEvent("start", alarm), "room")
 
 
 def end(node, number=1):
     """What it says when it is over."""
-    return {"event": "end", "id": f"{node}-{number}"}
+    return {**start(node, number), "event": "end", "ended": EPOCH + 60}
 
 
 def acknowledged(*news, clients=2):

@@ -392,6 +392,13 @@ def test_what_nobody_tells_of_any_more_is_gone_once():
     assert 3 == len(surveyed([view()], [], [view()], [over])[0])
 
 
+def test_what_is_over_stays_over():
+    """A node that has lost an hour tells of an alarm as open again, and then as over."""
+    over = view(ended=EPOCH + 60)
+
+    assert [("start", "c-1"), ("end", "c-1")] == surveyed([view()], [over], [view()], [over])[0]
+
+
 def test_an_aggregator_that_restarts_is_waited_for():
     """Said once each time, and nothing is told twice for it."""
     away = NoAnswer("no aggregator answers on x.sock: is it running?")
@@ -414,7 +421,7 @@ def test_memory_is_bounded_and_alarms_that_are_told_of_stay_in_it(monkeypatch):
     for i in range(20):
         followed.news([view("b-1"), view(f"c-{i}", ended=EPOCH)])
 
-    assert 4 == len(followed._reported)
+    assert 4 == len(followed._known)
     assert [] == followed.news([view("b-1"), view("c-19", ended=EPOCH)])
 
 

@@ -1,0 +1,75 @@
+"""Alarm changes: what has happened between two states of alarms. All readers ask it here.
+
+A state is every alarm that a node remembers, or that all nodes below an aggregator report.
+
+1. Two states give events, in the order in which the alarms began; an end follows its start.
+2. The order of the alarms in a state does not matter. Where two alarms of a state have one name,
+   the one that is over counts, then the one that has withheld more readings.
+3. `diff` remembers nothing. A reader that must not repeat itself keeps what it knew as `before`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Literal, NamedTuple
+
+from submerge.protocol.alarm_status import Alarm
+
+AlarmEventKind = Literal["start", "end", "change", "worse", "gone"]
+"""It began; it is over; its revision is another for a third reason (a person has judged it, or
+it is open again); only the figures of an open alarm moved; it is not in the state any more."""
+
+
+class AlarmEvent(NamedTuple):
+    """One thing that happened to one alarm.
+
+    kind : AlarmEventKind
+    alarm : the alarm as it is now; where it is gone, as it was
+    """
+
+    kind: AlarmEventKind
+    alarm: Alarm
+
+
+def diff(before: Iterable[Alarm], after: Iterable[Alarm]) -> list[AlarmEvent]:
+    """Return what happened between two states; an alarm that is new and over has two events.
+
+    O(n log n) for n alarms. Revisions are computed for alarms that are not equal, and only there.
+    """
+    before, after = tuple(before), tuple(after)
+    if before == after:
+        return []
+    old, new = _by_name(before), _by_name(after)
+    events: list[AlarmEvent] = []
+    for alarm in sorted((old | new).values(), key=lambda each: (each.number, each.node)):
+        was = old.get(alarm.name)
+        if alarm.name not in new:
+            events.append(AlarmEvent("gone", alarm))
+        elif was is None:
+            events.append(AlarmEvent("start", alarm))
+            if not alarm.is_open:
+                events.append(AlarmEvent("end", alarm))
+        elif was.is_open and not alarm.is_open:
+            events.append(AlarmEvent("end", alarm))
+        elif was != alarm:
+            same = was.revision == alarm.revision
+            events.append(AlarmEvent("worse" if same else "change", alarm))
+    return events
+
+
+def is_urgent(events: Iterable[AlarmEvent]) -> bool:
+    """Return whether people wait for one of these events: all but figures that moved."""
+    return any(event.kind != "worse" for event in events)
+
+
+def _by_name(alarms: Iterable[Alarm]) -> dict[str, Alarm]:
+    known: dict[str, Alarm] = {}
+    for alarm in alarms:
+        held = known.setdefault(alarm.name, alarm)
+        if held is not alarm and _rank(held) < _rank(alarm):
+            known[alarm.name] = alarm
+    return known
+
+
+def _rank(alarm: Alarm) -> tuple[bool, int, bytes]:
+    return not alarm.is_open, alarm.withheld, alarm.packed
