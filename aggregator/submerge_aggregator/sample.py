@@ -216,6 +216,13 @@ scaling = "fleet"
 #url = "http://192.168.1.20:8080/alarms"
 #insecure = true
 
+# Services that Apprise knows, such as e-mail, Slack, Teams or Telegram: pip install
+# 'submerge[notify]'. The file has one Apprise URL per line and mode 0600; it is read at the start.
+#[alarms.apprise]
+#urls_file = "apprise.urls"
+# Allow services without TLS on other machines.
+#insecure = false
+
 
 # When it speaks, and what it waits for. These hold if they are left out.
 [timing]

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
-from typing import BinaryIO
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, BinaryIO
 
 from submerge.protocol.machine import Now
 from submerge_aggregator.config import AggregatorConfig
 from submerge_aggregator.notify.notifier import AlarmNotifier
 from submerge_aggregator.notify.subtree import Subtree
-from submerge_client.alarms import Sinks
+from submerge_aggregator.notify.urls import SecretUrl, read_urls
+from submerge_client.alarms import Sink, Sinks
 from submerge_client.alarms.factory import journal_of, line_sinks, names_of
+
+if TYPE_CHECKING:
+    from submerge_client.alarms.journal import Journal
 
 REPORTS = 3
 """So many reports of a site may pass until nobody tells of an open alarm any more: it is over."""
@@ -28,14 +32,62 @@ def make_notifier(
         If something that the configuration names cannot be used.
     """
     alarms, out = config.alarms, sys.stdout.buffer if stdout is None else stdout
-    journal = journal_of(alarms, config.store, config.groups)
+    apprise, urls = alarms.apprise, urls_of(config)
+    others = {group: [apprise_name(url, group) for url in urls] for group in config.groups}
+    named = [name for names in others.values() for name in names]
+    journal = journal_of(alarms, config.store, config.groups, named)
     if journal is None:
         return None
     patience_s = REPORTS * config.timing.report_every_s
     groups: dict[str, tuple[Subtree, Sinks]] = {}
     for group in config.groups:
-        known = [journal.delivered(name) for name in names_of(alarms, group)]
+        known = [journal.delivered(name) for name in (*names_of(alarms, group), *others[group])]
         begun = [alarm for delivered in known if delivered is not None for alarm in delivered.open]
-        sinks = Sinks(line_sinks(alarms, group, journal, out))
-        groups[group] = Subtree(begun, patience_s), sinks
+        sinks = line_sinks(alarms, group, journal, out)
+        if apprise is not None:
+            sinks += apprise_sinks(urls, group, journal, insecure=apprise.insecure)
+        groups[group] = Subtree(begun, patience_s), Sinks(sinks)
     return AlarmNotifier(groups, clock)
+
+
+def urls_of(config: AggregatorConfig) -> tuple[SecretUrl, ...]:
+    """Return the URLs of the services that Apprise is to tell.
+
+    Raises
+    ------
+    UsageError
+        If the file that has them cannot be used.
+    """
+    apprise = config.alarms.apprise
+    return () if apprise is None else read_urls(apprise.urls_file)
+
+
+def apprise_name(url: SecretUrl, group: str) -> str:
+    """Return what the journal calls a service: the same after a restart, and no secret."""
+    return f"{group}: apprise {url.digest}"
+
+
+def apprise_sinks(
+    urls: Iterable[SecretUrl], group: str, journal: Journal, *, insecure: bool
+) -> list[Sink]:
+    """Return one sink for each service: what one refuses, the others are not told twice."""
+    from submerge_aggregator.notify.over_apprise import (
+        AppriseMessages,
+        AppriseService,
+        open_service,
+    )
+    from submerge_client.alarms.webhook import Webhook, WebhookDelivery
+
+    sinks: list[Sink] = []
+    services = [(url, open_service(url, insecure=insecure)) for url in urls]
+    for url, service in services:  # threads start once all are known to be fine
+        delivery = WebhookDelivery(
+            AppriseMessages(),
+            AppriseService(service),
+            journal,
+            name=apprise_name(url, group),
+            where=repr(url),
+            kind="service",
+        )
+        sinks.append(Webhook(delivery, f"apprise {url.scheme}"))
+    return sinks

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Protocol
@@ -58,15 +58,19 @@ def sinks_of(config: ClientConfig, stdout: BinaryIO) -> Sinks:
     return Sinks(sinks)
 
 
-def journal_of(alarms: SinkSettings, store: Path, groups: Iterable[str]) -> Journal | None:
-    """Return what remembers who was told of what, beside a store; None if nobody is told."""
-    if alarms.ndjson is None and not alarms.webhook:
+def journal_of(
+    alarms: SinkSettings, store: Path, groups: Iterable[str], others: Collection[str] = ()
+) -> Journal | None:
+    """Return what remembers who was told of what, beside a store; None if nobody is told.
+
+    `others`: names of sinks that are built elsewhere.
+    """
+    names = [*others, *(name for group in groups for name in names_of(alarms, group))]
+    if not names:
         return None
     from submerge_client.alarms.journal import Journal
 
-    return Journal(
-        Path(f"{store}.alarms"), [name for group in groups for name in names_of(alarms, group)]
-    )
+    return Journal(Path(f"{store}.alarms"), names)
 
 
 def line_sinks(alarms: SinkSettings, group: str, journal: Journal, stdout: BinaryIO) -> list[Sink]:

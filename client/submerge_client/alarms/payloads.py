@@ -15,7 +15,7 @@ changes nothing on a phone.
 from __future__ import annotations
 
 from hashlib import blake2b
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 from urllib.parse import urlsplit
 
 import msgspec
@@ -47,7 +47,10 @@ class Request(NamedTuple):
         return f"Request({origin(self.url)}/..., {len(self.body)} bytes)"
 
 
-class Payload(Protocol):
+Out = TypeVar("Out", covariant=True)
+
+
+class Payload(Protocol[Out]):
     """How a webhook wants to hear of alarms."""
 
     repeats_s: float | None
@@ -56,7 +59,7 @@ class Payload(Protocol):
     timed: bool
     """Whether it compares times with its own clock."""
 
-    def request(self, event: AlarmEvent, first: Alarm, *, now: float, skew: float) -> Request:
+    def request(self, event: AlarmEvent, first: Alarm, *, now: float, skew: float) -> Out:
         """Return what tells an event.
 
         first : the alarm as it was when its start was told
@@ -65,7 +68,7 @@ class Payload(Protocol):
         """
 
 
-def shape_of(config: WebhookConfig, group: str) -> Payload:
+def shape_of(config: WebhookConfig, group: str) -> Payload[Request]:
     """Return the shape that a webhook asks for."""
     match config.shape:
         case "alertmanager":

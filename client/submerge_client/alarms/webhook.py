@@ -17,6 +17,7 @@ import math
 import threading
 import time
 from collections.abc import Callable
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
@@ -25,7 +26,7 @@ from submerge.protocol.alarm_status import Alarm
 from submerge.protocol.retry import Retry
 from submerge_client.alarms.delivered import Delivered, undelivered
 from submerge_client.alarms.journal import Journal
-from submerge_client.alarms.payloads import Payload, Request
+from submerge_client.alarms.payloads import Payload
 from submerge_client.alarms.post import HttpAnswer
 from submerge_client.logs import say
 
@@ -36,8 +37,10 @@ SLACK_S = 60.0
 
 LONGEST_WAIT_S = 3600.0
 
+Requested = TypeVar("Requested")
 
-class WebhookDelivery:
+
+class WebhookDelivery(Generic[Requested]):
     """Decides what is posted next, and when.
 
     Parameters
@@ -50,6 +53,8 @@ class WebhookDelivery:
         Of this sink, in the journal.
     where : str
         The server, for the log: nothing that is secret.
+    kind : str
+        What it is, for the log.
     clock, wall : callable
         Seconds, never set back; and Unix seconds.
     rng : numpy.random.Generator, optional
@@ -57,18 +62,21 @@ class WebhookDelivery:
 
     def __init__(
         self,
-        shape: Payload,
-        post: Callable[[Request], HttpAnswer],
+        shape: Payload[Requested],
+        post: Callable[[Requested], HttpAnswer],
         journal: Journal,
         *,
         name: str,
         where: str,
+        kind: str = "webhook",
         clock: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
         rng: np.random.Generator | None = None,
     ) -> None:
         self._shape, self._post, self._journal = shape, post, journal
-        self._name, self._where, self._clock, self._wall = name, where, clock, wall
+        self._name, self._clock, self._wall = name, clock, wall
+        self._kind = kind
+        self._where: dict[str, Any] = {kind: where}
         self._rng = np.random.default_rng() if rng is None else rng
         self._retry = Retry(PATIENCE_S, CAP_S)
         self._said_at: dict[str, float] = {}
@@ -117,7 +125,7 @@ class WebhookDelivery:
         self._retry.stop()
         if self._why is not None:
             self._why = None
-            say("alarms told to the webhook again", webhook=self._where)
+            say(f"alarms told to the {self._kind} again", **self._where)
         if moved and not self._is_second:
             # What it took was said in times that it does not have.
             self._is_second = True
@@ -141,8 +149,8 @@ class WebhookDelivery:
     def _failed(self, answer: HttpAnswer) -> float:
         if answer.why != self._why:
             self._why = answer.why
-            what = "alarms not told to the webhook, trying on"
-            say(what, level=logging.WARNING, webhook=self._where, why=answer.why)
+            what = f"alarms not told to the {self._kind}, trying on"
+            say(what, level=logging.WARNING, **self._where, why=answer.why)
         now = self._clock()
         self._retry.tried(now, self._rng)
         self._retry.at = max(self._retry.at, now + answer.pause_s)
@@ -159,7 +167,7 @@ class Webhook:
         Of the thread.
     """
 
-    def __init__(self, delivery: WebhookDelivery, name: str) -> None:
+    def __init__(self, delivery: WebhookDelivery[Any], name: str) -> None:
         self._delivery = delivery
         self._heard: tuple[Alarm, ...] | None = None
         self._news = threading.Condition()

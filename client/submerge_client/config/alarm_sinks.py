@@ -86,7 +86,7 @@ class WebhookConfig(Section, frozen=True, kw_only=True):
             _parts("link", self.link_of("n", "g", "i"))
 
     def _check_plain(self, parts: SplitResult) -> None:
-        if not (self.insecure or _is_here(parts.hostname or "")):
+        if not (self.insecure or is_here(parts.hostname or "")):
             raise refusal(
                 "url",
                 expected="https://",
@@ -144,8 +144,8 @@ def _parts(key: str, url: str) -> SplitResult:
     return parts
 
 
-def _is_here(host: str) -> bool:
-    """Whether what is said to a host does not leave this machine."""
+def is_here(host: str) -> bool:
+    """Return whether what is said to a host does not leave this machine."""
     if host == "localhost":
         return True
     try:

@@ -12,6 +12,8 @@ from pathlib import Path
 from submerge import UsageError
 from submerge_aggregator.config import AggregatorConfig
 from submerge_aggregator.listening import listen
+from submerge_aggregator.notify.over_apprise import open_service
+from submerge_aggregator.notify.sinks import urls_of
 from submerge_aggregator.questions.views import socket_of
 from submerge_aggregator.store import APPLICATION_ID, FORM
 from submerge_client import clock
@@ -44,6 +46,7 @@ def looks(config: AggregatorConfig) -> Iterator[Finding]:
     running = is_running(config)
     yield from store(config.store, running=running)
     yield from places(config, running=running)
+    yield from apprise(config)
     mqtt = config.listen.mqtt
     if mqtt is not None:
         yield from links.broker(
@@ -98,6 +101,24 @@ def messages(config: AggregatorConfig) -> Iterator[Finding]:
         yield ok("messages", f"upward at most {max(sizes)} of {limit} bytes")
     else:
         yield ok("messages", f"the root's schema says how many of {limit} bytes a report has")
+
+
+def apprise(config: AggregatorConfig) -> Iterator[Finding]:
+    """Whether Apprise takes the URLs that it is given; each is named by its scheme alone."""
+    settings = config.alarms.apprise
+    if settings is None:
+        return
+    try:
+        urls = urls_of(config)
+        for url in urls:
+            open_service(url, insecure=settings.insecure)
+    except UsageError as error:
+        message, _, hint = str(error).partition("; ")
+        yield fails("apprise", message, hint or "put one URL on each line")
+    else:
+        kinds = ", ".join(sorted({url.scheme for url in urls}))
+        some = f"{len(urls)} service{'s' * (len(urls) > 1)}"
+        yield ok("apprise", f"{some} in {settings.urls_file.name}: {kinds}; nothing was sent")
 
 
 def is_running(config: AggregatorConfig) -> bool:

@@ -395,6 +395,50 @@ def test_a_running_aggregator_has_its_ports_itself(here, root, monkeypatch):
     assert ["warning"] == states(found["status"])
 
 
+@pytest.mark.parametrize(
+    ("urls", "mode", "state", "said"),
+    [
+        (
+            "json://127.0.0.1/s3cret\ntgram://1234567890:s3cret_abcdefg/12\n",
+            0o600,
+            "ok",
+            "2 services",
+        ),
+        ("json://127.0.0.1/s3cret\n", 0o644, "fails", "got mode 0644"),
+        ("", 0o600, "fails", "expected one URL per line, got none"),
+        (
+            "syslog://s3cret\n",
+            0o600,
+            "fails",
+            "expected a service on the network, got syslog, line 1",
+        ),
+    ],
+)
+def test_services_of_apprise_are_looked_at_and_not_shown(here, doctor, urls, mode, state, said):
+    """The file, its mode, and each URL by its scheme; nothing is sent."""
+    here.joinpath("apprise.urls").write_text(urls)
+    here.joinpath("apprise.urls").chmod(mode)
+    text = AGGREGATOR.format(grpc=0, status=0)
+    _, found = doctor(f'{text}[alarms.apprise]\nurls_file = "apprise.urls"\n', name="root.toml")
+    (finding,) = found["apprise"]
+
+    assert (state, True) == (finding.state, said in finding.message), finding
+    assert bool(finding.hint) == (state == "fails")
+    assert "s3cret" not in str(finding)
+
+
+def test_a_missing_apprise_says_how_to_get_it(here, doctor, monkeypatch):
+    """In one line; nothing else needs it."""
+    monkeypatch.setitem(sys.modules, "apprise", None)
+    here.joinpath("apprise.urls").write_text("json://127.0.0.1/\n")
+    here.joinpath("apprise.urls").chmod(0o600)
+    text = AGGREGATOR.format(grpc=0, status=0)
+    _, found = doctor(f'{text}[alarms.apprise]\nurls_file = "apprise.urls"\n', name="root.toml")
+
+    assert ["fails"] == states(found["apprise"])
+    assert "pip install 'submerge[notify]'" == found["apprise"][0].hint
+
+
 LOADED = """
 import sys
 from submerge_fleet.cli import main
