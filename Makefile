@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: demo test check bench proto clean
+.PHONY: demo test check bench docs proto clean
 
 demo: .venv/demo  ## the whole system on generated data
 	$(BIN)/submerge demo --plot demo.png
@@ -20,6 +20,11 @@ check: .venv/dev  ## what to run before each commit: under a minute
 
 bench: .venv/bench  ## measure against other libraries; writes benchmarks/results.md
 	$(BIN)/python benchmarks/run.py
+
+docs: .venv/docs  ## the documentation as a site, in build/site; a warning or a dead link is an error
+	$(BIN)/sphinx-build --quiet --fail-on-warning --fresh-env --write-all \
+	  --conf-dir docs --doctree-dir build/doctrees . build/site
+	@echo "build/site/index.html"
 
 proto: .venv-proto/proto  ## regenerate the wire format's code
 	.venv-proto/bin/python -m grpc_tools.protoc -I proto --python_out=proto --pyi_out=proto \

@@ -45,7 +45,8 @@ def page(room: Callable[[bool], list[Table]]) -> None:
             f"Python {platform.python_version()}, {', '.join(versions)}; {'; '.join(pools)}",
         ]
         parts = [f"# {title.rstrip('.')}", "\n".join(f"* {line}" for line in where)]
-        parts += [about.strip(), *(table.markdown for table in tables)]
+        # A table heads a section here; on the page of all rooms, a part of one.
+        parts += [about.strip(), *(table.markdown.removeprefix("#") for table in tables)]
         click.echo("\n\n".join(parts))
 
     main()
