@@ -118,8 +118,9 @@ store = "{folder}/root.db"
 [listen]
 # One connection speaks for many nodes here.
 most_per_s = 1e6
-burst = 1000000
 {listen}
+[advanced]
+burst = 1000000
 [timing]
 model_every_s = {model_every_s}
 [groups.{GROUP}.schema]

@@ -66,7 +66,7 @@ def server_of(config: AggregatorConfig, now: Callable[[], Now] = clock.now) -> S
         {**ways, "parent": parent, **hooks, "alarms.apprise": config.alarms.apprise}, idle=idle
     )
     refusals = Refusals(lambda: now().steady)
-    pace = RateLimit(config.listen.most_per_s, config.listen.burst)
+    pace = RateLimit(config.listen.most_per_s, config.advanced.burst)
 
     def admits(who: str, size: int) -> bool:
         return pace.takes(who, now().steady, size)

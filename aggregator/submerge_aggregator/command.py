@@ -41,6 +41,7 @@ def command(context: click.Context, path: Path | None, log_json: bool) -> None:
     from submerge_aggregator.config import load
     from submerge_client import logs
 
+    logs.begin("warning", as_json=log_json)  # what a configuration is warned of
     config = load(path, os.environ)
     logs.begin(config.log, as_json=log_json)
     serve(config)

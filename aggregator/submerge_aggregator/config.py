@@ -19,19 +19,21 @@ from submerge_aggregator.notify.config import NotifyConfig
 from submerge_client.config.links import (
     Endpoint,
     Link,
+    RetryConfig,
     UplinkConfig,
     check_insecure,
     check_pair,
     endpoint_of,
 )
+from submerge_client.config.removed import AGGREGATOR
 from submerge_client.config.schemas import SchemaConfig
 from submerge_client.config.sections import (
     AboveZero,
-    BadSetting,
     Name,
     Seconds,
     Section,
     Whole,
+    placed,
     refusal,
     shown,
 )
@@ -120,15 +122,11 @@ class ListenConfig(Section, frozen=True, kw_only=True):
         Messages a second that each child may send for long; of one that has no certificate and
         no topic, those of a connection. Each 8 KiB of a long one count as one more. What is more
         is refused. Raising it lets one that has gone wild cost more.
-    burst : int
-        Messages that a child may send at once, after it was quiet: when a broker comes back, a
-        report of each of its groups. Raising it likewise.
     grpc : GrpcListen, optional
     mqtt : MqttListen, optional
     """
 
     most_per_s: AboveZero = 20.0
-    burst: Whole = 1000
     grpc: GrpcListen | None = None
     mqtt: MqttListen | None = None
 
@@ -162,7 +160,7 @@ class StatusConfig(Section, frozen=True, kw_only=True):
 
 
 class AggregatorTiming(Section, frozen=True, kw_only=True):
-    """When an aggregator speaks, and what it waits for; see `AggregatorSettings`.
+    """When an aggregator speaks; see `AggregatorSettings`.
 
     Attributes
     ----------
@@ -171,27 +169,26 @@ class AggregatorTiming(Section, frozen=True, kw_only=True):
     model_every_s : float
         A root's model follows what is reported no faster. Raising it costs less work, and
         fewer bytes down.
-    seal_after_s : float
-        Silence after which a row is folded away, if its node speaks under another. Raising it
-        keeps more rows.
-    max_age_s : float
-        How long ago a report may claim to have been gathered. Raising it believes clocks more.
-    scaling_rows : int
-        Readings that a root waits for before it settles on center, scale and gamma. Raising
-        it makes them better, and the first model later.
-    patience_s : float
-        How long an answer from above may take. Raising it sends less twice on a slow line.
-    cap_s : float
-        The longest wait between two tries. Raising it spares a parent that is down.
     """
 
     report_every_s: Seconds = 300.0
     model_every_s: Seconds = 60.0
-    seal_after_s: Seconds = 3600.0
-    max_age_s: Seconds = 2592000.0
+
+
+class AdvancedConfig(RetryConfig, frozen=True, kw_only=True):
+    """[advanced]: for tests and benchmarks; `RetryConfig` has the other settings.
+
+    Attributes
+    ----------
+    scaling_rows : int
+        Readings that a root waits for before it settles on center, scale and gamma.
+    burst : int
+        Messages that a child may send at once, after it was quiet: when a broker comes back, a
+        report of each of its groups.
+    """
+
     scaling_rows: Whole = 1000
-    patience_s: Seconds = 10.0
-    cap_s: Seconds = 300.0
+    burst: Whole = 1000
 
 
 class GroupConfig(Section, frozen=True, kw_only=True):
@@ -219,10 +216,8 @@ class GroupConfig(Section, frozen=True, kw_only=True):
     def plan(self) -> GroupPlan:
         """It as the node sees it."""
         schema = self.schema
-        try:
+        with placed("schema"):
             built = None if schema is None else schema.built
-        except BadSetting as error:
-            raise error.under("schema") from error.__cause__
         learns = schema is not None and schema.learns_scaling
         return GroupPlan(self.summary.summaries, built, learns_scaling=learns, robust=self.robust)
 
@@ -248,6 +243,8 @@ class AggregatorConfig(Section, frozen=True, kw_only=True):
     alarms : AlarmsConfig
     log : {"debug", "info", "warning", "error"}
         The least that is worth a line.
+    advanced : AdvancedConfig
+        For tests and benchmarks: in no sample.
     """
 
     node: Name
@@ -260,6 +257,7 @@ class AggregatorConfig(Section, frozen=True, kw_only=True):
     timing: AggregatorTiming = AggregatorTiming()
     alarms: NotifyConfig = NotifyConfig()
     log: Literal["debug", "info", "warning", "error"] = "info"
+    advanced: AdvancedConfig = AdvancedConfig()
 
     def __post_init__(self) -> None:
         if self.parent is not None and self.parent.name == self.node:
@@ -319,17 +317,17 @@ class AggregatorConfig(Section, frozen=True, kw_only=True):
     def settings(self) -> AggregatorSettings:
         """How its node behaves."""
         parent = None if self.parent is None else self.parent.name
-        return AggregatorSettings(self.node, parent, **asdict(self.timing))
+        advanced = asdict(self.advanced)
+        del advanced["burst"]  # of the border, not of the node
+        return AggregatorSettings(self.node, parent, **asdict(self.timing), **advanced)
 
     @property
     def plans(self) -> dict[str, GroupPlan]:
         """The groups as the node sees them. Landmarks are read from their files."""
         plans = {}
         for name, group in self.groups.items():
-            try:
+            with placed("groups", name):
                 plans[name] = group.plan
-            except BadSetting as error:
-                raise error.under("groups", name) from error.__cause__
         return plans
 
 
@@ -341,4 +339,4 @@ def load(path: Path | str, environ: Mapping[str, str]) -> AggregatorConfig:
     UsageError
         For the first mistake, in one line.
     """
-    return read(path, AggregatorConfig, environ, program="aggregator")
+    return read(path, AggregatorConfig, environ, program="aggregator", removed=AGGREGATOR)

@@ -32,9 +32,6 @@ store = "root.db"
 # topic, those of a connection. Each 8 KiB of a long one count as one more. What is more is
 # refused. Raising it lets one that has gone wild cost more.
 #most_per_s = 20.0
-# Messages that a child may send at once, after it was quiet: when a broker comes back, a report
-# of each of its groups. Raising it likewise.
-#burst = 1000
 
 [listen.grpc]
 # 0.0.0.0 is every network that this machine has.
@@ -113,13 +110,6 @@ insecure = true
 #rank = 8
 #oversample = 5
 
-# With a kernel, directions of its features, and of the readings themselves beside them: fewer
-# than channels x lags; left out, as many, but at most half of these.
-#[groups.pumps.schema.features]
-#[groups.pumps.summary]
-#rank = 16
-#linear_rank = 8
-
 # What a vector means, as at the clients. A root has to say it; below the root it comes down.
 [groups.pumps.schema]
 # "name", "name [unit]" or { name = "flow", unit = "l/min" }, in the order of the readings.
@@ -128,7 +118,7 @@ channels = ["flow [l/min]", "pressure [bar]", "current [A]", "temperature [°C]"
 # dimensions in memory and in each report.
 lags = 4
 # How channels of different units are brought to one size: "none" leaves readings as they are;
-# "fleet" works it out from all nodes, after `scaling_rows` readings; "fixed" takes
+# "fleet" works it out from all nodes, after 1,000 readings; "fixed" takes
 # (reading - offset) / scale. Raising a scale gives its channel less weight.
 scaling = "fleet"
 
@@ -160,8 +150,6 @@ scaling = "fleet"
 # How they are made: "orthogonal"; also "fourier-pair", "fourier-cos", "quasi" (at most 8
 # dimensions).
 #map = "orthogonal"
-# Another gives other features of the same kernel.
-#seed = 0
 
 # Rougher ones: "laplace", and "matern", smooth to 1.5 or 2.5.
 #[groups.pumps.schema.features]
@@ -175,10 +163,9 @@ scaling = "fleet"
 #coef0 = 1.0
 #map = "tensorsketch"
 
-# Very many dimensions, nearly all of them 0: they are folded to so many first.
+# Very many dimensions, nearly all of them 0.
 #[groups.pumps.schema.features]
 #map = "countsketch"
-#buckets = 4096
 
 # Features from so many typical vectors, scaled, in a table that everybody in the group has: a
 # column for each channel, and with lags for each of these, as "flow" and "flow-1".
@@ -224,23 +211,11 @@ scaling = "fleet"
 #insecure = false
 
 
-# When it speaks, and what it waits for. These hold if they are left out.
+# When it speaks. These hold if they are left out.
 [timing]
 # Seconds between reports to the parent, give or take 20 %. Raising it costs the model its
 # freshness, lowering it costs bytes.
 #report_every_s = 300.0
 # Seconds between models, at a root, at least. Raising it costs less work, and fewer bytes down.
 #model_every_s = 60.0
-# Seconds of silence after which a row is folded away, if its node speaks under another. Raising
-# it keeps more rows.
-#seal_after_s = 3600.0
-# Seconds ago that a report may claim to have been gathered. Raising it believes clocks more.
-#max_age_s = 2592000.0
-# Readings that a root waits for before it settles on center, scale and gamma. Raising it makes them
-# better, and the first model later.
-#scaling_rows = 1000
-# Seconds that an answer from above may take. Raising it sends less twice on a slow line.
-#patience_s = 10.0
-# Seconds between two tries, at most. Raising it spares a parent that is down.
-#cap_s = 300.0
 """

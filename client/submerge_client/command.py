@@ -48,6 +48,7 @@ def command(context: click.Context, path: Path | None, trial: bool, log_json: bo
     from submerge_client import logs
     from submerge_client.config.client_config import load
 
+    logs.begin("warning", as_json=log_json)  # what a configuration is warned of
     config = load(path, os.environ)
     logs.begin(config.log, as_json=log_json)
     if trial:

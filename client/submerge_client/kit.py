@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from submerge import UsageError
+from submerge.protocol.names import NAME
 
 HEAD = "submerge kit 1"
 
@@ -19,7 +20,7 @@ LARGEST = 64 << 10
 """Bytes; a kit has some 2,000."""
 
 _BLOCK = re.compile(r"-----BEGIN ([A-Z0-9 ]+)-----\n.*?-----END \1-----\n?", re.DOTALL)
-_NODE = re.compile(r"^node: ([A-Za-z0-9._-]{1,64})$", re.MULTILINE)
+_NODE = re.compile(rf"^node: ({NAME})$", re.MULTILINE)
 
 
 class Kit(NamedTuple):

@@ -28,6 +28,7 @@ LOUD = {
 AGAIN_S = 60.0
 
 log = logging.getLogger("submerge")
+log.addHandler(logging.NullHandler())  # commands that have no log say nothing
 
 
 def begin(level: str, *, as_json: bool = False, stream: TextIO | None = None) -> None:

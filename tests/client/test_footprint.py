@@ -84,7 +84,16 @@ def _hang_up(broker: socket.socket) -> None:
 @pytest.mark.slow
 def test_the_mqtt_client_holds_nothing_that_others_need(held):
     """Neither another uplink's library, nor the optimum's, the operator's or the aggregator's."""
-    foreign = {"scipy", "grpc", "rich", "prometheus_client", "asyncio", "sqlite3", "psutil"}
+    foreign = {
+        "scipy",
+        "grpc",
+        "rich",
+        "humanize",
+        "prometheus_client",
+        "asyncio",
+        "sqlite3",
+        "psutil",
+    }
     ours = {"submerge_aggregator", "submerge.aggregator.node", "submerge.aggregator.ledger"}
 
     assert {"paho.mqtt.client", "submerge_client.uplink.line"} <= held

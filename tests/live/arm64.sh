@@ -108,6 +108,7 @@ url = "mqtts://127.0.0.1:$mqtt"
 address = ""
 [timing]
 model_every_s = 2.0
+[advanced]
 scaling_rows = 200
 [groups.pumps.schema]
 channels = ["flow", "pressure", "current", "temperature"]

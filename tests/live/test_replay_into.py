@@ -60,7 +60,7 @@ def root(request, tmp_path):
         text = text.replace('"c"]\n', '"c"]\ncenter = "fleet"\n')
     elif request.param != "none":
         text = text.replace("[groups.rows.summary]\n", KERNEL.format(gamma=request.param))
-        text = text.replace("model_every_s = 1\n", "model_every_s = 1\nscaling_rows = 150\n")
+        text = text.replace("[timing]\n", "[advanced]\nscaling_rows = 150\n[timing]\n")
     path.write_text(text)
     server = server_of(read(path, AggregatorConfig, {}))
     loop = asyncio.new_event_loop()

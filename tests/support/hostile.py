@@ -60,7 +60,8 @@ class Root:
             "node": ROOT,
             "kit": str(fleet.kit(ROOT, LOOPBACK)),
             "store": str(fleet.folder / "root.db"),
-            "listen": {"most_per_s": 0.001, "burst": BURST, **listen},
+            "listen": {"most_per_s": 0.001, **listen},
+            "advanced": {"burst": BURST},
             "groups": {
                 GROUP: {
                     "summary": {"rank": 2, "oversample": 2},

@@ -13,7 +13,8 @@ from typing import Any, get_args, get_origin
 
 from msgspec.structs import fields
 
-from submerge_client.config.decoding import choices, is_section, tag, tag_field
+from submerge_client.config.hints import choices, is_section, sections_of
+from submerge_client.config.removed import is_listed
 
 
 def variants(sample: str) -> Iterator[dict[str, Any]]:
@@ -42,9 +43,10 @@ def spoken_of(table: dict[str, Any], place: str = "") -> Iterator[str]:
 
 def settings_of(section: Any, place: str = "") -> Iterator[str]:
     """Every setting that a section can have, in the same words."""
-    if tag_field(section):
-        place += f"{tag(section)}."
+    place += "".join(f"{tag}." for tag in sections_of(section)[1] if tag)
     for field in fields(section):
+        if not is_listed(field.name):
+            continue
         inner = [
             (get_args(choice)[1], ".NAME") if get_origin(choice) is dict else (choice, "")
             for choice in choices(field.type)

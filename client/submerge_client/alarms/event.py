@@ -17,6 +17,7 @@ from typing import Any
 
 from submerge.protocol.alarm_changes import AlarmEvent
 from submerge.protocol.alarm_status import Alarm, Cause, parted
+from submerge.protocol.names import LAST_SECOND
 
 CAUSES: dict[Cause, str] = {
     "spe": "readings do not go together as they do when all is well",
@@ -26,9 +27,6 @@ CAUSES: dict[Cause, str] = {
     "stuck": "a channel says the same for too long",
 }
 """In words for whoever is woken."""
-
-LATEST_S = 253_402_300_799.0
-"""The last second of the year 9999: what a clock says that lies by more, nobody can write."""
 
 
 def facts(alarm: Alarm, group: str, *, over: bool) -> dict[str, Any]:
@@ -93,7 +91,8 @@ def sentence(event: AlarmEvent) -> str:
 
 def stamp(seconds: float) -> str:
     """Return Unix seconds as UTC in ISO 8601, to the millisecond."""
-    whole, ms = divmod(int(min(max(seconds, 0.0), LATEST_S) * 1000), 1000)
+    # A clock that is off by more than that has no date.
+    whole, ms = divmod(int(min(max(seconds, 0.0), LAST_SECOND) * 1000), 1000)
     return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(whole))}.{ms:03d}Z"
 
 

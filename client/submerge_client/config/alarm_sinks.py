@@ -9,8 +9,9 @@ from typing import Annotated, Literal
 from urllib.parse import SplitResult, quote, urlsplit
 
 from msgspec import Meta
+from msgspec.structs import asdict
 
-from submerge_client.config.links import Link, check_insecure
+from submerge_client.config.links import Link, UplinkConfig, check_insecure
 from submerge_client.config.sections import Name, Section, Text, refusal, shown
 
 PREFIX = r"[A-Za-z0-9_-]+(/[A-Za-z0-9_-]+)*"
@@ -26,7 +27,7 @@ Payload = Literal["alertmanager", "ntfy", "json"]
 
 
 class BrokerConfig(Link, frozen=True, kw_only=True):
-    """A broker for alarms alone.
+    """A broker for alarms or scores alone.
 
     Attributes
     ----------
@@ -35,6 +36,10 @@ class BrokerConfig(Link, frozen=True, kw_only=True):
     """
 
     fleet: Name | None = None
+
+    def beside(self, uplink: UplinkConfig) -> UplinkConfig:
+        """Return it as a link of its own."""
+        return UplinkConfig(**{**asdict(self), "fleet": self.fleet or uplink.fleet})
 
 
 class WebhookConfig(Section, frozen=True, kw_only=True):

@@ -7,13 +7,12 @@ import re
 from typing import Annotated
 
 from msgspec import Meta
-from msgspec.structs import asdict
 
 from submerge import UsageError
 from submerge.condition import Condition, UnknownChannel
-from submerge.protocol.settings import MOST_ROWS, AlarmSettings
+from submerge.protocol.settings import AlarmSettings
 from submerge_client.config.alarm_sinks import BrokerConfig, Prefix, WebhookConfig
-from submerge_client.config.decoding import nearest
+from submerge_client.config.hints import nearest
 from submerge_client.config.links import UplinkConfig
 from submerge_client.config.schemas import SchemaConfig
 from submerge_client.config.sections import BadSetting, Seconds, Section, Text, refusal, shown
@@ -35,7 +34,6 @@ OFF = "off"
 MOST_NAMED = 10
 """Channels that are listed for somebody who wrote none of them."""
 
-Rows = Annotated[int, Meta(ge=1, le=MOST_ROWS, description=f"a whole number from 1 to {MOST_ROWS}")]
 When = Annotated[str, Meta(min_length=1, description="a condition in quotes, such as 'rpm > 50'")]
 Span = Annotated[str, Meta(min_length=1, description='a time in quotes, such as "12h" or "3d"')]
 
@@ -86,14 +84,12 @@ class AlarmsConfig(Section, frozen=True, kw_only=True):
     at_most : str
         False alarms of this node, "1 false per week"; "off" raises none. Raising it raises
         alarms sooner, and for less.
-    after, of : int
-        So many of the last so many rows have to be over the limit. A greater share is surer,
-        and misses what comes and goes; more rows are slower.
     settle : str
         How long the group has to have been watched before a limit is believed. Raising it arms
         nodes later, with limits that hold better.
     period_s : float, optional
-        Seconds that a row stands for; left out, it goes by the clock.
+        Seconds that a row stands for; left out, the sensor's period, and where the sensor has
+        none it goes by the clock.
     ndjson : str, optional
         A file that a line is appended to for each start and each end; "-" is standard output.
     mqtt : bool, optional
@@ -106,8 +102,6 @@ class AlarmsConfig(Section, frozen=True, kw_only=True):
     """
 
     at_most: Text = "1 false per week"
-    after: Rows = 5
-    of: Rows = 8
     settle: Span = "3d"
     period_s: Seconds | None = None
     ndjson: Text | None = None
@@ -118,13 +112,6 @@ class AlarmsConfig(Section, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         _ = self.at_most_per_s, _span("settle", self.settle)
-        if self.after > self.of:
-            raise refusal(
-                "after",
-                expected=f"no more than of = {self.of}",
-                got=str(self.after),
-                hint="lower it, or raise of",
-            )
 
     @property
     def at_most_per_s(self) -> float:
@@ -156,8 +143,7 @@ class AlarmsConfig(Section, frozen=True, kw_only=True):
                 hint="leave [alarms.broker] out, or mqtt",
             )
         if self.broker is not None:
-            own = asdict(self.broker)
-            return UplinkConfig(**{**own, "fleet": self.broker.fleet or uplink.fleet})
+            return self.broker.beside(uplink)
         if not self.mqtt:
             return None
         if uplink.scheme not in ("mqtt", "mqtts"):
@@ -168,18 +154,16 @@ class AlarmsConfig(Section, frozen=True, kw_only=True):
             )
         return uplink
 
-    def settings(self, learn: LearnConfig) -> AlarmSettings | None:
+    def settings(self, learn: LearnConfig, sensor_period_s: float = 0.0) -> AlarmSettings | None:
         """Return it as the node sees it; None without alarms."""
         often = self.at_most_per_s
         if not often:
             return None
         return AlarmSettings(
             at_most_per_s=often,
-            after=self.after,
-            of=self.of,
             settle_s=_span("settle", self.settle),
             max_withheld_s=learn.max_withheld_s,
-            period_s=self.period_s or 0.0,
+            period_s=self.period_s or sensor_period_s,
         )
 
 

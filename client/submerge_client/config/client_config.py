@@ -10,24 +10,24 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
 
-from msgspec.structs import asdict, replace
+from msgspec.structs import asdict
 
 from submerge import Schema
 from submerge.condition import Condition
 from submerge.protocol.settings import ClientSettings
 from submerge.protocol.summaries import Subspaces
+from submerge_client.config.alarm_sinks import BrokerConfig
 from submerge_client.config.alarms import AlarmsConfig, LearnConfig
-from submerge_client.config.links import UplinkConfig
+from submerge_client.config.links import RetryConfig, UplinkConfig
+from submerge_client.config.removed import CLIENT
 from submerge_client.config.schemas import SchemaConfig
 from submerge_client.config.sections import (
-    BadSetting,
     Name,
-    NotBelowZero,
     Seconds,
     Section,
     Spare,
-    Text,
     Whole,
+    placed,
     refusal,
     shown,
 )
@@ -72,30 +72,11 @@ class ClientTiming(Section, frozen=True, kw_only=True):
         Raising it loses more readings with a crash, lowering it wears the card.
     min_rows : int, optional
         Rows before the first report; left out, ten times the rank.
-    min_new_rows : int
-        Rows before each later one. Raising it says less of any single reading.
-    turned_by : float
-        Degrees by which what is normal may turn before a report is sent early.
-    min_turned_rows : int
-        Rows between two looks whether it has. Raising it costs less, and sees it later.
-    patience_s : float
-        How long an answer may take. Raising it sends less twice on a slow line.
-    cap_s : float
-        The longest wait between two tries. Raising it spares a parent that is down.
-    finals : int
-        Last reports of earlier lives that wait for a parent. Raising it loses less to crashes
-        while there is none, for a report's bytes each.
     """
 
     report_every_s: Seconds = 300.0
     checkpoint_every_s: Seconds = 240.0
     min_rows: Whole | None = None
-    min_new_rows: Whole = 1
-    turned_by: NotBelowZero = 15.0
-    min_turned_rows: Whole = 64
-    patience_s: Seconds = 10.0
-    cap_s: Seconds = 300.0
-    finals: Whole = 4
 
 
 class ScoresConfig(Section, frozen=True, kw_only=True):
@@ -106,59 +87,25 @@ class ScoresConfig(Section, frozen=True, kw_only=True):
     to : {"none", "stdout", "mqtt"}
     contributions : int
         Channels that are named with each score, the guiltiest first.
-    url : str, optional
-        The broker; left out, the uplink's, with all that belongs to it.
-    fleet : str, optional
-        As the uplink's, if left out.
-    insecure, ca, cert, key, username, password_file
-        As in `Link`, for a url of their own.
+    broker : BrokerConfig, optional
+        Another one than the uplink's.
     """
 
     to: Literal["none", "stdout", "mqtt"] = "none"
     contributions: Spare = 3
-    url: Text | None = None
-    fleet: Name | None = None
-    insecure: bool = False
-    ca: Path | None = None
-    cert: Path | None = None
-    key: Path | None = None
-    username: Text | None = None
-    password_file: Path | None = None
-
-    def __post_init__(self) -> None:
-        if self.url is None:
-            for name in ("insecure", "ca", "cert", "key", "username", "password_file"):
-                if getattr(self, name):
-                    raise refusal(
-                        "url",
-                        expected=f"a url that {name} is for",
-                        got="nothing",
-                        hint=f"leave {name} out: without a url all is as in [uplink]",
-                    )
+    broker: BrokerConfig | None = None
 
     def link(self, uplink: UplinkConfig) -> UplinkConfig:
         """Return the broker for scores."""
-        fleet = self.fleet or uplink.fleet
-        if self.url is None:
-            link = replace(uplink, fleet=fleet)
-        else:
-            link = UplinkConfig(
-                url=self.url,
-                insecure=self.insecure,
-                ca=self.ca,
-                cert=self.cert,
-                key=self.key,
-                username=self.username,
-                password_file=self.password_file,
-                fleet=fleet,
-            )
-        if link.scheme in ("grpc", "grpcs"):
+        if self.broker is not None:
+            return self.broker.beside(uplink)
+        if uplink.scheme in ("grpc", "grpcs"):
             raise refusal(
-                "url",
-                expected='a broker, mqtts://host:port, since to = "mqtt"',
-                got=shown(self.url) if self.url else f"nothing, and {link.scheme}:// in [uplink]",
+                "to",
+                expected="[scores.broker] with the url of a broker",
+                got=f"nothing, and {uplink.scheme}:// in [uplink]",
             )
-        return link
+        return uplink
 
 
 class WatchConfig(Section, frozen=True, kw_only=True):
@@ -206,6 +153,8 @@ class ClientConfig(Section, frozen=True, kw_only=True):
     watch : WatchConfig
     log : {"debug", "info", "warning", "error"}
         The least that is worth a line.
+    advanced : RetryConfig
+        For tests, the demo and benchmarks: in no sample.
     """
 
     node: Name
@@ -224,6 +173,7 @@ class ClientConfig(Section, frozen=True, kw_only=True):
     scores: ScoresConfig = ScoresConfig()
     watch: WatchConfig = WatchConfig()
     log: Literal["debug", "info", "warning", "error"] = "info"
+    advanced: RetryConfig = RetryConfig()
 
     def __post_init__(self) -> None:
         if self.parent == self.node:
@@ -298,7 +248,7 @@ class ClientConfig(Section, frozen=True, kw_only=True):
     @property
     def settings(self) -> ClientSettings:
         """How its node behaves."""
-        timing = asdict(self.timing)
+        timing = {**asdict(self.timing), **asdict(self.advanced)}
         if self.timing.min_rows is None:
             # With fewer a report says little but noise.
             timing["min_rows"] = 10 * self.summary.rank
@@ -309,17 +259,15 @@ class ClientConfig(Section, frozen=True, kw_only=True):
             learns_scaling=self.schema.learns_scaling,
             lags=self.schema.lags,
             fills_gaps=self.gaps == "fill",
-            alarms=self.alarms.settings(self.learn),
+            alarms=self.alarms.settings(self.learn, self.period_s),
             learn_when=self._learn_when,
             **timing,
         )
 
     @property
     def _learn_when(self) -> Condition | None:
-        try:
+        with placed("learn"):
             return self.learn.condition(self.schema)
-        except BadSetting as error:
-            raise error.under("learn") from error.__cause__
 
     @property
     def summaries(self) -> Subspaces:
@@ -329,10 +277,8 @@ class ClientConfig(Section, frozen=True, kw_only=True):
     @property
     def built_schema(self) -> Schema:
         """What its vectors mean, lags included. Landmarks are read from their file."""
-        try:
+        with placed("schema"):
             return self.schema.built
-        except BadSetting as error:
-            raise error.under("schema") from error.__cause__
 
     @property
     def takes_kit(self) -> bool:
@@ -344,18 +290,14 @@ class ClientConfig(Section, frozen=True, kw_only=True):
     @property
     def scores_link(self) -> UplinkConfig:
         """The broker for scores, if they go to one."""
-        try:
+        with placed("scores"):
             return self.scores.link(self.uplink)
-        except BadSetting as error:
-            raise error.under("scores") from None
 
     @property
     def alarms_link(self) -> UplinkConfig | None:
         """The broker that hears of alarms; None if none does."""
-        try:
+        with placed("alarms"):
             return self.alarms.link(self.uplink)
-        except BadSetting as error:
-            raise error.under("alarms") from None
 
     @property
     def largest_report(self) -> int:
@@ -373,4 +315,4 @@ def load(path: Path | str, environ: Mapping[str, str]) -> ClientConfig:
     UsageError
         For the first mistake, in one line.
     """
-    return read(path, ClientConfig, environ, program="client")
+    return read(path, ClientConfig, environ, program="client", removed=CLIENT)

@@ -1,33 +1,30 @@
 """decoded(): a table of TOML as the section that it should be.
 
-Table and types are walked side by side, so that whatever is wrong comes with its place, in
-TOML's own words. Types are those that a configuration needs: sections, tables and lists of
-them, unions of sections that one key tells apart, and plain values, which msgspec judges.
+msgspec walks the table and says where the first mistake is. This module translates that place
+into one line in the words of TOML: where, what was expected, what came, what to do.
 """
 
 from __future__ import annotations
 
-import math
-import types
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, TypeVar, cast, get_args, get_origin
 
 import msgspec
 from msgspec.structs import fields
 
 from submerge import UsageError
-from submerge_client.config.sections import (
-    BadSetting,
-    Given,
-    Key,
-    Section,
-    UnknownSetting,
-    refusal,
-    shown,
-)
+from submerge_client.config.hints import choices, hint, is_section, nearest, sections_of
+from submerge_client.config.sections import BadSetting, Key, Section, refusal, shown, written
 
 T = TypeVar("T", bound=Section)
+
+PLACE = re.compile(r"(.*?)(?: - at `(key` in `)?\$(.*)`)?", re.DOTALL)
+"""A message of msgspec: what is wrong, whether it is a table's key, and where it stands."""
+
+STEP = re.compile(r"\.(\w+)|\[(\d+)\]|\[\.\.\.\]")
+"""A field, an element of a list, or a value in a table of any names."""
 
 
 def decoded(table: dict[str, Any], kind: type[T]) -> T:
@@ -38,108 +35,10 @@ def decoded(table: dict[str, Any], kind: type[T]) -> T:
     BadSetting
         For the first setting that cannot be.
     """
-    known = {field.name: field for field in fields(kind)}
-    settings = {key: value for key, value in table.items() if key != tag_field(kind)}
-    for key in settings:
-        if key not in known:
-            raise UnknownSetting((key,), kind)
-    for field in known.values():
-        if field.required and field.name not in settings:
-            table_wanted = _wanted(field.type) == _TABLE
-            hint = f"add [{field.name}]" if table_wanted else f"add {field.name} = ..."
-            raise refusal(field.name, expected=_wanted(field.type), got="nothing", hint=hint)
-    values = {key: _at(key, value, known[key].type) for key, value in settings.items()}
     try:
-        return kind(**values)
-    except BadSetting:
-        raise
-    except UsageError as error:
-        # The core's own words: they have no place yet.
-        raise BadSetting((), str(error)) from error
-
-
-def choices(kind: Any) -> tuple[Any, ...]:
-    """Return the types that a field may have; TOML has no None."""
-    if get_origin(kind) in (Union, types.UnionType):
-        return tuple(choice for choice in get_args(kind) if choice is not types.NoneType)
-    return (kind,)
-
-
-def is_section(kind: Any) -> bool:
-    """Return whether a type is a section."""
-    return isinstance(kind, type) and issubclass(kind, Section)
-
-
-def tag_field(kind: type[Section]) -> str | None:
-    """Return the key that tells a section from its alternatives; None if it has none."""
-    return kind.__struct_config__.tag_field
-
-
-def tag(kind: type[Section]) -> str:
-    """Return what that key says of this one."""
-    return str(kind.__struct_config__.tag)
-
-
-def nearest(said: str, known: Iterable[str]) -> str | None:
-    """Return the word that was most likely meant; None where that would be a guess."""
-    import difflib  # late: most configurations have no mistake
-
-    near = difflib.get_close_matches(said, known, n=1, cutoff=0.75)
-    return near[0] if near else None
-
-
-def _at(key: Key, value: Any, kind: Any) -> Any:
-    try:
-        return _value(value, kind)
-    except BadSetting as error:
-        raise error.under(key) from error.__cause__
-
-
-def _value(value: Any, kind: Any) -> Any:
-    if isinstance(value, Given):
-        try:
-            return _value(value.parsed, kind)
-        except BadSetting:
-            # A node may be called 12, and a password's file 2024-01-01.
-            if isinstance(value.parsed, str) or not _fits(value.text, kind):
-                raise
-            return _value(value.text, kind)
-    for choice in choices(kind):
-        if isinstance(value, dict) and is_section(choice):
-            return decoded(value, _meant(value, kind))
-        if isinstance(value, dict) and get_origin(choice) is dict:
-            name, inner = get_args(choice)
-            return {_at(key, key, name): _at(key, item, inner) for key, item in value.items()}
-        if isinstance(value, list) and get_origin(choice) is tuple:
-            inner = get_args(choice)[0]
-            return tuple(_at(i, item, inner) for i, item in enumerate(value))
-    if not _fits(value, kind):
-        raise refusal(expected=_wanted(kind), got=shown(value), hint=_hint(value, kind))
-    return _converted(value, kind)
-
-
-def _meant(table: dict[str, Any], kind: Any) -> type[Section]:
-    """The section that a table is, of those that it may be."""
-    sections: list[type[Section]] = [choice for choice in choices(kind) if is_section(choice)]
-    key = tag_field(sections[0])
-    if key is None:
-        return sections[0]
-    by_tag = {tag(section): section for section in sections}
-    said = table.get(key)
-    said = said.parsed if isinstance(said, Given) else said
-    if isinstance(said, str) and said in by_tag:
-        return by_tag[said]
-    got = shown(said) if key in table else "nothing"
-    hint = _meant_word(said, list(by_tag))
-    raise refusal(key, expected=_listed(map(shown, by_tag)), got=got, hint=hint)
-
-
-def _fits(value: Any, kind: Any) -> bool:
-    try:
-        result = _converted(value, kind)
-    except msgspec.ValidationError:
-        return False
-    return not isinstance(result, float) or math.isfinite(result)
+        return cast(T, _converted(table, kind))
+    except msgspec.ValidationError as error:
+        raise _translated(error, table, kind) from error.__cause__
 
 
 def _converted(value: Any, kind: Any) -> Any:
@@ -152,6 +51,80 @@ def _path(kind: type, value: Any) -> Path:
     if not isinstance(value, str) or not value:
         raise ValueError("expected a path")
     return Path(value)
+
+
+def _fits(value: Any, kind: Any) -> bool:
+    try:
+        _converted(value, kind)
+    except msgspec.ValidationError:
+        return False
+    return True
+
+
+def _translated(error: msgspec.ValidationError, table: dict[str, Any], root: Any) -> BadSetting:
+    """Return msgspec's error with its place in TOML's words."""
+    found = PLACE.fullmatch(str(error))
+    message, of_key, path = found.groups() if found else (str(error), None, None)
+    keys, value, kind = tuple[Key, ...](), cast(Any, table), root
+    for name, index in STEP.findall(path or ""):
+        key, value, kind = _inside(value, kind, name, index)
+        keys = (*keys, key)
+    if isinstance(error.__cause__, BadSetting):
+        return error.__cause__.under(*keys)
+    if isinstance(error.__cause__, UsageError):
+        return BadSetting(keys, str(error.__cause__))
+    if of_key:
+        kind = get_args(_table_of(kind))[0]
+        value = next(key for key in value if not _fits(key, kind))
+        keys = (*keys, value)
+    elif isinstance(value, dict) and message.startswith("Object"):
+        return _wrong_key(keys, value, _meant(value, kind), root, message.split("`")[1])
+    return refusal(*keys, expected=_wanted(kind), got=shown(value), hint=_hint(value, kind))
+
+
+def _inside(value: Any, kind: Any, name: str, index: str) -> tuple[Key, Any, Any]:
+    """Return the key of a step, what stands there, and the type that it should have."""
+    if name:
+        return name, value.get(name), _settings(_meant(value, kind))[name]
+    if index:
+        inner = next(get_args(each)[0] for each in choices(kind) if get_origin(each) is tuple)
+        return int(index), value[int(index)], inner
+    # msgspec does not say which.
+    inner = get_args(_table_of(kind))[1]
+    key = next(key for key, item in value.items() if not _fits(item, inner))
+    return key, value[key], inner
+
+
+def _table_of(kind: Any) -> Any:
+    return next(each for each in choices(kind) if get_origin(each) is dict)
+
+
+def _meant(table: dict[str, Any], kind: Any) -> Any:
+    """Return the section that a table is; where its tag says none, all that it may be."""
+    tag, sections = sections_of(kind)
+    said = table.get(tag, "") if tag else ""
+    return sections.get(said, kind) if isinstance(said, str) else kind
+
+
+def _settings(section: Any) -> dict[str, Any]:
+    """Return the type of each setting, and of the one that tells sections apart."""
+    tag, sections = sections_of(section)
+    settings = {field.name: field.type for field in fields(section)} if is_section(section) else {}
+    return settings | ({tag: Literal[tuple(sections)]} if tag else {})
+
+
+def _wrong_key(
+    keys: tuple[Key, ...], table: dict[str, Any], section: Any, root: type[Section], missing: str
+) -> BadSetting:
+    """Return the refusal of the first unknown key, or else of a missing one."""
+    known = _settings(section)
+    for key in (key for key in table if key not in known and is_section(section)):
+        place = f"a setting of [{written(keys)}]" if keys else "a setting or a [section]"
+        meant = hint(root, section, key)
+        return refusal(*keys, key, expected=place, got=shown(key), hint=meant)
+    wanted = _wanted(known[missing])
+    add = f"add [{missing}]" if wanted == _TABLE else f"add {missing} = ..."
+    return refusal(*keys, missing, expected=wanted, got="nothing", hint=add)
 
 
 # -- words -----------------------------------------------------------------------------
@@ -168,15 +141,15 @@ _WORDS = {
 
 
 def _wanted(kind: Any) -> str:
-    """A type in the words of whoever writes TOML."""
-    return _listed(word for choice in choices(kind) for word in _words(choice))
+    """Return a type in the words of TOML."""
+    *others, last = dict.fromkeys(word for choice in choices(kind) for word in _words(choice))
+    return f"{', '.join(others)} or {last}" if others else last
 
 
 def _words(kind: Any) -> Iterator[str]:
     origin = get_origin(kind)
     if origin is Annotated:
-        _, meta = get_args(kind)
-        yield meta.description
+        yield get_args(kind)[1].description
     elif origin is Literal:
         yield from map(shown, get_args(kind))
     elif origin is tuple:
@@ -185,13 +158,8 @@ def _words(kind: Any) -> Iterator[str]:
         yield _WORDS.get(kind, _TABLE)
 
 
-def _listed(words: Iterator[str]) -> str:
-    *others, last = dict.fromkeys(words)
-    return f"{', '.join(others)} or {last}" if others else last
-
-
 def _hint(value: Any, kind: Any) -> str:
-    """What to do about the mistakes that are made most."""
+    """Return what to do about the mistakes that are made most."""
     lists = [get_args(choice)[0] for choice in choices(kind) if get_origin(choice) is tuple]
     if isinstance(value, dict) and any(map(is_section, lists)):
         return "put its name in [[ ]], for there may be several"
@@ -204,16 +172,12 @@ def _hint(value: Any, kind: Any) -> str:
     if any(_fits(plain, kind) for plain in _plain(value)):
         return "leave the quotes out"
     words = [choice for choice in choices(kind) if get_origin(choice) is Literal]
-    return _meant_word(value, [word for choice in words for word in get_args(choice)])
-
-
-def _meant_word(said: object, known: list[str]) -> str:
-    near = nearest(said, known) if isinstance(said, str) else None
+    near = nearest(value, [word for choice in words for word in get_args(choice)])
     return "" if near is None else f"did you mean {shown(near)}?"
 
 
 def _plain(text: str) -> Iterator[object]:
-    """What a text would be without its quotes."""
+    """Yield what a text would be without its quotes."""
     if text in ("true", "false"):
         yield text == "true"
     for number in (int, float):

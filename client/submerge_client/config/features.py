@@ -28,7 +28,7 @@ from submerge.features import (
 )
 from submerge.features.checks import MOST_FEATURES
 from submerge.features.weights import Kind
-from submerge_client.config.decoding import nearest
+from submerge_client.config.hints import nearest
 from submerge_client.config.sections import (
     BadSetting,
     NotBelowZero,

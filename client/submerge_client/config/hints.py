@@ -1,4 +1,4 @@
-"""hint(): what somebody meant who wrote a setting that does not exist.
+"""hint(): which setting a person meant who wrote one that does not exist.
 
 Most often it stands in the wrong section: in TOML, whatever follows a `[section]` belongs
 to it. Otherwise it is misspelt.
@@ -6,13 +6,41 @@ to it. Otherwise it is misspelt.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, NamedTuple, get_args, get_origin
+import types
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple, Union, get_args, get_origin
 
 from msgspec.structs import fields
 
-from submerge_client.config.decoding import choices, is_section, nearest, tag, tag_field
-from submerge_client.config.sections import Section, UnknownSetting, shown
+from submerge_client.config.removed import is_listed
+from submerge_client.config.sections import Section, shown
+
+
+def choices(kind: Any) -> tuple[Any, ...]:
+    """Return the types that a field may have; TOML has no None."""
+    if get_origin(kind) in (Union, types.UnionType):
+        return tuple(choice for choice in get_args(kind) if choice is not types.NoneType)
+    return (kind,)
+
+
+def is_section(kind: Any) -> bool:
+    """Return whether a type is a section."""
+    return isinstance(kind, type) and issubclass(kind, Section)
+
+
+def sections_of(kind: Any) -> tuple[str | None, dict[str, type[Section]]]:
+    """Return the sections of a type by what tells them apart, and the key that does."""
+    found: list[type[Section]] = [each for each in choices(kind) if is_section(each)]
+    key = found[0].__struct_config__.tag_field if found else None
+    return key, {str(each.__struct_config__.tag or ""): each for each in found}
+
+
+def nearest(said: str, known: Iterable[str]) -> str | None:
+    """Return the word that was most likely meant; None where that would be a guess."""
+    import difflib  # late: most configurations have no mistake
+
+    near = difflib.get_close_matches(said, known, n=1, cutoff=0.75)
+    return near[0] if near else None
 
 
 class _Place(NamedTuple):
@@ -28,16 +56,15 @@ class _Place(NamedTuple):
             return f"as [{'.'.join((*self.keys, self.setting))}]"
         if not self.keys:
             return "at the top of the file, above the first [section]"
-        key = tag_field(self.section)
-        only = f" with {key} = {shown(tag(self.section))}" if key else ""
+        key, tagged = sections_of(self.section)
+        only = f" with {key} = {shown(next(iter(tagged)))}" if key else ""
         return f"in [{'.'.join(self.keys)}]{only}"
 
 
-def hint(root: type[Section], error: UnknownSetting) -> str:
+def hint(root: type[Section], section: type[Section], said: str) -> str:
     """Return what to do about an unknown setting."""
-    said = str(error.keys[-1])
-    own = [field.name for field in fields(error.section)]
-    places = [place for place in _places(root, ()) if place.section is not error.section]
+    own = [field.name for field in fields(section) if is_listed(field.name)]
+    places = [place for place in _places(root, ()) if place.section is not section]
     exact = list(dict.fromkeys(str(place) for place in places if place.setting == said))
     if exact:
         return f"it belongs {' or '.join(exact[:3])}"
@@ -54,6 +81,8 @@ def hint(root: type[Section], error: UnknownSetting) -> str:
 def _places(section: type[Section], keys: tuple[str, ...]) -> Iterator[_Place]:
     """Every setting of a section and of those inside of it."""
     for field in fields(section):
+        if not is_listed(field.name):
+            continue
         inner = list(_sections(field.type))
         yield _Place(keys, section, field.name, is_section=bool(inner))
         for more, kind in inner:

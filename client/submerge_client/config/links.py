@@ -10,7 +10,16 @@ from pathlib import Path
 from typing import ClassVar, Literal, NamedTuple
 from urllib.parse import urlsplit
 
-from submerge_client.config.sections import BadSetting, Name, Section, Text, Whole, refusal, shown
+from submerge_client.config.sections import (
+    BadSetting,
+    Name,
+    Seconds,
+    Section,
+    Text,
+    Whole,
+    refusal,
+    shown,
+)
 from submerge_client.config.sizes import GRPC_LIMIT, MQTT_LIMIT
 
 PORTS = {"grpc": 8470, "grpcs": 8470, "mqtt": 1883, "mqtts": 8883}
@@ -150,6 +159,21 @@ class UplinkConfig(Link, frozen=True, kw_only=True):
         if self.max_message_bytes is not None:
             return self.max_message_bytes
         return MQTT_LIMIT if self.scheme in ("mqtt", "mqtts") else GRPC_LIMIT
+
+
+class RetryConfig(Section, frozen=True, kw_only=True):
+    """[advanced]: how a node waits for its parent; for tests, the demo and benchmarks.
+
+    Attributes
+    ----------
+    patience_s : float
+        How long an answer may take.
+    cap_s : float
+        The longest wait between two tries.
+    """
+
+    patience_s: Seconds = 10.0
+    cap_s: Seconds = 300.0
 
 
 _TLS = ("grpcs://", "mqtts://")

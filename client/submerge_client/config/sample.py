@@ -103,8 +103,6 @@ scaling = "fleet"
 # How they are made: "orthogonal"; also "fourier-pair", "fourier-cos", "quasi" (at most 8
 # dimensions).
 #map = "orthogonal"
-# Another gives other features of the same kernel.
-#seed = 0
 
 # Rougher ones: "laplace", and "matern", smooth to 1.5 or 2.5.
 #[schema.features]
@@ -118,10 +116,9 @@ scaling = "fleet"
 #coef0 = 1.0
 #map = "tensorsketch"
 
-# Very many dimensions, nearly all of them 0: they are folded to so many first.
+# Very many dimensions, nearly all of them 0.
 #[schema.features]
 #map = "countsketch"
-#buckets = 4096
 
 # Features from so many typical vectors, scaled, in a table that everybody in the group has: a
 # column for each channel, and with lags for each of these, as "flow" and "flow-1".
@@ -139,13 +136,6 @@ scaling = "fleet"
 # Spare directions, learnt and sent beside them. Raising it makes merges more exact, for
 # 4 bytes x channels x lags each in every report.
 #oversample = 5
-
-# With a kernel, directions of its features, and of the readings themselves beside them: fewer
-# than channels x lags; left out, as many, but at most half of these.
-#[schema.features]
-#[summary]
-#rank = 16
-#linear_rank = 8
 
 
 # Where readings come from: one kind.
@@ -219,19 +209,6 @@ kind = "ndjson"
 #checkpoint_every_s = 240.0
 # Rows before the first report; left out, ten times the rank: fewer say little but noise.
 #min_rows = 80
-# Rows before each later one. Raising it says less of any single reading.
-#min_new_rows = 1
-# Degrees by which what is normal may turn before a report is sent early.
-#turned_by = 15.0
-# Rows between two looks whether it has. Raising it costs less, and sees it later.
-#min_turned_rows = 64
-# Seconds that an answer may take. Raising it sends less twice on a slow line.
-#patience_s = 10.0
-# Seconds between two tries, at most. Raising it spares a parent that is down.
-#cap_s = 300.0
-# Last reports of earlier lives that wait for a parent. Raising it loses less to crashes while
-# there is none, for a report's bytes each.
-#finals = 4
 
 
 # What is learnt and judged at all.
@@ -250,15 +227,11 @@ kind = "ndjson"
 # False alarms of this node, at most: "NUMBER false per hour", day, week, month or year; "off"
 # raises no alarms. Raising it raises them sooner, and for less.
 #at_most = "1 false per week"
-# So many of the last so many rows (64 at most) have to be over the limit. A greater share is
-# surer, and misses what comes and goes; more rows are slower.
-#after = 5
-#of = 8
 # How long the group has to have been watched before a limit is believed. Raising it arms nodes
 # later, with limits that hold better.
 #settle = "3d"
 # Seconds that a row stands for, where rows come faster or slower than they were measured, as
-# from a file; left out, it goes by the clock.
+# from a file; left out, the sensor's own period, or the clock where the sensor has none.
 #period_s = 10.0
 
 # Who hears of alarms: each start once, and each end once. A line of JSON for each of them: in
@@ -307,8 +280,10 @@ to = "stdout"
 # Channels that are named with each, the guiltiest first. Raising it costs bytes.
 #contributions = 3
 
-# To a broker of their own. Without a url all is as in [uplink], which is then on MQTT.
+# To the broker of [uplink], or to another one; all as in [uplink].
+#[scores]
 #to = "mqtt"
+#[scores.broker]
 #url = "mqtts://dashboards.example:8883"
 #fleet = "default"
 #insecure = false

@@ -18,11 +18,12 @@ from submerge.schema import Center
 from submerge_client.config.features import FeaturesConfig
 from submerge_client.config.sections import (
     AboveZero,
-    BadSetting,
+    Finite,
     Seconds,
     Section,
     Text,
     Whole,
+    placed,
     refusal,
     shown,
 )
@@ -51,7 +52,7 @@ class ChannelConfig(Section, frozen=True, kw_only=True):
 
     name: Text
     unit: str = ""
-    offset: float | None = None
+    offset: Finite | None = None
     scale: AboveZero | None = None
 
 
@@ -193,10 +194,8 @@ class SchemaConfig(Section, frozen=True, kw_only=True):
     def _map(self) -> FeatureMap:
         if self.features is None:
             return Identity()
-        try:
+        with placed("features"):
             return self.features.built_for(self.names)
-        except BadSetting as error:
-            raise error.under("features") from error.__cause__
 
     @property
     def _fixed(self) -> Scaling | None:

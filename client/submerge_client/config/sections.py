@@ -7,33 +7,37 @@ gets its place in front on the way up. Nothing here knows of files or of the env
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated
 
 import msgspec
 from msgspec import Meta
 
 from submerge import UsageError
+from submerge.protocol.names import NAME, NAME_RULE
+
+MOST = sys.float_info.max
 
 Key = str | int
 """Of a table; or the place in a list, from zero."""
 
 Name = Annotated[
     str,
-    Meta(
-        pattern=r"^[A-Za-z0-9._-]{1,64}\Z",
-        description="a name in quotes, 1 to 64 of A-Z a-z 0-9 . _ -",
-    ),
+    Meta(pattern=rf"^{NAME}\Z", description=f"a name in quotes, {NAME_RULE}"),
 ]
 """Fits a certificate, a topic and a file."""
 
 Text = Annotated[str, Meta(min_length=1, description="text in quotes")]
 Whole = Annotated[int, Meta(ge=1, description="a whole number of at least 1")]
 Spare = Annotated[int, Meta(ge=0, description="a whole number of at least 0")]
-Seconds = Annotated[float, Meta(gt=0, description="a time in seconds, above 0")]
-NotBelowZero = Annotated[float, Meta(ge=0, description="a number of at least 0")]
-AboveZero = Annotated[float, Meta(gt=0, description="a number above 0")]
+# TOML knows inf and nan, which no setting takes.
+Finite = Annotated[float, Meta(ge=-MOST, le=MOST, description="a number")]
+Seconds = Annotated[float, Meta(gt=0, le=MOST, description="a time in seconds, above 0")]
+NotBelowZero = Annotated[float, Meta(ge=0, le=MOST, description="a number of at least 0")]
+AboveZero = Annotated[float, Meta(gt=0, le=MOST, description="a number above 0")]
 
 
 class Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -60,30 +64,13 @@ class BadSetting(UsageError):
         return BadSetting((*outer, *self.keys), self.message)
 
 
-class UnknownSetting(BadSetting):
-    """A key that its section does not have; whoever knows the whole can say what was meant.
-
-    Attributes
-    ----------
-    section : type
-        Which does not have it.
-    """
-
-    def __init__(self, keys: tuple[Key, ...], section: type[Section]) -> None:
-        self.section = section
-        place = f"a setting of [{written(keys[:-1])}]" if keys[1:] else "a setting or a [section]"
-        super().__init__(keys, f"expected {place}, got {shown(keys[-1])}")
-
-    def under(self, *outer: Key) -> UnknownSetting:
-        """Return it as seen from further out."""
-        return UnknownSetting((*outer, *self.keys), self.section)
-
-
-class Given(NamedTuple):
-    """A value that came as text: TOML if it reads as such, or meant as it stands."""
-
-    text: str
-    parsed: Any
+@contextmanager
+def placed(*keys: Key) -> Iterator[None]:
+    """Put keys in front of what is refused inside."""
+    try:
+        yield
+    except BadSetting as error:
+        raise error.under(*keys) from error.__cause__
 
 
 def refusal(*keys: Key, expected: str, got: str, hint: str = "") -> BadSetting:
@@ -105,8 +92,6 @@ def written(keys: Iterable[Key]) -> str:
 
 def shown(value: object) -> str:
     """Return a value as TOML writes it, in one short line."""
-    if isinstance(value, Given):
-        return shown(value.parsed)
     if isinstance(value, dict):
         return "a table"
     if isinstance(value, list):

@@ -7,24 +7,18 @@ with the file or with a variable, is one line: where, what was expected, what ca
 
 from __future__ import annotations
 
+import logging
 import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from submerge import UsageError
+from submerge_client import logs
 from submerge_client.config.decoding import decoded
-from submerge_client.config.hints import hint
-from submerge_client.config.sections import (
-    BadSetting,
-    Given,
-    Key,
-    Section,
-    UnknownSetting,
-    shown,
-    written,
-)
+from submerge_client.config.removed import MOVED, REFUSED_FROM, Removal, tolerate
+from submerge_client.config.sections import BadSetting, Key, Section, shown, written
 from submerge_client.kit import read_kit
 
 PREFIX = "SUBMERGE__"
@@ -32,8 +26,23 @@ PREFIX = "SUBMERGE__"
 T = TypeVar("T", bound=Section)
 
 
+class Variable(NamedTuple):
+    """An environment variable that a setting came from, and its value as text."""
+
+    name: str
+    text: str
+
+
+Variables = dict[tuple[Key, ...], Variable]
+
+
 def read(
-    path: Path | str, kind: type[T], environ: Mapping[str, str], *, program: str = "client"
+    path: Path | str,
+    kind: type[T],
+    environ: Mapping[str, str],
+    *,
+    program: str = "client",
+    removed: Mapping[str, Removal] = {},
 ) -> T:
     """Return the configuration that a file and an environment describe.
 
@@ -46,6 +55,8 @@ def read(
         Where overrides are looked for; other variables do not matter.
     program : str
         Whose `init` prints a sample: `submerge client init`.
+    removed : mapping of str to Removal
+        Settings of earlier versions. Each that is there is a line in the log.
 
     Raises
     ------
@@ -54,15 +65,38 @@ def read(
     """
     table = _parsed(path, program)
     variables = _override(table, environ)
-    _name(table)
+    _name(table, variables)
+    for keys, removal in tolerate(table, removed):
+        what = f"removed setting {'still used' if removal.used else 'ignored'}"
+        at = _where(path, keys, variables)
+        logs.say(what, level=logging.WARNING, at=at, hint=removal.hint, refused_from=REFUSED_FROM)
+        if removal is MOVED and keys in variables:
+            variables["scores", "broker", keys[-1]] = variables[keys]
+    try:
+        return _decoded(table, kind, variables)
+    except BadSetting as error:
+        raise _line(f"{_where(path, error.keys, variables)}: {error.message}") from error.__cause__
+
+
+def _decoded(table: dict[str, Any], kind: type[T], variables: Variables) -> T:
+    """Return the section; where a variable's value cannot be it, its text may be."""
     try:
         return decoded(table, kind)
     except BadSetting as error:
-        message = error.message
-        if isinstance(error, UnknownSetting):
-            message += f"; {hint(kind, error)}"
-        where = _where(path, error.keys, variables)
-        raise _line(f"{where}: {message}") from error.__cause__
+        if error.keys not in variables:
+            raise
+        *sections, last = error.keys
+        place: Any = table
+        for key in sections:
+            place = place[key]
+        if isinstance(place[last], str):
+            raise
+        # A node may be called 12, and a password's file 2024-01-01.
+        place[last] = variables[error.keys].text
+        try:
+            return _decoded(table, kind, variables)
+        except BadSetting as again:
+            raise (error if again.keys == error.keys else again) from again.__cause__
 
 
 def _parsed(path: Path | str, program: str) -> dict[str, Any]:
@@ -94,9 +128,9 @@ def _not_toml(text: str, why: str) -> str:
     return f"line {n}: expected TOML, got {got}: {why}; text needs quotes, and a key comes once"
 
 
-def _override(table: dict[str, Any], environ: Mapping[str, str]) -> dict[tuple[Key, ...], str]:
+def _override(table: dict[str, Any], environ: Mapping[str, str]) -> Variables:
     """Put the environment's values into a table; return which variable brought which key."""
-    variables: dict[tuple[Key, ...], str] = {}
+    variables: Variables = {}
     # Sorted, a whole section comes before what is set in it.
     for variable in sorted(environ):
         if not variable.startswith(PREFIX):
@@ -107,23 +141,22 @@ def _override(table: dict[str, Any], environ: Mapping[str, str]) -> dict[tuple[K
             key = _spelt(section, place)
             keys = (*keys, key)
             if key not in place:
-                place[key], variables[keys] = {}, variable
+                place[key], variables[keys] = {}, Variable(variable, "")
             inner = place[key]
-            inner = inner.parsed if isinstance(inner, Given) else inner
             if not isinstance(inner, dict):
                 message = f"expected {written(keys)} to be a section, got {shown(inner)}"
                 raise _line(f"{variable}: {message}; take the variable away")
             place = inner
         key = _spelt(last, place)
-        place[key] = Given(environ[variable], _value(environ[variable]))
-        variables[*keys, key] = variable
+        place[key] = _value(environ[variable])
+        variables[*keys, key] = Variable(variable, environ[variable])
     return variables
 
 
-def _name(table: dict[str, Any]) -> None:
+def _name(table: dict[str, Any], variables: Variables) -> None:
     """Take the node's name from its kit, if nothing else says it: one file makes a device."""
-    kit = table.get("kit")
-    kit = kit.text if isinstance(kit, Given) else kit
+    given = variables.get(("kit",))
+    kit = given.text if given and not isinstance(table["kit"], str) else table.get("kit")
     if "node" not in table and isinstance(kit, str):
         table["node"] = read_kit(Path(kit)).node
 
@@ -144,14 +177,12 @@ def _value(text: str) -> object:
     return table["value"] if len(table) == 1 else text
 
 
-def _where(
-    path: Path | str, keys: tuple[Key, ...], variables: Mapping[tuple[Key, ...], str]
-) -> str:
+def _where(path: Path | str, keys: tuple[Key, ...], variables: Variables) -> str:
     """Where a setting stands: a variable, inside of one, or the file."""
     for n in range(len(keys), 0, -1):
         if keys[:n] in variables:
             inside = f": {written(keys)}" if n < len(keys) else ""
-            return f"{variables[keys[:n]]}{inside}"
+            return f"{variables[keys[:n]].name}{inside}"
     return f"{path}: {written(keys)}" if keys else str(path)
 
 

@@ -18,6 +18,7 @@ from math import ulp
 from typing import Literal, get_args
 
 from submerge.errors import UsageError
+from submerge.protocol.names import NAME
 from submerge.stats.quantile_sketch import varint
 
 State = Literal["learning", "armed", "alarm", "paused", "stale"]
@@ -140,7 +141,7 @@ def parted(name: str) -> tuple[str, int]:
     UsageError
         If it is none.
     """
-    found = re.fullmatch(r"([A-Za-z0-9._-]{1,64})-([0-9a-f]{1,16})", name)
+    found = re.fullmatch(rf"({NAME})-([0-9a-f]{{1,16}})", name)
     if not found:
         raise UsageError(f"an alarm is called like pump-3-19aa41f2c30, got {name!r}")
     return found[1], int(found[2], 16)

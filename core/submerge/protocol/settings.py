@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-import re
 from dataclasses import dataclass, field
 
 from submerge.condition import Condition
 from submerge.errors import UsageError, whole
+from submerge.protocol.names import NAME_RULE, is_name
 
 MOST_ROWS = 64
 """Rows that an alarm is made of, at most: each is remembered."""
@@ -155,8 +155,8 @@ class AggregatorSettings:
 def check_names(*names: str) -> None:
     """Refuse names that do not fit a certificate, a topic or a file; and a node below itself."""
     for name in names:
-        if not re.fullmatch(r"[A-Za-z0-9._-]{1,64}", name):
-            raise UsageError(f"a name has 1 to 64 of A-Z a-z 0-9 . _ -, got {name!r}")
+        if not is_name(name):
+            raise UsageError(f"a name has {NAME_RULE}, got {name!r}")
     if names[0] in names[-1:] and len(names) > 1:
         raise UsageError(f"a node cannot be its own parent, got {names[0]!r} for both")
 

@@ -170,14 +170,6 @@ def printable(text: str) -> str:
     return "".join(each if each.isprintable() else "\N{REPLACEMENT CHARACTER}" for each in text)
 
 
-def ago(seconds: float) -> str:
-    """Return about how long, for a person: `40 s`, `3 min`, `5 h`, `2 d`."""
-    for unit, size in (("d", 86400.0), ("h", 3600.0), ("min", 60.0)):
-        if seconds >= 2 * size:
-            return f"{seconds / size:.0f} {unit}"
-    return f"{seconds:.0f} s"
-
-
 def confirm(warning: str, question: str) -> None:
     """Go on only after a yes."""
     click.echo(warning, err=True)

@@ -2,12 +2,14 @@
 
 Each is a type for click: it turns text into seconds, a share of 1, or events an hour, and
 refuses anything else with what was expected. `told` writes seconds so that they read back.
+`ago`, `in_words`, `size_of` and `moment` write figures for people; `--json` has plain numbers.
 """
 
 from __future__ import annotations
 
 import math
 import re
+import time
 
 import click
 
@@ -62,3 +64,34 @@ def span_text(seconds: float) -> str:
 def plain(number: float) -> str:
     """Write a number so that it reads back as the same, and no longer than it must be."""
     return str(int(number)) if float(number).is_integer() else repr(float(number))
+
+
+def ago(seconds: float) -> str:
+    """Return about how long, for a person: `40 s`, `3 min`, `5 h`, `2 d`.
+
+    Tables have no room for humanize's `naturaldelta`, to which 36 hours are "a day".
+    """
+    for unit, size in (("d", 86400.0), ("h", 3600.0), ("min", 60.0)):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds:.0f} s"
+
+
+def in_words(seconds: float) -> str:
+    """Return how long: `8 min`, `12 d`, `3 ms`."""
+    return ago(seconds) if seconds >= 1 else f"{seconds * 1e3:.0f} ms"
+
+
+def size_of(size: float, *, decimals: int = 0) -> str:
+    """Return how much: `48 MiB`, `77 GiB`."""
+    import humanize  # late: most commands print no size
+
+    return humanize.naturalsize(size, binary=True, format=f"%.{decimals}f")
+
+
+def moment(seconds: float) -> str:
+    """Return a Unix time as people read it, in UTC."""
+    try:
+        return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(seconds))
+    except (OverflowError, ValueError, OSError):
+        return f"at {seconds:g} s"  # another machine's clock may say anything

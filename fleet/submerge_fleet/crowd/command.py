@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import re
 import signal
 import threading
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from submerge.errors import SubmergeError, UsageError
+from submerge.protocol.names import NAME_RULE, is_name
 
 if TYPE_CHECKING:
     from submerge_fleet.crowd.member import CrowdPlan
@@ -163,8 +163,8 @@ def _planned(given: dict[str, Any]) -> CrowdPlan:
         raise UsageError(f"--into: {error}") from error
     if link.tls and given["kits"] is None:
         raise UsageError("expected --kits DIR with a link that has TLS, got none")
-    if not re.fullmatch(r"[A-Za-z0-9._-]{1,64}", given["fleet"]):
-        raise UsageError(f"--fleet has 1 to 64 of A-Z a-z 0-9 . _ -, got {given['fleet']!r}")
+    if not is_name(given["fleet"]):
+        raise UsageError(f"--fleet has {NAME_RULE}, got {given['fleet']!r}")
     return CrowdPlan(
         link=link,
         parent=given["parent"],

@@ -33,7 +33,7 @@ REPORT_EVERY_S = 0.4
 AT_MOST = "1 false per week"
 """What is asked of each client's alarms."""
 
-TIMING = "patience_s = 1.0\ncap_s = 2.0\n"
+ADVANCED = "[advanced]\npatience_s = 1.0\ncap_s = 2.0\n"
 
 Role = Literal["client", "aggregator", "root", "broker"]
 
@@ -197,7 +197,7 @@ class Site:
             f"[uplink]\n{self.wire.to(str(member.parent))}\n"
             f"[summary]\n{self._summary}\n"
             f"[timing]\nreport_every_s = {REPORT_EVERY_S}\ncheckpoint_every_s = 1.0\n"
-            f"min_rows = {self.first_rows}\n{TIMING}\n"
+            f"min_rows = {self.first_rows}\n{ADVANCED}\n"
             '[sensor]\nkind = "ndjson"\n\n'
             f'[scores]\nto = "stdout"\ncontributions = {len(self.names)}\n\n'
             f"{self._alarms}\n"
@@ -226,7 +226,7 @@ class Site:
             f"{self.wire.listen(member.name)}\n"
             f"{parent}"
             '[status]\naddress = ""\n\n'
-            f"[timing]\nreport_every_s = 0.3\nmodel_every_s = 0.3\n{TIMING}\n"
+            f"[timing]\nreport_every_s = 0.3\nmodel_every_s = 0.3\n{ADVANCED}\n"
             f"[groups.{GROUP}.summary]\n{self._summary}"
             f"{schema}"
         )

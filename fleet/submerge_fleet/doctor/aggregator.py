@@ -22,9 +22,10 @@ from submerge_client.config.sizes import size_of_report
 from submerge_client.uplink.factory import tls_of
 from submerge_client.uplink.tls import Tls
 from submerge_fleet.console.admin_client import AdminClient, NoAnswer
+from submerge_fleet.console.units import size_of
 from submerge_fleet.doctor import links, machine
 from submerge_fleet.doctor.certificates import ShownCertificate, check_certificates
-from submerge_fleet.doctor.findings import Finding, fails, in_mib, ok, warning
+from submerge_fleet.doctor.findings import Finding, fails, ok, warning
 
 HOLDS = 96 << 20
 """Bytes without children; a thousand over gRPC take 80 MiB more: benchmarks/footprint.md."""
@@ -166,7 +167,7 @@ def store(path: Path, *, running: bool) -> Iterator[Finding]:
             "move it away: a new one is begun, and children begin new lives",
         )
     else:
-        size = in_mib(path.stat().st_size)
+        size = size_of(path.stat().st_size)
         yield ok("store", f"{path.name}: {rows} records in {size}; SQLite finds it whole")
 
 

@@ -12,7 +12,8 @@ from submerge import UsageError
 from submerge_client.kit import read_kit
 from submerge_client.uplink.identity import NodeIdentity, identity
 from submerge_client.uplink.tls import Tls
-from submerge_fleet.doctor.findings import DAY_S, Finding, date_of, fails, in_words, ok, warning
+from submerge_fleet.console.units import in_words, moment
+from submerge_fleet.doctor.findings import DAY_S, Finding, fails, ok, warning
 
 SOON_S = 30 * DAY_S
 """Before its end somebody has to act; of a short life, the last quarter."""
@@ -84,11 +85,11 @@ def _by_files(links: list[ShownCertificate]) -> list[ShownCertificate]:
 def ending(what: str, begins: float, until: float, now: float, *, hint: str) -> Finding:
     """Return whether a certificate holds, and for how long."""
     if now < begins:
-        said = f"{what} holds only from {date_of(begins)}, and here it is {date_of(now)}"
+        said = f"{what} holds only from {moment(begins)}, and here it is {moment(now)}"
         return fails("certificate", said, "set the clock: timedatectl status")
     if now >= until:
-        return fails("certificate", f"{what} ended on {date_of(until)}", hint)
-    said = f"{what}: {in_words(until - now)} left, until {date_of(until)}"
+        return fails("certificate", f"{what} ended on {moment(until)}", hint)
+    said = f"{what}: {in_words(until - now)} left, until {moment(until)}"
     if until - now < min(SOON_S, (until - begins) / 4):
         return warning("certificate", said, hint)
     return ok("certificate", said)

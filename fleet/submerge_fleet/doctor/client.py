@@ -13,9 +13,10 @@ from submerge_client import clock
 from submerge_client.config.client_config import ClientConfig, FileSensor, MqttSensor, NdjsonSensor
 from submerge_client.trial import TAKEN, listened, of_unknown
 from submerge_client.uplink.factory import tls_of
+from submerge_fleet.console.units import in_words, size_of
 from submerge_fleet.doctor import links, machine
 from submerge_fleet.doctor.certificates import ShownCertificate, check_certificates
-from submerge_fleet.doctor.findings import Finding, fails, in_mib, in_words, ok, warning
+from submerge_fleet.doctor.findings import Finding, fails, ok, warning
 
 OVER_MQTT, OVER_GRPC = 48 << 20, 64 << 20
 """Bytes that a client of 54 channels holds: benchmarks/footprint.md."""
@@ -84,7 +85,7 @@ def messages(config: ClientConfig) -> Finding:
     return ok(
         "messages",
         f"at most {size} of {limit} bytes every {in_words(every)},"
-        f" {in_mib(size * 86400 / every)} a day",
+        f" {size_of(size * 86400 / every)} a day",
     )
 
 

@@ -106,10 +106,12 @@ def looks(path: Path, program: Program) -> Iterator[Finding]:
 
 
 def _client(path: Path) -> Iterator[Finding]:
+    from submerge_client import logs
     from submerge_client.config.client_config import HostSensor, MqttSensor, load
     from submerge_fleet.doctor import software
     from submerge_fleet.doctor.client import looks
 
+    logs.begin("warning")  # what a configuration is warned of
     config = load(path, os.environ)
     schemes = [config.uplink.scheme]
     schemes += [config.scores_link.scheme] if config.scores.to == "mqtt" else []
@@ -121,9 +123,11 @@ def _client(path: Path) -> Iterator[Finding]:
 
 def _aggregator(path: Path) -> Iterator[Finding]:
     from submerge_aggregator.config import load
+    from submerge_client import logs
     from submerge_fleet.doctor import software
     from submerge_fleet.doctor.aggregator import looks
 
+    logs.begin("warning")  # what a configuration is warned of
     config = load(path, os.environ)
     schemes = [] if config.listen.grpc is None else ["grpc"]
     schemes += [] if config.listen.mqtt is None else ["mqtt"]

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import textwrap
-import time
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-from submerge_fleet.console.admin_client import ago, printable
+from submerge_fleet.console.admin_client import printable
 
 State = Literal["ok", "warning", "fails"]
 
@@ -73,24 +72,6 @@ def summary_of(findings: Sequence[Finding]) -> str:
     said += [f"{warned} warning{'s' * (warned > 1)}"] if warned else []
     looks = f"{len(findings)} look{'s' * (len(findings) != 1)}"
     return f"{looks}: {', '.join(said) or 'all fine'}"
-
-
-def in_words(seconds: float) -> str:
-    """Return how long: `8 min`, `12 d`, `3 ms`."""
-    return ago(seconds) if seconds >= 1 else f"{seconds * 1e3:.0f} ms"
-
-
-def in_mib(size: float) -> str:
-    """Return how much: `48 MiB`, `77 GiB`."""
-    for unit, bytes_ in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
-        if size >= 2 * bytes_:
-            return f"{size / bytes_:.0f} {unit}"
-    return f"{size:.0f} bytes"
-
-
-def date_of(at: float) -> str:
-    """Return a time as people and logs write it."""
-    return time.strftime("%Y-%m-%d %H:%MZ", time.gmtime(at))
 
 
 def _wrapped(text: str) -> list[str]:

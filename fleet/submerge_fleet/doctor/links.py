@@ -19,7 +19,8 @@ from submerge_client.uplink.broker import Broker
 from submerge_client.uplink.factory import make_uplink, password_of, tls_of
 from submerge_client.uplink.identity import identity
 from submerge_client.uplink.tls import Tls
-from submerge_fleet.doctor.findings import Finding, fails, in_words, ok, warning
+from submerge_fleet.console.units import in_words
+from submerge_fleet.doctor.findings import Finding, fails, ok, warning
 from submerge_fleet.doctor.ways import TurnedAway, Unreached, ending_soon, is_broker, reached
 from submerge_proto.wire import codec, topics
 

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import submerge
 from submerge.protocol.machine import Now
-from submerge_fleet.doctor.findings import Finding, date_of, fails, in_mib, in_words, ok, warning
+from submerge_fleet.console.units import in_words, moment, size_of
+from submerge_fleet.doctor.findings import Finding, fails, ok, warning
 
 LITTLE, NOTHING = 64 << 20, 1 << 20
 """Bytes of free disk: somebody should look; a checkpoint may not fit."""
@@ -26,17 +27,17 @@ def clock(now: Now) -> Iterator[Finding]:
     """Whether somebody vouches for the clock, and whether it can be."""
     installed = Path(submerge.__file__).stat().st_mtime
     if now.wall < installed - 86400.0:
-        message = f"it says {date_of(now.wall)}, and this program is of {date_of(installed)}"
+        message = f"it says {moment(now.wall)}, and this program is of {moment(installed)}"
         yield fails("clock", message, "set it: timedatectl set-ntp true, or wait for the network")
     elif not now.synced:
         yield warning(
             "clock",
-            f"{date_of(now.wall)}, and nobody vouches for it: until somebody does, readings count"
+            f"{moment(now.wall)}, and nobody vouches for it: until somebody does, readings count"
             " as taken when they arrive",
             "timedatectl set-ntp true, or wait for the network",
         )
     else:
-        yield ok("clock", f"{date_of(now.wall)}, in step, as the kernel knows")
+        yield ok("clock", f"{moment(now.wall)}, in step, as the kernel knows")
 
 
 def disk(
@@ -76,7 +77,7 @@ def disk(
         why = f"{error.strerror}: {error.filename}" if error.filename else str(error.strerror)
         yield fails("disk", f"{what} {path} cannot be written: {why}", _hint(error, folder))
         return
-    message = f"{what}: {in_mib(free)} free, a write is on disk in {in_words(took)}"
+    message = f"{what}: {size_of(free)} free, a write is on disk in {in_words(took)}"
     if free < NOTHING + spare:
         yield fails("disk", message, "free some, or name another place")
     elif free < LITTLE + 2 * spare:
@@ -99,7 +100,7 @@ def memory(
     room, where = available, "on this machine"
     if limit is not None and limit < room:
         room, where = limit, "allowed here (cgroup)"
-    message = f"about {in_mib(need)} needed, {in_mib(room)} {where}"
+    message = f"about {size_of(need)} needed, {size_of(room)} {where}"
     if room < need:
         yield fails(
             "memory", message, "end something else, raise MemoryMax=, or lower [summary] rank"

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 
 from submerge_client.config.links import Link
 from submerge_client.uplink.tls import Tls
-from submerge_fleet.doctor.findings import Finding, date_of, in_words, warning
+from submerge_fleet.console.units import in_words, moment
+from submerge_fleet.doctor.findings import Finding, warning
 
 PATIENCE_S = 5.0
 """For each step."""
@@ -98,7 +99,7 @@ def ending_soon(link: Link, way: Way, now: float) -> Iterator[Finding]:
     if until - now < (until - begins) / 8:
         yield warning(
             "certificate",
-            f"that of {link.host}:{link.port} has {in_words(until - now)} left: {date_of(until)}",
+            f"that of {link.host}:{link.port} has {in_words(until - now)} left: {moment(until)}",
             "submerge pki renew, for the other end",
         )
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from submerge_fleet.console.admin_client import ago
+from submerge_fleet.console.units import ago, moment
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -119,11 +118,11 @@ def line_of(event: str, view: AlarmView) -> str:
     """Return what has happened to an alarm as a line; `event`: start, end or gone."""
     if event == "start":
         facts = [f"{view.cause} {over(view)}".strip(), blamed(view)]
-        return f"{_clock(view.began)} ALARM {view.id}: {', '.join(filter(None, facts))}"
+        return f"{moment(view.began)} ALARM {view.id}: {', '.join(filter(None, facts))}"
     if event == "gone":
-        return f"{_clock(view.began)} gone  {view.id}: nobody tells of it any more"
+        return f"{moment(view.began)} gone  {view.id}: nobody tells of it any more"
     facts = [f"lasted {lasted(view)}", f"{view.cause} {over(view)}".strip(), view.verdict]
-    return f"{_clock(view.ended or 0.0)} over  {view.id}: {', '.join(filter(None, facts))}"
+    return f"{moment(view.ended or 0.0)} over  {view.id}: {', '.join(filter(None, facts))}"
 
 
 def watching(view: NodeView) -> list[str]:
@@ -211,7 +210,3 @@ def _when(watch: WatchView) -> str:
 
 def _false(allowed: float) -> str:
     return f"{allowed:,.{2 if allowed < 10 else 0}f}"
-
-
-def _clock(seconds: float) -> str:
-    return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(seconds))

@@ -12,7 +12,8 @@ from submerge import Subspace
 from submerge.features import plain
 from submerge.protocol.kernel_summary import KernelSummary
 from submerge.stats.score_limits import Limits
-from submerge_fleet.console.admin_client import ago, printable
+from submerge_fleet.console.admin_client import printable
+from submerge_fleet.console.units import ago, moment
 from submerge_fleet.operate.model_file import SavedModel
 
 NAMED = 3
@@ -172,7 +173,7 @@ def figures_text(found: Figures) -> str:
     lines = [
         ("model", f"{found.group}, version {found.version}"),
         ("from", found.whence),
-        ("age", f"{ago(found.age_s)}, made {_date(found.created_s)}; {expiry}"),
+        ("age", f"{ago(found.age_s)}, made {moment(found.created_s)}; {expiry}"),
         ("schema", f"{found.fingerprint[:12]}, center {found.center}{half_life}"),
         ("channels", f"{len(found.channels)}, {scaling}: {_listed(found.channels)}"),
         ("readings", readings),
@@ -232,13 +233,6 @@ def _listed(channels: tuple[tuple[str, str], ...]) -> str:
     ]
     more = len(channels) - len(figures_text)
     return ", ".join(figures_text) + (f" and {more} more" if more else "")
-
-
-def _date(seconds: float) -> str:
-    try:
-        return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(seconds))
-    except (OverflowError, ValueError, OSError):
-        return f"at {seconds:g} s"  # a root's clock may say anything
 
 
 def _set(lines: list[tuple[str, str]]) -> str:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from submerge_fleet.console.admin_client import ago, printable
+from submerge_fleet.console.admin_client import printable
+from submerge_fleet.console.units import ago, moment
 from submerge_fleet.operate.alarms_table import watching
 
 if TYPE_CHECKING:
@@ -96,9 +96,7 @@ def _state(view: NodeView) -> list[str]:
     """How a node watches, and what is not as usual about it."""
     states = [*watching(view), *(["banned"] if view.banned else [])]
     if view.quarantined:
-        since = ""
-        if view.since_s is not None:
-            since = time.strftime(" since %Y-%m-%d %H:%M UTC", time.gmtime(view.since_s))
+        since = "" if view.since_s is None else f" since {moment(view.since_s)}"
         states.append(f"quarantined ({view.cause}){since}")
     if view.outlier:
         states.append(f"far from the others ({view.outlier})")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from submerge_fleet.console.admin_client import ago
+from submerge_fleet.console.units import ago
 
 if TYPE_CHECKING:
     from submerge_aggregator.questions.alarm_views import DesiredStateView

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from submerge.errors import UsageError
-from submerge_fleet.console.admin_client import ago
-from submerge_fleet.console.units import duration, span_text
+from submerge_fleet.console.units import ago, duration, span_text
 from submerge_fleet.pki.issued import Entry, check_new, stamped
 
 if TYPE_CHECKING:

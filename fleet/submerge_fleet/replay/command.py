@@ -14,6 +14,7 @@ from submerge import UsageError
 from submerge_client.datasets import read
 from submerge_fleet.console.kernel_options import check, feature_map, kernel_options, option, taken
 from submerge_fleet.console.picture import check_target
+from submerge_fleet.console.units import size_of
 from submerge_fleet.replay.kernel import KernelFigures
 from submerge_fleet.replay.kernel_excess import MOST_ROWS
 from submerge_fleet.replay.run import ReplayOutcome, replay
@@ -260,7 +261,7 @@ def _reported(outcome: ReplayOutcome) -> str:
         ("bounds", bounds),
         ("energy", f"{outcome.energy:.6g} per row"),
         ("speed", f"{outcome.rows_per_s:,.0f} rows/s, {outcome.seconds:.3g} s in all"),
-        ("memory", f"{outcome.peak_bytes / 1024:,.0f} KiB at the peak of one estimator"),
+        ("memory", f"{size_of(outcome.peak_bytes, decimals=1)} at the peak of one estimator"),
         ("fall-backs", f"{outcome.fallbacks} blocks"),
     ]
     counts = {

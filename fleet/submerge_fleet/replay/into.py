@@ -141,8 +141,8 @@ def replay_into(
         current.learns for current in incarnations
     ):
         raise UsageError(
-            "the fleet has not settled its gamma: these rows have only measured for it; have it"
-            " wait for fewer (scaling_rows), send more, or give both a --gamma"
+            "the fleet has not settled its gamma: these rows have only measured for it;"
+            " send more, or give both a gamma"
         )
     lost = sum(current.counts.lost for current in incarnations)
     return IntoResult(

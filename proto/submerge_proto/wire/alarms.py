@@ -23,9 +23,9 @@ from submerge.protocol.alarm_status import (
 )
 from submerge.protocol.desired_state import MOST_AT_ONCE, MOST_VERDICTS, DesiredState
 from submerge.protocol.messages import HIGHEST
+from submerge.protocol.names import LAST_SECOND
 from submerge_proto.v1 import aggregator_service_pb2 as pb
 from submerge_proto.wire.parts import (
-    LAST_END,
     MOST,
     MOST_CLIENTS,
     MOST_READINGS,
@@ -182,12 +182,12 @@ def desired_states_of(messages: Any, most: int = MOST_AT_ONCE) -> tuple[DesiredS
 
 def _time(what: str, value: float) -> float:
     """Return a time that people can be shown."""
-    return within(what, value, LAST_END)
+    return within(what, value, LAST_SECOND)
 
 
 def _shown(value: float) -> float:
     """Return the nearest time that people can be shown: a clock may lie."""
-    return min(max(value, 0.0), float(LAST_END))
+    return min(max(value, 0.0), float(LAST_SECOND))
 
 
 _CAUSES: dict[Cause, pb.Alarm.Cause] = {

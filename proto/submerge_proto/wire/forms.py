@@ -24,6 +24,7 @@ from submerge.protocol.messages import (
     Report,
     Stamp,
 )
+from submerge.protocol.names import LAST_SECOND
 from submerge_proto.v1 import aggregator_service_pb2 as pb
 from submerge_proto.v1 import header_pb2
 from submerge_proto.wire import alarms, parts, scores, summaries
@@ -146,7 +147,7 @@ def report_of(message: pb.ReportRequest) -> Report:
 
 def _certified_until_of(value: float) -> float:
     """Return when a certificate ends: a time that people can be shown."""
-    if not 0 <= parts.real("certified_until_s", value) <= parts.LAST_END:
+    if not 0 <= parts.real("certified_until_s", value) <= LAST_SECOND:
         raise PeerError(
             f"a certificate ends from 1970 to 9999, got {value} s since 1970", kind="range"
         )

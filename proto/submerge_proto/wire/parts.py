@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import math
-import re
 import sys
 from collections.abc import Sequence
 
@@ -17,6 +16,7 @@ import numpy as np
 from submerge import Array, PeerError, Schema, __version__
 from submerge.pca.subspace import LARGEST
 from submerge.protocol.messages import LATEST, Census, Counts, Incarnation, Left, Stamp
+from submerge.protocol.names import NAME_RULE, is_name
 from submerge.stats.moments import Moments
 from submerge.stats.reservoir import KEPT, LARGEST_POINT, LEAST_WIDTH, NUMBERS, Reservoir
 from submerge_proto.v1 import aggregator_service_pb2 as wire
@@ -40,9 +40,6 @@ WORST = sys.float_info.max
 
 MOST_CLIENTS = 2**40
 """Below one aggregator."""
-
-LAST_END = 253_402_300_799
-"""The last second of 9999, Unix seconds: certificates know no later one, nor do calendars."""
 
 FENCE, FINGERPRINT = 16, 32
 """Bytes of each."""
@@ -77,8 +74,8 @@ def stamp(message: header_pb2.Header) -> Stamp:
 
 def name(text: str) -> str:
     """Return a node's or a group's name, if it is one."""
-    if not re.fullmatch(r"[A-Za-z0-9._-]{1,64}", text):
-        raise PeerError(f"a name has 1 to 64 of A-Z a-z 0-9 . _ -, got {text[:80]!r}", kind="name")
+    if not is_name(text):
+        raise PeerError(f"a name has {NAME_RULE}, got {text[:80]!r}", kind="name")
     return text
 
 

@@ -21,11 +21,12 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from submerge.protocol.names import NAME
 from submerge_proto.wire.codec import Kind
 
 VERSION = "v1"
 
-_UP = re.compile(r"submerge/v1/[^/]+/[^/]+/up/([A-Za-z0-9._-]{1,64})/(join|report)/([^/]+)")
+_UP = re.compile(rf"submerge/v1/[^/]+/[^/]+/up/({NAME})/(join|report)/([^/]+)")
 
 
 class Origin(NamedTuple):

@@ -184,7 +184,10 @@ S3CRET = "put a token into a file that token_file names"
         ),
         (
             {"url": "https://x", "tokenfile": "t"},
-            ('tokenfile: expected a setting of [alarms.webhook[1]], got "tokenfile"'),
+            (
+                'tokenfile: expected a setting of [alarms.webhook[1]], got "tokenfile"; did you'
+                ' mean "token_file"?'
+            ),
         ),
     ],
 )

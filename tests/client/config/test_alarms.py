@@ -51,7 +51,7 @@ def test_left_out_it_is_as_the_node_has_it():
 
 def test_what_the_sample_shows_is_what_holds_without_it():
     """But for a condition, and a row's seconds, which have no value of their own."""
-    tables = [table for table in variants(SAMPLE) if "after" in table.get("alarms", ())]
+    tables = [table for table in variants(SAMPLE) if "settle" in table.get("alarms", ())]
     (shown,) = [dict(table["alarms"]) for table in tables]
     (learn,) = [dict(table["learn"]) for table in variants(SAMPLE) if table.get("learn")]
     del shown["period_s"], learn["when"]
@@ -63,25 +63,38 @@ def test_what_the_sample_shows_is_what_holds_without_it():
 def test_every_setting_goes_through_to_the_node():
     """In seconds, and false alarms a second."""
     config = client(
-        alarms={"at_most": "2 false per day", "after": 3, "of": 4, "settle": "12h", "period_s": 60},
+        alarms={"at_most": "2 false per day", "settle": "12h", "period_s": 60},
         learn={"max_withheld": "7d"},
     )
     expected = AlarmSettings(
         at_most_per_s=2 / DAY,
-        after=3,
-        of=4,
         settle_s=DAY / 2,
         max_withheld_s=7 * DAY,
         period_s=60.0,
     )
-    differ = [
+    same = [
         field.name
         for field in dataclasses.fields(AlarmSettings)
         if getattr(expected, field.name) == getattr(AlarmSettings(), field.name)
     ]
 
     assert expected == config.settings.alarms
-    assert not differ  # each has been set to something else
+    assert ["after", "of"] == same  # constants; each other one is set to something else
+
+
+@pytest.mark.parametrize(
+    ("sensor", "alarms", "period_s"),
+    [
+        ({"kind": "host", "period_s": 5}, {}, 5.0),
+        ({"kind": "mqtt", "url": "mqtts://b", "topic": "{channel}", "period_s": 7}, {}, 7.0),
+        ({"kind": "host", "period_s": 5}, {"period_s": 3600}, 3600.0),
+        ({"kind": "ndjson"}, {}, 0.0),
+        ({"kind": "file", "paths": ["x.csv"]}, {"period_s": 60}, 60.0),
+    ],
+)
+def test_a_row_stands_for_the_sensors_period(sensor, alarms, period_s):
+    """Unless [alarms] has another; a sensor without a period leaves it to the clock."""
+    assert period_s == client(sensor=sensor, alarms=alarms).settings.alarms.period_s
 
 
 @pytest.mark.parametrize(
@@ -135,13 +148,6 @@ GRAMMAR = 'expected "NUMBER false per hour|day|week|month|year" or "off", got'
             {"at_most": "25 false per day"},
             'at_most: expected more than 0, and at most 1 false per hour, got "25 false per day"',
         ),
-        (
-            "alarms",
-            {"after": 9},
-            "after: expected no more than of = 8, got 9; lower it, or raise of",
-        ),
-        ("alarms", {"after": 0}, "after: expected a whole number from 1 to 64, got 0"),
-        ("alarms", {"of": 65}, "of: expected a whole number from 1 to 64, got 65"),
         (
             "alarms",
             {"settle": "3 weeks"},

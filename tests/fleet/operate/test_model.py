@@ -20,7 +20,7 @@ from submerge.protocol.kernel_summary import KernelSummary
 from submerge.protocol.messages import Counts, Model
 from submerge.protocol.summaries import Subspaces
 from submerge.stats.score_limits import Limits
-from submerge_fleet.console.admin_client import ago
+from submerge_fleet.console.units import ago
 from submerge_fleet.operate.model_comparison import compare, deviations, schema_differences
 from submerge_fleet.operate.model_figures import figures, figures_text
 from submerge_fleet.operate.model_file import decoded, read

@@ -16,7 +16,7 @@ from submerge.protocol.messages import Counts, Incarnation, Reason
 from submerge.schema import Scaling
 from submerge_aggregator.questions.views import NodeView, RowView
 from submerge_fleet.console import admin_client as asking
-from submerge_fleet.console.admin_client import ago
+from submerge_fleet.console.units import ago
 from submerge_fleet.operate import nodes as command_module
 from submerge_fleet.operate.nodes_table import table_of
 from support.commands import shell, stands_at_its_socket
@@ -92,7 +92,7 @@ def test_a_person_sees_a_line_a_node(nodes, house):
     assert ["node", "kind", "readings", "lost", "silent", "model", "state"] == heading
     assert ["a", "client", "100", "2", "5", "min", "newest"] == a
     assert ["none"] == b[6:]
-    assert "quarantined (operator) since 2023-11-14 22:15 UTC" == " ".join(c[7:])
+    assert "quarantined (operator) since 2023-11-14 22:15:00 UTC" == " ".join(c[7:])
     heading, _, a, b, c = (line.split() for line in wide.out.strip().splitlines())
     assert ["withheld", "lost", "silent", "model", "software"] == heading[3:-1]
     assert ["100", "3", "2"] == a[2:5]
@@ -118,7 +118,7 @@ def test_who_contradicts_itself_is_said_to_be_set_apart(nodes, house):
     assert Reason.SHRUNK is house.hears("c", ROWS[:9]).reason
     (view,) = json.loads(nodes("list", "--json").out)
 
-    assert "quarantined (shrunk) since 2023-11-14 22:15 UTC" in nodes("list").out
+    assert "quarantined (shrunk) since 2023-11-14 22:15:00 UTC" in nodes("list").out
     assert (True, "shrunk", EPOCH + 100) == tuple(
         view[key] for key in ("quarantined", "cause", "since_s")
     )

@@ -13,6 +13,7 @@ from submerge.protocol.alarm_status import MOST_ALARMS, REMEMBERED, STATES, Alar
 from submerge.protocol.desired_state import MOST_VERDICTS, DesiredState
 from submerge.protocol.machine import Reading, SetDesired
 from submerge.protocol.messages import ScoreSketches
+from submerge.protocol.names import LAST_SECOND
 from submerge.protocol.summaries import Subspaces
 from submerge.stats.block_maxima import KINDS, NONE, BlockMaxima
 from submerge.stats.quantile_sketch import FINE, QuantileSketch, empty
@@ -92,7 +93,7 @@ def test_a_channel_is_named_as_far_as_there_is_room(channel, expected):
 
 
 @pytest.mark.parametrize(
-    ("wall", "shown"), [(-5.0, 0.0), (1e300, float(parts.LAST_END)), (math.inf, parts.LAST_END)]
+    ("wall", "shown"), [(-5.0, 0.0), (1e300, float(LAST_SECOND)), (math.inf, LAST_SECOND)]
 )
 def test_a_clock_may_lie_and_times_can_be_shown_all_the_same(wall, shown):
     """From 1970 to 9999; and an alarm that is over stays so, whenever it was."""

@@ -18,10 +18,11 @@ CENTER = 'center = "fleet"'
 """One mean: the judge adds up what each node holds, and squares about their own means do not."""
 
 TIMING = """
-[timing]
-report_every_s = 0.3
+[advanced]
 patience_s = 0.5
 cap_s = 1
+[timing]
+report_every_s = 0.3
 """
 
 

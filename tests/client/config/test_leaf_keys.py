@@ -1,0 +1,45 @@
+"""How many settings there are: fewer is better, and more need a reason."""
+
+from __future__ import annotations
+
+import pytest
+
+from submerge_aggregator.config import AggregatorConfig
+from submerge_client.config.client_config import ClientConfig
+from support.leaf_keys import advanced_keys, leaf_keys, settings
+
+
+@pytest.mark.parametrize(("kind", "most"), [(ClientConfig, 85), (AggregatorConfig, 55)])
+def test_a_person_has_to_know_no_more_settings(kind, most) -> None:
+    """What one class declares counts once: a link's keys are the same wherever a link stands."""
+    assert len(settings(kind)) <= most
+
+
+@pytest.mark.parametrize(("kind", "most"), [(ClientConfig, 95), (AggregatorConfig, 61)])
+def test_there_are_no_more_places_for_them(kind, most) -> None:
+    """Each place counts: there were 106 and 70 in this way of counting."""
+    paths = [key.path for key in leaf_keys(kind)]
+
+    assert len(set(paths)) == len(paths) <= most
+
+
+def test_what_is_for_tests_and_benchmarks_counts_apart() -> None:
+    """[advanced] is in no sample, and in neither number."""
+    assert ["advanced.patience_s", "advanced.cap_s"] == advanced_keys(ClientConfig)
+    assert [
+        *("advanced.patience_s", "advanced.cap_s"),
+        *("advanced.scaling_rows", "advanced.burst"),
+    ] == advanced_keys(AggregatorConfig)
+
+
+def test_the_count_goes_by_places_and_by_classes() -> None:
+    """A link's keys are many places, and one setting each."""
+    keys = [key for key in leaf_keys(ClientConfig) if key.name == "password_file"]
+
+    assert {
+        "uplink.password_file",
+        "sensor.mqtt.password_file",
+        "alarms.broker.password_file",
+        "scores.broker.password_file",
+    } == {key.path for key in keys}
+    assert 1 == len({key.declared_by for key in keys})
