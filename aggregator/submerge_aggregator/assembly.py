@@ -62,9 +62,7 @@ def server_of(config: AggregatorConfig, now: Callable[[], Now] = clock.now) -> S
     ways = {"listen.grpc": config.listen.grpc, "listen.mqtt": config.listen.mqtt}
     idle = None if config.takes_kit else config.kit
     hooks = {f"alarms.webhook[{i}]": hook for i, hook in enumerate(config.alarms.webhook)}
-    warn_of_insecure(
-        {**ways, "parent": parent, **hooks, "alarms.apprise": config.alarms.apprise}, idle=idle
-    )
+    warn_of_insecure({**ways, "parent": parent, **hooks}, idle=idle)
     refusals = Refusals(lambda: now().steady)
     pace = RateLimit(config.listen.most_per_s, config.advanced.burst)
 

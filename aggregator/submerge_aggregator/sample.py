@@ -207,8 +207,6 @@ scaling = "fleet"
 # 'submerge[notify]'. The file has one Apprise URL per line and mode 0600; it is read at the start.
 #[alarms.apprise]
 #urls_file = "apprise.urls"
-# Allow services without TLS on other machines.
-#insecure = false
 
 
 # When it speaks. These hold if they are left out.

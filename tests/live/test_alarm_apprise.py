@@ -91,7 +91,7 @@ def sinks_at(server, folder: Path, *paths: str) -> Sinks:
     urls = read_urls(urls_at(server, folder, *(paths or ("s3cret",))))
     names = [apprise_name(url, "pumps") for url in urls]
     journal = Journal(folder / "root.db.alarms", names)
-    return Sinks(apprise_sinks(urls, "pumps", journal, insecure=False))
+    return Sinks(apprise_sinks(urls, "pumps", journal))
 
 
 def events(server, path: str = "s3cret") -> list[tuple[str, str]]:
@@ -143,7 +143,7 @@ def test_a_service_that_fails_holds_no_other_up(server, tmp_path):
     file.write_text(f"json://127.0.0.1:{port}/s3cret\n{file.read_text()}")
     urls = read_urls(file)
     journal = Journal(tmp_path / "journal", [apprise_name(url, "pumps") for url in urls])
-    sinks = Sinks(apprise_sinks(urls, "pumps", journal, insecure=False))
+    sinks = Sinks(apprise_sinks(urls, "pumps", journal))
     for state in HISTORY[:3]:
         sinks.tell(state)
     until(lambda: len(server.came) >= 4)

@@ -19,12 +19,9 @@ class AppriseConfig(Section, frozen=True, kw_only=True):
     ----------
     urls_file : Path
         A file with one Apprise URL per line. It holds secrets: nobody else may read it.
-    insecure : bool
-        Allow services without TLS on other machines.
     """
 
     urls_file: Path
-    insecure: bool = False
 
     def __post_init__(self) -> None:
         if URL.match(str(self.urls_file)):

@@ -95,7 +95,7 @@ class AppriseService:
                 return call.answer
 
 
-def open_service(url: SecretUrl, *, insecure: bool = False) -> Any:
+def open_service(url: SecretUrl) -> Any:
     """Return the service that a URL means; nothing is sent.
 
     Raises
@@ -138,7 +138,7 @@ def open_service(url: SecretUrl, *, insecure: bool = False) -> Any:
         raise _refused(url, "a URL that Apprise takes", hint)
     if not service.verify_certificate:
         raise _refused(url, "a service whose certificate is verified", "take verify=no out")
-    if not (insecure or _has_tls(service) or is_here(service.host or "")):
+    if not (_has_tls(service) or is_here(service.host or "")):
         raise _refused(url, "a service with TLS", _secure(service))
     service.redirects, service.retry = False, 0
     return service
@@ -222,8 +222,7 @@ def _has_tls(service: Any) -> bool:
 
 def _secure(service: Any) -> str:
     names = [f"{name}://" for name in _listed(service.secure_protocol)]
-    use = f"use {' or '.join(names)}, or " if names else ""
-    return f"{use}say insecure = true if the network is trusted"
+    return f"use {' or '.join(names)}" if names else "it has none: take [[alarms.webhook]]"
 
 
 def _listed(names: Any) -> list[str]:

@@ -45,7 +45,7 @@ def make_notifier(
         begun = [alarm for delivered in known if delivered is not None for alarm in delivered.open]
         sinks = line_sinks(alarms, group, journal, out)
         if apprise is not None:
-            sinks += apprise_sinks(urls, group, journal, insecure=apprise.insecure)
+            sinks += apprise_sinks(urls, group, journal)
         groups[group] = Subtree(begun, patience_s), Sinks(sinks)
     return AlarmNotifier(groups, clock)
 
@@ -67,9 +67,7 @@ def apprise_name(url: SecretUrl, group: str) -> str:
     return f"{group}: apprise {url.digest}"
 
 
-def apprise_sinks(
-    urls: Iterable[SecretUrl], group: str, journal: Journal, *, insecure: bool
-) -> list[Sink]:
+def apprise_sinks(urls: Iterable[SecretUrl], group: str, journal: Journal) -> list[Sink]:
     """Return one sink for each service: what one refuses, the others are not told twice."""
     from submerge_aggregator.notify.over_apprise import (
         AppriseMessages,
@@ -79,7 +77,7 @@ def apprise_sinks(
     from submerge_client.alarms.webhook import Webhook, WebhookDelivery
 
     sinks: list[Sink] = []
-    services = [(url, open_service(url, insecure=insecure)) for url in urls]
+    services = [(url, open_service(url)) for url in urls]
     for url, service in services:  # threads start once all are known to be fine
         delivery = WebhookDelivery(
             AppriseMessages(),

@@ -112,7 +112,7 @@ def apprise(config: AggregatorConfig) -> Iterator[Finding]:
     try:
         urls = urls_of(config)
         for url in urls:
-            open_service(url, insecure=settings.insecure)
+            open_service(url)
     except UsageError as error:
         message, _, hint = str(error).partition("; ")
         yield fails("apprise", message, hint or "put one URL on each line")

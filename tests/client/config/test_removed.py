@@ -112,7 +112,7 @@ def test_a_removed_key_is_one_line_and_no_error(program, at, removal, by, load, 
     assert (USED if removal.used else IGNORED, "WARNING") == (record.getMessage(), record.levelname)
     assert record.facts == {
         "at": f"{program}.toml: {at}" if by == "file" else variable,
-        "mend": removal.hint,
+        "hint": removal.hint,
         "refused_from": REFUSED_FROM,
     }
     assert removal.used == (made != plain)
