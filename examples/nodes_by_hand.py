@@ -11,10 +11,12 @@ from collections import deque
 import numpy as np
 
 from submerge import Schema
-from submerge.aggregator.group import GroupPlan
-from submerge.aggregator.node import AggregatorNode
-from submerge.client.node import ClientNode
-from submerge.protocol.machine import (
+from submerge.nodes import (
+    AggregatorNode,
+    AggregatorSettings,
+    ClientNode,
+    ClientSettings,
+    GroupPlan,
     Keep,
     Now,
     Publish,
@@ -23,10 +25,9 @@ from submerge.protocol.machine import (
     Scored,
     Send,
     Start,
+    Subspaces,
     Tick,
 )
-from submerge.protocol.settings import AggregatorSettings, ClientSettings
-from submerge.protocol.summaries import Subspaces
 
 schema, summaries = Schema.anonymous(20), Subspaces(3)
 # Each node has a generator of its own: names and waits must never be the same twice.

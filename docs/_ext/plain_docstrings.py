@@ -27,9 +27,22 @@ def plain(line: str) -> str:
     return "".join(parts)
 
 
+def with_heading(lines: list[str], heading: str) -> list[str]:
+    """Entries that stand below no heading of numpydoc's get one: small values have none."""
+    underlined = {i - 1 for i, line in enumerate(lines) if i and re.fullmatch("-{3,}", line)}
+    for i, line in enumerate(lines[1:], start=1):
+        if i in underlined:
+            return lines
+        if NAME_AND_TYPE.match(line):
+            return [*lines[:i], heading, "-" * len(heading), *lines[i:]]
+    return lines
+
+
 def quote(*about: Any) -> None:
     """Quote all lines of a docstring in place, before its sections are read."""
     lines: list[str] = about[-1]  # after the application, and whose docstring it is
+    if about[1] in ("class", "exception", "function", "method"):
+        lines[:] = with_heading(lines, "Attributes" if about[1] == "class" else "Parameters")
     for i, line in enumerate(lines):
         if LITERAL.match(line):
             continue

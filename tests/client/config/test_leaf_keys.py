@@ -17,7 +17,7 @@ def test_a_person_has_to_know_no_more_settings(kind, most) -> None:
 
 @pytest.mark.parametrize(("kind", "most"), [(ClientConfig, 95), (AggregatorConfig, 62)])
 def test_there_are_no_more_places_for_them(kind, most) -> None:
-    """Each place counts: there were 106 and 70 in this way of counting; the file of Apprise is new."""
+    """Each place counts: there were 106 and 70, counted like this. The file of Apprise is new."""
     paths = [key.path for key in leaf_keys(kind)]
 
     assert len(set(paths)) == len(paths) <= most
