@@ -1,6 +1,9 @@
 # Each target sets up what it needs in .venv, from nothing but Python and make.
 PYTHON ?= python3
 BIN := .venv/bin
+# Two workers; one that has nothing left takes over what waits at the other.
+WORKERS ?= 2
+PYTEST := $(BIN)/pytest -n $(WORKERS) --dist worksteal
 export OPENBLAS_NUM_THREADS ?= 1
 
 .PHONY: demo test check bench docs proto clean
@@ -9,14 +12,14 @@ demo: .venv/demo  ## the whole system on generated data
 	$(BIN)/submerge demo --plot demo.png
 
 test: .venv/dev  ## everything that proves, slow tests included
-	$(BIN)/pytest
+	$(PYTEST)
 
-check: .venv/dev  ## what to run before each commit: under a minute
+check: .venv/dev  ## what to run before each commit
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/pytest -q -m "not slow"
+	$(PYTEST) -q -m "not slow"
 
 bench: .venv/bench  ## measure against other libraries; writes benchmarks/results.md
 	$(BIN)/python benchmarks/run.py

@@ -66,6 +66,7 @@ def test_the_command_loads_click_and_nothing_heavy():
     assert not {"numpy", "rich", "humanize", "matplotlib", "scipy"} & loaded
 
 
+@pytest.mark.slow
 def test_imports_keep_their_contracts():
     """import-linter's contracts in pyproject.toml: imports point left, the core is pure."""
     done = subprocess.run(

@@ -68,6 +68,7 @@ class Server:
         It has started, and serves.
     refusals : Refusals
         The desk's.
+    downlinks : tuple of Downlink
     sent_bytes, heard_bytes : int
         Of messages to and from the parent, without what the transport adds.
     """
@@ -88,7 +89,7 @@ class Server:
         self.sent_bytes = self.heard_bytes = 0
         self._reach = Reach(lambda: clock().steady)
         self._watchdog = Watchdog() if watchdog is None else watchdog
-        self._downlinks, self._uplink, self._clock = downlinks, uplink, clock
+        self.downlinks, self._uplink, self._clock = tuple(downlinks), uplink, clock
         self._admits, self._notifier = admits, notifier
         self._inbox: deque[Item] = deque()
         self._waiting_bytes = 0
@@ -104,7 +105,7 @@ class Server:
     @property
     def broker(self) -> bool | None:
         """Whether every broker that children speak through can be reached; None without any."""
-        known = [each.reachable for each in self._downlinks if each.reachable is not None]
+        known = [each.reachable for each in self.downlinks if each.reachable is not None]
         return all(known) if known else None
 
     def stop(self) -> None:
@@ -122,7 +123,7 @@ class Server:
         """
         loop = asyncio.get_running_loop()
         began = await loop.run_in_executor(self._thread, self.worker.start)
-        for downlink in self._downlinks:
+        for downlink in self.downlinks:
             await downlink.open(self.take)
         if self._uplink is not None:
             self._uplink.open(lambda heard: self._heard(loop, heard))
@@ -207,12 +208,12 @@ class Server:
                 case Down(inbound, _, _, kind, data) if inbound is not None:
                     inbound.answer(kind, data)
                 case Down(_, to, group, _, data):
-                    for downlink in self._downlinks:
+                    for downlink in self.downlinks:
                         downlink.push(to, group, data)
                 case Refuse(inbound, why, kind):
                     inbound.refuse(why, kind)
                 case All(group, data):
-                    for downlink in self._downlinks:
+                    for downlink in self.downlinks:
                         downlink.publish(group, data)
                 case Up(group, kind, data) if self._uplink is not None:
                     try:
@@ -272,7 +273,7 @@ class Server:
                     await asyncio.wait_for(self._stirred.wait(), max(0.01, left))
         if self._uplink is not None:
             await loop.run_in_executor(None, self._uplink.close)
-        for downlink in self._downlinks:
+        for downlink in self.downlinks:
             await downlink.close()
         if self._notifier is not None:
             await loop.run_in_executor(None, self._notifier.close)

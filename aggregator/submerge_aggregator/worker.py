@@ -106,6 +106,11 @@ class CommitWorker:
         self._notes = Notes()
         self._alarms = AlarmNews()
 
+    @property
+    def store(self) -> Store:
+        """What it writes to; to be read on its own thread only."""
+        return self._store
+
     def start(self) -> list[Out]:
         """Start the machine from what the store holds.
 

@@ -25,11 +25,11 @@ from submerge.protocol.settings import AggregatorSettings
 from submerge.protocol.summaries import Subspaces
 from submerge_aggregator.batch import Asked, Down, Refuse, Reply
 from submerge_aggregator.downlink import Inbound
-from submerge_aggregator.store import Store, StoreUnavailable
 from submerge_aggregator.worker import AGAIN_S, CommitWorker
 from submerge_proto.kept import records
 from submerge_proto.v1 import aggregator_service_pb2 as pb
 from submerge_proto.wire import codec, parts
+from support.faulty import FaultyStore
 
 SCHEMA, SUMMARIES = Schema.anonymous(4), Subspaces(2)
 LIFE = Incarnation(1_700_000_000_000, 7)
@@ -50,13 +50,17 @@ def clock():
 
 
 @pytest.fixture
-def worker(tmp_path, clock):
+def disk(tmp_path):
+    """The desk's store, which may fail."""
+    return FaultyStore(tmp_path / "s.db")
+
+
+@pytest.fixture
+def worker(disk, clock):
     """A root's desk, started."""
     settings, rng = AggregatorSettings("root", None), np.random.default_rng(0)
     plans = {"g": GroupPlan(SUMMARIES, SCHEMA)}
-    worker = CommitWorker(
-        lambda: AggregatorNode(settings, plans, rng), Store(tmp_path / "s.db"), clock
-    )
+    worker = CommitWorker(lambda: AggregatorNode(settings, plans, rng), disk, clock)
     worker.start()
     yield worker
     worker.close()
@@ -112,10 +116,6 @@ def learnt(worker):
     return worker.node.ledger("g").counts().learnt
 
 
-def failing(*_, **__):
-    raise StoreUnavailable("s.db", "disk full")
-
-
 def test_letters_of_one_turn_share_one_commit(worker):
     """Twenty joins and reports, one transaction, and an answer to each."""
     before = worker.tallies.commits
@@ -126,18 +126,17 @@ def test_letters_of_one_turn_share_one_commit(worker):
     assert [Reason.ACK] * 20 == [answer.reason for answer in answers(outs)]
 
 
-def test_what_is_acknowledged_is_on_disk(worker):
+def test_what_is_acknowledged_is_on_disk(worker, disk):
     """Each answer that says ACK has its row in the store."""
     worker.commit_batch([inbound(report(worker, "c"))])
 
-    assert ("row", "g", "c", str(LIFE.created_ms), str(LIFE.nonce)) in worker._store.load()
+    assert ("row", "g", "c", str(LIFE.created_ms), str(LIFE.nonce)) in disk.load()
 
 
-def test_a_commit_that_fails_takes_the_turn_back(worker, clock, monkeypatch):
+def test_a_commit_that_fails_takes_the_turn_back(worker, disk, clock):
     """Everybody hears "not now", nothing else goes out, and nothing is counted."""
     joins, reports = inbound(join("a")), inbound(report(worker, "b"))
-    with monkeypatch.context() as patch:
-        patch.setattr(worker._store, "write", failing)
+    with disk.full():
         outs = worker.commit_batch([joins, reports])
         clock.steady += AGAIN_S / 2
         soon = worker.commit_batch([reports])
@@ -151,9 +150,9 @@ def test_a_commit_that_fails_takes_the_turn_back(worker, clock, monkeypatch):
     assert 10 == learnt(worker)
 
 
-def test_not_now_names_no_incarnation(worker, monkeypatch):
+def test_not_now_names_no_incarnation(worker, disk):
     """A store that cannot write does not say whose it is."""
-    monkeypatch.setattr(worker._store, "write", failing)
+    disk.is_full = True
     (joined,) = answers(worker.commit_batch([inbound(join())])) or [None]
 
     # A join of a client writes nothing, so it may be let in; a report has to wait.
@@ -163,14 +162,14 @@ def test_not_now_names_no_incarnation(worker, monkeypatch):
 
 
 @pytest.mark.parametrize("data", [b"", b"\xff" * 40, b"\x0a\x02\x08\x01"])
-def test_foreign_bytes_change_nothing_but_a_counter(worker, data):
+def test_foreign_bytes_change_nothing_but_a_counter(worker, disk, data):
     """They are refused, and the store is as it was."""
-    before = worker._store.load()
+    before = disk.load()
     (out,) = worker.commit_batch([inbound(join(), data=data)])
 
     assert isinstance(out, Refuse)
     assert 1 == sum(counted(worker).values())
-    assert before == worker._store.load()
+    assert before == disk.load()
 
 
 def test_a_letter_speaks_for_its_own_node_only(worker):
@@ -338,10 +337,10 @@ def test_an_older_report_is_counted_unless_it_is_the_last(worker):
     assert {"overtaken": 1} == counted(worker)
 
 
-def test_not_now_is_counted(worker, monkeypatch):
+def test_not_now_is_counted(worker, disk):
     """By those who watch a disk that fails."""
     said = inbound(report(worker))
-    monkeypatch.setattr(worker._store, "write", failing)
+    disk.is_full = True
     worker.commit_batch([said, said])
 
     assert {"unavailable": 2} == counted(worker)

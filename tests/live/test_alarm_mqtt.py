@@ -14,8 +14,8 @@ import pytest
 from submerge_client.alarms.over_mqtt import MqttAlarms
 from submerge_client.config.links import UplinkConfig
 from support.alarms import HISTORY
+from support.patience import PATIENCE_S
 from support.programs import PATH
-from support.ways import WITHIN_S
 
 pytestmark = pytest.mark.slow
 
@@ -43,7 +43,7 @@ class HomeAssistant:
 
     def next(self):
         """What is heard next."""
-        return self.heard.get(timeout=WITHIN_S)
+        return self.heard.get(timeout=PATIENCE_S)
 
     def until(self, topic, data, also=()):
         """What is heard until a topic says so, and others have said something."""
@@ -81,7 +81,7 @@ def test_home_assistant_finds_all_there_is_whenever_it_comes(mosquitto, home):
     reported = sink(mosquitto)
     early = home()
     reported.tell(HISTORY[1])
-    early.until(THERE, b"online")
+    early.until(THERE, b"online", also=ALL)
     heard = home().until(THERE, b"online", also=ALL)
     reported.close(1.0)
 
@@ -116,7 +116,7 @@ def test_a_broker_that_lost_all_hears_all_again(mosquitto, home):
     reported = sink(mosquitto)
     reported.tell(HISTORY[1])
     early = home()
-    early.until(THERE, b"online")
+    early.until(THERE, b"online", also=ALL)
     early.close()
     mosquitto.stop()
     mosquitto.start()
@@ -147,7 +147,7 @@ def test_whoever_is_killed_is_offline_and_its_alarm_stays(mosquitto, home):
 
     watching = home()
     with process(1) as first:
-        watching.until(THERE, b"online")
+        watching.until(THERE, b"online", also=ALL)
         first.send_signal(signal.SIGKILL)
         watching.until(THERE, b"offline")
     late = home().until(THERE, b"offline", also=ALL)

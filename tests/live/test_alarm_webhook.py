@@ -23,7 +23,7 @@ from submerge_client.alarms.webhook import Webhook, WebhookDelivery
 from submerge_client.config.alarm_sinks import WebhookConfig
 from submerge_fleet.pki.authority import Authority
 from support.alarms import HISTORY, Log, alarm
-from support.programs import until
+from support.patience import until
 
 pytestmark = pytest.mark.slow
 

@@ -30,7 +30,8 @@ from submerge_client.uplink.over_grpc import SERVICE
 from submerge_proto.wire import codec
 from support.alarmed import alarm, alarm_status
 from support.nodes import new_incarnation
-from support.programs import Program, Programs, free_port, until
+from support.patience import PATIENCE_S, until
+from support.programs import Program, Programs, free_port
 
 CONFIG = """
 node = "root"
@@ -81,7 +82,7 @@ class Node:
     def _called(self, channel: grpc.Channel, message: Any) -> Any:
         kind = codec.kind_of(message)
         call = channel.unary_unary(f"/{SERVICE}/{kind.title()}")
-        answered = call(codec.encode(message), timeout=5.0)
+        answered = call(codec.encode(message), timeout=PATIENCE_S)
         return codec.decode("joined" if kind == "join" else "answer", answered)
 
     def _stamp(self, seq: int) -> Stamp:

@@ -17,7 +17,8 @@ from submerge_fleet import cli
 from submerge_fleet.crowd.schema import sections
 from submerge_fleet.pki.authority import Authority
 from submerge_fleet.pki.kit_file import text_of
-from support.programs import Program, Programs, free_port, until
+from support.patience import until
+from support.programs import Program, Programs, free_port
 
 pytestmark = pytest.mark.slow
 

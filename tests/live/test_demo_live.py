@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -28,6 +27,8 @@ from submerge_fleet.demo.report import lines, picture
 from submerge_fleet.demo.run import Demo
 from submerge_fleet.demo.site import free_ports
 from submerge_fleet.demo.wires import wired
+from support.patience import PATIENCE_S, until
+from support.programs import DETACHED
 
 pytestmark = pytest.mark.slow
 
@@ -48,11 +49,15 @@ def place():
 # -- processes -------------------------------------------------------------------------
 
 
-def heard_of(processes, seconds=20.0):
+def heard_of(processes):
     """All that is said until the first process is gone."""
-    heard, until = [], time.monotonic() + seconds
-    while not any(isinstance(each, Gone) for each in heard) and time.monotonic() < until:
-        heard += processes.wait(0.1)
+    heard = []
+
+    def is_gone():
+        heard.extend(processes.wait(0.1))
+        return any(isinstance(each, Gone) for each in heard)
+
+    until(is_gone, lambda: f"an end after {len(heard)} lines", lambda: len(heard))
     return heard
 
 
@@ -274,20 +279,32 @@ def processes_of(folder: Path) -> list[str]:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_however_it_is_stopped_nobody_is_left_behind(place, number):
-    """Ctrl-C, a supervisor's SIGTERM, even a SIGKILL of the demo itself."""
-    folder, until = place / "kept", time.monotonic() + 60
+@pytest.mark.parametrize(
+    ("number", "before"),
+    [
+        pytest.param(signal.SIGINT, (), id="SIGINT"),
+        pytest.param(signal.SIGINT, DETACHED, id="SIGINT below nohup and &"),
+        pytest.param(signal.SIGTERM, (), id="SIGTERM"),
+        pytest.param(signal.SIGKILL, (), id="SIGKILL"),
+    ],
+)
+def test_however_it_is_stopped_nobody_is_left_behind(place, number, before):
+    """Ctrl-C, a supervisor's SIGTERM, even a SIGKILL of the demo itself.
+
+    Below `nohup` it outlives its terminal; and Ctrl-C counts where SIGINT came down ignored.
+    """
+    folder = place / "kept"
     command = [sys.executable, "-m", "submerge_fleet", "demo", "--quiet", "--clients", "1"]
-    run = subprocess.Popen([*command, "--keep", str(folder)], stderr=subprocess.DEVNULL)
-    while not (folder / "client-1.state").exists() and time.monotonic() < until:
-        time.sleep(0.02)
-    assert len(processes_of(folder)) == 3  # a root, an aggregator, a client
+    with subprocess.Popen(
+        [*before, *command, "--keep", str(folder)], stderr=subprocess.DEVNULL
+    ) as run:
+        until((folder / "client-1.state").exists, lambda: "a client that reads")
+        assert len(processes_of(folder)) == 3  # a root, an aggregator, a client
 
-    run.send_signal(number)
-    status = run.wait(120)
-    while processes_of(folder) and time.monotonic() < until:
-        time.sleep(0.02)
+        if before:
+            run.send_signal(signal.SIGHUP)
+        run.send_signal(number)
+        status = run.wait(PATIENCE_S)
+    until(lambda: not processes_of(folder), lambda: f"an end of {processes_of(folder)}")
 
-    assert processes_of(folder) == []
     assert status == {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGKILL: -9}[number]

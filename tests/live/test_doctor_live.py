@@ -17,7 +17,7 @@ from submerge_client.uplink.tls import Tls
 from submerge_fleet.doctor import links
 from submerge_proto.wire import codec, topics
 from support.certified import LOOPBACK, Certified
-from support.programs import until
+from support.patience import until
 from support.ways import Ear, Host
 
 LIMIT = 100_000

@@ -21,7 +21,8 @@ from support.kills import configs
 from support.kills.configs import OverGrpc, OverMqtt
 from support.kills.fleet import Fleet
 from support.kills.judging import complaints, judge
-from support.programs import Program, Programs, free_port, until
+from support.patience import until
+from support.programs import Program, Programs, free_port
 
 pytestmark = pytest.mark.slow
 

@@ -37,7 +37,7 @@ from support.broker import PROGRAM, REQUIRED
 from support.certified import LOOPBACK, Certified
 from support.hostile import BURST, FLEET, GROUP, MOST_BYTES, ROOT, OverGrpc, OverMqtt
 from support.nodes import new_incarnation
-from support.programs import until
+from support.patience import until
 from support.wire import a_report, subspace_of
 
 pytestmark = pytest.mark.slow

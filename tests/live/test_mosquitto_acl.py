@@ -5,7 +5,6 @@ Mosquitto runs with the files that are shipped; only paths and the port are the 
 
 from __future__ import annotations
 
-import signal
 import socket
 import ssl
 from collections.abc import Iterator
@@ -21,8 +20,8 @@ from submerge_client.uplink.tls import Tls
 from submerge_fleet.pki.authority import Authority
 from submerge_proto.wire import topics
 from support.broker import PROGRAM, REQUIRED, Mosquitto
-from support.programs import until
-from support.shipped_broker import DAY, WITHIN_S, Peer, Site, forge, named_kit, peers, shipped
+from support.patience import PATIENCE_S, until
+from support.shipped_broker import DAY, Peer, Site, forge, named_kit, peers, shipped
 
 pytestmark = pytest.mark.slow
 
@@ -235,7 +234,7 @@ def test_a_packet_over_the_limit_is_not_waited_for(site):
     """Its first bytes announce 100 MB, and the broker hangs up: no room is made for it."""
     context = Tls(kit=site.kit("n1")).context()
     with (
-        socket.create_connection((site.broker.host, site.broker.port), WITHIN_S) as plain,
+        socket.create_connection((site.broker.host, site.broker.port), PATIENCE_S) as plain,
         context.wrap_socket(plain, server_hostname=site.broker.host) as way,
     ):
         way.sendall(CONNECT)
@@ -280,7 +279,7 @@ def test_a_stranger_is_not_let_in(site):
 
 def test_nobody_is_let_in_without_tls(site):
     """The port speaks nothing else."""
-    with socket.create_connection((site.broker.host, site.broker.port), WITHIN_S) as plain:
+    with socket.create_connection((site.broker.host, site.broker.port), PATIENCE_S) as plain:
         plain.sendall(CONNECT)
 
         assert b"" == _received(plain)
@@ -296,9 +295,7 @@ def test_a_renewed_kit_is_read_at_a_signal(site):
     with peers(site, ("n1", ()), ("north", ("#",))) as (child, north):
         before = _serial(site)
         site.kit("broker", "127.0.0.1")
-        process = site.broker._process
-        assert process is not None
-        process.send_signal(signal.SIGHUP)
+        site.broker.reload()
         until(lambda: before != _serial(site))
         child.say(JOIN, b"still here")
         assert (JOIN, b"still here") == north.next()
@@ -312,7 +309,7 @@ def _first_word(site: Site, context: ssl.SSLContext) -> bytes:
     """Return what the broker says to a CONNECT; b"" if it hangs up."""
     try:
         with (
-            socket.create_connection((site.broker.host, site.broker.port), WITHIN_S) as plain,
+            socket.create_connection((site.broker.host, site.broker.port), PATIENCE_S) as plain,
             context.wrap_socket(plain, server_hostname=site.broker.host) as way,
         ):
             way.sendall(CONNECT)
@@ -333,7 +330,7 @@ def _serial(site: Site) -> str:
     context = Tls(kit=site.folder / "n1.kit").context()
     address = site.broker.host, site.broker.port
     with (
-        socket.create_connection(address, WITHIN_S) as plain,
+        socket.create_connection(address, PATIENCE_S) as plain,
         context.wrap_socket(plain, server_hostname=site.broker.host) as way,
     ):
         return str((way.getpeercert() or {})["serialNumber"])

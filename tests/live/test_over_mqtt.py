@@ -26,7 +26,8 @@ from submerge_client.uplink.line import BrokerConnection
 from submerge_client.uplink.over_mqtt import MqttUplink as Uplink
 from submerge_client.uplink.tls import Tls
 from submerge_proto.wire import topics
-from support.ways import WITHIN_S, Ear, Host
+from support.patience import PATIENCE_S
+from support.ways import Ear, Host
 
 NAMES: dict[str, Any] = {"fleet": "f", "parent": "a", "limit": 100_000, "first_wait_s": 0.02}
 STATE = topics.state("f", "a", "c")
@@ -64,10 +65,10 @@ class Spy:
             came=lambda topic, data: self.news.put((topic, data)),
         )
         self.line.open()
-        assert opened.wait(WITHIN_S)
+        assert opened.wait(PATIENCE_S)
 
     def until(self, topic: str, data: bytes) -> None:
-        while (topic, data) != self.news.get(timeout=WITHIN_S):
+        while (topic, data) != self.news.get(timeout=PATIENCE_S):
             pass
 
     def write(self, topic: str, data: bytes, *, retain: bool = False) -> None:
@@ -154,7 +155,8 @@ def test_what_a_broker_keeps_of_a_node(mosquitto):
     child.close()
     spy = Spy(mosquitto, *topics.all_up("f", "a"))
     with closing(spy.line):
-        assert (topics.up("f", "a", "c", "report", "g"), b"all of it") == spy.news.get(timeout=5)
+        kept = topics.up("f", "a", "c", "report", "g"), b"all of it"
+        assert kept == spy.news.get(timeout=PATIENCE_S)
         assert spy.news.empty()
 
 
@@ -256,7 +258,7 @@ def test_ten_thousand_reports_come_back_to_an_aggregator_that_starts(mosquitto):
     writer.line.close()
     host = Host(downlink(mosquitto))
     with closing(host):
-        letters = [host.letters.get(timeout=WITHIN_S) for _ in sent]
+        letters = [host.letters.get(timeout=PATIENCE_S) for _ in sent]
         # A queue is first in, first out: who comes after them all is the last.
         host.publish("", b"hello")
 
@@ -276,7 +278,7 @@ def test_an_event_loop_that_stands_still_loses_nothing(mosquitto, monkeypatch):
         host.publish("", b"hello")
         writer.until(topics.hello("f", "a"), b"hello")
         wake = threading.Event()
-        host.loop.call_soon_threadsafe(wake.wait, WITHIN_S)
+        host.loop.call_soon_threadsafe(wake.wait, PATIENCE_S)
         for number in range(20):
             writer.write(
                 topics.up("f", "a", f"n{number}", "report", "g"), b"%d" % number, retain=True
@@ -285,7 +287,7 @@ def test_an_event_loop_that_stands_still_loses_nothing(mosquitto, monkeypatch):
         wake.set()
         came = set[bytes]()
         while len(came) < 20:
-            came.add(host.letters.get(timeout=WITHIN_S).data)
+            came.add(host.letters.get(timeout=PATIENCE_S).data)
 
     assert "the event loop stands still" in str(notes[0][1]["why"])
 
@@ -305,7 +307,7 @@ def test_what_is_not_for_an_aggregator_is_counted(mosquitto):
         writer.write(topic.replace("/c/", f"/{'c' * 65}/"), b"from a name that cannot be one")
         writer.write(topic, b"fine")
 
-        assert b"fine" == host.letters.get(timeout=WITHIN_S).data
+        assert b"fine" == host.letters.get(timeout=PATIENCE_S).data
     counted = {reason: count for reason, count in refusals.counts.items() if count}
     assert {"foreign_topic": 2, "empty": 1, "oversize": 1} == counted
 
@@ -322,9 +324,9 @@ def test_a_model_is_pushed_to_all_at_most_once_in_ten_seconds(mosquitto):
         for number in range(20):
             host.call(host.downlink.push, "c", "g", b"model")
             host.publish("h", b"%d" % number)
-            news = [spy.news.get(timeout=WITHIN_S)]
+            news = [spy.news.get(timeout=PATIENCE_S)]
             while (topics.model("f", "a", "h"), b"%d" % number) != news[-1]:
-                news.append(spy.news.get(timeout=WITHIN_S))
+                news.append(spy.news.get(timeout=PATIENCE_S))
 
             assert (2 if number == 0 else 1) == len(news)
 
@@ -427,7 +429,7 @@ def test_overhead_is_what_a_packet_has_beside_its_payload(mosquitto):
         ear.opened()
         child.send("report", "g", bytes(1000 - overhead(topic)))
 
-        assert 1000 - overhead(topic) == len(spy.news.get(timeout=WITHIN_S)[1])
+        assert 1000 - overhead(topic) == len(spy.news.get(timeout=PATIENCE_S)[1])
     assert not [heard for heard in ear.heard if isinstance(heard, Parted)]
 
 

@@ -85,7 +85,7 @@ def table(path, columns="abc", n=200):
 
 def into(server, *arguments):
     """Run the command against a root."""
-    (downlink,) = server._downlinks
+    (downlink,) = server.downlinks
     url = f"grpc://127.0.0.1:{downlink.port}"
     return CliRunner().invoke(
         cli.submerge, ["replay", *map(str, arguments), "--into", url, "--json"]

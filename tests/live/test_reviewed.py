@@ -16,7 +16,8 @@ from submerge_aggregator.server import Server
 from submerge_client.uplink.over_grpc import GrpcUplink as Up
 from submerge_client.uplink.over_mqtt import MqttUplink
 from submerge_client.uplink.tls import Tls
-from support.ways import WITHIN_S, Ear, Host
+from support.patience import PATIENCE_S
+from support.ways import Ear, Host
 
 
 @pytest.mark.parametrize("content", [None, b"no certificate"])
@@ -47,7 +48,7 @@ def test_finals_do_not_take_one_anothers_place(mosquitto):
     for i in range(4):
         up.send("report", "g", b"final %d" % i, final=True)
     up.send("report", "g", b"running")
-    got = {host.letters.get(timeout=WITHIN_S).data for _ in range(5)}
+    got = {host.letters.get(timeout=PATIENCE_S).data for _ in range(5)}
     up.close()
     host.close()
 

@@ -3,24 +3,15 @@
 from __future__ import annotations
 
 import queue
-import time
 
 import paho.mqtt.client as paho
 import pytest
 
 from submerge_client.config.links import UplinkConfig
 from submerge_client.scores_mqtt import MOST_WAITING, Publisher
-from support.ways import WITHIN_S
+from support.patience import PATIENCE_S, until
 
 pytestmark = pytest.mark.slow
-
-
-def until(true):
-    """Wait for something to be so."""
-    end = time.monotonic() + WITHIN_S
-    while not true():
-        assert time.monotonic() < end
-        time.sleep(0.01)
 
 
 @pytest.fixture
@@ -41,9 +32,9 @@ def test_each_line_is_a_message_in_its_order(mosquitto, publisher):
     client.connect("127.0.0.1", mosquitto.port)
     client.subscribe("submerge/v1/f/score/#", 1)
     client.loop_start()
-    heard.get(timeout=WITHIN_S)
+    heard.get(timeout=PATIENCE_S)
     publisher.tell(b"".join(b'{"row":%d}\n' % i for i in range(50)))
-    got = [heard.get(timeout=WITHIN_S) for _ in range(50)]
+    got = [heard.get(timeout=PATIENCE_S) for _ in range(50)]
     client.disconnect()
     client.loop_stop()
 

@@ -6,7 +6,6 @@ held to all of this.
 
 from __future__ import annotations
 
-import socket
 import threading
 import tracemalloc
 from collections.abc import Callable, Iterator
@@ -19,7 +18,9 @@ import pytest
 from submerge import UsageError
 from submerge_aggregator.downlink import Downlink
 from submerge_client.uplink import Came, Heard, Opened, Parted, TooLarge, Uplink
-from support.ways import WITHIN_S, Ear, Host
+from support.patience import PATIENCE_S
+from support.programs import free_port
+from support.ways import Ear, Host
 
 LIMIT = 100_000
 HELLO, MODEL = b"hello", b"model"
@@ -101,9 +102,7 @@ class OverGrpc:
     """A server and its clients; a cut ends the server, and another takes its port."""
 
     def __init__(self, _: pytest.FixtureRequest) -> None:
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.address = f"127.0.0.1:{probe.getsockname()[1]}"
+        self.address = f"127.0.0.1:{free_port()}"
 
     def uplink(self, node: str, *groups: str, limit: int = LIMIT) -> Uplink:
         from submerge_client.uplink.over_grpc import GrpcUplink
@@ -237,7 +236,7 @@ def test_answers_about_two_groups_both_arrive(meeting):
     uplink, ear = meeting.child("c", "g", "h")
     uplink.send("report", "g", b"of g")
     uplink.send("report", "h", b"of h")
-    letters = [meeting.host.letter(b"of g"), meeting.host.letters.get(timeout=WITHIN_S)]
+    letters = [meeting.host.letter(b"of g"), meeting.host.letters.get(timeout=PATIENCE_S)]
     for letter in letters:
         meeting.host.call(letter.answer, "answer", b"for " + letter.data)
 
@@ -393,7 +392,7 @@ def test_a_letter_above_the_hosts_limit_never_becomes_one(meeting):
     small, _ = meeting.child("small")
     small.send("join", "g", b"small")
 
-    assert b"small" == meeting.host.letters.get(timeout=WITHIN_S).data
+    assert b"small" == meeting.host.letters.get(timeout=PATIENCE_S).data
 
 
 def test_the_largest_that_may_go_arrives(meeting):
@@ -402,7 +401,7 @@ def test_the_largest_that_may_go_arrives(meeting):
     data = bytes(LIMIT - 300)
     uplink.send("report", "g", data)
 
-    assert len(data) == len(meeting.host.letters.get(timeout=WITHIN_S).data)
+    assert len(data) == len(meeting.host.letters.get(timeout=PATIENCE_S).data)
 
 
 @pytest.mark.slow
@@ -418,7 +417,7 @@ def test_an_ear_that_fails_is_not_the_end(meeting, kind):
         ear(heard)
 
     meeting.child("c", hear=hear)
-    assert failed.wait(WITHIN_S)
+    assert failed.wait(PATIENCE_S)
     meeting.host.publish("g", MODEL)
 
     ear.came(MODEL)
@@ -432,10 +431,10 @@ def test_a_child_that_does_not_listen_holds_up_nobody(way, meeting):
 
     def hear(_: Heard) -> None:
         hung.set()
-        wake.wait(WITHIN_S)
+        wake.wait(PATIENCE_S)
 
     meeting.child("hangs", hear=hear)
-    assert hung.wait(WITHIN_S)
+    assert hung.wait(PATIENCE_S)
     uplink, ear = meeting.child("c")
     for number in range(100):
         meeting.host.publish("g", b"%d" % number)

@@ -12,8 +12,8 @@ from submerge_aggregator.downlink import over_grpc, readings
 from submerge_aggregator.refusals import Refusals
 from submerge_client.uplink import SendRefused, Slowed
 from submerge_client.uplink.over_grpc import SERVICE, GrpcUplink
-from support.programs import until
-from support.ways import WITHIN_S, Ear, Host
+from support.patience import PATIENCE_S, until
+from support.ways import Ear, Host
 
 
 @pytest.mark.slow
@@ -25,7 +25,7 @@ def test_a_letter_that_nobody_answers_is_given_up(monkeypatch):
     host = Host(downlink)
     try:
         with grpc.insecure_channel(f"127.0.0.1:{downlink.port}") as channel:
-            call = channel.unary_unary(f"/{SERVICE}/Report").future(b"any", timeout=WITHIN_S)
+            call = channel.unary_unary(f"/{SERVICE}/Report").future(b"any", timeout=PATIENCE_S)
             letter = host.letter(b"any")
 
             assert grpc.StatusCode.UNAVAILABLE is call.code()
@@ -88,7 +88,7 @@ def test_a_stream_is_not_asked_for_in_many_words(method):
     try:
         with grpc.insecure_channel(f"127.0.0.1:{downlink.port}") as channel:
             padded = b"\xc2\x3e\xd0\x0f" + bytes(2000)  # a field that nobody knows
-            stream = channel.unary_stream(method)(padded, timeout=WITHIN_S)
+            stream = channel.unary_stream(method)(padded, timeout=PATIENCE_S)
 
             assert grpc.StatusCode.RESOURCE_EXHAUSTED is stream.code()
         assert 1 == refused.counts["oversize"]
@@ -109,7 +109,7 @@ def test_calls_that_say_nothing_are_few_and_are_given_up(method, monkeypatch):
     target = f"127.0.0.1:{downlink.port}"
 
     def silent() -> Iterator[bytes]:
-        quiet.wait(WITHIN_S)
+        quiet.wait(PATIENCE_S)
         yield from ()
 
     try:
@@ -118,8 +118,8 @@ def test_calls_that_say_nothing_are_few_and_are_given_up(method, monkeypatch):
             grpc.insecure_channel(target, local) as other,
         ):
             begin = channel.stream_stream(f"/{SERVICE}/{method}")
-            calls = [begin(silent(), timeout=WITHIN_S) for _ in range(5)]
-            heard = other.unary_unary(f"/{SERVICE}/Report").future(b"any", timeout=WITHIN_S)
+            calls = [begin(silent(), timeout=PATIENCE_S) for _ in range(5)]
+            heard = other.unary_unary(f"/{SERVICE}/Report").future(b"any", timeout=PATIENCE_S)
             host.call(host.letter(b"any").answer, "answer", b"yes")
 
             assert b"yes" == heard.result()

@@ -24,7 +24,8 @@ from submerge_fleet.console.admin_client import AdminClient, NoAnswer
 from support.following import Event, following
 from support.kills.configs import TIMING, Way
 from support.kills.feeding import PACE_S
-from support.programs import SUBMERGE, Program, Programs, until
+from support.patience import until
+from support.programs import SUBMERGE, Program, Programs
 
 PUMP, SITE, ROOT = "pump", "site", "root"
 """The client, and who is above it: it reports to the site, and the site to the root."""
@@ -45,12 +46,14 @@ FAULT, STEEP = 40.0, 0.5
 """What a fault adds in the end, where noise is 0.5; and how much more with each row. It comes
 gradually: the hour that it is raised in counts in the limits, and few hours are known here."""
 
+ONSET = 10
+"""A fault begins in so many first rows of a pause: one that grows out of a spell, a little with
+each row, may take the limits along, and is learnt."""
+
 GROWING, GROWN = 300.0, 60.0
 """Rows a second, before limits are known and after."""
 
 RUNNER = (sys.executable, "-m", "support.failing")
-WITHIN_S = 30.0
-"""How long anything may take that is expected; a busy machine needs a fifth of it."""
 
 
 class Feeder:
@@ -94,8 +97,9 @@ class Feeder:
             program, faulty = self.program, self.faulty
             n = round(PACE_S * self.rows_per_s)
             rows = np.take(self._rows, range(self.rows, self.rows + n), axis=0, mode="wrap")
-            for row in rows:
-                self._off = min(FAULT, self._off + STEEP) if faulty else 0.0
+            for number, row in enumerate(rows, self.rows):
+                begun = self._off > 0 or number % (PAUSE + SPELL) < ONSET
+                self._off = min(FAULT, self._off + STEEP) if faulty and begun else 0.0
                 row[AILING] += self._off
             lines = "".join(f"{json.dumps(row)}\n" for row in rows.tolist())
             if program is not None and program.incarnations and program.write(lines.encode()):
@@ -244,7 +248,7 @@ class AlarmFleet:
 
     def until(self, happens: Callable[[], Any], what: str) -> None:
         """Wait; if it does not happen, say all that is known."""
-        until(lambda: bool(happens()), lambda: f"{what}\n{self.known}", WITHIN_S)
+        until(happens, lambda: f"{what}\n{self.known}", lambda: self.feeder.rows)
 
     def state_is(self, state: str) -> None:
         """Wait until the root hears that the client is in a state."""

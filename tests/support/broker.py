@@ -10,6 +10,9 @@ import subprocess
 import time
 from pathlib import Path
 
+from support.patience import PATIENCE_S
+from support.programs import free_port
+
 PROGRAM = shutil.which("mosquitto") or shutil.which("/usr/sbin/mosquitto")
 """Where it is; outside a shell's own path, as Debian puts it, or None."""
 
@@ -33,9 +36,7 @@ class Mosquitto:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        with socket.socket() as probe:
-            probe.bind((self.host, 0))
-            self.port: int = probe.getsockname()[1]
+        self.port = free_port()
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self, *settings: str) -> None:
@@ -48,7 +49,7 @@ class Mosquitto:
             self._process = subprocess.Popen(
                 [str(PROGRAM), "-c", path], stdin=subprocess.DEVNULL, stdout=log, stderr=log
             )
-        until = time.monotonic() + 10.0
+        until = time.monotonic() + PATIENCE_S
         while not self._answers():
             if self._process.poll() is not None or time.monotonic() > until:
                 raise RuntimeError((self.folder / "mosquitto.log").read_text())
@@ -61,7 +62,7 @@ class Mosquitto:
             return
         process.terminate()
         try:
-            process.wait(5.0)
+            process.wait(PATIENCE_S)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()

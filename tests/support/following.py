@@ -6,12 +6,13 @@ import json
 import os
 import subprocess
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from support.programs import SUBMERGE, WITHIN_S
+from support.patience import PATIENCE_S
+from support.programs import SUBMERGE
 
 Event = dict[str, Any]
 
@@ -29,12 +30,12 @@ class Follower(NamedTuple):
 
 
 @contextmanager
-def following(store: Path) -> Iterator[Follower]:
-    """A follower at the aggregator with that store."""
+def following(store: Path, *, before: Sequence[str] = ()) -> Iterator[Follower]:
+    """A follower at the aggregator with that store; `before` stands before the command."""
     reported: list[Event] = []
     said: list[bytes] = []
     with subprocess.Popen(
-        [SUBMERGE, "alarms", "--follow", "--json", "--store", store],
+        [*before, SUBMERGE, "alarms", "--follow", "--json", "--store", store],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         env=os.environ | {"OPENBLAS_NUM_THREADS": "1"},
@@ -50,4 +51,4 @@ def following(store: Path) -> Iterator[Follower]:
         finally:
             process.kill()
             for reader in readers:
-                reader.join(WITHIN_S)
+                reader.join(PATIENCE_S)

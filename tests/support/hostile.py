@@ -31,7 +31,7 @@ from submerge_proto.wire import codec, topics
 from submerge_proto.wire.codec import Kind
 from support.broker import Mosquitto
 from support.certified import LOOPBACK, Certified
-from support.programs import until
+from support.patience import PATIENCE_S, until
 from support.shipped_broker import shipped
 
 GROUP, FLEET, ROOT = "room", "f", "root"
@@ -39,7 +39,6 @@ CHANNELS = [f"x{i}" for i in range(6)]
 BURST = 20
 """Messages at once; after that next to none, for as long as a test takes."""
 MOST_BYTES = 20_000
-WITHIN_S = 10.0
 
 
 class Held(NamedTuple):
@@ -88,7 +87,7 @@ class Root:
     @property
     def port(self) -> int:
         """Where it listens, over gRPC."""
-        (downlink,) = self._server._downlinks
+        (downlink,) = self._server.downlinks
         return int(downlink.port)  # type: ignore[attr-defined]
 
     @property
@@ -111,7 +110,7 @@ class Root:
 
         def look(node: AggregatorNode, _: Now) -> Held:
             model = node.model(GROUP)
-            kept = self._server.worker._store.load()
+            kept = self._server.worker.store.load()
             store = {key: data for key, data in kept.items() if key[0] != "suspected"}
             return Held(store, b"" if model is None else codec.encode(model))
 
@@ -125,7 +124,7 @@ class Root:
         return self._does(self._server.ask(question, Tick()))
 
     def _does(self, work: Any) -> Any:
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result(WITHIN_S)
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(PATIENCE_S)
 
     async def _start(self) -> None:
         self._server = server_of(self.config)
@@ -173,7 +172,7 @@ class OverGrpc:
 
     def _called(self, call: Any, method: str, data: bytes, **how: Any) -> Heard:
         try:
-            (answer,) = call(iter([data] if data else []), timeout=WITHIN_S, **how)
+            (answer,) = call(iter([data] if data else []), timeout=PATIENCE_S, **how)
         except grpc.RpcError as error:
             more = THROTTLED if THROTTLED in dict(error.trailing_metadata() or ()) else ""
             return f"{error.code().name} {more}".strip()
@@ -195,7 +194,7 @@ class OverMqtt:
         self.root = Root(self.fleet, {"mqtt": listen})
         stack.callback(self.root.close)
         # What is said before it has subscribed is lost: nothing here is retained.
-        until(lambda: self.root.listens, lambda: "the root at its broker", WITHIN_S)
+        until(lambda: self.root.listens, lambda: "the root at its broker")
 
     def message(self, kit: Path, kind: Kind, *reported: bytes, silent: bool = False) -> list[Heard]:
         """Say some things on one's own topic, and wait for the answer to each.
@@ -215,7 +214,7 @@ class OverMqtt:
         visitor.say(topic, data)
         if not silent:
             return visitor.next()
-        until(lambda: self.root.counts != before, lambda: f"something about {topic}", WITHIN_S)
+        until(lambda: self.root.counts != before, lambda: f"something about {topic}")
         return visitor.next() if visitor.heard else ""
 
 
@@ -233,7 +232,7 @@ class Visitor:
         self._client.on_message = self._hear
         self._client.connect(broker.host, broker.port)
         self._client.loop_start()
-        assert self._ready.wait(WITHIN_S)
+        assert self._ready.wait(PATIENCE_S)
 
     def __enter__(self) -> Visitor:
         return self
@@ -244,7 +243,7 @@ class Visitor:
 
     def say(self, topic: str, data: bytes, *, retain: bool = False) -> None:
         """Publish; the broker acknowledges what it refuses as well."""
-        self._client.publish(topic, data, qos=1, retain=retain).wait_for_publish(WITHIN_S)
+        self._client.publish(topic, data, qos=1, retain=retain).wait_for_publish(PATIENCE_S)
 
     @property
     def heard(self) -> bool:
@@ -253,7 +252,7 @@ class Visitor:
 
     def next(self) -> Heard:
         """Return the next answer."""
-        topic, data = self._came.get(timeout=WITHIN_S)
+        topic, data = self._came.get(timeout=PATIENCE_S)
         return codec.decode("joined" if topic.endswith("joined") else "answer", data)
 
     def _hear(self, client: Any, _: Any, message: mqtt.MQTTMessage) -> None:

@@ -33,10 +33,11 @@ from submerge_aggregator.http import admin as control
 from submerge_aggregator.http import status
 from submerge_aggregator.notify.notifier import AlarmNotifier
 from submerge_aggregator.server import Server
-from submerge_aggregator.store import Store
 from submerge_aggregator.worker import CommitWorker
 from submerge_proto.wire import codec
+from support.faulty import FaultyStore
 from support.nodes import EPOCH, GROUP, new_incarnation
+from support.patience import PATIENCE_S
 
 SCHEMA = Schema(tuple(Channel(f"mote-{i}", "°C") for i in range(6)))
 RANK, OVERSAMPLE = 2, 2
@@ -72,6 +73,10 @@ class House:
     server : Server
     time : Time
     store : Path
+    disk : FaultyStore
+        The store itself, which a test may have fail.
+    seq : int
+        Of the newest report.
     """
 
     def __init__(
@@ -94,8 +99,9 @@ class House:
         def made() -> AggregatorNode:
             return AggregatorNode(settings, plans, np.random.default_rng(0))
 
-        self._worker = CommitWorker(made, Store(self.store), self.time)
-        self._seq = 0
+        self.disk = FaultyStore(self.store)
+        self._worker = CommitWorker(made, self.disk, self.time)
+        self.seq = 0
 
     def __enter__(self) -> House:
         self._loop = asyncio.new_event_loop()
@@ -112,7 +118,7 @@ class House:
 
     def does(self, work: Any) -> Any:
         """Have the event loop do something, and wait for it."""
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result(20.0)
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(PATIENCE_S)
 
     def server_here(self) -> Server:
         """Return the server, not started, for the loop that runs here; in place of `with`."""
@@ -151,10 +157,10 @@ class House:
     ) -> Answer:
         """Take in a client's report of rows; return the answer."""
         me = self.does(self.server.ask(lambda machine, _: machine.incarnation))
-        self._seq += 1
+        self.seq += 1
         group, schema = reported.pop("group", GROUP), reported.pop("schema", SCHEMA)
         stamp = Stamp(
-            node, group, new_incarnation(1) if incarnation is None else incarnation, self._seq
+            node, group, new_incarnation(1) if incarnation is None else incarnation, self.seq
         )
         fields: dict[str, Any] = {
             "final": False,
@@ -187,7 +193,7 @@ class House:
 
         inbound = Inbound(kind, data, None, False, answer, refuse)
         self._loop.call_soon_threadsafe(self.server.take, inbound)
-        return answered.result(20.0)
+        return answered.result(PATIENCE_S)
 
     def learns(self, schema: Schema) -> None:
         """Go over to another schema, as if the fleet had settled it."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import signal
 import socket
 import subprocess
@@ -16,17 +17,33 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, ExitStack, suppress
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
+
+from support.patience import PATIENCE_S, until
 
 TESTS = Path(__file__).parents[1]
 PATH = os.pathsep.join(filter(None, (str(TESTS), os.environ.get("PYTHONPATH"))))
 SUBMERGE = Path(sys.executable).with_name("submerge")
 
-WITHIN_S = 20.0
-"""How long anything may take that is expected; a busy machine needs a fifth of it."""
+_DETACHING = """
+import os, signal, sys
+for number in (signal.SIGINT, signal.SIGHUP):
+    signal.signal(number, signal.SIG_IGN)
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+DETACHED = (sys.executable, "-c", _DETACHING)
+"""What to put before a command, so that it starts as `nohup COMMAND &` in a script does: with
+SIGINT and SIGHUP ignored."""
+
+PORTS = range(10_000, 32_000)
+"""Where ports are looked for: below those that the kernel gives to connections that go out,
+one of which might take a port between two lives of the program that it is meant for."""
+
+WORKERS = 16
+"""Processes of one run that may look for ports at the same time."""
 
 Thing = TypeVar("Thing")
 
@@ -115,7 +132,11 @@ class Program:
             found[:] = [line for line in self.said(what) if facts.items() <= line.facts.items()]
             return bool(found)
 
-        until(is_said, lambda: f"{what!r} with {facts} in the log:\n{self.log}")
+        until(
+            is_said,
+            lambda: f"{what!r} with {facts} in the log:\n{self.log}",
+            lambda: len(self.lines),
+        )
         return found[-1]
 
     @property
@@ -138,7 +159,7 @@ class Program:
         self.signal(signal.SIGTERM)
         return self.ended()
 
-    def ended(self, within_s: float = WITHIN_S) -> int:
+    def ended(self, within_s: float = PATIENCE_S) -> int:
         """Wait until it has ended; return its exit status, negative for a signal."""
         try:
             status = self._process.wait(within_s)
@@ -147,7 +168,7 @@ class Program:
             self._process.wait()
             raise AssertionError(f"it does not end; its log:\n{self.log}") from None
         for reader in self._readers:
-            reader.join(WITHIN_S)
+            reader.join(PATIENCE_S)
         for pipe in (self._process.stdin, self._process.stdout, self._process.stderr):
             assert pipe is not None
             with suppress(BrokenPipeError):  # what it did not read before it died
@@ -208,19 +229,15 @@ class Programs:
         return path
 
 
-def until(
-    happens: Callable[[], bool], said: Callable[[], str] = lambda: "it", within_s: float = WITHIN_S
-) -> None:
-    """Wait for something that is expected."""
-    ends = time.monotonic() + within_s
-    while not happens():
-        if time.monotonic() > ends:
-            raise AssertionError(f"waited {within_s:g} s for {said()}")
-        time.sleep(0.01)
-
-
 def free_port() -> int:
-    """Return a port of 127.0.0.1 that nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """Return a port of 127.0.0.1 that nobody listens on.
+
+    No two workers of pytest-xdist are given the same: each has a share of its own.
+    """
+    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % WORKERS
+    share = PORTS[worker::WORKERS]
+    while True:
+        port = secrets.choice(share)
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port

@@ -24,10 +24,9 @@ from submerge_client.uplink.tls import Tls
 from submerge_fleet.pki.authority import Authority
 from submerge_fleet.pki.kit_file import text_of
 from support.broker import Mosquitto
-from support.programs import until
+from support.patience import PATIENCE_S, until
 
 SHIPPED = Path(__file__).parents[2] / "deploy" / "mosquitto"
-WITHIN_S = 10.0
 DAY = timedelta(days=1)
 
 
@@ -77,7 +76,7 @@ class Peer:
             came=lambda topic, data: self.heard.put((topic, data)),
         )
         self._line.open()
-        assert opened.wait(WITHIN_S)
+        assert opened.wait(PATIENCE_S)
 
     def say(self, topic: str, data: bytes = b"x", *, retain: bool = False) -> None:
         """Publish, and wait until the broker has it, or has hung up."""
@@ -86,7 +85,7 @@ class Peer:
 
     def next(self) -> tuple[str, bytes]:
         """Return what is heard next."""
-        return self.heard.get(timeout=WITHIN_S)
+        return self.heard.get(timeout=PATIENCE_S)
 
     def close(self) -> None:
         self._line.close()

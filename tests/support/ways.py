@@ -14,10 +14,9 @@ from typing import Any, TypeVar
 
 from submerge_aggregator.downlink import Downlink, Inbound
 from submerge_client.uplink import Came, Heard, Opened, Parted
+from support.patience import PATIENCE_S
 
 T = TypeVar("T")
-WITHIN_S = 10.0
-"""How long anything that must come may take on a busy machine."""
 
 
 class Ear:
@@ -73,8 +72,8 @@ class Ear:
 
     def _wait(self, until: Callable[[], bool]) -> None:
         with self._news:
-            if not self._news.wait_for(until, WITHIN_S):
-                raise TimeoutError(f"not heard within {WITHIN_S} s; heard {self.heard}")
+            if not self._news.wait_for(until, PATIENCE_S):
+                raise TimeoutError(f"not heard within {PATIENCE_S} s; heard {self.heard}")
 
 
 class Host:
@@ -94,7 +93,7 @@ class Host:
 
     def wait(self, what: Coroutine[Any, Any, T]) -> T:
         """Run something on the loop, and return what it returns."""
-        return asyncio.run_coroutine_threadsafe(what, self.loop).result(WITHIN_S)
+        return asyncio.run_coroutine_threadsafe(what, self.loop).result(PATIENCE_S)
 
     def call(self, what: Callable[..., T], *arguments: Any) -> T:
         """Call something on the loop."""
@@ -110,7 +109,7 @@ class Host:
 
     def letter(self, data: bytes) -> Inbound:
         """Return the next letter with certain bytes."""
-        end = time.monotonic() + WITHIN_S
+        end = time.monotonic() + PATIENCE_S
         passed = []
         while True:
             letter = self.letters.get(timeout=max(0.0, end - time.monotonic()))
@@ -135,4 +134,4 @@ class Host:
 
     def _end(self) -> None:
         self.loop.call_soon_threadsafe(self.loop.stop)
-        self._thread.join(WITHIN_S)
+        self._thread.join(PATIENCE_S)

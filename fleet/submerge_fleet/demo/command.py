@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 from rich.console import Console
@@ -214,9 +214,15 @@ def _folder(keep: Path | None) -> Iterator[Path]:
 
 @contextmanager
 def _ending_on_signals() -> Iterator[None]:
-    """Leave by the front door, whoever closes it: no process of ours may stay behind."""
-    numbers = signal.SIGTERM, signal.SIGHUP
-    before = {number: signal.signal(number, _leave) for number in numbers}
+    """Leave in order at each signal that ends programs: no process of ours may stay behind.
+
+    SIGINT too: a shell script's `&` starts programs with it ignored. A SIGHUP that is ignored
+    stays so, for `nohup` asks for that.
+    """
+    handlers: dict[int, Any] = {signal.SIGTERM: _leave, signal.SIGINT: signal.default_int_handler}
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        handlers[signal.SIGHUP] = _leave
+    before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
     try:
         yield
     finally:

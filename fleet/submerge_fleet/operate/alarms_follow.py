@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Literal
@@ -62,7 +63,9 @@ def follow(
     *,
     wait: Callable[[float], object] = time.sleep,
 ) -> None:
-    """Tell what happens until somebody presses Ctrl-C.
+    """Tell what happens until Ctrl-C, also where SIGINT came down ignored, as a script's `&` does.
+
+    For the main thread, as Python's signal handlers are.
 
     look : asks the aggregator; None where no alarm has begun or is over since. One that is away
         is complained of once, and waited for
@@ -73,6 +76,7 @@ def follow(
         If it does not answer from the first.
     """
     followed, away, before = Followed(), False, False
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         while True:
             try:
@@ -90,6 +94,8 @@ def follow(
             wait(EVERY_S)
     except KeyboardInterrupt:
         return
+    finally:
+        signal.signal(signal.SIGINT, handler)
 
 
 def _when(event: Event, view: AlarmView) -> float:

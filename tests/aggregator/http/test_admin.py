@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import threading
 from collections.abc import Iterator
 from contextlib import closing
 
@@ -11,7 +10,7 @@ import numpy as np
 import pytest
 
 from submerge.protocol.messages import Counts, Reason
-from submerge_aggregator.store import Store, StoreUnavailable
+from submerge_aggregator.store import Store
 from submerge_client import logs
 from submerge_proto.kept import records
 from submerge_proto.wire import codec
@@ -255,15 +254,10 @@ def test_a_model_that_is_not_there_yet_is_missing(tmp_path):
     assert (404, True) == (answer.status, "has no model yet" in answer.json["error"])
 
 
-def test_a_disk_that_fails_is_said_and_changes_nothing(house, monkeypatch):
+def test_a_disk_that_fails_is_said_and_changes_nothing(house):
     """503: not the operator's mistake; the node is there as before."""
-
-    def full(*_: object, **__: object) -> None:
-        raise StoreUnavailable("root.db", "disk is full")
-
     house.hears("c", ROWS)
-    with monkeypatch.context() as patch:
-        patch.setattr(house.server.worker._store, "write", full)
+    with house.disk.full():
         answer = house.asks("POST", "/nodes/room/c/forget")
     assert (503, True) == (answer.status, "cannot be written" in answer.json["error"])
 
@@ -275,14 +269,7 @@ def test_a_disk_that_hangs_is_not_waited_for(house, monkeypatch):
     """It says that what was asked for may still happen."""
     house.hears("c", ROWS)
     monkeypatch.setattr("submerge_aggregator.http.serving.ANSWER_S", 0.05)
-    gate, write = threading.Event(), house.server.worker._store.write
-
-    def slow(*args: object, **settings: object) -> None:
-        gate.wait(10.0)
-        write(*args, **settings)
-
-    monkeypatch.setattr(house.server.worker._store, "write", slow)
-    answer = house.asks("POST", "/nodes/room/c/forget")
-    gate.set()
+    with house.disk.hanging():
+        answer = house.asks("POST", "/nodes/room/c/forget")
 
     assert (503, True) == (answer.status, "may still happen" in answer.json["error"])

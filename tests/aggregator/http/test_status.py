@@ -11,7 +11,6 @@ from prometheus_client.parser import text_string_to_metric_families
 from submerge.protocol.alarm_status import pooled
 from submerge.protocol.messages import Counts
 from submerge_aggregator.refusals import REASONS
-from submerge_aggregator.store import StoreUnavailable
 from submerge_client.uplink import Parted
 from support.alarmed import alarm, alarm_status, message, passes_on
 from support.house import House
@@ -35,19 +34,15 @@ def samples(house: House) -> dict[tuple[str, ...], float]:
     }
 
 
-def breaks(house: House, monkeypatch) -> None:
+def breaks(house: House) -> None:
     """Have the disk refuse writes from now on, and the aggregator notice."""
-
-    def full(*_: object, **__: object) -> None:
-        raise StoreUnavailable("root.db", "disk is full")
-
-    monkeypatch.setattr(house.server.worker._store, "write", full)
+    house.disk.is_full = True
     house.hears("c", ROWS)
 
 
-def test_health_is_answered_as_long_as_the_process_lives(house, monkeypatch):
+def test_health_is_answered_as_long_as_the_process_lives(house):
     """With a disk that is full, too."""
-    breaks(house, monkeypatch)
+    breaks(house)
     health = house.watches("/healthz")
 
     assert 200 == health.status
@@ -62,10 +57,10 @@ def test_a_root_that_serves_is_ready(house):
     assert (200, {"ready": True}) == (ready.status, ready.json)
 
 
-def test_a_store_that_cannot_be_written_is_not_ready(house, monkeypatch):
+def test_a_store_that_cannot_be_written_is_not_ready(house):
     """503 and why; and ready again once the disk is."""
-    with monkeypatch.context() as patch:
-        breaks(house, patch)
+    with house.disk.full():
+        house.hears("c", ROWS)
         ready = house.watches("/readyz")
         assert (503, "the store cannot be written") == (ready.status, ready.json["why"])
 
@@ -252,9 +247,9 @@ def test_what_is_not_known_has_no_sample(house):
     assert ("submerge_staleness_seconds", "room", "1") not in found
 
 
-def test_metrics_are_there_while_the_disk_fails(house, monkeypatch):
+def test_metrics_are_there_while_the_disk_fails(house):
     """They matter most then: how often it failed, and that it is not ready."""
-    breaks(house, monkeypatch)
+    breaks(house)
     found = samples(house)
 
     assert 1 == found["submerge_failed_writes_total",]

@@ -21,7 +21,7 @@ from submerge_client.config.decoding import decoded
 from support.alarmed import ROWS, alarm, alarm_status, message, passes_on
 from support.house import House
 from support.nodes import EPOCH
-from support.programs import until
+from support.patience import PATIENCE_S, until
 
 
 def config_of(folder: Path, *groups: str, **alarms: Any) -> AggregatorConfig:
@@ -42,14 +42,14 @@ class Told(House):
     """A house that writes lines about alarms."""
 
     def __init__(self, folder: Path, *, seq: int = 0, groups: tuple[str, ...] = ("room",)) -> None:
-        self._lines = folder / "alarms.ndjson"
-        config = config_of(folder, *groups, ndjson=str(self._lines))
+        self.path = folder / "alarms.ndjson"
+        config = config_of(folder, *groups, ndjson=str(self.path))
         super().__init__(folder, groups=groups, notifier=lambda time: make_notifier(config, time))
-        self._seq = seq
+        self.seq = seq
 
     @property
     def events(self) -> list[tuple[str, str]]:
-        lines = self._lines.read_text().splitlines()
+        lines = self.path.read_text().splitlines()
         return [(each["event"], each["id"]) for each in map(json.loads, lines)]
 
     def until(self, *events: tuple[str, str]) -> None:
@@ -86,7 +86,7 @@ def test_a_process_that_follows_tells_what_has_changed_and_nothing_twice(tmp_pat
     with Told(tmp_path) as house:
         message(house, "c", alarm())
         house.until(("start", "c-1"))
-        seq = house._seq
+        seq = house.seq
     with Told(tmp_path, seq=seq) as house:
         message(house, "c", alarm(worst=9.0))
         message(house, "c", alarm(ended=60.0))
@@ -99,11 +99,11 @@ def test_what_came_while_nobody_was_told_is_told_by_the_next(tmp_path):
     with Told(tmp_path) as house:
         message(house, "c", alarm())
         house.until(("start", "c-1"))
-        seq = house._seq
+        seq = house.seq
     with House(tmp_path) as house:
-        house._seq = seq
+        house.seq = seq
         message(house, "c", alarm("c", 0x90), alarm(ended=60.0))
-        seq = house._seq
+        seq = house.seq
     with Told(tmp_path, seq=seq) as house:
         house.until(("start", "c-1"), ("end", "c-1"), ("start", "c-90"))
 
@@ -124,7 +124,7 @@ def test_groups_are_told_apart(tmp_path):
         message(house, "c", alarm())
         house.hears("d", ROWS, group="hall", alarm_status=alarm_status(alarm("d", 4)))
         until(lambda: len(house.events) == 2)
-        lines = [json.loads(line) for line in house._lines.read_text().splitlines()]
+        lines = [json.loads(line) for line in house.path.read_text().splitlines()]
 
     assert {"c": "room", "d": "hall"} == {each["node"]: each["group"] for each in lines}
 
@@ -141,7 +141,7 @@ class Slow:
         self.heard.append(tuple(each.name for each in alarms))
         if self._error is not None:
             raise self._error
-        self.let_go.wait(20.0)
+        self.let_go.wait(PATIENCE_S)
 
     def close(self, patience_s: float) -> None:
         self.let_go.set()
@@ -211,6 +211,6 @@ def test_times_of_lines_are_the_nodes(tmp_path):
     with Told(tmp_path) as house:
         message(house, "c", alarm(began=EPOCH))
         until(lambda: bool(house.events))
-        (line,) = map(json.loads, house._lines.read_text().splitlines())
+        (line,) = map(json.loads, house.path.read_text().splitlines())
 
     assert EPOCH == line["began"]

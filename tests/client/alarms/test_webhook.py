@@ -16,6 +16,7 @@ from submerge_client.alarms.post import HttpAnswer
 from submerge_client.alarms.webhook import CAP_S, Webhook, WebhookDelivery
 from submerge_client.config.alarm_sinks import WebhookConfig
 from support.alarms import BEGAN, HISTORY, RISKY, Killed, Killer, Log, alarm
+from support.patience import PATIENCE_S
 
 NAMES = [alarm(0).name, alarm(1).name]
 EXPECTED = [(name, event) for name in NAMES for event in ("start", "end")]
@@ -284,7 +285,7 @@ def test_closing_does_not_wait_for_a_server_that_is_away(tmp_path):
     hook.tell(())
     hook.tell(HISTORY[1])
 
-    assert tried.wait(10.0)
+    assert tried.wait(PATIENCE_S)
     hook.close(600.0)  # would take ten minutes
     assert [] == server.events()
 
@@ -304,7 +305,7 @@ def test_what_fails_in_the_thread_is_said():
 
     hook = Webhook(Broken(), "hook")
     hook.tell(())
-    assert failed.wait(10.0)
+    assert failed.wait(PATIENCE_S)
     hook.close(10.0)
 
     assert ["ZeroDivisionError: a bug"] == [line["why"] for line in log.lines]

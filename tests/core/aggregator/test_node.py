@@ -1153,6 +1153,7 @@ def test_a_link_that_opens_is_used_at_once():
     assert before + 1 == len(table.said)
 
 
+@pytest.mark.slow
 def test_a_month_without_a_parent_leaves_one_report():
     """Children are answered meanwhile; one report waits, and says everything."""
     table, host = middle()

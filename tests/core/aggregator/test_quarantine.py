@@ -117,7 +117,7 @@ def test_an_aggregator_is_never_set_apart():
     """Its store may be a backup, and a whole site is below it."""
     table, host = root()
     me, fence = new_incarnation(5), b"mine" * 4
-    host.node._groups[GROUP].ledger.admit("b", me, fence, (Left(fence, 0),))
+    host.node.ledger(GROUP).admit("b", me, fence, (Left(fence, 0),))
     assert Reason.ACK is put(table, report("b", me, 3, range(20, 29), fence=fence))
     for ids in (range(20, 22), range(20, 23), range(20, 24)):
         assert Reason.EQUIVOCATION is put(table, report("b", me, 3, ids, fence=fence))

@@ -626,6 +626,7 @@ def test_lifetime_goes_on_through_restarts():
 # -- reports ---------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_month_offline_leaves_one_report():
     """The newest takes the place of the one before; tries are never further apart than the cap."""
     table, host = pinned()

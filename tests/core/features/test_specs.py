@@ -144,6 +144,7 @@ def test_what_is_wrong_is_said(change, message):
         parse(without)
 
 
+@pytest.mark.slow
 def test_a_deep_or_endless_spec_is_refused():
     """Nesting that JSON cannot write, and a list that holds itself."""
     deep: list[object] = []

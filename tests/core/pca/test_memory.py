@@ -18,6 +18,10 @@ pytestmark = pytest.mark.slow
 
 BLOCKS = 1000
 
+BATCHED = 600_000
+"""The kernel adds pages to VmHWM in batches, for each processor: growth far below this may show
+as none at all."""
+
 
 def bound(dim: int, k: int, b: int) -> int:
     """MATHEMATICS section 1: everything, block included, in bytes."""
@@ -116,5 +120,7 @@ def test_all_that_is_resident_stays_below_the_bound(dim, exact, dtype):
         before, middle, after = map(int, done.stdout.split())
         runs.append((after - before, after - middle))
 
-    assert 0 < statistics.median(grown for grown, _ in runs) <= bound(dim, 15, 45)
+    grown, most = statistics.median(grown for grown, _ in runs), bound(dim, 15, 45)
+    assert grown <= most
+    assert grown > 0 or most < BATCHED  # else nothing was measured
     assert statistics.median(late for _, late in runs) <= 16 * dim + 64_000

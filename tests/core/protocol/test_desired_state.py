@@ -136,6 +136,7 @@ def test_a_child_hears_what_it_has_not_heard_the_oldest_first():
     assert () == desired_states.due("c3", 3, is_client=True)
 
 
+@pytest.mark.slow
 def test_of_too_many_the_oldest_are_forgotten():
     desired_states = DesiredStates()
     desired_states.take(

@@ -36,6 +36,7 @@ from support.nodes import GROUP, Inbound, Table
 
 SCENARIOS = sorted((Path(__file__).parents[2] / "scenarios").glob("*.txt"))
 assert SCENARIOS
+LONG = {"offline_month"}
 
 
 class Stage:
@@ -168,7 +169,13 @@ def played(script: str) -> str:
     return "\n".join(out) + "\n"
 
 
-@pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param(path, id=path.stem, marks=[pytest.mark.slow] if path.stem in LONG else [])
+        for path in SCENARIOS
+    ],
+)
 def test_it_is_said_as_written(path):
     """The transcript is what the nodes say, and no reading is counted twice."""
     script = path.read_text()

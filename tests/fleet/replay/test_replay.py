@@ -99,7 +99,10 @@ def test_light_by_streaming(replay, oversample, most):
     assert found["frobenius_bound"] >= found["error"]
 
 
-@pytest.mark.parametrize(("block", "rank", "error"), [(50, 9, 7.636e5), (20, 7, 9.729e5)])
+@pytest.mark.parametrize(
+    ("block", "rank", "error"),
+    [(50, 9, 7.636e5), pytest.param(20, 7, 9.729e5, marks=pytest.mark.slow)],
+)
 def test_light_as_the_paper(replay, block, rank, error):
     """The ranks and errors that the authors' code gives, its mistakes corrected."""
     found = replay(shared("motes/light.dat.gz"), "--paper", "--rank", 10, "--block", block)
@@ -174,6 +177,7 @@ def test_gaps_are_rejected_dropped_or_filled(replay, submerge, tmp_path):
     assert filled["error"] <= 1e-3 * filled["energy"]
 
 
+@pytest.mark.slow
 def test_the_picture_is_drawn(submerge, matrix, tmp_path):
     """A PNG, for one engine and for a tree, and the figures with it."""
     for number, options in enumerate([(), ("--leaves", 4), ("--rank-rule", "sapca")]):
@@ -206,6 +210,7 @@ def test_a_person_reads_every_figure(submerge, matrix):
     )
 
 
+@pytest.mark.slow
 def test_a_picture_never_destroys_anything(submerge, matrix, tmp_path):
     """Not what is read, not what is no picture; an older picture may go."""
     data = tmp_path / "data.png"
@@ -226,6 +231,7 @@ def test_a_picture_never_destroys_anything(submerge, matrix, tmp_path):
     assert not list(tmp_path.glob(".*.part"))
 
 
+@pytest.mark.slow
 def test_rows_that_are_all_alike_have_a_picture_too(submerge, tmp_path):
     """Nothing varies: no error, no warning, a flat spectrum."""
     path = tmp_path / "flat.csv"
@@ -308,6 +314,7 @@ def test_filling_with_offline_centers_uses_the_mean_of_what_is_there(replay, tmp
         assert np.isclose(found["energy"], others.energy / 200, rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_the_memory_of_a_rank_that_grows_is_measured_to_the_end(replay, tmp_path):
     """Not over the first blocks, when it was small."""
     path = tmp_path / "noise.npy"

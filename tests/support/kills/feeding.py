@@ -19,7 +19,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from support.programs import WITHIN_S, Program
+from support.patience import PATIENCE_S
+from support.programs import Program
 
 PRIME = 4093
 MARKS = 2
@@ -74,7 +75,7 @@ class Feeder:
     def stop(self) -> None:
         """Feed no more, and return when the last reading is in the pipe."""
         self._stopped.set()
-        self._thread.join(WITHIN_S)
+        self._thread.join(PATIENCE_S)
         assert not self._thread.is_alive(), f"it reads no more:\n{self._fed.program.log}"
 
     def _feed(self) -> None:

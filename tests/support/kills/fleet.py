@@ -18,10 +18,8 @@ from support.kills import configs
 from support.kills.feeding import MARKS, Fed, Feeder, channels
 from support.kills.judging import ClientIncarnation, Held
 from support.kills.plan import AGGREGATORS, ANYWHERE, CLIENTS, PARENTS
-from support.programs import Program, Programs, until
-
-RECOVERS_S = 60.0
-"""Who has not recovered by then never will."""
+from support.patience import until
+from support.programs import Program, Programs
 
 COMES_THERE_S = 5.0
 """A program that does not come to its failpoint by then is killed where it is."""
@@ -123,7 +121,7 @@ class Fleet:
             at[:] = self._back_at(node)
             return bool(at)
 
-        until(is_back, lambda: f"{node} to recover; its log:\n{program.log}", RECOVERS_S)
+        until(is_back, lambda: f"{node} to recover; its log:\n{program.log}", self._lines)
         return max(at) - program.began
 
     def settle(self) -> None:
@@ -190,8 +188,12 @@ class Fleet:
         until(
             lambda: is_durable(program, readings),
             lambda: f"the root to hold all {readings} of {node}; its log:\n{program.log}",
-            RECOVERS_S,
+            self._lines,
         )
+
+    def _lines(self) -> int:
+        """Return how many lines all logs have: they grow while anything goes on."""
+        return sum(len(program.lines) for _, program in list(self.all))
 
     def _feed(self, node: str, program: Program) -> None:
         number = sum(current.fed.client == node for current in self.incarnations)
