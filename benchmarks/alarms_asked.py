@@ -92,8 +92,8 @@ def _days(fleet: Fleet, faulty: int, begin: int) -> list[tuple[object, ...]]:
 
 def _over(member: Member) -> float:
     """Return by how much the newest rows' SPE, the median, is over its limit."""
-    most = member.detector.limits.get("spe", np.nan)
-    scores = [each.spe for each in member.scored]
+    most = member.detector.limits.known.get("spe", np.nan)
+    scores = [each.scores.spe for each in member.scored]
     return float(np.median(np.concatenate(scores)) / most) if scores else float("nan")
 
 
@@ -147,17 +147,17 @@ def young(plants: list[Plant], settings: AlarmSettings, seed: int) -> tuple[list
         while fleet.hour < fleet.hours // 2:
             fleet.passes(only=range(known))
         model = fleet.members[0].node.model
-        limits = fleet.members[0].detector.limits
+        limits = fleet.members[0].detector.limits.known
         rates: dict[str, list[float]] = {"in alarm": [], "raised": [], "SPE": [], "alone": []}
         scaling, last = each.schema.scaling, each.n_rows - NEXT - READY
         for guest in range(known, each.nodes):
             for begin in range(fleet.bounds(fleet.hour)[0], last, max(1, each.n_rows // 40)):
                 read = each.rows(guest, begin, begin + NEXT + READY)
                 scored = _begun(fleet, f"g{guest}", read, model)
-                alarmed = np.concatenate([part.alarmed for part in scored])
+                alarmed = np.concatenate([part.decision.alarmed for part in scored])
                 rates["in alarm"].append(float(alarmed.mean()))
                 rates["raised"].append(float(alarmed.any()))
-                over = np.concatenate([part.spe for part in scored]) > limits["spe"]
+                over = np.concatenate([part.scores.spe for part in scored]) > limits["spe"]
                 rates["SPE"].append(float(over.mean()))
                 read = (read - scaling.offset) / scaling.scale
                 read = read[~np.isnan(read).any(axis=1)]

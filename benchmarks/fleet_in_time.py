@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from typing import Any
 from unittest import mock
 
 import click
@@ -18,8 +19,11 @@ from plants.plant import Plant
 from submerge import Schema
 from submerge.aggregator.group import GroupPlan
 from submerge.aggregator.node import AggregatorNode
-from submerge.client.monitor import JudgedRows, NodeMonitor
+from submerge.client.detect import detect
+from submerge.client.detector import AlarmDetector
+from submerge.client.monitor import NodeMonitor
 from submerge.client.node import ClientNode
+from submerge.judge.decision import Decision
 from submerge.protocol.alarm_status import Alarm
 from submerge.protocol.machine import (
     Alarmed,
@@ -59,15 +63,15 @@ class Member:
     scored: list[Scored] = field(default_factory=list)
 
     @property
-    def detector(self):
-        """Its sentry; None while there is none."""
+    def detector(self) -> AlarmDetector | None:
+        """Its detector; None while there is none."""
         monitor = self.node._intake.monitor
-        return None if monitor is None else monitor._detector
+        return None if monitor is None else monitor.detector
 
     @property
     def is_open(self) -> bool:
         """Whether an alarm is."""
-        return self.detector is not None and self.detector.open is not None
+        return self.detector is not None and self.detector.log.open is not None
 
 
 class Fleet:
@@ -203,21 +207,21 @@ class Fleet:
         """Take the alarms that are still open as they are now."""
         for member in self.members:
             if member.detector is not None:
-                for alarm in member.detector.alarms:
+                for alarm in member.detector.log.alarms:
                     member.alarms[alarm.number] = alarm
 
 
 @contextmanager
 def without_gate() -> Iterator[None]:
     """Have every node learn what it alarms at, as if there were no gate."""
-    judge = NodeMonitor.judge
 
-    def learns(self: NodeMonitor, *args: object) -> JudgedRows:
-        judged = judge(self, *args)
-        return judged._replace(withheld=np.zeros_like(judged.withheld))
+    def learns(*judged: Any) -> tuple[AlarmDetector, Decision]:
+        detector, decision = detect(*judged)
+        log = replace(detector.log, frozen={})
+        return replace(detector, log=log), Decision.learn(len(decision.withheld))
 
     with (
-        mock.patch.object(NodeMonitor, "judge", learns),
+        mock.patch("submerge.client.monitor.detect", learns),
         mock.patch.object(NodeMonitor, "_hold", return_value=None),
     ):
         yield

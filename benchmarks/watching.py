@@ -17,6 +17,8 @@ import numpy as np
 
 from submerge import Schema
 from submerge.client.monitor import NodeMonitor
+from submerge.judge.clock import RowTime
+from submerge.judge.prepare import Block, prepare
 from submerge.protocol.machine import Now
 from submerge.protocol.messages import Counts, Model
 from submerge.protocol.settings import AlarmSettings, ClientSettings
@@ -47,7 +49,7 @@ def main() -> None:
         alone = _best(lambda rows, scores=scores, own=monitor.own: scores(rows, rows, own), blocks)
         now, judge = Now(0.0, 0.0), monitor.judge
         watched = _best(
-            lambda rows, judge=judge, now=now: judge(rows, rows, None, model, now), blocks
+            lambda rows, judge=judge, now=now: judge(_block(rows, schema), model, now), blocks
         )
         print(f"blocks of {block:2}: score {alone:6.2f} us a row, watched {watched:6.2f} us a row")
     parts = [QuantileSketch.of(rng.lognormal(0, 1, 500), FINE) for _ in range(40)]
@@ -75,9 +77,14 @@ def _watching(
     monitor = NodeMonitor(ClientSettings("n", "g", "root", alarms=alarms), schema, summaries)
     for _ in range(round(3 * 86400 / PERIOD_S / 50)):
         rows = draw(50)
-        monitor.judge(rows, rows, None, model, Now(0.0, 0.0))
-        monitor.learn(rows, rows, Now(0.0, 0.0))
+        block = _block(rows, schema)
+        monitor.judge(block, model, Now(0.0, 0.0))
+        monitor.learn(rows, rows, block.time)
     return monitor
+
+
+def _block(rows: np.ndarray, schema: Schema) -> Block:
+    return prepare(rows, schema, fill=None, time=RowTime(PERIOD_S))
 
 
 def _best(work: Callable[[np.ndarray], object], blocks: list[np.ndarray]) -> float:

@@ -263,9 +263,9 @@ class Agent:
         self._tell_progress()
 
     def _tell_scores(self, scored: Scored, alarms: tuple[Alarm, ...], now: Now) -> None:
-        if self._scores is not None and self.node.model is not None:
-            model, schema = self.node.model, self.node.current.schema
-            self._scores.tell(scored, model, schema, first=self._first, at=now.wall, alarms=alarms)
+        if self._scores is not None:
+            schema = self.node.current.schema
+            self._scores.tell(scored, schema, first=self._first, at=now.wall, alarms=alarms)
 
     def _send(self, effect: Send) -> None:
         message, group = effect.message, self.node.settings.group

@@ -43,7 +43,6 @@ def build_agent(config: ClientConfig, *, stdout: BinaryIO | None = None) -> Agen
     if config.scores.to != "none":
         scores = ScoreLines(
             schema,
-            config.summaries,
             contributions=config.scores.contributions,
             tell=_ear(config, out),
         )

@@ -31,7 +31,7 @@ import json
 import os
 import struct
 from collections.abc import Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from hashlib import blake2b
 from typing import NamedTuple
 
@@ -133,7 +133,7 @@ class CheckpointFile:
         newest, state = _Newest(0, 0), {}
         for place in (0, 1):
             try:
-                generation, records = self._read(place)
+                generation, records = _slot(self._fd, self.path, place)
             except (PeerError, OSError) as error:
                 self.notes.append(f"slot {place + 1} of {self.path} is lost: {error}")
                 continue
@@ -147,34 +147,6 @@ class CheckpointFile:
         # What was found may be a dead process's, and in the system's memory only.
         self._newest, self._settled = newest, False
         return newest, state
-
-    def _read(self, place: int) -> tuple[int, dict[Key, bytes]]:
-        """Return a slot's generation and state; generation 0 if it was never written."""
-        size = os.fstat(self._fd).st_size
-        capacity = _capacity(size)
-        start = place * capacity
-        header = os.pread(self._fd, HEADER_BYTES, start)
-        # A new file's second slot is zeros; its first never is.
-        if not size or (place and header == bytes(HEADER_BYTES)):
-            return 0, {}
-        room = min(capacity, size - start) - HEADER_BYTES
-        if room < 0:
-            raise PeerError("it is cut short")
-        magic, form, generation, length = HEAD.unpack_from(header)
-        if magic != MAGIC:
-            raise PeerError("it does not begin as a checkpoint does")
-        # Before anything of that size is read.
-        if length > room:
-            raise PeerError(f"it claims {length} bytes, and there are {room}")
-        payload = os.pread(self._fd, length, start + HEADER_BYTES)
-        if header[HEAD.size :] != _checksum(header[: HEAD.size], payload):
-            raise PeerError("it does not match its checksum, as after a write cut short")
-        if form > FORM:
-            raise UsageError(
-                f"the checkpoint {self.path} was written by a later submerge (form {form}, this"
-                f" one knows {FORM}): update submerge, or move the file away"
-            )
-        return generation, _parsed(payload)
 
     def _begin_file(self, slot: bytes, *, set_aside: bool) -> None:
         """Put a state into a new file, and that in place of the one that we have."""
@@ -206,6 +178,57 @@ class CheckpointFile:
         finally:
             os.close(folder)
         self._settled = True
+
+
+def state_of(path: str | os.PathLike[str]) -> dict[Key, bytes]:
+    """Return the newest state in a file that a client may be writing; {} if none is whole.
+
+    Nothing is locked and nothing is changed: the newest state is never written over.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be read.
+    UsageError
+        If a later submerge wrote it.
+    """
+    newest: tuple[int, dict[Key, bytes]] = 0, {}
+    fd = os.open(path, os.O_RDONLY)
+    with ExitStack() as undo:
+        undo.callback(os.close, fd)
+        for place in (0, 1):
+            with suppress(PeerError):  # of the other slot, or half written
+                newest = max(newest, _slot(fd, os.fspath(path), place), key=lambda each: each[0])
+    return newest[1]
+
+
+def _slot(fd: int, path: str, place: int) -> tuple[int, dict[Key, bytes]]:
+    """Return a slot's generation and state; generation 0 if it was never written."""
+    size = os.fstat(fd).st_size
+    capacity = _capacity(size)
+    start = place * capacity
+    header = os.pread(fd, HEADER_BYTES, start)
+    # A new file's second slot is zeros; its first never is.
+    if not size or (place and header == bytes(HEADER_BYTES)):
+        return 0, {}
+    room = min(capacity, size - start) - HEADER_BYTES
+    if room < 0:
+        raise PeerError("it is cut short")
+    magic, form, generation, length = HEAD.unpack_from(header)
+    if magic != MAGIC:
+        raise PeerError("it does not begin as a checkpoint does")
+    # Before anything of that size is read.
+    if length > room:
+        raise PeerError(f"it claims {length} bytes, and there are {room}")
+    payload = os.pread(fd, length, start + HEADER_BYTES)
+    if header[HEAD.size :] != _checksum(header[: HEAD.size], payload):
+        raise PeerError("it does not match its checksum, as after a write cut short")
+    if form > FORM:
+        raise UsageError(
+            f"the checkpoint {path} was written by a later submerge (form {form}, this"
+            f" one knows {FORM}): update submerge, or move the file away"
+        )
+    return generation, _parsed(payload)
 
 
 def _locked(path: str) -> tuple[int, bool]:

@@ -1,38 +1,41 @@
 """Score lines: how odd each row was, as flat JSON, one a line.
 
     {"row": 4711, "at": 1767225600.0, "spe": 3.1, "t2": 9.7, "model": 1767225540123,
-     "over": 0.99, "top": {"flow": 0.81, "temp": 0.12}, "filled": {"hum": 41.5},
+     "over": 0.99, "over_t2": 0.95, "top": {"flow": 0.81, "temp": 0.12}, "filled": {"hum": 41.5},
      "alarm": "pump-1-19aa41f2c30"}
 
-`row` counts the sensor's rows since the process began; `over` is the highest of the model's
-measured limits (95, 99, 99.9 %) that SPE is above, left out where it is above none; `top` are
-the channels that SPE comes from, with their shares; `filled` what a gap was taken for, in the
-channel's unit, and `virtual` the same where the others tell the channel so well that it can stand
-in for the sensor (R2 of 0.5 or more, as measured on this node); `expired` is there, and true,
-where the model is older than its root meant it to get; `alarm` is the name of the alarm that the
-row belongs to, left out where there is none; `withheld` is there, and true, where the row is not
-learnt.
+`row` counts the sensor's rows since the process began. `spe` and `t2` are the squared prediction
+error and Hotelling's T2 of the row, with what gaps were filled with. `over` and `over_t2` are the
+highest of the model's measured limits (95, 99, 99.9 %) that they are above, and are left out where
+they are above none; what was filled cannot be odd, so a row with gaps is over a limit at less.
+`top` are the channels to blame, with their shares, by the rule of alarms (docs/decisions/0031).
+`filled` is what a gap was taken for, in the channel's unit, and `virtual` the same where the others
+tell the channel so well that it can stand in for the sensor (R2 of 0.5 or more, as measured on this
+node). `expired` is there, and true, where the model is older than its root meant it to get;
+`alarm` is the name of the alarm that the row belongs to, left out where there is none; `withheld`
+is there, and true, where the row is not learnt.
 
 In a kernel group `spe` and `t2` are of a row's features; `linear` is the SPE of the readings
-themselves. `odd` is the larger of what the two say, 0 like the middle of recent rows and 1 at
-the 99 % limit, and `top` are the channels by whichever is the larger.
+themselves, and `over_linear` the limit that it is above. `over` is then by either kind of SPE.
+`odd` is the larger of what the two say, 0 like the middle of recent rows and 1 at the 99 % limit.
+
+`submerge score` writes the same of rows in files: `scored_fields` is what both have in common.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from submerge import Array, Schema
+from submerge import Schema
+from submerge.judge.prepare import Block, in_units
+from submerge.judge.score import RowScores
 from submerge.protocol.alarm_status import Alarm
 from submerge.protocol.machine import Scored
-from submerge.protocol.messages import Model
-from submerge.protocol.summaries import Subspaces
 from submerge.stats.stuck import WORTH
 
 Tell = Callable[[bytes], None]
@@ -45,25 +48,20 @@ class ScoreLines:
     ----------
     schema : Schema
         Its channels name what is to blame.
-    summaries : Subspaces
-        What scored: it knows which directions are shown.
     contributions : int
         Channels to name at most; more cost bytes, 0 names none.
     tell : callable
         Takes one line, with its line break.
     """
 
-    def __init__(
-        self, schema: Schema, summaries: Subspaces, *, contributions: int, tell: Tell
-    ) -> None:
+    def __init__(self, schema: Schema, *, contributions: int, tell: Tell) -> None:
         self._names = schema.names
-        self._summaries, self._contributions, self._tell = summaries, contributions, tell
+        self._contributions, self._tell = contributions, tell
         self._encode = msgspec.json.Encoder().encode
 
     def tell(
         self,
         scored: Scored,
-        model: Model,
         schema: Schema,
         *,
         first: int,
@@ -72,82 +70,65 @@ class ScoreLines:
     ) -> None:
         """Tell the rows of one block, whose first row was the `first` of all, at a wall time.
 
-        model : the newest; an open alarm may be judged by an older one, which `scored` then has
+        schema : as it is settled: the scaling that rows have is its
         alarms : the newest first
         """
-        if scored.summary is not None:
-            model = replace(model, summary=scored.summary, limits=scored.limits)
-        anomaly_score, by_linear = _judged(scored, model)
-        shares = self._shares(scored, model, schema, by_linear)
-        names = _named(scored.alarmed, alarms)
-        named = min(self._contributions, len(self._names))
-        top = np.argsort(-shares, axis=1)[:, :named] if named else None
+        names, withheld = _named(scored.decision.alarmed, alarms), scored.decision.withheld
+        fields = scored_fields(
+            scored.block, scored.scores, schema, self._names, top=self._contributions
+        )
         lines = []
-        for i, row in enumerate(scored.which.tolist()):
-            spe = float(scored.spe[i])
-            line: dict[str, Any] = {
-                "row": first + row,
-                "at": at,
-                "spe": spe,
-                "t2": float(scored.t2[i]),
-                "model": scored.version,
-            }
-            if scored.linear is not None:
-                line["linear"] = float(scored.linear[i])
-                if model.limits is not None:
-                    line["anomaly_score"] = float(f"{anomaly_score[i]:.4g}")
-            over = _over(scored, i, model)
-            if over:
-                line["over"] = over
+        for i, (row, of_row) in enumerate(zip(scored.block.which.tolist(), fields, strict=True)):
+            line = {"row": first + row, "at": at, "model": scored.version, **of_row}
             if scored.expired:
                 line["expired"] = True
-            if top is not None:
-                line["top"] = {
-                    self._names[j]: float(f"{shares[i, j]:.4g}")
-                    for j in top[i].tolist()
-                    if shares[i, j] or scored.linear is None
-                }
-            if scored.gaps is not None and scored.gaps[i].any():
-                line["filled"] = self._filled(scored.rows[i], scored.gaps[i], schema)
+            if "filled" in line:
                 line |= _virtual(line["filled"], scored, self._names)
             if i in names:
                 line["alarm"] = names[i]
-            if scored.withheld is not None and scored.withheld[i]:
+            if withheld[i]:
                 line["withheld"] = True
             lines.append(self._encode(line))
         self._tell(b"\n".join([*lines, b""]))
 
-    def _shares(
-        self, scored: Scored, model: Model, schema: Schema, by_linear: npt.NDArray[np.bool_]
-    ) -> Array:
-        """(n, channels), what each row's SPE comes from."""
-        if not self._contributions or model.summary is None:
-            return np.empty((len(scored.spe), 0))
-        return self._summaries.contributions(
-            scored.rows, model.summary, schema, by_linear=by_linear
-        )
 
-    def _filled(self, row: Array, gaps: Array, schema: Schema) -> dict[str, float]:
-        """What gaps were taken for, in the channels' units."""
-        if schema.scaling is not None:
-            row = row * schema.scaling.scale + schema.scaling.offset
-        return {self._names[j]: float(f"{row[j]:.9g}") for j in np.flatnonzero(gaps).tolist()}
+def scored_fields(
+    block: Block, scores: RowScores, schema: Schema, names: tuple[str, ...], *, top: int
+) -> Iterator[dict[str, Any]]:
+    """Yield what there is to say of each row of a block: its scores, limits, and channels.
 
-
-def _judged(scored: Scored, model: Model) -> tuple[Array, npt.NDArray[np.bool_]]:
-    """How odd each row is, and whether its readings say so; they do, if nobody can tell.
-
-    Features of what is far from everything are alike, and their gradient is nothing.
+    top : channels to name at most; 0 leaves `top` out
     """
-    if model.limits is None:
-        return np.zeros(len(scored.spe)), np.full(len(scored.spe), scored.linear is not None)
-    return model.limits.anomaly_score(scored.spe, scored.linear)
+    over = {"over": scores.over_spe, "over_t2": scores.over["t2"]}
+    if scores.linear is not None:
+        over["over_linear"] = scores.over["linear"]
+    order, shares = scores.top(top)
+    readings = None if block.gaps is None else in_units(block.rows, schema)
+    for i in range(len(block)):
+        line: dict[str, Any] = {"spe": float(scores.spe[i]), "t2": float(scores.t2[i])}
+        if scores.linear is not None:
+            line["linear"] = float(scores.linear[i])
+        if scores.anomaly is not None:
+            line["anomaly_score"] = float(f"{scores.anomaly[i]:.4g}")
+        line |= {name: float(values[i]) for name, values in over.items() if values[i]}
+        if top:
+            line["top"] = {
+                names[j]: float(f"{share:.4g}")
+                for j, share in zip(order[i].tolist(), shares[i].tolist(), strict=True)
+                if share
+            }
+        if block.gaps is not None and readings is not None and block.gaps[i].any():
+            line["filled"] = {
+                names[j]: float(f"{readings[i, j]:.9g}")
+                for j in np.flatnonzero(block.gaps[i]).tolist()
+            }
+        yield line
 
 
-def _named(alarmed: npt.NDArray[np.bool_] | None, alarms: tuple[Alarm, ...]) -> dict[int, str]:
+def _named(alarmed: npt.NDArray[np.bool_], alarms: tuple[Alarm, ...]) -> dict[int, str]:
     """The alarms that rows of a block belong to: its last stretch to the newest, and so on."""
     names: dict[int, str] = {}
-    if alarmed is None or not alarmed.any():
+    if not alarmed.any():
         return names
     which = np.flatnonzero(alarmed)
     stretch = np.concatenate([[0], np.cumsum(np.diff(which) > 1)])
@@ -167,22 +148,3 @@ def _virtual(filled: dict[str, float], scored: Scored, names: tuple[str, ...]) -
         if scored.r2[names.index(name)] >= WORTH
     }
     return {"virtual": reported} if reported else {}
-
-
-def _over(scored: Scored, i: int, model: Model) -> float | None:
-    """The highest share of recent rows that row i is above, by either kind of SPE."""
-    limits = model.limits
-    if limits is None:
-        return None
-    reported = [(float(scored.spe[i]), limits.spe)]
-    if scored.linear is not None:
-        reported.append((float(scored.linear[i]), limits.linear))
-    return max(
-        (
-            share
-            for spe, values in reported
-            for share, limit in zip(limits.shares, values, strict=False)
-            if share > 0.5 and spe > limit
-        ),
-        default=None,
-    )

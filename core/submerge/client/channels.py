@@ -1,78 +1,83 @@
-"""Channels: what each channel of a node says of itself: how it strays, and whether it is stuck.
+"""ChannelState: how each channel of a node strays from what the others say, and what is stuck.
 
-Every channel is predicted from all the others (`reconstruct`). The error, by what is usual for
-it (`usual`), is a score of its own: one sensor that strays is lost in the sum of fifty, and
-stands out among errors. Its share names who is to blame. And a channel that says the same while the
-others say that it should move is stuck (`senses`).
+Every channel is predicted from all the others (`pca.reconstruct`). Its error, over what is usual
+for it, is a score of its own: one sensor that strays is lost in the sum of fifty, and stands out
+among errors. And a channel that repeats itself while the others say that it should move is stuck
+(`stats.stuck`).
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+
 import numpy as np
-import numpy.typing as npt
 
 from submerge._linalg import Array
-from submerge.pca.reconstruct import Reconstruction
+from submerge.judge.decision import Mask
+from submerge.judge.prepare import Block
+from submerge.judge.score import RowScores
 from submerge.stats.residual_scale import ResidualScale
-from submerge.stats.stuck import StuckDetector
+from submerge.stats.run_lengths import RunLengths
+from submerge.stats.stuck import Habits, StuckDetector
 
 GATHERED, NUMBERS = 128, 8192
 """Rows that are looked at together, for a look costs as much for one; and numbers in them."""
 
-SPOKEN = 16
-"""Rows of a block that are asked which channels are to blame: the last ones."""
 
-
-class Channels:
-    """Those of one node.
-
-    Parameters
-    ----------
-    senses : Senses
-    usual : Usual
+@dataclass(frozen=True, slots=True, eq=False)
+class ChannelState:
+    """What a node knows of its channels.
 
     Attributes
     ----------
-    senses : Senses
+    repeats : Repeats
+    habits : Habits
     usual : Usual
+    gathered : tuple of (rows, predicted, errors, usual)
+        Rows that have not been looked at yet.
+    passed_s : float
+        The time that these stand for.
     """
 
-    def __init__(self, stuck_detector: StuckDetector, usual: ResidualScale) -> None:
-        self.stuck_detector, self.usual = stuck_detector, usual
-        self._gathered: list[tuple[Array, Array, Array, npt.NDArray[np.bool_]]] = []
-        self._rows, self._passed_s = 0, 0.0
+    run_lengths: RunLengths
+    habits: Habits
+    usual: ResidualScale
+    gathered: tuple[tuple[Array, Array, Array, Mask], ...] = ()
+    passed_s: float = 0.0
 
-    def score(self, recall: Reconstruction, errors: Array) -> Array | None:
-        """Return how far the worst channel of each row strays, (n,); None while nobody can say."""
-        return self.usual.largest(errors, recall.expected) if self.usual.ready else None
+    @classmethod
+    def none(cls, channels: int) -> ChannelState:
+        """Return what is known before the first row."""
+        return cls(RunLengths.none(channels), Habits.none(channels), ResidualScale.none(channels))
 
-    def blame(self, recall: Reconstruction, centered: Array) -> Array:
-        """Return which channels rows (n, dim) are odd by, (channels,): shares."""
-        usual = self.usual.squares if self.usual.ready else None
-        return np.asarray(recall.blame(centered[-SPOKEN:], usual).mean(axis=0))
+    @property
+    def widths(self) -> set[int]:
+        """Of how many channels its parts are: of one number, or they do not belong together."""
+        return {len(self.run_lengths.last), len(self.habits.weight), len(self.usual.squares)}
 
-    def see(
-        self,
-        rows: Array,
-        gaps: npt.NDArray[np.bool_] | None,
-        errors: Array,
-        usual: npt.NDArray[np.bool_],
-        passed_s: float,
-    ) -> None:
-        """Take in rows (n, channels), filled, and by how much each number strays.
+    @property
+    def stuck_detector(self) -> StuckDetector:
+        """The same to ask for what is stuck, and how well channels are told by the others."""
+        return StuckDetector(len(self.usual.squares), self.run_lengths, self.habits)
+
+    def after(self, block: Block, scores: RowScores, usual: Mask, passed_s: float) -> ChannelState:
+        """Return what is known after a block.
 
         usual : (n,), rows that say what is usual: not those of an alarm, nor any while the mean is
-            not known that they are measured from
+            not known that they are measured from, or learning is paused
         """
-        shown = rows if gaps is None else np.where(gaps, np.nan, rows)
-        self._gathered.append((shown, rows - errors, errors, usual))
-        self._rows += len(rows)
-        self._passed_s += passed_s
-        if self._rows >= min(GATHERED, max(1, NUMBERS // rows.shape[1])):
-            shown, others, errors, usual = (
-                np.concatenate(each) for each in zip(*self._gathered, strict=True)
-            )
-            self.stuck_detector.see(shown, others, usual)
-            errors = np.where(np.isnan(shown), np.nan, errors)[usual]
-            self.usual = self.usual.after(errors, self._passed_s * float(usual.mean()))
-            self._gathered, self._rows, self._passed_s = [], 0, 0.0
+        n = len(self.usual.squares)
+        rows, errors = block.rows[:, :n], scores.errors
+        shown = rows if block.gaps is None else np.where(block.gaps[:, :n], np.nan, rows)
+        gathered = (*self.gathered, (shown, rows - errors, errors, usual))
+        passed_s += self.passed_s
+        if sum(len(part[0]) for part in gathered) < min(GATHERED, max(1, NUMBERS // n)):
+            return replace(self, gathered=gathered, passed_s=passed_s)
+        shown, predicted, errors, usual = (
+            np.concatenate(each) for each in zip(*gathered, strict=True)
+        )
+        stuck_detector = self.stuck_detector
+        stuck_detector.see(shown, predicted, usual)
+        errors = np.where(np.isnan(shown), np.nan, errors)[usual]
+        known = self.usual.after(errors, passed_s * float(usual.mean()))
+        return ChannelState(stuck_detector.run_lengths, stuck_detector.habits, known)

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from submerge._linalg import Array, Storage
+from submerge.judge.prepare import LARGEST_SCALED
 from submerge.pca.subspace import LARGEST
 from submerge.protocol.alarm_status import AlarmStatus
 from submerge.protocol.machine import Now
@@ -30,10 +31,6 @@ from submerge.schema import Schema
 from submerge.stats.moments import Moments, pooled
 
 Priorities = npt.NDArray[np.uint64]
-
-LARGEST_SCALED = 1e12
-"""Larger ones are withheld, features as well: the sum of ten years of their squares is no longer
-a float32, and no peer would take it."""
 
 FADE_STEPS = 64
 """A half-life is walked in so many steps at least: no row's age is wrong by more than 1.1 %."""
@@ -118,14 +115,18 @@ class ClientIncarnation:
         """Readings that are lost if it ends here."""
         return self.counts.generated - self.delivered
 
-    def usable(self, scaled: Array) -> npt.NDArray[np.bool_]:
-        """Return which rows (n, channels), as scaled as can be, can be learnt.
+    @property
+    def progress(self) -> tuple[int, int, Pin | None]:
+        """What a checkpoint would say: while it does not change, there is nothing to keep."""
+        return self.counts.generated, self.delivered, self.pin
 
-        Not a row with a gap, or with a number too large for those who sum its square. Where
-        the scaling is not known yet, only NumPy has to bear it.
+    @property
+    def largest(self) -> float:
+        """What scaled numbers have to be smaller than to be learnt.
+
+        Where the scaling is not known yet, only NumPy has to bear them.
         """
-        largest = LARGEST if self.raw else LARGEST_SCALED
-        return np.asarray((np.abs(scaled) < largest).all(axis=1))
+        return LARGEST if self.raw else LARGEST_SCALED
 
     def withhold(self, rows: int) -> None:
         """Count readings that were seen and are not learnt."""

@@ -1,21 +1,26 @@
-"""Intake: what becomes of a client's readings: scaled, filled, lifted, scored, and then learnt.
+"""Intake: what becomes of a client's readings: prepared, scored, judged, and then learnt.
 
 1. Rows are scored with the newest model before they are learnt.
 2. Of the model nothing is learnt but what a gap was filled with.
 3. Every row counts, as learnt or as withheld.
-4. What is alarmed at is withheld (`lookout`), and so is whatever `learn_when` does not hold for.
+4. What is learnt follows from the `Decision` alone; without a model to score with, all is learnt
+   that no open alarm and no operator withholds.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
-import numpy.typing as npt
 
 from submerge._linalg import Array
-from submerge.client.incarnation import LARGEST_SCALED, ClientIncarnation, Priorities
-from submerge.client.monitor import JudgedRows, Kept, NodeMonitor
-from submerge.protocol.alarm_status import Alarm
-from submerge.protocol.machine import Now, Scored
+from submerge.client.incarnation import ClientIncarnation, Priorities
+from submerge.client.monitor import Judgement, Kept, NodeMonitor
+from submerge.judge.clock import RowClock
+from submerge.judge.prepare import Block, Fill, prepare
+from submerge.protocol.alarm_status import Alarm, AlarmStatus
+from submerge.protocol.desired_state import DesiredState
+from submerge.protocol.machine import Note, Now, Scored
 from submerge.protocol.messages import Model, ScoreSketches
 from submerge.protocol.settings import ClientSettings
 from submerge.protocol.summaries import Summaries
@@ -45,6 +50,7 @@ class Intake:
         self._spe, self._t2, self._linear = SketchTally(), SketchTally(), SketchTally()
         self.monitor: NodeMonitor | None = None
         self._kept: Kept | None = None
+        self._clock = RowClock(0.0 if settings.alarms is None else settings.alarms.period_s)
 
     def load(self, kept: Kept | None) -> None:
         """Take what the process before remembered."""
@@ -70,6 +76,23 @@ class Intake:
             self.monitor = NodeMonitor(self._settings, current.schema, self._summaries, self.kept)
         return self.monitor
 
+    def alarm_status(self, now: Now) -> AlarmStatus | None:
+        """Return what a report says of alarms, if there is anything to say."""
+        return None if self.monitor is None else self.monitor.alarm_status(now)
+
+    def apply(
+        self, desired_states: Iterable[DesiredState], current: ClientIncarnation, now: Now
+    ) -> list[Note]:
+        """Do what an operator wants of this node; return a note for each wish that was news."""
+        monitor, mine = self.looks(current), self._settings.node
+        return [
+            Note(
+                "an operator's wish", {"paused": desired.paused, "verdicts": len(desired.verdicts)}
+            )
+            for desired in desired_states
+            if monitor is not None and desired.node == mine and monitor.apply(desired, now)
+        ]
+
     @property
     def scores(self) -> ScoreSketches | None:
         """How odd recent readings were, and hours; None before the first score of all."""
@@ -90,78 +113,83 @@ class Intake:
         ShapeError
             If they have another number of channels than the schema; nothing changes.
         """
-        schema, monitor = current.schema, self.looks(current)
-        scaled, gaps = schema.scaled(rows), None
-        # Of what is not settled nothing can be known: not whatever a parent says.
-        knows = model is not None and model.summary is not None and monitor is not None
-        if model is not None and not (knows and model.fingerprint == current.fingerprint):
+        monitor = self.looks(current)
+        # Of what is not settled nothing can be known, whatever a parent says.
+        if model is not None and (
+            monitor is None or model.summary is None or model.fingerprint != current.fingerprint
+        ):
             model = None
-        # Outside the operating state that is learnt, a row is none.
-        meant = np.ones(len(rows), dtype=bool)
-        if self._settings.learn_when is not None:
-            meant = self._settings.learn_when.holds(rows)
-        if self._settings.fills_gaps and not current.raw:
-            gaps = np.isnan(scaled)
-            scaled = self._filled(scaled, gaps, current, model, now)
-        fine = current.usable(scaled) & meant
-        features = scaled = scaled[fine]
-        if current.learns and not schema.linear:
-            features = schema.features.lift(scaled)
-            # Products of readings may be too large where each of them is not.
-            bearable = (np.abs(features) < LARGEST_SCALED).all(axis=1)
-            fine[fine] = bearable
-            scaled, features = scaled[bearable], features[bearable]
-        current.withhold(len(rows) - len(scaled))
-        scored: Scored | None = None
-        judged: JudgedRows | None = None
-        learnt = np.full(len(scaled), monitor is None or not monitor.withholds)
-        if model is not None and monitor is not None and len(scaled):
-            filled = None if gaps is None else gaps[fine]
-            judged = monitor.judge(scaled, features, filled, model, now)
-            learnt = ~judged.withheld
-            self._count(judged)
-            which, expired = np.flatnonzero(fine), now.wall > judged.model.expires
-            scored = Scored(
-                judged.spe,
-                judged.t2,
-                judged.linear,
-                scaled,
-                which,
-                filled,
-                judged.model.version,
-                expired,
-                judged.summary,
-                judged.model.limits,
-                judged.alarmed,
-                judged.withheld,
-                monitor.r2 if filled is not None and filled.any() else None,
-            )
-            current.withhold(int(np.count_nonzero(judged.withheld)))
-        else:
-            current.withhold(int(np.count_nonzero(~learnt)))
-        raw, lifted = scaled, features
-        if judged is not None and judged.clipped is not None:
-            # Off the mean by as much as is ordinary: a day of what is a hundred times that would
-            # be all that the fleet knows.
-            mean = self._summaries.center(judged.summary)
-            scaled = mean + judged.clipped[:, None] * (scaled - mean)
-            features = scaled if schema.linear else schema.features.lift(scaled)
-        if monitor is not None:
-            anomalous = np.zeros(len(raw), dtype=bool) if judged is None else judged.alarmed
-            # Where an alarm is learnt after all, or was accepted, the mean goes where rows are.
-            moved = np.where(anomalous[:, None], raw, scaled)[learnt]
-            monitor.learn(moved, np.where(anomalous[:, None], lifted, features)[learnt], now)
-        scaled, features = scaled[learnt], features[learnt]
-        current.learn(scaled, features, now, self._priorities(len(scaled), current))
-        return scored
+        clock, time = self._clock.read(now.steady)
+        block = prepare(
+            rows,
+            current.schema,
+            fill=self._fill(current, model, now),
+            when=self._settings.learn_when,
+            largest=current.largest,
+            lifts=current.learns,
+            time=time,
+        )
+        self._clock = clock
+        current.withhold(block.left_out)
+        judgement = None
+        if monitor is not None and model is not None and len(block):
+            judgement = monitor.judge(block, model, now)
+            self._count(judgement)
+        self._learn(block, judgement, current, now)
+        if monitor is None or judgement is None:
+            return None
+        return Scored(
+            block,
+            judgement.scores,
+            judgement.decision,
+            judgement.model.version,
+            now.wall > judgement.model.expires,
+            monitor.r2 if block.gaps is not None else None,
+        )
 
-    def _count(self, judged: JudgedRows) -> None:
-        """Count scores of rows that nobody was alarmed at."""
-        usual = ~judged.alarmed
-        tallies = (self._spe, judged.spe), (self._t2, judged.t2), (self._linear, judged.linear)
-        for tally, reported in tallies:
-            if reported is not None:
-                tally.add(reported[usual])
+    def _learn(
+        self, block: Block, judgement: Judgement | None, current: ClientIncarnation, now: Now
+    ) -> None:
+        """Let a life, and the node's own mean, learn what was decided to be learnt."""
+        monitor, rows, features = (
+            self.monitor if current.learns else None,
+            block.rows,
+            block.features,
+        )
+        alarmed = np.zeros(len(rows), dtype=bool)
+        learnt = np.full(len(rows), monitor is None or not monitor.withholds)
+        clipped = rows
+        if judgement is not None:
+            decision = judgement.decision
+            alarmed, learnt = decision.alarmed, ~decision.withheld
+            # Off the mean by as much as is ordinary: else a day of what is a hundred times that
+            # would be all that the fleet knows.
+            clipped = decision.clipped(rows, judgement.center)
+        lifted = features
+        if clipped is not rows:
+            lifted = clipped if current.schema.linear else current.schema.features.lift(clipped)
+        if monitor is not None:
+            # Where an alarm is learnt after all, or was accepted, the mean goes where rows are.
+            raw = alarmed[:, None]
+            own_rows = np.where(raw, rows, clipped)[learnt]
+            monitor.learn(own_rows, np.where(raw, features, lifted)[learnt], block.time)
+        current.withhold(int(np.count_nonzero(~learnt)))
+        priorities = self._priorities(int(np.count_nonzero(learnt)), current)
+        current.learn(clipped[learnt], lifted[learnt], now, priorities)
+
+    def _count(self, judgement: Judgement) -> None:
+        """Count scores of rows that belong to no alarm: the group's limits follow from them.
+
+        As they compare with those of whole rows: so limits mean the same wherever gaps are.
+        """
+        scores, usual = judgement.scores, ~judgement.decision.alarmed
+        for tally, even in (
+            (self._spe, scores.even["spe"]),
+            (self._t2, scores.even["t2"]),
+            (self._linear, scores.even.get("linear")),
+        ):
+            if even is not None:
+                tally.add(even[usual])
 
     def _priorities(self, n: int, current: ClientIncarnation) -> Priorities | None:
         """Draw what decides which rows a fleet settles gamma by.
@@ -172,32 +200,21 @@ class Intake:
             return None
         return self._rng.integers(2**64, size=n, dtype=np.uint64)
 
-    def _filled(
-        self,
-        scaled: Array,
-        gaps: npt.NDArray[np.bool_],
-        current: ClientIncarnation,
-        model: Model | None,
-        now: Now,
-    ) -> Array:
-        """Fill the gaps of rows that show enough: by the model, else by what was learnt here.
+    def _fill(self, current: ClientIncarnation, model: Model | None, now: Now) -> Fill | None:
+        """Return what fills gaps: the model, else what was learnt here, if gaps are filled at all.
 
-        Before either, by the scaling's own offset, which is zero here; without a scaling
-        nothing is known yet, and the row is withheld.
+        Before either, the scaling's own offset, which is zero here; without a scaling nothing is
+        known yet, and the row is withheld.
         """
-        some = gaps.any(axis=1) & ~np.isinf(scaled).any(axis=1)
-        some &= 2 * gaps.sum(axis=1) <= gaps.shape[1]
-        if not some.any():
-            return scaled
-        if model is not None and self.monitor is not None:
-            normal = self.monitor.normal(model)
-        else:
+        if not self._settings.fills_gaps or current.raw:
+            return None
+
+        def fill(rows: Array) -> Array:
+            if model is not None and self.monitor is not None:
+                return self.monitor.filled(rows, model)
             normal = current.summary(now)
-        if normal is None and current.schema.scaling is None:
-            return scaled
-        scaled = scaled.copy()
-        if normal is None:
-            scaled[some] = np.nan_to_num(scaled[some])
-        else:
-            scaled[some] = self._summaries.filled(scaled[some], normal)
-        return scaled
+            if normal is not None:
+                return self._summaries.filled(rows, normal)
+            return rows if current.schema.scaling is None else np.nan_to_num(rows)
+
+        return fill

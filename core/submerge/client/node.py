@@ -16,10 +16,12 @@ from typing import Any
 
 import numpy as np
 
+from submerge.client.fleet_view import FleetView
 from submerge.client.incarnation import ClientIncarnation
 from submerge.client.ingest import Intake
 from submerge.client.pending_finals import CHECKPOINT, PAST, PendingFinals, given_up
-from submerge.errors import PeerError, UsageError
+from submerge.client.report_news import ReportNews
+from submerge.errors import UsageError
 from submerge.protocol.alarm_changes import diff, is_urgent
 from submerge.protocol.alarm_status import Alarm
 from submerge.protocol.desired_state import DesiredState
@@ -44,7 +46,6 @@ from submerge.protocol.machine import (
 from submerge.protocol.messages import (
     ANOTHER,
     BEHIND,
-    HIGHEST,
     Answer,
     Hello,
     Incarnation,
@@ -58,13 +59,10 @@ from submerge.protocol.messages import (
     Stamp,
     binds,
 )
-from submerge.protocol.session import ParentSession
+from submerge.protocol.session import TWIN_S, Contradictions, ParentSession
 from submerge.protocol.settings import ClientSettings
 from submerge.protocol.summaries import Summaries
-from submerge.schema import Schema, differences
-
-TWIN_S = 3600.0
-"""Contradicted twice within this time, a client keeps silent for as long."""
+from submerge.schema import Schema
 
 MODEL = ("model",)
 """The record that keeps the newest model; a client can do without any of its records."""
@@ -89,8 +87,8 @@ class ClientNode:
     ----------
     life : Life
     finals : Finals
-    model : Model or None
-        The newest, for scoring.
+    fleet : FleetView
+        What it knows of its fleet.
     """
 
     current: ClientIncarnation
@@ -104,19 +102,21 @@ class ClientNode:
     ) -> None:
         self.settings = settings
         self.finals = PendingFinals(settings)
-        self.model: Model | None = None
-        self._schema, self._summaries, self._rng = schema, summaries, rng
-        self._asked = schema
+        self.fleet = FleetView(schema, learns_scaling=settings.learns_scaling)
+        self._summaries, self._rng = summaries, rng
         self._intake = Intake(summaries, rng, settings)
-        self._session = self._new_session()
-        self._built = 0  # readings in the newest report
-        self._news = False  # of alarms, that the newest report does not say
-        self._look_at = settings.min_turned_rows
+        self._session = ParentSession(settings.report_every_s, settings.patience_s, settings.cap_s)
+        self._news = ReportNews(settings, summaries, alarms=False)
         self._checkpoint_at = math.inf
         self._kept: tuple[int, int, Pin | None] = 0, 0, None  # what the newest checkpoint knew
         self._boot: int | None = None
         self._ending = False
-        self._contradicted_at = -math.inf
+        self._contradictions = Contradictions()
+
+    @property
+    def model(self) -> Model | None:
+        """The newest, for scoring."""
+        return self.fleet.model
 
     @property
     def lifetime(self) -> int:
@@ -138,8 +138,8 @@ class ClientNode:
     @property
     def wakes_at(self) -> float:
         """When a `Tick` may change something, on the steady clock, if nothing else comes in."""
-        due = min(self._session.due_at(news=self._has_news()), self.finals.due_at)
-        return due if self._kept == self._worth_keeping() else min(due, self._checkpoint_at)
+        due = min(self._session.due_at(news=self._news.has_news(self.current)), self.finals.due_at)
+        return due if self._kept == self.current.progress else min(due, self._checkpoint_at)
 
     def step(self, event: Event, now: Now) -> list[Effect]:
         """Return what is to be done about an event, in order.
@@ -183,50 +183,29 @@ class ClientNode:
         self._intake.load(kept.get(MONITOR))
         model: Model | None = kept.get(MODEL)
         if model is not None:
-            self._use(model)
-            if not self._is_settled:
-                self._recall_schema(model)
+            self.fleet.recall(model)
         self._checkpoint_at = now.steady + self.settings.checkpoint_every_s
         self._begin(now, lost=self.finals.past.lost)
         self._intake.looks(self.current)
         if self._intake.alarms:
             effects.append(Alarmed(self._intake.alarms))
 
-    @property
-    def _is_settled(self) -> bool:
-        """Whether nothing of the schema is left for the fleet to say."""
-        return not self._is_raw and self._schema.features.settled
-
-    @property
-    def _is_raw(self) -> bool:
-        """Whether readings have no common size yet."""
-        return self.settings.learns_scaling and self._schema.scaling is None
-
-    def _recall_schema(self, model: Model) -> None:
-        """Take what the fleet settled from the model; the next join says whether it holds."""
-        try:
-            schema = Schema.parse(model.schema)
-        except PeerError:
-            return  # of a later form: it is settled at the join
-        if schema.is_like(self._asked):
-            self._schema = schema
-
     def _begin(self, now: Now, *, lost: int, floor: int = 0) -> None:
         """Start a life, from zero; it has to join before it may speak."""
         self.current = ClientIncarnation(
             Incarnation.drawn(now.wall_ms, floor, self._rng),
-            self._schema,
+            self.fleet.schema,
             self._summaries,
             now,
-            learns=self._is_settled,
-            raw=self._is_raw,
+            learns=self.fleet.is_settled,
+            raw=self.fleet.is_raw,
             lost=lost,
         )
-        self._built, self._kept = 0, (0, 0, None)
+        self._kept = 0, 0, None
         # Its parent forgets with the life before what that told: of an alarm it hears at once.
-        self._news = bool(self._intake.alarms)
-        self._look_at = self.settings.min_turned_rows
-        self._session = self._new_session()
+        settings, alarms = self.settings, bool(self._intake.alarms)
+        self._news = ReportNews(settings, self._summaries, alarms=alarms)
+        self._session = ParentSession(settings.report_every_s, settings.patience_s, settings.cap_s)
         self._session.delay(now.steady, self._rng)
         self._session.join.now()
 
@@ -301,18 +280,11 @@ class ClientNode:
 
     def _adopt(self, canonical: bytes, now: Now, effects: list[Effect]) -> None:
         """Take the fleet's schema: the same channels, and what it has settled since."""
-        try:
-            schema = Schema.parse(canonical)
-        except PeerError as error:
-            effects.append(Note("schema refused", {"why": str(error)}))
+        refusal = self.fleet.adopt(canonical)
+        if refusal is not None:
+            effects.append(refusal)
             return
-        if not schema.is_like(self._asked):
-            # Scaling and gamma are the fleet's; what the channels are, the sensors say.
-            lines = differences(schema, self._asked)
-            effects.append(Note("schema refused", {"lines": lines}))
-            return
-        self._schema = schema
-        effects.append(settled(schema))
+        effects.append(settled(self.fleet.schema))
         counts = self.current.counts
         if counts.generated > counts.lost or self.current.pin is not None:
             why = "the fleet has settled its schema: what came before only measured for it"
@@ -338,7 +310,9 @@ class ClientNode:
                 self._end("stale", now, effects, floor=answer.floor)
             case Reason.SHRUNK | Reason.EQUIVOCATION:
                 self._end(answer.reason.name.lower(), now, effects, floor=answer.floor)
-                self._suspect_a_twin(now, effects)
+                if self._contradictions.add(now.steady):
+                    effects.append(Note("copy suspected", {"silent_s": TWIN_S}))
+                    self._session.silent_until = now.steady + TWIN_S
             case Reason.SCHEMA:
                 session.rejoin()
             case Reason.UNAVAILABLE:
@@ -346,35 +320,13 @@ class ClientNode:
             case _:
                 effects.append(refused("report", answer))
 
-    def _suspect_a_twin(self, now: Now, effects: list[Effect]) -> None:
-        """Another process speaks as this one did: once it may be chance, twice it is a copy.
-
-        Two copies that share even their random numbers would reset each other for ever.
-        """
-        if now.steady - self._contradicted_at < TWIN_S:
-            effects.append(Note("copy suspected", {"silent_s": TWIN_S}))
-            self._session.silent_until = now.steady + TWIN_S
-        self._contradicted_at = now.steady
-
     def _take(self, model: Model, effects: list[Effect]) -> None:
         """Keep a model that is newer, of this node's own schema."""
         if model.fingerprint != self.current.fingerprint:
-            if model.schema != self._asked.canonical:
+            if model.schema != self.fleet.asked.canonical:
                 self._session.rejoin()  # the fleet may have settled on a scaling, or a gamma
-        elif model.version <= HIGHEST and model.version > self._version:
-            self._use(model)
+        elif self.fleet.take(model):
             effects.append(Keep({MODEL: self.model}))
-
-    def _use(self, model: Model) -> None:
-        """Score with a model; with the last that knew something, if a root begins anew."""
-        old = self.model
-        if old is not None and old.fingerprint == model.fingerprint:
-            if model.summary is None:
-                model = replace(model, summary=old.summary, limits=old.limits)
-            if model.maxima is None:
-                # Where all below begin anew at once, for a moment nobody tells of hours.
-                model = replace(model, maxima=old.maxima)
-        self.model = model
 
     # -- alarms ----------------------------------------------------------------
 
@@ -384,36 +336,29 @@ class ClientNode:
         if not is_urgent(diff(before, alarms)):
             return
         effects += [Keep({MONITOR: self._intake.kept}), Alarmed(alarms)]
-        self._news = True
+        self._news.alarms = True
         self._session.soon(now.steady)
 
     def _apply(
         self, desired_states: tuple[DesiredState, ...], now: Now, effects: list[Effect]
     ) -> None:
         """Do what an operator wants, and say with the next report that it was heard."""
-        monitor = self._intake.looks(self.current)
-        for desired in desired_states:
-            before = self._intake.alarms
-            if (
-                monitor is None
-                or desired.node != self.settings.node
-                or not monitor.apply(desired, now)
-            ):
-                continue
-            facts = {"paused": desired.paused, "verdicts": len(desired.verdicts)}
-            effects += [Note("an operator's wish", facts), Keep({MONITOR: self._intake.kept})]
+        before, notes = self._intake.alarms, self._intake.apply(desired_states, self.current, now)
+        if notes:
+            effects += [*notes, Keep({MONITOR: self._intake.kept})]
             self._tell_alarms(before, now, effects)
-            self._news = True
+            self._news.alarms = True
             self._session.soon(now.steady)
 
     # -- what is due -----------------------------------------------------------
 
     def _advance(self, now: Now, effects: list[Effect]) -> None:
         self.finals.send(now, self._rng, effects)
-        self._watch_turn(now)
-        if self._session.due_at(news=self._has_news()) <= now.steady:
+        if self._news.has_turned(self.current, now):
+            self._session.soon(now.steady)
+        if self._session.due_at(news=self._news.has_news(self.current)) <= now.steady:
             self._speak(now, effects)
-        worth = self._worth_keeping()
+        worth = self.current.progress
         # At its end also what the parent confirms: else it would be missed where it is held.
         if (self._checkpoint_at <= now.steady or self._ending) and worth != self._kept:
             self._kept = worth
@@ -426,63 +371,30 @@ class ClientNode:
                 records[MONITOR] = self._intake.kept
             effects.append(Keep(records))
 
-    def _has_news(self) -> bool:
-        """Whether there is enough to report that the newest report does not say."""
-        settings, generated = self.settings, self.current.counts.generated
-        if self._news:
-            return True
-        enough = settings.min_new_rows if self._built else settings.min_rows
-        return generated - self._built >= enough
-
     def _speak(self, now: Now, effects: list[Effect]) -> None:
         """Ask to join, or send the pending report, or a newer one in its place."""
         settings, current, session = self.settings, self.current, self._session
         if session.joining or session.knocks_instead() or current.pin is None:
             stamp = Stamp(settings.node, settings.group, current.incarnation, current.seq)
-            effects.append(Send(settings.parent, Join(stamp, b"", (), self._asked.canonical)))
+            effects.append(Send(settings.parent, Join(stamp, b"", (), self.fleet.asked.canonical)))
             session.join.tried(now.steady, self._rng)
             return
-        grown = current.counts.generated > self._built or self._news
-        if session.pending is None or session.forced or grown:
+        if session.pending is None or session.forced or self._news.has_grown(current):
             session.queue_report(self._report(now), now.steady, self._rng)
-            self._built, self._news = current.counts.generated, False
+            self._news.said(current)
         if session.pending is not None:
             # Bound to another root since it was built, it is still the same report.
             session.pending = replace(session.pending, pinned=current.pin.incarnation)
             effects.append(Send(settings.parent, session.pending))
             session.tried(now.steady, self._rng)
 
-    def _watch_turn(self, now: Now) -> None:
-        """Do not wait for the clock where what is shown has turned."""
-        settings, current = self.settings, self.current
-        if current.counts.learnt < self._look_at:
-            return
-        self._look_at = current.counts.learnt + settings.min_turned_rows
-        if current.shown is not None and current.learns:
-            turned = self._summaries.moved(current.shown, current.summary(now))
-            if turned > settings.turned_by:
-                self._session.soon(now.steady)
-
     def _report(self, now: Now) -> Report:
-        monitor = self._intake.monitor
         return self.current.report(
             self.settings.node,
             self.settings.group,
             now,
-            version=self._version,
+            version=self.fleet.version,
             lifetime=self.lifetime,
             scores=self._intake.scores,
-            alarm_status=None if monitor is None else monitor.alarm_status(now),
+            alarm_status=self._intake.alarm_status(now),
         )
-
-    @property
-    def _version(self) -> int:
-        return 0 if self.model is None else self.model.version
-
-    def _worth_keeping(self) -> tuple[int, int, Pin | None]:
-        """What a checkpoint would say: while it does not change, there is nothing to keep."""
-        return self.current.counts.generated, self.current.delivered, self.current.pin
-
-    def _new_session(self) -> ParentSession:
-        settings = self.settings
-        return ParentSession(settings.report_every_s, settings.patience_s, settings.cap_s)

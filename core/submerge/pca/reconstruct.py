@@ -113,12 +113,7 @@ class Reconstruction:
         (n, channels), shares that sum to 1 along each row; all 0 where a row is the mean itself.
         Over the rows of one event, average them.
         """
-        measure = self.expected
-        if usual is not None:
-            measure = np.where(usual > KNOWN * self.expected, usual, self.expected)
-        squares = self.left_out(centered) ** 2 / measure
-        total = squares.sum(axis=1, keepdims=True)
-        return np.asarray(np.divide(squares, total, out=np.zeros_like(squares), where=total != 0))
+        return shares_of(self.left_out(centered), self.expected, usual)
 
     def contributions(self, centered: Array, by: Statistic) -> Array:
         """Return the reconstruction-based contributions to one statistic.
@@ -146,6 +141,43 @@ class Reconstruction:
         off = form.of(centered).reshape(len(centered), -1, self.channels)
         solved = _inverses(form.blocks(self.channels), least=least, share=share)
         return np.asarray(np.einsum("nlj,jlm,nmj->nj", off, solved, off, optimize=True))
+
+
+def shares_of(errors: Array, expected: Array | None, usual: Array | None = None) -> Array:
+    """Return the share of each channel in what is wrong with each row.
+
+    Parameters
+    ----------
+    errors : (n, channels)
+        As `Reconstruction.left_out` says.
+    expected : (channels,) or None
+        Mean squares of errors under the model; None weighs all channels alike.
+    usual : (channels,), optional
+        Mean squares of errors while all is well. Where it is NaN or 0, `expected` stands in.
+
+    Returns
+    -------
+    (n, channels), shares that sum to 1 along each row; all 0 where there is no error.
+
+    Notes
+    -----
+    The reconstruction-based contribution of channel j to the squared Mahalanobis distance x'P x
+    is e_j^2 P_jj, and 1 / P_jj is the mean square of the error e_j under the model: its square,
+    over its mean. What is usual for a channel takes the place of that mean where it is known.
+
+    References
+    ----------
+    Alcala and Qin, Reconstruction-based contribution for process monitoring, Automatica 45
+    (2009).
+    """
+    squares = errors**2
+    if expected is not None:
+        measure = expected
+        if usual is not None:
+            measure = np.where(usual > KNOWN * expected, usual, expected)
+        squares = squares / measure
+    total = squares.sum(axis=1, keepdims=True)
+    return np.asarray(np.divide(squares, total, out=np.zeros_like(squares), where=total != 0))
 
 
 class _Form:

@@ -14,15 +14,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import numpy as np
-import numpy.typing as npt
-
 from submerge._linalg import Array
+from submerge.judge.decision import Decision
+from submerge.judge.prepare import Block
+from submerge.judge.score import RowScores
 from submerge.protocol.alarm_status import Alarm
 from submerge.protocol.messages import Answer, Incarnation, Joined, Message
-from submerge.protocol.summaries import Summary
 from submerge.schema import Schema
-from submerge.stats.score_limits import Limits
 
 Key = tuple[str, ...]
 """Names a record in a node's store."""
@@ -159,32 +157,19 @@ class Keep:
 class Scored:
     """Rows judged before they were learnt, by the model of that version.
 
-    spe, t2 : (n,)
-    linear : (n,), SPE of the readings, where `spe` and `t2` are of their features; else None
-    rows : (n, channels), scaled, without gaps
-    which : (n,), where each stood in its `Reading`
-    gaps : (n, channels), true where a number was filled in; None if none was
+    block : which rows, and why not the others
+    scores : how far each is from the model, and by which channels
+    decision : which belong to an alarm, and which are not learnt
     expired : that model is older than its root meant it to get
-    summary : the model's, about the mean that they were scored about; None where nobody kept it
-    limits : the model's
-    alarmed : (n,), true for rows of an alarm; None if there is none
-    withheld : (n,), true for rows that are not learnt; None if all are
     r2 : (channels,), the share of each channel's variance that the others tell, as measured here;
         NaN where that is not known yet; None where nothing was filled
     """
 
-    spe: Array
-    t2: Array
-    linear: Array | None
-    rows: Array
-    which: npt.NDArray[np.int64]
-    gaps: npt.NDArray[np.bool_] | None
+    block: Block
+    scores: RowScores
+    decision: Decision
     version: int
     expired: bool
-    summary: Summary | None = None
-    limits: Limits | None = None
-    alarmed: npt.NDArray[np.bool_] | None = None
-    withheld: npt.NDArray[np.bool_] | None = None
     r2: Array | None = None
 
 

@@ -23,6 +23,25 @@ AGAIN = 10
 restored from a backup and did not notice."""
 
 
+TWIN_S = 3600.0
+"""Contradicted twice within this time, a node keeps silent for as long."""
+
+
+class Contradictions:
+    """When another process spoke as this one does: once it may be chance, twice it is a copy.
+
+    Two copies that share even their random numbers would reset each other for ever.
+    """
+
+    def __init__(self) -> None:
+        self._at = -math.inf
+
+    def add(self, steady: float) -> bool:
+        """Count one more; return whether it is the second in short time."""
+        last, self._at = self._at, steady
+        return steady - last < TWIN_S
+
+
 class ParentSession:
     """The way to a parent.
 

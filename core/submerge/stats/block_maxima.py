@@ -17,6 +17,8 @@ hours, hence by no more than q alarms an hour: fewer, where an alarm lasts for s
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from copy import copy
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, get_args
@@ -203,14 +205,14 @@ def _windows(n: int, of: int) -> npt.NDArray[np.intp]:
 
 
 class BlockMaximaTally:
-    """Counts one node's peaks: the highest level of each hour.
+    """One node's peaks: the highest level of each hour, counted. A value: nothing changes it.
 
     Parameters
     ----------
     kept : mapping of kind to (Sketch, Sketch), optional
         As `windows` said; what an hour that was cut short had come to is lost.
     hours : int
-        Told in all.
+        Counted in all.
 
     Attributes
     ----------
@@ -218,28 +220,22 @@ class BlockMaximaTally:
     """
 
     def __init__(
-        self, kept: dict[By, tuple[QuantileSketch, QuantileSketch]] | None = None, hours: int = 0
+        self, kept: Mapping[By, tuple[QuantileSketch, QuantileSketch]] | None = None, hours: int = 0
     ) -> None:
         kept = kept or {}
         self._tallies = {kind: SketchTally(WINDOW, FINE, kept.get(kind)) for kind in KINDS}
-        self._highest: dict[By, float] = {}
         self.hours = hours
 
-    def see(self, kind: By, highest: float) -> None:
-        """Take in the highest level of some rows of this hour."""
-        self._highest[kind] = max(self._highest.get(kind, 0.0), highest)
-
-    def highest(self, kind: By) -> float:
-        """Return what this hour has come to so far; -1 at its beginning."""
-        return self._highest.get(kind, -1.0)
-
-    def close(self) -> bool:
-        """The hour is over; return whether there was anything in it."""
-        seen, self._highest = self._highest, {}
-        for kind, highest in seen.items():
-            self._tallies[kind].add(np.array([highest]))
-        self.hours += bool(seen)
-        return bool(seen)
+    def after(self, highest: Mapping[By, float]) -> BlockMaximaTally:
+        """Return it after one more hour, with the highest level of each statistic that was seen."""
+        if not highest:
+            return self
+        new = copy(self)
+        new._tallies = dict(self._tallies)
+        for kind, level in highest.items():
+            new._tallies[kind] = self._tallies[kind].after(np.array([level]))
+        new.hours += 1
+        return new
 
     @property
     def windows(self) -> dict[By, tuple[QuantileSketch, QuantileSketch]]:

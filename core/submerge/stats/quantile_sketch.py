@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
+from copy import copy
 from dataclasses import dataclass
 from itertools import accumulate
 from math import frexp
@@ -190,6 +191,13 @@ class SketchTally:
             if not self._room:
                 self._previous, self._room = self.windows[1], self._window
                 self._current = counts = {}
+
+    def after(self, values: Array) -> SketchTally:
+        """Return a tally that has counted these scores too; this one stays as it is."""
+        new = copy(self)
+        new._current = dict(self._current)
+        new.add(values)
+        return new
 
     @property
     def windows(self) -> tuple[QuantileSketch, QuantileSketch]:

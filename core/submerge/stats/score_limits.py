@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from submerge._linalg import Array
+from submerge.stats.block_maxima import By
 
 MOST_ANOMALOUS = 1e9
 """How odd a row may be: more is no more."""
@@ -30,6 +31,20 @@ class Limits:
     t2: tuple[float, ...]
     n: int
     linear: tuple[float, ...] = ()
+
+    def above(self, scores: Array, by: By) -> Array:
+        """Return the highest share of recent scores that each score is above: (n,), 0 for none.
+
+        Below one half a share is the middle of what is usual, and no limit.
+
+        scores : (n,), brought to what whole rows come to
+        """
+        values: tuple[float, ...] = getattr(self, by)
+        highest = np.zeros(len(scores))
+        for share, limit in sorted(zip(self.shares, values, strict=False)):
+            if share > 0.5:
+                highest[scores > limit] = share
+        return highest
 
     def anomaly_score(
         self, spe: Array, linear: Array | None

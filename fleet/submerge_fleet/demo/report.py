@@ -110,9 +110,9 @@ def lines(outcome: DemoOutcome) -> list[tuple[str, str]]:
         ),
         _line(
             "scores",
-            f"limits measured on {settings.settle_days / 2:.2g} days",
-            f"of {outcome.rows_judged:,} rows after that, {outcome.rows_over_spe:,} are over that"
-            f" of SPE and {outcome.rows_over_t2:,} over that of T2",
+            f"of {outcome.rows_judged:,} rows after {settings.settle_days:.2g} days,"
+            f" {outcome.rows_over_spe:,} are over the fleet's 99.9 % limit of SPE and"
+            f" {outcome.rows_over_t2:,} over that of T2",
             *([f"{outcome.anomalous_rows:,} are odd to the fleet's own"] if kernel else []),
         ),
     ]

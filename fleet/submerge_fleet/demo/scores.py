@@ -27,7 +27,7 @@ class ScoreLine(msgspec.Struct, frozen=True):
     model : int
         Its version.
     top : dict of str to float
-        Shares of SPE by channel, the largest first; in a kernel group of either kind of it.
+        Channels to blame, with their shares, the largest first.
     filled : dict of str to float
         What gaps were taken for, in the channel's unit.
     linear, odd : float or None
@@ -35,6 +35,8 @@ class ScoreLine(msgspec.Struct, frozen=True):
         middle of recent rows to 1 at their limit, once there are limits.
     withheld : bool
         The row is not learnt.
+    over, over_t2 : float
+        The highest share of recent rows that SPE, and T2, is above by the fleet's own limits.
     """
 
     row: int
@@ -46,6 +48,8 @@ class ScoreLine(msgspec.Struct, frozen=True):
     linear: float | None = None
     anomaly_score: float | None = None
     withheld: bool = False
+    over: float = 0.0
+    over_t2: float = 0.0
 
     @property
     def of_readings(self) -> float:
@@ -62,20 +66,23 @@ class ScoreTable:
 
     spe, t2 : (n,); NaN where no model has judged the row. Of the readings is the one; in a
         kernel group the other is of their features.
-    residual : (n, channels), squared, by channel; each row sums to its spe
+    residual : (n, channels), SPE dealt out to the channels to blame; each row sums to its spe
     odd : (n,); NaN also where there are no limits, and in a linear group
+    over, over_t2 : (n,), as in `ScoreLine`
     """
 
     spe: Array
     t2: Array
     residual: Array
     anomaly_score: Array
+    over: Array
+    over_t2: Array
 
     @classmethod
     def unknown(cls, n: int, dim: int) -> ScoreTable:
         """Return scores of rows that nobody has judged."""
         spe, t2, anomaly_score = np.full((3, n), np.nan)
-        return cls(spe, t2, np.full((n, dim), np.nan), anomaly_score)
+        return cls(spe, t2, np.full((n, dim), np.nan), anomaly_score, *np.zeros((2, n)))
 
     @property
     def known(self) -> npt.NDArray[np.bool_]:
@@ -117,6 +124,7 @@ class InOrder:
             line = self._waiting.pop(self._first + i)
             if line is not None:
                 scores.spe[i], scores.t2[i] = line.of_readings, line.t2
+                scores.over[i], scores.over_t2[i] = line.over, line.over_t2
                 scores.residual[i] = line.of_readings * self._shares(line.top)
                 if line.anomaly_score is not None:
                     scores.anomaly_score[i] = line.anomaly_score

@@ -1,12 +1,12 @@
-"""How far rows, and single channels, stray by their scores: what the picture shows.
+"""How far single channels stray by their scores: what the picture shows.
 
-No alarm comes of it: those are the clients' own (demo_alarms.py). In the first half of the settling
-time the fleet only learns. In the second half, which is free of faults, it is *measured* what is
-usual: for SPE and T2 their 99.9 % quantile, for each channel the 99.9 % quantile of its residual's
-size (its square is what the channel contributes to SPE). From then on each is told as a multiple
-of its own limit: a channel by a sunny window strays farther every noon than one in a corner ever
-does. In a kernel group the residual is the SPE of the readings themselves, dealt out by the shares
-that its lines tell.
+Nothing is judged here: alarms are the clients' own, and so are the limits that rows are counted
+over, as score lines tell. In the first half of the settling time the fleet only learns. In the
+second half, which is free of faults, it is *measured* what to draw with: the 99.9 % quantile of
+SPE, and for each channel that of its residual's size. Its square is the channel's part of SPE (in
+a kernel group, of the readings'), dealt out by the shares that lines tell. From then on each is
+shown as a multiple of its own quantile: a channel by a sunny window strays farther every noon
+than one in a corner ever does.
 
 References
 ----------
@@ -32,10 +32,9 @@ LOUD = 2.0
 
 @dataclass(frozen=True, slots=True)
 class PictureLimits:
-    """What is normal at most: SPE, T2, and the size of each channel's residual (dim,)."""
+    """What the picture is drawn to: SPE, and the size of each channel's residual (dim,)."""
 
     spe: float
-    t2: float
     residual: Array
 
     @classmethod
@@ -44,15 +43,10 @@ class PictureLimits:
         residual = np.concatenate([part.residual[part.known] for part in scores])
         if not len(residual):
             raise UsageError("limits need rows that a model has scored, got none: settle longer")
-        spe, t2 = (
-            float(
-                np.nanquantile(np.concatenate([getattr(part, name) for part in scores]), QUANTILE)
-            )
-            for name in ("spe", "t2")
-        )
+        spe = float(np.nanquantile(np.concatenate([part.spe for part in scores]), QUANTILE))
         # A channel that only ever was filled has no residual, hence no limit to pass.
         limit = np.sqrt(np.quantile(residual, QUANTILE, axis=0))
-        return cls(spe, t2, np.where(limit > 0, limit, np.inf))
+        return cls(spe, np.where(limit > 0, limit, np.inf))
 
 
 class ChannelWatch:
@@ -72,8 +66,8 @@ class ChannelWatch:
     muted : (channels,)
         Which channels belong to motes that are out of service.
     rows, over_spe, over_t2, over_odd : int
-        Rows judged; those whose SPE, and whose T2, was over its limit; those that a kernel group
-        finds odd. A row that nobody has scored is not judged.
+        Rows that were scored; those whose SPE, and whose T2, was over the fleet's own 99.9 % limit;
+        those that a kernel group finds odd.
     """
 
     def __init__(self, channels: tuple[Channel, ...], *, settle: int) -> None:
@@ -112,7 +106,7 @@ class ChannelWatch:
             return np.zeros(len(self.muted))
         multiple = np.where(self.muted, 0.0, np.sqrt(residual) / self.limits.residual)
         self.rows += len(multiple)
-        self.over_spe += int(np.count_nonzero(scores.spe[known] > self.limits.spe))
-        self.over_t2 += int(np.count_nonzero(scores.t2[known] > self.limits.t2))
+        self.over_spe += int(np.count_nonzero(scores.over[known] >= QUANTILE))
+        self.over_t2 += int(np.count_nonzero(scores.over_t2[known] >= QUANTILE))
         self.over_anomaly_score += int(np.count_nonzero(scores.anomaly_score[known] > 1))
         return np.asarray(np.sqrt((multiple**2).mean(axis=0)))

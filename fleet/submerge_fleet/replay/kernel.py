@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from submerge import SAPCA, Array, FixedRank, RankRule, Subspace, UsageError
-from submerge.client.incarnation import LARGEST_SCALED
 from submerge.errors import ValuesError
 from submerge.features import FeatureMap
+from submerge.judge.prepare import LARGEST_SCALED
 from submerge.pca.subspace import LARGEST_SINGLE
 from submerge.stats.moments import Moments, spread
 from submerge_fleet.replay.kernel_excess import excess

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -42,8 +42,9 @@ Example: submerge model save monday.model --config root.toml
 )
 @click.option(
     "--mean",
-    type=click.Choice(["file", "fleet"]),
-    help="Whose mean rows are measured from, where center = own.  [default: file]",
+    metavar="file|fleet|CHECKPOINT",
+    help="What rows are measured from, where center = own: the mean of their FILE, of the fleet,"
+    " or of the client whose state file this is.  [default: file]",
 )
 @click.option(
     "--when", metavar="CONDITION", help='Score rows of a state alone: "rpm > 50 and load >= 0.2".'
@@ -71,7 +72,7 @@ def command(
     output: Path,
     as_json: bool,
     rank: int | None,
-    mean: Any,
+    mean: str | None,
     when: str | None,
     zero_is_missing: bool,
     quantity: str,
@@ -85,12 +86,14 @@ def command(
     filled, other columns are left out), else by place.
 
     Each FILE is a node: in a group with center = "own" rows are measured from the mean of their
-    own FILE (--mean fleet: of all nodes), and lags reach no further than its first row.
+    own FILE (--mean fleet: of all nodes; --mean pump-1.state: of that client, whose score lines
+    these then are), and lags reach no further than its first row.
 
     A line has file and row (from 1); spe and t2 (and linear and odd in a kernel group, as a
-    client says them); over, the highest limit that SPE is above, and over_t2; the top three
-    channels with their shares of SPE; and how many numbers were filled. A row that cannot be
-    scored says why: lead-in, gaps, too large, other state.
+    client says them); over and over_t2, the highest limit that SPE and T2 are above once what
+    gaps take from them is given back (and over_linear in a kernel group); the top three channels
+    to blame with their shares; and how many numbers were filled. A row that cannot be scored says
+    why: lead-in, gaps, too large, other state.
     """
     from submerge.condition import Condition
     from submerge.protocol.kernel_summary import KernelSummary
@@ -113,8 +116,13 @@ def command(
         curves = ScoreCurves()
     normal = _normal(model, config, store, group, rank)
     names = normal.schema.names
+    whose: str | Path | None = mean
+    if mean not in (None, "file", "fleet"):
+        whose = Path(mean)
+        if not whose.exists():
+            raise UsageError(f"--mean is file, fleet, or a client's state file, got {mean!r}")
     wanted = ScoreRequest(
-        mean,
+        whose,
         None if when is None else Condition.parse(when, names),
         quantity,
         skip,
@@ -124,16 +132,16 @@ def command(
         names, kernel=isinstance(normal.summary, KernelSummary)
     )
     if as_json:
-        form = JsonScoreLines(names)
+        form = JsonScoreLines(normal.schema)
     summary, notes = Summary(normal), dict.fromkeys(normal.notes)
     own_terminal = target is not None or not sys.stdout.isatty()
     with opened(target) as text, counting("rows read", shown=own_terminal) as advance:
         text.write(form.head)
-        for path, judged in score(files, normal, wanted, note=notes.setdefault, advance=advance):
-            text.write(form.lines(path, judged))
-            summary.add(path, judged)
+        for path, part in score(files, normal, wanted, note=notes.setdefault, advance=advance):
+            text.write(form.lines(path, part))
+            summary.add(path, part)
             if curves is not None:
-                curves.add(path, judged)
+                curves.add(path, part)
         if not summary.scored:
             # Nothing of it is worth the place of older scores.
             raise UsageError(f"expected rows that can be scored, got none of {summary.counts}")

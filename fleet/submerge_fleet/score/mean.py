@@ -1,33 +1,58 @@
-"""The mean of a file's own: a node of its own, held against how the fleet scatters.
+"""What the rows of a file are measured from: the fleet's mean, the file's own, or a client's.
 
 A group with `center = "own"` learns how readings vary about each node's own mean, and a node
 scores with its own. On disk a file is a node, so that its mean is that of all its rows which
 can be scored, read in a pass before. That is more than a client knows at its first rows, and
-it hides one thing: what is off for most of the file is its normal.
+it hides one thing: what is off for most of the file is its normal. A client's checkpoint holds
+what that client measures from, and how far each of its channels usually strays.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Literal
+from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
+from submerge import PeerError, Schema, UsageError
+from submerge.client.monitor import Kept
+from submerge.client.node import MONITOR
+from submerge.judge.prepare import Block
 from submerge.protocol.kernel_summary import KernelSummary
-from submerge.stats.node_mean import OwnMean
+from submerge.stats.node_mean import READY, OwnMean
+from submerge.stats.residual_scale import ResidualScale
+from submerge_client.checkpoint import state_of
+from submerge_fleet.score.columns import lags_of
 from submerge_fleet.score.model import Normal
-from submerge_fleet.score.rows import Prepared
 
-Mean = Literal["file", "fleet"]
+Mean = str | Path
+"""`file`, `fleet`, or the checkpoint of a client."""
 
 
-def own_mean(normal: Normal, parts: Iterable[Prepared]) -> OwnMean:
+@dataclass(frozen=True, eq=False)
+class Center:
+    """What rows are measured from.
+
+    own : a mean instead of the model's
+    usual : how far channels usually stray; None where that is not known
+    excess : as in `score`
+    notes : what a reader of the scores has to know
+    """
+
+    own: OwnMean | None = None
+    usual: ResidualScale | None = None
+    excess: float | None = None
+    notes: tuple[str, ...] = ()
+
+
+def of_rows(normal: Normal, parts: Iterable[Block]) -> Center:
     """Return the mean of a file.
 
     Parameters
     ----------
     normal : Normal
-    parts : iterable of Prepared
+    parts : iterable of Block
         All rows of the file. What was filled in does not count: it is the fleet's opinion. In
         feature space, rows count that have no gap.
     """
@@ -39,19 +64,59 @@ def own_mean(normal: Normal, parts: Iterable[Prepared]) -> OwnMean:
     off, known = np.zeros(linear.dim), np.zeros(linear.dim)
     lifted = np.zeros(0 if features is None else len(features))
     rows = whole = 0
-    for ready in parts:
-        off += np.where(ready.gaps, 0.0, ready.scaled - linear.mean).sum(axis=0)
-        known += (~ready.gaps).sum(axis=0)
-        rows += len(ready.scaled)
+    for block in parts:
+        gaps = np.zeros(block.rows.shape, dtype=bool) if block.gaps is None else block.gaps
+        off += np.where(gaps, 0.0, block.rows - linear.mean).sum(axis=0)
+        known += (~gaps).sum(axis=0)
+        rows += len(block)
         if features is not None:
-            complete = ~ready.gaps.any(axis=1)
-            lifted += (ready.features[complete] - features).sum(axis=0)
+            complete = ~gaps.any(axis=1)
+            lifted += (block.features[complete] - features).sum(axis=0)
             whole += int(complete.sum())
     # A channel that the file never shows keeps the fleet's mean.
-    return OwnMean(
+    own = OwnMean(
         linear.mean + off / np.maximum(known, 1.0),
         None if features is None else features + lifted / max(whole, 1),
         weight=float(rows),
         count=rows,
         span_s=0.0,
     )
+    # The rows are in their mean: they do not vary more about it.
+    return Center(own, excess=1.0)
+
+
+def of_checkpoint(path: Path, schema: Schema) -> Center:
+    """Return what a client measures from, by the file of its `[client] state`.
+
+    Raises
+    ------
+    UsageError
+        If the file is no checkpoint, or that of a client with another schema.
+    """
+    # A client without it is no reason to load protobuf.
+    from submerge_proto.kept import records
+
+    try:
+        data = state_of(path).get(MONITOR)
+        kept: Kept | None = None if data is None else records.unpack(MONITOR, data)
+    except OSError as error:
+        raise UsageError(
+            f"expected a client's checkpoint in {path}, got: {error.strerror}"
+        ) from None
+    except PeerError as error:
+        raise UsageError(f"expected a client's checkpoint in {path}, got: {error}") from None
+    if kept is None:
+        raise UsageError(
+            f"expected a checkpoint of a client that has read rows in {path}, got none"
+        )
+    if kept.fingerprint != schema.fingerprint:
+        raise UsageError(
+            f"expected a client of the model's schema, {schema.fingerprint[:8]}, in {path},"
+            f" got one of {kept.fingerprint[:8]}"
+        )
+    kept = kept.of_schema(schema, schema.width // lags_of(schema.names))
+    own = kept.own
+    if own is None or own.ready:
+        return Center(own, kept.usual)
+    few = f"the mean in {path} is of {own.count} rows, fewer than {READY}"
+    return Center(None, kept.usual, notes=(f"{few}: the client scores with the fleet's",))

@@ -10,7 +10,7 @@ from submerge import UsageError
 from submerge.stats.score_limits import Limits
 from submerge_fleet.console.picture import save
 from submerge_fleet.score.peaks import HighestPoints
-from submerge_fleet.score.rows import ScoredBlock
+from submerge_fleet.score.rows import FileRows
 
 try:
     from matplotlib.axes import Axes
@@ -30,19 +30,19 @@ class ScoreCurves:
         self._spe, self._t2, self._linear = HighestPoints(), HighestPoints(), HighestPoints()
         self._kernel_summary = False
 
-    def add(self, path: Path, judged: ScoredBlock) -> None:
+    def add(self, path: Path, part: FileRows) -> None:
         """Take in some rows of a file."""
         self._begins.setdefault(path, self._rows + 1)
-        self._rows += len(judged.why)
-        self._kernel_summary |= judged.linear is not None
+        self._rows += len(part.why)
+        self._kernel_summary |= part.scores.linear is not None
         for maxima, scores in (
-            (self._spe, judged.spe),
-            (self._t2, judged.t2),
-            (self._linear, judged.linear),
+            (self._spe, part.scores.spe),
+            (self._t2, part.scores.t2),
+            (self._linear, part.scores.linear),
         ):
             if scores is not None:
-                rows = np.full(len(judged.why), np.nan)
-                rows[judged.why == 0] = scores
+                rows = np.full(len(part.why), np.nan)
+                rows[part.why == 0] = scores
                 maxima.add(rows)
 
     def draw(self, path: Path, limits: Limits | None) -> None:

@@ -1,4 +1,4 @@
-"""Scoring as a stream: files in, judged blocks out. Nothing here prints or writes.
+"""Scoring as a stream: files in, scored blocks out. Nothing here prints or writes.
 
 Each file is a node of its own: its rows are numbered from 1, no row of another file is its
 past, and its own mean, where one is wanted, is its alone.
@@ -20,9 +20,9 @@ from submerge_client.datasets.source import Source
 from submerge_client.datasets.table import counted
 from submerge_client.sensors.lags import Lags
 from submerge_fleet.score.columns import Columns, columns_of
-from submerge_fleet.score.mean import Mean, own_mean
+from submerge_fleet.score.mean import Center, Mean, of_checkpoint, of_rows
 from submerge_fleet.score.model import Normal
-from submerge_fleet.score.rows import Judge, ScoredBlock
+from submerge_fleet.score.rows import FileRows, FileScorer
 
 BLOCK = 64
 """Rows of features that are held at once, as on a device."""
@@ -32,7 +32,8 @@ BLOCK = 64
 class ScoreRequest:
     """What the options of `submerge score` say; `--help` says what each one does.
 
-    mean : None is that of each file where center = "own", and else the fleet's
+    mean : None is that of each file where center = "own", and else the fleet's; a path is a
+        client's checkpoint
     """
 
     mean: Mean | None = None
@@ -49,8 +50,8 @@ def score(
     *,
     note: Callable[[str], None],
     advance: Callable[[int], None] = lambda _: None,
-) -> Iterator[tuple[Path, ScoredBlock]]:
-    """Judge all rows of all files, a block at a time.
+) -> Iterator[tuple[Path, FileRows]]:
+    """Score all rows of all files, a block at a time.
 
     Parameters
     ----------
@@ -77,27 +78,31 @@ def score(
         )
     for path in files:
         Source.of(path)  # what is not there is said before hours of work on what is
-    own = normal.schema.center == "own" and wanted.mean != "fleet"
+    center = Center()
+    if isinstance(wanted.mean, Path):
+        center = of_checkpoint(wanted.mean, normal.schema)
+    for remark in center.notes:
+        note(remark)
+    own = normal.schema.center == "own" and wanted.mean in (None, "file")
     for path in files:
         flow = Flow.of(path, quantity=wanted.quantity)
         columns = columns_of(flow, normal.schema, wanted.skip)
         for remark in (*flow.notes, *columns.notes):
             note(remark)
-        judge = Judge(normal, wanted.when)
+        scorer = FileScorer(normal, wanted.when, center)
         if own:
-            parts = (
-                judge.prepared(rows) for _, rows in _blocks(flow, columns, normal, wanted, advance)
-            )
-            mean = own_mean(normal, parts)
-            if not mean.ready:
-                few = counted(mean.count, "row")
+            blocks = _blocks(flow, columns, normal, wanted, advance)
+            center = of_rows(normal, (scorer.prepare(rows) for _, rows in blocks))
+            if center.own is not None and not center.own.ready:
+                few = counted(center.own.count, "row")
                 note(f"the mean of {path.name} is of {few}, fewer than {READY}: it says little")
-            judge = Judge(normal, wanted.when, mean)
+            scorer = FileScorer(normal, wanted.when, center)
+            center = Center()
         number = 1
         for lead, rows in _blocks(flow, columns, normal, wanted, advance):
-            judged = judge.judged(rows, number, lead)
-            number += len(judged.why)
-            yield path, judged
+            scored = scorer.score(rows, number, lead)
+            number += len(scored.why)
+            yield path, scored
 
 
 def _blocks(

@@ -9,9 +9,10 @@ from pathlib import Path
 import numpy as np
 
 from submerge import Array
+from submerge.judge.prepare import REASONS
 from submerge_fleet.console.admin_client import printable
 from submerge_fleet.score.model import Normal
-from submerge_fleet.score.rows import WHY, ScoredBlock
+from submerge_fleet.score.rows import FileRows
 
 MOST_ANOMALOUS = 5
 """Rows that are listed for a person."""
@@ -34,7 +35,7 @@ class AnomalousRow:
 
 
 class Summary:
-    """Counts rows as they are judged.
+    """Counts rows as they are scored.
 
     Attributes
     ----------
@@ -52,26 +53,29 @@ class Summary:
         self._filled = 0
         self._most_anomalous: list[AnomalousRow] = []
 
-    def add(self, path: Path, judged: ScoredBlock) -> None:
+    def add(self, path: Path, part: FileRows) -> None:
         """Count some rows of a file."""
         self._files[path] = None
-        self.rows += len(judged.why)
-        self._why.update(WHY[why] for why in judged.why.tolist() if why)
-        self._filled += int(judged.gaps.any(axis=1).sum())
-        for counts, over in ((self._over, judged.over), (self._over_t2, judged.over_t2)):
+        self.rows += len(part.why)
+        self._why.update(REASONS[why] for why in part.why.tolist() if why)
+        self._filled += int((part.filled > 0).sum())
+        for counts, over in (
+            (self._over, part.scores.over_spe),
+            (self._over_t2, part.scores.over["t2"]),
+        ):
             counts.update(dict(zip(*_counted(over[over > 0]), strict=True)))
-        if judged.top.shape[1]:
-            blamed = (judged.over >= ODD) & (judged.shares[:, 0] > 0)
-            self._first.update(self._names[j] for j in judged.top[blamed, 0].tolist())
-        self._compare(path, judged)
-        self.scored += len(judged.spe)
+        if part.top.shape[1]:
+            blamed = (part.scores.over_spe >= ODD) & (part.shares[:, 0] > 0)
+            self._first.update(self._names[j] for j in part.top[blamed, 0].tolist())
+        self._compare(path, part)
+        self.scored += len(part.scores.spe)
 
     @property
     def counts(self) -> str:
         """How many rows there were, and what became of them."""
         of = f" of {len(self._files)} files" if len(self._files) > 1 else ""
         counts = [f"{self.scored:,} scored"]
-        counts += [f"{self._why[why]:,} not ({why})" for why in WHY if self._why[why]]
+        counts += [f"{self._why[why]:,} not ({why})" for why in REASONS if self._why[why]]
         counts += [f"{self._filled:,} with gaps filled"] if self._filled else []
         return f"{self.rows:,}{of}: {', '.join(counts)}"
 
@@ -104,13 +108,13 @@ class Summary:
             lines.append(("channels", f"first in rows above {100 * ODD:.4g} %: {', '.join(first)}"))
         return lines
 
-    def _compare(self, path: Path, judged: ScoredBlock) -> None:
+    def _compare(self, path: Path, part: FileRows) -> None:
         """Keep the oddest rows so far."""
-        rows = np.flatnonzero(judged.why == 0) + judged.first
-        for i in np.argsort(-judged.rank, kind="stable")[:MOST_ANOMALOUS].tolist():
-            entry = AnomalousRow(float(judged.rank[i]), -(self.scored + i), path, int(rows[i]))
+        rows = np.flatnonzero(part.why == 0) + part.first
+        for i in np.argsort(-part.scores.rank, kind="stable")[:MOST_ANOMALOUS].tolist():
+            entry = AnomalousRow(float(part.scores.rank[i]), -(self.scored + i), path, int(rows[i]))
             if len(self._most_anomalous) < MOST_ANOMALOUS or entry > self._most_anomalous[-1]:
-                entry.text = self._said(judged, i)
+                entry.text = self._said(part, i)
                 self._most_anomalous = sorted([*self._most_anomalous, entry], reverse=True)[
                     :MOST_ANOMALOUS
                 ]
@@ -118,17 +122,18 @@ class Summary:
     def _of(self, path: Path) -> str:
         return f" of {printable(str(path))}" if len(self._files) > 1 else ""
 
-    def _said(self, judged: ScoredBlock, i: int) -> str:
-        scores = f"SPE {judged.spe[i]:.4g}, T2 {judged.t2[i]:.4g}"
-        if judged.linear is not None:
-            scores = f"SPE {judged.spe[i]:.4g} of features, {judged.linear[i]:.4g} of readings"
-        over = f", above {100 * judged.over[i]:.4g} %" if judged.over[i] else ""
+    def _said(self, part: FileRows, i: int) -> str:
+        scores, above = part.scores, part.scores.over_spe[i]
+        said = f"SPE {scores.spe[i]:.4g}, T2 {scores.t2[i]:.4g}"
+        if scores.linear is not None:
+            said = f"SPE {scores.spe[i]:.4g} of features, {scores.linear[i]:.4g} of readings"
+        over = f", above {100 * above:.4g} %" if above else ""
         top = [
             f"{printable(self._names[j])} {share:.0%}"
-            for j, share in zip(judged.top[i].tolist(), judged.shares[i].tolist(), strict=True)
+            for j, share in zip(part.top[i].tolist(), part.shares[i].tolist(), strict=True)
             if share > 0
         ]
-        return f"{scores}{over}; {', '.join(top) or 'no residual'}"
+        return f"{said}{over}; {', '.join(top) or 'no residual'}"
 
 
 def _counted(values: Array) -> tuple[list[float], list[int]]:

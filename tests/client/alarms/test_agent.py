@@ -10,8 +10,8 @@ import numpy as np
 from submerge import Schema
 from submerge.client.node import ClientNode
 from submerge.protocol.alarm_status import AlarmStatus
-from submerge.protocol.machine import Alarmed, Keep, Now, Reading, Scored, Send, Start
-from submerge.protocol.messages import Counts, Model, Report
+from submerge.protocol.machine import Alarmed, Keep, Now, Reading, Send, Start
+from submerge.protocol.messages import Report
 from submerge.protocol.settings import ClientSettings
 from submerge.protocol.summaries import Subspaces
 from submerge_client.agent import Agent
@@ -19,6 +19,7 @@ from submerge_client.alarms import Sinks
 from submerge_client.disk import RecordStore
 from submerge_client.sensors.lags import Lags
 from support.alarms import HISTORY, Log, alarm
+from support.scored import scored_rows
 
 
 class Ear:
@@ -174,23 +175,12 @@ def test_rows_that_raise_an_alarm_already_have_its_name():
     named = []
 
     class Lines:
-        def tell(self, scored, model, schema, *, first, at, alarms):
+        def tell(self, scored, schema, *, first, at, alarms):
             named.append(alarms)
 
-    zero = np.zeros(1)
-    scored = Scored(zero, zero, None, zero[None], np.arange(1), None, 5, False)
+    scored = scored_rows([0.0])
     reading = [[scored], [scored, Alarmed(HISTORY[1])], [scored]]
     node = Scripted(reading=reading)
-    node.model = _model()
     run(node, scores=Lines())
 
     assert [(), HISTORY[1], HISTORY[1]] == named
-
-
-def _model():
-    schema = Schema.anonymous(4)
-    return Model(
-        *("g", 5, schema.canonical, schema.fingerprint, None, None, Counts(1), 1, (1.0, 1.0, 1.0)),
-        created=0.0,
-        expires=2e9,
-    )

@@ -1,4 +1,4 @@
-"""The sentry: an alarm begins once, is over once, and keeps its rows from being learnt."""
+"""The detector: an alarm begins once, is over once, and keeps its rows from being learnt."""
 
 from __future__ import annotations
 
@@ -10,15 +10,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from submerge.client.detector import AlarmDetector, Watched
-from submerge.protocol.alarm_status import REMEMBERED, Alarm
+from submerge.client.channels import ChannelState
+from submerge.client.detect import detect
+from submerge.client.detector import AlarmDetector, Situation, Watched
+from submerge.judge.clock import RowClock
+from submerge.protocol.alarm_status import REMEMBERED, Alarm, AlarmStatus
 from submerge.protocol.machine import Now
 from submerge.protocol.settings import AlarmSettings
 from submerge.stats.block_maxima import HOUR_S, BlockMaxima
 from submerge.stats.quantile_sketch import FINE, QuantileSketch, empty
 from support import oracle
+from support.scored import a_block, row_scores
 
 EPOCH = 1_700_000_000.0
+NAMES = ("flow", "temp")
 SETTINGS = AlarmSettings(period_s=60.0)
 DAYS = 200  # of 40 nodes' hours, all alike: their limit is known
 LEVEL = 4.0
@@ -33,7 +38,7 @@ def group(level: float = LEVEL, hours: int = DAYS * 24) -> BlockMaxima:
 
 
 class Watch:
-    """A sentry, and the minutes that pass before it."""
+    """A detector, and the minutes that pass before it."""
 
     def __init__(
         self,
@@ -41,34 +46,91 @@ class Watch:
         kept: Watched | None = None,
         minute: int = 0,
         maxima: BlockMaxima | None = None,
+        channels: ChannelState | None = None,
     ) -> None:
-        self.detector = AlarmDetector("pump-1", settings, ("flow", "temp"), kept)
-        self.detector.hear(group() if maxima is None else maxima)
+        self.detector = AlarmDetector.of("pump-1", settings, NAMES, kept, channels)
+        self.hear(group() if maxima is None else maxima)
         self.minute, self.settings = minute, settings
+        self.clock = RowClock(settings.period_s)
 
     @property
     def now(self) -> Now:
         return Now(60.0 * self.minute, EPOCH + 60.0 * self.minute)
 
-    def see(self, *spe: float, t2: float = 0.0, settled: bool = True, stuck: bool = False):
-        """Let rows come; return which belong to an alarm."""
-        self.minute += len(spe)
-        scores = {"spe": np.array(spe), "t2": np.full(len(spe), t2)}
-        alarmed, self.held = self.detector.judge(
-            scores, self.now, ready=True, settled=settled, stuck=stuck, version=7
-        )
-        return alarmed.tolist()
+    @property
+    def open(self) -> Alarm | None:
+        return self.detector.log.open
+
+    @property
+    def alarms(self) -> tuple[Alarm, ...]:
+        return self.detector.log.alarms
+
+    @property
+    def limits(self) -> dict[str, float]:
+        return dict(self.detector.limits.known)
+
+    @property
+    def maxima(self) -> BlockMaxima:
+        return self.detector.hours.tally.maxima
+
+    @property
+    def withholds(self) -> bool:
+        return self.detector.log.withholds
+
+    def alarm_status(self) -> AlarmStatus:
+        state = self.detector.state(ready=True, paused=False, stale=False)
+        return self.detector.alarm_status(state, 0)
+
+    def hear(self, maxima: BlockMaxima | None) -> None:
+        self.detector = self.detector.with_peaks(maxima)
+
+    def decide(self, number: int, *, accept: bool, at: float | None = None) -> bool:
+        """Let a person judge an alarm; return whether that was news."""
+        before = self.detector
+        at = self.now.wall if at is None else at
+        self.detector = before.decide(number, accept=accept, at=at)
+        return self.detector is not before
+
+    def see(self, *spe: float, t2: float = 0.0, errors=None, **situation: bool):
+        """Let rows come; return which belong to an alarm.
+
+        errors : (n, channels), how far each channel is from what the others say, if they say it
+        """
+        n = len(spe)
+        self.minute += n
+        self.clock, time = self.clock.read(self.now.steady)
+        nothing = np.zeros((n, len(NAMES)))
+        expected = None if errors is None else np.ones(len(NAMES))
+        errors = nothing if errors is None else errors
+        block = a_block(nothing, time=time)
+        scores = row_scores(spe, n * [t2], errors, expected=expected)
+        around = Situation(self.now, 7, **situation)
+        self.detector, decision = detect(self.detector, block, scores, around)
+        self.held = decision.withheld
+        return decision.alarmed.tolist()
+
+    def sticks(self, *stuck: int) -> None:
+        """Have channels be stuck as the next rows come, which say nothing else."""
+        flags = np.isin(np.arange(len(NAMES)), stuck)
+        channels = self.detector.channels
+        habits = channels.habits._replace(stuck=flags)
+        self.detector = replace(self.detector, channels=replace(channels, habits=habits))
+
+    def minds(self, *rows: float) -> list[bool]:
+        """Let rows come in which the others say what each channel should be."""
+        return self.see(*rows, errors=np.zeros((len(rows), len(NAMES))))
 
     def restarted(self) -> Watch:
         """Kill the process, and start another from what was kept."""
-        return Watch(self.settings, self.detector.remembered, self.minute)
+        channels = replace(self.detector.channels, gathered=())
+        return Watch(self.settings, self.detector.kept, self.minute, channels=channels)
 
 
 def raised(**settings: float) -> Watch:
     """Return a watch with an alarm that has just been raised."""
     watch = Watch(replace(SETTINGS, **settings))
     watch.see(*8 * [9.0])
-    assert watch.detector.open is not None
+    assert watch.open is not None
     return watch
 
 
@@ -84,7 +146,7 @@ LOUD, QUIET = st.just(9.0), st.just(1.0)
 def test_rows_of_an_alarm_are_those_of_the_rule(spe, cuts, after, more):
     """Row by row, whatever calls the rows came in."""
     watch = Watch(replace(SETTINGS, after=after, of=after + more))
-    limits = dict(watch.detector.limits)
+    limits = dict(watch.limits)
     found, first = [], 0
     for cut in [*cuts, len(spe)]:
         if part := spe[first : first + cut]:
@@ -100,8 +162,8 @@ def test_an_alarm_says_when_by_what_and_how_bad():
     """It begins with the row that fills the rule, and its worst row is remembered."""
     watch = Watch()
     watch.see(*10 * [1.0], *6 * [8.0], 40.0, 8.0)
-    alarm = watch.detector.open
-    limit = watch.detector.limits["spe"]
+    alarm = watch.open
+    limit = watch.limits["spe"]
 
     # Rows 11 to 15 are over: the fifth of them raises it.
     assert ("pump-1", EPOCH + 60.0 * 15, 0.0, "spe", 7) == (
@@ -116,15 +178,15 @@ def test_an_alarm_says_when_by_what_and_how_bad():
 def test_it_is_over_once_it_is_calm():
     """Not just below the limit, and not for a moment."""
     watch = raised()
-    limit = watch.detector.limits["spe"]
+    limit = watch.limits["spe"]
     watch.see(*100 * [0.9 * limit])
-    assert watch.detector.open is not None
+    assert watch.open is not None
     watch.see(*20 * [0.1])
-    assert watch.detector.open is not None
+    assert watch.open is not None
     watch.see(*20 * [0.1])
 
-    assert watch.detector.open is None
-    (alarm,) = watch.detector.alarms
+    assert watch.open is None
+    (alarm,) = watch.alarms
     assert alarm.began < alarm.ended <= watch.now.wall
 
 
@@ -134,10 +196,10 @@ def test_before_there_is_a_limit_there_is_no_alarm():
     waits = []
     for each in maxima:
         watch = Watch()
-        watch.detector.hear(each)
+        watch.hear(each)
         assert [False] * 20 == watch.see(*20 * [math.inf])
         state = watch.detector.state(ready=True, paused=False, stale=False)
-        waits.append(watch.detector.alarm_status(state, 0).armed_in_s)
+        waits.append(watch.alarm_status().armed_in_s)
         assert "learning" == state
 
     assert [-1.0, HOUR_S, -1.0] == waits
@@ -146,17 +208,17 @@ def test_before_there_is_a_limit_there_is_no_alarm():
 def test_states_go_before_one_another():
     """An alarm before all; then what an operator said; then whether there is a limit."""
     watch, alarmed, unarmed = Watch(), raised(), Watch()
-    unarmed.detector.hear(None)
+    unarmed.hear(None)
 
-    def reported(detector: AlarmDetector, **facts: bool) -> str:
-        return detector.state(**{"ready": True, "paused": False, "stale": False, **facts})
+    def reported(watch: Watch, **facts: bool) -> str:
+        return watch.detector.state(**{"ready": True, "paused": False, "stale": False, **facts})
 
-    assert "armed" == reported(watch.detector)
-    assert "stale" == reported(watch.detector, stale=True)
-    assert "paused" == reported(watch.detector, stale=True, paused=True)
-    assert "learning" == reported(watch.detector, stale=True, ready=False)
-    assert "learning" == reported(unarmed.detector)
-    assert "alarm" == reported(alarmed.detector, paused=True)
+    assert "armed" == reported(watch)
+    assert "stale" == reported(watch, stale=True)
+    assert "paused" == reported(watch, stale=True, paused=True)
+    assert "learning" == reported(watch, stale=True, ready=False)
+    assert "learning" == reported(unarmed)
+    assert "alarm" == reported(alarmed, paused=True)
 
 
 def test_a_young_mean_bears_more():
@@ -171,83 +233,82 @@ def test_rows_are_withheld_for_a_day():
     """Then they are learnt again, and the alarm is held to the limits of that moment."""
     watch = raised(max_withheld_s=3600.0)
     watch.see(*40 * [9.0])
-    assert watch.detector.withholds
+    assert watch.withholds
     watch.see(*40 * [9.0])
-    assert not watch.detector.withholds
+    assert not watch.withholds
 
-    watch.detector.freeze()
-    watch.detector.hear(group(level=100.0))  # as if the group had learnt what is wrong
+    watch.hear(group(level=100.0))  # as if the group had learnt what is wrong
     watch.see(*100 * [9.0])
-    assert watch.detector.open is not None
+    assert watch.open is not None
     # Also after a restart.
     watch = watch.restarted()
-    watch.detector.hear(group(level=100.0))
+    watch.hear(group(level=100.0))
     watch.see(*100 * [9.0])
-    assert 1 == len(watch.detector.alarms)
-    assert watch.detector.open is not None
+    assert 1 == len(watch.alarms)
+    assert watch.open is not None
     watch.see(*40 * [0.1])
-    assert watch.detector.open is None
+    assert watch.open is None
 
 
 def test_a_fault_is_never_learnt():
     """Once a person has rejected what it says, its rows are withheld for as long as it lasts."""
     watch = raised(max_withheld_s=3600.0)
-    number = watch.detector.open.number
+    number = watch.open.number
 
-    assert watch.detector.decide(number, accept=False, at=watch.now.wall)
-    assert not watch.detector.decide(number, accept=False, at=watch.now.wall)
+    assert watch.decide(number, accept=False)
+    assert not watch.decide(number, accept=False)
     watch.see(*1000 * [9.0])
     assert watch.held.all()
-    assert watch.detector.withholds
+    assert watch.withholds
     assert (1, 1) == (
-        watch.detector.alarm_status("alarm", 0).raised,
-        watch.detector.alarm_status("alarm", 0).confirmed,
+        watch.alarm_status().raised,
+        watch.alarm_status().confirmed,
     )
 
 
 def test_what_is_accepted_is_borne_until_it_has_gone():
     """The alarm is over at once; scores as high raise no other, and later ones count again."""
     watch = raised()
-    number = watch.detector.open.number
-    assert watch.detector.decide(number, accept=True, at=watch.now.wall)
-    assert watch.detector.open is None
+    number = watch.open.number
+    assert watch.decide(number, accept=True)
+    assert watch.open is None
     assert not any(watch.see(*600 * [9.0]))
     # It has been learnt: scores come down, and with them what is borne.
     watch.see(*300 * [0.5])
     assert any(watch.see(*8 * [9.0]))
-    assert "accepted" == watch.detector.alarms[1].verdict
+    assert "accepted" == watch.alarms[1].verdict
 
 
 def test_a_verdict_on_what_is_over_is_remembered():
     """It changes what is counted, and nothing else; of an alarm that is unknown it is no news."""
     watch = raised()
-    number = watch.detector.open.number
+    number = watch.open.number
     watch.see(*60 * [0.1])
 
-    assert watch.detector.decide(number, accept=False, at=0.0)
-    assert "rejected" == watch.detector.alarms[0].verdict
-    assert watch.detector.decide(number, accept=True, at=0.0)
-    assert 0 == watch.detector.alarm_status("armed", 0).confirmed
-    assert not watch.detector.decide(number + 1, accept=True, at=0.0)
+    assert watch.decide(number, accept=False, at=0.0)
+    assert "rejected" == watch.alarms[0].verdict
+    assert watch.decide(number, accept=True, at=0.0)
+    assert 0 == watch.alarm_status().confirmed
+    assert not watch.decide(number + 1, accept=True, at=0.0)
 
 
 @pytest.mark.parametrize("rows", [0, 1, 3, 30])
 def test_a_restart_neither_raises_nor_ends_it(rows):
     """The alarm that was open is the same; nothing but calm rows end it."""
     watch = raised()
-    number = watch.detector.open.number
+    number = watch.open.number
     for _ in range(3):
         watch = watch.restarted()
         watch.see(*rows * [9.0]) if rows else None
     watch.see(*4 * [9.0])
 
-    assert [number] == [alarm.number for alarm in watch.detector.alarms]
-    assert watch.detector.open is not None
+    assert [number] == [alarm.number for alarm in watch.alarms]
+    assert watch.open is not None
     watch = watch.restarted()
     watch.see(*64 * [0.1])
-    assert [number] == [alarm.number for alarm in watch.detector.alarms]
-    assert watch.detector.open is None
-    assert 1 == watch.restarted().detector.alarm_status("armed", 0).raised
+    assert [number] == [alarm.number for alarm in watch.alarms]
+    assert watch.open is None
+    assert 1 == watch.restarted().alarm_status().raised
 
 
 def test_alarms_have_names_of_their_own():
@@ -259,7 +320,7 @@ def test_alarms_have_names_of_their_own():
         watch.minute = 0
         watch.see(*60 * [0.1])
 
-    numbers = [alarm.number for alarm in watch.detector.alarms]
+    numbers = [alarm.number for alarm in watch.alarms]
     assert numbers == sorted(set(numbers), reverse=True)
     assert REMEMBERED + 1 == len(numbers)
 
@@ -267,11 +328,11 @@ def test_alarms_have_names_of_their_own():
 def test_the_guiltiest_are_named():
     """By their shares over the rows of the alarm; those without blame are not."""
     watch = raised()
-    watch.detector.accuse(np.array([0.0, 1.0]))
-    assert (("temp", 1.0),) == watch.detector.open.top
+    watch.see(9.0, errors=[[0.0, 1.0]])
+    assert (("temp", 1.0),) == watch.open.top
     for _ in range(100):
-        watch.detector.accuse(np.array([0.75, 0.25]))
-    (first, share), (second, _) = watch.detector.open.top
+        watch.see(9.0, errors=[[0.75**0.5, 0.25**0.5]])
+    (first, share), (second, _) = watch.open.top
     assert ("flow", "temp") == (first, second)
     assert 0.6 < share < 0.75
 
@@ -279,15 +340,19 @@ def test_the_guiltiest_are_named():
 def test_a_stuck_channel_is_an_alarm():
     """Whatever scores say, and for as long as it is; one that is accepted may stay as it is."""
     watch = Watch()
-    assert watch.detector.find_stuck((1,), watch.now, 7)
-    assert ("stuck", (("temp", 1.0),)) == (watch.detector.open.cause, watch.detector.open.top)
-    assert [True] * 100 == watch.see(*100 * [0.1], stuck=True)
-    assert watch.detector.decide(watch.detector.open.number, accept=True, at=watch.now.wall)
-    assert not watch.detector.find_stuck((1,), watch.now, 7)
-    assert watch.detector.open is None
+    watch.sticks(1)
+    watch.minds(0.1)
+    assert ("stuck", (("temp", 1.0),)) == (watch.open.cause, watch.open.top)
+    assert [True] * 100 == watch.minds(*100 * [0.1])
+    assert watch.decide(watch.open.number, accept=True)
+    watch.minds(0.1)
+    assert watch.open is None
     # It moved, and is stuck again: that is another one.
-    watch.detector.find_stuck((), watch.now, 7)
-    assert watch.detector.find_stuck((1,), watch.now, 7)
+    watch.sticks()
+    watch.minds(0.1)
+    watch.sticks(1)
+    watch.minds(0.1)
+    assert watch.open is not None
 
 
 def test_an_hour_that_ends_in_an_alarm_counts_as_it_was_then():
@@ -295,10 +360,10 @@ def test_an_hour_that_ends_in_an_alarm_counts_as_it_was_then():
     watch = Watch()
     watch.see(*55 * [1.0], *5 * [5.0])  # one hour: the last row raises it
     watch.see(*120 * [50.0])
-    (one,) = watch.detector.maxima.spe.bins
+    (one,) = watch.maxima.spe.bins
 
     assert 1 == one[1]
-    highest = 2.0 ** (one[0] * 2.0**watch.detector.maxima.spe.level / 8)
+    highest = 2.0 ** (one[0] * 2.0**watch.maxima.spe.level / 8)
     assert 5.0 <= highest < 5.2
 
 
@@ -307,7 +372,7 @@ def test_what_was_promised_and_what_came():
     watch = Watch(replace(SETTINGS, at_most_per_s=1 / (10 * HOUR_S)))
     watch.see(*600 * [1.0])
     watch.see(*8 * [9.0], *52 * [0.1])
-    alarm_status = watch.detector.alarm_status("armed", 0)
+    alarm_status = watch.alarm_status()
 
     assert (11 * HOUR_S, pytest.approx(1.1), 1, 0) == (
         *(alarm_status.watched_s, alarm_status.allowed),
@@ -323,7 +388,7 @@ def test_no_period_means_by_the_clock():
     watch.minute += 1440
     watch.see(1.0)
 
-    assert 3 == watch.detector.maxima.spe.n
+    assert 3 == watch.maxima.spe.n
 
 
 def test_an_alarm_can_be_named_only_as_one():
@@ -339,34 +404,39 @@ def test_an_alarm_can_be_named_only_as_one():
 def test_a_channel_that_was_stuck_before_a_restart_is_still():
     """Its alarm is not over, nor raised again; and it can be accepted at once."""
     watch = Watch()
-    watch.detector.find_stuck((1,), watch.now, 7)
+    watch.sticks(1)
+    watch.minds(0.1)
     watch = watch.restarted()
-    assert watch.detector.recall_stuck((1,))
-    assert [True] * 60 == watch.see(*60 * [0.1], stuck=True)
-    assert watch.detector.decide(watch.detector.open.number, accept=True, at=watch.now.wall)
-    assert not watch.detector.recall_stuck((1,))
+    assert (1,) == watch.detector.stuck
+    assert [True] * 60 == watch.minds(*60 * [0.1])
+    assert 1 == len(watch.alarms)
+    assert watch.decide(watch.open.number, accept=True)
+    assert () == watch.detector.stuck
 
 
 def test_without_limits_only_a_stuck_channel_can_be_over():
     """Where a root begins anew, nobody can say that scores are ordinary again."""
     watch, stuck = raised(), Watch()
-    watch.detector.hear(None)
+    watch.hear(None)
     watch.see(*100 * [0.1])
-    assert watch.detector.open is not None
+    assert watch.open is not None
 
-    stuck.detector.hear(None)
-    stuck.detector.find_stuck((0,), stuck.now, 7)
+    stuck.hear(None)
+    stuck.sticks(0)
+    stuck.minds(0.1)
+    assert stuck.open is not None
+    stuck.sticks()
     stuck.see(*100 * [0.1])
-    assert stuck.detector.open is None
+    assert stuck.open is None
 
 
 def test_no_fault_makes_a_tail():
     """However far over the limit an hour came, it counts for a quarter more than the limit."""
     watch = Watch()
     watch.see(*52 * [1.0], *8 * [1e9])
-    (one,) = watch.detector.maxima.spe.bins
+    (one,) = watch.maxima.spe.bins
 
-    highest = 2.0 ** (one[0] * 2.0**watch.detector.maxima.spe.level / 8)
+    highest = 2.0 ** (one[0] * 2.0**watch.maxima.spe.level / 8)
     assert 1.25 * LEVEL / 1.05 < highest < 1.25 * LEVEL * 1.05
 
 
@@ -374,12 +444,12 @@ def test_an_alarm_is_over_half_way_to_an_ordinary_hour():
     """Where ordinary hours come close to the limit, that is close to the limit, too."""
     near, outliers = Watch(), Watch()
     usual = QuantileSketch.of(np.repeat([0.96 * LEVEL, LEVEL], [4000, 800]), FINE)
-    near.detector.hear(BlockMaxima(usual, usual, empty(FINE), longest=4800))
+    near.hear(BlockMaxima(usual, usual, empty(FINE), longest=4800))
     for watch in (near, outliers):
         watch.see(*8 * [9.0], *60 * [0.9 * LEVEL])
 
-    assert near.detector.open is None
-    assert outliers.detector.open is not None
+    assert near.open is None
+    assert outliers.open is not None
 
 
 @given(st.lists(st.integers(1, 80), min_size=1, max_size=20), st.booleans())
@@ -393,10 +463,10 @@ def test_what_is_withheld_does_not_depend_on_the_cut(cuts, rejects):
             if part := rows[first : first + cut]:
                 watch.see(*part)
                 held += watch.held.tolist()
-            if rejects and watch.detector.open is not None and first + cut >= len(rows):
-                watch.detector.decide(watch.detector.open.number, accept=False, at=0.0)
+            if rejects and watch.open is not None and first + cut >= len(rows):
+                watch.decide(watch.open.number, accept=False, at=0.0)
             first += cut
-        return held, watch.detector.remembered
+        return held, watch.detector.kept
 
     (held, one), (cut, other) = run([]), run(cuts)
     assert held == cut
@@ -408,9 +478,9 @@ def test_what_is_withheld_does_not_depend_on_the_cut(cuts, rejects):
 def test_a_second_accept_bears_no_less_than_the_first():
     """What an alarm came to is over what is borne already, where something is."""
     watch = raised()
-    watch.detector.decide(watch.detector.open.number, accept=True, at=watch.now.wall)
+    watch.decide(watch.open.number, accept=True)
     watch.see(*8 * [30.0])
-    watch.detector.decide(watch.detector.open.number, accept=True, at=watch.now.wall)
+    watch.decide(watch.open.number, accept=True)
 
     assert not any(watch.see(*60 * [30.0]))
 
@@ -418,8 +488,8 @@ def test_a_second_accept_bears_no_less_than_the_first():
 def test_what_is_accepted_before_limits_are_back_is_borne_as_well():
     """A root that begins anew has none for a while."""
     watch = raised()
-    watch.detector.hear(None)
-    watch.detector.decide(watch.detector.open.number, accept=True, at=watch.now.wall)
-    watch.detector.hear(group())
+    watch.hear(None)
+    watch.decide(watch.open.number, accept=True)
+    watch.hear(group())
 
     assert not any(watch.see(*60 * [9.0]))

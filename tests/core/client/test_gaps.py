@@ -66,8 +66,8 @@ def test_a_gap_is_filled_with_what_the_model_expects():
     node.step(Received(model()), Now(0, 1.7e9))
     scored = read(node, with_gap(ROWS[:3], (1, 4)))
 
-    assert ROWS[1, 4] == pytest.approx(scored.rows[1, 4], rel=1e-4)
-    assert [[1, 4]] == np.argwhere(scored.gaps).tolist()
+    assert ROWS[1, 4] == pytest.approx(scored.block.rows[1, 4], rel=1e-4)
+    assert [[1, 4]] == np.argwhere(scored.block.gaps).tolist()
     assert 3 == node.current.counts.learnt
 
 
@@ -123,9 +123,9 @@ def test_scores_say_which_row_is_which():
     node.step(Received(model()), Now(0, 1.7e9))
     scored = read(node, with_gap(ROWS[:3], (1, 0)))
 
-    assert [0, 2] == scored.which.tolist()
-    assert (2, 6) == scored.rows.shape
-    assert scored.gaps is None
+    assert [0, 2] == scored.block.which.tolist()
+    assert (2, 6) == scored.block.rows.shape
+    assert scored.block.gaps is None
 
 
 def test_what_is_filled_is_what_the_life_reports_under():

@@ -108,8 +108,10 @@ def test_rows_are_scored_about_the_node_s_own_mean():
     node = Node()
     first, later = node.reads(node.draw(10)), node.reads(node.draw(200))
 
-    assert first[0].spe.min() > 100
-    assert np.mean([reported.spe.mean() for reported in later]) == pytest.approx(9 * 0.09, rel=0.2)
+    assert first[0].scores.spe.min() > 100
+    assert np.mean([reported.scores.spe.mean() for reported in later]) == pytest.approx(
+        9 * 0.09, rel=0.2
+    )
 
 
 def test_rows_of_an_alarm_are_counted_and_not_learnt():
@@ -119,7 +121,7 @@ def test_rows_of_an_alarm_are_counted_and_not_learnt():
     reported = node.reads(strayed(node.draw(10)))
     alarm = node.monitor.alarms[0]
 
-    assert [False] * 4 + [True] * 6 == reported[0].alarmed.tolist()
+    assert [False] * 4 + [True] * 6 == reported[0].decision.alarmed.tolist()
     assert (learnt + 4, 6) == (node.learnt(), node.current.counts.withheld)
     assert (6, "spe", "x4") == (alarm.withheld, alarm.cause, alarm.top[0][0])
     assert mean.count + 4 == node.monitor.own.count
@@ -191,6 +193,21 @@ def test_a_node_that_is_paused_learns_nothing():
     assert again.monitor.apply(DesiredState("n", 6, paused=False), again.now)
     again.reads(again.draw(10))
     assert 10 == again.learnt()
+
+
+def test_a_node_that_is_paused_does_not_learn_what_is_usual():
+    """How far channels usually stray, nor how well the others tell them; it sees what is stuck."""
+    node = Node().settled()
+    node.monitor.apply(DesiredState("n", 1, paused=True), node.now)
+    node.reads(node.draw(128))  # what was gathered before is looked at
+    before = node.monitor.channels
+    node.reads(node.draw(2 * DAY))
+    after = node.monitor.channels
+
+    assert before.usual.squares.tolist() == after.usual.squares.tolist()
+    assert before.usual.weight.tolist() == after.usual.weight.tolist()
+    assert before.habits.learnt.tolist() == after.habits.learnt.tolist()
+    assert before.run_lengths.last.tolist() != after.run_lengths.last.tolist()
 
 
 def test_the_operating_state_is_all_that_is_learnt():

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from submerge import Schema, ShapeError, Subspace
-from submerge.client.node import MONITOR, TWIN_S
+from submerge.client.node import MONITOR
 from submerge.client.pending_finals import CHECKPOINT, PAST
 from submerge.pca.score import hotelling, spe
 from submerge.protocol.machine import Flush, Linked, Reading, Received, Scored, Tick
@@ -26,6 +26,7 @@ from submerge.protocol.messages import (
     Report,
     payload,
 )
+from submerge.protocol.session import TWIN_S
 from submerge.protocol.summaries import Subspaces
 from submerge.schema import Scaling
 from submerge.simulate.samples import SampleSets
@@ -911,8 +912,8 @@ def test_readings_are_scored_before_they_are_learnt():
     shown = model(7).summary.truncated(2)
 
     assert 7 == scored.version
-    np.testing.assert_array_equal(spe(ROWS, shown), scored.spe)
-    np.testing.assert_array_equal(hotelling(ROWS, shown), scored.t2)
+    np.testing.assert_array_equal(spe(ROWS, shown), scored.scores.spe)
+    np.testing.assert_array_equal(hotelling(ROWS, shown), scored.scores.t2)
 
 
 @pytest.mark.parametrize(("age", "expired"), [(0, False), (600, False), (601, True)])
@@ -930,7 +931,7 @@ def test_what_is_withheld_is_not_scored():
     table, _ = scoring(model(7))
     effects = table.step("c", Reading(np.vstack([ROWS[:2], [np.nan, 0, 0]])))
 
-    assert [(2,)] == [e.spe.shape for e in effects if isinstance(e, Scored)]
+    assert [(2,)] == [e.scores.spe.shape for e in effects if isinstance(e, Scored)]
 
 
 @pytest.mark.parametrize("version", [3, 7])

@@ -169,7 +169,7 @@ def test_a_restarted_client_takes_gamma_from_its_model():
 
     assert settled == schema_of(table, "c0")
     assert table.hosts["c0"].node.current.learns
-    assert scored[0].linear is not None
+    assert scored[0].scores.linear is not None
 
 
 def test_a_restarted_root_keeps_the_gamma_that_it_settled():
@@ -398,8 +398,8 @@ def test_a_gap_is_filled_before_it_is_lifted():
     holed[1, 4] = np.nan
     (scored,) = reads(table, "c0", holed)
 
-    assert [[1, 4]] == np.argwhere(scored.gaps).tolist()
-    assert np.isfinite(scored.rows).all()
+    assert [[1, 4]] == np.argwhere(scored.block.gaps).tolist()
+    assert np.isfinite(scored.block.rows).all()
     assert 302 == table.hosts["c0"].node.current.counts.learnt
 
 

@@ -174,7 +174,7 @@ def test_a_clients_score_line_is_read():
     )
     top, filled = {"mote01.a": 0.81}, {"mote01.b": 41.5}
 
-    assert ScoreLine(7, 3.1, 9.7, 123, top, filled, withheld=True) == read_line(said)
+    assert ScoreLine(7, 3.1, 9.7, 123, top, filled, withheld=True, over=0.99) == read_line(said)
     kernel = b'{"row":7,"spe":0.1,"t2":9.7,"model":123,"linear":3.1,"anomaly_score":1.2}'
     assert ScoreLine(7, 0.1, 9.7, 123, linear=3.1, anomaly_score=1.2) == read_line(kernel)
 
@@ -187,7 +187,7 @@ def scores(n, *, loud=(), size=1.0):
     residual = np.random.default_rng(n).uniform(0.5, 1.0, (n, len(CHANNELS)))
     residual[:, list(loud)] = size**2
     total = residual.sum(axis=1)
-    return ScoreTable(total, total, residual, np.full(n, np.nan))
+    return ScoreTable(total, total, residual, np.full(n, np.nan), *np.zeros((2, n)))
 
 
 def settled():
@@ -214,9 +214,11 @@ def test_rows_that_nobody_scored_are_not_judged():
     """They pass, and say nothing."""
     watch = settled()
     assert [0.0] * len(CHANNELS) == watch.see(ScoreTable.unknown(9, len(CHANNELS))).tolist()
-    watch.see(scores(5, loud=range(6), size=LOUD))
+    more = scores(5)
+    more.over[:], more.over_t2[:] = (0.0, 0.95, 0.99, 0.999, 0.999), (0, 0, 0, 0, 0.999)
+    watch.see(more)
 
-    assert (5, 5) == (watch.rows, watch.over_spe)
+    assert (5, 2, 1) == (watch.rows, watch.over_spe, watch.over_t2)
 
 
 def test_odd_rows_are_counted():
@@ -240,7 +242,7 @@ def test_limits_are_those_of_the_rows_that_were_scored():
     mixed = PictureLimits.measured([ScoreTable.unknown(99, 6), known, ScoreTable.unknown(1, 6)])
     alone = PictureLimits.measured([known])
 
-    assert (alone.spe, alone.t2) == (mixed.spe, mixed.t2)
+    assert alone.spe == mixed.spe
     assert np.array_equal(alone.residual, mixed.residual)
 
 

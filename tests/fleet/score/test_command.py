@@ -15,10 +15,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import submerge as core
-from submerge import Channel, Scaling, Schema, Subspace, contributions, hotelling, spe
+from submerge import Channel, Scaling, Schema, Subspace, hotelling, spe
 from submerge.features import Gaussian, RandomFourier
 from submerge.pca.missing import fill, shrunk
-from submerge.protocol.kernel_summary import Ranks, kernel_contributions
+from submerge.pca.reconstruct import Reconstruction
+from submerge.protocol.kernel_summary import Ranks
 from submerge.protocol.messages import Counts, Model
 from submerge.protocol.summaries import Subspaces
 from submerge.stats.score_limits import Limits
@@ -131,7 +132,8 @@ def column(lines: list[dict[str, str]], name: str) -> np.ndarray:
 def twin(rows: np.ndarray, schema: Schema = SCHEMA, held: Subspace | None = None):
     """SPE, T2 and shares by the functions that say what they are."""
     X, shown = schema.scaled(rows), (held or learnt(schema)).truncated(RANK)
-    return spe(X, shown), hotelling(X, shown), contributions(X, shown)
+    recall = Reconstruction(shown, schema.width // lags_of(schema.names))
+    return spe(X, shown), hotelling(X, shown), recall.blame(X - shown.mean)
 
 
 def agrees(lines, rows, schema=SCHEMA, held=None) -> None:
@@ -205,7 +207,7 @@ def test_a_file_without_names_goes_by_place(submerge, model, tmp_path, kind):
 
 
 def test_a_kernel_group_is_scored_by_features_and_by_readings(submerge, tmp_path):
-    """As a client does: the larger of the two, and channels by whichever that is."""
+    """As a client does: the larger of the two, and channels by the readings."""
     schema = replace(SCHEMA, features=RandomFourier(Gaussian(0.05), 64))
     learner = Subspaces(4, oversample=2).learner(schema)
     X = schema.scaled(LEARNT)
@@ -228,7 +230,7 @@ def test_a_kernel_group_is_scored_by_features_and_by_readings(submerge, tmp_path
 
     found, inside, linear = scores(rows)
     anomaly_score, by_linear = limits.anomaly_score(found, linear)
-    shares = kernel_contributions(schema.scaled(rows), shown, schema, by_linear=by_linear)
+    shares = Reconstruction(shown.linear).blame(schema.scaled(rows) - shown.linear.mean)
     assert {False, True} == set(by_linear.tolist())
     for name, expected in (
         ("spe", found),
