@@ -37,6 +37,7 @@ from typing import NamedTuple
 
 from submerge.errors import PeerError, UsageError
 from submerge.protocol.machine import Key
+from submerge_client.atomic_file import sync_folder
 
 MAGIC = b"submckpt"
 FORM = 1
@@ -172,11 +173,7 @@ class CheckpointFile:
         if self._settled:
             return
         os.fdatasync(self._fd)
-        folder = os.open(os.path.dirname(self.path), os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        sync_folder(os.path.dirname(self.path))
         self._settled = True
 
 

@@ -9,12 +9,6 @@ from pathlib import Path
 
 import click
 
-UNUSED = (
-    "urllib.request",  # paho's, to find a proxy that nobody names; brings HTTP and e-mail
-    "google.protobuf.internal.python_message",  # stands beside the one in C
-)
-"""What libraries import and we never look into: 2 MiB of a client."""
-
 
 @click.group(
     invoke_without_command=True,
@@ -56,10 +50,6 @@ def command(context: click.Context, path: Path | None, trial: bool, log_json: bo
 
         try_out(config)
         return
-    from submerge_client.lazy_import import lazy_import
-
-    for name in UNUSED:
-        lazy_import(name)
     from submerge_client.assembly import build_agent
 
     agent = build_agent(config)

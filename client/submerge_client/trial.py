@@ -126,7 +126,6 @@ def trial_lines(
     """Return what rows (n, channels) say about a configuration, a line each."""
     schema, numbers = config.built_schema, config.schema.width
     names = [channel.name for channel in config.schema.sensed]
-    units = [channel.unit for channel in config.schema.sensed]
     width = max(9, *(len(name) for name in names))
     lines = [f"{len(rows)} rows of {len(names)} channels in {seconds:.1f} s"]
     lines += [f"left out: {what} {n}" for what, n in counts.items() if n and what not in TAKEN]
@@ -135,23 +134,10 @@ def trial_lines(
         return [*lines, "no rows: is the source sending, and are its names those of the channels?"]
     lines.append(" ".join(f"{name:>{width}}" for name in names))
     lines += [" ".join(f"{x:>{width}.4g}" for x in row) for row in rows[:SHOWN]]
-    known = ~np.isnan(rows)
-    for i, name in enumerate(names):
-        column = rows[known[:, i], i]
-        if not len(column):
-            lines.append(f"{name}: only gaps")
-            continue
-        unit = f" {units[i]}" if units[i] else ""
-        with np.errstate(over="ignore", invalid="ignore"):  # a wild number is shown, not warned of
-            said = f"{name}: mean {column.mean():.4g}{unit}, deviation {column.std():.4g}"
-        gaps = len(rows) - len(column)
-        said += f", {gaps} gaps" if gaps else ""
-        said += ", constant" if column.std() == 0 else ""
-        if schema.scaling is not None:
-            offset, scale = schema.scaling.offset[i], schema.scaling.scale[i]
-            said += f"; scaled: mean {(column.mean() - offset) / scale:.3g},"
-            said += f" deviation {column.std() / scale:.3g}"
-        lines.append(said)
+    for i, channel in enumerate(config.schema.sensed):
+        scaling = schema.scaling
+        scaled = None if scaling is None else (scaling.offset[i], scaling.scale[i])
+        lines.append(_line_of(channel.name, channel.unit, rows[:, i], scaled))
     embedded = Lags(config.schema.lags, len(names)).embed(rows)
     when, learnt = config.settings.learn_when, len(embedded)
     if when is not None and len(embedded):
@@ -181,3 +167,20 @@ def trial_lines(
         f" {config.uplink.limit} bytes"
     )
     return [*lines, "nothing was sent"]
+
+
+def _line_of(name: str, unit: str, column: Array, scaled: tuple[float, float] | None) -> str:
+    """Say what came of one channel (n,); `scaled`: by which offset and scale."""
+    known = column[~np.isnan(column)]
+    if not len(known):
+        return f"{name}: only gaps"
+    with np.errstate(over="ignore", invalid="ignore"):  # a wild number is shown, not warned of
+        mean, deviation = known.mean(), known.std()
+    said = f"{name}: mean {mean:.4g}{f' {unit}' if unit else ''}, deviation {deviation:.4g}"
+    gaps = len(column) - len(known)
+    said += f", {gaps} gaps" if gaps else ""
+    said += ", constant" if deviation == 0 else ""
+    if scaled is not None:
+        offset, scale = scaled
+        said += f"; scaled: mean {(mean - offset) / scale:.3g}, deviation {deviation / scale:.3g}"
+    return said

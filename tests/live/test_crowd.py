@@ -14,7 +14,7 @@ pytest.importorskip("grpc")
 pytest.importorskip("cryptography")
 
 from submerge_fleet import cli
-from submerge_fleet.crowd.schema import sections
+from submerge_fleet.crowd.motes import sections
 from submerge_fleet.pki.authority import Authority
 from submerge_fleet.pki.kit_file import text_of
 from support.patience import until

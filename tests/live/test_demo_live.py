@@ -20,7 +20,7 @@ from rich.console import Console
 from submerge import UsageError
 from submerge_fleet import cli
 from submerge_fleet.demo.live import fleet_table
-from submerge_fleet.demo.memory import resident
+from submerge_fleet.demo.nodes import resident
 from submerge_fleet.demo.outcome import DemoSettings
 from submerge_fleet.demo.processes import Gone, OutputLine, Processes
 from submerge_fleet.demo.report import lines, picture

@@ -102,7 +102,7 @@ def seq_after(self, effects):
 
 def drops_the_dead(self, node, incarnation, fence, past):
     """An aggregator that comes back as another is thought to replace what it was."""
-    for other in list(self._live.get(node, ())):
+    for other in self.live(node):
         if other != incarnation:
             self.drop(node, other, Now(0.0, 0.0, synced=False))
     return _admit(self, node, incarnation, fence, past)

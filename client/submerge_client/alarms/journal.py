@@ -16,6 +16,7 @@ from pathlib import Path
 import msgspec
 
 from submerge_client.alarms.delivered import Delivered
+from submerge_client.atomic_file import atomic_write, sync_folder
 from submerge_client.logs import say
 
 FORM = 1
@@ -42,7 +43,7 @@ class Journal:
     """
 
     def __init__(self, path: Path, sinks: Collection[str]) -> None:
-        self._path = os.path.realpath(path)
+        self._path = Path(os.path.realpath(path))
         self._lock = threading.Lock()
         self._failed = False
         self._delivered = {
@@ -85,18 +86,6 @@ class Journal:
         return read.sinks
 
     def _write(self, data: bytes) -> None:
-        beside = f"{self._path}.new"
-        fd = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        try:
-            rest = memoryview(data)
-            while rest:
-                rest = rest[os.write(fd, rest) :]
-            os.fsync(fd)
-        finally:
-            os.close(fd)
-        os.replace(beside, self._path)
-        folder = os.open(os.path.dirname(self._path), os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        # One name: after a power cut it is written over, and files do not pile up on a card.
+        atomic_write(self._path, data, mode=0o600, beside=f"{self._path.name}.new")
+        sync_folder(self._path.parent)

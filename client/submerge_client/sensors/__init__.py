@@ -108,10 +108,14 @@ def opened(config: AnySensor, channels: Sequence[str], *, note: SensorLog = unhe
                 note=note,
             )
         case HostSensor():
-            with _extra("psutil", "host"):
-                from submerge_client.sensors.host import HostMeter
+            return _host(config, channels, note)
 
-            return HostMeter(channels, period_s=config.period_s, note=note)
+
+def _host(config: HostSensor, channels: Sequence[str], note: SensorLog) -> Sensor:
+    with _extra("psutil", "host"):
+        from submerge_client.sensors.host import HostMeter
+
+    return HostMeter(channels, period_s=config.period_s, note=note)
 
 
 @contextmanager

@@ -10,7 +10,7 @@ given, at QoS 1. It knows no topics but those that it is told, and no messages.
    `WINDOW` messages, one for each key; they are lost with their connection.
 4. Whatever is raised, by paho, by the network or by those who are told, ends the connection
    and is given as the reason; then it is tried again. paho's own thread would end in silence.
-5. The wait doubles up to `LONGEST_WAIT_S`, and is short again only after a connection that
+5. The wait is `Retry`'s, up to `LONGEST_WAIT_S`, and is short again only after a connection that
    held as long: paho takes any CONNACK for success, and two processes of one name would
    chase each other off once a second.
 6. The thread waits with `selectors`: paho's own loop uses `select`, which ends at file 1024,
@@ -22,17 +22,18 @@ a message was refused; nodes answer one another, and learn from silence what the
 
 from __future__ import annotations
 
-import random
 import selectors
 import threading
 import time
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
+import numpy as np
 import paho.mqtt.client as mqtt
 from paho.mqtt.enums import CallbackAPIVersion, MQTTErrorCode
 
 from submerge import UsageError
+from submerge.protocol.retry import Retry
 from submerge_client.uplink.broker import Broker, Parting, Publication, reason
 from submerge_client.uplink.waker import Waker
 
@@ -155,18 +156,18 @@ class BrokerConnection:
     # -- the thread --------------------------------------------------------------
 
     def _run(self) -> None:
-        wait, jitter = self._first_wait_s, random.SystemRandom()
+        retry, rng = Retry(self._first_wait_s, LONGEST_WAIT_S), np.random.default_rng()
         while not self._closing.is_set():
             began = time.monotonic()
             try:
                 self._connect()
             except Exception as error:  # rule 4
                 self._part(error)
-            if time.monotonic() - began >= LONGEST_WAIT_S:
-                wait = self._first_wait_s
-            # After a power cut all clients come back at once; not so to the broker.
-            self._closing.wait(wait * jitter.uniform(0.5, 1.0))
-            wait = min(2 * wait, LONGEST_WAIT_S)
+            ended = time.monotonic()
+            if ended - began >= LONGEST_WAIT_S:
+                retry.stop()
+            retry.tried(ended, rng)
+            self._closing.wait(retry.at - ended)
 
     def _part(self, error: Exception) -> None:
         """Say why the way is closed."""

@@ -7,15 +7,17 @@ here, since the node says it again, or something newer in its place.
 
 from __future__ import annotations
 
-import random
 import threading
+import time
 from collections.abc import Sequence
 from typing import Any
 
 import grpc
+import numpy as np
 
 from submerge import UsageError
 from submerge.protocol.messages import Incarnation, Stamp
+from submerge.protocol.retry import Retry
 from submerge_client.uplink import (
     Came,
     Hear,
@@ -40,8 +42,8 @@ MOST_CALLS = 8
 """Calls of one kind and group at once: a report, and finals of earlier lives. Of what is more,
 the newest waits for one of them to end."""
 
-AGAIN_S, CAP_S = 1.0, 30.0
-"""Between two tries of a watch that broke: at first, and at most, with full jitter below."""
+AGAIN_S, CAP_S = 0.5, 30.0
+"""Between two tries of a watch that broke: at least, and at most."""
 
 CLOSE_S = 2.0
 """For calls that are on their way when it is closed."""
@@ -223,7 +225,7 @@ class GrpcUplink:
         """Listen for hello and models, as long as the uplink is open."""
         header = parts.header(Stamp(self._node, group, Incarnation(0, 0), 0))
         request = pb.WatchRequest(header=header).SerializeToString()
-        tries = 0
+        retry, rng = Retry(AGAIN_S, CAP_S), np.random.default_rng()
         while not self._closing.is_set():
             opened, why = self._listen(group, request)
             if self._closing.is_set():
@@ -231,9 +233,11 @@ class GrpcUplink:
             if why != self._why:
                 self._why = why
                 self._tell(Parted(why))
-            tries = 0 if opened else min(tries + 1, 16)
-            ceiling = min(CAP_S, AGAIN_S * 2.0**tries)
-            self._closing.wait(random.uniform(0.1, ceiling))  # noqa: S311 (jitter is no secret)
+            if opened:
+                retry.stop()
+            now = time.monotonic()
+            retry.tried(now, rng)
+            self._closing.wait(retry.at - now)
             self._renew()
 
     def _listen(self, group: str, request: bytes) -> tuple[bool, str]:

@@ -7,10 +7,10 @@ the root, what goes down. Which store all this belongs to is `aggregator_node`'s
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
 from typing import Any
 
 from submerge.aggregator.ledger import Ledger
+from submerge.aggregator.plan import GroupPlan as GroupPlan
 from submerge.aggregator.quarantine import Cause, Quarantine
 from submerge.aggregator.rollup import (
     alarm_status,
@@ -18,6 +18,7 @@ from submerge.aggregator.rollup import (
     limits,
     newest_version,
     scores,
+    settled_schema,
     staleness,
 )
 from submerge.aggregator.upward import Lineage, Upward
@@ -40,34 +41,7 @@ from submerge.protocol.messages import (
 )
 from submerge.protocol.session import ParentSession
 from submerge.protocol.settings import AggregatorSettings
-from submerge.protocol.summaries import Summaries
 from submerge.schema import Schema, differences
-from submerge.stats.moments import spread
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class GroupPlan:
-    """A group that an aggregator serves.
-
-    summaries : Summaries
-    schema : Schema or None
-        The root's; below it None: it comes down with the answer to the join.
-    learns_scaling : bool
-        The root works out center and scale from the readings; gamma as well, where the
-        schema's features leave it open.
-    robust : bool
-        Clients that are far from the others stay out of what is made of the rows.
-    """
-
-    summaries: Summaries
-    schema: Schema | None = None
-    learns_scaling: bool = False
-    robust: bool = False
-
-    @property
-    def settles(self) -> bool:
-        """Whether the schema leaves something for the readings to say."""
-        return self.learns_scaling or (self.schema is not None and not self.schema.features.settled)
 
 
 class Group:
@@ -114,7 +88,7 @@ class Group:
         return {
             ("line", name): self.upward.line,
             ("schema", name): self.canonical,
-            ("asked", name): self._asked,
+            ("asked", name): self.plan.asked,
             ("version", name): self.version,
             **self.orders(),
         }
@@ -165,26 +139,6 @@ class Group:
         if self.ledger is not None:
             self.ledger.leave_out(frozenset(self.quarantine.quarantined))
         self.stir()
-
-    @property
-    def _asked(self) -> bytes:
-        """What is configured, as it was before the fleet settled what it leaves open."""
-        return b"" if self.plan.schema is None else self.plan.schema.canonical
-
-    def opens_with(self, kept: bytes, asked: bytes) -> bytes:
-        """Return the schema to start with: what is configured goes before what was kept.
-
-        But for what the fleet has settled, if what was `asked` of it then is asked of it now.
-        """
-        configured = self.plan.schema
-        if configured is None or (kept and self._settings.parent is not None):
-            return kept
-        if kept and self.plan.settles:
-            known = Schema.parse(kept)
-            same = asked in (b"", self._asked) and known.is_like(configured)
-            if same and (self.plan.learns_scaling or known.scaling == configured.scaling):
-                return kept
-        return configured.canonical
 
     def learn_schema(
         self, canonical: bytes, created: float, *, kept: tuple[Records, Now] | None = None
@@ -399,17 +353,11 @@ class Group:
 
     def _settle(self, ledger: Ledger) -> None:
         """Publish center, scale and gamma, as far as they are open, once enough moments came in."""
-        schema, moments = ledger.schema, ledger.moments()
+        moments = ledger.moments()
         if not self.plan.settles or moments is None:
             return
-        if moments.count < self._settings.scaling_rows:
-            return
-        scaling, features, size = schema.scaling, schema.features, spread(moments)
-        if self.plan.learns_scaling and scaling is None:
-            # Channels that vary have then all come to a spread of one.
-            scaling, size = moments.scaling, float(max(1, moments.varying))
-        if not features.settled:
-            features = features.settled_at(features.auto(size))
-        settled = replace(schema, scaling=scaling, features=features)
-        if settled != schema:
-            self.learn_schema(settled.canonical, 0.0)
+        if moments.count >= self._settings.scaling_rows:
+            scales = self.plan.learns_scaling
+            settled = settled_schema(ledger.schema, moments, learns_scaling=scales)
+            if settled != ledger.schema:
+                self.learn_schema(settled.canonical, 0.0)

@@ -5,20 +5,20 @@ of follows from the rows alone (`pool`), so a message that comes late, twice or 
 changes nothing, and nobody is counted twice.
 
 A client's row that will not be heard again is *sealed*: folded into the node's one sealed
-row, and its incarnation closed. Closed ones are remembered by name, the last 64 of a node;
-when one falls off the list, a floor rises above its creation time.
+row, and its incarnation closed (`member`).
 
 The ledger decides and remembers. What has changed is in `changes` until someone keeps it.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
+from submerge.aggregator.member import Membership
 from submerge.aggregator.pool import Pool, Row, Sealed, added
+from submerge.aggregator.presence import Presence
+from submerge.aggregator.row_time import AHEAD_S, seen_from, time_of
 from submerge.protocol.machine import Key, Now, Records
 from submerge.protocol.messages import Counts, Incarnation, Left, Reason, Report, digest
 from submerge.protocol.settings import AggregatorSettings
@@ -27,25 +27,8 @@ from submerge.robust.outliers import Outlier
 from submerge.schema import Schema
 from submerge.stats.moments import Moments, pooled
 
-CLIENT_ROWS, AGGREGATOR_ROWS, CLOSED, FENCES = 6, 4, 64, 8
-"""Most live rows of a client, of an aggregator; closed incarnations and fences remembered."""
-
-AHEAD_S = 30.0
-"""A clock may run ahead by so much before it is not believed."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Membership:
-    """What is remembered of a node beside its rows.
-
-    closed : incarnations that are over, and the seq that was taken of each
-    floor : incarnations created before it (ms) are over as well
-    fences : of an aggregator's incarnations, who speaks for each
-    """
-
-    closed: dict[Incarnation, int] = field(default_factory=dict)
-    floor: int = 0
-    fences: dict[Incarnation, bytes] = field(default_factory=dict)
+CLIENT_ROWS, AGGREGATOR_ROWS = 6, 4
+"""Most live rows of a client, of an aggregator."""
 
 
 class RowVerdict(NamedTuple):
@@ -74,8 +57,6 @@ class Ledger:
     changes : dict
         Records to keep, None to delete.
     rows : dict of (node, incarnation) to Row
-    heard : dict of (node, incarnation) to float
-        When each was last heard, on the steady clock; from the start for all before it.
     """
 
     def __init__(
@@ -91,11 +72,9 @@ class Ledger:
         self.group = group
         self.changes: dict[Key, Any] = {}
         self.rows: dict[tuple[str, Incarnation], Row] = {}
-        self.heard: dict[tuple[str, Incarnation], float] = {}
-        self._came: dict[tuple[str, Incarnation], float] = {}
         self._sealed: dict[tuple[str, str], Sealed] = {}
         self._members: dict[str, Membership] = {}
-        self._live: dict[str, list[Incarnation]] = {}
+        self._presence = Presence()
         self._summaries, self._settings = summaries, settings
         self._pool = Pool(schema, summaries, created, robust=robust)
         self._robust = robust
@@ -114,8 +93,7 @@ class Ledger:
                 case ("row", self.group, node, created, nonce):
                     incarnation = Incarnation(int(created), int(nonce))
                     self.rows[node, incarnation] = record
-                    self.heard[node, incarnation] = self._came[node, incarnation] = now.steady
-                    self._live.setdefault(node, []).append(incarnation)
+                    self._presence.hear(node, incarnation, now.steady)
                 case ("sealed", self.group, node, fingerprint):
                     self._sealed[node, fingerprint] = record
                 case ("member", self.group, node):
@@ -147,7 +125,7 @@ class Ledger:
         if refusal is not None:
             return refusal
         if row is not None:
-            self.heard[node, incarnation] = now.steady
+            self._presence.hear(node, incarnation, now.steady)
         if seq > held:
             self._put_row(report, now)
             self._make_room(node, incarnation)
@@ -193,41 +171,25 @@ class Ledger:
 
     def over(self, node: str, incarnation: Incarnation) -> int | None:
         """Return the seq that was taken of a closed incarnation; None if it is not closed."""
-        member = self.member(node)
-        if incarnation in member.closed:
-            return member.closed[incarnation]
-        return 0 if incarnation.created_ms < member.floor else None
+        return self.member(node).over(incarnation)
 
     def admit(
         self, node: str, incarnation: Incarnation, fence: bytes, past: tuple[Left, ...]
     ) -> bool:
-        """Let an aggregator's process speak for its store from now on, if it may.
-
-        It may if no other process has since: the fence that is held is its own, or one that
-        its store has left behind; and under that one nothing was said after it was left. A
-        copy of its store, or an old backup, does not know what the other has said.
-        """
+        """Let an aggregator's process speak for its store from now on, if it may."""
         member, row = self.member(node), self.rows.get((node, incarnation))
-        held, left = member.fences.get(incarnation), dict(past)
-        if held is not None and held != fence and held not in left:
+        said = None if row is None else (row.report.fence, row.report.stamp.seq)
+        if not member.lets_speak(incarnation, fence, dict(past), said):
             return False
-        if row is not None:
-            stamp = row.report.stamp
-            if stamp.seq > left.get(row.report.fence, stamp.seq):
-                return False
-        if held != fence:
-            fences = {name: f for name, f in member.fences.items() if name != incarnation}
-            spare = [name for name in fences if (node, name) not in self.rows]
-            for name in spare[: max(0, len(spare) + 1 - FENCES)]:
-                del fences[name]
-            self._put_member(node, replace(member, fences={**fences, incarnation: fence}))
+        if member.fences.get(incarnation) != fence:
+            self._put_member(node, member.with_fence(incarnation, fence, self.live(node)))
         return True
 
     # -- what an operator does, and what time does ---------------------------------
 
     def forget(self, node: str, now: Now) -> None:
         """Take a node out: the model is what it would be had the node never been."""
-        for incarnation in list(self._live.get(node, ())):
+        for incarnation in self.live(node):
             self.drop(node, incarnation, now)
         self.drop(node, None, now)
 
@@ -235,10 +197,7 @@ class Ledger:
         """Take one incarnation out, and close it; None: what closed ones have left."""
         self._wall(now)
         if incarnation is None:
-            for name, fingerprint in list(self._sealed):
-                if name == node:
-                    del self._sealed[name, fingerprint]
-                    self.changes["sealed", self.group, node, fingerprint] = None
+            self._drop_sealed(node, spared="")
         elif (node, incarnation) in self.rows:
             row = self._delete_row(node, incarnation)
             self.close(node, incarnation, row.report.stamp.seq)
@@ -246,21 +205,20 @@ class Ledger:
 
     def drop_old(self, node: str, now: Now) -> None:
         """Take out what a node has said under schemas before: it is in no model."""
-        for incarnation in list(self._live.get(node, ())):
+        for incarnation in self.live(node):
             if self.rows[node, incarnation].report.fingerprint != self.fingerprint:
                 self.drop(node, incarnation, now)
-        for name, fingerprint in list(self._sealed):
-            if name == node and fingerprint != self.fingerprint:
-                del self._sealed[name, fingerprint]
-                self.changes["sealed", self.group, node, fingerprint] = None
+        self._drop_sealed(node, spared=self.fingerprint)
 
     def tidy(self, now: Now) -> None:
         """Seal what has fallen silent; move the reference time where it is far away."""
         self._take_time(now)
-        for node, live in list(self._live.items()):
-            for incarnation in [i for i in live if self._is_silent(node, i, now)]:
+        for node in self._presence.nodes:
+            silences = {i: self._presence.silence(node, i, now.steady) for i in self.live(node)}
+            for incarnation, silence in silences.items():
+                row = self.rows.get((node, incarnation))
                 # Sealing one may have sealed others below its floor.
-                if (node, incarnation) in self.rows:
+                if row and row.from_client and silence > self._settings.seal_after_s:
                     self.seal(node, incarnation)
                     self._refresh(node)
 
@@ -285,9 +243,18 @@ class Ledger:
         """Return what is remembered of a node beside its rows."""
         return self._members.get(node) or Membership()
 
+    @property
+    def heard(self) -> Mapping[tuple[str, Incarnation], float]:
+        """When each row was last heard, on the steady clock; from the start for all before it."""
+        return self._presence.heard
+
+    def live(self, node: str) -> tuple[Incarnation, ...]:
+        """Return a node's incarnations that have a row."""
+        return self._presence.live(node)
+
     def knows(self, node: str) -> bool:
         """Whether anything is remembered of a node."""
-        return node in self._live or node in self._members
+        return node in self._presence or node in self._members
 
     def outliers(self) -> Mapping[str, Outlier]:
         """Return the clients that are left out, for as long as they are far from the others.
@@ -307,10 +274,8 @@ class Ledger:
 
     def counts(self) -> Counts:
         """Add up the readings of all rows of this schema."""
-        return added(
-            [row.report.counts for row in self.current()]
-            + [sealed.counts for sealed in self._folded()]
-        )
+        rows = [row.report.counts for row in self.current()]
+        return added(rows + [sealed.counts for sealed in self._folded()])
 
     def moments(self) -> Moments | None:
         """Pool the moments of all rows; None if they send summaries."""
@@ -322,14 +287,6 @@ class Ledger:
         parts = [moments for moments in reported if moments is not None]
         return pooled(*parts) if parts else None
 
-    def present(self, now: Now) -> float:
-        """Return the wall time that the rows are to be seen from.
-
-        Now; but a clock that nobody vouches for may be years behind what synced children say,
-        and rows must not gain weight for coming from its future.
-        """
-        return now.wall if now.synced else max(now.wall, self._reported())
-
     def seen(self, now: Now) -> Summary | None:
         """Merge all rows as they are to be seen now.
 
@@ -337,7 +294,7 @@ class Ledger:
         the clock was when they came.
         """
         self._take_time(now)
-        return self.summary(self.present(now))
+        return self.summary(seen_from(now, self.rows.values()))
 
     def summary(self, wall: float | None = None) -> Summary | None:
         """Merge all rows, as of a wall time; by default of the reference time.
@@ -361,67 +318,37 @@ class Ledger:
 
     def close(self, node: str, incarnation: Incarnation, seq: int) -> None:
         """Take no more of an incarnation."""
-        member = self.member(node)
-        closed, floor = {**member.closed, incarnation: seq}, member.floor
-        fences = {name: f for name, f in member.fences.items() if name != incarnation}
-        while len(closed) > CLOSED:
-            # Never the one just closed: its last message may come again.
-            oldest = min(name for name in closed if name != incarnation)
-            del closed[oldest]
-            floor = max(floor, oldest.created_ms + 1)
-        self._put_member(node, replace(member, closed=closed, floor=floor, fences=fences))
+        member = self.member(node).with_closed(incarnation, seq)
+        self._put_member(node, member)
         # What is created below the floor cannot be told from what is over.
-        below = [other for other in self._live.get(node, ()) if other.created_ms < floor]
+        below = [other for other in self.live(node) if other.created_ms < member.floor]
         if below:
             self.seal(node, below[0])  # which closes it, and looks again
-
-    def _is_silent(self, node: str, incarnation: Incarnation, now: Now) -> bool:
-        """Whether a client's row has been silent for long while the node spoke under another.
-
-        Counted from when the other was first heard: a client that was away for days sends
-        its last life's final report only after it has come back.
-        """
-        heard = self.heard[node, incarnation]
-        others = [
-            self._came[node, other] for other in self._live[node] if self.heard[node, other] > heard
-        ]
-        if not others or not self.rows[node, incarnation].from_client:
-            return False
-        return now.steady - max(heard, min(others)) > self._settings.seal_after_s
 
     def _put_row(self, report: Report, now: Now) -> None:
         stamp = report.stamp
         key = stamp.node, stamp.incarnation
-        if key not in self.rows:
-            self._live.setdefault(stamp.node, []).append(stamp.incarnation)
-            self._came[key] = now.steady
-        as_of = now.wall
-        # A clock that nobody vouches for counts as "when it came"; unless it is ours.
-        if report.synced and now.synced:
-            earliest, latest = now.wall - self._settings.max_age_s, now.wall + AHEAD_S
-            as_of = min(max(report.as_of, earliest), latest)
-        elif report.synced:
-            as_of = report.as_of
+        as_of = time_of(report, now, self._settings.max_age_s)
         row = Row(report, digest(report, self._summaries), as_of)
         self.rows[key] = self.changes[self._key(*key)] = row
-        self.heard[key] = now.steady
+        self._presence.hear(*key, now.steady)
 
     def _make_room(self, node: str, spared: Incarnation) -> None:
         """Fold the longest silent rows where a node has too many."""
-        live = self._live[node]
         most = CLIENT_ROWS if self.rows[node, spared].from_client else AGGREGATOR_ROWS
-        while len(live) > most:
-            others = [incarnation for incarnation in live if incarnation != spared]
-            self.seal(node, min(others, key=lambda i: (self.heard[node, i], i)))
+        while len(self.live(node)) > most:
+            self.seal(node, self._presence.longest_silent(node, spared))
 
     def _delete_row(self, node: str, incarnation: Incarnation) -> Row:
         self.changes[self._key(node, incarnation)] = None
-        del self.heard[node, incarnation], self._came[node, incarnation]
-        live = self._live[node]
-        live.remove(incarnation)
-        if not live:
-            del self._live[node]
+        self._presence.end(node, incarnation)
         return self.rows.pop((node, incarnation))
+
+    def _drop_sealed(self, node: str, *, spared: str) -> None:
+        for name, fingerprint in list(self._sealed):
+            if name == node and fingerprint != spared:
+                del self._sealed[name, fingerprint]
+                self.changes["sealed", self.group, node, fingerprint] = None
 
     def _put_member(self, node: str, member: Membership) -> None:
         self._members[node] = self.changes["member", self.group, node] = member
@@ -441,19 +368,14 @@ class Ledger:
         if now.synced:
             self._pool.latest = now.wall + AHEAD_S
         elif self.schema.half_life:
-            self._pool.latest = max(now.wall, self._reported())
-
-    def _reported(self) -> float:
-        """The time that half of the rows say it is, or later: one that lies moves it little."""
-        times = sorted(row.as_of for row in self.rows.values())
-        return times[len(times) // 2] if times else -math.inf
+            self._pool.latest = seen_from(now, self.rows.values())
 
     def _refresh(self, node: str) -> None:
         """Work out again what a node's rows come to."""
         if node in self._quarantined:
             self._pool.put(node, (), None)
             return
-        rows = [self.rows[node, i] for i in sorted(self._live.get(node, ()))]
+        rows = [self.rows[node, i] for i in sorted(self.live(node))]
         self._pool.put(node, rows, self._sealed.get((node, self.fingerprint)))
 
     @property

@@ -12,16 +12,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from submerge.aggregator import parent
 from submerge.aggregator.group import Group, GroupPlan
 from submerge.aggregator.ledger import Ledger
 from submerge.aggregator.quarantine import QuarantineEntry
 from submerge.aggregator.upward import Lineage
-from submerge.errors import PeerError, UsageError
+from submerge.errors import UsageError
 from submerge.protocol.desired_state import DesiredState, DesiredStates
 from submerge.protocol.machine import (
     Drop,
@@ -41,12 +42,9 @@ from submerge.protocol.machine import (
     SetDesired,
     SetQuarantine,
     Start,
-    refused,
     settled,
 )
 from submerge.protocol.messages import (
-    ANOTHER,
-    BEHIND,
     Answer,
     Hello,
     Incarnation,
@@ -57,7 +55,6 @@ from submerge.protocol.messages import (
     Pin,
     Reason,
     Report,
-    Stamp,
     binds,
 )
 from submerge.protocol.settings import AggregatorSettings
@@ -107,7 +104,7 @@ class AggregatorNode:
     ) -> None:
         if not plans:
             raise UsageError("an aggregator serves one group or more, got none")
-        self.settings, self._plans, self._rng = settings, plans, rng
+        self.settings, self._plans, self.rng = settings, plans, rng
         self.pin: Pin | None = None
         self.settled = False
         self.strangers = 0
@@ -210,7 +207,7 @@ class AggregatorNode:
     # -- the store -------------------------------------------------------------
 
     def _start(self, kept: Records, now: Now, effects: list[Effect]) -> None:
-        self._boot = int(self._rng.integers(2**63))
+        self._boot = int(self.rng.integers(2**63))
         for name, plan in self._plans.items():
             group = self._groups[name] = Group(name, plan, self.settings)
             group.banned = kept.get(("banned", name), frozenset())
@@ -230,15 +227,14 @@ class AggregatorNode:
         self.incarnation, self.pin, self.settled = store.incarnation, store.pin, True
         self._known = kept
         for name, group in self._groups.items():
-            canonical = group.opens_with(
-                kept.get(("schema", name), b""), kept.get(("asked", name), b"")
-            )
+            text, asked = kept.get(("schema", name), b""), kept.get(("asked", name), b"")
+            canonical = group.plan.opens_with(text, asked, top=self.top)
             if canonical:
-                self._learn_schema(group, canonical, kept=(kept, now))
+                self.learn_schema(group, canonical, kept=(kept, now))
             group.version = kept.get(("version", name), 0)
             group.upward.line = kept.get(("line", name), Lineage())
             if not self.top:
-                group.upward.draw_fence(self._rng)
+                group.upward.draw_fence(self.rng)
         self._greet(effects)
 
     def _ours(self, store: StoreIdentity) -> bool:
@@ -250,7 +246,7 @@ class AggregatorNode:
     def renew(self, why: str, now: Now, effects: list[Effect], *, floor: int = 0) -> None:
         """Begin an empty store: what was held here and not told above is gone."""
         effects.append(Note("new store", {"why": why}))
-        self.incarnation = Incarnation.drawn(now.wall_ms, floor, self._rng)
+        self.incarnation = Incarnation.drawn(now.wall_ms, floor, self.rng)
         self.pin, self.settled = None, self.top
         self._known, self._anew = {}, True
         for name, plan in self._plans.items():
@@ -263,13 +259,13 @@ class AggregatorNode:
                 old.desired_states,
             )
             if plan.schema is not None:
-                self._learn_schema(group, plan.schema.canonical)
+                self.learn_schema(group, plan.schema.canonical)
             if not self.top:
-                group.upward.draw_fence(self._rng)
+                group.upward.draw_fence(self.rng)
         if self.top:
             self._greet(effects)
 
-    def _settle(self, pin: Pin, effects: list[Effect]) -> None:
+    def settle(self, pin: Pin, effects: list[Effect]) -> None:
         """Pin the store to a parent: what was held in memory till now is kept with the pin."""
         self.pin, self.settled = pin, True
         for group in self._groups.values():
@@ -281,9 +277,10 @@ class AggregatorNode:
         hello = Hello(self.settings.node, self.incarnation, self.top, self._boot)
         effects.append(Publish(hello))
 
-    def _learn_schema(
+    def learn_schema(
         self, group: Group, canonical: bytes, *, kept: tuple[Records, Now] | None = None
     ) -> None:
+        """Have a group go over to a schema; see `Group.learn_schema`."""
         group.learn_schema(canonical, self.incarnation.created_ms / 1000, kept=kept)
 
     # -- what comes in ---------------------------------------------------------
@@ -294,16 +291,16 @@ class AggregatorNode:
                 self._admit(message, effects)
             case Report():
                 self._reported(message, shared, now, effects)
-            case Joined() if not self.top:
-                self._joined(message, now, effects)
-            case Answer() if not self.top:
-                self._answered(message, now, effects)
+            case Joined() | Answer() if not self.top:
+                group = self._groups.get(message.stamp.group)
+                if group is not None:
+                    parent.take_reply(self, group, message, now, effects)
             case Hello() if message.node == self.settings.parent:
                 other = self.pin is not None and message.incarnation != self.pin.incarnation
                 if message.boot != self._parent_boot or other:
                     first, self._parent_boot = self._parent_boot is None, message.boot
                     for group in self._groups.values():
-                        group.upward.session.greeted(now.steady, self._rng, first=first)
+                        group.upward.session.greeted(now.steady, self.rng, first=first)
             case Model() if not self.top and message.group in self._groups:
                 if self._groups[message.group].takes_model(message):
                     # What is said upward does not know of it.
@@ -348,50 +345,6 @@ class AggregatorNode:
             wrong = Answer(stamp, reason, report.fence, me, self.top)
             effects.append(Send(stamp.node, wrong))
 
-    # -- the parent ------------------------------------------------------------
-
-    def _joined(self, joined: Joined, now: Now, effects: list[Effect]) -> None:
-        group = self._groups.get(joined.stamp.group)
-        # Only the answer to the join that is pending, of this process.
-        if group is None or not group.upward.session.asked:
-            return
-        line, pinned = group.upward.line, joined.pinned
-        if joined.reason is Reason.VERSION:  # which knows no fence to echo
-            effects.append(refused("join", joined))
-            return
-        if joined.stamp.incarnation != self.incarnation or joined.fence != line.fence:
-            return
-        if joined.reason in (Reason.LINEAGE, Reason.STALE):
-            self.renew(joined.reason.name.lower(), now, effects, floor=joined.floor)
-        elif joined.reason is not Reason.ACK or pinned is None:
-            group.upward.session.join.unanswered = False
-            if joined.reason is not Reason.UNAVAILABLE:
-                effects.append(refused("join", joined))
-        else:
-            pin = Pin(str(self.settings.parent), pinned, joined.top)
-            if not self.keeps_store(self.pin, pin):
-                self.renew(ANOTHER, now, effects)
-            elif self.is_behind(joined.stamp.seq, line.seq):
-                self.renew(BEHIND, now, effects)
-            else:
-                self._take_place(group, pin, joined, effects)
-
-    def _take_place(self, group: Group, pin: Pin, joined: Joined, effects: list[Effect]) -> None:
-        """The parent lets it speak."""
-        # Without one there is nothing to report, and it would try to for ever.
-        if joined.schema != group.canonical or group.ledger is None:
-            try:
-                self._learn_schema(group, joined.schema)
-            except PeerError as error:
-                effects.append(Note("schema refused", {"why": str(error)}))
-                return
-        if self.pin != pin:
-            self._settle(pin, effects)
-        upward = group.upward
-        upward.line = replace(upward.line, admitted=upward.line.fence)
-        if upward.session.joined(joined.stamp.seq):
-            group.stir()
-
     def keeps_store(self, old: Pin | None, new: Pin) -> bool:
         """Return whether the store goes on under another pin (rule 1)."""
         return binds(old, new)
@@ -399,35 +352,6 @@ class AggregatorNode:
     def is_behind(self, newest: int, seq: int) -> bool:
         """Return whether the parent holds what this store does not know that it said (rule 4)."""
         return newest > seq
-
-    def _answered(self, answer: Answer, now: Now, effects: list[Effect]) -> None:
-        group = self._groups.get(answer.stamp.group)
-        # Of this store, and this process: a twin's answers may come here, too.
-        if group is None or answer.stamp.incarnation != self.incarnation:
-            return
-        session = group.upward.session
-        if answer.fence != group.upward.line.fence:
-            return
-        if self.pin is None or answer.pinned != self.pin.incarnation:
-            # It is from a store that this one does not belong to, or no longer.
-            if answer.reason is Reason.WRONG_PARENT:
-                session.rejoin()
-            return
-        if answer.reason in (Reason.STALE, Reason.EQUIVOCATION):
-            self.renew(answer.reason.name.lower(), now, effects, floor=answer.floor)
-        elif self.is_behind(answer.newest, group.upward.line.seq):
-            self.renew(BEHIND, now, effects)
-        elif answer.reason is Reason.FENCED and not session.joining:
-            group.upward.draw_fence(self._rng)
-        elif answer.reason is Reason.SCHEMA:
-            session.rejoin()
-        elif answer.reason is Reason.ACK:
-            group.upward.acknowledged(answer)
-            if group.desired_states.take(answer.desired_states, now.wall_ms):
-                # It is to be known above how far they have come.
-                group.stir()
-        elif answer.reason is not Reason.UNAVAILABLE:
-            effects.append(refused("report", answer))
 
     # -- what is due -----------------------------------------------------------
 
@@ -468,7 +392,7 @@ class AggregatorNode:
                 group.tidy(now)
             if not self.top:
                 if group.upward.due_at <= now.steady:
-                    self._speak(group, now, effects)
+                    parent.speak(self, group, now, effects)
                 continue
             known = group.canonical
             model = group.makes_model(now)
@@ -480,26 +404,3 @@ class AggregatorNode:
                 effects.append(Publish(model))
         if tidies:
             self._tidy_at = now.steady + self.settings.seal_after_s / 8
-
-    def _speak(self, group: Group, now: Now, effects: list[Effect]) -> None:
-        """Ask the parent to join, or tell it what the rows say."""
-        upward, session, parent = group.upward, group.upward.session, str(self.settings.parent)
-        if session.joining or session.knocks_instead() or self.pin is None:
-            stamp = Stamp(self.settings.node, group.name, self.incarnation, upward.line.seq)
-            configured = group.plan.schema.canonical if group.plan.schema is not None else b""
-            join = Join(stamp, upward.line.fence, upward.line.past, configured)
-            effects.append(Send(parent, join))
-            session.join.tried(now.steady, self._rng)
-            return
-        if session.pending is None or session.forced or upward.changed:
-            report = group.report(self.settings.node, self.incarnation, now)
-            if report is not None:
-                effects.extend(group.judged())
-                upward.queue_report(report, now.steady, self._rng)
-        if session.pending is not None:
-            # Bound to another root, or under another fence, it is still the same report.
-            session.pending = replace(
-                session.pending, pinned=self.pin.incarnation, fence=upward.line.fence
-            )
-            effects.append(Send(parent, session.pending))
-            session.tried(now.steady, self._rng)

@@ -9,14 +9,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from dataclasses import replace
 
 from submerge.aggregator.ledger import Ledger
 from submerge.aggregator.pool import Row
 from submerge.protocol.alarm_status import AlarmStatus, pooled
 from submerge.protocol.machine import Now
 from submerge.protocol.messages import BELIEVED, Census, Incarnation, ScoreSketches
+from submerge.schema import Schema
 from submerge.stats.block_maxima import KINDS, BlockMaxima
 from submerge.stats.block_maxima import pooled as pooled_maxima
+from submerge.stats.moments import Moments, spread
 from submerge.stats.quantile_sketch import merged, quantile
 from submerge.stats.score_limits import Limits
 
@@ -165,3 +168,14 @@ def _age(counted: Census, share: float) -> float:
         if seen >= share * total and seen:
             return 2.0 ** (i + 1)
     return 0.0
+
+
+def settled_schema(schema: Schema, moments: Moments, *, learns_scaling: bool) -> Schema:
+    """Return a schema with center, scale and gamma, as far as it leaves them open."""
+    scaling, features, size = schema.scaling, schema.features, spread(moments)
+    if learns_scaling and scaling is None:
+        # Channels that vary have then all come to a spread of one.
+        scaling, size = moments.scaling, float(max(1, moments.varying))
+    if not features.settled:
+        features = features.settled_at(features.auto(size))
+    return replace(schema, scaling=scaling, features=features)

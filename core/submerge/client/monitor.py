@@ -311,7 +311,9 @@ class NodeMonitor:
     def _scored_by(self, model: Model) -> ScoringModel:
         """What scores with a model: made once, for the newest."""
         if self._scoring is None or self._scoring[0] is not model:
-            scoring = ScoringModel(self._summaries, model.summary, model.limits, self._count)
+            scoring = ScoringModel(
+                self._summaries, model.scoring_summary, model.limits, self._count
+            )
             self._scoring = model, scoring
         return self._scoring[1]
 

@@ -46,9 +46,10 @@ class ReportNews:
         if current.counts.learnt < self._look_at:
             return False
         self._look_at = current.counts.learnt + self._settings.min_turned_rows
-        if current.shown is None or not current.learns:
+        after = None if current.shown is None else current.summary(now)
+        if current.shown is None or after is None:
             return False
-        return self._summaries.moved(current.shown, current.summary(now)) > self._settings.turned_by
+        return self._summaries.moved(current.shown, after) > self._settings.turned_by
 
     def said(self, current: ClientIncarnation) -> None:
         """A report has said everything."""

@@ -130,19 +130,10 @@ def one_pass(columns: Iterable[Array], sketch: Array, *, rank: int) -> LowRankKe
     arXiv:1608.07597, Algorithm 1; Tropp, Yurtsever, Udell & Cevher, Fixed-Rank Approximation
     of a Positive-Semidefinite Matrix from Streaming Data, NIPS 2017.
     """
-    n, c = sketch.shape
+    c = sketch.shape[1]
     if whole("rank", rank, least=1) > c:
         raise UsageError(f"rank must be at most the {c} columns of the sketch, got {rank}")
-    W, norm, filled = np.empty((n, c)), 0.0, 0
-    for block in columns:
-        if block.ndim != 2 or block.shape[1] != n or filled + len(block) > n:
-            expected = f"(at most {n - filled}, {n})"
-            raise ShapeError("the next columns", expected=expected, got=block.shape)
-        np.matmul(block, sketch, out=W[filled : filled + len(block)])
-        norm = math.hypot(norm, _length(block))
-        filled += len(block)
-    if filled < n:
-        raise UsageError(f"columns must be all {n} of the kernel matrix, got {filled}")
+    W, norm = _product(columns, sketch)
     core = sketch.T @ W
     whitened = Solid.of((core + core.T) / 2).roots
     # K_hat = E E': its eigenvalues are those of the small E' E.
@@ -155,6 +146,22 @@ def one_pass(columns: Iterable[Array], sketch: Array, *, rank: int) -> LowRankKe
         eigenvalues=_widened(values[None], rank)[0],
         norm=norm,
     )
+
+
+def _product(columns: Iterable[Array], sketch: Array) -> tuple[Array, float]:
+    """Return W = K Omega, (n, c), and the norm of K."""
+    n, c = sketch.shape
+    W, norm, filled = np.empty((n, c)), 0.0, 0
+    for block in columns:
+        if block.ndim != 2 or block.shape[1] != n or filled + len(block) > n:
+            expected = f"(at most {n - filled}, {n})"
+            raise ShapeError("the next columns", expected=expected, got=block.shape)
+        np.matmul(block, sketch, out=W[filled : filled + len(block)])
+        norm = math.hypot(norm, _length(block))
+        filled += len(block)
+    if filled < n:
+        raise UsageError(f"columns must be all {n} of the kernel matrix, got {filled}")
+    return W, norm
 
 
 def sketch_matrix(n: int, columns: int, *, seed: int) -> Array:

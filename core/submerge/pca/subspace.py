@@ -100,6 +100,11 @@ class Subspace:
         return len(self.sigma)
 
     @property
+    def parts(self) -> tuple[Subspace, ...]:
+        """All that it is made of: itself. A kernel group's summary has two parts."""
+        return (self,)
+
+    @property
     def frobenius_bound(self) -> float:
         """What this rank misses of the whole: energy - sum(sigma^2).
 

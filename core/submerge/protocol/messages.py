@@ -315,6 +315,13 @@ class Model:
     maxima: BlockMaxima | None = None
 
     @property
+    def scoring_summary(self) -> Summary:
+        """The summary of a model that is scored with: it has one."""
+        if self.summary is None:
+            raise UsageError(f"version {self.version} of {self.group} has learnt nothing")
+        return self.summary
+
+    @property
     def coverage(self) -> float:
         """Share of the readings known of that it counts."""
         return self.counts.learnt / self.counts.generated if self.counts.generated else 0.0

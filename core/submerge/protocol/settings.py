@@ -153,7 +153,7 @@ class AggregatorSettings:
 
 
 def check_names(*names: str) -> None:
-    """Refuse names that do not fit a certificate, a topic or a file; and a node below itself."""
+    """Refuse what is no `NAME`; and a node below itself."""
     for name in names:
         if not is_name(name):
             raise UsageError(f"a name has {NAME_RULE}, got {name!r}")

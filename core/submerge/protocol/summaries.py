@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal, Protocol
+from typing import Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -23,15 +23,7 @@ from submerge.pca.sapca import SAPCA
 from submerge.pca.score import Scorer, contributions
 from submerge.pca.subspace import Subspace
 from submerge.pca.tree import MergeTree
-from submerge.protocol.kernel_summary import (
-    KernelEngine,
-    KernelScorer,
-    KernelSummary,
-    KernelTree,
-    Ranks,
-    kernel_contributions,
-    merge_both,
-)
+from submerge.protocol.kernel_summary import KernelEngine, kernel_contributions, summary_of
 from submerge.robust.outliers import Screening, both, judged
 from submerge.schema import Schema
 from submerge.stats.node_mean import OwnMean
@@ -40,8 +32,20 @@ MOST_TIMES = 4
 """A child's summary has at most so many times the directions that a group keeps. Ranks may
 differ a little; but each report is merged again and again, at a price that grows with them."""
 
-Summary = Any
-"""Of one `Summaries`: the machines hand it on and never look inside."""
+
+class Summary(Protocol):
+    """What was learnt: the machines hand it on, and `Summaries` of its kind look inside."""
+
+    @property
+    def weight(self) -> float:
+        """Effective number of samples."""
+
+    @property
+    def parts(self) -> tuple[Subspace, ...]:
+        """Subspaces that it is made of: what is learnt comes first, the readings last.
+
+        One where features are the readings, two in a kernel group, none in a set of ids.
+        """
 
 
 class Learner(Protocol):
@@ -163,23 +167,25 @@ class Subspaces:
             rule = FixedRank(min(rule.start, schema.dim))
         if schema.linear:
             return _Engine(SAPCA(rule, oversample=self.oversample, schema=schema))
-        linear = self._shown(schema.width).linear
+        linear = self._linear_shown(schema.width)
         return KernelEngine(schema, rule, linear_rank=linear, oversample=self.oversample)
 
     def tree(self, schema: Schema) -> Tree:
         """Return a tree at the working rank."""
-        center: Literal["fleet", "own"] = "own" if schema.center == "own" else "fleet"
-        if schema.linear:
-            return MergeTree(rank=self._kept, center=center)
-        return KernelTree(self._both_kept(schema.width), center=center)
+        return _PartTrees(self._kept(_dims(schema)), "own" if schema.center == "own" else "fleet")
 
     def merged(self, schema: Schema, parts: Sequence[Summary], *, own: bool) -> Summary:
         """Merge in the order given."""
         center: Literal["fleet", "own"] = "own" if schema.center == "own" and not own else "fleet"
         # By what they are: what is left of an earlier schema is folded as well.
-        if isinstance(parts[0], KernelSummary):
-            return merge_both(parts, ranks=self._both_kept(parts[0].linear.dim), center=center)
-        return merge(*parts, rank=self._kept, center=center)
+        columns = zip(*(summary.parts for summary in parts), strict=True)
+        ranks = self._kept([part.dim for part in parts[0].parts])
+        return summary_of(
+            *(
+                merge(*column, rank=rank, center=center)
+                for column, rank in zip(columns, ranks, strict=True)
+            )
+        )
 
     def fits(self, schema: Schema, summary: Summary) -> bool:
         """It is of the schema, of its dimensions, and of a rank that is not out of proportion.
@@ -188,71 +194,56 @@ class Subspaces:
         """
         if not schema.features.settled:
             return False
-        if schema.linear:
-            fits = isinstance(summary, Subspace) and _is_of(summary, schema, schema.dim)
-            return fits and summary.rank <= MOST_TIMES * self._kept
-        kept = self._both_kept(schema.width)
-        return (
-            isinstance(summary, KernelSummary)
-            and _is_of(summary.features, schema, schema.dim)
-            and _is_of(summary.linear, schema, schema.width)
-            and summary.features.rank <= MOST_TIMES * kept.features
-            and summary.linear.rank <= MOST_TIMES * kept.linear
+        dims = _dims(schema)
+        return len(summary.parts) == len(dims) and all(
+            (part.schema, part.dim) == (schema.fingerprint, dim) and part.rank <= MOST_TIMES * kept
+            for part, dim, kept in zip(summary.parts, dims, self._kept(dims), strict=True)
         )
 
     def faded(self, summary: Summary, factor: float) -> Summary:
         """As `Subspace.faded`."""
-        return summary if factor == 1 else summary.faded(factor)
+        if factor == 1:
+            return summary
+        return summary_of(*(part.faded(factor) for part in summary.parts))
 
     def packed(self, summary: Summary) -> bytes:
         """float32 columns, the rest in full: 4 dim k + 8 (dim + k) + 24 bytes, for each of two."""
-        if isinstance(summary, KernelSummary):
-            return _packed(summary.features) + _packed(summary.linear)
-        return _packed(summary)
+        return b"".join(map(_packed, summary.parts))
 
     def scorer(self, summary: Summary) -> Scoring:
         """Score with the leading directions, without the spares."""
-        if isinstance(summary, KernelSummary):
-            return KernelScorer(self.shown(summary))
-        return _Scorer(Scorer(self.shown(summary)))
+        return _PartScorers(self.shown(summary))
 
     def placed(self, summary: Summary, own: OwnMean) -> Summary:
         """Return the same directions about a node's own mean."""
-        if isinstance(summary, KernelSummary) and own.features is not None:
-            return KernelSummary(
-                replace(summary.features, mean=own.features),
-                replace(summary.linear, mean=own.rows),
-            )
-        return replace(summary, mean=own.rows)
+        means = (own.rows if own.features is None else own.features, own.rows)
+        parts = summary.parts
+        pairs = zip(parts, means[-len(parts) :], strict=True)
+        return summary_of(*(replace(part, mean=mean) for part, mean in pairs))
 
     def center(self, summary: Summary) -> Array:
         """Of the readings, in a kernel group."""
-        mean: Array = summary.linear.mean if isinstance(summary, KernelSummary) else summary.mean
-        return mean
+        return summary.parts[-1].mean
 
     def reconstruction(self, summary: Summary, channels: int) -> Reconstruction | None:
         """By the leading directions of the readings; None before there are any."""
-        shown = self.shown(summary)
-        linear = shown.linear if isinstance(shown, KernelSummary) else shown
-        return Reconstruction(linear, channels) if linear.rank else None
+        readings = self.shown(summary).parts[-1]
+        return Reconstruction(readings, channels) if readings.rank else None
 
     def shrunk(self, present: npt.NDArray[np.bool_], summary: Summary) -> tuple[float, float]:
         """As `missing.shrunk`; of features a gap may take nothing, as far as anybody knows."""
-        shown = self.shown(summary)
-        if isinstance(shown, KernelSummary):
-            return 1.0, 1.0
-        return shrunk(present, shown) if shown.rank else (1.0, 1.0)
+        learnt, *readings = self.shown(summary).parts
+        return (1.0, 1.0) if readings or not learnt.rank else shrunk(present, learnt)
 
     def filled(self, rows: Array, summary: Summary) -> Array:
         """By the leading directions of the readings, as `missing.fill`."""
-        shown = self.shown(summary)
-        return fill(rows, shown.linear if isinstance(shown, KernelSummary) else shown)[0]
+        return fill(rows, self.shown(summary).parts[-1])[0]
 
     def shown(self, summary: Summary) -> Summary:
         """Return the leading directions: those that are scored with."""
-        if isinstance(summary, KernelSummary):
-            return summary.truncated(self._shown(summary.linear.dim))
-        return summary.truncated(self.rule.start)
+        parts = summary.parts
+        ranks = self._shown([part.dim for part in parts])
+        return summary_of(*(part.truncated(r) for part, r in zip(parts, ranks, strict=True)))
 
     def contributions(
         self, rows: Array, summary: Summary, schema: Schema, *, by_linear: npt.NDArray[np.bool_]
@@ -261,57 +252,56 @@ class Subspaces:
 
         by_linear : (n,) of bool, which rows to judge by the readings rather than their features
         """
-        shown = self.shown(summary)
-        if isinstance(shown, KernelSummary):
-            return kernel_contributions(rows, shown, schema, by_linear=by_linear)
-        return contributions(rows, shown)
+        learnt, *readings = self.shown(summary).parts
+        if not readings:
+            return contributions(rows, learnt)
+        return kernel_contributions(rows, learnt, readings[0], schema, by_linear=by_linear)
 
     def moved(self, before: Summary, after: Summary) -> float:
         """Largest principal angle between the shown directions, where a gap tells them apart."""
-        if isinstance(before, KernelSummary):
-            before, after = before.features, after.features
-        r = self.rule.start
-        if before.rank < r or after.rank < r:
+        first, then, r = before.parts[0], after.parts[0], self.rule.start
+        if first.rank < r or then.rank < r:
             # A direction more is a turn of 90 degrees; fewer than r on both sides is young.
-            return 90.0 if after.rank != before.rank else 0.0
-        if after.rank > r and after.sigma[r - 1] < 1.1 * after.sigma[r]:
+            return 90.0 if then.rank != first.rank else 0.0
+        if then.rank > r and then.sigma[r - 1] < 1.1 * then.sigma[r]:
             return 0.0
-        cosines = np.linalg.svd(before.basis[:, :r].T @ after.basis[:, :r], compute_uv=False)
+        cosines = np.linalg.svd(first.basis[:, :r].T @ then.basis[:, :r], compute_uv=False)
         return float(np.degrees(np.arccos(np.clip(cosines.min(), 0.0, 1.0))))
 
     def judged(self, schema: Schema, parts: Mapping[str, Summary], *, unit: float) -> Screening:
         """By the directions that are shown; in a kernel group, of features and of readings."""
         means = schema.center != "own"
-        if schema.linear:
-            return judged(parts, rank=self.rule.start, unit=unit, means=means)
-        ranks = self._shown(schema.width)
-        features = {name: part.features for name, part in parts.items()}
-        linear = {name: part.linear for name, part in parts.items()}
-        return both(
-            judged(features, rank=ranks.features, unit=unit, means=means),
-            judged(linear, rank=ranks.linear, unit=unit, means=means),
-            of=len(parts),
-        )
+        screened = [
+            judged(
+                {name: summary.parts[i] for name, summary in parts.items()},
+                rank=rank,
+                unit=unit,
+                means=means,
+            )
+            for i, rank in enumerate(self._shown(_dims(schema)))
+        ]
+        return screened[0] if schema.linear else both(*screened, of=len(parts))
 
     def linear_kept(self, width: int) -> int:
         """Return how many directions of the readings a kernel group keeps, spares included."""
-        return min(self._shown(width).linear + self.oversample, width)
+        return min(self._linear_shown(width) + self.oversample, width)
 
-    def _shown(self, width: int) -> Ranks:
-        """Directions shown of the features, and of readings of so many channels."""
-        linear = self.linear_rank or min(self.rule.start, max(1, width // 2))
-        return Ranks(self.rule.start, min(linear, width))
+    def _linear_shown(self, width: int) -> int:
+        return min(self.linear_rank or min(self.rule.start, max(1, width // 2)), width)
 
-    @property
-    def _kept(self) -> int:
-        return (self.rule.highest or self.rule.start) + self.oversample
+    def _shown(self, dims: Sequence[int]) -> tuple[int, ...]:
+        """Directions shown of each part of a summary, of so many dimensions."""
+        return (self.rule.start, *map(self._linear_shown, dims[1:]))
 
-    def _both_kept(self, width: int) -> Ranks:
-        return Ranks(self._kept, self.linear_kept(width))
+    def _kept(self, dims: Sequence[int]) -> tuple[int, ...]:
+        """Directions kept of each part, spares included."""
+        kept = (self.rule.highest or self.rule.start) + self.oversample
+        return (kept, *map(self.linear_kept, dims[1:]))
 
 
-def _is_of(subspace: Subspace, schema: Schema, dim: int) -> bool:
-    return (schema.fingerprint, dim) == (subspace.schema, subspace.dim)
+def _dims(schema: Schema) -> tuple[int, ...]:
+    """Dimensions of each part of a summary."""
+    return (schema.dim,) if schema.linear else (schema.dim, schema.width)
 
 
 def _packed(subspace: Subspace) -> bytes:
@@ -327,16 +317,44 @@ def _packed(subspace: Subspace) -> bytes:
     )
 
 
-class _Scorer:
-    """A subspace's scorer as a `Scoring`."""
+class _PartScorers:
+    """Judges scaled readings by all parts of a summary that is shown, without spares."""
 
-    def __init__(self, scorer: Scorer) -> None:
-        self._scorer = scorer
+    def __init__(self, shown: Summary) -> None:
+        self._learnt = Scorer(shown.parts[0])
+        self._readings = Scorer(shown.parts[1]) if len(shown.parts) > 1 else None
 
     def scores(
         self, rows: Array, features: Storage, own: OwnMean | None = None
-    ) -> tuple[Array, Array, None]:
-        return (*self._scorer.scores(features, None if own is None else own.rows), None)
+    ) -> tuple[Array, Array, Array | None]:
+        mean, lifted = (None, None) if own is None else (own.rows, own.features)
+        if self._readings is None:
+            return (*self._learnt.scores(features, mean), None)
+        return (*self._learnt.scores(features, lifted), self._readings.scores(rows, mean)[0])
+
+
+class _PartTrees:
+    """Children by key, and their merge: a `MergeTree` of each part, all of one shape."""
+
+    def __init__(self, ranks: Sequence[int], center: Literal["fleet", "own"]) -> None:
+        self._trees = [MergeTree(rank=rank, center=center) for rank in ranks]
+
+    def __len__(self) -> int:
+        return len(self._trees[0])
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._trees[0]
+
+    def __setitem__(self, key: str, summary: Summary) -> None:
+        for tree, part in zip(self._trees, summary.parts, strict=True):
+            tree[key] = part
+
+    def __delitem__(self, key: str) -> None:
+        for tree in self._trees:
+            del tree[key]
+
+    def root(self) -> Summary:
+        return summary_of(*(tree.root() for tree in self._trees))
 
 
 class _Engine:

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from submerge.aggregator.node import AggregatorNode
 from submerge.client.node import ClientNode
-from submerge.protocol.kernel_summary import KernelSummary
-from submerge.protocol.summaries import Summary
 from submerge.simulate.fleet import GROUP, SimulatedFleet
 from submerge.simulate.hosts import Host
 
@@ -42,19 +40,15 @@ def audit(fleet: SimulatedFleet, version: int) -> list[tuple[str, str]]:
     ):
         found["I4"] = f"{counted} readings are counted, of {fleet.feed.generated}"
     summary = None if ledger is None else ledger.summary()
-    for weight in () if fleet.plan.half_life_s is not None else _weights(summary):
-        if abs(weight - counted) > ROUNDING * counted:
-            found["I1"] = f"the model weighs {weight}, {counted} readings are counted"
+    # In a kernel group each of its two memories weighs what is counted.
+    if summary is not None and fleet.plan.half_life_s is None:
+        weights = summary.weight, *(part.weight for part in summary.parts)
+        for weight in weights:
+            if abs(weight - counted) > ROUNDING * counted:
+                found["I1"] = f"the model weighs {weight}, {counted} readings are counted"
     for invariant, what in found.items():
         fleet.log(fleet.root, f"!! {invariant}: {what}")
     return list(found.items())
-
-
-def _weights(summary: Summary | None) -> tuple[float, ...]:
-    """Return what a model weighs; in a kernel group each of its two memories."""
-    if isinstance(summary, KernelSummary):
-        return summary.features.weight, summary.linear.weight
-    return () if summary is None else (summary.weight,)
 
 
 def _lines_of(fleet: SimulatedFleet, host: Host, node: AggregatorNode) -> bytes:

@@ -9,10 +9,8 @@ import numpy as np
 from submerge._linalg import Array
 from submerge.client.node import ClientNode
 from submerge.features import FeatureMap, Identity
-from submerge.pca.subspace import Subspace
-from submerge.protocol.kernel_summary import KernelSummary
 from submerge.protocol.messages import Report, size
-from submerge.protocol.summaries import Subspaces, Summaries
+from submerge.protocol.summaries import Subspaces, Summaries, Summary
 from submerge.schema import Schema
 from submerge.simulate.hosts import Host
 from submerge.simulate.samples import SampleSets
@@ -119,19 +117,18 @@ class Rows:
         """Return what a report weighs, in bytes."""
         return size(report, self.summaries)
 
-    def angle(self, model: Subspace | KernelSummary, schema: Schema) -> float:
+    def angle(self, model: Summary, schema: Schema) -> float:
         """Return degrees between the model and all readings pooled, at the rank shown.
 
         schema : the model's; of a kernel group, features are compared
         """
-        if isinstance(model, KernelSummary):
-            model = model.features
+        learnt = model.parts[0]
         there = np.flatnonzero(self._learnt)
         weights = self._learnt[there] / self._learnt.sum()
         X = schema.lift(self._bank[there])
         X = (X - weights @ X) * np.sqrt(weights)[:, None]
         truth = np.linalg.eigh(X.T @ X)[1][:, ::-1][:, : self._rank]
-        cosines = np.linalg.svd(truth.T @ model.basis[:, : self._rank], compute_uv=False)
+        cosines = np.linalg.svd(truth.T @ learnt.basis[:, : self._rank], compute_uv=False)
         return float(np.degrees(np.arccos(np.clip(cosines.min(), 0.0, 1.0))))
 
 

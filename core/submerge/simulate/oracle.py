@@ -21,7 +21,8 @@ import math
 from collections import defaultdict
 from collections.abc import Container
 
-from submerge.aggregator.ledger import AGGREGATOR_ROWS, CLIENT_ROWS, CLOSED, FENCES
+from submerge.aggregator.ledger import AGGREGATOR_ROWS, CLIENT_ROWS
+from submerge.aggregator.member import CLOSED, FENCES
 from submerge.aggregator.node import STORE, AggregatorNode, StoreIdentity
 from submerge.aggregator.pool import Row, Sealed
 from submerge.aggregator.quarantine import AGAIN_S
@@ -33,6 +34,7 @@ from submerge.protocol.messages import ANOTHER, BEHIND, Answer, Incarnation, Rea
 from submerge.simulate.feeds import Ids
 from submerge.simulate.fleet import GROUP, FleetObserver, SimulatedFleet
 from submerge.simulate.hosts import Host
+from submerge.simulate.samples import bits_of
 
 REFUSED = ("stale", "shrunk", "equivocation", "fenced", "invalid", "schema", "banned")
 """Answers that a client gets only if its card was copied or restored, or it was forgotten."""
@@ -95,7 +97,7 @@ class Oracle(FleetObserver):
             if node.current.pin is not None:
                 self._pinned_at.setdefault(node.current.incarnation, self._fleet.time)
             if shown is not None:
-                self._confirmed[node.current.incarnation] = shown.bits
+                self._confirmed[node.current.incarnation] = bits_of(shown)
             self._watch_version(host, 0 if node.model is None else node.model.version)
             return
         for effect in effects:
@@ -137,8 +139,7 @@ class Oracle(FleetObserver):
         for effect in effects:
             if isinstance(effect, Send) and isinstance(effect.message, Report):
                 report = effect.message
-                if report.summary is not None:
-                    self._said[report.stamp.incarnation, report.stamp.seq] = report.summary.bits
+                self._said[report.stamp.incarnation, report.stamp.seq] = bits_of(report.summary)
         store: StoreIdentity | None = root.records.get(STORE)
         if store is None or current.root != store.incarnation or root.name in self._tampered:
             return
@@ -177,7 +178,7 @@ class Oracle(FleetObserver):
             return
         ledger = node.ledger(GROUP)
         summary = None if ledger is None else ledger.summary()
-        counted = 0 if summary is None else summary.bits
+        counted = bits_of(summary)
         gone = self.counted & ~counted & ~self._may_leave
         if gone:
             self.violated("I2", f"the root has lost {self._readings(gone)}")
@@ -189,7 +190,7 @@ class Oracle(FleetObserver):
         report: Report = note.facts["report"]
         if host.name in self._twins:
             return  # the two take each other's answers for their own
-        bits = 0 if report.summary is None else report.summary.bits
+        bits = bits_of(report.summary)
         bits &= ~self._confirmed.get(report.stamp.incarnation, 0)
         if bits.bit_count() > note.facts["readings"]:
             self.violated("I4", f"{host} declares fewer readings lost than it gives up")
@@ -207,7 +208,7 @@ class Oracle(FleetObserver):
         if not isinstance(node, ClientNode) or host.name in self._twins:
             return
         summary = node.current.summary(host.now(self._fleet.time))
-        bits = 0 if summary is None else summary.bits
+        bits = bits_of(summary)
         bits &= ~self._confirmed.get(node.current.incarnation, 0)
         bits &= ~self._on_card(host.records)
         self._check_cost(host, node, bits)
@@ -292,9 +293,8 @@ class Oracle(FleetObserver):
         bits = 0
         for checkpoint in kept:
             report = checkpoint.report
-            if report.summary is not None:
-                known = self._confirmed.get(report.stamp.incarnation, 0)
-                bits |= report.summary.bits & ~known
+            known = self._confirmed.get(report.stamp.incarnation, 0)
+            bits |= bits_of(report.summary) & ~known
         return bits
 
     # -- in the end ------------------------------------------------------------
@@ -361,7 +361,7 @@ class Oracle(FleetObserver):
                 self.violated("I5", f"{host} remembers too much of {name}")
         held = ledger.summary()
         quarantined = bits_in(host.records, only=node.excluded(GROUP)[1])
-        if (0 if held is None else held.bits) != bits_in(host.records) & ~quarantined:
+        if bits_of(held) != bits_in(host.records) & ~quarantined:
             self.violated("I3", f"{host} would say something else after a restart")
 
 
@@ -374,6 +374,5 @@ def bits_in(records: Records, only: Container[str] | None = None) -> int:
         summary = record.report.summary if isinstance(record, Row) else None
         if isinstance(record, Sealed):
             summary = record.summary
-        if summary is not None:
-            bits |= summary.bits
+        bits |= bits_of(summary)
     return bits

@@ -89,43 +89,28 @@ def run(
     """
     rng = np.random.Generator(np.random.PCG64(seed))
     faults = plan.drawn(rng)
-    feed: Ids | Rows = Ids()
-    if plan.dim:
-        feed = Rows(plan.dim, plan.rank, plan.oversample, rng, plan.half_life_s, plan.features)
+    feed = _feed(plan, rng)
     fleet = SimulatedFleet(plan, faults, rng, feed, client=client, aggregator=aggregator)
-    if transcript:
-        fleet.transcript = Transcript(transcript)
+    fleet.transcript = Transcript(transcript) if transcript else None
     oracle = Oracle(fleet, feed) if isinstance(feed, Ids) else None
     if oracle is not None:
         fleet.watch = oracle
     failures = InjectedFailures(fleet)
-    for host in fleet.hosts:
-        # Machines are switched on over a minute, parents and children in any order.
-        late = HOUR if rng.random() < faults.late else 0.0
-        fleet.at((60.0 + late) * rng.random(), fleet.start, host)
-
+    _switch_on(fleet, rng)
     healed = plan.hours * HOUR
     fleet.run_until(healed, rest=progress)
     staleness = _staleness(fleet)
-    bytes_per_node_day = fleet.bytes_up / plan.nodes / (plan.hours / 24)
+    per_node_day = fleet.bytes_up / plan.nodes / (plan.hours / 24)
     fleet.sensing = False
     failures.heal()
     fleet.run_until(healed + plan.settles_in_s, rest=progress)
     settled, counted = (oracle.counted_at, oracle.counted) if oracle else (0.0, 0)
-    for hosts in fleet.levels:
-        for host in hosts:
-            fleet.step(host, Flush())
-        fleet.run_until(fleet.time + FLUSHED_S, rest=progress)
-    # What is the newest model now has time to come down; a newer one need not.
-    version = _version(fleet)
-    fleet.run_until(fleet.time + 2 * FLUSHED_S, rest=progress)
-
+    version = _flush(fleet, progress)
     missing: dict[str, int] = {}
     if oracle is not None:
         missing = oracle.conclude(settled=oracle.counted == counted, version=version)
     violations = audit(fleet, version) if oracle is None else oracle.violations
-    if fleet.storm:
-        violations.append(("I5", fleet.storm))
+    violations += [("I5", fleet.storm)] if fleet.storm else []
     return SeedOutcome(
         seed,
         faults,
@@ -134,13 +119,39 @@ def run(
         _counted(fleet),
         missing,
         None if oracle is None else max(0.0, settled - healed),
-        bytes_per_node_day,
+        per_node_day,
         fleet.largest,
         staleness,
         _angle(fleet, feed),
         fleet.trace.hexdigest(),
         None if fleet.transcript is None else list(fleet.transcript.lines),
     )
+
+
+def _feed(plan: Plan, rng: np.random.Generator) -> Ids | Rows:
+    """Return what sensors read: rows, or sample ids where no dimension is given."""
+    if not plan.dim:
+        return Ids()
+    return Rows(plan.dim, plan.rank, plan.oversample, rng, plan.half_life_s, plan.features)
+
+
+def _switch_on(fleet: SimulatedFleet, rng: np.random.Generator) -> None:
+    """Switch machines on over a minute, parents and children in any order."""
+    for host in fleet.hosts:
+        late = HOUR if rng.random() < fleet.faults.late else 0.0
+        fleet.at((60.0 + late) * rng.random(), fleet.start, host)
+
+
+def _flush(fleet: SimulatedFleet, progress: Callable[[float], None] | None) -> int:
+    """Have every level say what it holds; return the version of the model that comes of it."""
+    for hosts in fleet.levels:
+        for host in hosts:
+            fleet.step(host, Flush())
+        fleet.run_until(fleet.time + FLUSHED_S, rest=progress)
+    # What is the newest model now has time to come down; a newer one need not.
+    version = _version(fleet)
+    fleet.run_until(fleet.time + 2 * FLUSHED_S, rest=progress)
+    return version
 
 
 def _version(fleet: SimulatedFleet) -> int:

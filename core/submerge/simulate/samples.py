@@ -7,13 +7,15 @@ reading was counted twice. A set is the bits of one whole number, so unions are 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from submerge._linalg import Array, Storage
+from submerge.pca.subspace import Subspace
+from submerge.protocol.summaries import Summary
 from submerge.robust.outliers import NOBODY, Screening
 from submerge.schema import Schema
 from submerge.stats.node_mean import OwnMean
@@ -30,6 +32,16 @@ class Samples:
         """How many there are."""
         return float(self.bits.bit_count())
 
+    @property
+    def parts(self) -> tuple[Subspace, ...]:
+        """None: ids vary along no directions."""
+        return ()
+
+
+def bits_of(summary: Summary | None) -> int:
+    """Return the ids of a summary of `SampleSets`; none of None."""
+    return summary.bits if isinstance(summary, Samples) else 0
+
 
 class SampleSets:
     """Summaries that are sets of sample ids.
@@ -43,12 +55,12 @@ class SampleSets:
     def __init__(self) -> None:
         self.doubled = 0
 
-    def union(self, parts: Sequence[Samples]) -> Samples:
+    def union(self, parts: Iterable[Summary]) -> Samples:
         """Merge, and remember what was in two parts."""
         bits = 0
         for part in parts:
-            self.doubled |= bits & part.bits
-            bits |= part.bits
+            self.doubled |= bits & bits_of(part)
+            bits |= bits_of(part)
         return Samples(bits)
 
     def learner(self, schema: Schema) -> Bag:
@@ -59,50 +71,51 @@ class SampleSets:
         """Return a tree without children."""
         return Basket(self)
 
-    def merged(self, schema: Schema, parts: Sequence[Samples], *, own: bool) -> Samples:
+    def merged(self, schema: Schema, parts: Sequence[Summary], *, own: bool) -> Samples:
         """Unite."""
         return self.union(parts)
 
-    def fits(self, schema: Schema, summary: Samples) -> bool:
+    def fits(self, schema: Schema, summary: Summary) -> bool:
         """Any set does."""
         return True
 
-    def faded(self, summary: Samples, factor: float) -> Samples:
+    def faded(self, summary: Summary, factor: float) -> Summary:
         """An id does not fade."""
         return summary
 
-    def packed(self, summary: Samples) -> bytes:
+    def packed(self, summary: Summary) -> bytes:
         """Return the bits."""
-        return summary.bits.to_bytes(-(-summary.bits.bit_length() // 8), "little")
+        bits = bits_of(summary)
+        return bits.to_bytes(-(-bits.bit_length() // 8), "little")
 
-    def scorer(self, summary: Samples) -> Bag:
+    def scorer(self, summary: Summary) -> Bag:
         """No id is odd."""
         return Bag()
 
-    def placed(self, summary: Samples, own: OwnMean) -> Samples:
+    def placed(self, summary: Summary, own: OwnMean) -> Summary:
         """Ids lie nowhere."""
         return summary
 
-    def center(self, summary: Samples) -> Array:
+    def center(self, summary: Summary) -> Array:
         """Nowhere."""
         return np.zeros(1)
 
-    def reconstruction(self, summary: Samples, channels: int) -> None:
+    def reconstruction(self, summary: Summary, channels: int) -> None:
         """Ids say nothing of one another."""
 
-    def shrunk(self, present: npt.NDArray[np.bool_], summary: Samples) -> tuple[float, float]:
+    def shrunk(self, present: npt.NDArray[np.bool_], summary: Summary) -> tuple[float, float]:
         """Ids have no gaps."""
         return 1.0, 1.0
 
-    def filled(self, rows: Array, summary: Samples) -> Array:
+    def filled(self, rows: Array, summary: Summary) -> Array:
         """Ids have no gaps."""
         return rows
 
-    def moved(self, before: Samples, after: Samples) -> float:
+    def moved(self, before: Summary, after: Summary) -> float:
         """Sets do not turn."""
         return 0.0
 
-    def judged(self, schema: Schema, parts: Mapping[str, Samples], *, unit: float) -> Screening:
+    def judged(self, schema: Schema, parts: Mapping[str, Summary], *, unit: float) -> Screening:
         """No set is far from another."""
         return NOBODY
 
@@ -137,7 +150,7 @@ class Basket:
 
     def __init__(self, sets: SampleSets) -> None:
         self._sets = sets
-        self._parts: dict[str, Samples] = {}
+        self._parts: dict[str, Summary] = {}
         self._root: Samples | None = None
 
     def __len__(self) -> int:
@@ -149,7 +162,7 @@ class Basket:
     def __iter__(self) -> Iterator[str]:
         return iter(self._parts)
 
-    def __setitem__(self, key: str, summary: Samples) -> None:
+    def __setitem__(self, key: str, summary: Summary) -> None:
         self._parts[key], self._root = summary, None
 
     def __delitem__(self, key: str) -> None:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from numbers import Integral
+from typing import Any, cast
+
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from submerge._linalg import Array, Storage
+from submerge.errors import UsageError
 from submerge.features import FeatureMap, Kernel
+from submerge.pca.rank import RankRule
 from submerge.pca.sapca import SAPCA
 from submerge.pca.subspace import Subspace
 from submerge.schema import Schema
@@ -84,3 +89,51 @@ class EngineAttributes:
         """From a sum of squares to a variance; a single sample has none."""
         freedom = self._shown.weight - (1.0 if self.engine_.center else 0.0)
         return 1 / freedom if freedom > 0 else 0.0
+
+
+KERNEL_BLOCK = 64
+"""Rows of features learnt at once."""
+
+MOST_COMPONENTS = 10
+"""What `n_components=None` shows of wider data, as `SAPCA` does."""
+
+
+def rank_of(n_components: Any, dim: int) -> int | RankRule:
+    """Return the rank to show of `dim` features; the engine judges it."""
+    if n_components is None:
+        return min(MOST_COMPONENTS, dim)
+    if isinstance(n_components, Integral):
+        return int(n_components)
+    if callable(getattr(n_components, "next", None)):
+        return cast(RankRule, n_components)
+    raise UsageError(
+        "n_components must be an int, None, or a rule such as EnergyRank(low, high),"
+        f" got {n_components!r}"
+    )
+
+
+def empty_like(engine: SAPCA, schema: Schema) -> SAPCA:
+    """Return an engine with the same settings that has learnt nothing."""
+    return SAPCA(
+        engine.rule,
+        oversample=engine.oversample,
+        forgetting_factor=engine.forgetting_factor,
+        block_size=engine.block_size,
+        exact=engine.exact,
+        dtype=engine.dtype,
+        schema=schema,
+    )
+
+
+def new_engine(estimator: Any, schema: Schema) -> SAPCA:
+    """Return an engine with an estimator's parameters as they are."""
+    dtype, block = (np.float64, None) if schema.linear else (np.float32, KERNEL_BLOCK)
+    return SAPCA(
+        rank_of(estimator.n_components, schema.dim),
+        oversample=estimator.oversample,
+        forgetting_factor=estimator.forgetting_factor,
+        block_size=block if estimator.block_size is None else estimator.block_size,
+        exact=estimator.exact,
+        dtype=dtype if estimator.dtype is None else estimator.dtype,
+        schema=schema,
+    )

@@ -1,4 +1,4 @@
-"""What every `fit` here keeps to: all of it, or nothing; and what its parameters may be."""
+"""What every `fit` here keeps to: all of it, or nothing; its parameters, and its k-means."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from submerge.errors import whole
+from sklearn.cluster import KMeans
+
+from submerge._linalg import Array
+from submerge.errors import UsageError, whole
 
 MOST_STATE = 2**32 - 1
 """As scikit-learn's own `random_state`."""
@@ -30,3 +33,15 @@ def all_or_nothing(estimator: object) -> Iterator[None]:
 def seed_of(random_state: Any) -> int:
     """Return a seed, an int: what is drawn must be the same on every machine, and drawn again."""
     return whole("random_state", random_state, least=0, most=MOST_STATE)
+
+
+def check_clusters(n_clusters: int, n_samples: int) -> int:
+    """Return `n_clusters` as an int; refuse none, and more than rows."""
+    if whole("n_clusters", n_clusters, least=1) > n_samples:
+        raise UsageError(f"n_clusters must be at most n_samples={n_samples}, got {n_clusters}")
+    return int(n_clusters)
+
+
+def clustered(scores: Array, n_clusters: int, *, n_init: int, seed: int) -> KMeans:
+    """Return scikit-learn's k-means of scores (n, r), the best of `n_init` runs."""
+    return KMeans(n_clusters, n_init=n_init, random_state=seed).fit(scores)

@@ -19,9 +19,8 @@ from submerge.errors import UsageError, whole
 from submerge.features.kernels import Kernel
 from submerge.kernel.auto_gamma import settled_for
 from submerge.kernel.one_pass import columns_of, one_pass, sketch_matrix
-from submerge.sklearn.fitting import all_or_nothing, seed_of
+from submerge.sklearn.fitting import all_or_nothing, check_clusters, clustered, seed_of
 from submerge.sklearn.kernel_names import named_kernel
-from submerge.sklearn.score_kmeans import check_clusters, clustered
 
 
 class OnePassKernelKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]

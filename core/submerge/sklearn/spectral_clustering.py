@@ -18,10 +18,9 @@ from submerge.features import Kernel
 from submerge.kernel.auto_gamma import sized
 from submerge.kernel.spectral import eigengap, learnt, maps_around, scores
 from submerge.schema import Schema
-from submerge.sklearn.fitting import all_or_nothing, seed_of
+from submerge.sklearn.fitting import all_or_nothing, check_clusters, clustered, seed_of
 from submerge.sklearn.kernel_names import named_kernel
 from submerge.sklearn.lifting import fourier_features
-from submerge.sklearn.score_kmeans import check_clusters, clustered
 
 
 class KernelSpectralClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]

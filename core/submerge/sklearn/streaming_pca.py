@@ -31,20 +31,15 @@ from submerge.features import FeatureMap, Identity, Kernel
 from submerge.kernel.auto_gamma import settled_for
 from submerge.pca.merging import merge
 from submerge.pca.rank import RankRule
-from submerge.pca.sapca import SAPCA, Exact
-from submerge.schema import Schema
-from submerge.sklearn.engine_attributes import EngineAttributes
-from submerge.sklearn.engines import empty_like, rank_of
+from submerge.pca.sapca import Exact
+from submerge.pca.score import log_likelihood
+from submerge.sklearn.engine_attributes import EngineAttributes, empty_like, new_engine
 from submerge.sklearn.fitting import all_or_nothing, seed_of
 from submerge.sklearn.kernel_names import named_kernel
 from submerge.sklearn.lifting import AT_ONCE, lifted, random_features
-from submerge.sklearn.likelihood import log_likelihood
 from submerge.sklearn.likeness import check_alike, of_same_columns, schema_of
 
 FLOATS = (np.float64, np.float32)
-
-KERNEL_BLOCK = 64
-"""Rows of features learnt at once."""
 
 
 def _has_pre_images(estimator: StreamingPCA) -> bool:
@@ -212,7 +207,7 @@ class StreamingPCA(
             rows = self._checked(X, sparse=curved, reset=True)
             features = self._new_map(rows) if curved else Identity()
             schema = schema_of(self, features, center=bool(self.center))
-            engine = self._new_engine(schema)
+            engine = new_engine(self, schema)
             for part in lifted(rows, features):
                 engine.partial_fit(part)
             self.engine_, self.schema_ = engine, schema
@@ -390,17 +385,4 @@ class StreamingPCA(
             features=self.n_random_features,
             kind=self.feature_map,
             seed=seed_of(self.random_state),
-        )
-
-    def _new_engine(self, schema: Schema) -> SAPCA:
-        """Return an engine with the parameters as they are."""
-        dtype, block = (np.float64, None) if schema.linear else (np.float32, KERNEL_BLOCK)
-        return SAPCA(
-            rank_of(self.n_components, schema.dim),
-            oversample=self.oversample,
-            forgetting_factor=self.forgetting_factor,
-            block_size=block if self.block_size is None else self.block_size,
-            exact=self.exact,
-            dtype=dtype if self.dtype is None else self.dtype,
-            schema=schema,
         )

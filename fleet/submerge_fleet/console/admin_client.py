@@ -11,10 +11,10 @@ import json
 import os
 import socket
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote
 
 import click
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
 PATIENCE_S = 30.0
 """Longer than the aggregator itself waits for its disk."""
-
-Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 class NoAnswer(SubmergeError):
@@ -121,24 +119,6 @@ class AdminCommand(click.Command):
         """Say in one line what is missing."""
         with _in_one_line():
             return super().invoke(ctx)
-
-
-def with_admin_client(command: Command) -> Command:
-    """Add the options that say which aggregator is meant."""
-    for option in (
-        click.option(
-            "--store",
-            type=click.Path(path_type=Path, dir_okay=False),
-            help="Its store, instead of its configuration.",
-        ),
-        click.option(
-            "--config",
-            type=click.Path(path_type=Path, dir_okay=False),
-            help="The configuration of the running aggregator.",
-        ),
-    ):
-        command = option(command)
-    return command
 
 
 def admin_client_of(config: Path | None, store: Path | None, *, instead: str = "") -> AdminClient:

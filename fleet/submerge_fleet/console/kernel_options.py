@@ -8,8 +8,8 @@ options' own names.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from typing import Any, Literal, TypeVar
+from collections.abc import Mapping
+from typing import Any, Literal
 
 import click
 
@@ -18,6 +18,7 @@ from submerge.features import FeatureMap
 from submerge.features.checks import MOST_FEATURES
 from submerge.features.kernels import MOST_DEGREE
 from submerge_client.config.features import FeaturesConfig
+from submerge_fleet.console.options import Decorator, together
 from submerge_fleet.console.units import plain
 
 NAMES = ("kernel", "features", "gamma", "map", "map_seed", "degree", "coef0", "nu")
@@ -27,8 +28,6 @@ MAPS = ("orthogonal", "fourier-pair", "fourier-cos", "quasi", "countsketch", "te
 
 NEEDED = {"degree": "polynomial", "coef0": "polynomial", "nu": "matern"}
 """Options that say nothing but with one kernel."""
-
-Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 def positive_or_auto(text: str) -> float | Literal["auto"]:
@@ -44,9 +43,9 @@ def positive_or_auto(text: str) -> float | Literal["auto"]:
     return gamma
 
 
-def kernel_options(*, features: int) -> Callable[[Command], Command]:
+def kernel_options(*, features: int) -> Decorator:
     """Return what adds the options to a command; `features`: how many if nobody says."""
-    options = (
+    return together(
         click.option(
             "--kernel",
             type=click.Choice(["gaussian", "laplace", "matern", "polynomial"]),
@@ -88,13 +87,6 @@ def kernel_options(*, features: int) -> Callable[[Command], Command]:
             "--nu", type=click.Choice(["1.5", "2.5"]), help="matern: smoothness.  [default: 1.5]"
         ),
     )
-
-    def add(command: Command) -> Command:
-        for option in reversed(options):
-            command = option(command)
-        return command
-
-    return add
 
 
 def taken(options: dict[str, Any]) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from submerge import UsageError
+from submerge_client.atomic_file import atomic_file
 
 PNG = b"\x89PNG\r\n\x1a\n"
 
@@ -35,12 +36,10 @@ def check_target(path: Path, *, inputs: Iterable[Path] = ()) -> None:
 
 def save(figure: Any, path: Path, *, dpi: int) -> None:
     """Write a matplotlib figure to `path`; what stood there stays until it is whole."""
-    partial = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
-        figure.savefig(partial, dpi=dpi, format="png")
-        partial.replace(path)
+        with atomic_file(path, durable=False) as file:
+            figure.savefig(file, dpi=dpi, format="png")
     except OSError as error:
-        partial.unlink(missing_ok=True)
         raise UsageError(
             f"cannot write the picture to {path}: {error.strerror or error}"
         ) from error

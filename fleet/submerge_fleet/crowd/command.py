@@ -13,6 +13,14 @@ import click
 
 from submerge.errors import SubmergeError, UsageError
 from submerge.protocol.names import NAME_RULE, is_name
+from submerge_fleet.console.options import (
+    FILE,
+    FOLDER,
+    LOG_JSON,
+    default_option,
+    flag_option,
+    json_option,
+)
 
 if TYPE_CHECKING:
     from submerge_fleet.crowd.member import CrowdPlan
@@ -29,70 +37,53 @@ class CrowdEnded(SubmergeError):
     epilog="Example: submerge crowd --into grpc://127.0.0.1:8470 --insecure --anomalous 1",
 )
 @click.option("--into", "url", help="Their parent: grpcs://host:port, or mqtts:// of a broker.")
-@click.option("--parent", default="root", show_default=True, help="Its node name.")
-@click.option("--group", default=GROUP, show_default=True, help="The group that they report to.")
-@click.option("--fleet", default="default", show_default=True, help="First word of MQTT topics.")
-@click.option("--nodes", default=8, show_default=True, type=click.IntRange(1, 200))
-@click.option(
-    "--prefix", default="node-", show_default=True, help="Before each one's number, from 1."
-)
+@default_option("--parent", "root", "Its node name.")
+@default_option("--group", GROUP, "The group that they report to.")
+@default_option("--fleet", "default", "First word of MQTT topics.")
+@default_option("--nodes", 8, type=click.IntRange(1, 200))
+@default_option("--prefix", "node-", "Before each one's number, from 1.")
 @click.option(
     "--kits",
     type=click.Path(path_type=Path, exists=True, file_okay=False),
     help="A folder with each one's NODE.kit.",
 )
-@click.option("--insecure", is_flag=True, help="Allow a url without TLS.")
-@click.option(
+@flag_option("--insecure", "Allow a url without TLS.")
+@default_option(
     "--rate",
-    default=1.0,
-    show_default=True,
+    1.0,
+    "Rows a second and node. Each is 31 s of the room's time.",
     type=click.FloatRange(0, 1000, min_open=True),
-    help="Rows a second and node. Each is 31 s of the room's time.",
 )
-@click.option(
+@default_option(
     "--report-every",
-    default=30.0,
-    show_default=True,
+    30.0,
+    "Seconds between a node's reports, give or take 20 %.",
     type=click.FloatRange(0, min_open=True),
-    help="Seconds between a node's reports, give or take 20 %.",
 )
 @click.option(
     "--state",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=FOLDER,
     help="A folder for checkpoints; without one, what is not reported dies with the process.",
 )
-@click.option(
-    "--anomalous",
-    default=0,
-    show_default=True,
-    type=click.IntRange(0),
-    help="Nodes of which one mote drifts after a while.",
+@default_option(
+    "--anomalous", 0, "Nodes of which one mote drifts after a while.", type=click.IntRange(0)
 )
-@click.option(
-    "--anomalous-after",
-    default=600.0,
-    show_default=True,
-    type=click.FloatRange(0),
-    help="Seconds until then.",
-)
-@click.option(
-    "--seed", default=0, show_default=True, type=click.IntRange(0), help="Draws the room."
-)
-@click.option(
+@default_option("--anomalous-after", 600.0, "Seconds until then.", type=click.FloatRange(0))
+@default_option("--seed", 0, "Draws the room.", type=click.IntRange(0))
+@default_option(
     "--say-every",
-    default=60.0,
-    show_default=True,
+    60.0,
+    "Seconds between two lines of facts.",
     type=click.FloatRange(0, min_open=True),
-    help="Seconds between two lines of facts.",
 )
 @click.option(
     "--alive",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=FILE,
     envvar="SUBMERGE__WATCH__ALIVE",
     help="A file that is touched as long as every node reads on, for a health check.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print facts as JSON, an object a line.")
-@click.option("--log-json", is_flag=True, help="Log lines as JSON, one object a line.")
+@json_option("Print facts as JSON, an object a line.")
+@LOG_JSON
 @click.pass_context
 def command(context: click.Context, /, **given: Any) -> None:
     """Run simulated nodes until SIGTERM or Ctrl-C: each is a client of its own.
@@ -125,13 +116,13 @@ def command(context: click.Context, /, **given: Any) -> None:
 
 
 @command.command(epilog="Example: submerge crowd schema >> root.toml")
-@click.option("--group", default=GROUP, show_default=True)
+@default_option("--group", GROUP)
 def schema(group: str) -> None:
     """Print the group's section for a root's configuration.
 
     Aggregators below a root take the schema from it; their summary has to be the same.
     """
-    from submerge_fleet.crowd.schema import sections
+    from submerge_fleet.crowd.motes import sections
 
     click.echo(sections(group), nl=False)
 

@@ -11,6 +11,7 @@ lets each node have its own mean. The tenth node is in another building, in othe
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Sequence
 
@@ -98,3 +99,23 @@ class Building:
                 end = min((page + 1) * PAGE, self._room.n_snapshots)
                 self._pages[page] = self._room.readings(page * PAGE, end)
             return np.asarray(self._pages[page][line])
+
+
+def sections(group: str) -> str:
+    """Return the group's sections, as a person would write them."""
+    channels = "".join(
+        f"    {{ name = {_quoted(channel.name)}, unit = {_quoted(channel.unit)},"
+        f" offset = {offset!r}, scale = {scale!r} }},\n"
+        for channel, offset, scale in zip(CHANNELS, SCALING.offset, SCALING.scale, strict=True)
+    )
+    return (
+        "# What `submerge crowd` reads: printed by `submerge crowd schema`.\n"
+        f"[groups.{group}.summary]\nrank = {RANK}\noversample = {OVERSAMPLE}\n\n"
+        f'[groups.{group}.schema]\ncenter = "{SCHEMA.center}"\nscaling = "fixed"\n'
+        f"channels = [\n{channels}]\n"
+    )
+
+
+def _quoted(text: str) -> str:
+    """A string as TOML has it: JSON's form, but letters beyond ASCII as they are."""
+    return json.dumps(text, ensure_ascii=False)

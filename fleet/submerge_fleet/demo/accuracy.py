@@ -12,12 +12,9 @@ import numpy as np
 
 from submerge import Array, Schema, Subspace
 from submerge.pca.missing import fill
-from submerge.protocol.kernel_summary import KernelSummary
 from submerge.protocol.summaries import Subspaces, Summary
+from submerge_fleet.operate.model_comparison import SEPARATED
 from submerge_fleet.replay.exact import ratio
-
-SEPARATED = 2.0
-"""Eigenvalue over the next from which a direction is told apart from those behind it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +101,8 @@ class Pools:
 
     def __init__(self, schema: Schema) -> None:
         self._schema = schema
-        self._learnt = Pooled(schema.dim)
-        self._readings = None if schema.linear else Pooled(schema.width)
+        dims = (schema.dim,) if schema.linear else (schema.dim, schema.width)
+        self._pools = [Pooled(dim) for dim in dims]
 
     def add(self, rows: Array) -> None:
         """Take in whole rows (n, channels), in their units."""
@@ -113,23 +110,19 @@ class Pools:
 
     def guess(self, rows: Array, model: Summary) -> None:
         """Take in rows with gaps of which nobody has said what they were taken for."""
-        readings = model.linear if isinstance(model, KernelSummary) else model
-        self._add(fill(self._schema.scaled(rows), readings)[0])
+        self._add(fill(self._schema.scaled(rows), model.parts[-1])[0])
 
     def compare(self, model: Summary, summaries: Subspaces) -> tuple[Accuracy, Accuracy | None]:
         """Hold a model of these rows against their exact PCA, at the rank that is shown.
 
         In a kernel group that of the features, then that of the readings.
         """
-        shown = summaries.shown(model)
-        if self._readings is None:
-            return self._learnt.compare(model, rank=shown.rank), None
-        return (
-            self._learnt.compare(model.features, rank=shown.features.rank),
-            self._readings.compare(model.linear, rank=shown.linear.rank),
-        )
+        parts = zip(self._pools, model.parts, summaries.shown(model).parts, strict=True)
+        learnt, *readings = (pool.compare(part, rank=shown.rank) for pool, part, shown in parts)
+        return learnt, readings[0] if readings else None
 
     def _add(self, scaled: Array) -> None:
-        self._learnt.add(self._schema.features.lift(scaled))
-        if self._readings is not None:
-            self._readings.add(scaled)
+        learnt, *readings = self._pools
+        learnt.add(self._schema.features.lift(scaled))
+        for pool in readings:
+            pool.add(scaled)

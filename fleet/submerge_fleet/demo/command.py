@@ -27,9 +27,11 @@ import click
 from rich.console import Console
 
 from submerge import UsageError
+from submerge_fleet.console.options import FILE, FOLDER, QUIET, default_option, json_option
 from submerge_fleet.console.picture import check_target
 
 if TYPE_CHECKING:
+    from submerge_fleet.demo.outcome import DemoOutcome
     from submerge_fleet.demo.run import Demo
 
 NEEDED = (
@@ -49,29 +51,24 @@ OWN = "own"
 @click.command(
     epilog="Example: submerge demo --plot demo.png, or submerge demo --mqtt 127.0.0.1:1883"
 )
-@click.option(
-    "--seed", type=click.IntRange(0), default=0, show_default=True, help="Another is another room."
-)
-@click.option(
+@default_option("--seed", 0, "Another is another room.", type=click.IntRange(0))
+@default_option(
     "--days",
+    14.0,
+    "Length of the run; below ten, limits rest on little.",
     type=click.FloatRange(1, 366),
-    default=14.0,
-    show_default=True,
-    help="Length of the run; below ten, limits rest on little.",
 )
-@click.option(
+@default_option(
     "--seconds",
+    20.0,
+    "How long these days take; more if the machine cannot keep up.",
     type=click.FloatRange(1, 86400),
-    default=20.0,
-    show_default=True,
-    help="How long these days take; more if the machine cannot keep up.",
 )
-@click.option(
+@default_option(
     "--clients",
+    8,
+    "Base stations; four to an aggregator, each a process of 70 MB.",
     type=click.IntRange(1, 64),
-    default=8,
-    show_default=True,
-    help="Base stations; four to an aggregator, each a process of 70 MB.",
 )
 @click.option(
     "--rank",
@@ -97,14 +94,12 @@ OWN = "own"
 )
 @click.option(
     "--keep",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=FOLDER,
     help="Leave configurations and stores in this folder, which is made or empty.",
 )
-@click.option(
-    "--plot", type=click.Path(path_type=Path, dir_okay=False), help="Draw the run into this PNG."
-)
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-@click.option("--quiet", is_flag=True, help="Show nothing while it runs.")
+@click.option("--plot", type=FILE, help="Draw the run into this PNG.")
+@json_option()
+@QUIET
 def command(
     seed: int,
     days: float,
@@ -159,17 +154,31 @@ def command(
     except FleetFailed as error:
         click.echo(f"submerge: {error}", err=True)
         sys.exit(1)
-    took = time.perf_counter() - began
-    limit = demo.watch.limits.spe if demo.watch.limits else None
-    if as_json:
-        click.echo(json.dumps(outcome.figures() | {"took_s": round(took, 3)}))
-    else:
-        from submerge_fleet.demo.report import tell
-
-        tell(console, outcome, demo.history, limit)
-        click.echo(f"{'time':<10} {took:.1f} s, from the first process's start to the last's end")
+    _tell(console, demo, outcome, time.perf_counter() - began, as_json=as_json)
     if plot is not None:
         draw(plot, demo, outcome)
+    _tell_files(plot, keep, as_json=as_json)
+    if outcome.balance.wrong:
+        sys.exit(1)
+
+
+def _tell(
+    console: Console, demo: Demo, outcome: DemoOutcome, took: float, *, as_json: bool
+) -> None:
+    """Print what came of the run."""
+    if as_json:
+        click.echo(json.dumps(outcome.figures() | {"took_s": round(took, 3)}))
+        return
+    from submerge_fleet.demo.report import tell
+
+    limit = demo.watch.limits.spe if demo.watch.limits else None
+    tell(console, outcome, demo.history, limit)
+    click.echo(f"{'time':<10} {took:.1f} s, from the first process's start to the last's end")
+
+
+def _tell_files(plot: Path | None, keep: Path | None, *, as_json: bool) -> None:
+    """Say what was written, and what could be."""
+    if plot is not None:
         click.echo(f"{'picture':<10} {plot}", err=as_json)
     elif not as_json and importlib.util.find_spec("matplotlib") is None:
         click.echo("picture    --plot draws one: pip install 'submerge[plot]'")
@@ -177,8 +186,6 @@ def command(
         root = keep / "root.toml"
         click.echo(f"{'kept':<10} submerge aggregator --config {root} runs that root", err=as_json)
     sys.stdout.flush()
-    if outcome.balance.wrong:
-        sys.exit(1)
 
 
 def _check_extras(mqtt: str | None) -> None:

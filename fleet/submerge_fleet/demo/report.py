@@ -7,13 +7,14 @@ from rich.console import Console
 from rich.text import Text
 
 from submerge import Array
-from submerge_fleet.demo.accuracy import SEPARATED, Accuracy
+from submerge_fleet.demo.accuracy import Accuracy
 from submerge_fleet.demo.failures import ProcessFailure
 from submerge_fleet.demo.outcome import SETTLE_DAYS, DemoOutcome, DemoSettings, History, Usage
 from submerge_fleet.demo.run import OVERSAMPLE
 from submerge_fleet.demo.site import AT_MOST, REPORT_EVERY_S
 from submerge_fleet.demo.verdict import FaultVerdict
 from submerge_fleet.demo.watch import LOUD
+from submerge_fleet.operate.model_comparison import SEPARATED
 from submerge_fleet.plants.room import DAY
 
 BLOCKS = " ▁▂▃▄▅▆▇█"

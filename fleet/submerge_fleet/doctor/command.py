@@ -13,6 +13,7 @@ from typing import Literal
 import click
 
 from submerge.errors import UsageError
+from submerge_fleet.console.options import FILE, json_option
 from submerge_fleet.doctor.findings import Finding, summary_of, text_of
 
 Program = Literal["client", "aggregator"]
@@ -29,10 +30,10 @@ OWN: dict[Program, set[str]] = {
     "--config",
     "path",
     required=True,
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=FILE,
     help="A client's configuration, or an aggregator's.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@json_option()
 def command(path: Path, as_json: bool) -> None:
     """Look at all that a client or an aggregator needs, and say what to do.
 

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from submerge.errors import UsageError
-from submerge_fleet.console.admin_client import (
-    AdminClient,
-    AdminGroup,
-    admin_client_of,
-    with_admin_client,
+from submerge_fleet.console.admin_client import AdminClient, AdminGroup
+from submerge_fleet.console.options import (
+    AggregatorOptions,
+    aggregator_options,
+    flag_option,
+    json_option,
 )
 from submerge_fleet.operate.alarms_table import CAUSES, line_of, lines_of, table_of, table_of_nodes
-from submerge_fleet.operate.orders import ON_ITS_WAY, when_applied
+from submerge_fleet.operate.orders import node_order, when_applied
 
 if TYPE_CHECKING:
     from submerge_aggregator.questions.alarm_views import AlarmView
@@ -53,17 +54,14 @@ def command() -> None:
 @command.command(
     "list", epilog=f"{CAUSES}\n\nExample: submerge alarms list --open --config root.toml"
 )
-@with_admin_client
-@click.option("--group", help="Of this group only.")
-@click.option("--open", "open_only", is_flag=True, help="Without those that are over.")
-@click.option("--nodes", "of_nodes", is_flag=True, help="What was promised of each node here.")
-@click.option("--follow", is_flag=True, help="Print each start and end, until Ctrl-C.")
-@click.option("--wide", is_flag=True, help="With node, model, readings withheld, who told.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON; with --follow, a line each.")
+@aggregator_options("Of this group only.")
+@flag_option("--open", "Without those that are over.", "open_only")
+@flag_option("--nodes", "What was promised of each node here.", "of_nodes")
+@flag_option("--follow", "Print each start and end, until Ctrl-C.")
+@flag_option("--wide", "With node, model, readings withheld, who told.")
+@json_option("Print JSON; with --follow, a line each.")
 def list_alarms(
-    config: Path | None,
-    store: Path | None,
-    group: str | None,
+    at: AggregatorOptions,
     open_only: bool,
     of_nodes: bool,
     follow: bool,
@@ -76,8 +74,7 @@ def list_alarms(
     limit, `channels` who is to blame. Above them, how each group is watched: what was promised,
     and what was raised. `--nodes` has that of each node that reports here, instead of alarms.
     """
-    admin = admin_client_of(config, store)
-    query = {} if group is None else {"group": group}
+    admin, query = at.admin(), at.query
     if follow:
         if open_only or of_nodes:
             raise UsageError("--follow tells of starts and ends: leave out --open and --nodes")
@@ -91,52 +88,34 @@ def list_alarms(
         _show(admin, query, open_only=open_only, of_nodes=of_nodes, wide=wide)
 
 
-@command.command(
-    epilog=f"{ON_ITS_WAY}\n\nExample: submerge alarms accept pump-3-19aa41f2c30 --config root.toml"
+_judge_command = functools.partial(
+    node_order,
+    command,
+    target=click.argument("ids", metavar="ID...", nargs=-1, required=True),
+    group_help="Its group; needed if it is not told here, and there are several.",
+    anyway="Also if nobody tells of it here.",
+    json="Print what is wanted of the nodes, as JSON.",
 )
-@click.argument("ids", metavar="ID...", nargs=-1, required=True)
-@with_admin_client
-@click.option("--group", help="Its group; needed if it is not told here, and there are several.")
-@click.option("--anyway", is_flag=True, help="Also if nobody tells of it here.")
-@click.option("--json", "as_json", is_flag=True, help="Print what is wanted of the nodes, as JSON.")
-def accept(
-    ids: tuple[str, ...],
-    config: Path | None,
-    store: Path | None,
-    group: str | None,
-    anyway: bool,
-    as_json: bool,
-) -> None:
+
+
+@_judge_command("alarms accept pump-3-19aa41f2c30")
+def accept(at: AggregatorOptions, ids: tuple[str, ...], anyway: bool, as_json: bool) -> None:
     """Say that ID is no fault: it is normal from now on, and learnt.
 
     The alarm is then over, and readings as they are now raise no other. Of an alarm that is
     over, it is noted: what was withheld for it is not learnt. This cannot be taken back.
     """
-    _judge(admin_client_of(config, store), ids, group, "accept", anyway=anyway, as_json=as_json)
+    _judge(at, ids, "accept", anyway=anyway, as_json=as_json)
 
 
-@command.command(
-    epilog=f"{ON_ITS_WAY}\n\nExample: submerge alarms reject pump-3-19aa41f2c30 --config root.toml"
-)
-@click.argument("ids", metavar="ID...", nargs=-1, required=True)
-@with_admin_client
-@click.option("--group", help="Its group; needed if it is not told here, and there are several.")
-@click.option("--anyway", is_flag=True, help="Also if nobody tells of it here.")
-@click.option("--json", "as_json", is_flag=True, help="Print what is wanted of the nodes, as JSON.")
-def reject(
-    ids: tuple[str, ...],
-    config: Path | None,
-    store: Path | None,
-    group: str | None,
-    anyway: bool,
-    as_json: bool,
-) -> None:
+@_judge_command("alarms reject pump-3-19aa41f2c30")
+def reject(at: AggregatorOptions, ids: tuple[str, ...], anyway: bool, as_json: bool) -> None:
     """Say that ID is a fault: it is never learnt, however long it lasts.
 
     It stays open until readings come back, and counts as confirmed. Without a verdict they are
     learnt after `max_withheld`, a day, and the alarm is still judged by what was normal before.
     """
-    _judge(admin_client_of(config, store), ids, group, "reject", anyway=anyway, as_json=as_json)
+    _judge(at, ids, "reject", anyway=anyway, as_json=as_json)
 
 
 # -- inside ----------------------------------------------------------------------------
@@ -212,24 +191,19 @@ def _follow(admin: AdminClient, query: dict[str, str], *, as_json: bool) -> None
 
 
 def _judge(
-    admin: AdminClient,
-    ids: tuple[str, ...],
-    group: str | None,
-    verb: str,
-    *,
-    anyway: bool,
-    as_json: bool,
+    at: AggregatorOptions, ids: tuple[str, ...], verb: str, *, anyway: bool, as_json: bool
 ) -> None:
     import msgspec
 
     from submerge.protocol.alarm_status import parted
     from submerge_aggregator.questions.alarm_views import DesiredStateView
 
+    admin = at.admin()
     for each in ids:
         parted(each)
-    views = _alarms(_asked(admin, {} if group is None else {"group": group}))
+    views = _alarms(_asked(admin, at.query))
     known = {each: [view for view in views if view.id == each] for each in ids}
-    groups = {each: _group_of(admin, each, found, group) for each, found in known.items()}
+    groups = {each: _group_of(admin, each, found, at.group) for each, found in known.items()}
     desired_states = []
     # What is not known first: it is refused before anything is done.
     for each in sorted(ids, key=lambda each: bool(known[each])):

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 import json
-from pathlib import Path
 
 import click
 
 from submerge.errors import UsageError
-from submerge_fleet.console.admin_client import (
-    AdminClient,
-    AdminGroup,
-    admin_client_of,
-    say_back,
-    with_admin_client,
-)
-from submerge_fleet.operate.orders import ON_ITS_WAY, when_applied
+from submerge_fleet.console.admin_client import AdminClient, AdminGroup, say_back
+from submerge_fleet.console.options import AggregatorOptions
+from submerge_fleet.operate.orders import node_order, when_applied
 
 
 @click.group(cls=AdminGroup, epilog="Example: submerge learn pause pump-3 --config root.toml")
@@ -27,53 +22,38 @@ def command() -> None:
     """
 
 
-@command.command(epilog=f"{ON_ITS_WAY}\n\nExample: submerge learn pause pump-3 --config root.toml")
-@click.argument("node")
-@with_admin_client
-@click.option("--group", help="Its group; needed if it is in several, or not known here.")
-@click.option("--anyway", is_flag=True, help="Also if nothing was ever heard of it here.")
-@click.option("--json", "as_json", is_flag=True, help="Print what is wanted of it, as JSON.")
-def pause(
-    node: str,
-    config: Path | None,
-    store: Path | None,
-    group: str | None,
-    anyway: bool,
-    as_json: bool,
-) -> None:
+_order_command = functools.partial(
+    node_order,
+    command,
+    target=click.argument("node"),
+    group_help="Its group; needed if it is in several, or not known here.",
+    anyway="Also if nothing was ever heard of it here.",
+    json="Print what is wanted of it, as JSON.",
+)
+
+
+@_order_command("learn pause pump-3")
+def pause(at: AggregatorOptions, node: str, anyway: bool, as_json: bool) -> None:
     """Have NODE learn nothing until it is resumed: for a test, or while it is mended.
 
     It goes on reading, scoring and alarming; what it reads meanwhile is counted as withheld.
     """
-    _order(admin_client_of(config, store), node, group, "pause", anyway=anyway, as_json=as_json)
+    _order(at, node, "pause", anyway=anyway, as_json=as_json)
 
 
-@command.command(epilog=f"{ON_ITS_WAY}\n\nExample: submerge learn resume pump-3 --config root.toml")
-@click.argument("node")
-@with_admin_client
-@click.option("--group", help="Its group; needed if it is in several, or not known here.")
-@click.option("--anyway", is_flag=True, help="Also if nothing was ever heard of it here.")
-@click.option("--json", "as_json", is_flag=True, help="Print what is wanted of it, as JSON.")
-def resume(
-    node: str,
-    config: Path | None,
-    store: Path | None,
-    group: str | None,
-    anyway: bool,
-    as_json: bool,
-) -> None:
+@_order_command("learn resume pump-3")
+def resume(at: AggregatorOptions, node: str, anyway: bool, as_json: bool) -> None:
     """Have NODE learn again what it reads from now on; what came in between is not learnt."""
-    _order(admin_client_of(config, store), node, group, "resume", anyway=anyway, as_json=as_json)
+    _order(at, node, "resume", anyway=anyway, as_json=as_json)
 
 
-def _order(
-    admin: AdminClient, node: str, group: str | None, verb: str, *, anyway: bool, as_json: bool
-) -> None:
+def _order(at: AggregatorOptions, node: str, verb: str, *, anyway: bool, as_json: bool) -> None:
     import msgspec
 
     from submerge_aggregator.questions.alarm_views import DesiredStateView
 
-    group = group or _group_of(admin, node)
+    admin = at.admin()
+    group = at.group or _group_of(admin, node)
     answer = admin.post("nodes", group, node, verb, **({"anyway": "1"} if anyway else {}))
     desired = msgspec.json.decode(answer, type=DesiredStateView)
     done = "is to learn nothing until it is resumed" if verb == "pause" else "is to learn again"

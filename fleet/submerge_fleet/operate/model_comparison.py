@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 
 from submerge import Array, Schema, Subspace
-from submerge.protocol.kernel_summary import KernelSummary
 from submerge.protocol.summaries import Summary
 from submerge.schema import differences
 from submerge_fleet.console.admin_client import printable
-from submerge_fleet.demo.accuracy import SEPARATED
 from submerge_fleet.operate.model_file import SavedModel
+
+SEPARATED = 2.0
+"""Eigenvalue over the next from which a direction is told apart from those behind it."""
 
 NAMED = 5
 """Channels that are named for a person."""
@@ -63,12 +64,12 @@ class ModelComparison:
 def compare_summaries(
     first: Summary, second: Summary, *, rank: int | None = None
 ) -> ModelComparison:
-    """Compare what two models of the same vectors hold, `KernelSummary`s both or neither."""
-    if not isinstance(first, KernelSummary):
-        return compare(first, second, rank=rank)
-    features = compare(first.features, second.features, rank=rank)
-    readings = compare(first.linear, second.linear)
-    return replace(readings, features=replace(features, shift=()))
+    """Compare what two models of the same vectors hold, of kernel groups both or neither."""
+    learnt = compare(first.parts[0], second.parts[0], rank=rank)
+    if len(first.parts) == 1:
+        return learnt
+    readings = compare(first.parts[1], second.parts[1])
+    return replace(readings, features=replace(learnt, shift=()))
 
 
 def compare(first: Subspace, second: Subspace, *, rank: int | None = None) -> ModelComparison:

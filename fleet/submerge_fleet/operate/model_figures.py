@@ -10,7 +10,6 @@ import numpy as np
 
 from submerge import Subspace
 from submerge.features import plain
-from submerge.protocol.kernel_summary import KernelSummary
 from submerge.stats.score_limits import Limits
 from submerge_fleet.console.admin_client import printable
 from submerge_fleet.console.units import ago, moment
@@ -127,9 +126,10 @@ def figures(named: SavedModel, *, shown: int | None = None, now: float | None = 
         if isinstance(schema.channels, int)
         else [channel.unit for channel in schema.channels]
     )
-    summary, kernel = model.summary, None
-    if isinstance(summary, KernelSummary):
-        of, summary = summary.features, summary.linear
+    parts = () if model.summary is None else model.summary.parts
+    summary, kernel = parts[-1] if parts else None, None
+    if len(parts) > 1:
+        of = parts[0]
         share = 1 - of.frobenius_bound / of.energy if of.energy > 0 else 1.0
         kernel = KernelText(plain(schema.features.spec()), of.dim, of.rank, share)
     return Figures(

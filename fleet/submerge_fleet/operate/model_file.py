@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import errno
 import json
-import os
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,6 +20,7 @@ from submerge.errors import whole
 from submerge.protocol.messages import Model
 from submerge.protocol.summaries import Subspaces
 from submerge_aggregator.questions.views import ShownRank
+from submerge_client.atomic_file import atomic_write
 from submerge_proto.wire import codec
 
 FORM = 2
@@ -87,18 +87,12 @@ def save(path: Path, data: bytes, shown: ShownRank | None = None) -> None:
             raise UsageError(
                 f"{path} exists and is no saved model: name another file, or remove it"
             ) from error
-    partial = path.with_name(f".{path.name}.{os.getpid()}.part")
+    if shown is not None:
+        about = {"rank": shown.rank, "linear_rank": shown.linear_rank}
+        data = b"%s%d %s\n%s" % (MARK, FORM, json.dumps(about).encode(), data)
     try:
-        with partial.open("wb") as file:
-            if shown is not None:
-                about = {"rank": shown.rank, "linear_rank": shown.linear_rank}
-                file.write(b"%s%d %s\n" % (MARK, FORM, json.dumps(about).encode()))
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(path)
+        atomic_write(path, data)
     except OSError as error:
-        partial.unlink(missing_ok=True)
         if error.errno == errno.ENOSPC:
             raise  # nobody's input: the command says so
         raise UsageError(f"cannot write the model to {path}: {error.strerror}") from error

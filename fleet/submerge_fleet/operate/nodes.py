@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import json
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from submerge.errors import UsageError
-from submerge_fleet.console.admin_client import (
-    AdminClient,
-    AdminGroup,
-    admin_client_of,
-    confirm,
-    say_back,
-    with_admin_client,
+from submerge_fleet.console.admin_client import AdminClient, AdminGroup, confirm, say_back
+from submerge_fleet.console.options import (
+    AggregatorOptions,
+    aggregator_options,
+    flag_option,
+    json_option,
 )
 from submerge_fleet.operate.nodes_table import STATES, table_of
 
@@ -25,6 +23,9 @@ if TYPE_CHECKING:
 
 WIDE = 160
 """Columns where nobody says how many there are, or wants all: nothing is cut."""
+
+ITS_GROUP = aggregator_options("Its group; needed if it is in several.")
+YES = flag_option("--yes", "Do not ask first.")
 
 FOR_GOOD = "This cannot be undone. A row that is still being written to begins again from zero."
 
@@ -40,21 +41,16 @@ def command() -> None:
 @command.command(
     "list", epilog=f"{STATES}\n\nExample: submerge nodes list --config root.toml --group pumps"
 )
-@with_admin_client
-@click.option("--group", help="Of this group only.")
-@click.option("--wide", is_flag=True, help="With withheld readings and each node's software.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON array: all that is known.")
-def list_nodes(
-    config: Path | None, store: Path | None, group: str | None, wide: bool, as_json: bool
-) -> None:
+@aggregator_options("Of this group only.")
+@flag_option("--wide", "With withheld readings and each node's software.")
+@json_option("Print one JSON array: all that is known.")
+def list_nodes(at: AggregatorOptions, wide: bool, as_json: bool) -> None:
     """List the nodes that report here, and those that are kept out.
 
     An aggregator below is one of them, with the readings of all below it. `silent` says for how
     long a node was not heard, `state` what is unusual about it.
     """
-    answer = admin_client_of(config, store).get(
-        "nodes", **({} if group is None else {"group": group})
-    )
+    answer = at.admin().get("nodes", **at.query)
     if as_json:
         click.echo(json.dumps(json.loads(answer)))
         return
@@ -73,28 +69,19 @@ def list_nodes(
 
 @command.command(epilog="Example: submerge nodes forget pump-3 --config root.toml")
 @click.argument("node")
-@with_admin_client
-@click.option("--group", help="Its group; needed if it is in several.")
-@click.option("--ban", is_flag=True, help="Refuse it from now on, until it is released.")
-@click.option("--yes", is_flag=True, help="Do not ask first.")
-@click.option("--json", "as_json", is_flag=True, help="Print what is left of it, as JSON.")
-def forget(
-    node: str,
-    config: Path | None,
-    store: Path | None,
-    group: str | None,
-    ban: bool,
-    yes: bool,
-    as_json: bool,
-) -> None:
+@ITS_GROUP
+@flag_option("--ban", "Refuse it from now on, until it is released.")
+@YES
+@json_option("Print what is left of it, as JSON.")
+def forget(at: AggregatorOptions, node: str, ban: bool, yes: bool, as_json: bool) -> None:
     """Take NODE out of the model, as if it had never been.
 
     Exact here and, with the next report, above. What an aggregator that is dead has told
     above is its row there, and stays until that aggregator is forgotten as well. A node
     that still runs begins again from zero.
     """
-    admin = admin_client_of(config, store)
-    group, known = _known(admin, node, group)
+    admin = at.admin()
+    group, known = _known(admin, node, at.group)
     if not yes:
         confirm(_warning(node, group, known, ban=ban), "Forget it?")
     answer = admin.post("nodes", group, node, "forget", ban="1" if ban else "0")
@@ -104,17 +91,14 @@ def forget(
 
 @command.command(epilog="Example: submerge nodes drop site-2 --old --config root.toml")
 @click.argument("node")
-@with_admin_client
-@click.option("--group", help="Its group; needed if it is in several.")
+@ITS_GROUP
 @click.option("--incarnation", help="The row to take out, or the first letters of its name.")
-@click.option("--old", is_flag=True, help="All that it has said under earlier schemas.")
-@click.option("--yes", is_flag=True, help="Do not ask first.")
-@click.option("--json", "as_json", is_flag=True, help="Print what is left of it, as JSON.")
+@flag_option("--old", "All that it has said under earlier schemas.")
+@YES
+@json_option("Print what is left of it, as JSON.")
 def drop(
+    at: AggregatorOptions,
     node: str,
-    config: Path | None,
-    store: Path | None,
-    group: str | None,
     incarnation: str | None,
     old: bool,
     yes: bool,
@@ -125,8 +109,8 @@ def drop(
     One incarnation's row: the last of an aggregator that is dead, or a copy's. Or what is left
     of old schemas: it is in no model, and takes place. `submerge nodes forget` takes all.
     """
-    admin = admin_client_of(config, store)
-    group, known = _known(admin, node, group)
+    admin = at.admin()
+    group, known = _known(admin, node, at.group)
     if (incarnation is None) != old:
         got = "both" if old else "neither"
         raise UsageError(f"expected --incarnation ID or --old, got {got}; {_rows_of(known)}")
@@ -140,18 +124,15 @@ def drop(
 
 @command.command(epilog="Example: submerge nodes quarantine pump-3 --config root.toml")
 @click.argument("node")
-@with_admin_client
-@click.option("--group", help="Its group; needed if it is in several.")
-@click.option("--json", "as_json", is_flag=True, help="Print the node, as JSON.")
-def quarantine(
-    node: str, config: Path | None, store: Path | None, group: str | None, as_json: bool
-) -> None:
+@ITS_GROUP
+@json_option("Print the node, as JSON.")
+def quarantine(at: AggregatorOptions, node: str, as_json: bool) -> None:
     """Keep NODE's rows out of the model.
 
     Its reports are taken as before; `submerge nodes release` lets them count again.
     """
-    admin = admin_client_of(config, store)
-    group, _ = _meant(admin, node, group)
+    admin = at.admin()
+    group, _ = _meant(admin, node, at.group)
     answer = admin.post("nodes", group, node, "quarantine")
     reported = f"{node} of group {group} is quarantined: its rows are kept, and leave the model"
     say_back(answer, reported, as_json=as_json)
@@ -159,19 +140,16 @@ def quarantine(
 
 @command.command(epilog="Example: submerge nodes release pump-3 --config root.toml")
 @click.argument("node")
-@with_admin_client
-@click.option("--group", help="Its group; needed if it is in several.")
-@click.option("--json", "as_json", is_flag=True, help="Print the node, as JSON.")
-def release(
-    node: str, config: Path | None, store: Path | None, group: str | None, as_json: bool
-) -> None:
+@ITS_GROUP
+@json_option("Print the node, as JSON.")
+def release(at: AggregatorOptions, node: str, as_json: bool) -> None:
     """Take NODE in again: neither quarantined nor banned.
 
     Whatever it was quarantined for is forgotten. If it contradicted itself, find out first
     whether two processes run as one, or a machine was restored with its memory.
     """
-    admin = admin_client_of(config, store)
-    group, _ = _meant(admin, node, group)
+    admin = at.admin()
+    group, _ = _meant(admin, node, at.group)
     answer = admin.post("nodes", group, node, "release")
     say_back(answer, f"{node} of group {group} is released", as_json=as_json)
 

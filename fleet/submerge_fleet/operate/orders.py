@@ -4,6 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import click
+
+from submerge_fleet.console.options import (
+    Decorator,
+    aggregator_options,
+    flag_option,
+    json_option,
+    together,
+)
 from submerge_fleet.console.units import ago
 
 if TYPE_CHECKING:
@@ -12,6 +21,30 @@ if TYPE_CHECKING:
 ON_ITS_WAY = """An order goes down with the answers to reports: whoever is next on the way to the
 node hears of it with its next report, the node at last with its own. Reports come every 300 s,
 unless a configuration says otherwise."""
+
+
+def node_order(
+    group: click.Group,
+    example: str,
+    *,
+    target: Decorator,
+    group_help: str,
+    anyway: str,
+    json: str,
+) -> Decorator:
+    """Return what makes a function a command of `group` that has a node do something.
+
+    target : the argument: whom, or which alarms
+    group_help, anyway, json : what --group, --anyway and --json are for
+    """
+    epilog = f"{ON_ITS_WAY}\n\nExample: submerge {example} --config root.toml"
+    return together(
+        group.command(epilog=epilog),
+        target,
+        aggregator_options(group_help),
+        flag_option("--anyway", anyway),
+        json_option(json),
+    )
 
 
 def when_applied(desired: DesiredStateView) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from submerge.errors import UsageError
+from submerge_fleet.console.options import FILE, FOLDER, default_option
 from submerge_fleet.console.progress import advancing
 from submerge_fleet.console.units import duration, span_text
 from submerge_fleet.pki import issuing
@@ -39,14 +40,13 @@ def command() -> None:
 
 @command.command(epilog="Example: submerge pki init --fleet plant-2")
 @DIRECTORY
-@click.option("--fleet", default="default", show_default=True, help="Its name, for people.")
-@click.option(
+@default_option("--fleet", "default", "Its name, for people.")
+@default_option(
     "--lasts",
+    "10y",
+    "How long (m is minutes); no certificate of a node outlives it.",
     type=issuing.span,
     metavar="DURATION",
-    default="10y",
-    show_default=True,
-    help="How long (m is minutes); no certificate of a node outlives it.",
 )
 @PASSPHRASE
 @AS_JSON
@@ -218,13 +218,11 @@ def retire(nodes: tuple[str, ...], directory: Path, as_json: bool) -> None:
 
 
 @command.command(epilog="Example: submerge pki show")
-@click.argument(
-    "kit", required=False, type=click.Path(path_type=Path, dir_okay=False), metavar="[FILE.kit]"
-)
+@click.argument("kit", required=False, type=FILE, metavar="[FILE.kit]")
 @click.option(
     "--dir",
     "directory",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=FOLDER,
     help=f"Where the authority lives.  [default: {issuing.PKI}]",
 )
 @AS_JSON

@@ -19,6 +19,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from submerge import UsageError
+from submerge_client.atomic_file import atomic_file, sync_folder
 from submerge_fleet.pki import issued
 from submerge_fleet.pki.authority import Authority, Certified
 from submerge_fleet.pki.issued import Entry
@@ -106,7 +107,8 @@ class PkiDirectory:
                 yield entries
             finally:
                 if entries != before:
-                    _settle(self.kits)
+                    # New names are on disk before anything says that they are there.
+                    sync_folder(self.kits)
                     _replace(self._record, issued.written(entries), PUBLIC)
         finally:
             os.close(place)  # and the lock is gone
@@ -152,21 +154,14 @@ class PkiDirectory:
 
 def _replace(path: Path, data: bytes, mode: int) -> None:
     """Write a file, whole or not at all."""
-    partial = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
-        partial.unlink(missing_ok=True)  # of one that died with our number
-        with open(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
+        with atomic_file(path, mode=mode) as file:
             with suppress(FileNotFoundError, PermissionError):
                 # A node's user keeps its kit, though root is the one who renews it.
                 before = path.stat()
                 os.fchown(file.fileno(), before.st_uid, before.st_gid)
             file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(path)
     except OSError as error:
-        with suppress(OSError):
-            partial.unlink(missing_ok=True)
         raise _refused(path, error) from error
 
 
@@ -177,15 +172,6 @@ def _lock(place: int, path: Path) -> None:
         raise UsageError(
             f"expected a disk that can keep others out, {path} is on none: {error.strerror}"
         ) from error
-
-
-def _settle(folder: Path) -> None:
-    """Have a folder's new names on disk before anything says that they are there."""
-    place = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(place)
-    finally:
-        os.close(place)
 
 
 def _refused(path: Path, error: OSError) -> Exception:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from submerge.errors import UsageError
+from submerge_fleet.console.options import FILE, FOLDER
 from submerge_fleet.console.units import ago, duration, span_text
 from submerge_fleet.pki.issued import Entry, check_new, stamped
 
@@ -36,14 +37,14 @@ def span(text: str) -> timedelta:
 DIRECTORY = click.option(
     "--dir",
     "directory",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=FOLDER,
     default=PKI,
     show_default=True,
     help="Where the authority lives.",
 )
 PASSPHRASE = click.option(
     "--passphrase-file",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=FILE,
     help="What the authority's key is encrypted with.  [default: it is not]",
 )
 LASTS = click.option(

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from submerge_fleet.console.options import FILE
 from submerge_fleet.console.progress import advancing
 from submerge_fleet.pki import issuing
 from submerge_fleet.pki.issued import Entry
@@ -14,7 +15,7 @@ from submerge_fleet.pki.issuing import AS_JSON, DIRECTORY, LASTS, PASSPHRASE, Ki
 
 
 @click.command(epilog="Example: submerge kits nodes.csv")
-@click.argument("file", type=click.Path(path_type=Path, dir_okay=False), metavar="NODES.csv")
+@click.argument("file", type=FILE, metavar="NODES.csv")
 @DIRECTORY
 @LASTS
 @PASSPHRASE

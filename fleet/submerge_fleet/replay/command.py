@@ -11,8 +11,16 @@ from typing import Any
 import click
 
 from submerge import UsageError
-from submerge_client.datasets import read
+from submerge_client.datasets import Table, read
 from submerge_fleet.console.kernel_options import check, feature_map, kernel_options, option, taken
+from submerge_fleet.console.options import (
+    FILE,
+    QUANTITY,
+    ZERO_IS_MISSING,
+    flag_option,
+    json_option,
+    skip_option,
+)
 from submerge_fleet.console.picture import check_target
 from submerge_fleet.console.units import size_of
 from submerge_fleet.replay.kernel import KernelFigures
@@ -84,16 +92,9 @@ Example: submerge replay light.dat.gz --rank 10 --plot light.png
     type=click.Choice(["reject", "drop", "impute"]),
     help="Refuse gaps; leave out their rows; fill them as they come.  [default: reject]",
 )
-@click.option("--zero-is-missing", is_flag=True, help="Read 0 as a gap: mote files mean it so.")
-@click.option(
-    "--quantity",
-    default="temperature",
-    show_default=True,
-    help="Of an Intel Lab log: temperature, humidity, light, voltage, or all.",
-)
-@click.option(
-    "--skip", multiple=True, metavar="COLUMN", help="Leave a column out, by name; may be repeated."
-)
+@ZERO_IS_MISSING
+@QUANTITY
+@skip_option("Leave a column out, by name; may be repeated.")
 @click.option("--leaves", type=click.IntRange(1), help="Deal the rows to so many.  [default: 1]")
 @click.option(
     "--fan-in", type=int, help="Children of a node in their tree: a power of two.  [default: 4]"
@@ -120,7 +121,7 @@ Example: submerge replay light.dat.gz --rank 10 --plot light.png
 @click.option(
     "--speed", type=click.FloatRange(0), help="into: rows a second and leaf.  [default: all]"
 )
-@click.option("--insecure", is_flag=True, help="into: the network is trusted, no TLS is needed.")
+@flag_option("--insecure", "into: the network is trusted, no TLS is needed.")
 @click.option("--ca", type=click.Path(path_type=Path), help="into: whom to trust, a PEM file.")
 @click.option(
     "--cert", type=click.Path(path_type=Path), help="into: the client's certificate, with --key."
@@ -128,11 +129,9 @@ Example: submerge replay light.dat.gz --rank 10 --plot light.png
 @click.option("--key", type=click.Path(path_type=Path), help="into: the key to --cert.")
 @kernel_options(features=FEATURES)
 @click.option(
-    "--plot",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="Draw error and rank over time, and the spectrum, into this PNG.",
+    "--plot", type=FILE, help="Draw error and rank over time, and the spectrum, into this PNG."
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@json_option()
 def command(
     files: tuple[Path, ...],
     quantity: str,
@@ -154,24 +153,12 @@ def command(
     """
     kernel = taken(options)
     # 0 is an answer, and a bad one; a flag that is not there is none.
-    given = {
-        name: value
-        for name, value in options.items()
-        if value is not None and value != () and value is not False
-    }
+    given = {k: v for k, v in options.items() if v is not None and v != () and v is not False}
     if into is not None:
         if paper or plot is not None:
             raise UsageError("--paper and --plot have no effect with --into: leave them out")
-        from submerge_fleet.replay.away import NotAcknowledged, away
-
         table = read(files, quantity=quantity, skip=skip)
-        map_ = feature_map(kernel, width=table.rows.shape[1], features=FEATURES)
-        try:
-            click.echo(away(into, table, given, map_, as_json=as_json))
-        except NotAcknowledged as error:
-            click.echo(f"submerge: {error}", err=True)
-            # Not ctx.exit: the group, which is not standalone, would return it to nobody.
-            sys.exit(1)
+        _send(into, table, given, kernel, as_json=as_json)
         return
     if given.get("center") in WITH_OTHERS:
         raise UsageError(f"--center {given['center']} has an effect with --into only")
@@ -280,3 +267,18 @@ def _excess(kernel: KernelFigures | None) -> list[tuple[str, str]]:
     if kernel.excess is None:
         return [("excess", "none to tell: exact kernel PCA at that rank misses nothing")]
     return [("excess", f"{kernel.excess:.3g} % over exact kernel PCA, on at most {MOST_ROWS} rows")]
+
+
+def _send(
+    into: str, table: Table, given: dict[str, Any], kernel: dict[str, Any], *, as_json: bool
+) -> None:
+    """Feed a running fleet."""
+    from submerge_fleet.replay.away import NotAcknowledged, away
+
+    map_ = feature_map(kernel, width=table.rows.shape[1], features=FEATURES)
+    try:
+        click.echo(away(into, table, given, map_, as_json=as_json))
+    except NotAcknowledged as error:
+        click.echo(f"submerge: {error}", err=True)
+        # Not ctx.exit: the group, which is not standalone, would return it to nobody.
+        sys.exit(1)

@@ -102,35 +102,13 @@ def replay_into(
         what = "columns" if schema.linear else "features"
         raise UsageError(f"--rank must be at most the {schema.dim} {what}, got {rank}")
     rank = min(8, schema.dim) if rank is None else rank
-    names = (
-        [target.node]
-        if len(leaves) == 1
-        else [f"{target.node}-{i + 1}" for i in range(len(leaves))]
-    )
+    names = _names(target.node, len(leaves))
     agents = [
         _agent(target, name, schema, rows, rank, oversample, fill)
         for name, rows in zip(names, leaves, strict=True)
     ]
-    threads = [
-        threading.Thread(target=agent.run, name=name)
-        for agent, name in zip(agents, names, strict=True)
-    ]
     began = time.monotonic()
-    for thread in threads:
-        thread.start()
-    try:
-        with advancing("replay", sum(map(len, leaves))) as advance:
-            shown = 0
-            while any(thread.is_alive() for thread in threads):
-                threads[0].join(LOOK_S)
-                done = sum(agent.delivered for agent in agents)
-                advance(done - shown)
-                shown = done
-    finally:
-        for agent in agents:
-            agent.stop()
-        for thread in threads:
-            thread.join()
+    _run(agents, names, sum(map(len, leaves)))
     refusals = [agent.refusal for agent in agents if agent.refusal]
     if refusals:
         message = f"--into: {target.parent} does not let {target.node} join: {refusals[0]}"
@@ -155,6 +133,33 @@ def replay_into(
         seconds=time.monotonic() - began,
         nodes=tuple(names),
     )
+
+
+def _names(node: str, leaves: int) -> list[str]:
+    return [node] if leaves == 1 else [f"{node}-{i + 1}" for i in range(leaves)]
+
+
+def _run(agents: Sequence[Agent], names: Sequence[str], rows: int) -> None:
+    """Run each agent in a thread of its own until all rows are delivered, or it is stopped."""
+    threads = [
+        threading.Thread(target=agent.run, name=name)
+        for agent, name in zip(agents, names, strict=True)
+    ]
+    for thread in threads:
+        thread.start()
+    try:
+        with advancing("replay", rows) as advance:
+            shown = 0
+            while any(thread.is_alive() for thread in threads):
+                threads[0].join(LOOK_S)
+                done = sum(agent.delivered for agent in agents)
+                advance(done - shown)
+                shown = done
+    finally:
+        for agent in agents:
+            agent.stop()
+        for thread in threads:
+            thread.join()
 
 
 def _agent(

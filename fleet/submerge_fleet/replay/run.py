@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, fields
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from submerge import SAPCA, Array, Subspace
+from submerge.features import FeatureMap
+from submerge.pca.rank import RankRule
 from submerge_client.datasets import Table
 from submerge_fleet.console.progress import advancing
 from submerge_fleet.replay import exact
@@ -90,27 +93,13 @@ def replay(
     settings.check(table.rows)
     check_magnitudes(table.rows, table.names)
     gaps = deal_with_gaps(
-        table.rows,
-        table.names,
-        missing=settings.missing,
-        zero_is_missing=settings.zero_is_missing,
+        table.rows, table.names, missing=settings.missing, zero_is_missing=settings.zero_is_missing
     )
     rows = without_mean(gaps.rows) if settings.center == "offline" else gaps.rows
     map_ = None if settings.features is None else settled(settings.features, rows)
     loud = None if map_ is None else loudest(rows, table.names)
 
-    def engine() -> SAPCA:
-        return SAPCA(
-            rule,
-            oversample=settings.oversample,
-            forgetting_factor=settings.forgetting_factor,
-            center=settings.center == "stream",
-            block_size=settings.block_size,
-            exact=settings.exact,
-            # As on a device: features are numbers of one size.
-            dtype=np.float64 if map_ is None else np.float32,
-        )
-
+    engine = partial(_engine, settings, rule, curved=map_ is not None)
     if settings.whole_blocks:
         rows = cut(rows, engine().block_size)
     parts = dealt(rows, settings.leaves, settings.deal)
@@ -129,17 +118,10 @@ def replay(
     subspace, seconds = _summary(leaves, settings.fan_in)
     learnt = leaves[0].rows if len(leaves) == 1 else np.concatenate([leaf.rows for leaf in leaves])
 
-    # Held to the same account: rows weigh here what they weighed there.
-    ages = [np.arange(len(leaf.rows) - 1, -1, -1) for leaf in leaves]
-    weights = settings.forgetting_factor ** np.concatenate(ages).astype(np.float64)
     center = settings.center == "stream"
-    if map_ is None:
-        account = exact.of_rows(learnt, weights, subspace, center=center)
-    else:
-        account = exact.of_features(learnt, weights, subspace, map_, center=center)
-    error, spectrum, total = account
+    error, spectrum, total = _account(leaves, learnt, subspace, map_, settings)
     optimum = float(spectrum[subspace.rank :].sum())
-    first = leaves[0].engine
+    first, longest = leaves[0].engine, max((leaf.rows for leaf in leaves), key=len)
     tree = f", {len(leaves)} leaves merged with fan-in {settings.fan_in}"
     outcome = ReplayOutcome(
         algorithm=first.algorithm + (tree if len(leaves) > 1 else ""),
@@ -153,11 +135,7 @@ def replay(
         spectral_bound=subspace.spectral_bound / subspace.weight,
         energy=subspace.energy / subspace.weight,
         seconds=seconds,
-        peak_bytes=peak_bytes(
-            max((leaf.rows for leaf in leaves), key=len),
-            engine,
-            None if map_ is None else unmade(map_).lift,
-        ),
+        peak_bytes=peak_bytes(longest, engine, None if map_ is None else unmade(map_).lift),
         fallbacks=sum(leaf.engine.fallbacks for leaf in leaves),
         rows_per_s=len(learnt) / seconds,
         filled=sum(leaf.filled for leaf in leaves),
@@ -168,6 +146,36 @@ def replay(
         kernel=None if map_ is None else figures_of(learnt, map_, subspace, center=center),
     )
     return outcome, ErrorCurves(subspace.explained_variance, spectrum / total, leaves)
+
+
+def _engine(settings: ReplaySettings, rule: RankRule, *, curved: bool) -> SAPCA:
+    """Return an engine as the settings say, for rows or for their features."""
+    return SAPCA(
+        rule,
+        oversample=settings.oversample,
+        forgetting_factor=settings.forgetting_factor,
+        center=settings.center == "stream",
+        block_size=settings.block_size,
+        exact=settings.exact,
+        # As on a device: features are numbers of one size.
+        dtype=np.float32 if curved else np.float64,
+    )
+
+
+def _account(
+    leaves: list[Leaf],
+    learnt: Array,
+    subspace: Subspace,
+    map_: FeatureMap | None,
+    settings: ReplaySettings,
+) -> exact.Account:
+    """Return error, spectrum and total weight: rows weigh here what they weighed when learnt."""
+    ages = [np.arange(len(leaf.rows) - 1, -1, -1) for leaf in leaves]
+    weights = settings.forgetting_factor ** np.concatenate(ages).astype(np.float64)
+    center = settings.center == "stream"
+    if map_ is None:
+        return exact.of_rows(learnt, weights, subspace, center=center)
+    return exact.of_features(learnt, weights, subspace, map_, center=center)
 
 
 def _summary(leaves: list[Leaf], fan_in: int) -> tuple[Subspace, float]:

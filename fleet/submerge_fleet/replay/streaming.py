@@ -7,6 +7,7 @@ measurement are taken outside of the clock.
 from __future__ import annotations
 
 import time
+import tracemalloc
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
@@ -15,7 +16,6 @@ import numpy as np
 
 from submerge import SAPCA, Array, MergeTree, Schema, Subspace, spe
 from submerge.pca.missing import fill
-from submerge_fleet.replay.tracing import traced
 
 Progress = Callable[[int], None]
 Lift = Callable[[Array], Array]
@@ -128,3 +128,30 @@ def _first_guess(block: Array) -> Subspace:
     counts = np.maximum(there.sum(axis=0), 1)
     mean = np.where(there, block, 0.0).sum(axis=0) / counts
     return replace(Subspace.empty(Schema.anonymous(block.shape[1])), mean=mean)
+
+
+@dataclass(frozen=True, slots=True)
+class Bytes:
+    """Beside interpreter and libraries: still held when the work was done; at its peak."""
+
+    rest: int
+    peak: int
+
+
+def traced(work: Callable[[], object]) -> Bytes:
+    """Do `work`, and return the bytes that it took; what it returns is still held.
+
+    NumPy's arrays and Python's objects count, LAPACK's work space does not. Where someone
+    is tracing already the peak is theirs too, so we refuse: two cannot be told apart.
+    """
+    if tracemalloc.is_tracing():
+        raise RuntimeError("tracemalloc is tracing already: two peaks cannot be told apart")
+    tracemalloc.start()
+    try:
+        before = tracemalloc.get_traced_memory()[0]
+        held = work()
+        rest, peak = tracemalloc.get_traced_memory()
+        del held
+        return Bytes(rest - before, peak - before)
+    finally:
+        tracemalloc.stop()

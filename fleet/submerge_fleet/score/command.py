@@ -9,12 +9,19 @@ from typing import TYPE_CHECKING
 import click
 
 from submerge.errors import UsageError
-from submerge_fleet.console.admin_client import AdminCommand, admin_client_of, with_admin_client
+from submerge_fleet.console.admin_client import AdminCommand
+from submerge_fleet.console.options import (
+    FILE,
+    QUANTITY,
+    ZERO_IS_MISSING,
+    AggregatorOptions,
+    aggregator_options,
+    json_option,
+    skip_option,
+)
 
 if TYPE_CHECKING:
     from submerge_fleet.score.model import Normal
-
-FILE = click.Path(path_type=Path, dir_okay=False)
 
 
 @click.command(
@@ -27,8 +34,7 @@ Example: submerge model save monday.model --config root.toml
     "files", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE..."
 )
 @click.option("--model", type=FILE, help="As `submerge model save` writes it, or submerge.dumps.")
-@with_admin_client
-@click.option("--group", help="config, store: whose model; needed where there are several groups.")
+@aggregator_options("config, store: whose model; needed where there are several groups.")
 @click.option(
     "-o",
     "--output",
@@ -36,7 +42,7 @@ Example: submerge model save monday.model --config root.toml
     default=Path("-"),
     help="Where scores go; packed if it ends in .gz; - is standard output, the default.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Write a JSON object a line, not CSV.")
+@json_option("Write a JSON object a line, not CSV.")
 @click.option(
     "--rank", type=click.IntRange(1), help="Directions to score with.  [default: as nodes do]"
 )
@@ -49,26 +55,14 @@ Example: submerge model save monday.model --config root.toml
 @click.option(
     "--when", metavar="CONDITION", help='Score rows of a state alone: "rpm > 50 and load >= 0.2".'
 )
-@click.option("--zero-is-missing", is_flag=True, help="Read 0 as a gap: mote files mean it so.")
-@click.option(
-    "--quantity",
-    default="temperature",
-    show_default=True,
-    help="Of an Intel Lab log: temperature, humidity, light, voltage, or all.",
-)
-@click.option(
-    "--skip",
-    multiple=True,
-    metavar="COLUMN",
-    help="Leave a column out, by name; needed where columns go by place.",
-)
+@ZERO_IS_MISSING
+@QUANTITY
+@skip_option("Leave a column out, by name; needed where columns go by place.")
 @click.option("--plot", type=FILE, help="Draw scores and limits into this PNG.")
 def command(
+    at: AggregatorOptions,
     files: tuple[Path, ...],
     model: Path | None,
-    config: Path | None,
-    store: Path | None,
-    group: str | None,
     output: Path,
     as_json: bool,
     rank: int | None,
@@ -96,7 +90,6 @@ def command(
     why: lead-in, gaps, too large, other state.
     """
     from submerge.condition import Condition
-    from submerge.protocol.kernel_summary import KernelSummary
     from submerge_fleet.console.picture import check_target as check_picture
     from submerge_fleet.console.progress import counting
     from submerge_fleet.score.lines import CsvScoreLines, JsonScoreLines
@@ -114,7 +107,7 @@ def command(
 
         check_picture(plot, inputs=inputs)
         curves = ScoreCurves()
-    normal = _normal(model, config, store, group, rank)
+    normal = _normal(model, at, rank)
     names = normal.schema.names
     whose: str | Path | None = mean
     if mean not in (None, "file", "fleet"):
@@ -129,7 +122,7 @@ def command(
         zero_is_missing,
     )
     form: CsvScoreLines | JsonScoreLines = CsvScoreLines(
-        names, kernel=isinstance(normal.summary, KernelSummary)
+        names, kernel=len(normal.summary.parts) > 1
     )
     if as_json:
         form = JsonScoreLines(normal.schema)
@@ -154,17 +147,11 @@ def command(
         click.echo(f"{'picture':<10} {plot}", err=True)
 
 
-def _normal(
-    model: Path | None, config: Path | None, store: Path | None, group: str | None, rank: int | None
-) -> Normal:
+def _normal(model: Path | None, at: AggregatorOptions, rank: int | None) -> Normal:
     """Return what the options mean: a file's model, or a running aggregator's."""
     from submerge_fleet.score.model import of_file, of_running
 
     if model is None:
-        return of_running(admin_client_of(config, store, instead="--model FILE, "), group, rank)
-    for name, value in (("--config", config), ("--store", store), ("--group", group)):
-        if value is not None:
-            raise UsageError(
-                f"{name} is for the model of a running aggregator, got --model as well"
-            )
+        return of_running(at.admin(instead="--model FILE, "), at.group, rank)
+    at.refuse("--model")
     return of_file(model, rank)

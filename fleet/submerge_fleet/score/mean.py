@@ -19,7 +19,6 @@ from submerge import PeerError, Schema, UsageError
 from submerge.client.monitor import Kept
 from submerge.client.node import MONITOR
 from submerge.judge.prepare import Block
-from submerge.protocol.kernel_summary import KernelSummary
 from submerge.stats.node_mean import READY, OwnMean
 from submerge.stats.residual_scale import ResidualScale
 from submerge_client.checkpoint import state_of
@@ -56,10 +55,8 @@ def of_rows(normal: Normal, parts: Iterable[Block]) -> Center:
         All rows of the file. What was filled in does not count: it is the fleet's opinion. In
         feature space, rows count that have no gap.
     """
-    summary, features = normal.summary, None
-    linear = summary.linear if isinstance(summary, KernelSummary) else summary
-    if isinstance(summary, KernelSummary):
-        features = summary.features.mean
+    *lifting, linear = normal.summary.parts
+    features = lifting[0].mean if lifting else None
     # Sums of deviations: those of readings would lose what is small beside a huge mean.
     off, known = np.zeros(linear.dim), np.zeros(linear.dim)
     lifted = np.zeros(0 if features is None else len(features))

@@ -10,9 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from submerge import PeerError, Schema, Subspace, UsageError, loads
-from submerge.protocol.kernel_summary import KernelSummary
-from submerge.protocol.summaries import Subspaces
+from submerge import PeerError, Schema, UsageError, loads
+from submerge.protocol.summaries import Subspaces, Summary
 from submerge.stats.score_limits import Limits
 from submerge_aggregator.questions.views import ShownRank
 from submerge_fleet.console.admin_client import AdminClient, printable
@@ -31,7 +30,7 @@ class Normal:
     about : str
         What it is, for people.
     schema : Schema
-    summary : Subspace or Twofold
+    summary : Summary
     limits : Limits or None
         None where nobody has measured any.
     shown : Subspaces
@@ -41,7 +40,7 @@ class Normal:
 
     about: str
     schema: Schema
-    summary: Subspace | KernelSummary
+    summary: Summary
     limits: Limits | None
     shown: Subspaces
     notes: tuple[str, ...] = ()
@@ -118,7 +117,7 @@ def _of_engine(path: Path, data: bytes, rank: int | None) -> Normal:
     return Normal(about, schema, engine.subspace, None, _summaries(shown), notes)
 
 
-def _fits(rank: int | None, summary: Subspace | KernelSummary) -> int | None:
+def _fits(rank: int | None, summary: Summary) -> int | None:
     if rank is not None and not 1 <= rank <= _held(summary):
         raise UsageError(
             f"--rank must be from 1 to the {_held(summary)} directions that the model holds,"
@@ -127,8 +126,8 @@ def _fits(rank: int | None, summary: Subspace | KernelSummary) -> int | None:
     return rank
 
 
-def _held(summary: Subspace | KernelSummary) -> int:
-    return summary.features.rank if isinstance(summary, KernelSummary) else summary.rank
+def _held(summary: Summary) -> int:
+    return summary.parts[0].rank
 
 
 def _summaries(shown: ShownRank) -> Subspaces:

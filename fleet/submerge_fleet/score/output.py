@@ -9,11 +9,12 @@ import os
 import sys
 import zlib
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import IO, Any, TextIO
+from typing import BinaryIO, TextIO
 
 from submerge import UsageError
+from submerge_client.atomic_file import atomic_file
 from submerge_fleet.score.lines import CSV_HEAD, JSON_HEAD
 
 GZIP = ".gz"
@@ -54,33 +55,18 @@ def opened(path: Path | None) -> Iterator[TextIO]:
         yield sys.stdout
         sys.stdout.flush()
         return
-    partial = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
-        if path.suffix == GZIP:
-            with partial.open("wb") as file:
-                with (
-                    gzip.GzipFile("", "wb", LEVEL, file, mtime=0) as packed,
-                    io.TextIOWrapper(packed, encoding="utf-8", newline="") as text,
-                ):
-                    yield text
-                _settle(file)
-        else:
-            with partial.open("w", encoding="utf-8", newline="") as text:
-                yield text
-                _settle(text)
-        partial.replace(path)
+        with atomic_file(path) as file, ExitStack() as stack:
+            target: BinaryIO | gzip.GzipFile = file
+            if path.suffix == GZIP:
+                target = stack.enter_context(gzip.GzipFile("", "wb", LEVEL, file, mtime=0))
+            text = io.TextIOWrapper(target, encoding="utf-8", newline="")
+            stack.callback(text.detach)  # which flushes it, and leaves the file open
+            yield text
     except OSError as error:
         if error.errno == errno.ENOSPC:
             raise  # nobody's input: the command says so
         raise UsageError(f"cannot write the scores to {path}: {error.strerror}") from error
-    finally:
-        with suppress(OSError):
-            partial.unlink(missing_ok=True)
-
-
-def _settle(file: IO[Any]) -> None:
-    file.flush()
-    os.fsync(file.fileno())
 
 
 def _are_scores(path: Path) -> bool:

@@ -20,6 +20,7 @@ from submerge import UsageError
 from submerge.features import FeatureMap
 from submerge.simulate import PRESETS, SHARES, Faults, Plan
 from submerge_fleet.console.kernel_options import check, feature_map, kernel_options, taken, written
+from submerge_fleet.console.options import QUIET, default_option, flag_option, json_option
 from submerge_fleet.console.units import duration, plain, rate, share, span_text
 from submerge_fleet.simulate.run import Findings, collect, transcript
 
@@ -70,39 +71,25 @@ FEATURES = 64
 Example: submerge simulate --nodes 20 --hours 24 --loss 5% --outage 3h --seeds 20
          submerge simulate --dim 8 --rank 4 --kernel gaussian --seeds 20"""
 )
-@click.option(
-    "--nodes", type=click.IntRange(1, 1_000_000), default=8, show_default=True, help="Clients."
+@default_option("--nodes", 8, "Clients.", type=click.IntRange(1, 1_000_000))
+@default_option(
+    "--fan-in", 3, "Children of an aggregator; the root takes what is left.", type=click.IntRange(2)
 )
-@click.option(
-    "--fan-in",
-    type=click.IntRange(2),
-    default=3,
-    show_default=True,
-    help="Children of an aggregator; the root takes what is left.",
+@default_option(
+    "--depth", 3, "Levels of aggregators, the root included.", type=click.IntRange(1, DEEPEST)
 )
-@click.option(
-    "--depth",
-    type=click.IntRange(1, DEEPEST),
-    default=3,
-    show_default=True,
-    help="Levels of aggregators, the root included.",
-)
-@click.option(
+@default_option(
     "--hours",
+    4.0,
+    "Virtual time with sensors and faults; then all is healed and comes to rest.",
     type=float,
-    default=4.0,
-    show_default=True,
-    help="Virtual time with sensors and faults; then all is healed and comes to rest.",
 )
-@click.option(
-    "--reading-every", type=duration, default="2m", show_default=True, help="Of each client."
-)
-@click.option(
+@default_option("--reading-every", "2m", "Of each client.", type=duration)
+@default_option(
     "--report-every",
+    "10m",
+    "Of clients and aggregators; less costs bytes and buys freshness.",
     type=duration,
-    default="10m",
-    show_default=True,
-    help="Of clients and aggregators; less costs bytes and buys freshness.",
 )
 @click.option(
     "--faults",
@@ -144,19 +131,18 @@ Example: submerge simulate --nodes 20 --hours 24 --loss 5% --outage 3h --seeds 2
 @click.option("--rank", type=click.IntRange(1), help="Directions of them to show.")
 @click.option("--oversample", type=click.IntRange(0), help="Spare directions.  [default: 5]")
 @kernel_options(features=FEATURES)
-@click.option("--learn-scaling", is_flag=True, help="The fleet works out center and scale.")
+@flag_option("--learn-scaling", "The fleet works out center and scale.")
 @click.option("--half-life", type=duration, help="After which a reading counts for half.")
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="The first.")
-@click.option("--seeds", type=click.IntRange(1), default=1, show_default=True, help="How many.")
-@click.option(
+@default_option("--seed", 0, "The first.", type=click.IntRange(0))
+@default_option("--seeds", 1, "How many.", type=click.IntRange(1))
+@default_option(
     "--jobs",
+    1,
+    "Processes that share the seeds; the result is the same.",
     type=click.IntRange(1, 256),
-    default=1,
-    show_default=True,
-    help="Processes that share the seeds; the result is the same.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-@click.option("--quiet", is_flag=True, help="Show nothing while it runs.")
+@json_option()
+@QUIET
 def command(
     preset: str | None,
     others: tuple[str, ...],

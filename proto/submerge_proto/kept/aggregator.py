@@ -9,14 +9,12 @@ from collections.abc import Iterable, Mapping
 from typing import get_args
 
 from submerge import PeerError, Schema
-from submerge.aggregator.ledger import Membership
+from submerge.aggregator.member import Membership
 from submerge.aggregator.node import StoreIdentity
 from submerge.aggregator.pool import Row, Sealed
 from submerge.aggregator.quarantine import Cause, QuarantineEntry, Slip
 from submerge.aggregator.upward import Lineage
 from submerge.protocol.desired_state import MOST_DESIRED, DesiredState
-from submerge.protocol.kernel_summary import KernelSummary
-from submerge.protocol.messages import HIGHEST
 from submerge_proto.kept.client import RecordForm, pin, pin_of, report, report_of
 from submerge_proto.v1 import kept_pb2 as pb
 from submerge_proto.wire import alarms, parts, summaries
@@ -37,8 +35,8 @@ def _line(value: Lineage) -> pb.Lineage:
 
 
 def _line_of(message: pb.Lineage) -> Lineage:
-    seq, past = parts.number("seq", message.seq), parts.left_of(message.past)
-    return Lineage(seq, parts.fence(message.fence), past, parts.fence(message.admitted))
+    past = parts.left_of(message.past)
+    return Lineage(message.seq, parts.fence(message.fence), past, parts.fence(message.admitted))
 
 
 def _row(value: Row) -> pb.Row:
@@ -54,8 +52,7 @@ def _sealed(value: Sealed) -> pb.Sealed:
     if value.summary is not None:
         # As it is: folded once more, it must give the same bytes as if there had been no restart.
         summaries.put(message, value.summary, exact=True)
-        of = value.summary.features if isinstance(value.summary, KernelSummary) else value.summary
-        message.fingerprint = bytes.fromhex(of.schema)
+        message.fingerprint = bytes.fromhex(value.summary.parts[0].schema)
     if value.moments is not None:
         message.moments.CopyFrom(parts.moments(value.moments))
     return message
@@ -85,14 +82,11 @@ def _member(value: Membership) -> pb.Membership:
 
 
 def _member_of(message: pb.Membership) -> Membership:
-    closed = {
-        parts.incarnation_of(each.incarnation): parts.number("seq", each.seq)
-        for each in message.closed
-    }
+    closed = {parts.incarnation_of(each.incarnation): each.seq for each in message.closed}
     fences = {
         parts.incarnation_of(each.incarnation): parts.fence(each.fence) for each in message.fences
     }
-    return Membership(closed, parts.number("floor", message.floor_ms), fences)
+    return Membership(closed, message.floor_ms, fences)
 
 
 def _nodes(value: Iterable[str]) -> pb.Nodes:
@@ -100,7 +94,7 @@ def _nodes(value: Iterable[str]) -> pb.Nodes:
 
 
 def _nodes_of(message: pb.Nodes) -> frozenset[str]:
-    return frozenset(map(parts.name, message.names))
+    return frozenset(message.names)
 
 
 def _quarantined(value: Mapping[str, QuarantineEntry]) -> pb.Quarantined:
@@ -112,11 +106,10 @@ def _quarantined(value: Mapping[str, QuarantineEntry]) -> pb.Quarantined:
 
 
 def _quarantined_of(message: pb.Quarantined) -> dict[str, QuarantineEntry]:
-    reported = {parts.name(name): QuarantineEntry("operator", 0.0) for name in message.names}
-    for each in message.nodes:
-        since = parts.real("since", each.since_s)
-        reported[parts.name(each.name)] = QuarantineEntry(_cause_of(each.cause), since)
-    return reported
+    return {name: QuarantineEntry("operator", 0.0) for name in message.names} | {
+        each.name: QuarantineEntry(_cause_of(each.cause), parts.real("since", each.since_s))
+        for each in message.nodes
+    }
 
 
 def _cause_of(number: int) -> Cause:
@@ -135,10 +128,8 @@ def _suspected(value: Mapping[str, Slip]) -> pb.QuarantineSlips:
 
 
 def _suspected_of(message: pb.QuarantineSlips) -> dict[str, Slip]:
-    return {
-        parts.name(each.name): Slip(parts.real("time", each.at_s), each.digest)
-        for each in message.nodes
-    }
+    nodes = message.nodes
+    return {each.name: Slip(parts.real("time", each.at_s), each.digest) for each in nodes}
 
 
 def _desired_states(value: Mapping[str, DesiredState]) -> pb.DesiredStates:
@@ -158,15 +149,13 @@ def _schema_of(message: pb.Text) -> bytes:
     return message.value
 
 
-def _version_of(message: pb.Number) -> int:
-    return parts.number("version", message.value, HIGHEST)
-
-
 _CAUSES: dict[Cause, str] = {
     cause: f"CAUSE_{cause.upper().replace(' ', '_')}" for cause in get_args(Cause)
 }
 
 _SCHEMA = RecordForm(pb.Text, lambda value: pb.Text(value=value), _schema_of)
+
+_NUMBER = RecordForm(pb.Number, lambda value: pb.Number(value=value), lambda m: m.value)
 
 FORMS = {
     "store": RecordForm(pb.StoreIdentity, _store, _store_of),
@@ -178,12 +167,10 @@ FORMS = {
     "quarantined": RecordForm(pb.Quarantined, _quarantined, _quarantined_of),
     "suspected": RecordForm(pb.QuarantineSlips, _suspected, _suspected_of),
     "wishes": RecordForm(pb.DesiredStates, _desired_states, _desired_states_of),
-    "heard": RecordForm(
-        pb.Number, lambda value: pb.Number(value=value), lambda m: parts.number("heard", m.value)
-    ),
+    "heard": _NUMBER,
     "schema": _SCHEMA,
     "asked": _SCHEMA,
-    "version": RecordForm(pb.Number, lambda value: pb.Number(value=value), _version_of),
+    "version": _NUMBER,
     "reference": RecordForm(
         pb.Real, lambda value: pb.Real(value=value), lambda m: parts.real("time", m.value)
     ),

@@ -47,7 +47,7 @@ def pin_of(message: Any) -> Pin | None:
     if not message.HasField("pin"):
         return None
     kept = message.pin
-    return Pin(parts.name(kept.parent), parts.incarnation_of(kept.incarnation), kept.top)
+    return Pin(kept.parent, parts.incarnation_of(kept.incarnation), kept.top)
 
 
 def _checkpoint(value: Checkpoint) -> pb.Checkpoint:
@@ -56,9 +56,7 @@ def _checkpoint(value: Checkpoint) -> pb.Checkpoint:
 
 
 def _checkpoint_of(message: pb.Checkpoint) -> Checkpoint:
-    last = report_of(message.report)
-    delivered = parts.number("delivered", message.delivered, last.counts.generated)
-    return Checkpoint(last, pin_of(message), delivered)
+    return Checkpoint(report_of(message.report), pin_of(message), message.delivered)
 
 
 def _past(value: Past) -> pb.Past:
@@ -70,8 +68,7 @@ def _past(value: Past) -> pb.Past:
 def _past_of(message: pb.Past) -> Past:
     finals = tuple(map(_checkpoint_of, message.finals))
     absorbed = parts.maybe_incarnation(message, "absorbed")
-    lost, lifetime = parts.number("lost", message.lost), parts.number("lifetime", message.lifetime)
-    return Past(finals, absorbed, lost, lifetime)
+    return Past(finals, absorbed, message.lost, message.lifetime)
 
 
 FORMS = {

@@ -20,7 +20,6 @@ from submerge_proto.kept import channels
 from submerge_proto.v1 import aggregator_service_pb2 as wire
 from submerge_proto.v1 import kept_pb2 as pb
 from submerge_proto.wire import alarms, forms, parts
-from submerge_proto.wire.columns import MOST_DIM
 
 
 def model_of(message: wire.Model) -> Model:
@@ -94,17 +93,14 @@ def _watched(value: Watched) -> pb.Watched:
 
 
 def _watched_of(message: pb.Watched) -> Watched:
-    blame = channels.floats_of("blame", message.blame)
-    if (blame < 0).any():
-        raise PeerError("blame must not be negative", kind="range")
     return Watched(
         alarms.alarms_of(message.alarms, 1 + REMEMBERED),
-        parts.within("held_s", message.held_s),
+        parts.real("held_s", message.held_s),
         _levels_of(message.frozen),
-        blame,
-        tuple(parts.number("a channel", each, MOST_DIM) for each in message.excused),
-        parts.number("alarms", message.raised),
-        parts.number("alarms", message.confirmed),
+        channels.floats_of("blame", message.blame),
+        tuple(message.excused),
+        message.raised,
+        message.confirmed,
         _hours_of(message.hours),
     )
 
@@ -130,10 +126,10 @@ def _hours_of(message: pb.Hours) -> Hours:
     }
     return Hours(
         windows,
-        parts.number("hours", message.hours),
+        message.hours,
         _levels_of(message.spared),
-        parts.within("watched_s", message.watched_s),
-        parts.within("allowed", message.allowed),
+        parts.real("watched_s", message.watched_s),
+        parts.real("allowed", message.allowed),
     )
 
 
@@ -142,11 +138,10 @@ def _levels(values: Mapping[By, float]) -> list[pb.Hours.Level]:
 
 
 def _levels_of(messages: Any) -> dict[By, float]:
-    return {_kind(each.of): parts.within("a limit", each.value) for each in messages}
+    return {_kind(each.of): parts.real("a limit", each.value) for each in messages}
 
 
 def _kind(name: str) -> By:
-    for kind in KINDS:
-        if kind == name:
-            return kind
-    raise PeerError(f"expected scores of a kind that is known, got {name[:80]!r}")
+    if name not in KINDS:
+        raise PeerError(f"expected scores of a kind that is known, got {name[:80]!r}")
+    return name

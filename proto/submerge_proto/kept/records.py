@@ -1,7 +1,9 @@
 """pack(), unpack(): the records that nodes keep, as bytes, and back.
 
-By the first word of a record's key. What comes from a disk is distrusted like what comes
-from a network: a damaged card is a `PeerError`, not a reading counted twice.
+By the first word of a record's key. Both files hold a checksum over each record or over all of
+them, and hand over what matches it: a damaged card never gets here. What does may come from
+another version of submerge. So lengths, shapes and finiteness are looked at, and the ranges of
+our own numbers are not; what does not fit is one line, a `PeerError`.
 """
 
 from __future__ import annotations
@@ -36,9 +38,9 @@ def unpack(key: Key, data: bytes) -> Any:
     form = _form(key)
     try:
         record = form.read(form.message.FromString(data))
-    except (DecodeError, UnicodeDecodeError, PeerError) as error:
-        why = f": {error}" if isinstance(error, PeerError) else ""
-        raise PeerError(f"the record {'/'.join(key)} is damaged{why}") from error
+    except (DecodeError, ValueError, PeerError) as error:
+        why = "" if isinstance(error, DecodeError | UnicodeDecodeError) else f": {error}"
+        raise PeerError(f"expected a whole record {'/'.join(key)} of this version{why}") from error
     if key[0] == "row" and key != row_key(record):
         raise PeerError(f"the record {'/'.join(key)} is {'/'.join(row_key(record))}")
     return record

@@ -14,12 +14,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import TypeVar
 
 import numpy as np
 
 from submerge import Array, PeerError, Subspace
-from submerge.protocol.kernel_summary import KernelSummary
+from submerge.protocol.kernel_summary import summary_of
+from submerge.protocol.summaries import Summary
 from submerge_proto.v1 import summary_pb2 as pb
 
 MOST_DIM, MOST_RANK = 1 << 20, 1 << 10
@@ -108,14 +108,11 @@ def unpacked(message: pb.Subspace, fingerprint: str, *, kept: bool = False) -> S
     )
 
 
-Some = TypeVar("Some", Subspace, KernelSummary)
-
-
-def arrived(summary: Some) -> Some:
+def arrived(summary: Summary) -> Summary:
     """Return what the other end sees of it: float32 columns."""
-    if isinstance(summary, KernelSummary):
-        return KernelSummary(arrived(summary.features), arrived(summary.linear))
-    return replace(summary, basis=np.asarray(summary.basis, dtype=np.float32))
+    return summary_of(
+        *(replace(part, basis=np.asarray(part.basis, np.float32)) for part in summary.parts)
+    )
 
 
 def _check_numbers(message: pb.Subspace, sigma: Array) -> None:

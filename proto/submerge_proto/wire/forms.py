@@ -11,7 +11,6 @@ from dataclasses import replace
 from typing import Any
 
 from submerge import PeerError
-from submerge.protocol.kernel_summary import KernelSummary
 from submerge.protocol.messages import (
     HIGHEST,
     Answer,
@@ -164,11 +163,8 @@ def _check_readings(report: Report) -> None:
             f"moments of {report.moments.count} readings, of {learnt} that are counted",
             kind="range",
         )
-    summary = report.summary
-    for part in (
-        (summary.features, summary.linear) if isinstance(summary, KernelSummary) else (summary,)
-    ):
-        if part is not None and part.weight > learnt * (1 + 1e-6):
+    for part in () if report.summary is None else report.summary.parts:
+        if part.weight > learnt * (1 + 1e-6):
             raise PeerError(f"{learnt} readings weigh no more, got {part.weight:g}", kind="range")
 
 

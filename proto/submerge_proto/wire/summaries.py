@@ -7,9 +7,10 @@ first is of the readings: so it was before there were kernel groups, and so it s
 
 from __future__ import annotations
 
-from submerge import PeerError, Schema, Subspace
+from submerge import PeerError, Schema
 from submerge.features.checks import MOST_FEATURES
-from submerge.protocol.kernel_summary import KernelSummary
+from submerge.protocol.kernel_summary import summary_of
+from submerge.protocol.summaries import Summary
 from submerge_proto.v1 import aggregator_service_pb2 as wire
 from submerge_proto.v1 import kept_pb2, summary_pb2
 from submerge_proto.wire import columns, parts
@@ -22,7 +23,7 @@ Holder = wire.ReportRequest | wire.Model | kept_pb2.Sealed
 
 def put(
     message: Holder,
-    summary: Subspace | KernelSummary | None,
+    summary: Summary | None,
     *,
     coarse: bool = False,
     exact: bool = False,
@@ -33,14 +34,13 @@ def put(
     """
     if summary is None:
         return
-    both = (summary.features, summary.linear) if isinstance(summary, KernelSummary) else (summary,)
-    if not exact and min(part.weight for part in both) < columns.LEAST:
+    if not exact and min(part.weight for part in summary.parts) < columns.LEAST:
         return
-    for field, part in zip((message.subspace, message.linear), both, strict=False):
+    for field, part in zip((message.subspace, message.linear), summary.parts, strict=False):
         field.CopyFrom(columns.packed(part, coarse=coarse, exact=exact))
 
 
-def of(message: Holder, fingerprint: str, *, kept: bool = False) -> Subspace | KernelSummary | None:
+def of(message: Holder, fingerprint: str, *, kept: bool = False) -> Summary | None:
     """Return the summary that a message holds, as `columns.unpacked`; None if it has none.
 
     Raises
@@ -71,7 +71,7 @@ def of(message: Holder, fingerprint: str, *, kept: bool = False) -> Subspace | K
             f" and {message.linear.weight!r}",
             kind="range",
         )
-    return KernelSummary(first, columns.unpacked(linear, fingerprint, kept=kept))
+    return summary_of(first, columns.unpacked(linear, fingerprint, kept=kept))
 
 
 def _weighing(weight: float, subspace: summary_pb2.Subspace) -> summary_pb2.Subspace:
@@ -88,24 +88,20 @@ def _weighing(weight: float, subspace: summary_pb2.Subspace) -> summary_pb2.Subs
     return other
 
 
-def check_fits(summary: Subspace | KernelSummary, schema: Schema) -> None:
+def check_fits(summary: Summary, schema: Schema) -> None:
     """Refuse a summary that a schema cannot have."""
+    expected = [("features", schema.dim), ("channels", schema.width)]
     if schema.linear:
-        if isinstance(summary, KernelSummary):
+        expected = [("dimensions", schema.dim)]
+        if len(summary.parts) > 1:
             raise PeerError("expected one subspace, of a linear group, got two", kind="schema")
-        expected = [("dimensions", schema.dim, summary)]
-    elif isinstance(summary, KernelSummary):
-        expected = [
-            ("features", schema.dim, summary.features),
-            ("channels", schema.width, summary.linear),
-        ]
-    else:
+    elif len(summary.parts) == 1:
         raise PeerError("expected two subspaces, of a kernel group, got one", kind="schema")
     if not schema.features.settled:
         raise PeerError(
             "expected nothing learnt before gamma is settled, got a summary", kind="schema"
         )
-    for what, dim, part in expected:
+    for (what, dim), part in zip(expected, summary.parts, strict=True):
         if part.dim != dim:
             raise PeerError(
                 f"expected a summary of {dim} {what}, got one of {part.dim}", kind="schema"

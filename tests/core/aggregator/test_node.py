@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from submerge import Schema
 from submerge.aggregator.group import GroupPlan
-from submerge.aggregator.ledger import AGGREGATOR_ROWS, CLIENT_ROWS, CLOSED
+from submerge.aggregator.ledger import AGGREGATOR_ROWS, CLIENT_ROWS
+from submerge.aggregator.member import CLOSED
 from submerge.aggregator.node import STORE
 from submerge.protocol.machine import (
     Drop,

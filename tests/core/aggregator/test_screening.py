@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from submerge import Schema
+from submerge import MergeTree, Schema
 from submerge.aggregator.group import GroupPlan
 from submerge.aggregator.screening import OutlierScreen
 from submerge.features import Gaussian, RandomFourier
@@ -158,7 +158,7 @@ def test_a_version_that_they_claim_is_not_followed():
 def test_an_aggregators_row_is_never_left_out():
     """It is a merge of many; nor is it capped, nor does it judge others."""
     parts, who = SOME.lying(NAMED["huge sigma"], 1)
-    tree = SUMMARIES.tree(SCHEMA)
+    tree = MergeTree(rank=RANK + SPARES)
     jury = OutlierScreen(SCHEMA, SUMMARIES, tree)
     for name, part in parts.items():
         jury.hears(name, part, client=name not in who, unit=1.0)

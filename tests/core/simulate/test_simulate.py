@@ -65,8 +65,8 @@ def test_machines_copied_with_their_memory_are_set_apart():
 @pytest.mark.slow
 def test_short_memories_cost_nothing(monkeypatch):
     """With few rows and names remembered floors rise all the time, and nothing is lost by it."""
-    for name, number in {"CLOSED": 2, "CLIENT_ROWS": 2, "AGGREGATOR_ROWS": 2}.items():
-        monkeypatch.setattr(f"submerge.aggregator.ledger.{name}", number)
+    for name in ("member.CLOSED", "ledger.CLIENT_ROWS", "ledger.AGGREGATOR_ROWS"):
+        monkeypatch.setattr(f"submerge.aggregator.{name}", 2)
     often = Faults(kill=4.0, down_s=60.0, loss=0.2, duplicate=0.2, reorder=0.1)
 
     bad = [v for seed in range(15) if (v := run(Plan(hours=3, faults=often), seed).violations)]

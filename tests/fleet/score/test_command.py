@@ -19,7 +19,6 @@ from submerge import Channel, Scaling, Schema, Subspace, hotelling, spe
 from submerge.features import Gaussian, RandomFourier
 from submerge.pca.missing import fill, shrunk
 from submerge.pca.reconstruct import Reconstruction
-from submerge.protocol.kernel_summary import Ranks
 from submerge.protocol.messages import Counts, Model
 from submerge.protocol.summaries import Subspaces
 from submerge.stats.score_limits import Limits
@@ -213,7 +212,7 @@ def test_a_kernel_group_is_scored_by_features_and_by_readings(submerge, tmp_path
     X = schema.scaled(LEARNT)
     learner.learn(X, schema.features.lift(X))
     summary = learner.summary()
-    shown = summary.truncated(Ranks(4, 3))
+    shown = Subspaces(4, linear_rank=3).shown(summary)
 
     def scores(rows):
         X = schema.scaled(rows)
@@ -358,7 +357,7 @@ def test_a_kernel_group_has_two_means(submerge, tmp_path):
     lines = table(submerge("score", written(tmp_path / "x.csv", rows), "--model", path).out)
 
     X, phi = schema.scaled(rows), schema.lift(rows).astype(float)
-    shown = summary.truncated(Ranks(4, 3))
+    shown = Subspaces(4, linear_rank=3).shown(summary)
     features = replace(shown.features, mean=phi.mean(axis=0))
     linear = replace(shown.linear, mean=X.mean(axis=0))
     assert spe(phi, features) == pytest.approx(column(lines, "spe"), rel=1e-5)

@@ -123,7 +123,7 @@ def test_of_two_that_have_faded_to_nothing_neither_is_said():
     both = KernelSummary(features.faded(edge), linear.faded(edge * (1 - 1e-9)))
 
     assert None is travelled(a_report(summary=both)).summary
-    assert None is travelled(a_report(summary=a_twofold().faded(2.0**-700))).summary
+    assert None is travelled(a_report(summary=SUMMARIES.faded(a_twofold(), 2.0**-700))).summary
 
 
 def test_counts_are_told_as_far_as_floats_count():

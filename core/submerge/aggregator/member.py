@@ -1,0 +1,79 @@
+"""Membership: what an aggregator remembers of a node beside its rows. Values, and nothing else.
+
+Closed incarnations are remembered by name, the last `CLOSED` of a node; when one falls off the
+list, a floor rises above its creation time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping
+from dataclasses import dataclass, field, replace
+
+from submerge.protocol.messages import Incarnation
+
+CLOSED, FENCES = 64, 8
+"""Closed incarnations and fences that are remembered of a node."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Membership:
+    """What is remembered of a node beside its rows.
+
+    closed : incarnations that are over, and the seq that was taken of each
+    floor : incarnations created before it (ms) are over as well
+    fences : of an aggregator's incarnations, who speaks for each
+    """
+
+    closed: dict[Incarnation, int] = field(default_factory=dict)
+    floor: int = 0
+    fences: dict[Incarnation, bytes] = field(default_factory=dict)
+
+    def over(self, incarnation: Incarnation) -> int | None:
+        """Return the seq that was taken of a closed incarnation; None if it is not closed."""
+        if incarnation in self.closed:
+            return self.closed[incarnation]
+        return 0 if incarnation.created_ms < self.floor else None
+
+    def lets_speak(
+        self,
+        incarnation: Incarnation,
+        fence: bytes,
+        past: Mapping[bytes, int],
+        said: tuple[bytes, int] | None,
+    ) -> bool:
+        """Whether an aggregator's process may speak for its store from now on.
+
+        It may if no other process has since: the fence that is held is its own, or one that
+        its store has left behind; and under that one nothing was said after it was left. A
+        copy of its store, or an old backup, does not know what the other has said.
+
+        past : the fences that its store has left behind, and the seq that each was left at
+        said : the fence and the seq of its newest report; None if there is none
+        """
+        held = self.fences.get(incarnation)
+        if held is not None and held != fence and held not in past:
+            return False
+        return said is None or said[1] <= past.get(said[0], said[1])
+
+    def with_closed(self, incarnation: Incarnation, seq: int) -> Membership:
+        """Return it with one more closed incarnation."""
+        closed, floor = {**self.closed, incarnation: seq}, self.floor
+        while len(closed) > CLOSED:
+            # Never the one just closed: its last message may come again.
+            oldest = min(name for name in closed if name != incarnation)
+            del closed[oldest]
+            floor = max(floor, oldest.created_ms + 1)
+        return replace(self, closed=closed, floor=floor, fences=self._fences_of_others(incarnation))
+
+    def with_fence(
+        self, incarnation: Incarnation, fence: bytes, live: Container[Incarnation]
+    ) -> Membership:
+        """Return it with another fence for an incarnation; `live`: those that have a row."""
+        fences = self._fences_of_others(incarnation)
+        spare = [name for name in fences if name not in live]
+        for name in spare[: max(0, len(spare) + 1 - FENCES)]:
+            del fences[name]
+        return replace(self, fences={**fences, incarnation: fence})
+
+    def _fences_of_others(self, incarnation: Incarnation) -> dict[Incarnation, bytes]:
+        return {name: fence for name, fence in self.fences.items() if name != incarnation}

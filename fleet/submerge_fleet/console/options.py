@@ -1,0 +1,106 @@
+"""Options that several commands have: one spelling, and one place to change it."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import click
+
+from submerge.errors import UsageError
+from submerge_fleet.console.admin_client import AdminClient, admin_client_of
+
+Decorator = Callable[[Any], Any]
+
+FILE = click.Path(path_type=Path, dir_okay=False)
+FOLDER = click.Path(path_type=Path, file_okay=False)
+
+
+def together(*decorators: Decorator) -> Decorator:
+    """Return one decorator that does what these do, in the order of `--help`."""
+
+    def add(command: Any) -> Any:
+        for decorator in reversed(decorators):
+            command = decorator(command)
+        return command
+
+    return add
+
+
+def default_option(name: str, value: Any, text: str | None = None, **more: Any) -> Decorator:
+    """Return an option that shows its default in `--help`."""
+    return click.option(name, default=value, show_default=True, help=text, **more)
+
+
+def flag_option(name: str, text: str, *dest: str) -> Decorator:
+    """Return an option without a value."""
+    return click.option(name, *dest, is_flag=True, help=text)
+
+
+def json_option(text: str = "Print one JSON object.") -> Decorator:
+    """Return `--json`, as `as_json`."""
+    return flag_option("--json", text, "as_json")
+
+
+QUIET = flag_option("--quiet", "Show nothing while it runs.")
+LOG_JSON = flag_option("--log-json", "Log lines as JSON, one object a line.")
+ZERO_IS_MISSING = flag_option("--zero-is-missing", "Read 0 as a gap: mote files mean it so.")
+QUANTITY = default_option(
+    "--quantity",
+    "temperature",
+    "Of an Intel Lab log: temperature, humidity, light, voltage, or all.",
+)
+
+
+def skip_option(text: str) -> Decorator:
+    """Return `--skip COLUMN`, which may be repeated."""
+    return click.option("--skip", multiple=True, metavar="COLUMN", help=text)
+
+
+class AggregatorOptions(NamedTuple):
+    """Which running aggregator is meant, and which of its groups."""
+
+    config: Path | None
+    store: Path | None
+    group: str | None
+
+    @property
+    def query(self) -> dict[str, str]:
+        """The group, as a question has it."""
+        return {} if self.group is None else {"group": self.group}
+
+    def admin(self, *, instead: str = "") -> AdminClient:
+        """Return the way to it, as `door_of`."""
+        return admin_client_of(self.config, self.store, instead=instead)
+
+    def refuse(self, other: str) -> None:
+        """Refuse what was given: passed over in silence it is a question without an answer."""
+        for name, value in self._asdict().items():
+            if value is not None:
+                raise UsageError(
+                    f"--{name} is for the model of a running aggregator, got {other} as well"
+                )
+
+
+def aggregator_options(group: str) -> Decorator:
+    """Return what adds --config, --store and --group, and hands them over as `at`.
+
+    group : help text of --group
+    """
+
+    def add(command: Any) -> Any:
+        @functools.wraps(command)
+        def asking(config: Path | None, store: Path | None, group: str | None, **given: Any) -> Any:
+            return command(at=AggregatorOptions(config, store, group), **given)
+
+        return together(
+            click.option(
+                "--config", type=FILE, help="The configuration of the running aggregator."
+            ),
+            click.option("--store", type=FILE, help="Its store, instead of its configuration."),
+            click.option("--group", help=group),
+        )(asking)
+
+    return add
