@@ -62,7 +62,7 @@ for second in range(3600):
             elif isinstance(effect, Publish):
                 todo.append(("pump", Received(effect.message)))
             elif isinstance(effect, Scored):
-                scored.extend(effect.spe)
+                scored.extend(effect.scores.spe)
         if not todo:
             todo.extend((name, Tick()) for name in nodes if nodes[name].wakes_at <= second)
 

@@ -215,13 +215,13 @@ def test_an_aggregator_tells_what_all_below_it_tell(server, tmp_path):
     with House(tmp_path, notifier=lambda time: make_notifier(config, time)) as house:
         message(house, "c", alarm_below())
         until(lambda: len(server.came) == 1)
-        seq = house._seq
+        seq = house.seq
     with House(tmp_path) as house:
-        house._seq = seq
+        house.seq = seq
         message(house, "c", alarm_below("c", 0x90), alarm_below(ended=60.0))
-        seq = house._seq
+        seq = house.seq
     with House(tmp_path, notifier=lambda time: make_notifier(config, time)) as house:
-        house._seq = seq
+        house.seq = seq
         until(lambda: len(server.came) == 3)
 
     assert [("c-1", "start"), ("c-1", "end"), ("c-90", "start")] == events(server)

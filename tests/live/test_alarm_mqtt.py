@@ -128,11 +128,11 @@ def test_a_broker_that_lost_all_hears_all_again(mosquitto, home):
 
 PROGRAM = """
 import sys, time
-from submerge_client.alarms.over_mqtt import OverMqtt
+from submerge_client.alarms.over_mqtt import MqttAlarms
 from submerge_client.config.links import UplinkConfig
 from support.alarms import HISTORY
 link = UplinkConfig(url=f"mqtt://127.0.0.1:{sys.argv[1]}", insecure=True, fleet="f")
-sink = OverMqtt(link, node="pump-1", group="pumps", discovery="homeassistant")
+sink = MqttAlarms(link, node="pump-1", group="pumps", discovery="homeassistant")
 sink.tell(HISTORY[int(sys.argv[2])])
 sys.stdin.read()
 """

@@ -31,7 +31,7 @@ def test_a_letter_that_nobody_answers_is_given_up(monkeypatch):
             assert grpc.StatusCode.UNAVAILABLE is call.code()
         # Too late, and no mistake.
         host.call(letter.answer, "answer", b"sorry")
-        assert not downlink._unanswered
+        until(lambda: not downlink._unanswered)
     finally:
         host.close()
 

@@ -170,7 +170,7 @@ MUTANTS: dict[str, list[Patch]] = {
     "C1' resume the incarnation from the checkpoint": [(ClientNode, "_start", resumes)],
     "C2' never send the checkpoint again": [(PendingFinals, "may_send", never)],
     "C2'' send an unpinned checkpoint": [(PendingFinals, "may_send", always)],
-    "A1' a client keeps its incarnation on a new parent": [(ClientNode, "keeps_life", always)],
+    "A1' a client keeps its incarnation on a new parent": [(ClientNode, "keeps_incarnation", always)],
     "A1' an aggregator keeps its store on a new parent": [
         (AggregatorNode, "keeps_store", always),
         (AggregatorNode, "_ours", always),
@@ -188,7 +188,7 @@ MUTANTS: dict[str, list[Patch]] = {
     "A4' the upward seq outside the transaction": [(AggregatorNode, "_committed", seq_after)],
     "A5' drop a dead aggregator's row": [(Ledger, "admit", drops_the_dead)],
     "A6' rebind any store": [
-        (ClientNode, "keeps_life", always),
+        (ClientNode, "keeps_incarnation", always),
         (AggregatorNode, "keeps_store", always),
     ],
     "seal' close nothing": [(Ledger, "close", closes_nothing)],

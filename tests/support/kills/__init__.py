@@ -6,7 +6,7 @@ those that matter (`support.failing`). Each is started again on what its disk ho
 end the fleet comes to rest and stops, and its stores are held against what was read and what
 was acknowledged (`judging`).
 
-    print(run(OverGrpc.on_free_ports(), seed=1, kills=20).told())
+    print(run(OverGrpc.on_free_ports(), seed=1, kills=20).text())
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Result:
     findings: Findings = field(default_factory=Findings)
     deaths: list[Death] = field(default_factory=list)
 
-    def reported(self) -> str:
+    def text(self) -> str:
         """Say it, a line each."""
         found = self.findings
         where = sorted(Counter(death.where for death in self.deaths).items())
