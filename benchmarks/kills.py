@@ -48,7 +48,7 @@ def main() -> None:
     with way(options.over) as chosen:
         result = run(chosen, seed=options.seed, kills=options.kills, tell=tell)
     print(f"over {options.over}, seed {options.seed}, {time.monotonic() - began:.0f} s")
-    print(result.reported())
+    print(result.text())
     sys.exit(bool(result.findings.all))
 
 

@@ -35,7 +35,7 @@ SEED = 12
 
 def checked(result: Result) -> None:
     """Print the figures: pytest shows them with -rP, and when something is wrong."""
-    print(result.reported())  # noqa: T201
+    print(result.text())  # noqa: T201
     assert [] == result.findings.missing
     assert [] == result.findings.twice
     assert [] == result.findings.other
