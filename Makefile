@@ -8,28 +8,28 @@ export OPENBLAS_NUM_THREADS ?= 1
 
 .PHONY: demo test check bench docs proto clean
 
-demo: .venv/demo  ## the whole system on generated data
+demo: .venv/demo  ## run the whole system on generated data, and draw demo.png
 	$(BIN)/submerge demo --plot demo.png
 
-test: .venv/dev  ## everything that proves, slow tests included
+test: .venv/dev  ## run all tests, slow ones included
 	$(PYTEST)
 
-check: .venv/dev  ## what to run before each commit
+check: .venv/dev  ## run before each commit: format, lint, types, imports, fast tests
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(PYTEST) -q -m "not slow"
 
-bench: .venv/bench  ## measure against other libraries; writes benchmarks/results.md
+bench: .venv/bench  ## compare with other libraries, and write benchmarks/results.md
 	$(BIN)/python benchmarks/run.py
 
-docs: .venv/docs  ## the documentation as a site, in build/site; a warning or a dead link is an error
+docs: .venv/docs  ## build the documentation in build/site; a warning or a dead link is an error
 	$(BIN)/sphinx-build --quiet --fail-on-warning --fresh-env --write-all \
 	  --conf-dir docs --doctree-dir build/doctrees . build/site
 	@echo "build/site/index.html"
 
-proto: .venv-proto/proto  ## regenerate the wire format's code
+proto: .venv-proto/proto  ## regenerate the code of the wire format
 	.venv-proto/bin/python -m grpc_tools.protoc -I proto --python_out=proto --pyi_out=proto \
 	  proto/submerge_proto/v1/*.proto
 
@@ -37,14 +37,14 @@ clean:
 	rm -rf .venv .venv-proto dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache demo.png
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# An environment of its own: the generator is old on purpose.
+# The generator is old on purpose, and needs an environment of its own.
 .venv-proto/proto: pyproject.toml
 	$(PYTHON) -m venv .venv-proto
 	.venv-proto/bin/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["proto"], sep="\n")' >.venv-proto/wanted
 	.venv-proto/bin/python -m pip install --quiet --disable-pip-version-check -r .venv-proto/wanted
 	@touch $@
 
-# One stamp for each set of extras; a changed pyproject.toml installs again.
+# Each set of extras has one stamp file. A change of pyproject.toml installs them again.
 .venv/%: pyproject.toml
 	@test -x $(BIN)/python || { \
 	  $(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(0 if (3, 11) <= v < (3, 14) \

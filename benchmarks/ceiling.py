@@ -1,9 +1,9 @@
 """How near the low-rank path comes to the machine's ceiling, and where its time goes.
 
-Flops a block: d (k+b)^2 + 2 d (k+b) k + 3 d k^2, for the Gram matrix, the basis and the
-Cholesky step (skipped where the basis does not need it); the eigenproblem of size k + b
-is left out, so that what it costs shows as distance from the peak, which is that of a
-1500 x 1500 dgemm, just before.
+A block takes d (k+b)^2 + 2 d (k+b) k + 3 d k^2 flops, for the Gram matrix, the basis and the
+Cholesky step (skipped where the basis does not need it). The eigenproblem of size k + b is not
+counted, so that its cost shows as distance from the peak. The peak is the speed of a 1500 x 1500
+dgemm, measured just before.
 """
 
 import cProfile
@@ -111,7 +111,8 @@ def room(quick: bool) -> list[Table]:
             "Where the time goes",
             {"d": "d", "r": "d", "function": "", "what": "", "share": ".0%", "µs/row": ".2f"},
             spent,
-            "Own time of each function, products by `@` included; the rest is smaller.",
+            "Times are each function's own, with products by `@`; functions that are not listed"
+            " take less.",
         ),
     ]
 

@@ -1,10 +1,10 @@
 """Kernel clustering: one pass over the kernel matrix, against the whole of it and Nystrom.
 
-Two rings (2000 points each, radii 0.2 and 1.0, radial sd .08) and the image-segmentation
-table (2310 x 19, read from SUBMERGE_DATA or ../shared/data beside the repository; each row
-scaled to unit length), kernel <x, y>^2. Accuracy is that of the best pairing of clusters and
-classes. Then spectral clustering of the rings, in one place and dealt to five nodes that keep
-their rows.
+The data are two rings (2000 points each, radii 0.2 and 1.0, radial standard deviation .08) and
+the image-segmentation table (2310 x 19, read from SUBMERGE_DATA or ../shared/data beside the
+repository; each row is scaled to unit length). The kernel is <x, y>^2. Accuracy is that of the
+best pairing of clusters and classes. The third table is spectral clustering of the rings, in one
+place and with the rows on five nodes that do not send them.
 """
 
 import itertools
@@ -73,9 +73,9 @@ def rings(quick: bool) -> Table:
         | {f"failed, n_init={n_init}": "" for n_init in restarts}
         | {"asked": ""},
         [_summary(name, np.array(found)) for name, found in rows.items()],
-        "Error is |K - K_hat| / |K|, Frobenius, for the kernel <x, y>^2, r = 2, l = 10; K has rank"
-        " 3. A run that failed has an accuracy below .9: one of ours ends in half of the outer"
-        " ring, which costs hardly more than the rings, and restarts are what helps.",
+        "Error is |K - K_hat| / |K| in the Frobenius norm, for the kernel <x, y>^2, r = 2, l = 10;"
+        " K has rank 3. A run has failed if its accuracy is below .9: such a run of ours ends in"
+        " half of the outer ring, which costs hardly more than the rings. More restarts help.",
     )
 
 
@@ -107,8 +107,8 @@ def segments(quick: bool) -> Table:
         f"Image segmentation, mean of {len(seeds)} seeds",
         {"way": "", "r": "d", "error": ".3f", "accuracy": ".3f", "sd": ".3f", "asked": ""},
         [(*row, _asked_of_segments(row[0])) for row in rows],
-        f"Rows {len(X)} x {X.shape[1]} scaled to unit length, the same kernel. Other scalings give"
-        " other figures for the whole kernel than the .46 of the paper.",
+        f"Rows {len(X)} x {X.shape[1]} scaled to unit length, the same kernel. With other"
+        " scalings, the figure for the whole kernel is not the .46 of the paper.",
     )
 
 
@@ -145,9 +145,10 @@ def spectral(quick: bool) -> Table:
                 figures[:, 5].max() / 1e3,
             )
         ],
-        "gamma is 1 / (2 tr C) of all rows. Five nodes hold 100 to 1500 rows each and send"
-        " subspaces, counts and sums; kB counts their float64 numbers. The eigengap is by how much"
-        " the last direction that counts stands above the next; the widest picks gamma.",
+        "gamma, the width of the kernel, is 1 / (2 tr C) of all rows. Five nodes hold 100 to 1500"
+        " rows each and send subspaces, counts and sums; kB counts their float64 numbers. The"
+        " eigengap is by how much the last direction that counts stands above the next; gamma is"
+        " the one with the widest.",
     )
 
 
@@ -164,7 +165,7 @@ def memory(quick: bool) -> Table:
         "Memory of OnePassKernelKMeans, 256 columns at once",
         {"n": "d", "K would be, MiB": ".0f", "most held, MiB": ".1f", "fit, s": ".2f"},
         rows,
-        "What is held is linear in n.",
+        "Memory in use is linear in n.",
     )
 
 

@@ -1,9 +1,10 @@
 """Kernel PCA: what random features and landmarks miss, and what a row costs.
 
-Excess is what scores Q (an orthonormal basis of those of all rows) miss over what exact
-centered kernel PCA misses at the same rank, in percent: [tr(Kc) - tr(Q'Kc Q)] over the sum
-of Kc's eigenvalues beyond r, less 1. MNIST's test digits are read from SUBMERGE_DATA (or
-../shared/data beside the repository); the small digits are scikit-learn's.
+Q is an orthonormal basis of the scores of all rows. Excess is how much more Q misses than exact
+centered kernel PCA at the same rank, in percent: [tr(Kc) - tr(Q'Kc Q)] over the sum of Kc's
+eigenvalues beyond r, minus 1. MNIST's test digits are read from SUBMERGE_DATA (or
+../shared/data beside the repository); the small digits are scikit-learn's. gamma is the
+width of a kernel, and l the number of directions.
 """
 
 import os
@@ -97,9 +98,9 @@ def on_mnist(quick: bool) -> list[Table]:
                 "most, by scores": ".4f",
             },
             rows,
-            f"Uniform landmarks, {seeds} seeds. The error is the paper's: what the"
-            " directions leave of the features' variance. That of the scores alone, as in the"
-            " tables below, is far smaller. The median is that of |x - y|^2 over all pairs.",
+            f"Landmarks are uniform; {seeds} seeds. The error is the paper's: the part"
+            " of the features' variance that the directions miss. That of the scores alone, as in"
+            " the tables below, is far smaller. The median is that of |x - y|^2 over all pairs.",
         )
     ]
 

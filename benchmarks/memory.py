@@ -1,10 +1,10 @@
-"""Memory of an engine over a thousand blocks, against the bound that is promised.
+"""Memory of an engine over a thousand blocks, compared with the documented bound.
 
-Everything counts: state, the block being filled, temporaries, and a reading of the
-subspace every hundred blocks. Two witnesses, each in a process of its own, after a
-warm-up at the same size: tracemalloc sees NumPy's arrays and Python's objects, exactly;
-VmHWM (Linux) sees LAPACK's work space too, and the heap's slack, which varies by some
-30 kB: the median of three. BLAS keeps a buffer for packing: the warm-up pays for it.
+The figures include state, the block that is being filled, temporaries, and a reading of the
+subspace every hundred blocks. Memory is measured in two ways, each in a process of its own, after
+a warm-up at the same size. tracemalloc sees NumPy's arrays and Python's objects, exactly. VmHWM
+(Linux) also sees LAPACK's work space and the heap's slack, which varies by some 30 kB; the figure
+is the median of three. BLAS keeps a buffer for packing, which the warm-up allocates.
 """
 
 import contextlib
@@ -168,8 +168,8 @@ def room(quick: bool) -> list[Table]:
                 "its 2nd half": ".0f",
             },
             rows,
-            "Bound: 8 d (3k + b + 4) + 48 (k + b + 1)^2 + 64 kB. 2nd half: what the peak grew by"
-            " in the second half of the stream.",
+            "Bound: 8 d (3k + b + 4) + 48 (k + b + 1)^2 + 64 kB. The column 2nd half is"
+            " the growth of the peak in the second half of the stream.",
         )
     ]
 

@@ -1,9 +1,9 @@
 """Merging: a pair of subspaces, a tree of a thousand, and what a tree's shape costs.
 
-Pairs: ours merges means, energy and bounds too; the paper's Algorithms 2 and 4 and
-gensim's merge know basis and sigma only. Trees: updates of one child, the root read
-after each or after every hundred. Shape: the angle between a tree's root and the exact
-subspace of all the data, over many parts that are alike.
+Pairs: submerge merges means, energy and bounds as well; the paper's Algorithms 2 and 4 and
+gensim's merge have basis and sigma only. Trees: one child is updated, and the root is read after
+each update or after every hundred. Shape: the figure is the angle between a tree's root and the
+exact subspace of all the data, over many similar parts.
 """
 
 import time
@@ -87,8 +87,8 @@ def pairs(quick: bool) -> Table:
         | dict.fromkeys(("submerge", *peers), ".0f")
         | {"largest angle between them": ".0e"},
         rows,
-        "Least of some hundred calls, in turn. The angle, in degrees, says that all four found"
-        " the same subspace.",
+        "Times are the shortest of some hundred calls, in turn. The angle, in degrees, shows that"
+        " all four found the same subspace.",
     )
 
 
@@ -120,7 +120,7 @@ def updates(quick: bool) -> Table:
             "first root, s": ".2f",
         },
         rows,
-        "First root: all children merged, as after a restart.",
+        "The column first root is the time to merge all children, as after a restart.",
     )
 
 
@@ -151,9 +151,9 @@ def shapes(quick: bool) -> Table:
         f"Tree of {parts} parts (d = {dim}, r = {rank}), root against exact",
         {"spare": "d", "fan_in": "d", "largest angle": ".3f", "excess error": ".1e"},
         [(*case, *np.mean(figures, axis=0)) for case, figures in found.items()],
-        f"Degrees, the mean of {len(cases) // 2} seeds. Spare: directions kept beyond r, in parts"
-        f" and tree. A part summarises {rows_each} rows, hence loses nothing: what is lost, the"
-        " tree lost.",
+        f"Angles are in degrees, the mean of {len(cases) // 2} seeds. Spare directions are kept"
+        f" beyond r, in parts and tree. A part summarises {rows_each} rows and loses nothing, so"
+        " that any loss is the tree's.",
     )
 
 

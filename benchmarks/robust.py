@@ -1,8 +1,9 @@
 """Robust merging: what liars do to a model, with it and without.
 
-60 nodes of 100 to 400 readings, d = 30, r = 4, variances 4, 3, 2, 1 over noise of 0.04 each
-(tests/support/liars.py has the attacks; liars of one attack collude). Angle: between the model
-and that of the honest nodes alone, the largest principal one, in degrees, worst of all seeds.
+The fleet has 60 nodes of 100 to 400 readings, d = 30 columns and r = 4 directions, with variances
+4, 3, 2, 1 over noise of 0.04 each (tests/support/liars.py has the attacks; liars of one attack
+collude). Angles are the largest principal angle between the model and the model of the honest
+nodes alone, in degrees, for the worst of all seeds.
 """
 
 import itertools
@@ -116,7 +117,7 @@ def honest(quick: bool) -> Table:
         worst = np.max(found, axis=0)
         rows.append((kind, *map(float, worst[:3]), int(worst[3]), int(worst[4])))
     return Table(
-        "Nobody lies",
+        "No node lies",
         {
             "fleet": "",
             "robust to plain": ".2f",
@@ -126,8 +127,8 @@ def honest(quick: bool) -> Table:
             "left out": "d",
         },
         rows,
-        f"Degrees, and nodes, worst of the seeds. Caps: {WEIGHT:g} times the usual weight,"
-        f" {ENERGY:g} times the usual energy per sample.",
+        "Angles in degrees and numbers of nodes, for the worst of the seeds. Caps:"
+        f" {WEIGHT:g} times the usual weight, {ENERGY:g} times the usual energy per sample.",
     )
 
 
@@ -151,7 +152,7 @@ def clever(quick: bool) -> Table:
             "turned by ": ".0f",
         },
         rows,
-        "All four directions turned alike, by the angle that does most harm.",
+        "All four directions are turned alike, by the angle that does most harm.",
     )
 
 
@@ -185,7 +186,7 @@ def small(quick: bool) -> Table:
             "liars, huge sigma": "d",
             "all were found": "d",
             "others left out": "d",
-            "left out where nobody lies": "d",
+            "left out where no node lies": "d",
         },
         rows,
     )
@@ -209,9 +210,9 @@ def chance(quick: bool) -> Table:
         "Honest fleets by chance, and how many nodes they lose",
         {"fleets": "d", "none": "d", "one": "d", "more": "d"},
         [(fleets, *out)],
-        "Of 3 to 25 nodes; 2 to 20, 20 to 300, 300, or 5 to 2000 readings each; noise of 0 to 1;"
-        " directions that differ by some 17 degrees, or not; means that differ by 3 deviations, or"
-        " not.",
+        "Fleets of 3 to 25 nodes; 2 to 20, 20 to 300, 300, or 5 to 2000 readings each; noise of"
+        " 0 to 1; directions that differ by some 17 degrees, or not; means that differ by 3"
+        " deviations, or not.",
     )
 
 
@@ -243,10 +244,10 @@ def times(quick: bool) -> Table:
         timing = measure.repeated(run, budget_s=0.1 if quick else 3.0)
         rows.append((n, dim, rank, timing.least * 1e3))
     return Table(
-        "What judging takes",
+        "Time of the comparison",
         {"nodes": "d", "d": "d", "r": "d", "ms": ".0f"},
         rows,
-        "The least of some, for all nodes, once after any of them has changed; one thread.",
+        "The shortest of some runs, for all nodes, after one of them has changed; one thread.",
     )
 
 

@@ -1,9 +1,9 @@
-"""Time, memory and error of learning a stream, ours beside the others'.
+"""Time, memory and error of learning a stream, for submerge and other libraries.
 
-Each contender runs at the block size at which it is fastest, found first on a part of
-the stream. Time: all rows, first block to last, and the basis read once. Memory: the
-contender's own, by tracemalloc (NumPy's arrays; LAPACK's work space is not seen).
-Excess: ||Y - UU'Y||^2 over the optimum at that rank, minus 1, for the whole stream.
+Each contender runs at the block size at which it is fastest, which is found first on a part of
+the stream. Time is that of all rows, first block to last, with one reading of the basis. Memory
+is the contender's own, by tracemalloc (NumPy's arrays, without LAPACK's work space). Excess is
+||Y - UU'Y||^2 divided by the optimum at that rank, minus 1, for the whole stream.
 """
 
 from collections.abc import Callable
@@ -204,10 +204,11 @@ def asked(all_results: dict[tuple[int, int], dict[str, Result]]) -> Table:
             "ours": ".1e",
         },
         rows,
-        "Least times, each at its own best block, where errors differ; with oversample=0 and one"
-        " block size ours is Algorithm 3's to rounding (tests/core/test_sapca.py). At d = 400"
-        " ours at its best block is the exact path, with that block's memory. gensim by Gram"
-        " is gensim with our own kernel's trick lent to it.",
+        "Times are the shortest, for each contender at its own best block, where errors differ."
+        " With oversample=0 and one block size, submerge equals Algorithm 3 to rounding"
+        " (tests/core/pca/test_sapca.py). At d = 400 submerge at its best block is the exact path,"
+        " with that block's memory. gensim by Gram is gensim with the Gram matrix of submerge's"
+        " own kernel.",
     )
 
 

@@ -1,4 +1,4 @@
-"""A subspace that turns: with forgetting the engine follows it, without it falls behind.
+"""A subspace that turns: an engine follows it if it forgets, and falls behind if it does not.
 
 The stream's one strong direction turns by 90 degrees in 20,000 rows. An engine that
 forgets nothing averages over all that it has seen; one whose rows lose half their

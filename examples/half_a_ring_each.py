@@ -1,8 +1,8 @@
-"""Normal that is curved: two devices see half of a ring each, and know what lies inside it.
+"""A curved normal region: two devices see half of a ring each, and find a reading inside it.
 
-The middle of a ring is the mean of all its readings: no linear model finds it odd. Random
-features of a Gaussian kernel follow the ring; they are learnt and merged like readings, by
-the same engine, and blame channels by the gradient of SPE.
+The middle of a ring is the mean of all its readings: to a linear model it looks normal.
+Random features of a Gaussian kernel follow the ring. The same engine learns and merges them like
+readings, and the gradient of the SPE (squared prediction error) says which channels to blame.
 """
 
 import numpy as np
@@ -36,5 +36,5 @@ for name, known, lift in (
     limit = np.quantile(spe(lift(sound), known), 0.99)
     print(f"{name}: SPE in the middle is {spe(lift(middle), known)[0] / limit:.2f} of the limit")
 
-odd = sound[:1] + 0.6 * np.eye(6)[4]  # the fifth sensor is off
-print("blamed:", contributions(odd, features_known, features).round(2))
+faulty = sound[:1] + 0.6 * np.eye(6)[4]  # the fifth sensor is off
+print("blamed:", contributions(faulty, features_known, features).round(2))

@@ -1,6 +1,6 @@
 """Two sites learn apart; the merge of what they learnt is the PCA of all their rows.
 
-Mean and total energy come out exact however little travels. Eight directions of forty
+Mean and total energy are exact, however few directions are sent. Eight directions of forty
 give the leading three to a hundredth of a degree; all forty give them to rounding.
 """
 

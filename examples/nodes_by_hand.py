@@ -1,9 +1,9 @@
-"""A client and a root in one process, for an hour: what a driver does for them.
+"""A client and a root in one process, for an hour: what a driver does for nodes.
 
-Nodes do no I/O. Whoever drives them performs their effects in order (`Keep` writes, `Send`
-carries) and wakes them when they ask to be. Here a dict is the disk, a queue the network,
-and nothing fails: a driver whose `Keep` fails performs none of the effects behind it, and
-starts another node from what is kept.
+Nodes do no I/O. A driver performs their effects in order (`Keep` writes, `Send` carries), and
+wakes them at the time that they ask for. Here a dict is the disk, a queue is the network, and
+nothing fails. If a `Keep` fails, a driver performs none of the effects after it, and starts
+another node from what is stored.
 """
 
 from collections import deque

@@ -1,9 +1,9 @@
-"""A made-up pump that prints a line of JSON for each reading: something for a client to read.
+"""A simulated pump that prints a line of JSON for each reading, for a client to read.
 
     python examples/pump.py --rows 20000 --rate 100 | submerge client --config client.toml
 
-Flow, pressure, current and temperature follow one hidden load; in the last twenty rows the
-flow meter tells 6 l/min too much.
+Flow, pressure, current and temperature follow one hidden load. In the last twenty rows the
+flow meter reads 6 l/min too high.
 """
 
 import json
@@ -24,7 +24,7 @@ for i in range(rows):
     try:
         print(json.dumps([flow, pressure, current, temperature]), flush=True)
     except BrokenPipeError:
-        # Nobody reads on. What is still buffered goes nowhere, or Python would complain at its end.
+        # The reader has gone. Discard what is still buffered, or Python would complain at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit()
     if rate:

@@ -1,7 +1,7 @@
 """StreamingPCA where scikit-learn expects a transformer: scale, reduce, classify.
 
 Digits of 64 pixels become 20 components. The same estimator then learns a stream in
-pieces, and says of each new row how likely it is, so odd ones stand out.
+pieces, and gives the likelihood of each new row, so that unusual ones stand out.
 """
 
 import numpy as np

@@ -29,12 +29,12 @@ def test_it_runs_and_prints(example, tmp_path):
 
 
 def test_the_ten_lines_of_the_readme_run(capsys):
-    """What a visitor copies first works, and tells the odd reading from the others."""
+    """The program that a visitor copies first runs, and scores the drifted reading high."""
     (lines,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
 
     exec(lines, names := {})  # noqa: S102
 
-    assert names["spe"](names["odd"], names["fleet"])[0] > 4
+    assert names["spe"](names["drifted"], names["fleet"])[0] > 4
     assert capsys.readouterr().out
 
 

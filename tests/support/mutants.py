@@ -170,7 +170,9 @@ MUTANTS: dict[str, list[Patch]] = {
     "C1' resume the incarnation from the checkpoint": [(ClientNode, "_start", resumes)],
     "C2' never send the checkpoint again": [(PendingFinals, "may_send", never)],
     "C2'' send an unpinned checkpoint": [(PendingFinals, "may_send", always)],
-    "A1' a client keeps its incarnation on a new parent": [(ClientNode, "keeps_incarnation", always)],
+    "A1' a client keeps its incarnation on a new parent": [
+        (ClientNode, "keeps_incarnation", always)
+    ],
     "A1' an aggregator keeps its store on a new parent": [
         (AggregatorNode, "keeps_store", always),
         (AggregatorNode, "_ours", always),
