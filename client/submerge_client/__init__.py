@@ -1,1 +1,5 @@
-"""The program at the edge: sensors in, reports out."""
+"""The client as a program: it reads sensors, reports to a parent, and writes scores and alarms.
+
+What becomes of a reading is decided in `submerge.client`, which does no input or output. Nothing
+here knows what an aggregator does with a report.
+"""

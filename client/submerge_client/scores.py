@@ -8,7 +8,7 @@
 error and Hotelling's T2 of the row, with what gaps were filled with. `over` and `over_t2` are the
 highest of the model's measured limits (95, 99, 99.9 %) that they are above, and are left out where
 they are above none; what was filled cannot be odd, so a row with gaps is over a limit at less.
-`top` are the channels to blame, with their shares, by the rule of alarms (docs/decisions/0031).
+`top` are the channels to blame, with their shares, by the rule of alarms (docs/decisions/0020).
 `filled` is what a gap was taken for, in the channel's unit, and `virtual` the same where the others
 tell the channel so well that it can stand in for the sensor (R2 of 0.5 or more, as measured on this
 node). `expired` is there, and true, where the model is older than its root meant it to get;

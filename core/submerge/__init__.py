@@ -2,6 +2,7 @@
 
 Three nouns: a `Subspace` is all that is remembered, a `SAPCA` learns one from a
 stream, a `MergeTree` keeps the merge of many. Two verbs: `partial_fit` and `merge`.
+Nothing in this package does input or output, reads a clock, or draws random numbers of its own.
 """
 
 from submerge._linalg import Array

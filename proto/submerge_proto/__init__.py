@@ -1,1 +1,5 @@
-"""The wire: messages as bytes, and where they go."""
+"""Messages and records as protobuf bytes, and back.
+
+Nothing here sends, stores or decides anything. Transports are in `submerge_client.uplink` and
+`submerge_aggregator.downlink`.
+"""

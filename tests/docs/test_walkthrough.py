@@ -23,19 +23,16 @@ def test_all_that_the_walk_names_is_there(product):
     assert [] == broken(WALK.read_text(encoding="utf-8"), product)
 
 
-def test_each_step_names_a_file(product):
-    """A reader knows at each numbered step which file to open."""
-    steps = re.findall(r"^\d+\. .*$", WALK.read_text(encoding="utf-8"), re.MULTILINE)
+def test_each_step_names_a_function(product):
+    """A reader knows at each numbered step which function to open in which file."""
+    steps = re.findall(r"^(\d+)\. (.*)$", WALK.read_text(encoding="utf-8"), re.MULTILINE)
+    named = {
+        int(number): [each for each in quoted(step) if ".py:" in each and product.resolves(each)]
+        for number, step in steps
+    }
 
-    assert steps
-    assert [] == [
-        step
-        for step in steps
-        if not any(
-            each.partition(":")[0].endswith((".py", "/")) and product.resolves(each)
-            for each in quoted(step)
-        )
-    ]
+    assert [*range(1, len(steps) + 1)] == [*named]
+    assert [] == [number for number, functions in named.items() if not functions]
 
 
 LID = """

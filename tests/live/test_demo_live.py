@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -19,6 +20,7 @@ from rich.console import Console
 
 from submerge import UsageError
 from submerge_fleet import cli
+from submerge_fleet.demo.command import command as demo
 from submerge_fleet.demo.live import fleet_table
 from submerge_fleet.demo.nodes import resident
 from submerge_fleet.demo.outcome import DemoSettings
@@ -31,6 +33,8 @@ from support.patience import PATIENCE_S, until
 from support.programs import DETACHED
 
 pytestmark = pytest.mark.slow
+
+DOCS = Path(__file__).parents[2] / "docs"
 
 
 @pytest.fixture
@@ -231,13 +235,27 @@ def test_every_figure_is_told(short):
     assert "WRONG" not in names
 
 
-def test_the_run_can_be_drawn(short, tmp_path):
-    """Into a PNG."""
+def shown_by(path):
+    """The heading of a demo's picture, and its panels with each number as 0."""
+    from PIL import Image
+
+    with Image.open(path) as picture:
+        heading, *panels = picture.text["Description"].split("\n")
+        return heading, [re.sub(r"[\d.]+", "0", panel) for panel in panels], picture.size
+
+
+def test_the_picture_in_the_docs_is_what_the_demo_draws(short, tmp_path):
+    """docs/demo.png is of a whole run, as large, with the panels, labels and legends of today."""
     from submerge_fleet.demo.plot import draw
 
     draw(tmp_path / "demo.png", short.demo, short.outcome)
+    heading, *shape = shown_by(tmp_path / "demo.png")
+    in_docs, *shape_in_docs = shown_by(DOCS / "demo.png")
+    whole = {option.name: option.default for option in demo.params}
 
-    assert (tmp_path / "demo.png").read_bytes().startswith(b"\x89PNG")
+    assert heading.startswith("54 motes, 2 days, 2 clients: ")
+    assert in_docs.startswith(f"54 motes, {whole['days']:g} days, {whole['clients']} clients: ")
+    assert shape == shape_in_docs
 
 
 @pytest.mark.parametrize("more", [(), ("--kernel",)])

@@ -23,7 +23,7 @@ OLD_WORDS = frozenset(
     twofold jury suspects spokesmen mishap mishaps desk tether herald courier posting doors
     assembled asking bell vouch vouches told untold""".split()  # noqa: SIM905 - a list of words
 )
-"""Words of HOUSE.md's left columns. Identifiers are cut at underscores and capitals."""
+"""Words of the words that we left behind. Identifiers are cut at underscores and capitals."""
 
 NAMES_WITH_OLD_WORDS = {
     "SSLWantReadError": "a name of the standard library",
@@ -108,7 +108,7 @@ def parts_of(name: str) -> set[str]:
 
 
 def old_identifiers() -> list[str]:
-    """Return identifiers with a word of HOUSE.md's left columns, with the first place of each."""
+    """Return identifiers with a word that we left behind, and the first place of each."""
     found: dict[str, str] = {}
     for path in modules():
         text = (ROOT / path).read_text(encoding="utf-8")

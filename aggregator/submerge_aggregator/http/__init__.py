@@ -1,5 +1,5 @@
-"""HTTP: health, readiness and metrics for everybody, and the operator's socket.
+"""HTTP: health, readiness and metrics on a port, and the operator's admin API on a socket.
 
-Requests become questions to the machine (`submerge_aggregator.questions`) or orders for it;
-nothing here changes the machine by itself.
+Requests become questions to the machine (`submerge_aggregator.questions`) or events for it.
+Nothing here changes the machine by itself.
 """

@@ -7,6 +7,8 @@
 3. A sink holds nothing up: what cannot be told now is in the state, and is told with a later one.
    Nothing piles up; of more alarms than the node remembers, the oldest go untold.
 4. What fails in a sink stops neither the node nor another sink.
+
+No alarm is raised or ended here: `submerge.client` does that.
 """
 
 from __future__ import annotations

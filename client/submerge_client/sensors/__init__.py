@@ -3,7 +3,7 @@
 A sensor has a thread of its own, in which it reads and hands rows over. It has no queue,
 or one that is bounded and counts what it drops: `hand` blocks while the node is behind.
 Whatever a sensor leaves out is in its `counts`. What one kind needs (paho-mqtt, psutil) is
-loaded when that kind is opened.
+loaded when that kind is opened. No row is scaled, filled or scored here.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""Feature maps: kernels as explicit features, which merge as readings do."""
+"""Feature maps: kernels as explicit features, which merge as readings do.
+
+A map takes scaled rows and returns features; the same specification gives the same numbers on
+every machine. Nothing here learns from a stream: `submerge.pca` learns features as it learns rows.
+"""
 
 from submerge.features.count_sketch import CountSketch
 from submerge.features.feature_map import FeatureMap, Identity

@@ -12,7 +12,7 @@ predicted from all the others, over what is usual for it.
    that.
 3. One rule says which channels are to blame, on score lines, in alarms and in files: the share of
    each in the squared errors of predicting it from all the others, over what is usual for it
-   (reconstruction-based; docs/decisions/0031).
+   (reconstruction-based; docs/decisions/0020).
 
 References
 ----------

@@ -2,7 +2,8 @@
 
     outcome = run(Plan(nodes=8, depth=3, faults="swarm-1"), seed=7)
 
-The machines are the ones that ship. The same seed gives the same run, to the byte.
+The machines are the ones that ship. The same seed gives the same run, to the byte. Nothing here
+opens a socket or a file, or waits.
 """
 
 from submerge.simulate.fleet import SimulatedFleet

@@ -1,6 +1,6 @@
-"""The engine, and what else the papers have, with scikit-learn's face.
+"""The engine, and the other methods of the papers, as scikit-learn estimators.
 
-The one room of the core that imports scikit-learn; `submerge` itself does not.
+This is the only folder of the core that imports scikit-learn. It adds no mathematics of its own.
 """
 
 try:

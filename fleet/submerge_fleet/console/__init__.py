@@ -1,1 +1,4 @@
-"""What several commands share: the way to an aggregator, progress, pictures, units, options."""
+"""What several commands share: options, units, progress, pictures, and the admin API's client.
+
+No command is defined here.
+"""

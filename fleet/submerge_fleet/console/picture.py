@@ -34,11 +34,15 @@ def check_target(path: Path, *, inputs: Iterable[Path] = ()) -> None:
                 raise UsageError(f"{path} exists and is no PNG: name another file, or remove it")
 
 
-def save(figure: Any, path: Path, *, dpi: int) -> None:
-    """Write a matplotlib figure to `path`; what stood there stays until it is whole."""
+def save(figure: Any, path: Path, *, dpi: int, description: str | None = None) -> None:
+    """Write a matplotlib figure to `path`; what stood there stays until it is whole.
+
+    description : goes into the file as the PNG text `Description`
+    """
+    metadata = None if description is None else {"Description": description}
     try:
         with atomic_file(path, durable=False) as file:
-            figure.savefig(file, dpi=dpi, format="png")
+            figure.savefig(file, dpi=dpi, format="png", metadata=metadata)
     except OSError as error:
         raise UsageError(
             f"cannot write the picture to {path}: {error.strerror or error}"

@@ -1,4 +1,5 @@
 """`submerge demo`: a fleet of real processes on the generated room, broken and checked.
 
-Nothing else imports this folder except for the comparison of models.
+It is the sensors, the supervisor and the operator of that fleet. The clients and aggregators are
+the programs that ship, without a change for the demo. Other commands do not use this folder.
 """

@@ -47,7 +47,21 @@ def draw(path: Path, demo: Demo, outcome: DemoOutcome) -> None:
     _motes(figure, motes, demo, outcome)
     _plan(figure.add_subplot(grid[2, 0]), demo, outcome)
     _spectrum(figure.add_subplot(grid[2, 1]), outcome)
-    save(figure, path, dpi=110)
+    save(figure, path, dpi=110, description=describe(figure))
+
+
+def describe(figure: Any) -> str:
+    """Say what a figure shows: its heading, then a line for each panel.
+
+    The line has the panel's title, its axes' labels and the entries of its legend. A test compares
+    those of docs/demo.png with those of a picture that it draws.
+    """
+    lines = [figure.get_suptitle()]
+    for axes in figure.axes:
+        legend = axes.get_legend()
+        entries = [] if legend is None else [text.get_text() for text in legend.get_texts()]
+        lines.append(" | ".join([axes.get_title(), axes.get_xlabel(), axes.get_ylabel(), *entries]))
+    return "\n".join(lines)
 
 
 def _scores(axes: Any, demo: Demo, outcome: DemoOutcome) -> None:

@@ -1,1 +1,5 @@
-"""The generated room that demo and crowd read; other plants are in `benchmarks/plants`."""
+"""The generated sensor room that `submerge demo` and `submerge crowd` read.
+
+It makes readings and knows the true faults; it scores nothing. The other generated plants are in
+`benchmarks/plants`, and are not shipped.
+"""

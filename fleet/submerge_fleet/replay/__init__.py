@@ -1,1 +1,5 @@
-"""`submerge replay`: files as a stream, here or into a running fleet, held against exact PCA."""
+"""`submerge replay`: files as a stream, through engines here or into a running fleet.
+
+A replay here is compared with exact PCA of the same rows. It raises no alarms; `submerge score`
+is for scores of rows in files.
+"""

@@ -1,1 +1,5 @@
-"""`submerge simulate`: fleets in virtual time; the simulator itself is `submerge.simulate`."""
+"""`submerge simulate`: runs many seeds of a simulated fleet, and reports what went wrong.
+
+The simulator itself is `submerge.simulate`. Here are only the options, the processes that share
+the seeds, and the table.
+"""
