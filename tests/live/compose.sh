@@ -159,7 +159,7 @@ print(json.loads(sys.stdin.readline())["rows"])')
   rows=$(docker logs "$(container "crowd-$side")" 2>/dev/null | tail -1 | python3 -c '
 import json, sys
 facts = json.loads(sys.stdin.readline())
-assert not facts["untold"], facts
+assert not facts["unreported"], facts
 print(facts["rows"])')
   fed_room=$((fed_room + rows))
 done
