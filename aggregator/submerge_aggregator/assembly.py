@@ -1,4 +1,4 @@
-"""serve(): an aggregator from its configuration, until a signal ends it."""
+"""serve(): runs an aggregator from its configuration, until a signal ends it."""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ def serve(config: AggregatorConfig) -> None:
     Raises
     ------
     UsageError
-        If a place to listen is taken, the store is not what it was, or protobuf is the slow one.
+        If an address is taken, the store is damaged, or protobuf is the slow implementation.
     """
     check_compiled()
-    asyncio.run(_served(config))
+    asyncio.run(_run(config))
 
 
 def server_of(config: AggregatorConfig, now: Callable[[], Now] = clock.now) -> Server:
-    """Return an aggregator that has not started yet."""
+    """Return an aggregator that has not started."""
     settings, plans = config.settings, config.plans
 
-    def made() -> AggregatorNode:
-        # Each machine draws names and waits that no other does.
+    def make_node() -> AggregatorNode:
+        # Each machine draws its own names and waiting times.
         return AggregatorNode(settings, plans, np.random.default_rng())
 
     parent, uplink = config.parent, None
@@ -70,7 +70,7 @@ def server_of(config: AggregatorConfig, now: Callable[[], Now] = clock.now) -> S
         return pace.takes(who, now().steady, size)
 
     worker = CommitWorker(
-        *(made, Store(config.store), now),
+        *(make_node, Store(config.store), now),
         coarse=coarse,
         credentials=_credentials(config),
         refusals=refusals,
@@ -87,13 +87,13 @@ def server_of(config: AggregatorConfig, now: Callable[[], Now] = clock.now) -> S
 
 
 def _credentials(config: AggregatorConfig) -> Credentials:
-    """What it shows as a node. What a server shows under a host's name is nobody's here."""
+    """Return its certificates as a node. The host certificates of its servers are left out."""
     links = [link for link in (config.parent, config.listen.mqtt) if link is not None]
     kit = None if config.kit is None else Tls(kit=config.kit)
     return Credentials(kit, *(tls_of(link, config.kit) for link in links), node=config.node)
 
 
-async def _served(config: AggregatorConfig) -> None:
+async def _run(config: AggregatorConfig) -> None:
     from submerge_aggregator.http.endpoints import Endpoints  # with all that HTTP needs
 
     # The store's lock comes first: it keeps a second process off the operator's socket.
@@ -110,7 +110,7 @@ async def _served(config: AggregatorConfig) -> None:
 
 
 def _downlinks(config: AggregatorConfig, refusals: Refusals, admits: Admits) -> list[Downlink]:
-    """The ways down that are configured; what another kind needs is not loaded."""
+    """Return the configured ways down; the packages of others are not loaded."""
     downlinks: list[Downlink] = []
     grpc, mqtt = config.listen.grpc, config.listen.mqtt
     if grpc is not None:

@@ -1,6 +1,6 @@
-"""What goes into a turn of the desk, what comes out of it, and how a message becomes either.
+"""What goes into a batch of the commit worker, what comes out, and how messages become either.
 
-Values only: the desk makes them on its thread, and the event loop performs them in order.
+Values only: the worker makes them on its thread, and the event loop performs them in order.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from submerge_proto.wire.codec import Kind
 
 
 class Asked(NamedTuple):
-    """Something that an operator, or the program, wants of the machine.
+    """A question to the machine, from an operator or from the program.
 
     question : called with the machine, after `event`, if there is one
     reply : called on the event loop with what that returned, or with the error
@@ -35,7 +35,7 @@ Item = Inbound | Heard | Asked
 
 
 class Down(NamedTuple):
-    """To a child; `letter` is the one that it answers, None if it answers none."""
+    """To a child; `inbound` is the message that it answers, None if it answers none."""
 
     inbound: Inbound | None
     to: str
@@ -45,7 +45,7 @@ class Down(NamedTuple):
 
 
 class Refuse(NamedTuple):
-    """A letter that is not answered."""
+    """A message without an answer."""
 
     inbound: Inbound
     why: str
@@ -68,9 +68,9 @@ class All(NamedTuple):
 
 
 class AlarmsChanged(NamedTuple):
-    """To people: what all below tell of alarms now, of one group.
+    """To people: the alarms that all below report now, of one group.
 
-    whole : no open alarm is left out for there being too many
+    whole : no open alarm was left out for lack of room
     """
 
     group: str
@@ -90,7 +90,7 @@ Out = Down | Refuse | Up | All | AlarmsChanged | Reply
 
 @dataclass(slots=True)
 class Tallies:
-    """What a desk has counted, for those who watch it."""
+    """Counters of a commit worker."""
 
     reports: int = 0
     joins: int = 0
@@ -99,15 +99,15 @@ class Tallies:
     bugs: int = 0
 
 
-def answered(inbound: Inbound, message: Joined | Answer) -> Down:
-    """Return the answer to a letter, ready to go out."""
+def answer_to(inbound: Inbound, message: Joined | Answer) -> Down:
+    """Return the answer to a message, ready to go out."""
     stamp = message.stamp
     data, kind = codec.encode(message), codec.kind_of(message)
     return Down(inbound, stamp.node, stamp.group, kind, data)
 
 
 def group_of(message: Message) -> str:
-    """Whom a message down is for: a model's group, a stamp's; a hello is for all."""
+    """Return the group that a message down is for; "" for a hello, which is for all."""
     group = getattr(message, "group", None)
     if isinstance(group, str):
         return group
@@ -115,18 +115,18 @@ def group_of(message: Message) -> str:
     return stamp.group if isinstance(stamp, Stamp) else ""
 
 
-def reason_of(said: Message | None, answer: Joined | Answer) -> str | None:
-    """Return why what a child said was not taken, as it is counted; None if it was."""
+def reason_of(message: Message | None, answer: Joined | Answer) -> str | None:
+    """Return the reason under which a child's message counts as refused; None if it was taken."""
     if answer.reason is not Reason.ACK:
         return answer.reason.name.lower()
-    # A final may be older than the row: then it says no more than that no more will come.
-    if isinstance(answer, Answer) and isinstance(said, Report) and not said.final:
+    # A final may be older than the row: it then only says that no more reports will come.
+    if isinstance(answer, Answer) and isinstance(message, Report) and not message.final:
         return "overtaken" if answer.stamp.seq < answer.newest else None
     return None
 
 
 def refusal_of(kind: Kind, refusal: codec.MessageRefused, node: AggregatorNode) -> Joined | Answer:
-    """Return the answer that says why a message cannot be taken."""
+    """Return the answer to a message that cannot be taken."""
     pinned = node.incarnation if node.settled else None
     if kind == "join":
         lines = (str(refusal),)

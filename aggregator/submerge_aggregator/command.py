@@ -1,4 +1,4 @@
-"""`submerge aggregator`: the program that merges; the root is one without a parent."""
+"""`submerge aggregator`: the aggregator's program; without a parent it is the root."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ import click
 def command(context: click.Context, path: Path | None, log_json: bool) -> None:
     """Run an aggregator: reports of its children in, a model or its own report out.
 
-    SIGTERM and Ctrl-C report upward what there is, and end with status 0. See it with
+    SIGTERM and Ctrl-C send a last report to the parent, and end with status 0. Look at it with
     `submerge nodes`, `submerge model`, and the addresses /healthz, /readyz and /metrics.
     """
     if context.invoked_subcommand is not None:
@@ -35,13 +35,13 @@ def command(context: click.Context, path: Path | None, log_json: bool) -> None:
         from submerge_aggregator.assembly import serve
     except ImportError as error:
         raise click.UsageError(
-            f"an aggregator needs {error.name}, which is not here:"
+            f"an aggregator needs {error.name}, which is not installed:"
             " pip install 'submerge[aggregator]'"
         ) from error
     from submerge_aggregator.config import load
     from submerge_client import logs
 
-    logs.begin("warning", as_json=log_json)  # what a configuration is warned of
+    logs.begin("warning", as_json=log_json)  # for warnings about the configuration
     config = load(path, os.environ)
     logs.begin(config.log, as_json=log_json)
     serve(config)

@@ -1,7 +1,7 @@
-"""AggregatorConfig: all that an aggregator is told, from one TOML file.
+"""AggregatorConfig: the configuration of an aggregator, from one TOML file.
 
-A root is one without `[parent]`: it says what each group's vectors mean. Below it the schema
-comes down, and may be left out.
+Without `[parent]` it is a root, which defines each group's schema. Below a root the schema comes
+down, and may be left out.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class ParentConfig(UplinkConfig, frozen=True, kw_only=True):
     Attributes
     ----------
     name : str
-        Its node name. Another one is another parent: this store is then begun anew.
+        Its node name. Under another name it is another parent, and this store starts empty.
     """
 
     name: Name
@@ -60,11 +60,11 @@ class GrpcListen(Section, frozen=True, kw_only=True):
     Attributes
     ----------
     address : str
-        host:port; 0.0.0.0 is every network that this machine has.
+        host:port; 0.0.0.0 is every network of this machine.
     insecure : bool
-        Serve without TLS: on this network everybody is trusted.
+        Serve without TLS: everybody on the network is trusted.
     cert, key : Path, optional
-        The server's certificate, and the key to it; left out, those of the node's kit.
+        The server's certificate and key; left out, those of the node's kit.
     ca : Path, optional
         With it children need certificates of these authorities, each under its own name.
     max_message_bytes : int
@@ -93,20 +93,20 @@ class GrpcListen(Section, frozen=True, kw_only=True):
 
     @property
     def endpoint(self) -> Endpoint:
-        """Where it listens."""
+        """The address that it listens on."""
         return endpoint_of(self.address)
 
 
 class MqttListen(Link, frozen=True, kw_only=True):
-    """A broker that children publish to; `Link` has the other settings.
+    """The broker of the children; `Link` has the other settings.
 
     Attributes
     ----------
     fleet : str
-        As the children's.
+        The children's fleet.
     max_message_bytes : int
         Larger messages are refused, and none is published. Raise it only as far as the broker
-        does, and the children.
+        and the children do.
     """
 
     fleet: Name = "default"
@@ -114,14 +114,14 @@ class MqttListen(Link, frozen=True, kw_only=True):
 
 
 class ListenConfig(Section, frozen=True, kw_only=True):
-    """How children reach it: one way, or both at once.
+    """How children reach it: over gRPC, through a broker, or both.
 
     Attributes
     ----------
     most_per_s : float
-        Messages a second that each child may send for long; of one that has no certificate and
-        no topic, those of a connection. Each 8 KiB of a long one count as one more. What is more
-        is refused. Raising it lets one that has gone wild cost more.
+        Messages a second that each child may send without end; without certificate and topic,
+        each connection. Each 8 KiB of a long message count as one more. Further messages are
+        refused. Raising it lets a child that has gone wild cost more.
     grpc : GrpcListen, optional
     mqtt : MqttListen, optional
     """
@@ -135,7 +135,7 @@ class ListenConfig(Section, frozen=True, kw_only=True):
             raise refusal(
                 expected="[listen.grpc], [listen.mqtt] or both",
                 got="neither",
-                hint="add one: an aggregator that nobody reaches has nothing to do",
+                hint="add one: children have to reach it",
             )
 
 
@@ -145,7 +145,7 @@ class StatusConfig(Section, frozen=True, kw_only=True):
     Attributes
     ----------
     address : str
-        host:port; "" for none. Nothing protects it: whoever reaches it can read it.
+        host:port; "" for none. It is unprotected: everybody who can connect can read it.
     """
 
     address: str = "127.0.0.1:8471"
@@ -155,20 +155,20 @@ class StatusConfig(Section, frozen=True, kw_only=True):
 
     @property
     def endpoint(self) -> Endpoint | None:
-        """Where it listens, if it does."""
+        """The address that it listens on, if any."""
         return endpoint_of(self.address) if self.address else None
 
 
 class AggregatorTiming(Section, frozen=True, kw_only=True):
-    """When an aggregator speaks; see `AggregatorSettings`.
+    """How often an aggregator reports and makes models; see `AggregatorSettings`.
 
     Attributes
     ----------
     report_every_s : float
-        Raising it costs the model its freshness, lowering it costs bytes. A root sends none.
+        Raising it makes the model older, lowering it costs bytes. A root sends no reports.
     model_every_s : float
-        A root's model follows what is reported no faster. Raising it costs less work, and
-        fewer bytes down.
+        Shortest time between two models of a root. Raising it costs less work, and fewer bytes
+        down.
     """
 
     report_every_s: Seconds = 300.0
@@ -181,10 +181,10 @@ class AdvancedConfig(RetryConfig, frozen=True, kw_only=True):
     Attributes
     ----------
     scaling_rows : int
-        Readings that a root waits for before it settles on center, scale and gamma.
+        Readings that a root waits for before it fixes center, scale and gamma.
     burst : int
-        Messages that a child may send at once, after it was quiet: when a broker comes back, a
-        report of each of its groups.
+        Messages that a quiet child may send at once: when a broker comes back, a report of each
+        of its groups.
     """
 
     scaling_rows: Whole = 1000
@@ -192,14 +192,14 @@ class AdvancedConfig(RetryConfig, frozen=True, kw_only=True):
 
 
 class GroupConfig(Section, frozen=True, kw_only=True):
-    """A group that is served.
+    """A group that it serves.
 
     Attributes
     ----------
     summary : SummaryConfig
         What is kept and merged of its reports. Its nodes need the same.
     schema : SchemaConfig, optional
-        What its vectors mean: a root has to say it.
+        What its vectors mean; required at a root.
     robust : bool
         Leave out clients that are far from the others, and cap those that claim too much.
     """
@@ -214,7 +214,7 @@ class GroupConfig(Section, frozen=True, kw_only=True):
 
     @property
     def plan(self) -> GroupPlan:
-        """It as the node sees it."""
+        """The group's plan, for the node."""
         schema = self.schema
         with placed("schema"):
             built = None if schema is None else schema.built
@@ -223,28 +223,28 @@ class GroupConfig(Section, frozen=True, kw_only=True):
 
 
 class AggregatorConfig(Section, frozen=True, kw_only=True):
-    """All that an aggregator is told.
+    """The configuration of an aggregator.
 
     Attributes
     ----------
     node : str
         Its name, the same for ever, and its certificate's; left out, its kit's.
     store : Path
-        Its database: what it has acknowledged.
+        The database of all that it has acknowledged.
     kit : Path, optional
-        The file that makes it known, for links with TLS that name no files of their own. With
+        Key, certificate and authority in one file, for links with TLS that name no files. With
         it children need kits of the same authority.
     listen : ListenConfig
     groups : dict of str to GroupConfig
     parent : ParentConfig, optional
-        Left out, it is the root.
+        Without one, it is the root.
     status : StatusConfig
-    timing : TimingConfig
-    alarms : AlarmsConfig
+    timing : AggregatorTiming
+    alarms : NotifyConfig
     log : {"debug", "info", "warning", "error"}
-        The least that is worth a line.
+        The lowest level that is logged.
     advanced : AdvancedConfig
-        For tests and benchmarks: in no sample.
+        For tests and benchmarks; not in the sample.
     """
 
     node: Name
@@ -287,7 +287,7 @@ class AggregatorConfig(Section, frozen=True, kw_only=True):
         _ = self.settings
 
     def _check_sizes(self, name: str, summary: SummaryConfig, config: SchemaConfig) -> None:
-        """Whether reports fit up, and models down."""
+        """Check that reports fit up, and models down."""
         check = partial(check_size, config.dim, summary.kept, linear=summary.linear(config))
         features = "" if config.features is None else "schema.features.features, "
         lower = f"{features}schema.lags, summary.rank or summary.oversample of group {name}"
@@ -303,7 +303,7 @@ class AggregatorConfig(Section, frozen=True, kw_only=True):
                 place, limit = ("listen", way, "max_message_bytes"), listen.max_message_bytes
                 raised = f"{lower}, or raise it as far as {others}"
                 check(limit, at=place, lower=raised)
-                # Built only now: the text of a schema that fits.
+                # Only now: the text of the schema is built only if that can fit.
                 check(limit, at=place, lower=raised, text=config.text_bytes)
 
     @property
@@ -315,15 +315,15 @@ class AggregatorConfig(Section, frozen=True, kw_only=True):
 
     @property
     def settings(self) -> AggregatorSettings:
-        """How its node behaves."""
+        """Settings of its node."""
         parent = None if self.parent is None else self.parent.name
         advanced = asdict(self.advanced)
-        del advanced["burst"]  # of the border, not of the node
+        del advanced["burst"]  # for the server, not for the node
         return AggregatorSettings(self.node, parent, **asdict(self.timing), **advanced)
 
     @property
     def plans(self) -> dict[str, GroupPlan]:
-        """The groups as the node sees them. Landmarks are read from their files."""
+        """Plans of the groups, for the node. Landmarks are read from their files."""
         plans = {}
         for name, group in self.groups.items():
             with placed("groups", name):

@@ -1,4 +1,4 @@
-"""listen(): a place on the network, or in one line why it cannot be had."""
+"""listen(): a listening socket, or one line on why there is none."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ def listen(endpoint: Endpoint, *, setting: str) -> socket.socket:
     ----------
     endpoint : Endpoint
     setting : str
-        Where it is configured, for who has to mend it.
+        Its name in the configuration, for the error.
 
     Raises
     ------
     UsageError
-        If the place is taken, or no place of this machine.
+        If the address is in use, or none of this machine's.
     """
     try:
         (family, *_, address), *_ = socket.getaddrinfo(

@@ -1,12 +1,12 @@
-"""Refusals: what was not taken, counted by reason, and told once a minute for each sender.
+"""Refusals: messages that were not taken, counted by reason, and logged once a minute by sender.
 
-The reasons are a closed set, all of them there from the start, at 0: an alarm can rest on
-each. Three speak of them: the codec, of bytes (`submerge.errors.KINDS`); the machine, in its
-answers (`Reason`); and the doors, of what they let nobody see (`DOORS`).
+The reasons are a closed set, all shown from the start, at 0, so that an alert can use each. They
+come from three places: the codec, for bytes (`submerge.errors.KINDS`); the machine, in its
+answers (`Reason`); and the transports (`BORDERS`).
 
-1. A message is counted under one reason, by the first that does not take it.
+1. A message is counted under one reason, the first that refuses it.
 2. The log is bounded whatever comes in: so many lines a minute, then their number.
-3. It can be told from any thread.
+3. `count` may be called from any thread.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from submerge.protocol.messages import Reason
 from submerge_client.logs import say
 
 BORDERS = {
-    "spoofed": "another name in it than in the certificate or the topic that it came by",
+    "spoofed": "its name differs from the certificate's, or from the topic's that it came by",
     "throttled": "too much from one node, or from one connection without a name",
-    "foreign_topic": "a topic or a method that no child speaks by",
+    "foreign_topic": "a topic or a method that no child uses",
     "empty": "no bytes at all: a report that was taken back from its broker",
-    "dropped": "no room, or stopping: said to the child, where it can be",
+    "dropped": "no room, or stopping: answered as busy, where that is possible",
     "stranger": "from a broker, and for another aggregator's store",
     "overtaken": "an older report than the one that is held: nothing changes",
-    "handshake": "a connection that came to nothing: no certificate, or none that is trusted",
+    "handshake": "a connection that came to nothing: no certificate, or an untrusted one",
 }
-"""Why a door takes something in no further; each in a line, for people."""
+"""Why a transport refuses a message; each in a line, for people."""
 
 REASONS: dict[str, str] = (
     BORDERS
@@ -39,17 +39,17 @@ REASONS: dict[str, str] = (
     | {reason.name.lower(): reason.value for reason in Reason if reason is not Reason.ACK}
     | {"schema": "another schema, or one that cannot be read"}
 )
-"""All reasons, and what each means. What codec and machine share is one."""
+"""All reasons, and what each means. The codec and the machine share some."""
 
 HARMLESS = frozenset({"unavailable", "empty", "overtaken", "stranger"})
-"""What honest nodes and brokers do every day: told to who wants to see everything."""
+"""What honest nodes and brokers do every day: logged at debug level."""
 
 MINUTE_S, MOST_LINES = 60.0, 100
-"""Lines in a minute, at most: a flood under many names must not fill the disk."""
+"""Most lines in a minute: a flood under many names must not fill the disk."""
 
 
 class Refusals:
-    """Counts, and tells.
+    """Counts refusals, and logs them.
 
     Parameters
     ----------
@@ -61,18 +61,18 @@ class Refusals:
         self._steady, self._lock = steady, threading.Lock()
         self._counts = dict.fromkeys(REASONS, 0)
         self._minute_at = -math.inf
-        self._said: set[tuple[str, str]] = set()
-        self._unsaid = 0
+        self._logged: set[tuple[str, str]] = set()
+        self._unlogged = 0
 
     @property
     def counts(self) -> dict[str, int]:
-        """Messages that were not taken, by reason."""
+        """Refused messages, by reason."""
         return dict(self._counts)
 
     def count(
         self, reason: str, who: str = "", /, *, what: str = "child refused", **facts: object
     ) -> None:
-        """Count one message, and tell it, if nothing alike was told this minute.
+        """Count one message, and log it, unless the same was logged this minute.
 
         Parameters
         ----------
@@ -81,30 +81,31 @@ class Refusals:
         who : str
             The node as far as it is known, or its address.
         what : str
-            How the line begins.
+            Beginning of the line.
         **facts
-            What else to tell.
+            Its facts.
         """
         with self._lock:
             self._counts[reason] += 1
-            unsaid = self._turned()
-            tells = (who, reason) not in self._said and len(self._said) < MOST_LINES
-            if tells:
-                self._said.add((who, reason))
-            elif (who, reason) not in self._said:
-                self._unsaid += 1
-        if unsaid:
-            say("messages refused, not told one by one", level=logging.WARNING, count=unsaid)
-        if tells:
+            unlogged = self._begin_minute()
+            new = (who, reason) not in self._logged
+            logs = new and len(self._logged) < MOST_LINES
+            if logs:
+                self._logged.add((who, reason))
+            elif new:
+                self._unlogged += 1
+        if unlogged:
+            say("messages refused, not logged one by one", level=logging.WARNING, count=unlogged)
+        if logs:
             level = logging.DEBUG if reason in HARMLESS else logging.WARNING
-            reported = {"node": who} if who else {}
-            say(what, level=level, **reported, reason=reason, **facts)
+            node = {"node": who} if who else {}
+            say(what, level=level, **node, reason=reason, **facts)
 
-    def _turned(self) -> int:
-        """Begin another minute if it is time; return what the last one left untold."""
+    def _begin_minute(self) -> int:
+        """Begin another minute if it is time; return how many the last one left unlogged."""
         now = self._steady()
         if now < self._minute_at + MINUTE_S:
             return 0
-        unsaid, self._unsaid, self._minute_at = self._unsaid, 0, now
-        self._said.clear()
-        return unsaid
+        unlogged, self._unlogged, self._minute_at = self._unlogged, 0, now
+        self._logged.clear()
+        return unlogged

@@ -1,47 +1,47 @@
-"""SAMPLE: an aggregator's configuration with every setting in it, and what each is for.
+"""SAMPLE: an aggregator's configuration with every setting, and what each is for.
 
-It loads as it stands, as the root that the client's own sample reports to. A line that begins
-with `#` and no blank is a setting; those of one paragraph can be taken in together. Tests hold it
-against the settings that there are.
+It loads as it is, as the root that the client's own sample reports to. A line that begins with
+`#` and no blank is a setting; those of one paragraph can be enabled together. Tests compare it
+with the settings that exist.
 """
 
 SAMPLE = """\
 # An aggregator of submerge: it merges what its children report, and reports upward in the same
-# way. Without a parent it is the root: its merge is the model that everybody scores with.
+# way. Without a parent it is the root: its merge is the model that every node scores with.
 #
 # `submerge aggregator init` prints this file; `submerge aggregator --config FILE` starts from it.
 # Every setting can also come from the environment: SUBMERGE__LISTEN__GRPC__ADDRESS.
-# A line that begins with "#" and no blank is a setting: what holds if it is left out, or
-# another way, a paragraph of them together. Paths start where the program is started.
+# A line that begins with "#" and no blank is a setting: its default, or another choice, a
+# paragraph of them together. Relative paths start from the working directory.
 
 # Its name: the same for ever, no other node's, and the one in its certificate.
 node = "root"
-# The database of what it has acknowledged: keep it on a disk that lasts.
+# The database of all that it has acknowledged: keep it on a disk that lasts.
 store = "root.db"
-# What makes it known, as `submerge pki issue --host` writes it: key, certificate and authority in
-# one file, for every link with TLS that names no files of its own. Children then need kits of
-# the same authority. `node` may be left out.
+# Key, certificate and authority in one file, as `submerge pki issue --host` writes it, for every
+# link with TLS that names no files of its own. Children then need kits of the same authority.
+# `node` may be left out.
 #kit = "root.kit"
-# The least that is worth a line: "debug", "info", "warning" or "error".
+# The lowest level that is logged: "debug", "info", "warning" or "error".
 #log = "info"
 
 
 # How children reach it: over gRPC, through a broker, or both.
 [listen]
-# Messages a second that each child may send for long; of one that has no certificate and no
-# topic, those of a connection. Each 8 KiB of a long one count as one more. What is more is
-# refused. Raising it lets one that has gone wild cost more.
+# Messages a second that each child may send without end; without certificate and topic, each
+# connection. Each 8 KiB of a long message count as one more. Further messages are refused.
+# Raising it lets a child that has gone wild cost more.
 #most_per_s = 20.0
 
 [listen.grpc]
-# 0.0.0.0 is every network that this machine has.
+# 0.0.0.0 is every network of this machine.
 address = "127.0.0.1:8470"
-# Serve without TLS. Anybody on the network can then read and forge what is sent.
+# Serve without TLS. Everybody on the network can then read and forge messages.
 insecure = true
-# Bytes that a message may have. Raising it lets each child take more memory at a time.
+# Most bytes of a message. Raising it lets each child take more memory at a time.
 #max_message_bytes = 4194304
 
-# With TLS. With a kit (above), address and no `insecure` are all; else the server's certificate
+# With TLS. With a kit (above), only address, and no `insecure`; else the server's certificate
 # and its key. With a ca, children need certificates of it, each under its own name.
 #address = "0.0.0.0:8470"
 #insecure = false
@@ -52,16 +52,16 @@ insecure = true
 #[listen.mqtt]
 # The broker: mqtt://host:port, or mqtts:// with TLS.
 #url = "mqtt://127.0.0.1:1883"
-# Needed for a url without TLS.
+# Required for a url without TLS.
 #insecure = true
-# As the children's: topics begin with submerge/v1/{fleet}/.
+# The children's: topics begin with submerge/v1/{fleet}/.
 #fleet = "default"
-# Bytes that a message may have. Raise it only as far as the broker does, and the children: what
-# they refuse never arrives.
+# Most bytes of a message. Raise it only as far as the broker and the children do: what they
+# refuse never arrives.
 #max_message_bytes = 122880
 
-# A broker with TLS and a password. ca: whom to trust; left out, the system's authorities. cert
-# and key: this node's own, for a broker that asks for them. The file holds the password, and
+# A broker with TLS and a password. ca: the authorities to trust; left out, the system's. cert and
+# key: this node's own, for a broker that asks for them. The file holds the password, and
 # nothing else.
 #[listen.mqtt]
 #url = "mqtts://broker.example:8883"
@@ -72,7 +72,7 @@ insecure = true
 #password_file = "root.password"
 
 
-# The aggregator above; a root has none. With another name the store is begun anew.
+# The aggregator above; a root has none. Under another name the store starts empty.
 #[parent]
 #name = "headquarters"
 # As in a client's [uplink]: grpc://, mqtt://, or with TLS grpcs://, mqtts://.
@@ -81,10 +81,10 @@ insecure = true
 #ca = "ca.pem"
 #cert = "root.pem"
 #key = "root.key"
-# Bytes that a message may have; left out, 122880 on MQTT and 4194304 on gRPC. Raise it only
-# as far as the broker and the parent do: what they refuse never arrives.
+# Most bytes of a message; left out, 122880 on MQTT and 4194304 on gRPC. Raise it only as far as
+# the broker and the parent do: what they refuse never arrives.
 #max_message_bytes = 4194304
-# "i8" sends the weaker directions in a quarter of the bytes, and coarser.
+# "i8" sends the weaker directions in a quarter of the bytes, with less precision.
 #columns = "f32"
 
 # A parent behind a broker.
@@ -96,29 +96,29 @@ insecure = true
 #password_file = "root.password"
 
 
-# A group of nodes that share a schema and a model: a section of each kind for every group.
+# A group of nodes that share a schema and a model: these sections for every group.
 [groups.pumps]
 # Where clients report here: leave out those that are far from the others, for as long as they
-# are, and count nobody for more than three times the usual. Of a fleet of two kinds it leaves
-# out the fewer: make that two groups.
+# are, and count none for more than three times the typical. Of a fleet of two kinds it leaves out
+# the smaller: make two groups of them.
 #robust = false
 
-# Ranks as at the clients: directions of normal variation, and spare ones. Raising the rank
-# explains more of what is normal, and in the end faults as well; raising oversample makes
-# merges more exact. Each costs 4 bytes x channels x lags in every report.
+# Ranks as at the clients: directions of normal variation, and spare ones. Raising rank explains
+# more of what is normal, and in the end faults as well; raising oversample makes merges more
+# exact. Each costs 4 bytes x channels x lags in every report.
 [groups.pumps.summary]
 #rank = 8
 #oversample = 5
 
-# What a vector means, as at the clients. A root has to say it; below the root it comes down.
+# What a vector means, as at the clients. Required at a root; below it the schema comes down.
 [groups.pumps.schema]
 # "name", "name [unit]" or { name = "flow", unit = "l/min" }, in the order of the readings.
 channels = ["flow [l/min]", "pressure [bar]", "current [A]", "temperature [°C]"]
 # Rows in a vector, the newest first. Raising it shows what follows what, for channels x lags
 # dimensions in memory and in each report.
 lags = 4
-# How channels of different units are brought to one size: "none" leaves readings as they are;
-# "fleet" works it out from all nodes, after 1,000 readings; "fixed" takes
+# How channels of different units get one size: "none" leaves readings as they are; "fleet"
+# measures it on all nodes, over the first 1,000 readings; "fixed" takes
 # (reading - offset) / scale. Raising a scale gives its channel less weight.
 scaling = "fleet"
 
@@ -129,21 +129,21 @@ scaling = "fleet"
 #scaling = "fixed"
 
 # What is subtracted before variation is measured: "own", each node's own mean, so that devices
-# may differ in what is usual for them, and share how it varies; "fleet", one mean of all nodes;
+# may differ in their typical values, and share how these vary; "fleet", one mean of all nodes;
 # "none".
 #center = "own"
 # Seconds after which a reading counts for half; left out, it counts for ever. Raising it makes
-# the model steadier, and slower to follow.
+# the model steadier, and slower to adapt.
 #half_life_s = 2592000.0
 
 # A kernel: what is normal may then be curved, a ring or a bent sheet; without one it is flat.
-# Features of each vector are learnt beside the vector itself, for 4 bytes x features each of
-# their directions in every report: [summary] rank = 16 is then a good start.
+# Features of each vector are learnt beside the vector itself. Each direction of them costs
+# 4 bytes x features in every report: [summary] rank = 16 is then a good start.
 #[groups.pumps.schema.features]
 #kernel = "gaussian"
-# How near two vectors have to be to be alike, in scaled units: "auto" lets the root work it out
-# from all nodes, so that nothing is learnt until it has; or a number, exp(-gamma distance^2).
-# Raising it tells near ones apart, and forgets what far ones have in common.
+# How close two vectors have to be to be alike, in scaled units: "auto" lets the root measure it
+# on all nodes, and nothing is learnt until then; or a number, exp(-gamma distance^2). Raising it
+# separates close ones, and forgets what distant ones have in common.
 #gamma = "auto"
 # Raising it comes closer to the kernel, for memory, time and bytes in proportion.
 #features = 512
@@ -167,38 +167,38 @@ scaling = "fleet"
 #[groups.pumps.schema.features]
 #map = "countsketch"
 
-# Features from so many typical vectors, scaled, in a table that everybody in the group has: a
-# column for each channel, and with lags for each of these, as "flow" and "flow-1".
+# Features from typical vectors, scaled, in a table that every node of the group has: a column
+# for each channel, and with lags for each of these, as "flow" and "flow-1".
 #[groups.pumps.schema.features]
 #map = "nystrom"
 #landmarks = "landmarks.csv"
 #features = 128
 
 
-# Health and metrics, over HTTP; address = "" for none. Nothing protects it.
+# Health and metrics, over HTTP; address = "" for none. It is unprotected.
 [status]
 #address = "127.0.0.1:8471"
 
 
-# Who is told of the alarms of all nodes below, so that these need not: each start once, and each
-# end once. One aggregator is enough, as a rule the root.
+# Where the alarms of all nodes below are sent, so that the nodes need not send them: each start
+# and each end once. One aggregator is enough, as a rule the root.
 [alarms]
-# A line of JSON for each of them: in a file, which may be rotated, or "-" for standard output.
+# A line of JSON for each: in a file, which may be rotated, or "-" for standard output.
 #ndjson = "alarms.ndjson"
 
 # Servers that take a POST, as many as you like: Alertmanager ("alertmanager"), a topic of
-# ntfy ("ntfy"), or whatever takes JSON ("json").
+# ntfy ("ntfy"), or any that takes JSON ("json").
 #[[alarms.webhook]]
 #url = "https://alertmanager.example:9093"
 #shape = "alertmanager"
 # A file that holds a token, and nothing else; it is sent as "Authorization: Bearer".
 #token_file = "alertmanager.token"
-# Whom to trust; left out, the system's authorities.
+# The authorities to trust; left out, the system's.
 #ca = "ca.pem"
-# A page about the node, for whoever hears of it: {node}, {group} and {id} are put in.
+# A page about the node, for the reader: {node}, {group} and {id} are filled in.
 #link = "https://dashboards.example/{node}"
 
-# Needed for http:// to another machine. Anybody on the network can then read and forge it.
+# Required for http:// to another machine. Everybody on the network can then read and forge it.
 #[[alarms.webhook]]
 #url = "http://192.168.1.20:8080/alarms"
 #insecure = true
@@ -209,11 +209,12 @@ scaling = "fleet"
 #urls_file = "apprise.urls"
 
 
-# When it speaks. These hold if they are left out.
+# How often it reports, with the defaults.
 [timing]
-# Seconds between reports to the parent, give or take 20 %. Raising it costs the model its
-# freshness, lowering it costs bytes.
+# Seconds between reports to the parent, give or take 20 %. Raising it makes the model older,
+# lowering it costs bytes.
 #report_every_s = 300.0
-# Seconds between models, at a root, at least. Raising it costs less work, and fewer bytes down.
+# Seconds between two models of a root, at least. Raising it costs less work, and fewer bytes
+# down.
 #model_every_s = 60.0
 """

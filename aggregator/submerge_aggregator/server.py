@@ -1,7 +1,7 @@
-"""Server: the event loop around a desk; what comes in, what goes out, and how it ends.
+"""Server: the event loop around a commit worker: what comes in, what goes out, and its end.
 
-Everything that comes in waits in one bounded queue. While the desk takes a turn, on its own
-thread, the next turn's items gather. What a turn returns goes out here, in order.
+Everything that comes in waits in one bounded queue. While the worker commits a batch on its own
+thread, the next one gathers. What a batch returns goes out here, in order.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ from submerge_client.uplink import (
 from submerge_client.watchdog import Watchdog
 
 BATCH = 128
-"""Items in one turn, and in one commit."""
+"""Items in one batch, and in one commit."""
 
 MOST_WAITING, MOST_BYTES = 20_000, 64 << 20
-"""Letters that wait at most, and their bytes: a child whose letter is dropped asks again."""
+"""Most messages that wait, and their bytes: a child whose message is dropped sends it again."""
 
 LINGER_S = 5.0
-"""At its end, how long it waits for the parent to hear the last report."""
+"""At the end, the longest wait for the parent's answer to the last report."""
 
 
 class Server:
@@ -50,27 +50,27 @@ class Server:
 
     Parameters
     ----------
-    desk : Desk
+    worker : CommitWorker
     downlinks : sequence of Downlink
     uplink : Uplink or None
         None at the root.
     clock : callable
     watchdog : Watchdog or None
-        Hears that turns are taken.
+        Notices a standstill.
     admits : callable
-        Whether a child may say one thing more.
-    herald : Herald or None
-        Has people told of alarms.
+        Whether a child may send one more message.
+    notifier : AlarmNotifier or None
+        Sends alarms to people.
 
     Attributes
     ----------
     ready : bool
-        It has started, and serves.
+        It has started, and serves children.
     refusals : Refusals
-        The desk's.
+        The worker's.
     downlinks : tuple of Downlink
     sent_bytes, heard_bytes : int
-        Of messages to and from the parent, without what the transport adds.
+        Bytes of messages to and from the parent, without what the transport adds.
     """
 
     def __init__(
@@ -99,12 +99,12 @@ class Server:
 
     @property
     def parted(self) -> bool:
-        """Whether there is a parent that cannot be reached."""
+        """Whether the parent, if there is one, cannot be reached."""
         return self._reach.why is not None
 
     @property
     def broker(self) -> bool | None:
-        """Whether every broker that children speak through can be reached; None without any."""
+        """Whether every broker to the children can be reached; None without any."""
         known = [each.reachable for each in self.downlinks if each.reachable is not None]
         return all(known) if known else None
 
@@ -119,14 +119,14 @@ class Server:
         Raises
         ------
         UsageError
-            If a place to listen is taken, or the store is not what it was.
+            If an address is taken, or the store is damaged.
         """
         loop = asyncio.get_running_loop()
         began = await loop.run_in_executor(self._thread, self.worker.start)
         for downlink in self.downlinks:
             await downlink.open(self.take)
         if self._uplink is not None:
-            self._uplink.open(lambda heard: self._heard(loop, heard))
+            self._uplink.open(lambda heard: self._enqueue(loop, heard))
         self._perform(began)
         self.ready = True
         say("serving", incarnation=self._incarnation())
@@ -140,7 +140,7 @@ class Server:
     async def ask(
         self, question: Callable[[AggregatorNode, Now], Any], event: Event | None = None
     ) -> Any:
-        """Let the machine take an event, and return what a question to it gives, committed."""
+        """Let the machine take an event, and return its answer to a question, committed."""
         reply: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
 
         def answer(value: Any) -> None:
@@ -155,14 +155,14 @@ class Server:
         return await reply
 
     def take(self, inbound: Inbound) -> None:
-        """Take a letter in, if its sender may say more, and if there is room."""
+        """Queue a message, if its sender may send more, and if there is room."""
         if not self._admits(inbound.who, len(inbound.data)):
             self.refusals.count("throttled", inbound.who)
-            inbound.refuse("too many messages: wait, then say the newest", "throttled")
+            inbound.refuse("too many messages: wait, then send the newest", "throttled")
             return
         full = len(self._inbox) >= MOST_WAITING or self._waiting_bytes > MOST_BYTES
         if full or self._stopping.is_set():
-            # At once: a letter that waits for an answer holds its bytes.
+            # At once: a message that waits for an answer holds its bytes.
             self.refusals.count("dropped", inbound.who)
             inbound.refuse("no room now, or no longer serving: ask again", "busy")
             return
@@ -175,15 +175,15 @@ class Server:
         self._inbox.append(item)
         self._stirred.set()
 
-    def _heard(self, loop: asyncio.AbstractEventLoop, heard: Heard) -> None:
-        """The uplink's threads speak here."""
+    def _enqueue(self, loop: asyncio.AbstractEventLoop, heard: Heard) -> None:
+        """Queue what the uplink reports, from its threads."""
         if not loop.is_closed():
             loop.call_soon_threadsafe(self._put, heard)
 
     async def _wait(self) -> None:
-        """Until something has come in, or the machine wants to be woken."""
+        """Wait until something has come in, or the machine wants to be woken."""
         if self._inbox:
-            # Let the network in between two turns, however much waits.
+            # The network gets a turn between two batches, however much waits.
             await asyncio.sleep(0)
             return
         self._stirred.clear()
@@ -222,12 +222,12 @@ class Server:
                     except TooLarge as error:
                         say("report too large", level=logging.ERROR, why=str(error))
                 case AlarmsChanged() if self._notifier is not None:
-                    self._notifier.tell(out)
+                    self._notifier.notify(out)
                 case Reply(asked, value):
                     asked.reply(value)
 
     def _notice(self, item: Item) -> None:
-        """Count what the parent says, and say when it goes away and comes back."""
+        """Count the parent's messages, and log when it goes away and comes back."""
         if isinstance(item, Came):
             self.heard_bytes += len(item.data)
             self._reach.heard()
@@ -244,7 +244,7 @@ class Server:
             self._reach.slowed(item.why)
 
     def _status(self) -> str:
-        """Return how things are, in a line for people."""
+        """Return the state in a line for people."""
         node = self.worker.node
         if node is None:
             return "the store cannot be written"
@@ -258,7 +258,7 @@ class Server:
         return "none yet" if node is None else str(node.incarnation)
 
     async def _end(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Tell the parent what there is; let answers go out; close."""
+        """Send the parent a last report; let answers go out; close."""
         self.ready = False
         say("stopping")
         self._watchdog.stopping(LINGER_S)
@@ -282,6 +282,6 @@ class Server:
         say("ended", sent_bytes=self.sent_bytes, heard_bytes=self.heard_bytes)
 
     def _unreported(self) -> bool:
-        """Whether a parent that is there has still to hear of something."""
+        """Whether a parent within reach has not acknowledged the last report."""
         node = self.worker.node
         return node is not None and self._uplink is not None and not self.parted and node.unreported

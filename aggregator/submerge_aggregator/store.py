@@ -1,17 +1,16 @@
 """Store: an aggregator's records on disk, in one SQLite database.
 
-It promises that a `write` which returned is on disk, whole; that one which raised has
-changed nothing; and that what `load` returns is what was written. A file that was torn,
-cut short or changed is refused, never half believed. It does not know what a record says,
-and it mends nothing: a database that is not what it was is another database, and what
-follows from that is the protocol's affair (docs/protocol.md).
+A `write` that returned is on disk, whole. One that raised has changed nothing. `load` returns
+what was written: a file that was torn, cut short or changed is refused, never read in part. The
+store does not know what a record means, and it repairs nothing: what follows from a damaged
+database is up to the protocol (docs/protocol.md).
 
-1. Exactly one connection, exclusive for as long as the store is open. It may be opened in
-   one thread and used in another, but by one at a time.
-2. A commit waits for the disk (`synchronous=FULL`): acknowledgements rest on it.
-3. Each row carries a checksum over key and value, and `load` looks through the whole file:
-   SQLite itself would return a flipped bit as it stands.
-4. Nothing else in this process may open the file: to close any descriptor of it would drop
+1. Exactly one connection, exclusive for as long as the store is open. It may be opened in one
+   thread and used in another, but by one at a time.
+2. A commit waits for the disk (`synchronous=FULL`): acknowledgements depend on it.
+3. Each row carries a checksum over key and value, and `load` checks the whole file: SQLite
+   itself would return a flipped bit as it is.
+4. Nothing else in this process may open the file: closing any descriptor of it would drop
    SQLite's lock (POSIX).
 """
 
@@ -28,21 +27,18 @@ from submerge.errors import SubmergeError, UsageError
 from submerge.protocol.machine import Key
 
 FORM = 3
-"""Raise it with a record that earlier versions do not know: they then say so, and do not take
-the store for damaged. 2: why nodes are quarantined, and who is suspected. 3: what operators want
-of nodes."""
+"""Raise it with a record that earlier versions do not know: they then report a later version, and
+no damage. 2: why nodes are quarantined, and which are suspected. 3: desired states of nodes."""
 
 APPLICATION_ID = int.from_bytes(b"subm", "big")
 
 PAGE_BYTES = 4096
 WAL_PAGES = 1000
-"""After so many pages the log is written into the database and begun again.
+"""After so many pages the log is written into the database and started again. More pages mean
+fewer rows written twice, a longer pause when it happens, and a larger file."""
 
-More of them mean fewer rows written twice, a longer pause when it happens, and a larger file.
-"""
-
-# WITHOUT ROWID: rows then stand in one tree. The index that SQLite would keep beside them
-# is a copy of the keys that no checksum covers; were it damaged, a row could come twice.
+# WITHOUT ROWID: rows stand in one tree. The index that SQLite would keep beside them is a copy of
+# the keys that no checksum covers; with a damaged one a row could come twice.
 CREATE = """
 CREATE TABLE records (
     key TEXT NOT NULL PRIMARY KEY,
@@ -56,7 +52,7 @@ ON CONFLICT (key) DO UPDATE SET value = excluded.value, sum = excluded.sum
 """
 
 OUT_OF_REACH = frozenset(
-    # What says nothing about the file's contents, and may be over tomorrow.
+    # Errors that say nothing about the file's contents, and may be over tomorrow.
     {
         *(sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY),
         *(sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH),
@@ -66,7 +62,7 @@ OUT_OF_REACH = frozenset(
 
 
 class StoreDamaged(UsageError):
-    """A store that is not what was written; nothing of it is believed.
+    """A store that is not as written; nothing of it is used.
 
     Attributes
     ----------
@@ -77,12 +73,12 @@ class StoreDamaged(UsageError):
         self.path, self.reason = path, " ".join(reason.split())
         super().__init__(
             f"expected a whole store in {path}, got a damaged one ({self.reason}): move it away;"
-            " the aggregator then begins a new store, and its children begin new lives"
+            " the aggregator then begins a new store, and its children new incarnations"
         )
 
 
 class StoreUnavailable(SubmergeError):
-    """The disk is full, read-only or out of order; the store is as it was before.
+    """The disk is full, read-only or broken; the store is unchanged.
 
     Attributes
     ----------
@@ -100,16 +96,16 @@ class Store:
     Parameters
     ----------
     path : str or path
-        The database; it is made, and its folder, if there is none.
+        The database; it and its folder are created if missing.
 
     Raises
     ------
     UsageError
-        If another process uses it, or if it is not a store that we can read.
+        If another process uses it, or it is another program's or a later version's.
     StoreDamaged
-        If it is no database, or no longer.
+        If it is no database, or a damaged one.
     StoreUnavailable
-        If the disk does not let us.
+        If the disk does not allow it.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -137,7 +133,7 @@ class Store:
         Raises
         ------
         StoreDamaged
-            If a single one is not, or the file around them.
+            If one is not, or the file around them.
 
         Notes
         -----
@@ -156,21 +152,20 @@ class Store:
                 records[tuple(json.loads(key))] = value
         return records
 
-    def write(self, changes: Mapping[Key, bytes | None], *, anew: bool = False) -> None:
+    def write(self, changes: Mapping[Key, bytes | None], *, reset: bool = False) -> None:
         """Put and delete records in one transaction, on disk when this returns.
 
         Parameters
         ----------
         changes : mapping of key to bytes or None
-            None deletes; to delete what is not there is no mistake.
-        anew : bool
-            Delete all that the store held first.
+            None deletes; a missing key is no error.
+        reset : bool
+            Delete all records first.
 
         Raises
         ------
         StoreUnavailable
-            If the disk is full or worse. Nothing has changed, and the next `write` may
-            succeed.
+            If the disk is full or worse. Nothing has changed, and the next `write` may succeed.
         """
         names = {key: _name(key) for key in changes}
         removals = [(names[key],) for key, value in changes.items() if value is None]
@@ -180,17 +175,17 @@ class Store:
             if value is not None
         ]
         with self._named_errors(), self._transaction():
-            if anew:
+            if reset:
                 self._sql.execute("DELETE FROM records")
             self._sql.executemany("DELETE FROM records WHERE key = ?", removals)
             self._sql.executemany(PUT, rows)
 
     def close(self) -> None:
-        """Write the log into the database, and let another process have it."""
+        """Write the log into the database, and release it for other processes."""
         self._sql.close()
 
     def _open(self) -> None:
-        """Take the file for ourselves, see whose it is, and make it ours if it is empty."""
+        """Lock the file, check whose it is, and set it up if it is empty."""
         self._sql.execute("PRAGMA locking_mode = EXCLUSIVE")
         self._sql.execute("PRAGMA trusted_schema = OFF")
         self._sql.execute("PRAGMA cell_size_check = ON")
@@ -239,38 +234,38 @@ class Store:
             yield
             self._sql.execute("COMMIT")
         finally:
-            # SQLite takes some failed transactions back by itself, and leaves others open.
+            # SQLite rolls some failed transactions back by itself, and leaves others open.
             if self._sql.in_transaction:
                 self._sql.execute("ROLLBACK")
 
     @contextmanager
     def _named_errors(self) -> Iterator[None]:
-        """Say in our words what SQLite refuses."""
+        """Raise SQLite's errors as ours."""
         try:
             yield
         except sqlite3.ProgrammingError:
-            raise  # ours: a closed store was asked
+            raise  # a bug of ours: the store is closed
         except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
-            # Python cannot read SQLite's own message where that quotes what is damaged.
+            # Python cannot decode SQLite's message where that quotes damaged text.
             if _primary(error) in OUT_OF_REACH:
                 raise StoreUnavailable(self.path, str(error)) from error
             raise StoreDamaged(self.path, str(error)) from error
 
 
 def _primary(error: Exception) -> int:
-    """SQLite's code without its refinements; that of damage if Python itself complains."""
+    """Return SQLite's primary error code; that of damage if Python itself complains."""
     return int(getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT)) & 0xFF
 
 
-# Made once: `json.dumps` would make one for each key.
+# Made once: `json.dumps` would make an encoder for each key.
 _AS_TEXT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 def _name(key: Key) -> str:
-    """A key as text: no two keys have the same, and a person can read it."""
+    """Return a key as readable text, a different one for each key."""
     return _AS_TEXT(key)
 
 
 def _checksum(name: str, value: bytes) -> bytes:
-    # JSON holds no zero byte, so that the two cannot be cut elsewhere.
+    # JSON holds no zero byte, so name and value cannot be divided elsewhere.
     return blake2b(name.encode() + b"\0" + value, digest_size=16).digest()

@@ -1,11 +1,11 @@
-"""Desk: the machine, its store, and turns, on one thread that is not the event loop's.
+"""CommitWorker: the machine, its store and batches, on one thread beside the event loop.
 
-A turn takes what has come in since the last one, steps the machine through it, and commits
-once; only then does anything go out. So many messages share one commit, the more of them
-the busier it is, and neither a merge nor a disk holds up the network.
+A batch takes what has come in since the last one, steps the machine through it, and commits once.
+Only then does anything go out. So many messages share one commit, the more the busier it is, and
+neither a merge nor a disk delays the network.
 
-A write that fails takes back the whole turn: everybody hears "not now", the machine is thrown
-away, and another is started from what the store holds.
+A write that fails undoes the whole batch: every sender gets "not now", the machine is thrown
+away, and another one starts from what the store holds.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from submerge_aggregator.batch import (
     Reply,
     Tallies,
     Up,
-    answered,
+    answer_to,
     group_of,
     reason_of,
     refusal_of,
@@ -58,36 +58,36 @@ from submerge_proto.kept import records
 from submerge_proto.wire import codec
 
 AGAIN_S = 5.0
-"""After a write that failed, the store is left alone for so long."""
+"""The store is left alone for so long after a failed write."""
 
 
 class CommitWorker:
-    """One aggregator's machine at work.
+    """The machine of one aggregator, at work.
 
     Parameters
     ----------
-    made : callable
+    make_node : callable
         Returns a new machine, not started.
     store : Store
     clock : callable
     coarse : bool
         Reports upward go with int8 columns where that does little harm.
-    papers : Papers or None
-        Until when its certificates hold, which reports upward tell.
+    credentials : Credentials or None
+        Reports upward carry the end of their certificates.
     refusals : Refusals or None
-        Hears of every message that is not taken.
+        Counts every message that is not taken.
 
     Attributes
     ----------
     node : AggregatorNode or None
         None while the store cannot be read.
     wakes_at : float
-        When a turn is due with nothing to take in, on the steady clock.
+        When a batch is due with nothing to take in, on the steady clock.
     """
 
     def __init__(
         self,
-        made: Callable[[], AggregatorNode],
+        make_node: Callable[[], AggregatorNode],
         store: Store,
         clock: Callable[[], Now],
         *,
@@ -100,7 +100,7 @@ class CommitWorker:
         self.wakes_at = 0.0
         self.credentials = credentials
         self.refusals = Refusals(lambda: clock().steady) if refusals is None else refusals
-        self._made, self._store, self._clock, self._coarse = made, store, clock, coarse
+        self._make_node, self._store, self._clock, self._coarse = make_node, store, clock, coarse
         self._fails_until = -1.0
         self._failing = False
         self._notes = Notes()
@@ -108,7 +108,7 @@ class CommitWorker:
 
     @property
     def store(self) -> Store:
-        """What it writes to; to be read on its own thread only."""
+        """The store; only for its own thread."""
         return self._store
 
     def start(self) -> list[Out]:
@@ -117,13 +117,13 @@ class CommitWorker:
         Raises
         ------
         StoreDamaged
-            If that cannot be read as what it was.
+            If the store's content cannot be read as it was written.
         """
         self._fails_until = -1.0
         return self._begin()
 
     def commit_batch(self, items: Sequence[Item]) -> list[Out]:
-        """Take in what has come, in order; return what is to go out, all of it committed."""
+        """Take in items, in order; return what is to go out, all of it committed."""
         culprit: Item | None = None
         try:
             now, outs = self._clock(), list[Out]()
@@ -131,7 +131,7 @@ class CommitWorker:
                 outs += self._begin()
             node, keeps = self.node, list[Keep]()
             if node is None:
-                return self._nothing_now(items)
+                return self._refuse_all(items)
             for culprit in items:
                 outs += self._take(node, culprit, now, keeps)
             culprit = None
@@ -139,7 +139,7 @@ class CommitWorker:
                 outs += self._step(node, Tick(), now, None, keeps)
             changed = self._commit(keeps)
             if changed is None:
-                return self._nothing_now(items)
+                return self._refuse_all(items)
             self.wakes_at = node.wakes_at
             return [*outs, *(alarms_of(node, now, group) for group in sorted(changed))]
         except StoreDamaged:
@@ -148,10 +148,10 @@ class CommitWorker:
             return self._survive(items, culprit)
 
     def close(self) -> None:
-        """Let the store go."""
+        """Close the store."""
         self._store.close()
 
-    # -- a turn ----------------------------------------------------------------
+    # -- a batch ---------------------------------------------------------------
 
     def _begin(self) -> list[Out]:
         try:
@@ -163,12 +163,12 @@ class CommitWorker:
                 raise
             self._fail(error)
             return []
-        node, keeps, now = self._made(), list[Keep](), self._clock()
+        node, keeps, now = self._make_node(), list[Keep](), self._clock()
         outs = self._step(node, Start(kept), now, None, keeps)
         if self._commit(keeps) is None:
             return []
         self.node, self.wakes_at = node, node.wakes_at
-        # Also where nobody tells of any: who was told of an alarm has to hear that it is over.
+        # Also without any alarm: a notifier may hold open ones that are over.
         return [*outs, *(alarms_of(node, now, group) for group in node.groups)]
 
     def _take(self, node: AggregatorNode, item: Item, now: Now, keeps: list[Keep]) -> list[Out]:
@@ -196,19 +196,19 @@ class CommitWorker:
                     value = error
                 return [*outs, Reply(item, value)]
             case _:
-                return []  # parted: the server says so
+                return []  # parted: the server logs it
 
     def _read(
         self, node: AggregatorNode, inbound: Inbound, now: Now, keeps: list[Keep]
     ) -> list[Out]:
-        """Read a child's letter; foreign bytes change nothing but a counter."""
+        """Read a child's message; unreadable bytes change nothing but a counter."""
         try:
             message = codec.decode(inbound.kind, inbound.data)
         except codec.MessageRefused as refusal:
             if inbound.node not in (None, refusal.stamp.node):
-                return [self._spoofed(inbound, refusal.stamp.node)]
+                return [self._refuse_spoofed(inbound, refusal.stamp.node)]
             self.refusals.count(refusal.kind, refusal.stamp.node, why=str(refusal))
-            return [answered(inbound, refusal_of(inbound.kind, refusal, node))]
+            return [answer_to(inbound, refusal_of(inbound.kind, refusal, node))]
         except PeerError as error:
             self.refusals.count(error.kind, inbound.who, why=str(error))
             return [Refuse(inbound, str(error))]
@@ -218,7 +218,7 @@ class CommitWorker:
             return [Refuse(inbound, why)]
         stamp = message.stamp
         if inbound.node not in (None, stamp.node):
-            return [self._spoofed(inbound, stamp.node)]
+            return [self._refuse_spoofed(inbound, stamp.node)]
         if isinstance(message, Join):
             self.tallies.joins += 1
         else:
@@ -226,11 +226,11 @@ class CommitWorker:
         outs = self._step(node, Received(message, inbound.shared), now, inbound, keeps)
         if not any(isinstance(out, Down) and out.inbound is inbound for out in outs):
             self.refusals.count("stranger", stamp.node, group=stamp.group)
-            outs.append(Refuse(inbound, "not for this aggregator"))
+            outs.append(Refuse(inbound, "for another aggregator"))
         return outs
 
-    def _spoofed(self, inbound: Inbound, name: str) -> Refuse:
-        why = f"this is the way of {inbound.node}, not of {name}"
+    def _refuse_spoofed(self, inbound: Inbound, name: str) -> Refuse:
+        why = f"it came as {inbound.node}, and names {name}"
         self.refusals.count("spoofed", inbound.who, why=why)
         return Refuse(inbound, why, "denied")
 
@@ -248,7 +248,7 @@ class CommitWorker:
                 keeps.append(effect)
                 continue
             if isinstance(effect, Send) and isinstance(effect.message, Joined | Answer):
-                self._judged(event, effect.message)
+                self._count_refusal(event, effect.message)
             outs += self._out(node, effect, inbound)
         return outs
 
@@ -270,10 +270,10 @@ class CommitWorker:
                 self._notes.tell(effect, self._clock().steady)
         return []
 
-    def _judged(self, event: Event, answer: Joined | Answer) -> None:
+    def _count_refusal(self, event: Event, answer: Joined | Answer) -> None:
         """Count a join or a report that was not taken."""
-        said = event.message if isinstance(event, Received) else None
-        reason, stamp = reason_of(said, answer), answer.stamp
+        message = event.message if isinstance(event, Received) else None
+        reason, stamp = reason_of(message, answer), answer.stamp
         if reason is not None:
             facts: dict[str, Any] = {"group": stamp.group, "why": REASONS[reason]}
             if isinstance(answer, Joined) and answer.lines:
@@ -281,26 +281,26 @@ class CommitWorker:
             self.refusals.count(reason, stamp.node, **facts)
 
     def _commit(self, keeps: list[Keep]) -> set[str] | None:
-        """Write what a turn keeps, in one transaction; None if it is not written.
+        """Write what a batch keeps, in one transaction; None if it is not written.
 
         Returns
         -------
-        The groups whose rows tell of other alarms than before.
+        The groups whose rows report other alarms than before.
         """
         if not keeps:
             return set()
-        anew = False
+        reset = False
         changes: dict[Key, Any] = {}
         for keep in keeps:
             if keep.anew:
-                anew, changes = True, {}
+                reset, changes = True, {}
             changes |= keep.records
         packed = {
             key: None if record is None else records.pack(key, record)
             for key, record in changes.items()
         }
         try:
-            self._store.write(packed, anew=anew)
+            self._store.write(packed, reset=reset)
         except SubmergeError as error:
             self._fail(error)
             return None
@@ -308,10 +308,10 @@ class CommitWorker:
         if self._failing:
             self._failing = False
             say("store written again")
-        return self._alarms.groups(changes, anew=anew)
+        return self._alarms.groups(changes, reset=reset)
 
     def _fail(self, error: SubmergeError) -> None:
-        """Throw the machine away: it believes what is not written."""
+        """Throw the machine away: it holds what is not written."""
         self.node = None
         self.tallies.failed_writes += 1
         self._fails_until = self.wakes_at = self._clock().steady + AGAIN_S
@@ -320,40 +320,40 @@ class CommitWorker:
             say("store unavailable, trying on", level=logging.ERROR, why=str(error))
 
     def _survive(self, items: Sequence[Item], culprit: Item | None) -> list[Out]:
-        """A bug of ours: it costs the item that met it, if one did, and the others a moment.
+        """After a bug of ours: refuse the item that met it, and have the others sent again.
 
-        What the machine has half done is unknown, so it is thrown away like one that could not
-        write; what is on disk is whole.
+        The machine is in an unknown state, so it is thrown away as after a failed write. The
+        store is whole.
         """
         self.node = None
         self._fails_until = self.wakes_at = self._clock().steady + AGAIN_S / 5
         self.tallies.bugs += 1
         say("a bug, please report it", level=logging.ERROR, trace=traceback.format_exc())
-        outs = self._nothing_now([item for item in items if item is not culprit])
+        outs = self._refuse_all([item for item in items if item is not culprit])
         if isinstance(culprit, Inbound):
             outs.append(Refuse(culprit, "this aggregator cannot take it: see its log"))
         elif isinstance(culprit, Asked):
             outs.append(Reply(culprit, SubmergeError("a bug: see the aggregator's log")))
         return outs
 
-    def _nothing_now(self, items: Sequence[Item]) -> list[Out]:
+    def _refuse_all(self, items: Sequence[Item]) -> list[Out]:
         return [out for item in items for out in self._not_now(item)]
 
     def _not_now(self, item: Item) -> list[Out]:
-        """Tell whoever waits for an answer that there is none now."""
+        """Answer that the store cannot be written now, if the item wants an answer."""
         if isinstance(item, Asked):
             return [Reply(item, SubmergeError("the store cannot be written now"))]
         if not isinstance(item, Inbound):
             return []
         try:
             message = codec.decode(item.kind, item.data)
-        except Exception as error:  # not the time to be choosy: it may be the bug
+        except Exception as error:  # of any kind: this may be the bug itself
             return [Refuse(item, str(error))]
         if isinstance(message, Join | Report):
             self.refusals.count("unavailable", message.stamp.node)
         if isinstance(message, Join):
             late = Joined(message.stamp, Reason.UNAVAILABLE, message.fence, None, False, 0, b"")
-            return [answered(item, late)]
+            return [answer_to(item, late)]
         if isinstance(message, Report):
-            return [answered(item, Answer(message.stamp, Reason.UNAVAILABLE, message.fence))]
+            return [answer_to(item, Answer(message.stamp, Reason.UNAVAILABLE, message.fence))]
         return []

@@ -1,4 +1,4 @@
-"""`python -m submerge_fleet` is the `submerge` command, of this very interpreter."""
+"""`python -m submerge_fleet` runs the `submerge` command in this interpreter."""
 
 from submerge_fleet.cli import main
 

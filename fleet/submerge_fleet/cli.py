@@ -2,7 +2,7 @@
 
 This file imports click only; a subcommand's module loads when it is called, so that
 `submerge --help` answers at once on a Pi. Exit status: 0 done, 1 failed, 2 bad input
-(one line on stderr: what was expected, what came, what to do).
+(one line on stderr: what was expected, what was found, what to do).
 """
 
 from __future__ import annotations
@@ -11,49 +11,34 @@ import errno
 import importlib
 import os
 import sys
+from difflib import get_close_matches
 from typing import NamedTuple
 
 import click
 
 
 class Subcommand(NamedTuple):
-    """Where a subcommand lives (its module calls it `command`), and what it does."""
+    """A subcommand: its module below `submerge_`, which calls it `command`, and what it does."""
 
     module: str
     summary: str
 
 
 SUBCOMMANDS = {
-    "demo": Subcommand("submerge_fleet.demo.command", "Show the whole system on a generated room."),
-    "replay": Subcommand("submerge_fleet.replay.command", "Stream files as if they came in live."),
-    "crowd": Subcommand(
-        "submerge_fleet.crowd.command", "Run simulated nodes, each a client of its own."
-    ),
-    "simulate": Subcommand(
-        "submerge_fleet.simulate.command", "Run a fleet in virtual time, with faults."
-    ),
-    "client": Subcommand("submerge_client.command", "Run a client, at the edge."),
-    "aggregator": Subcommand("submerge_aggregator.command", "Run an aggregator, or the root."),
-    "nodes": Subcommand(
-        "submerge_fleet.operate.nodes", "See who reports; forget or quarantine a node."
-    ),
-    "alarms": Subcommand(
-        "submerge_fleet.operate.alarms", "See what is wrong; accept or reject an alarm."
-    ),
-    "learn": Subcommand(
-        "submerge_fleet.operate.learn", "Have a node learn nothing, or learn again."
-    ),
-    "pki": Subcommand(
-        "submerge_fleet.pki.command", "Make certificates: an authority, and nodes' kits."
-    ),
-    "kits": Subcommand("submerge_fleet.pki.kits", "Make kits for all nodes of a list."),
-    "doctor": Subcommand(
-        "submerge_fleet.doctor.command", "Say what keeps a program from its work."
-    ),
-    "score": Subcommand(
-        "submerge_fleet.score.command", "Score files by a model, a line for each row."
-    ),
-    "model": Subcommand("submerge_fleet.operate.model", "Show, save and compare what is normal."),
+    "demo": Subcommand("fleet.demo.command", "Show the whole system on a generated room."),
+    "replay": Subcommand("fleet.replay.command", "Stream files as if they were live."),
+    "crowd": Subcommand("fleet.crowd.command", "Run simulated nodes, each a client of its own."),
+    "simulate": Subcommand("fleet.simulate.command", "Run a fleet in virtual time, with faults."),
+    "client": Subcommand("client.command", "Run a client, at the edge."),
+    "aggregator": Subcommand("aggregator.command", "Run an aggregator, or the root."),
+    "nodes": Subcommand("fleet.operate.nodes", "List who reports; forget or quarantine a node."),
+    "alarms": Subcommand("fleet.operate.alarms", "List alarms; accept or reject one."),
+    "learn": Subcommand("fleet.operate.learn", "Pause or resume what a node learns."),
+    "pki": Subcommand("fleet.pki.command", "Make certificates: an authority, and nodes' kits."),
+    "kits": Subcommand("fleet.pki.kits", "Make kits for all nodes of a list."),
+    "doctor": Subcommand("fleet.doctor.command", "Find what keeps a program from its work."),
+    "score": Subcommand("fleet.score.command", "Score files with a model, a line for each row."),
+    "model": Subcommand("fleet.operate.model", "Show, save and compare what is normal."),
 }
 
 
@@ -61,15 +46,24 @@ class LazyGroup(click.Group):
     """Subcommands that load when they are called, not when they are listed."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Name the subcommands, in the order of SUBCOMMANDS."""
+        """Return the subcommands, in the order of SUBCOMMANDS."""
         return list(SUBCOMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Load a subcommand, or None for an unknown one."""
+        """Load a subcommand; None for an unknown one."""
         if cmd_name not in SUBCOMMANDS:
             return None
-        command = importlib.import_module(SUBCOMMANDS[cmd_name].module).command
+        command = importlib.import_module(f"submerge_{SUBCOMMANDS[cmd_name].module}").command
         return command if isinstance(command, click.Command) else None
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Refuse an unknown subcommand with the nearest one; click knows none of these names."""
+        near = get_close_matches(args[0], SUBCOMMANDS, 1)
+        if near and args[0] not in SUBCOMMANDS and not ctx.resilient_parsing:
+            ctx.fail(f"No such command {args[0]!r}. Did you mean {near[0]!r}?")
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the subcommands without loading them."""
@@ -87,12 +81,11 @@ def submerge() -> None:
 
 
 def main() -> None:
-    """Run the command; say in one line what was wrong with its input."""
-    # Before NumPy loads: our matrices are small, and threads that wait for one another
-    # make each step many times slower where cores are shared.
+    """Run the command; report bad input in one line."""
+    # Before NumPy loads: our matrices are small, and threads that wait for each other make each
+    # step many times slower on shared cores.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    # gRPC would write lines of its own into the log for each handshake that comes to nothing:
-    # whoever scans a port would fill it.
+    # gRPC would log lines of its own for each failed handshake. A port scan would fill the log.
     os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
     try:
         submerge.main(standalone_mode=False)
@@ -105,13 +98,13 @@ def main() -> None:
         hint = f" (see {context.command_path} --help)" if context else ""
         _refuse(error.format_message() + hint)
     except BrokenPipeError:
-        # The reader has what it wanted; Python must not complain at exit either.
+        # The reader has enough. Python must not complain at exit either.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except OSError as error:
         if error.errno != errno.ENOSPC:
             raise
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        click.echo("submerge: expected room to write, the disk is full: free some", err=True)
+        click.echo("submerge: the disk is full: free some space", err=True)
         sys.exit(1)
     except Exception as error:
         from submerge.errors import SubmergeError

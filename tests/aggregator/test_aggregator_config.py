@@ -1,4 +1,4 @@
-"""An aggregator's configuration: roots and others, ways in and up, and how mistakes are told."""
+"""An aggregator's configuration: roots and others, ways in and up, and mistakes in one line."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def read(tmp_path, monkeypatch):
 
 @pytest.fixture
 def refused(read):
-    """Load what must be refused, and return the one line that says why."""
+    """Load what must be refused, and return the one line with the reason."""
 
     def refused(text: str, **environ: str) -> str:
         with pytest.raises(UsageError) as error:
@@ -83,7 +83,7 @@ def test_a_root_has_no_parent_and_says_the_schema(read) -> None:
 
 
 def test_below_a_root_the_schema_comes_down(read) -> None:
-    """It may be left out there; whose child it is, the parent's name says."""
+    """It may be left out there; the parent's name decides whose child it is."""
     site = read(ROOT + PARENT + "[groups.pumps]\n[timing]\nreport_every_s = 60")
 
     assert AggregatorSettings("root", "top", report_every_s=60.0) == site.settings
@@ -191,8 +191,8 @@ def test_status_can_be_switched_off() -> None:
         ),
         pytest.param(
             ROOT.replace("[listen.grpc]\ninsecure = true", "[listen]") + PUMPS,
-            "listen: expected [listen.grpc], [listen.mqtt] or both, got neither; add one: an"
-            " aggregator that nobody reaches has nothing to do",
+            "listen: expected [listen.grpc], [listen.mqtt] or both, got neither; add one:"
+            " children have to reach it",
             id="nobody reaches it",
         ),
         pytest.param(
@@ -290,7 +290,7 @@ MQTT = '[listen.mqtt]\nurl = "mqtts://broker"\n'
 
 
 def test_a_report_that_does_not_fit_upward_is_refused_with_the_numbers(refused) -> None:
-    """As at a client, and with what only an aggregator says; k is the group's."""
+    """As at a client, and with what only an aggregator has; k is the group's."""
     size = 4 * 2000 * 13 + 8 * (2000 + 13) + 39_490
 
     line = refused(ROOT + PARENT + "max_message_bytes = 120000" + LARGE)

@@ -1,4 +1,4 @@
-"""An aggregator reads what anybody sends: it does not start with the protobuf that is slow."""
+"""An aggregator reads bytes of any sender: it does not start with the slow protobuf."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from support.programs import SUBMERGE
 
 
 def test_the_protobuf_in_c_will_do():
-    """That is the one that these tests run with, unless told otherwise."""
+    """These tests run with the compiled one by default."""
     assert "python" != implementation.implementation()
     implementation.check_compiled()
 
 
 def test_the_protobuf_in_pure_python_will_not(monkeypatch):
-    """What it lacks is said, and what to do."""
+    """The error names what is missing, and what to do."""
     monkeypatch.setattr(implementation, "implementation", lambda: "python")
 
     with pytest.raises(UsageError, match=r"C implementation \(upb\), got .* pure Python: unset"):

@@ -29,7 +29,7 @@ def complain(ear: Complaints, at: float, what: str, **more: Any) -> None:
 
 
 def test_a_flood_of_one_kind_is_a_line_a_minute(said):
-    """Whoever takes all our files must not fill the disk as well; the other kinds are told."""
+    """Running out of files must not fill the disk as well; the other kinds are logged."""
     ear = Complaints()
     for number in range(2000):
         complain(ear, number * AGAIN_S / 2000, f"{FILES}\nsocket: {number}")

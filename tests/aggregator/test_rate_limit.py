@@ -14,7 +14,7 @@ def taken(pace: RateLimit, who: str, *times: float) -> list[bool]:
 
 
 def test_a_burst_passes_and_no_more():
-    """What it says at once, up to the burst."""
+    """The messages that it sends at once, up to the burst."""
     assert [True] * 3 + [False] * 2 == taken(RateLimit(1.0, 3), "c", *[5.0] * 5)
 
 
@@ -58,7 +58,7 @@ def test_a_message_worth_more_than_a_full_bucket_takes_all_of_it():
 
 
 @given(st.lists(st.floats(0.0, 10.0), max_size=60), st.floats(0.1, 20.0), st.integers(1, 10))
-def test_nobody_exceeds_the_pace(waits, rate, burst):
+def test_no_sender_exceeds_the_rate(waits, rate, burst):
     """In any time: the burst, and what the time is worth."""
     pace, at, times = RateLimit(rate, burst), 0.0, list[float]()
     for wait in waits:
@@ -72,7 +72,7 @@ def test_nobody_exceeds_the_pace(waits, rate, burst):
 
 
 def test_buckets_are_bounded_and_the_longest_idle_falls_off():
-    """Names that are made up cost no memory, and who floods under one does not begin anew."""
+    """Invented names cost no memory, and a flooding sender does not get a full bucket again."""
     pace = RateLimit(1.0, 1, most=3)
     taken(pace, "wild", 0.0)
     for number in range(100):

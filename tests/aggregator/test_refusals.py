@@ -14,7 +14,7 @@ from submerge_client import logs
 
 
 class Clock:
-    """Time passes when the test says so."""
+    """Time passes when the test sets it."""
 
     at = 100.0
 
@@ -34,7 +34,7 @@ def refusals(clock):
 
 @pytest.fixture
 def log():
-    """What was said, without its time."""
+    """The logged lines, without their time."""
     stream = io.StringIO()
     logs.begin("info", stream=stream)
     yield lambda: [line.split(maxsplit=1)[1] for line in stream.getvalue().splitlines()]
@@ -55,7 +55,7 @@ def test_a_reason_that_there_is_not_is_a_bug(refusals):
         refusals.count("whim")
 
 
-def test_each_is_told_once_a_minute_and_counted_each_time(refusals, clock, log):
+def test_each_is_logged_once_a_minute_and_counted_each_time(refusals, clock, log):
     """By sender and reason."""
     for _ in range(3):
         refusals.count("not_finite", "c", why="NaN")
@@ -83,13 +83,13 @@ def test_a_flood_under_many_names_does_not_fill_the_log(refusals, clock, log):
     refusals.count("spoofed", "c")
 
     assert [
-        f"warning messages refused, not told one by one count={10_000 - MOST_LINES}",
+        f"warning messages refused, not logged one by one count={10_000 - MOST_LINES}",
         "warning child refused node=c reason=spoofed",
     ] == log()[MOST_LINES:]
     assert 10_001 == refusals.counts["spoofed"]
 
 
-def test_what_honest_nodes_do_is_counted_and_not_told(refusals, log):
+def test_what_honest_nodes_do_is_counted_and_not_logged(refusals, log):
     """Not now, taken back, overtaken: there is nothing to look into."""
     for reason in ("unavailable", "empty", "overtaken", "stranger"):
         refusals.count(reason, "c")

@@ -1,4 +1,4 @@
-"""The server's door: who says too much is turned away before a letter is read."""
+"""The server's border: too many messages of one sender are refused unread."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from submerge_aggregator.server import Server
 
 
 class AdminClient:
-    """A server that takes no turns; what it lets in waits."""
+    """A server that commits no batches; what it lets in waits."""
 
     def __init__(self) -> None:
         pace, self.refusals = RateLimit(1.0, 2), Refusals()
@@ -27,7 +27,7 @@ class AdminClient:
         )
 
     def hears(self, node: str | None, peer: str = "") -> bool:
-        """Whether a letter that nobody could read is let in."""
+        """Whether an unreadable message is let in."""
         before = len(self.server._inbox)
         self.server.take(
             Inbound("report", b"\xff", node, False, lambda *_: None, self._refuse, peer)
@@ -44,17 +44,17 @@ def admin():
 
 
 def test_too_much_is_refused_before_it_is_read(admin):
-    """It is told so, counted, and not decoded; the other children speak on."""
+    """It gets a refusal, is counted, and not decoded; the other children go on."""
     heard = [admin.hears("wild") for _ in range(5)]
 
     assert [True, True, False, False, False] == heard
-    assert [("too many messages: wait, then say the newest", "throttled")] * 3 == admin.reported
+    assert [("too many messages: wait, then send the newest", "throttled")] * 3 == admin.reported
     assert 3 == admin.refusals.counts["throttled"]
     assert admin.hears("c")
 
 
-def test_where_nobody_says_who_it_is_each_connection_counts(admin):
-    """A name that only the bytes say is anybody's."""
+def test_without_names_each_connection_counts(admin):
+    """A name in the bytes alone proves nothing."""
     heard = [admin.hears(None, "ipv4:10.0.0.1:4711") for _ in range(3)]
 
     assert [True, True, False] == heard

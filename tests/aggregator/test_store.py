@@ -52,9 +52,9 @@ def kept(path: Path, records: dict[tuple[str, ...], bytes] = RECORDS) -> bytes:
     return path.read_bytes()
 
 
-def written(before: dict, changes: dict, *, anew: bool = False) -> dict:
+def written(before: dict, changes: dict, *, reset: bool = False) -> dict:
     """The slow twin of `Store.write`."""
-    both = changes if anew else before | changes
+    both = changes if reset else before | changes
     return {key: value for key, value in both.items() if value is not None}
 
 
@@ -66,12 +66,12 @@ def test_what_is_written_is_loaded(several):
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "store")
         store = Store(path)
-        for change, anew, reopened in several:
+        for change, reset, reopened in several:
             if reopened:
                 store.close()
                 store = Store(path)
-            store.write(change, anew=anew)
-            expected = written(expected, change, anew=anew)
+            store.write(change, reset=reset)
+            expected = written(expected, change, reset=reset)
             assert expected == store.load()
         store.close()
 
@@ -118,21 +118,21 @@ def test_opened_in_one_thread_and_used_in_another(tmp_path):
         assert RECORDS == worker.submit(store.load).result()
 
 
-def test_a_write_that_cannot_be_said_changes_nothing(tmp_path):
+def test_a_write_that_cannot_be_encoded_changes_nothing(tmp_path):
     """A mistake in one record of several, and the next write succeeds."""
     with closing(Store(tmp_path / "store")) as store:
         store.write(RECORDS)
         with pytest.raises(TypeError):
-            store.write({("about",): b"other", ("row",): 5}, anew=True)
+            store.write({("about",): b"other", ("row",): 5}, reset=True)
         with pytest.raises(UnicodeEncodeError):
-            store.write({("about",): b"other", ("\ud800",): None}, anew=True)
+            store.write({("about",): b"other", ("\ud800",): None}, reset=True)
         assert RECORDS == store.load()
         store.write({("about",): b"another"})
         assert RECORDS | {("about",): b"another"} == store.load()
 
 
 def test_a_changed_row_is_found(tmp_path):
-    """SQLite is content with it; its checksum is not. One line says what to do."""
+    """SQLite accepts it; its checksum does not. One line has what to do."""
     path = tmp_path / "store"
     kept(path)
     with closing(sqlite3.connect(path)) as other:
@@ -184,7 +184,7 @@ def outcome(path: Path) -> dict | None:
 
 @pytest.mark.slow
 def test_flipped_bits_are_refused_or_harmless(tmp_path):
-    """2,000 of them in a small database. In a place that says nothing they are harmless."""
+    """2,000 of them in a small database. Where no data is they are harmless."""
     path = tmp_path / "store"
     good = kept(path)
     rng = np.random.default_rng(1)
@@ -241,8 +241,8 @@ def test_a_torn_or_damaged_log_gives_a_whole_state_that_was(tmp_path):
     with closing(Store(path)) as store:
         for number in range(6):
             change = {("count",): b"%d" % number, ("row", str(number % 4)): bytes([number]) * 4500}
-            store.write(change, anew=number == 3)
-            state = written(state, change, anew=number == 3)
+            store.write(change, reset=number == 3)
+            state = written(state, change, reset=number == 3)
             states.append(state)
         database = path.read_bytes()
         log = Path(f"{path}-wal").read_bytes()
@@ -296,7 +296,7 @@ def test_a_later_form_is_refused(tmp_path):
 
 
 def test_an_earlier_form_is_taken_over(tmp_path):
-    """What it holds is read, and whoever wrote it knows from then on that it was written anew."""
+    """Its content is read, and the version that wrote it then refuses it as later."""
     path = tmp_path / "store"
     kept(path)
     with closing(sqlite3.connect(path)) as earlier:
@@ -314,7 +314,7 @@ def test_a_folder_is_refused(tmp_path):
         Store("")
 
 
-def test_a_folder_that_cannot_be_made_is_said_in_one_line(tmp_path):
+def test_a_folder_that_cannot_be_made_is_one_line(tmp_path):
     """A file stands where the folder should."""
     (tmp_path / "file").write_text("")
     with pytest.raises(StoreUnavailable, match="Not a directory"):
@@ -348,7 +348,7 @@ def test_a_second_process_is_refused(tmp_path):
 
 
 def test_moved_away_it_is_a_new_store(tmp_path):
-    """As the message says; a log that was left behind is not taken for the new one's."""
+    """As the error advises; a log that was left behind is not taken for the new one's."""
     path = tmp_path / "store"
     with closing(Store(path)) as store:
         store.write(RECORDS)
@@ -371,7 +371,7 @@ def test_the_log_does_not_grow_without_bound(tmp_path):
             rows = {("row", str(n)): bytes(4500) for n in rng.integers(500, size=32)}
             store.write(rows)
             assert log.stat().st_size < most
-        store.write({("row", str(n)): bytes(4500) for n in range(5000)}, anew=True)
+        store.write({("row", str(n)): bytes(4500) for n in range(5000)}, reset=True)
         for n in range(3):
             store.write({("row", str(n)): b""})
         assert log.stat().st_size < most
@@ -396,11 +396,11 @@ def test_a_full_disk_costs_the_write_that_met_it(tiny):
         for number in range(60):
             change = {("row", str(number % 20)): bytes([number]) * 4500, ("n",): b"%d" % number}
             try:
-                store.write(change, anew=number % 7 == 6)
+                store.write(change, reset=number % 7 == 6)
             except StoreUnavailable as error:
                 reported.append(str(error))
             else:
-                expected = written(expected, change, anew=number % 7 == 6)
+                expected = written(expected, change, reset=number % 7 == 6)
             assert expected == store.load()
         assert {f"the store {path} cannot be used now: database or disk is full"} == set(reported)
         assert len(reported) > 5
@@ -414,7 +414,7 @@ def test_a_full_disk_costs_the_write_that_met_it(tiny):
     assert expected | {("room",): b"again"} == loaded(path)
 
 
-def test_a_disk_too_full_to_begin_is_said_in_one_line(tiny):
+def test_a_disk_too_full_to_begin_is_one_line(tiny):
     """And is no damage."""
     (tiny / "ballast").write_bytes(bytes(256 * 1024))
     with pytest.raises(StoreUnavailable, match="cannot be used now"):
@@ -424,7 +424,7 @@ def test_a_disk_too_full_to_begin_is_said_in_one_line(tiny):
     assert RECORDS == loaded(tiny / "store")
 
 
-def test_a_disk_that_may_only_be_read_is_said_in_one_line(tiny):
+def test_a_read_only_disk_is_one_line(tiny):
     """And is no damage, either."""
     kept(tiny / "store")
     subprocess.run([MOUNT, "-o", "remount,ro", tiny], check=True)
@@ -441,14 +441,14 @@ from submerge_aggregator.store import Store
 store = Store(sys.argv[1])
 for n in itertools.count(int(sys.argv[2])):
     rows = {("row", str(n % 7 + k)): b"%d " % n * (900 + n % 5) for k in range(3)}
-    store.write(rows | {("n",): b"%d" % n}, anew=n % 50 == 0)
+    store.write(rows | {("n",): b"%d" % n}, reset=n % 50 == 0)
     print(n, flush=True)
 """
 
 
 @pytest.mark.slow
 def test_a_killed_process_loses_nothing_that_it_acknowledged(tmp_path):
-    """kill -9, five times, in the middle of writes: all that was said is there, and whole."""
+    """kill -9, five times, in the middle of writes: all finished writes are there, and whole."""
     path = tmp_path / "store"
     rng = np.random.default_rng(5)
     state: dict[tuple[str, ...], bytes] = {}
@@ -464,6 +464,6 @@ def test_a_killed_process_loses_nothing_that_it_acknowledged(tmp_path):
         assert int(said[-1]) <= last <= int(said[-1]) + 1
         for n in range(first, last + 1):
             rows = {("row", str(n % 7 + k)): b"%d " % n * (900 + n % 5) for k in range(3)}
-            state = written(state, rows | {("n",): b"%d" % n}, anew=n % 50 == 0)
+            state = written(state, rows | {("n",): b"%d" % n}, reset=n % 50 == 0)
         assert state == found
         first = last + 1

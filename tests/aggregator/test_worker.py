@@ -1,4 +1,4 @@
-"""The desk: one commit a turn, nothing said before it, and foreign bytes change nothing."""
+"""CommitWorker: one commit a batch, nothing sent before it, and foreign bytes change nothing."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ LIFE = Incarnation(1_700_000_000_000, 7)
 
 
 class Clock:
-    """Stands still until told."""
+    """Stands still until the test moves it."""
 
     steady = 100.0
 
@@ -51,13 +51,13 @@ def clock():
 
 @pytest.fixture
 def disk(tmp_path):
-    """The desk's store, which may fail."""
+    """The worker's store, which may fail."""
     return FaultyStore(tmp_path / "s.db")
 
 
 @pytest.fixture
 def worker(disk, clock):
-    """A root's desk, started."""
+    """A root's worker, started."""
     settings, rng = AggregatorSettings("root", None), np.random.default_rng(0)
     plans = {"g": GroupPlan(SUMMARIES, SCHEMA)}
     worker = CommitWorker(lambda: AggregatorNode(settings, plans, rng), disk, clock)
@@ -67,7 +67,7 @@ def worker(disk, clock):
 
 
 def inbound(message, *, node=None, data=None):
-    """A child's letter, answered into thin air."""
+    """A child's message, whose answer is dropped."""
     kind = codec.kind_of(message)
     data = codec.encode(message) if data is None else data
     return Inbound(kind, data, node, False, lambda *_: None, lambda *_: None)
@@ -78,7 +78,7 @@ def join(node="c"):
 
 
 def report(worker, node="c", *, seq=1, n=10):
-    """What a client says that has learnt n rows."""
+    """The report of a client that has learnt n rows."""
     learner = SUMMARIES.learner(SCHEMA)
     rows = np.random.default_rng(seq).standard_normal((n, 4))
     learner.learn(rows, rows)
@@ -99,7 +99,7 @@ def report(worker, node="c", *, seq=1, n=10):
 
 
 def answers(outs):
-    """The answers to letters, decoded."""
+    """The answers to messages, decoded."""
     return [
         codec.decode(out.kind, out.data)
         for out in outs
@@ -116,7 +116,7 @@ def learnt(worker):
     return worker.node.ledger("g").counts().learnt
 
 
-def test_letters_of_one_turn_share_one_commit(worker):
+def test_messages_of_one_batch_share_one_commit(worker):
     """Twenty joins and reports, one transaction, and an answer to each."""
     before = worker.tallies.commits
     items = [inbound(report(worker, f"c{i}")) for i in range(20)]
@@ -127,14 +127,14 @@ def test_letters_of_one_turn_share_one_commit(worker):
 
 
 def test_what_is_acknowledged_is_on_disk(worker, disk):
-    """Each answer that says ACK has its row in the store."""
+    """Each ACK has its row in the store."""
     worker.commit_batch([inbound(report(worker, "c"))])
 
     assert ("row", "g", "c", str(LIFE.created_ms), str(LIFE.nonce)) in disk.load()
 
 
 def test_a_commit_that_fails_takes_the_turn_back(worker, disk, clock):
-    """Everybody hears "not now", nothing else goes out, and nothing is counted."""
+    """Every sender gets "not now", nothing else goes out, and nothing is counted."""
     joins, reports = inbound(join("a")), inbound(report(worker, "b"))
     with disk.full():
         outs = worker.commit_batch([joins, reports])
@@ -172,18 +172,18 @@ def test_foreign_bytes_change_nothing_but_a_counter(worker, disk, data):
     assert before == disk.load()
 
 
-def test_a_letter_speaks_for_its_own_node_only(worker):
-    """What the transport says of its sender must agree with the bytes."""
+def test_a_message_is_for_its_own_node_only(worker):
+    """The sender by the transport must be the one in the bytes."""
     (out,) = worker.commit_batch([inbound(report(worker, "c"), node="d")])
 
     assert isinstance(out, Refuse)
-    assert "the way of d, not of c" in out.why
+    assert "it came as d, and names c" in out.why
     assert {"spoofed": 1} == counted(worker)
     assert 0 == learnt(worker)
 
 
 def test_another_version_is_refused_by_name(worker):
-    """The child hears which versions there are, as the answer to its own join."""
+    """The child gets the known versions as the answer to its own join."""
     message = pb.JoinRequest.FromString(codec.encode(join()))
     message.header.version, message.header.versions[:] = 2, [2, 3]
     (joined,) = answers(worker.commit_batch([inbound(join(), data=message.SerializeToString())]))
@@ -194,7 +194,7 @@ def test_another_version_is_refused_by_name(worker):
 
 
 def test_numbers_that_cannot_be_are_refused_as_such(worker):
-    """The report's own answer says INVALID."""
+    """The answer to the report is INVALID."""
     message = pb.ReportRequest.FromString(codec.encode(report(worker)))
     message.subspace.weight = float("nan")
     (answer,) = answers(
@@ -208,7 +208,7 @@ def test_numbers_that_cannot_be_are_refused_as_such(worker):
 
 
 def test_what_cannot_be_under_another_name_is_spoofed(worker):
-    """Whose numbers they are is the graver question: nobody is told what is wrong with them."""
+    """The false name counts first: the answer does not say what else is wrong."""
     message = pb.ReportRequest.FromString(codec.encode(report(worker, "c")))
     message.subspace.weight = float("nan")
     (out,) = worker.commit_batch(
@@ -219,8 +219,8 @@ def test_what_cannot_be_under_another_name_is_spoofed(worker):
     assert {"spoofed": 1} == counted(worker)
 
 
-def test_a_bug_costs_the_letter_that_met_it(worker, clock, monkeypatch):
-    """The others hear "not now", and are taken a moment later; the process lives."""
+def test_a_bug_costs_the_message_that_met_it(worker, clock, monkeypatch):
+    """The others get "not now", and are taken a moment later; the process goes on."""
     good, bad = inbound(report(worker, "good")), inbound(report(worker, "bad"))
     step = AggregatorNode.step
 
@@ -242,7 +242,7 @@ def test_a_bug_costs_the_letter_that_met_it(worker, clock, monkeypatch):
 
 @pytest.mark.parametrize("where", ["step", "pack", "decode"])
 def test_no_bug_ends_the_process(worker, clock, monkeypatch, where):
-    """Wherever a turn meets it: on a tick, at the commit, in the bytes."""
+    """Wherever a batch meets it: on a tick, at the commit, in the bytes."""
 
     def stumbles(*_, **__):
         raise ZeroDivisionError("a bug")
@@ -261,7 +261,7 @@ def test_no_bug_ends_the_process(worker, clock, monkeypatch, where):
 
 
 def test_a_wild_time_does_not_make_the_store_unreadable(worker):
-    """A life created as late as the wire allows, closed again and again: all of it can be read."""
+    """An incarnation as late as the wire allows, closed again and again: all can be read."""
     late = parts.MOST // 2
     for i in range(70):
         stamp = Stamp("c", "g", Incarnation(late, i), 1)
@@ -273,7 +273,7 @@ def test_a_wild_time_does_not_make_the_store_unreadable(worker):
 
 
 def test_a_question_is_answered_after_its_event_is_committed(worker):
-    """An operator who is told "done" can rely on it."""
+    """An operator who reads "done" can rely on it."""
     worker.commit_batch([inbound(report(worker))])
     said = []
     asked = Asked(None, lambda *_: learnt(worker), said.append)
@@ -284,7 +284,7 @@ def test_a_question_is_answered_after_its_event_is_committed(worker):
 
 
 def test_a_machine_that_starts_again_holds_what_was_acknowledged(worker):
-    """Another desk on the same store: same name, same rows."""
+    """Another worker on the same store: same name, same rows."""
     worker.commit_batch([inbound(report(worker))])
     before = worker.node.incarnation
     worker.start()
@@ -292,8 +292,8 @@ def test_a_machine_that_starts_again_holds_what_was_acknowledged(worker):
     assert (before, 10) == (worker.node.incarnation, learnt(worker))
 
 
-def test_a_report_said_twice_is_counted_once(worker):
-    """In one turn or in two."""
+def test_a_report_sent_twice_is_counted_once(worker):
+    """In one batch or in two."""
     said = inbound(report(worker))
     worker.commit_batch([said, said])
     outs = worker.commit_batch([said])
@@ -302,7 +302,7 @@ def test_a_report_said_twice_is_counted_once(worker):
     assert 10 == learnt(worker)
 
 
-def test_a_report_for_another_store_is_told_so(worker):
+def test_a_report_for_another_store_is_refused_as_such(worker):
     """On a way of its own; on a shared one it is passed over."""
     other = replace(report(worker), pinned=Incarnation(5, 5))
     shared = replace(inbound(other), shared=True)
@@ -327,7 +327,7 @@ def test_what_the_machine_refuses_is_counted_by_its_reason(worker):
 
 
 def test_an_older_report_is_counted_unless_it_is_the_last(worker):
-    """A replay changes nothing; a final one says that no more will come."""
+    """A replay changes nothing; a final one announces that no more will come."""
     worker.commit_batch([inbound(report(worker, seq=5, n=20))])
     old = report(worker, seq=4)
     (answer,) = answers(worker.commit_batch([inbound(old)]))

@@ -26,12 +26,12 @@ class FaultyStore(Store):
         self._goes_on = threading.Event()
         self._goes_on.set()
 
-    def write(self, changes: Mapping[Key, bytes | None], *, anew: bool = False) -> None:
+    def write(self, changes: Mapping[Key, bytes | None], *, reset: bool = False) -> None:
         """Write, if the disk does."""
         if self.is_full:
             raise StoreUnavailable(self.path, "disk is full")
         self._goes_on.wait(PATIENCE_S)
-        super().write(changes, anew=anew)
+        super().write(changes, reset=reset)
 
     @contextmanager
     def full(self) -> Iterator[None]:

@@ -1,14 +1,14 @@
 """Downlink: the way to the children of one aggregator, over gRPC, MQTT or in memory.
 
 It carries bytes and decides nothing. What every downlink promises (tests/live/
-test_transports.py holds all to it):
+test_transports.py checks all of them):
 
-1. What a child sends arrives as a `Inbound`, on the event loop; each letter is answered or
-   refused once, or never, and a child that waits in vain asks again.
-2. `publish` reaches every child, those that connect later included: the newest hello, and the
+1. What a child sends arrives as an `Inbound`, on the event loop. Each message is answered or
+   refused at most once; a child without an answer asks again.
+2. `publish` reaches every child, also those that connect later: the newest hello, and the
    newest model of each group, and nothing older after it.
-3. A letter larger than the limit is refused before it is read as anything, and counted.
-4. A child that does not listen costs bounded memory, and holds up nobody else.
+3. A message larger than the limit is refused before it is parsed, and counted.
+4. A child that does not read costs bounded memory, and delays no other child.
 """
 
 from __future__ import annotations
@@ -20,27 +20,27 @@ from typing import Literal, Protocol
 from submerge_proto.wire.codec import Kind
 
 Refusal = Literal["foreign", "denied", "busy", "throttled"]
-"""Bytes that mean nothing here; a sender who is not who it says; not now; too much of them."""
+"""Unreadable here; a sender under a false name; not now; too many messages."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Inbound:
-    """What a child sent.
+    """A message of a child.
 
     Attributes
     ----------
     node : str or None
-        Who the transport says that it is from (a certificate, a topic); None where it cannot
-        say. What the bytes say must agree.
+        The sender by the transport (a certificate, a topic); None where the transport does not
+        know. The message must name the same.
     shared : bool
-        It came by a way that other aggregators listen on, too.
+        Other aggregators receive it by the same way too.
     answer : callable
         Sends bytes of `kind` back to the child. For the event loop's thread.
     refuse : callable
-        Tells the child why there is no answer, where the transport can, and of which kind that
-        refusal is. Likewise.
+        Sends the child why there is no answer, and the kind of refusal, where the transport can.
+        For the event loop's thread.
     peer : str
-        The connection's other end, where the transport cannot say who that is.
+        The connection's other end, where the transport does not know the sender.
     """
 
     kind: Kind
@@ -53,18 +53,18 @@ class Inbound:
 
     @property
     def who(self) -> str:
-        """Whom it counts against, before it is read."""
+        """The name that it counts against, before it is read."""
         return self.peer if self.node is None else self.node
 
 
 Take = Callable[[Inbound], None]
 
 Admits = Callable[[str, int], bool]
-"""Whether somebody may say so many bytes more now; asked once for each message."""
+"""Whether a sender may send so many bytes more now; asked once for each message."""
 
 
 def everybody(_: str, __: int) -> bool:
-    """Let all come in, whatever they say."""
+    """Admit every message."""
     return True
 
 
@@ -74,19 +74,19 @@ class Downlink(Protocol):
     Attributes
     ----------
     reachable : bool or None
-        Whether the broker between can be reached; None where there is none.
+        Whether the broker between can be reached; None without a broker.
     """
 
     reachable: bool | None
 
     async def open(self, take: Take) -> None:
-        """Begin to hand over letters. A place that is taken is a `UsageError`."""
+        """Begin to hand over messages. An address that is taken is a `UsageError`."""
 
     def publish(self, group: str, data: bytes) -> None:
-        """Let every child of a group know the newest model; of all groups, "", a hello."""
+        """Send every child of a group the newest model; with group "", all children a hello."""
 
     def push(self, node: str, group: str, data: bytes) -> None:
-        """Let one child know the newest model, again."""
+        """Send one child the newest model again."""
 
     async def close(self) -> None:
-        """Let answers that are on their way go out; then stop."""
+        """Let answers under way go out; then stop."""

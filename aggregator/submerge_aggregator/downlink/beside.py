@@ -1,4 +1,4 @@
-"""Beside the aggregator's own methods: the health service, and what is asked of nobody."""
+"""Beside the aggregator's own gRPC methods: the health service, and unknown methods."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from grpc_health.v1 import health, health_pb2
 
 
 class Health(health.aio.HealthServicer):  # type: ignore[misc]
-    """The standard health service; `asked` reads the request of each call, or ends it."""
+    """The standard health service; `read` returns the request of a call, or ends the call."""
 
-    def __init__(self, asked: Callable[[Any], Awaitable[bytes]]) -> None:
+    def __init__(self, read: Callable[[Any], Awaitable[bytes]]) -> None:
         super().__init__()
-        self._asked = asked
+        self._read = read
 
     def handlers(self) -> Any:
-        """Return what answers; as streams, so that we are the ones who read."""
+        """Return its handlers; as streams, so that we read the requests ourselves."""
         form = health_pb2.HealthCheckResponse.SerializeToString
         methods = {
             "Check": grpc.stream_unary_rpc_method_handler(self._check, None, form),
@@ -34,19 +34,19 @@ class Health(health.aio.HealthServicer):  # type: ignore[misc]
 
     async def _request(self, context: Any) -> Any:
         try:
-            return health_pb2.HealthCheckRequest.FromString(await self._asked(context))
+            return health_pb2.HealthCheckRequest.FromString(await self._read(context))
         except (DecodeError, UnicodeDecodeError):
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, "expected a service's name")
 
 
 class Unknown(grpc.GenericRpcHandler):  # type: ignore[misc]
-    """What no other handler knows; it is asked last. `refuses` hears of each call, and of what."""
+    """Handles what no other handler does; `refuses` gets each call, and its method."""
 
     def __init__(self, refuses: Callable[[Any, str], object]) -> None:
         self._refuses = refuses
 
     def service(self, call: Any) -> Any:
-        """Answer that there is no such method, whatever is sent to it."""
+        """Answer that there is no such method, without reading the message."""
 
         async def answer(_: Any, context: Any) -> None:
             self._refuses(context, call.method)

@@ -19,11 +19,11 @@ class InMemoryDownlink:
     Parameters
     ----------
     memory : Memory
-        Where the children are.
+        The children's side.
     limit : int
         Most bytes of a message, either way.
     refusals : Refusals or None
-        Hears of what is too large.
+        Counts messages that are too large.
     """
 
     reachable: bool | None = None  # there is no broker between
@@ -42,7 +42,7 @@ class InMemoryDownlink:
         self._memory.listen(self)
 
     def publish(self, group: str, data: bytes) -> None:
-        """Tell all children of a group its newest model; of all groups, "", a hello."""
+        """Send all children of a group its newest model; with group "", all children a hello."""
         if len(data) > self._limit:
             return
         self._newest[group] = data
@@ -51,7 +51,7 @@ class InMemoryDownlink:
                 child.hear("watch", data)
 
     def push(self, node: str, group: str, data: bytes) -> None:
-        """Tell one child the newest model again."""
+        """Send one child the newest model again."""
         if len(data) > self._limit:
             return
         for child in self._memory.children():
@@ -59,7 +59,7 @@ class InMemoryDownlink:
                 child.hear("watch", data)
 
     async def close(self) -> None:
-        """Listen no more; answers have gone out when they were given."""
+        """Stop listening; answers have gone out when they were given."""
         self._memory.leave(self)
 
     # -- for children --------------------------------------------------------------
@@ -77,9 +77,9 @@ class InMemoryDownlink:
             why = f"{len(data)} bytes, expected at most {self._limit}"
             self._refusals.count("oversize", child.node, why=why)
         else:
-            # Nobody can be told why: a child hears answers, and that the way is closed.
+            # A refusal has no way back: a child gets answers, and notice of a closed way.
             self._take(Inbound(kind, data, child.node, False, child.hear, lambda *_: None))
 
     def newest(self, groups: Sequence[str]) -> list[bytes]:
-        """Return the hello, and the models of some groups, as far as there are any."""
+        """Return the hello and the models of some groups, as far as there are any."""
         return [self._newest[group] for group in ("", *groups) if group in self._newest]

@@ -1,11 +1,11 @@
 """OverGrpc: the way down over gRPC, on the event loop.
 
-Join and report are unary: the letter's answer is the response. A watch is a stream: the
-hello and the newest model of its group, then whatever is newer.
+Join and report are unary: the response is the answer. A watch is a stream: the hello and the
+newest model of its group, then whatever is newer.
 
-With mutual TLS a child is whom its certificate names; without, nobody says who it is, and what
-it may say is counted by the connection. gRPC refuses what is over the limit by its first bytes,
-before there is room for the rest, also where it was packed small.
+With mutual TLS a child is the name in its certificate. Without, the sender is unknown, and its
+messages count against the connection. gRPC refuses what is over the limit by its first bytes,
+before memory for the rest is allocated, also where it is compressed.
 """
 
 from __future__ import annotations
@@ -36,20 +36,20 @@ from submerge_proto.wire.codec import Kind
 SERVICE = pb.DESCRIPTOR.services_by_name["AggregatorService"].full_name
 
 ANSWER_S = 30.0
-"""A letter that is not answered by then never will be: the child has long asked again."""
+"""A message unanswered by then never will be: the child has asked again long before."""
 
 LOOK_S = 5.0
-"""Between two looks for such letters: a timer of its own for each would cost more than they do."""
+"""Between two looks for such messages. A timer for each would cost more than the messages."""
 
 GRACE_S = 2.0
-"""For calls that are on their way when it closes."""
+"""For calls under way when it closes."""
 
 MOST_ASKED = 1024
-"""Bytes of a request that is a name or two, and held as long as its stream is open."""
+"""Bytes of a request that is a name or two, and is held as long as its stream is open."""
 
 SOON_S = 1.0
-"""By then gRPC has ended a call whose message was over the limit. Also, what a call has left of
-its deadline, if it is not that which ended it."""
+"""By then gRPC has ended a call whose message was over the limit. A call that is cancelled with
+more than this left of its deadline was not ended by the deadline."""
 
 OPTIONS = (
     ("grpc.keepalive_time_ms", 60_000),
@@ -57,30 +57,30 @@ OPTIONS = (
     ("grpc.keepalive_permit_without_calls", 1),
     ("grpc.http2.min_ping_interval_without_data_ms", 30_000),
     ("grpc.http2.max_ping_strikes", 0),
-    # Of one connection: a watch and a call for each group. Those who take no answer hold some.
+    # Of one connection: a watch and a call for each group. Unread answers hold some of them.
     ("grpc.max_concurrent_streams", 2 * MOST_EACH),
-    # Of a message that nobody reads yet 64 KiB come in; no more on lines that bear it.
+    # Of an unread message 64 KiB come in; the probe would raise that on fast lines.
     ("grpc.http2.bdp_probe", 0),
-    ("grpc.so_reuseport", 0),  # a port that is taken is an error, not a second server
+    ("grpc.so_reuseport", 0),  # a port in use is an error, not a second server
     ("grpc.server_handshake_timeout_ms", int(1000 * PATIENCE_S)),
 )
 
 
 AGING = (("grpc.max_connection_age_ms", 3_600_000), ("grpc.max_connection_age_grace_ms", 10_000))
-"""With TLS a connection is begun anew once an hour: who a child is was proven when it began, and
-its certificate may have ended since."""
+"""With TLS a connection ends after an hour, and the child connects again: its certificate, checked
+at the handshake, may have expired since."""
 
 STATUS: dict[Refusal, grpc.StatusCode] = {
     "foreign": grpc.StatusCode.INVALID_ARGUMENT,
     "denied": grpc.StatusCode.PERMISSION_DENIED,
     "busy": grpc.StatusCode.UNAVAILABLE,
-    # "Not now", and no more: who does not know of the pace backs off all the same.
+    # "Not now", and no more: a child that does not know THROTTLED backs off all the same.
     "throttled": grpc.StatusCode.UNAVAILABLE,
 }
 
 
 class Unanswered(Exception):
-    """A letter to which there is no answer, and of which kind that is."""
+    """There is no answer to a message; the kind of refusal."""
 
     def __init__(self, why: str, kind: Refusal) -> None:
         self.kind = kind
@@ -100,16 +100,16 @@ class GrpcDownlink:
         Certificate and key of this side; with `ca`, children must show one that it signed.
         None: unprotected.
     refusals : Refusals or None
-        Hears of what nobody else sees: too large, by an unknown method, under another's name.
+        Counts what is refused here: too large, an unknown method, another's name.
     admits : callable
-        Whether somebody may open one watch more.
+        Whether a sender may open one watch more.
 
     Attributes
     ----------
     port : int
-        Where it listens.
+        The port that it listens on.
     handshakes_begun : int
-        Of TLS, whatever became of them.
+        TLS handshakes, whatever came of them.
     """
 
     reachable: bool | None = None  # there is no broker between
@@ -126,7 +126,7 @@ class GrpcDownlink:
         if tls is not None:
             if not tls.proves:
                 raise UsageError("a gRPC server with TLS needs cert and key, got one or none")
-            tls.context()  # said at once
+            tls.context()  # a wrong file is an error at once
         self.address, self.port = address, 0
         self._limit, self._tls = limit, tls
         self._take: Take = lambda _: None
@@ -151,15 +151,15 @@ class GrpcDownlink:
         )
         self._server = grpc.aio.server(options=options)
         handlers = {
-            # As streams of one message: gRPC would not tell of a message that it refuses, and
-            # would read as many at once as anybody begins.
+            # As streams of one message: gRPC does not report a unary message that it refuses,
+            # and would read as many at once as a sender begins.
             "Join": grpc.stream_unary_rpc_method_handler(self._join),
             "Report": grpc.stream_unary_rpc_method_handler(self._report),
             "Watch": grpc.stream_stream_rpc_method_handler(self._watch),
         }
         generic = grpc.method_handlers_generic_handler(SERVICE, handlers)
         self._server.add_generic_rpc_handlers((generic,))
-        self._health = Health(self._asked)
+        self._health = Health(self._read_request)
         self._server.add_generic_rpc_handlers((self._health.handlers(),))
         self._server.add_generic_rpc_handlers((Unknown(self._unknown),))
         # gRPC finds out too, but prints lines of its own first.
@@ -175,15 +175,15 @@ class GrpcDownlink:
             await self._health.set(name, health_pb2.HealthCheckResponse.SERVING)
 
     def publish(self, group: str, data: bytes) -> None:
-        """Let watches know: all of them a hello, those of a group its model."""
+        """Send watches a message: all of them a hello, those of a group its model."""
         self._watches.publish(group, data)
 
     def push(self, node: str, group: str, data: bytes) -> None:
-        """Let one child's watches know the model again."""
+        """Send one child's watches the model again."""
         self._watches.push(node, group, data)
 
     async def close(self) -> None:
-        """Tell the health service, end the watches, let calls end."""
+        """Mark the service as ending, end the watches, let calls end."""
         await self._health.enter_graceful_shutdown()
         self._closing.set()
         self._watches.wake()
@@ -191,37 +191,37 @@ class GrpcDownlink:
         self._looking.cancel()
 
     def _credentials(self, tls: Tls) -> Any:
-        """What is shown at each handshake: the certificate that there is then."""
+        """Return credentials that read the certificate again at each handshake."""
         self._stamp = tls.stamp()
-        shown, mutual = _shown(tls)
+        current, mutual = _certificate(tls)
 
-        def renewed() -> Any:
-            """Called by gRPC for every handshake, on a thread of its own."""
+        def renew() -> Any:
+            """Return another certificate, if there is one; gRPC calls it on its own thread."""
             self.handshakes_begun += 1
             stamp = tls.stamp()
             if stamp == self._stamp:
                 return None
             try:
-                shown, _ = _shown(tls)
+                current, _ = _certificate(tls)
             except UsageError:
                 return None  # half replaced: the next handshake looks again
             self._stamp = stamp
-            return shown
+            return current
 
         return grpc.dynamic_ssl_server_credentials(
-            shown, renewed, require_client_authentication=mutual
+            current, renew, require_client_authentication=mutual
         )
 
     # -- calls -----------------------------------------------------------------
 
-    def _called(self, context: Any) -> str:
-        """Take note that a connection is in use; return from where."""
+    def _note_call(self, context: Any) -> str:
+        """Note that a connection is in use; return its other end."""
         peer = str(context.peer())
-        self._handshakes.called(peer, self.handshakes_begun, asyncio.get_running_loop().time())
+        self._handshakes.note_call(peer, self.handshakes_begun, asyncio.get_running_loop().time())
         return peer
 
     def _unknown(self, context: Any, method: str) -> None:
-        self._called(context)
+        self._note_call(context)
         self._refusals.count("foreign_topic", _who(context), why=f"no method {method[:100]}")
 
     async def _join(self, _: Any, context: Any) -> bytes:
@@ -230,10 +230,10 @@ class GrpcDownlink:
     async def _report(self, _: Any, context: Any) -> bytes:
         return await self._deliver("report", context)
 
-    async def _said(self, context: Any) -> bytes:
-        """Return what a child says; count it where gRPC has refused to read it."""
+    async def _read_message(self, context: Any) -> bytes:
+        """Return the message of a call; count it where gRPC has refused to read it."""
         try:
-            async with asyncio.timeout(ANSWER_S), self._readings.turn(_who(context)):
+            async with asyncio.timeout(ANSWER_S), self._readings.place(_who(context)):
                 data = await context.read()
             if data is not grpc.aio.EOF:
                 return bytes(data)
@@ -249,17 +249,17 @@ class GrpcDownlink:
         except asyncio.CancelledError:
             left = context.time_remaining()
             if not self._closing.is_set() and (left is None or left > SOON_S):
-                why = f"more than {self._limit} bytes, or broken off on its way"
+                why = f"more than {self._limit} bytes, or broken off on the way"
                 self._refusals.count("oversize", _who(context), why=why)
             raise
         self._refusals.count("malformed", _who(context), why="a call without a message")
         await context.abort(grpc.StatusCode.INVALID_ARGUMENT, "expected a message, got none")
         return b""  # never: abort raises
 
-    async def _asked(self, context: Any) -> bytes:
-        """Return a request for a stream, or for a word on our health: a short one."""
-        self._called(context)
-        data = await self._said(context)
+    async def _read_request(self, context: Any) -> bytes:
+        """Return the request for a stream or for our health: a short one."""
+        self._note_call(context)
+        data = await self._read_message(context)
         if len(data) > MOST_ASKED:
             why = f"{len(data)} bytes, expected at most {MOST_ASKED}"
             self._refusals.count("oversize", _who(context), why=why)
@@ -267,8 +267,8 @@ class GrpcDownlink:
         return data
 
     async def _deliver(self, kind: Kind, context: Any) -> bytes:
-        peer = self._called(context)
-        data = await self._said(context)
+        peer = self._note_call(context)
+        data = await self._read_message(context)
         loop = asyncio.get_running_loop()
         answered: asyncio.Future[bytes] = loop.create_future()
 
@@ -292,11 +292,11 @@ class GrpcDownlink:
             del self._unanswered[answered]
 
     async def _look(self) -> None:
-        """Give up letters that nobody will answer; count connections that nobody uses."""
+        """Refuse messages that were not answered in time; count handshakes that failed."""
         loop = asyncio.get_running_loop()
         while True:
             await asyncio.sleep(LOOK_S)
-            for _ in range(self._handshakes.vain(self.handshakes_begun, loop.time())):
+            for _ in range(self._handshakes.take_failed(self.handshakes_begun, loop.time())):
                 self._refusals.count("handshake", why="see the other end's log")
             for answered, since in self._unanswered.items():
                 if since > loop.time() - ANSWER_S:
@@ -305,7 +305,7 @@ class GrpcDownlink:
                     answered.set_exception(Unanswered("no answer", "busy"))
 
     async def _watch(self, _: Any, context: Any) -> AsyncIterator[bytes]:
-        data = await self._asked(context)
+        data = await self._read_request(context)
         peer, who, name = str(context.peer()), _who(context), _identity(context)
         if not self._admits(who, len(data)):
             self._refusals.count("throttled", who, why="a watch")
@@ -325,18 +325,18 @@ class GrpcDownlink:
             self._refusals.count("throttled", who, why="too many watches at once")
             await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, "too many watches")
             return
-        self._handshakes.watches(peer)
+        self._handshakes.note_stream(peer)
         try:
             while not self._closing.is_set():
                 for message in await watch.news():
                     yield message
         finally:
-            self._handshakes.parts(peer)
+            self._handshakes.note_stream_end(peer)
             self._watches.end(watch)
 
 
 def _identity(context: Any) -> str | None:
-    """Whom the certificate names; None without one, "" if it names nobody."""
+    """Return the name in the certificate; None without one, "" if it has no name."""
     shown = context.auth_context()
     names = shown.get("x509_common_name", ())
     if not names:
@@ -345,12 +345,12 @@ def _identity(context: Any) -> str | None:
 
 
 def _who(context: Any) -> str:
-    """Whom it counts against."""
+    """Return the name that a call counts against."""
     name = _identity(context)
     return str(context.peer()) if name is None else name
 
 
-def _shown(tls: Tls) -> tuple[Any, bool]:
-    """Our certificate as it is now; and whether children need one, of authorities that we name."""
+def _certificate(tls: Tls) -> tuple[Any, bool]:
+    """Return our certificate as it is now, and whether children need one of our authorities."""
     ca, key, cert = tls.contents()
     return grpc.ssl_server_certificate_configuration([(key, cert)], ca), ca is not None

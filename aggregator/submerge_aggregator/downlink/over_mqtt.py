@@ -1,16 +1,16 @@
 """OverMqtt: the way to the children through an MQTT broker.
 
-The broker keeps each child's newest report, the hello and the models: after a restart, ours
-or the broker's, the reports come again as letters, and what we published is published again.
-Other aggregators may share the broker, but not our topics. A broker that is out of reach
-stops nobody: it is tried again without end, and once a minute that is said.
+The broker keeps each child's newest report, the hello and the models. After a restart of ours or
+the broker's, the reports arrive again, and what we published is published again. Other
+aggregators may share the broker, but not our topics. A broker that is out of reach is tried
+again without end, and logged once a minute.
 """
 
 from __future__ import annotations
 
 import asyncio
 import threading
-from typing import Protocol
+from collections.abc import Callable
 
 from submerge_aggregator.downlink import Inbound, Take
 from submerge_aggregator.refusals import Refusals
@@ -21,31 +21,24 @@ from submerge_proto.wire import topics
 from submerge_proto.wire.codec import Kind
 
 REPEAT_S = 600.0
-"""Between two publications of what has not changed: a broker may lose what it keeps."""
+"""Between two publications of an unchanged message: a broker may lose what it keeps."""
 
 PUSH_S = 10.0
-"""Between two publications of one group's model for a child that lacks it: all hear each."""
+"""Between two publications of one group's model for a child that lacks it: all children get it."""
 
 REMIND_S = 60.0
-"""How often it is said that the broker is out of reach."""
+"""Between two log lines on a broker that is out of reach."""
 
 MOST_ARRIVING = 256
-"""Letters between the broker's thread and the event loop. Then the thread stops reading, and
-the broker waits: 10,000 reports that come back at once are lost nowhere."""
+"""Messages between the broker's thread and the event loop. With more the thread stops reading,
+and the broker waits: 10,000 reports that arrive at once are all taken."""
 
 STALLED_S = 20.0
-"""An event loop that takes nothing for so long ends the connection; the next brings it all
-again. Less than the broker's patience with a client that is silent."""
+"""An event loop that takes nothing for so long ends the connection; the next one brings all
+messages again. Less than the broker's limit for a silent client."""
 
 MOST_ANSWERS = 16_384
-"""Answers that wait for the broker; a child whose answer finds no room asks again."""
-
-
-class MqttLog(Protocol):
-    """Tells people something, with facts."""
-
-    def __call__(self, what: str, /, **facts: object) -> None:
-        """Log it."""
+"""Answers that wait for the broker; without room for one, its child asks again."""
 
 
 class MqttDownlink:
@@ -56,30 +49,26 @@ class MqttDownlink:
     host, port : str, int
         The broker's.
     fleet, parent : str
-        They stand in every topic; `parent` is this aggregator's own name.
+        They are part of every topic; `parent` is this aggregator's own name.
     limit : int
         Most bytes of a message, either way; of one that goes out, topic and header included.
         paho has made room for what comes in by then, up to 256 MB: what a broker takes from
         others is for its own settings to say (Mosquitto's `message_size_limit`).
     note : callable
-        Told, on the event loop, when the broker is out of reach and when it is back.
+        Logs a line with facts; called on the event loop when the broker is out of reach, and
+        when it is back.
     username, password : str or None
     tls : Tls or None
         None: unprotected.
     first_wait_s : float
         Before the second try to connect; each further one waits twice as long, up to 60 s.
     refusals : Refusals or None
-        Hears of what comes in and goes no further.
-
-    Attributes
-    ----------
-    unsaid : int
-        What was too large to go out, or found no room.
+        Counts what comes in and is refused.
 
     Raises
     ------
     UsageError
-        If a file of `tls` is of no use.
+        If a file of `tls` cannot be used.
     """
 
     def __init__(
@@ -90,7 +79,7 @@ class MqttDownlink:
         fleet: str,
         parent: str,
         limit: int,
-        note: MqttLog,
+        note: Callable[..., None],
         username: str | None = None,
         password: str | None = None,
         tls: Tls | None = None,
@@ -106,27 +95,26 @@ class MqttDownlink:
         self._away = False
         self.reachable: bool | None = False
         self._arriving = threading.BoundedSemaphore(MOST_ARRIVING)
-        self.unsaid = 0
         self._refusals = Refusals() if refusals is None else refusals
         self._line = BrokerConnection(
             self._broker,
             name=f"submerge:{fleet}:{parent}",
             topics=topics.all_up(fleet, parent),
             will=None,
-            opened=self._opened,
-            parted=self._parted,
-            came=self._came,
+            opened=self._on_opened,
+            parted=self._on_parted,
+            came=self._on_message,
             first_wait_s=first_wait_s,
         )
 
     async def open(self, take: Take) -> None:
         """Begin to connect."""
         self._take, self._loop = take, asyncio.get_running_loop()
-        self._repeat = self._loop.call_later(REPEAT_S, self._say_again)
+        self._repeat = self._loop.call_later(REPEAT_S, self._publish_again)
         self._line.open()
 
     def publish(self, group: str, data: bytes) -> None:
-        """Let the broker keep the newest model of a group; of all groups, "", a hello."""
+        """Have the broker keep the newest model of a group; with group "", a hello."""
         topic = self._topic(group)
         if not self._fits(topic, data):
             self._note("not published: too large", group=group, size=len(data), most=self._limit)
@@ -136,7 +124,7 @@ class MqttDownlink:
             self._line.put(topic, self._kept[topic])
 
     def push(self, node: str, group: str, data: bytes) -> None:
-        """Publish a model again, for all, if that is not too soon."""
+        """Publish a model again, for all children, if that is not too soon."""
         topic, now = self._topic(group), self._loop.time()
         kept = self._kept.get(topic)
         if kept is None or kept.data != data or now >= self._pushed_at.get(topic, 0.0) + PUSH_S:
@@ -144,20 +132,20 @@ class MqttDownlink:
             self.publish(group, data)
 
     async def close(self) -> None:
-        """Let answers that wait go out, for a moment; then end."""
+        """Let waiting answers go out, for a moment; then end."""
         self._repeat.cancel()
         await asyncio.to_thread(self._line.close)
 
     # -- on the line's thread ------------------------------------------------------
 
-    def _opened(self) -> None:
+    def _on_opened(self) -> None:
         self._loop.call_soon_threadsafe(self._back)
 
-    def _parted(self, why: str) -> None:
-        self._line.clear()  # answers: whoever waits for one will have asked again
+    def _on_parted(self, why: str) -> None:
+        self._line.clear()  # answers: their children will have asked again
         self._loop.call_soon_threadsafe(self._gone, why)
 
-    def _came(self, topic: str, data: bytes) -> None:
+    def _on_message(self, topic: str, data: bytes) -> None:
         origin = topics.origin(topic)
         who = "" if origin is None else origin.node
         if len(data) > self._limit:
@@ -166,11 +154,11 @@ class MqttDownlink:
         elif origin is None:
             self._refusals.count("foreign_topic", why=topic[:200])
         elif not data:
-            self._refusals.count("empty", who)  # a report that was taken back
+            self._refusals.count("empty", who)  # a report taken back
         elif self._arriving.acquire(timeout=STALLED_S):
             self._loop.call_soon_threadsafe(self._arrive, origin, data)
         else:
-            raise Parting("nobody takes what arrives: the event loop stands still")
+            raise Parting("the event loop takes no messages: it stands still")
 
     # -- on the event loop ---------------------------------------------------------
 
@@ -181,21 +169,19 @@ class MqttDownlink:
         def answer(kind: Kind, data: bytes) -> None:
             self._answer(node, kind, data)
 
-        # Nobody can be told why a letter is refused: a topic for it would only be silence.
+        # A refusal has no topic, so the child gets no reason.
         self._take(Inbound(origin.kind, data, node, True, answer, lambda *_: None))
 
     def _answer(self, node: str, kind: Kind, data: bytes) -> None:
         topic = topics.down(self._fleet, self._parent, node, kind)
         if not self._fits(topic, data):
             return
-        if self._line.waiting >= MOST_ANSWERS:
-            self.unsaid += 1
-            return
-        # Each answer is its own: those to one child may be about several groups and lives.
-        self._line.put(object(), Publication(topic, data, retain=False))
+        # Answers to one child do not replace each other: they may be about several groups.
+        if self._line.waiting < MOST_ANSWERS:
+            self._line.put(object(), Publication(topic, data, retain=False))
 
     def _back(self) -> None:
-        self._say_all()
+        self._publish_all()
         self.reachable = True
         if self._away:
             self._away = False
@@ -208,11 +194,11 @@ class MqttDownlink:
             self._remind_at = self._loop.time() + REMIND_S
             self._note("broker unreachable, trying on", broker=str(self._broker), why=why)
 
-    def _say_again(self) -> None:
-        self._repeat = self._loop.call_later(REPEAT_S, self._say_again)
-        self._say_all()
+    def _publish_again(self) -> None:
+        self._repeat = self._loop.call_later(REPEAT_S, self._publish_again)
+        self._publish_all()
 
-    def _say_all(self) -> None:
+    def _publish_all(self) -> None:
         for topic, publication in self._kept.items():
             self._line.put(topic, publication)
 
@@ -222,6 +208,4 @@ class MqttDownlink:
         return topics.model(self._fleet, self._parent, group)
 
     def _fits(self, topic: str, data: bytes) -> bool:
-        fits = len(data) + overhead(topic) <= self._limit
-        self.unsaid += not fits
-        return fits
+        return len(data) + overhead(topic) <= self._limit

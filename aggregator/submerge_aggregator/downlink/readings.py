@@ -1,8 +1,8 @@
-"""Readings: calls whose message is still on its way, and how many of them may be.
+"""Calls under way: calls whose message is still arriving, and how many of them may be.
 
-A message takes its room when it begins to come in, and nobody knows it yet: no pace holds who
-begins a thousand and ends none. So a sender has a few of them read at a time. Its others wait,
-unread, which costs next to nothing; of those, too, there are only so many.
+A message takes memory when it begins to arrive, and its sender is still unknown to the rate
+limit: a sender may begin a thousand and end none. So only a few messages of a sender are read at
+a time. Its others wait, unread, which costs next to nothing; their number is bounded too.
 """
 
 from __future__ import annotations
@@ -12,30 +12,30 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 MOST_READ = 16
-"""Messages of one sender that are read at once. Raising it costs as many times the limit on a
-message in memory, for each sender that means ill."""
+"""Messages of one sender that are read at once. A hostile sender can make each
+take the limit on a message in memory."""
 
 MOST_BEGUN = 1024
 """Calls of one sender that wait to be read: of an aggregator, one for each of its groups."""
 
 
 class TooMany(Exception):
-    """One sender has begun more calls than anybody needs."""
+    """One sender has begun more calls than any needs."""
 
 
 class CallsUnderWay:
-    """Who is being read. For one event loop."""
+    """The senders being read. For one event loop."""
 
     def __init__(self) -> None:
         self._senders: dict[str, _Sender] = {}
 
     def __len__(self) -> int:
-        """How many senders are being read."""
+        """Return how many senders are being read."""
         return len(self._senders)
 
     @asynccontextmanager
-    async def turn(self, who: str) -> AsyncIterator[None]:
-        """Wait until one more of somebody's may be read, and hold the place.
+    async def place(self, who: str) -> AsyncIterator[None]:
+        """Wait until one more message of a sender may be read, and hold the place.
 
         Raises
         ------

@@ -1,7 +1,7 @@
-"""Watches: streams that are open, and what each has still to say: the newest of each kind.
+"""Watches: open streams to children, and the newest message of each kind for each.
 
-A child that reads slowly skips what has been overtaken, so a stream holds one hello and one
-model that wait, at most. Nobody holds more than so many streams.
+A child that reads slowly skips older messages, so a stream holds one hello and one model at most.
+The number of streams of one child is bounded.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ MOST_STREAMS = 65_536
 """Watches at once; more children than one aggregator serves."""
 
 MOST_EACH = 1024
-"""Of one node, or of one connection where there are no names: one for each of its groups."""
+"""Watches of one node, or of one unnamed connection: one for each of its groups."""
 
 
 class WatchStream:
@@ -25,29 +25,29 @@ class WatchStream:
         self._stirred = asyncio.Event()
 
     def put_hello(self, data: bytes) -> None:
-        """Say a hello, in place of one that waits."""
+        """Send a hello, in place of one that waits."""
         self._hello = data
         self._stirred.set()
 
     def put_model(self, data: bytes) -> None:
-        """Say a model, in place of one that waits."""
+        """Send a model, in place of one that waits."""
         self._model = data
         self._stirred.set()
 
     def end(self) -> None:
-        """Wake it: nothing more is said."""
+        """Wake it: nothing more is sent."""
         self._stirred.set()
 
     async def news(self) -> list[bytes]:
-        """Wait for something to say."""
+        """Wait for messages to send, and return them."""
         await self._stirred.wait()
         self._stirred.clear()
-        said, self._hello, self._model = [self._hello, self._model], b"", b""
-        return [data for data in said if data]
+        waiting, self._hello, self._model = [self._hello, self._model], b"", b""
+        return [data for data in waiting if data]
 
 
 class Watches:
-    """All that are open, and what one that comes now has to hear."""
+    """All open streams, and the newest messages for the next one."""
 
     def __init__(self) -> None:
         self._hello = b""
@@ -56,7 +56,7 @@ class Watches:
         self._held: Counter[str] = Counter()
 
     def begin(self, who: str, node: str, group: str) -> WatchStream | None:
-        """Return another, which has the newest to say; None if there are too many."""
+        """Return another stream, which has the newest to send; None if there are too many."""
         if len(self._open) >= MOST_STREAMS or self._held[who] >= MOST_EACH:
             return None
         watch = WatchStream(who, node, group)
@@ -69,14 +69,14 @@ class Watches:
         return watch
 
     def end(self, watch: WatchStream) -> None:
-        """Let go of one."""
+        """Remove a stream."""
         del self._open[id(watch)]
         self._held[watch.who] -= 1
         if not self._held[watch.who]:
             del self._held[watch.who]
 
     def publish(self, group: str, data: bytes) -> None:
-        """Let them know: all of them a hello, "", those of a group its model."""
+        """Send a message: with group "", a hello to all streams, else a model to the group's."""
         if group:
             self._models[group] = data
         else:
@@ -88,12 +88,12 @@ class Watches:
                 watch.put_model(data)
 
     def push(self, node: str, group: str, data: bytes) -> None:
-        """Let those of one child know a model again."""
+        """Send the streams of one child a model again."""
         for watch in self._open.values():
             if (watch.node, watch.group) == (node, group):
                 watch.put_model(data)
 
     def wake(self) -> None:
-        """Let all of them see that it is over."""
+        """Wake all streams, so that they end."""
         for watch in self._open.values():
             watch.end()

@@ -1,19 +1,19 @@
-"""The operator's door: HTTP on a Unix socket beside the store, for `submerge nodes` and `model`.
+"""The admin API: HTTP on a Unix socket beside the store, for `submerge nodes` and `model`.
 
-Who may open the socket's file may do all that is done here, and nobody else: the file's mode
-is the authentication. What changes something is answered after it is committed.
+Every user who may open the socket's file may do all of this: the file's mode is the
+authentication. A change is answered after it is committed.
 
     GET  /                               which aggregator, and its groups
-    GET  /nodes?group=G&node=NODE        every node that reports here, or those that are meant
+    GET  /nodes?group=G&node=NODE        every node that reports here, or the named ones
     GET  /model/G                        the newest model, as protobuf
-    GET  /nodes/G/NODE                   one of them, or 404 if nobody has heard of it
-    POST /nodes/G/NODE/forget?ban=1      take it out for good; ban: and shut it out
-    POST /nodes/G/NODE/drop?old=1        take out what is of old schemas
+    GET  /nodes/G/NODE                   one of them, or 404 if it is unknown here
+    POST /nodes/G/NODE/forget?ban=1      remove it for good; ban: and refuse it
+    POST /nodes/G/NODE/drop?old=1        remove what it reported under old schemas
     POST /nodes/G/NODE/drop?incarnation=ID    or one of its rows
     POST /nodes/G/NODE/quarantine        keep its rows out of the model
-    POST /nodes/G/NODE/release           take them in again, and it too
+    POST /nodes/G/NODE/release           end its quarantine, and its ban
 
-`control_alarms` has what is asked and ordered where alarms are concerned.
+`admin_alarms` has the paths for alarms.
 """
 
 from __future__ import annotations
@@ -34,44 +34,44 @@ from starlette.routing import Route
 from submerge import PeerError, SubmergeError, UsageError
 from submerge.protocol.machine import Drop, Forget, SetQuarantine
 from submerge.protocol.messages import Incarnation
-from submerge_aggregator.http import admin_alarms as control_alarms
-from submerge_aggregator.http.params import flag, named, params
-from submerge_aggregator.http.serving import as_json, asked, unknown_path
+from submerge_aggregator.http import admin_alarms
+from submerge_aggregator.http.params import flag, path_names, query_names
+from submerge_aggregator.http.serving import as_json, ask, unknown_path
 from submerge_aggregator.questions import survey
 from submerge_aggregator.server import Server
 from submerge_client.logs import say
 from submerge_proto.wire import codec
 
 MOST_PATH = 100
-"""Bytes in a socket's path: Linux stops at 107, others at 103."""
+"""Most bytes in a socket's path: Linux takes 107, others 103."""
 
 
 def app(server: Server) -> Starlette:
-    """Return what answers."""
+    """Return the ASGI app."""
 
     async def about(_: Request) -> Response:
-        return as_json(await asked(server, lambda node, _: survey.about(node)))
+        return as_json(await ask(server, lambda node, _: survey.about(node)))
 
     async def nodes(request: Request) -> Response:
-        group, name = params(request, "group", "node")
-        return as_json(await asked(server, lambda node, now: survey.nodes(node, now, group, name)))
+        group, name = query_names(request, "group", "node")
+        return as_json(await ask(server, lambda node, now: survey.nodes(node, now, group, name)))
 
     async def model(request: Request) -> Response:
-        (group,) = named(request, "group")
-        body = await asked(server, lambda node, _: codec.encode(survey.newest_model(node, group)))
+        (group,) = path_names(request, "group")
+        body = await ask(server, lambda node, _: codec.encode(survey.newest_model(node, group)))
         return Response(body, media_type="application/x-protobuf")
 
     async def one(request: Request) -> Response:
-        group, name = named(request, "group", "node")
-        return as_json(await asked(server, lambda node, now: survey.one(node, now, group, name)))
+        group, name = path_names(request, "group", "node")
+        return as_json(await ask(server, lambda node, now: survey.one(node, now, group, name)))
 
     async def change(request: Request) -> Response:
-        group, name = named(request, "group", "node")
+        group, name = path_names(request, "group", "node")
         event = _event(request, group, name)
-        await asked(server, lambda node, now: survey.one(node, now, group, name))
+        await ask(server, lambda node, now: survey.one(node, now, group, name))
         if isinstance(event, Drop):
-            await asked(server, lambda node, _: survey.has(node, event))
-        after = await asked(server, lambda node, now: survey.one(node, now, group, name), event)
+            await ask(server, lambda node, _: survey.has(node, event))
+        after = await ask(server, lambda node, now: survey.one(node, now, group, name), event)
         _note(event, request.path_params["verb"])
         return as_json(after)
 
@@ -81,10 +81,10 @@ def app(server: Server) -> Starlette:
             Route("/nodes", nodes),
             Route("/nodes/{group}/{node}", one),
             Route("/model/{group}", model),
-            *control_alarms.routes(server),
+            *admin_alarms.routes(server),
             Route("/nodes/{group}/{node}/{verb}", change, methods=["POST"]),
         ],
-        exception_handlers={HTTPException: unknown_path, SubmergeError: _refused},
+        exception_handlers={HTTPException: unknown_path, SubmergeError: _refuse},
     )
 
 
@@ -94,7 +94,7 @@ def listen(path: Path) -> socket.socket:
     Raises
     ------
     UsageError
-        If somebody listens there, or something else stands there, or no socket can.
+        If another process listens there, another file is in the way, or no socket can be made.
     """
     if len(os.fsencode(path)) > MOST_PATH:
         raise UsageError(
@@ -105,7 +105,7 @@ def listen(path: Path) -> socket.socket:
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         listener.bind(str(path))
-        # Nobody can connect before it listens: it is never open to others.
+        # No process can connect before it listens, so it is never open to others.
         path.chmod(0o600)
         listener.listen()
     except OSError as error:
@@ -118,7 +118,7 @@ def listen(path: Path) -> socket.socket:
 
 
 def _make_room(path: Path) -> None:
-    """Take away what a process left that is gone."""
+    """Remove the socket of a process that has ended."""
     try:
         mode = path.lstat().st_mode
     except FileNotFoundError:
@@ -131,7 +131,7 @@ def _make_room(path: Path) -> None:
 
 
 def _is_dead(path: Path) -> bool:
-    """Whether nobody listens on a socket's file; one who is slow is somebody."""
+    """Return whether no process listens on a socket's file; a slow one does listen."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         probe.settimeout(1.0)
         return probe.connect_ex(str(path)) in (errno.ECONNREFUSED, errno.ENOENT)
@@ -153,27 +153,27 @@ def _event(request: Request, group: str, name: str) -> Forget | Drop | SetQuaran
 
 
 def _note(event: Forget | Drop | SetQuarantine, verb: str) -> None:
-    """Leave in the log what was ordered: whoever wonders later finds when."""
+    """Log what the operator did, so that it can be found later."""
     facts: dict[str, Any] = {}
     match event:
         case Forget():
             facts = {"ban": event.ban}
         case Drop():
             facts = {"old": True} if event.old else {"incarnation": str(event.incarnation)}
-    say("an operator's order", verb=verb, node=event.node, group=event.group, **facts)
+    say("operator command", verb=verb, node=event.node, group=event.group, **facts)
 
 
 def _drop(request: Request, group: str, name: str) -> Drop:
     incarnation, old = (request.query_params.get(each) for each in ("incarnation", "old"))
     if (incarnation is None) == (old is None) or old not in (None, "1"):
-        raise UsageError("drop wants either an incarnation or old=1")
+        raise UsageError("drop takes either an incarnation or old=1")
     if incarnation is None:
         return Drop(group, name, None, old=True)
     return Drop(group, name, Incarnation.parse(incarnation))
 
 
-async def _refused(_: Request, error: Exception) -> Response:
-    """Say in one line why not; whose fault it is, is in the status."""
+async def _refuse(_: Request, error: Exception) -> Response:
+    """Answer in one line; the status tells bad input from a failure here."""
     if isinstance(error, survey.Missing):
         status = 404
     else:

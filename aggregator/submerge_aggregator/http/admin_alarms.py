@@ -1,15 +1,15 @@
-"""The operator's door, as far as alarms go; `control` has the rest of it, and what holds for all.
+"""The admin API for alarms; `admin` has the rest of it, and what holds for both.
 
-    GET  /alarms?group=G&node=NODE&open=1    alarms here and below; those that are open
-    GET  /alarms/mark?group=G                another one once an alarm has begun, or is over
+    GET  /alarms?group=G&node=NODE&open=1    alarms here and below; only open ones
+    GET  /alarms/mark?group=G                a text that changes when an alarm does
     POST /alarms/G/ID/accept                 it is normal from now on, and learnt
-    POST /alarms/G/ID/reject                 it is a fault, and never is
+    POST /alarms/G/ID/reject                 it is a fault, and never learnt
     POST /nodes/G/NODE/pause                 have it learn nothing
     POST /nodes/G/NODE/resume                have it learn again
-    GET  /vigil?group=G                      how groups are watched
+    GET  /alarm-status?group=G               how groups are watched
 
-Orders go down with the answers to reports, so they are taken for nodes further down, too: those
-that an alarm was ever told of, and with `anyway=1` any.
+Desired states go down with the answers to reports, so nodes further down get them too: nodes
+with an alarm that was reported here, and with `anyway=1` any.
 """
 
 from __future__ import annotations
@@ -23,67 +23,65 @@ from starlette.routing import Route
 
 from submerge.protocol.alarm_status import parted
 from submerge.protocol.machine import SetDesired
-from submerge_aggregator.http.params import flag, named, params
-from submerge_aggregator.http.serving import as_json, asked
+from submerge_aggregator.http.params import flag, path_names, query_names
+from submerge_aggregator.http.serving import as_json, ask
 from submerge_aggregator.questions import alarm_survey
 from submerge_aggregator.server import Server
 from submerge_client.logs import say
 
 
 def routes(server: Server) -> list[Route]:
-    """Return what answers."""
+    """Return the routes."""
 
     async def alarms(request: Request) -> Response:
-        (group, name), open_only = params(request, "group", "node"), flag(request, "open")
+        (group, name), open_only = query_names(request, "group", "node"), flag(request, "open")
         return as_json(
-            await asked(
+            await ask(
                 server,
                 lambda node, now: alarm_survey.alarms(node, now, group, name, open_only=open_only),
             )
         )
 
     async def mark(request: Request) -> Response:
-        (group,) = params(request, "group")
-        return as_json(await asked(server, lambda node, now: alarm_survey.mark(node, now, group)))
+        (group,) = query_names(request, "group")
+        return as_json(await ask(server, lambda node, now: alarm_survey.mark(node, now, group)))
 
     async def alarm_status(request: Request) -> Response:
-        (group,) = params(request, "group")
+        (group,) = query_names(request, "group")
         return as_json(
-            await asked(server, lambda node, now: alarm_survey.watches(node, now, group))
+            await ask(server, lambda node, now: alarm_survey.group_watches(node, now, group))
         )
 
-    async def judge(request: Request) -> Response:
-        (group,), verb = named(request, "group"), request.path_params["verb"]
+    async def set_verdict(request: Request) -> Response:
+        (group,), verb = path_names(request, "group"), request.path_params["verb"]
         if verb not in ("accept", "reject"):
             raise HTTPException(404, f"expected accept or reject, got {verb!r}")
         name, number = parted(request.path_params["id"])
-        return await order(
-            request, verb, SetDesired(group, name, verdict=(number, verb == "accept"))
-        )
+        verdict = (number, verb == "accept")
+        return await set_desired(request, verb, SetDesired(group, name, verdict=verdict))
 
-    async def learn(request: Request) -> Response:
-        (group, name), verb = named(request, "group", "node"), request.url.path.rpartition("/")[2]
-        return await order(request, verb, SetDesired(group, name, paused=verb == "pause"))
+    async def set_paused(request: Request) -> Response:
+        group, name = path_names(request, "group", "node")
+        verb = request.url.path.rpartition("/")[2]
+        return await set_desired(request, verb, SetDesired(group, name, paused=verb == "pause"))
 
-    async def order(request: Request, verb: str, set_desired: SetDesired) -> Response:
-        group, name, anyway = set_desired.group, set_desired.node, flag(request, "anyway")
-        await asked(
-            server, lambda node, now: alarm_survey.check(node, now, set_desired, anyway=anyway)
-        )
-        after = await asked(
-            server, lambda node, now: alarm_survey.desired(node, now, group, name), set_desired
+    async def set_desired(request: Request, verb: str, event: SetDesired) -> Response:
+        group, name, anyway = event.group, event.node, flag(request, "anyway")
+        await ask(server, lambda node, now: alarm_survey.check(node, now, event, anyway=anyway))
+        after = await ask(
+            server, lambda node, now: alarm_survey.desired_state(node, now, group, name), event
         )
         facts: dict[str, Any] = {"node": name, "group": group}
-        if set_desired.verdict is not None:
-            facts["alarm"] = f"{name}-{set_desired.verdict[0]:x}"
-        say("an operator's order", verb=verb, **facts)
+        if event.verdict is not None:
+            facts["alarm"] = f"{name}-{event.verdict[0]:x}"
+        say("operator command", verb=verb, **facts)
         return as_json(after)
 
     return [
         Route("/alarms", alarms),
         Route("/alarms/mark", mark),
-        Route("/alarms/{group}/{id}/{verb}", judge, methods=["POST"]),
-        Route("/nodes/{group}/{node}/pause", learn, methods=["POST"]),
-        Route("/nodes/{group}/{node}/resume", learn, methods=["POST"]),
+        Route("/alarms/{group}/{id}/{verb}", set_verdict, methods=["POST"]),
+        Route("/nodes/{group}/{node}/pause", set_paused, methods=["POST"]),
+        Route("/nodes/{group}/{node}/resume", set_paused, methods=["POST"]),
         Route("/alarm-status", alarm_status),
     ]

@@ -1,7 +1,7 @@
-"""Alarms in numbers, as Prometheus reads them.
+"""Alarm metrics for Prometheus.
 
-All are gauges: they follow from what nodes said last. A client keeps its counts over restarts,
-and takes them along when it is forgotten. What nobody has said has no sample.
+All are gauges: they follow from each node's last report. A client keeps its counts over
+restarts, and its counts go when it is forgotten. What no node reports has no sample.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from submerge_aggregator.questions.views import GroupMetrics
 
 
 def of_alarms(group_metrics_of_all: Sequence[GroupMetrics]) -> Iterator[Metric]:
-    """Yield what groups tell of their alarms."""
-    nodes = _gauge("watch_nodes", "Nodes by how they watch for alarms, as they said last.", "state")
-    watched = _gauge("watched_seconds", "Time watched with limits, of all nodes together.")
-    allowed = _gauge("false_alarms_allowed", "False alarms promised for that time, at most.")
-    raised = _gauge("alarms_raised", "Alarms that were raised in that time.")
-    confirmed = _gauge("alarms_confirmed", "Of these, those that a person has called faults.")
-    opened = _gauge("alarms_open", "Alarms that are open, here and below.")
-    over = _gauge(
+    """Yield the metrics of the alarms of groups."""
+    nodes = gauge("watch_nodes", "Nodes by alarm status, as last reported.", "state")
+    watched = gauge("watched_seconds", "Time watched with limits, of all nodes together.")
+    allowed = gauge("false_alarms_allowed", "Most false alarms promised for that time.")
+    raised = gauge("alarms_raised", "Alarms that were raised in that time.")
+    confirmed = gauge("alarms_confirmed", "Of these, alarms that a person has called faults.")
+    opened = gauge("alarms_open", "Open alarms, here and below.")
+    over = gauge(
         "alarm_over_limit",
-        f"The worst score of an open alarm, over its limit; {MOST_ALARMS} at most, the newest.",
+        f"Worst score of an open alarm, over its limit; the newest {MOST_ALARMS} alarms at most.",
         *("node", "channel", "cause"),
     )
     for each in group_metrics_of_all:
@@ -39,15 +39,16 @@ def of_alarms(group_metrics_of_all: Sequence[GroupMetrics]) -> Iterator[Metric]:
         raised.add_metric((group,), watch.raised)
         confirmed.add_metric((group,), watch.confirmed)
         opened.add_metric((group,), watch.open)
-        reported: set[str] = set()
+        shown: set[str] = set()
         for alarm in each.alarms[:MOST_ALARMS]:
-            # One at a time is open at a node; where two rows disagree, the newest is the one.
-            if alarm.node not in reported:
-                reported.add(alarm.node)
+            # A node has one open alarm at a time. Where two rows disagree, the newest counts.
+            if alarm.node not in shown:
+                shown.add(alarm.node)
                 channel = next(iter(alarm.top), "")
                 over.add_metric((group, alarm.node, channel, alarm.cause), alarm.worst)
     yield from (nodes, watched, allowed, raised, confirmed, opened, over)
 
 
-def _gauge(name: str, meaning: str, *labels: str) -> GaugeMetricFamily:
+def gauge(name: str, meaning: str, *labels: str) -> GaugeMetricFamily:
+    """Return a gauge of groups, without samples."""
     return GaugeMetricFamily(f"submerge_{name}", meaning, labels=("group", *labels))

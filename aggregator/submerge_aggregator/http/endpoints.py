@@ -1,4 +1,4 @@
-"""Doors: where people and programs look at a running aggregator, opened and shut together."""
+"""Endpoints: the operator's socket and the status address of a running aggregator."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ import asyncio
 
 from submerge import UsageError
 from submerge_aggregator.config import AggregatorConfig
-from submerge_aggregator.http import admin as control
-from submerge_aggregator.http import status
+from submerge_aggregator.http import admin, status
 from submerge_aggregator.http.serving import Serving
 from submerge_aggregator.listening import listen
 from submerge_aggregator.questions.views import socket_of
@@ -21,7 +20,7 @@ class Endpoints:
     Parameters
     ----------
     server : Server
-        Whose store is open already: that is what keeps a second aggregator off the socket.
+        Its store is open already: this keeps a second aggregator off the socket.
     config : AggregatorConfig
     """
 
@@ -32,14 +31,14 @@ class Endpoints:
         self._open: list[Serving] = []
 
     async def start(self) -> None:
-        """Begin to answer: before the server runs, so that one can see it start.
+        """Begin to answer: before the server runs, so that its start can be watched.
 
         Raises
         ------
         UsageError
-            If a place to listen is taken. Nothing is left open then.
+            If an address is taken. Nothing is left open then.
         """
-        operator = Serving(control.app(self._server), control.listen(self._path))
+        operator = Serving(admin.app(self._server), admin.listen(self._path))
         operator.start()
         self._open.append(operator)
         if self._endpoint is None:
@@ -56,9 +55,9 @@ class Endpoints:
         say("status", url=f"http://{f'[{host}]' if ':' in host else host}:{port}/metrics")
 
     async def stop(self) -> None:
-        """Answer nobody any more."""
+        """Stop answering."""
         if self._open:
-            # While somebody listens on it, nobody else puts a socket in its place.
+            # Before the socket closes: while it listens, no other process takes its place.
             self._path.unlink(missing_ok=True)
         opened, self._open = self._open, []
         await asyncio.gather(*(each.stop() for each in opened))

@@ -1,7 +1,7 @@
-"""An aggregator in numbers, as Prometheus reads them.
+"""The metrics of an aggregator, for Prometheus.
 
-Counters are of this process; what is said of a group follows from its rows, and may fall
-when a node is forgotten, so those are gauges.
+Counters are of this process. The figures of a group follow from its rows, and fall when a node
+is forgotten, so they are gauges.
 """
 
 from __future__ import annotations
@@ -17,34 +17,34 @@ from prometheus_client.registry import Collector
 
 from submerge import __version__
 from submerge_aggregator.batch import Tallies
-from submerge_aggregator.http.alarm_metrics import of_alarms
+from submerge_aggregator.http.alarm_metrics import gauge, of_alarms
 from submerge_aggregator.questions.views import GroupMetrics
 
 COUNTED = {
-    "reports": ("reports", "Reports that came in, whatever became of them."),
-    "joins": ("joins", "Joins that came in, whatever became of them."),
+    "reports": ("reports", "Reports that came in, taken or not."),
+    "joins": ("joins", "Joins that came in, taken or not."),
     "commits": ("commits", "Transactions on the store's disk."),
     "failed_writes": (
         "failed_writes",
-        "Turns that the store's disk refused; each is taken back whole.",
+        "Batches that the store's disk refused; each is taken back whole.",
     ),
-    "bugs": ("bugs", "Errors of our own that a turn met, and survived; please report them."),
+    "bugs": ("bugs", "Errors of submerge itself that a batch survived; please report them."),
 }
-"""What a desk tallies; what that is called here, and means."""
+"""The tallies of a commit worker; their names here, and what they mean."""
 
 QUANTILES = ("0.5", "0.99", "1")
 
 
 class Numbers(NamedTuple):
-    """All that is told at one time.
+    """All metrics at one time.
 
-    tallies : the desk's
+    tallies : of the commit worker
     refused : messages that were not taken, by reason: all reasons that there are
     why_not : why it is not ready; None if it is
     parted : a parent is configured, and cannot be reached
-    broker : the brokers that children speak through can be reached; None without any
+    broker : the brokers between here and the children can be reached; None without any
     certified_until : when the first of its own certificates ends; 0 without any
-    standings : of each group; None while the machine cannot be asked
+    group_metrics_of_all : None while the machine cannot be asked
     """
 
     tallies: Tallies
@@ -57,7 +57,7 @@ class Numbers(NamedTuple):
 
 
 def exposition(numbers: Numbers, accept: str) -> tuple[bytes, str]:
-    """Return the numbers in a form that `accept` asks for, and that form's content type."""
+    """Return the metrics in a format that `accept` asks for, and its content type."""
     registry = CollectorRegistry()
     ProcessCollector(registry=registry)
     registry.register(_Collected(numbers))
@@ -71,9 +71,11 @@ class _Collected(Collector):
 
     def collect(self) -> Iterator[Metric]:
         numbers = self._numbers
-        yield InfoMetricFamily("submerge_build", "What runs.", value={"version": __version__})
+        yield InfoMetricFamily(
+            "submerge_build", "The running version.", value={"version": __version__}
+        )
         yield GaugeMetricFamily(
-            "submerge_ready", "Whether it serves.", value=numbers.why_not is None
+            "submerge_ready", "Whether it serves children.", value=numbers.why_not is None
         )
         yield GaugeMetricFamily(
             "submerge_parent_reachable",
@@ -83,13 +85,13 @@ class _Collected(Collector):
         if numbers.broker is not None:
             yield GaugeMetricFamily(
                 "submerge_broker_reachable",
-                "Whether the broker that children speak through can be reached.",
+                "Whether the broker between here and the children can be reached.",
                 value=numbers.broker,
             )
         if numbers.certified_until:
             yield GaugeMetricFamily(
                 "submerge_certificate_expiry_timestamp_seconds",
-                "When the first of its own certificates ends; those in use are renewed in place.",
+                "When the first of its own certificates ends; renewed files are read in place.",
                 value=numbers.certified_until,
             )
         for tally, (name, meaning) in COUNTED.items():
@@ -109,30 +111,28 @@ class _Collected(Collector):
 
 
 def _of_groups(group_metrics_of_all: Sequence[GroupMetrics]) -> Iterator[Metric]:
-    rows = _gauge("submerge_rows", "Live rows: incarnations that have reported here.", "kind")
-    clients = _gauge("submerge_clients", "Clients heard of, here and below.")
-    readings = _gauge(
-        "submerge_readings", "Readings of the rows in the model: learnt, withheld or lost.", "state"
+    rows = gauge("rows", "Live rows: incarnations that have reported here.", "kind")
+    clients = gauge("clients", "Clients here and below.")
+    readings = gauge(
+        "readings", "Readings of the rows in the model: learnt, withheld or lost.", "state"
     )
-    coverage = _gauge("submerge_coverage_ratio", "Learnt readings over all that are known of.")
-    certified = _gauge(
-        "submerge_children_certificate_expiry_timestamp_seconds",
-        "When the first certificate of a child ends, as children say.",
+    coverage = gauge("coverage_ratio", "Learnt readings over all known readings.")
+    certified = gauge(
+        "children_certificate_expiry_timestamp_seconds",
+        "When the first certificate of a child ends, as children report.",
     )
-    silences = _gauge(
-        "submerge_staleness_seconds",
-        "Silence that this share of the clients stays below, to a power of two.",
+    silences = gauge(
+        "staleness_seconds",
+        "The silence that this share of the clients stays below, to a power of two.",
         "quantile",
     )
-    version = _gauge("submerge_model_version", "Of the newest model.")
-    age = _gauge("submerge_model_age_seconds", "Since the newest model was made, at the root.")
-    quarantined = _gauge(
-        "submerge_quarantined_nodes", "Nodes whose rows are kept out of the model.", "reason"
+    version = gauge("model_version", "Version of the newest model.")
+    age = gauge("model_age_seconds", "Time since the root made the newest model.")
+    quarantined = gauge(
+        "quarantined_nodes", "Nodes whose rows are kept out of the model.", "reason"
     )
-    banned = _gauge("submerge_banned_nodes", "Nodes that an operator has shut out.")
-    outliers = _gauge(
-        "submerge_outlier_nodes", "Nodes left out for being far from the others (robust)."
-    )
+    banned = gauge("banned_nodes", "Nodes that an operator has banned.")
+    outliers = gauge("outlier_nodes", "Nodes left out for being far from the others (robust).")
     for each in group_metrics_of_all:
         for cause, count in each.quarantined.items():
             quarantined.add_metric((each.group, cause.replace(" ", "_")), count)
@@ -145,7 +145,7 @@ def _of_groups(group_metrics_of_all: Sequence[GroupMetrics]) -> Iterator[Metric]
             certified.add_metric((each.group,), each.certified_until)
         for state in ("learnt", "withheld", "lost"):
             readings.add_metric((each.group, state), getattr(each.counts, state))
-        # What is not known has no sample: a zero would raise an alarm.
+        # What is unknown has no sample: a zero would raise an alarm.
         if each.counts.generated:
             coverage.add_metric((each.group,), each.counts.learnt / each.counts.generated)
         if each.clients:
@@ -156,7 +156,3 @@ def _of_groups(group_metrics_of_all: Sequence[GroupMetrics]) -> Iterator[Metric]
             age.add_metric((each.group,), each.model_age_s)
     yield from (rows, clients, quarantined, banned, outliers, certified, readings, coverage)
     yield from (silences, version, age)
-
-
-def _gauge(name: str, meaning: str, *labels: str) -> GaugeMetricFamily:
-    return GaugeMetricFamily(name, meaning, labels=("group", *labels))

@@ -1,4 +1,4 @@
-"""Queries: what a request to the operator's door asks for, read and checked."""
+"""What a request to the admin API asks for, read and checked."""
 
 from __future__ import annotations
 
@@ -8,36 +8,36 @@ from submerge import UsageError
 from submerge_proto.wire import parts
 
 
-def named(request: Request, *keys: str) -> tuple[str, ...]:
+def path_names(request: Request, *keys: str) -> tuple[str, ...]:
     """Return names in the path.
 
     Raises
     ------
     PeerError
-        If one is none.
+        If one is no valid name.
     """
     return tuple(parts.name(request.path_params[key]) for key in keys)
 
 
-def params(request: Request, *keys: str) -> tuple[str | None, ...]:
-    """Return names in the query; None for what is left out.
+def query_names(request: Request, *keys: str) -> tuple[str | None, ...]:
+    """Return names in the query; None for those left out.
 
     Raises
     ------
     PeerError
-        If one is none.
+        If one is no valid name.
     """
     given = (request.query_params.get(key) for key in keys)
     return tuple(None if each is None else parts.name(each) for each in given)
 
 
 def flag(request: Request, key: str) -> bool:
-    """Return whether something in the query is on.
+    """Return whether a flag in the query is on.
 
     Raises
     ------
     UsageError
-        If it is neither on nor off.
+        If it is neither 0 nor 1.
     """
     given = request.query_params.get(key, "0")
     if given not in ("0", "1"):

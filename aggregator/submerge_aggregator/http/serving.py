@@ -1,7 +1,7 @@
-"""Serving: an ASGI app on one socket, in the event loop that runs already.
+"""Serving: an ASGI app on one socket, in the running event loop.
 
-Uvicorn does the work. The aggregator owns signals and log, so uvicorn gets neither; what it
-has to say comes out as our lines. Nobody's slowness holds up the end for longer than GRACE_S.
+Uvicorn does the work. The aggregator owns signals and the log, so uvicorn gets neither; its
+messages become our log lines. A slow peer delays the end by at most GRACE_S.
 """
 
 from __future__ import annotations
@@ -27,17 +27,18 @@ from submerge_aggregator.server import Server
 from submerge_client.logs import say
 
 ANSWER_S = 10.0
-"""How long the machine may take to answer; it takes longer only if its disk hangs."""
+"""Longest wait for the machine. It takes longer only if its disk hangs."""
 
 GRACE_S = 2
-"""For requests that are on their way when it closes; uvicorn wants a whole number."""
+"""For requests under way when it closes; uvicorn takes whole seconds."""
 
 MOST_AT_ONCE = 64
-"""Connections and requests; one more is told to come back."""
+"""Connections and requests. One more is answered with 503."""
 
 
 AGAIN_S, MOST_KINDS = 60.0, 100
-"""The event loop's complaints, of each kind one a minute: out of files, it has 2000 a second."""
+"""Each kind of event loop error is logged once a minute: without free files there are 2000 a
+second."""
 
 
 class Busy(SubmergeError):
@@ -51,7 +52,7 @@ class Serving:
     ----------
     app : ASGI application
     listener : socket
-        It listens already, and is closed by `stop`.
+        It listens already; `stop` closes it.
     """
 
     def __init__(self, app: ASGIApp, listener: socket.socket) -> None:
@@ -78,17 +79,17 @@ class Serving:
         self._task = asyncio.create_task(self._server.serve(sockets=[self.listener]))
 
     async def stop(self) -> None:
-        """Let answers that are on their way go out, then close."""
+        """Let answers under way go out, then close."""
         self._server.should_exit = True
         if self._task is not None:
             await self._task
         self.listener.close()
 
 
-async def asked(
+async def ask(
     server: Server, question: Callable[[AggregatorNode, Now], Any], event: Event | None = None
 ) -> Any:
-    """Ask the machine, but not for ever.
+    """Ask the machine, with a time limit.
 
     Raises
     ------
@@ -100,7 +101,7 @@ async def asked(
     try:
         return await asyncio.wait_for(server.ask(question, event), ANSWER_S)
     except TimeoutError:
-        late = "; what was asked for may still happen" if event is not None else ""
+        late = "; the change may still happen" if event is not None else ""
         raise Busy(f"no answer within {ANSWER_S:g} s: the store's disk may hang{late}") from None
 
 
@@ -110,7 +111,7 @@ def as_json(value: Any, status: int = 200) -> Response:
 
 
 async def unknown_path(request: Request, error: Exception) -> Response:
-    """Answer what no route is for: the wrong path, or the wrong method."""
+    """Answer a wrong path, or a wrong method."""
     return as_json(
         {"error": f"{request.method} {request.url.path}: {getattr(error, 'detail', error)}"},
         getattr(error, "status_code", 404),
@@ -125,37 +126,37 @@ class _Unsignalled(uvicorn.Server):
 
 
 class _Ours(logging.Handler):
-    """What uvicorn says, as our lines."""
+    """Logs what uvicorn reports."""
 
     def emit(self, record: logging.LogRecord) -> None:
         error = record.exc_info[1] if record.exc_info else None
         if error is not None:
             say("request failed", level=logging.ERROR, why=f"{type(error).__name__}: {error}")
         else:
-            # Bytes that are no HTTP: whoever scans the network must not fill the log.
+            # Bytes that are no HTTP. At debug level, so that a port scan does not fill the log.
             say("http", level=logging.DEBUG, why=record.getMessage())
 
 
 class Complaints(logging.Handler):
-    """What the event loop says, as our lines: what is said again within a minute is not."""
+    """Logs what the event loop reports, each kind once a minute."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
         self._again: dict[str, float] = {}
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Tell it, unless it was told just now."""
+        """Log a record, unless its like was logged within a minute."""
         what = record.getMessage().partition("\n")[0]
         if record.created < self._again.get(what, 0.0):
             return
         if len(self._again) >= MOST_KINDS:
             self._again.clear()
         self._again[what] = record.created + AGAIN_S
-        trace = {"trace": _traced(record)} if record.exc_info else {}
+        trace = {"trace": _trace_of(record)} if record.exc_info else {}
         say("event loop", level=record.levelno, why=what, **trace)
 
 
-def _traced(record: logging.LogRecord) -> str:
+def _trace_of(record: logging.LogRecord) -> str:
     return "".join(traceback.format_exception(record.exc_info[1])) if record.exc_info else ""
 
 

@@ -1,7 +1,7 @@
-"""What an aggregator shows whoever asks over HTTP: /healthz, /readyz and /metrics.
+"""The status endpoints: /healthz, /readyz and /metrics.
 
-It promises that nothing here changes anything, and that the first two are answered whatever
-the store's disk does. It does not ask who asks: by default it listens on this machine only.
+Nothing here changes anything, and the first two are answered whatever the store's disk does.
+There is no authentication: by default it listens on this machine only.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from starlette.routing import Route
 
 from submerge import SubmergeError
 from submerge_aggregator.http.metrics import Numbers, exposition
-from submerge_aggregator.http.serving import as_json, asked, unknown_path
+from submerge_aggregator.http.serving import as_json, ask, unknown_path
 from submerge_aggregator.questions.group_metrics import group_metrics_of_all
 from submerge_aggregator.server import Server
 from submerge_proto.wire.parts import SOFTWARE
 
 
 def app(server: Server, steady: Callable[[], float] = time.monotonic) -> Starlette:
-    """Return what answers.
+    """Return the ASGI app.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ def app(server: Server, steady: Callable[[], float] = time.monotonic) -> Starlet
 
 
 def not_ready(server: Server) -> str | None:
-    """Return why children would not be answered; None if they are."""
+    """Return why children would get no answer; None if they do."""
     node = server.worker.node
     if not server.ready:
         return "it is starting or stopping"
@@ -74,9 +74,9 @@ def not_ready(server: Server) -> str | None:
 async def _numbers(server: Server) -> Numbers:
     worker = server.worker
     groups = None
-    # Without them too: the counters say that the store fails, and matter most while it does.
+    # Without the groups too: the counters say that the store fails, and matter most then.
     with suppress(SubmergeError):
-        groups = await asked(server, group_metrics_of_all)
+        groups = await ask(server, group_metrics_of_all)
     return Numbers(
         worker.tallies,
         server.refusals.counts,

@@ -1,4 +1,4 @@
-"""AlarmNews: which groups tell of other alarms than they did, by the rows that a turn keeps."""
+"""AlarmNews: the groups whose alarms a batch of records changes."""
 
 from __future__ import annotations
 
@@ -11,22 +11,19 @@ from submerge.protocol.alarm_changes import diff
 from submerge.protocol.alarm_status import Alarm
 from submerge.protocol.machine import Key, Now
 from submerge_aggregator.batch import AlarmsChanged
-from submerge_aggregator.questions.alarm_survey import surveyed
+from submerge_aggregator.questions.alarm_survey import survey_alarms
 
 
 class AlarmNews:
-    """What rows told of alarms when they were looked at last."""
+    """The alarms of all rows, as last kept."""
 
     def __init__(self) -> None:
         self._known: dict[Key, tuple[Alarm, ...]] = {}
 
-    def groups(self, records: Mapping[Key, Any], *, anew: bool) -> set[str]:
-        """Return the groups whose alarms are others, or look worse, once these are kept.
-
-        anew : all that was kept before is gone
-        """
-        changed = {key[1] for key in self._known} if anew else set()
-        if anew:
+    def groups(self, records: Mapping[Key, Any], *, reset: bool) -> set[str]:
+        """Return the groups whose alarms change with these records; `reset`: all others go."""
+        changed = {key[1] for key in self._known} if reset else set()
+        if reset:
             self._known.clear()
         for key, record in records.items():
             if key[0] != "row":
@@ -40,7 +37,7 @@ class AlarmNews:
 
 
 def alarms_of(node: AggregatorNode, now: Now, group: str) -> AlarmsChanged:
-    """Return what all below tell of alarms now."""
+    """Return the alarms that all below report now."""
     ledger = node.ledger(group)
     alarm_statuses = (
         []
@@ -52,4 +49,4 @@ def alarms_of(node: AggregatorNode, now: Now, group: str) -> AlarmsChanged:
         for each in alarm_statuses
         if each is not None
     )
-    return AlarmsChanged(group, tuple(reported.alarm for reported in surveyed(ledger, now)), whole)
+    return AlarmsChanged(group, tuple(found.alarm for found in survey_alarms(ledger, now)), whole)

@@ -1,4 +1,4 @@
-"""AlarmsConfig, AppriseConfig: who is told of the alarms of all below an aggregator."""
+"""NotifyConfig, AppriseConfig: where an aggregator sends the alarms of all nodes below it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from submerge_client.config.alarm_sinks import WebhookConfig
 from submerge_client.config.sections import Section, Text, refusal
 
 URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
-"""What a url begins with, and no path; a `Path` has only one of the slashes left."""
+"""A url's beginning, which no path has; a `Path` keeps only one of its slashes."""
 
 
 class AppriseConfig(Section, frozen=True, kw_only=True):
@@ -18,7 +18,7 @@ class AppriseConfig(Section, frozen=True, kw_only=True):
     Attributes
     ----------
     urls_file : Path
-        A file with one Apprise URL per line. It holds secrets: nobody else may read it.
+        A file with one Apprise URL per line. It holds secrets: only its owner may read it.
     """
 
     urls_file: Path
@@ -35,19 +35,19 @@ class AppriseConfig(Section, frozen=True, kw_only=True):
 
 
 class NotifyConfig(Section, frozen=True, kw_only=True):
-    """Who is told of the alarms of all nodes below, so that these need not.
+    """Where the alarms of all nodes below are sent, so that the nodes need not send them.
 
-    One aggregator is enough: each one that has it tells of all below it, and none knows what
-    another one, or a node itself, has told.
+    One aggregator is enough. Each that is configured sends all alarms below it, whether or not
+    another aggregator, or a node itself, has sent them.
 
     Attributes
     ----------
     ndjson : str, optional
-        A file that a line is appended to for each start and each end; "-" is standard output.
+        A file that gets a line for each start and each end; "-" is standard output.
     webhook : tuple of WebhookConfig
-        Servers that hear of each.
+        Servers that get each.
     apprise : AppriseConfig, optional
-        Services that hear of each through Apprise.
+        Services that get each through Apprise.
     """
 
     ndjson: Text | None = None

@@ -1,7 +1,7 @@
-"""Herald: has people told of alarms, in a thread of its own: what tells them waits for disks.
+"""AlarmNotifier: sends alarms to people, in a thread of its own, as sinks wait for disks.
 
-It hears the newest state of each group, and each group's sinks hear it from there. Nothing piles
-up: a state that came in the meantime takes the place of one that was not told.
+It gets the newest state of each group and hands it to the group's sinks. Nothing piles up: a
+newer state replaces one that is still waiting.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ LONGEST_WAIT_S = 3600.0
 
 
 class AlarmNotifier:
-    """Tells the alarms of all groups.
+    """Sends the alarms of all groups.
 
     Parameters
     ----------
@@ -40,15 +40,15 @@ class AlarmNotifier:
         self._thread = threading.Thread(target=self._run, name="alarms", daemon=True)
         self._thread.start()
 
-    def tell(self, news: AlarmsChanged) -> None:
-        """Have the newest state of a group told; returns at once."""
+    def notify(self, news: AlarmsChanged) -> None:
+        """Send the newest state of a group; returns at once."""
         if news.group in self._groups:
             with self._stirred:
                 self._heard[news.group] = news
                 self._stirred.notify()
 
     def close(self) -> None:
-        """Tell what can be told in a moment; the next start tells the rest."""
+        """Send what can be sent in a moment; the next start sends the rest."""
         with self._stirred:
             self._closing = True
             self._stirred.notify()
@@ -62,13 +62,13 @@ class AlarmNotifier:
             heard, closing = self._wait(known)
             known |= heard.keys()
             try:
-                self._tell(known, heard)
+                self._send(known, heard)
             except Exception:  # no thread dies in silence
                 say("a bug, please report it", level=logging.ERROR, trace=traceback.format_exc())
             if closing:
                 return
 
-    def _tell(self, known: set[str], heard: Mapping[str, AlarmsChanged]) -> None:
+    def _send(self, known: set[str], heard: Mapping[str, AlarmsChanged]) -> None:
         for name in known:
             subtree, sinks = self._groups[name]
             if name in heard:
@@ -78,7 +78,7 @@ class AlarmNotifier:
                 sinks.tell(subtree.state(now.steady, now.wall))
 
     def _wait(self, known: set[str]) -> tuple[dict[str, AlarmsChanged], bool]:
-        """Wait for news, or until somebody's patience ends; return the news."""
+        """Wait for news, or until a missing alarm is over; return the news."""
         with self._stirred:
             now_s = self._clock().steady
             due_s = min((self._groups[name][0].due_s for name in known), default=math.inf)

@@ -1,15 +1,15 @@
 """Apprise: one service that it knows (Slack, e-mail, ...) as a sink of alarms.
 
-A `WebhookDelivery` decides what is sent and when, as for webhooks; this is what sends. Apprise
-weighs about 30 MiB (docs/alarms.md); `open_service` loads it, so only where it is configured.
+A `WebhookDelivery` decides what is sent and when, as for webhooks; this module sends. Apprise
+takes about 30 MiB (docs/alarms.md); `open_service` loads it, so only where it is configured.
 
-1. Only services on the network: nothing runs a program here, writes a file, or is code of
-   somebody else's that Apprise found. What Apprise adds later is refused until it is known.
+1. Only services on the network: nothing here runs a program, writes a file, or is third-party
+   code that Apprise found. Services that Apprise adds later are refused until they are known.
 2. Certificates are verified, redirects are not followed, and a service without TLS has to be on
    this machine or be allowed.
-3. Apprise's own log is closed, and so are those of the HTTP library: they show URLs. Of an
-   answer its status code is read, of an exception its type.
-4. A service that hangs costs a thread, and one only: the next message waits for it.
+3. The logs of Apprise and of the HTTP library are closed: they show URLs. Of an answer only the
+   status code is used, of an exception only its type.
+4. A service that hangs costs one thread: the next message waits for it.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from submerge_client.alarms.post import HttpAnswer
 from submerge_client.config.alarm_sinks import is_here
 
 LIMIT_S = 60.0
-"""A courier waits so long for a service, and then tries again later."""
+"""Longest wait for a service; the delivery then tries again later."""
 
 SOCKETS = {"amqp", "aprs", "deltachat", "email", "growl", "irc", "mqtt", "rsyslog", "smpp", "xmpp"}
-"""Apprise's plugins that speak over the network, but not HTTP."""
+"""Apprise's plugins that use the network, but not HTTP."""
 
 NATIVE = "apprise.plugins."
 
@@ -44,7 +44,7 @@ STATUS = re.compile(r"\berror=(\d{3})\b")
 
 
 class AppriseMessage(NamedTuple):
-    """What is sent; `key` tells a second try from another message."""
+    """A message; `key` is the same for a second try of it."""
 
     key: str
     title: str
@@ -68,10 +68,10 @@ class AppriseMessages:
 
 
 class AppriseService:
-    """Sends messages to one service, and waits for at most `limit_s`.
+    """Sends messages to one service, and waits at most `limit_s`.
 
-    A message that has not been taken by then goes on in its thread. It is not sent a second
-    time before that has ended, nor if it was taken after all.
+    A message that takes longer goes on in its thread. It is not sent a second time while that
+    runs, nor if it was taken after all.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ class AppriseService:
         self._running: _Call | None = None
 
     def __call__(self, message: AppriseMessage) -> HttpAnswer:
-        """Send a message, and wait for what comes of it."""
+        """Send a message, and return the outcome."""
         while True:
             call = self._running = self._running or _Call(self._service, message)
             if not call.ended.wait(self._limit_s):
@@ -96,7 +96,7 @@ class AppriseService:
 
 
 def open_service(url: SecretUrl) -> Any:
-    """Return the service that a URL means; nothing is sent.
+    """Return the service of a URL; nothing is sent.
 
     Raises
     ------
@@ -128,24 +128,24 @@ def open_service(url: SecretUrl) -> Any:
                 service = apprise.Apprise.instantiate(url.reveal(), asset=asset)
     except Exception as error:  # rule 3: its words may have the URL in them
         hint = f"Apprise fails with {type(error).__name__}"
-        raise _refused(url, "a URL that Apprise takes", hint) from None
+        raise _refusal(url, "a URL that Apprise takes", hint) from None
     if plugin is None:
-        raise _refused(url, "a URL that Apprise knows", "its documentation has all of them")
+        raise _refusal(url, "a URL that Apprise knows", "its documentation has all of them")
     if not is_on_network(plugin):
-        raise _refused(url, "a service on the network", "Apprise runs this one on this machine")
+        raise _refusal(url, "a service on the network", "Apprise runs this one on this machine")
     if service is None:
-        hint = "is it complete, and is the package installed that Apprise wants for it?"
-        raise _refused(url, "a URL that Apprise takes", hint)
+        hint = "is it complete, and is the package installed that Apprise needs for it?"
+        raise _refusal(url, "a URL that Apprise takes", hint)
     if not service.verify_certificate:
-        raise _refused(url, "a service whose certificate is verified", "take verify=no out")
+        raise _refusal(url, "a service whose certificate is verified", "take verify=no out")
     if not (_has_tls(service) or is_here(service.host or "")):
-        raise _refused(url, "a service with TLS", _secure(service))
+        raise _refusal(url, "a service with TLS", _tls_hint(service))
     service.redirects, service.retry = False, 0
     return service
 
 
 def is_on_network(plugin: type) -> bool:
-    """Return whether a plugin of Apprise speaks over the network, and does nothing else."""
+    """Return whether a plugin of Apprise uses the network, and nothing else of this machine."""
     if not plugin.__module__.startswith(NATIVE):
         return False
     for kind in plugin.__mro__:
@@ -163,7 +163,7 @@ def is_on_network(plugin: type) -> bool:
 
 
 class _Call:
-    """One message on its way, in a thread of its own that ends with the process."""
+    """One message under way, in a thread of its own that ends with the process."""
 
     def __init__(self, service: Any, message: AppriseMessage) -> None:
         self.key, self.ended = message.key, threading.Event()
@@ -217,17 +217,17 @@ def _close_logs() -> None:
 def _has_tls(service: Any) -> bool:
     if hasattr(service, "secure_mode"):  # e-mail: STARTTLS may follow from the host
         return bool(service.secure_mode != "insecure")
-    return service.schema not in _listed(service.protocol)
+    return service.schema not in _names(service.protocol)
 
 
-def _secure(service: Any) -> str:
-    names = [f"{name}://" for name in _listed(service.secure_protocol)]
+def _tls_hint(service: Any) -> str:
+    names = [f"{name}://" for name in _names(service.secure_protocol)]
     return f"use {' or '.join(names)}" if names else "it has none: take [[alarms.webhook]]"
 
 
-def _listed(names: Any) -> list[str]:
+def _names(names: Any) -> list[str]:
     return [names] if isinstance(names, str) else list(names or ())
 
 
-def _refused(url: SecretUrl, expected: str, hint: str) -> UsageError:
+def _refusal(url: SecretUrl, expected: str, hint: str) -> UsageError:
     return UsageError(f"{SETTING}: expected {expected}, got {url!r}; {hint}")

@@ -1,4 +1,4 @@
-"""herald_of(): who is told of alarms, as a configuration says; what is not needed is not loaded."""
+"""make_notifier(): the notifier of a configuration; loads only the sinks that it needs."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from submerge_client.alarms.journal import Journal
 
 REPORTS = 3
-"""So many reports of a site may pass until nobody tells of an open alarm any more: it is over."""
+"""An open alarm that its site has not reported for so many report intervals is over."""
 
 
 def make_notifier(
     config: AggregatorConfig, clock: Callable[[], Now], stdout: BinaryIO | None = None
 ) -> AlarmNotifier | None:
-    """Return what has people told of alarms; None if nobody is to be.
+    """Return the notifier; None if the configuration names no sink.
 
     Raises
     ------
@@ -51,24 +51,24 @@ def make_notifier(
 
 
 def urls_of(config: AggregatorConfig) -> tuple[SecretUrl, ...]:
-    """Return the URLs of the services that Apprise is to tell.
+    """Return the URLs of the services that Apprise notifies.
 
     Raises
     ------
     UsageError
-        If the file that has them cannot be used.
+        If their file cannot be used.
     """
     apprise = config.alarms.apprise
     return () if apprise is None else read_urls(apprise.urls_file)
 
 
 def apprise_name(url: SecretUrl, group: str) -> str:
-    """Return what the journal calls a service: the same after a restart, and no secret."""
+    """Return a service's name in the journal: the same after a restart, and no secret."""
     return f"{group}: apprise {url.digest}"
 
 
 def apprise_sinks(urls: Iterable[SecretUrl], group: str, journal: Journal) -> list[Sink]:
-    """Return one sink for each service: what one refuses, the others are not told twice."""
+    """Return one sink for each service, so that a refusal by one repeats nothing at the others."""
     from submerge_aggregator.notify.over_apprise import (
         AppriseMessages,
         AppriseService,
@@ -78,7 +78,7 @@ def apprise_sinks(urls: Iterable[SecretUrl], group: str, journal: Journal) -> li
 
     sinks: list[Sink] = []
     services = [(url, open_service(url)) for url in urls]
-    for url, service in services:  # threads start once all are known to be fine
+    for url, service in services:  # threads start once all services are open
         delivery = WebhookDelivery(
             AppriseMessages(),
             AppriseService(service),

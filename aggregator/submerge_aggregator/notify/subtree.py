@@ -1,9 +1,9 @@
-"""Subtree: the alarms below an aggregator, as whoever tells people hears of them.
+"""Subtree: the alarms below an aggregator, as people are notified of them.
 
-What rows tell is a state, and a state has gaps that mean nothing: a site has lost its store and
-hears of its nodes again, a node was forgotten and begins anew, more alarms are open than fit in
-a report. An alarm that was told as open is over when its node says so; or if for a good while
-nobody tells of it at all.
+Rows report a state, and a state has gaps that mean nothing: a site has lost its store and waits
+for its nodes' reports, a node was forgotten and begins again, more alarms are open than fit in a
+report. An open alarm is over when its node reports that; or if no node has reported it for some
+time.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from submerge.protocol.alarm_changes import diff
 from submerge.protocol.alarm_status import Alarm
 
 OLD_S = 7 * 86400.0
-"""What was over for so long before it is heard of here is no news to anybody: a node has moved."""
+"""An alarm that ended so long before it was reported here is not sent: a node has moved."""
 
 
 class Subtree:
-    """Those of one group.
+    """The alarms of one group.
 
     Parameters
     ----------
     begun : iterable of Alarm
-        Whose start people were told, and whose end they were not.
+        People were notified of their start, and not of their end.
     patience_s : float
-        For so long an open alarm of which nobody tells is believed to be open.
+        An open alarm counts as open for so long after the last report of it.
     """
 
     def __init__(self, begun: Iterable[Alarm], patience_s: float) -> None:
@@ -36,11 +36,11 @@ class Subtree:
         self._whole, self._patience_s = True, patience_s
 
     def hear(self, reported: tuple[Alarm, ...], *, whole: bool) -> None:
-        """Take what rows tell; `whole`: no open alarm is left out for there being too many."""
+        """Take the alarms of rows; `whole`: no open alarm was left out for lack of room."""
         self._reported, self._whole = reported, whole
 
     def state(self, now_s: float, wall: float) -> tuple[Alarm, ...]:
-        """Return the alarms to tell of, at a steady and a wall time."""
+        """Return the alarms to send, at a steady and a wall time."""
         missing = {
             alarm.name: self._missing.get(alarm.name, now_s)
             for kind, alarm in diff(self._open.values(), self._reported)
@@ -62,7 +62,7 @@ class Subtree:
 
     @property
     def due_s(self) -> float:
-        """When patience ends with the first that is missing, on the steady clock."""
+        """When the first missing alarm is over, on the steady clock."""
         if not self._whole:
             return math.inf
         return min(self._missing.values(), default=math.inf) + self._patience_s

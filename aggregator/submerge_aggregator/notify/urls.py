@@ -51,12 +51,12 @@ class SecretUrl:
         self._text, self.line, self.scheme = text, line, found[1].lower()
 
     def reveal(self) -> str:
-        """Return the URL itself: for Apprise alone."""
+        """Return the URL itself: for Apprise only."""
         return self._text
 
     @property
     def digest(self) -> str:
-        """The same after a restart, and no secret."""
+        """A hash: the same after a restart, and no secret."""
         return blake2b(self._text.encode(), digest_size=8).hexdigest()
 
     def __eq__(self, other: object) -> bool:
@@ -76,7 +76,7 @@ class SecretUrl:
 
 
 def read_urls(path: Path, environ: Mapping[str, str] = os.environ) -> tuple[SecretUrl, ...]:
-    """Return the URLs of a file, one a line; empty lines and those with a # are passed over.
+    """Return the URLs of a file, one per line; empty lines and lines with # are skipped.
 
     Raises
     ------
@@ -84,7 +84,7 @@ def read_urls(path: Path, environ: Mapping[str, str] = os.environ) -> tuple[Secr
         If it cannot be read, if others can read it, or if it is no list of URLs.
     """
     try:
-        # A pipe would block here, and there is nothing in it twice.
+        # Without O_NONBLOCK a pipe would block here.
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
         with open(fd, "rb") as file:
             _check_mode(path, os.fstat(fd).st_mode, environ)

@@ -1,7 +1,7 @@
-"""Alarm survey: what rows below tell of alarms, and who is to hear what an operator wants.
+"""Alarm survey: the alarms that rows report, and the desired states of nodes.
 
-As in `survey`, all is asked on the desk's thread, and changes nothing. An alarm that two rows
-tell of is one: a node that has moved is still spoken for where it was.
+As in `survey`, all questions run on the commit worker's thread, and change nothing. Two rows may
+report one alarm: the row of a node that has moved stays where it was.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from submerge_aggregator.questions.survey import Missing, group_of
 
 
 class SurveyedAlarm(NamedTuple):
-    """An alarm, and who told of it last."""
+    """An alarm, and the node that reported it last."""
 
     alarm: Alarm
     by: str
@@ -34,7 +34,7 @@ class SurveyedAlarm(NamedTuple):
 
     @property
     def rank(self) -> tuple[bool, float, int]:
-        """Of two that tell of one alarm, who is to be believed: over is over."""
+        """Order of two reports of one alarm: the greater is right; over wins over open."""
         return not self.alarm.is_open, -self.silent_s, self.alarm.withheld
 
 
@@ -46,46 +46,44 @@ def alarms(
     *,
     open_only: bool = False,
 ) -> list[AlarmView]:
-    """List alarms of one group, or of all: open ones first, then by when they began or were over.
+    """Return the alarms of one group, or of all: open ones first, then the newest.
 
-    name : of one node alone
+    name : of one node only
     """
     chosen = node.groups if group is None else (group_of(node, group),)
     views = [
-        _view(each, reported, node.desired_states(each).get(reported.alarm.node))
+        _view(each, found, node.desired_states(each).get(found.alarm.node))
         for each in chosen
-        for reported in surveyed(node.ledger(each), now)
-        if (name is None or reported.alarm.node == name)
-        and (reported.alarm.is_open or not open_only)
+        for found in survey_alarms(node.ledger(each), now)
+        if (name is None or found.alarm.node == name) and (found.alarm.is_open or not open_only)
     ]
     return sorted(views, key=lambda view: (not view.open, -(view.ended or view.began), view.id))
 
 
 def mark(node: AggregatorNode, now: Now, group: str | None = None) -> str:
-    """Return what changes when the revision of an alarm does, or when one comes or goes.
+    """Return a text that changes when an alarm comes, goes or gets a new revision.
 
-    For those who look every second: of a thousand alarms that are over nobody wants to hear
-    again and again.
+    For callers who look every second, and need no list of alarms without a change.
     """
     known = blake2b(digest_size=8)
     for each in sorted(node.groups if group is None else (group_of(node, group),)):
-        revisions = {reported.alarm.revision for reported in _all_alarms(node.ledger(each), now)}
+        revisions = {found.alarm.revision for found in _all_alarms(node.ledger(each), now)}
         known.update(b"".join((each.encode(), b"\n", *sorted(revisions))))
     return known.hexdigest()
 
 
-def surveyed(ledger: Ledger | None, now: Now) -> list[SurveyedAlarm]:
-    """Return every alarm that rows tell of, once."""
+def survey_alarms(ledger: Ledger | None, now: Now) -> list[SurveyedAlarm]:
+    """Return every alarm that rows report, once."""
     known: dict[str, SurveyedAlarm] = {}
-    for reported in _all_alarms(ledger, now):
-        held = known.get(reported.alarm.name)
-        if held is None or held.rank < reported.rank:
-            known[reported.alarm.name] = reported
+    for found in _all_alarms(ledger, now):
+        held = known.get(found.alarm.name)
+        if held is None or held.rank < found.rank:
+            known[found.alarm.name] = found
     return list(known.values())
 
 
-def watches(node: AggregatorNode, now: Now, group: str | None = None) -> list[GroupWatch]:
-    """Say how one group is watched, or each."""
+def group_watches(node: AggregatorNode, now: Now, group: str | None = None) -> list[GroupWatch]:
+    """Return how one group is watched, or each."""
     chosen = node.groups if group is None else (group_of(node, group),)
     return [
         GroupWatch(each, 0 if ledger is None else census(ledger, now).nodes, watch(ledger))
@@ -95,18 +93,18 @@ def watches(node: AggregatorNode, now: Now, group: str | None = None) -> list[Gr
 
 
 def watch(ledger: Ledger | None) -> WatchView | None:
-    """Add up what all below say of their watching; None while nobody does."""
+    """Return the alarm status of all below together; None while no node reports one."""
     said = None if ledger is None else alarm_status(ledger, desired=0)
     return None if said is None else WatchView.of(said)
 
 
 def check(node: AggregatorNode, now: Now, set_desired: SetDesired, *, anyway: bool) -> None:
-    """See that there is such a node, and such an alarm, as far as that can be known here.
+    """Check that the node and the alarm exist, as far as that is known here.
 
     Raises
     ------
     Missing
-        If there is not, or if nothing of it was ever told here, unless that is to be no matter.
+        If not. With `anyway`, what was never reported here is taken all the same.
     """
     group, name = group_of(node, set_desired.group), set_desired.node
     ledger = node.ledger(group)
@@ -116,7 +114,7 @@ def check(node: AggregatorNode, now: Now, set_desired: SetDesired, *, anyway: bo
     if anyway:
         return
     below = ", ".join(sorted(who for who, row in rows.items() if not row.from_client))
-    known = [reported.alarm for reported in surveyed(ledger, now) if reported.alarm.node == name]
+    known = [found.alarm for found in survey_alarms(ledger, now) if found.alarm.node == name]
     if set_desired.verdict is not None:
         if set_desired.verdict[0] not in (alarm.number for alarm in known):
             newest = f"; of {name} there are {', '.join(a.name for a in known)}" if known else ""
@@ -125,20 +123,16 @@ def check(node: AggregatorNode, now: Now, set_desired: SetDesired, *, anyway: bo
                 " reports its newest eight; add --anyway to send it all the same"
             )
     elif not known and name not in rows and not (ledger is not None and ledger.knows(name)):
-        where = f", and may be below {below}: add --anyway to have it told there" if below else ""
-        raise Missing(f"group {group} has no node {name} that was heard of here{where}")
+        where = f", and may be below {below}: add --anyway to send it there" if below else ""
+        raise Missing(f"no node {name} of group {group} has reported here{where}")
 
 
-def desired(node: AggregatorNode, now: Now, group: str, name: str) -> DesiredStateView:
-    """Say what is wanted of a node, and who is to hear of it first."""
-    set_desired, ledger = (
-        node.desired_states(group_of(node, group)).get(name, DesiredState(name, 0)),
-        node.ledger(group),
-    )
+def desired_state(node: AggregatorNode, now: Now, group: str, name: str) -> DesiredStateView:
+    """Return the desired state of a node, and which node below gets it first."""
+    desired = node.desired_states(group_of(node, group)).get(name, DesiredState(name, 0))
+    ledger = node.ledger(group)
     ways = {
-        reported.by: reported.silent_s
-        for reported in _all_alarms(ledger, now)
-        if reported.alarm.node == name
+        found.by: found.silent_s for found in _all_alarms(ledger, now) if found.alarm.node == name
     }
     if ledger is not None:
         for (who, incarnation), row in latest_row_per_node(ledger):
@@ -148,8 +142,8 @@ def desired(node: AggregatorNode, now: Now, group: str, name: str) -> DesiredSta
     return DesiredStateView(
         group,
         name,
-        bool(set_desired.paused),
-        {f"{name}-{number:x}": _word(accept) for number, accept in set_desired.verdicts},
+        bool(desired.paused),
+        {f"{name}-{number:x}": _word(accept) for number, accept in desired.verdicts},
         by,
         None if by is None else ways[by],
     )
@@ -159,7 +153,7 @@ def desired(node: AggregatorNode, now: Now, group: str, name: str) -> DesiredSta
 
 
 def _all_alarms(ledger: Ledger | None, now: Now) -> Iterator[SurveyedAlarm]:
-    """All that is told of alarms, by whoever tells of it."""
+    """Yield the alarms of the latest row of each node, each as often as it is reported."""
     if ledger is None:
         return
     for key, row in latest_row_per_node(ledger):
@@ -168,10 +162,10 @@ def _all_alarms(ledger: Ledger | None, now: Now) -> Iterator[SurveyedAlarm]:
             yield SurveyedAlarm(alarm, key[0], silent)
 
 
-def _view(group: str, reported: SurveyedAlarm, desired: DesiredState | None) -> AlarmView:
-    alarm = reported.alarm
-    asked = {} if desired is None else desired.judged
-    wanted = _word(asked[alarm.number]) if alarm.number in asked else ""
+def _view(group: str, found: SurveyedAlarm, desired: DesiredState | None) -> AlarmView:
+    alarm = found.alarm
+    verdicts = {} if desired is None else desired.judged
+    wanted = _word(verdicts[alarm.number]) if alarm.number in verdicts else ""
     return AlarmView(
         group=group,
         id=alarm.name,
@@ -187,8 +181,8 @@ def _view(group: str, reported: SurveyedAlarm, desired: DesiredState | None) -> 
         withheld=alarm.withheld,
         verdict=alarm.verdict,
         wanted="" if wanted == alarm.verdict else wanted,
-        reported_by=reported.by,
-        silent_s=reported.silent_s,
+        reported_by=found.by,
+        silent_s=found.silent_s,
     )
 
 

@@ -1,4 +1,4 @@
-"""What an operator sees of alarms, and of those who watch for them: plain values, as in `views`."""
+"""What an operator sees of alarms and of alarm status: plain values, as in `views`."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Literal
 from submerge.protocol.alarm_status import STATES, AlarmStatus, Cause, State, Verdict
 
 Wanted = Literal["", "pause", "resume"]
-"""What a node has been told to do, and has not said that it heard."""
+"""What a node is to do, and has not confirmed in a report."""
 
 
 @dataclass(frozen=True, slots=True)
 class AlarmView:
-    """An alarm of a node, here or further down; named as in the lines that clients write.
+    """An alarm of a node, here or further down; its id is the one in the client's lines.
 
     Attributes
     ----------
@@ -26,19 +26,19 @@ class AlarmView:
     worst : float
         The highest score, over its limit; 0 where a channel is stuck, and no score is over.
     top : dict of str to float
-        Channels to blame, and their shares, the guiltiest first; three at most.
+        At most three channels to blame, and their shares, the largest first.
     model : int
-        Version of the one that raised it.
+        Version of the model that raised it.
     withheld : int
-        Readings that were not learnt for it.
+        Readings that were not learnt during it.
     verdict : {"", "accepted", "rejected"}
-        What a person made of it, as the node has heard.
+        The operator's verdict that the node has confirmed.
     wanted : {"", "accepted", "rejected"}
-        Likewise, where the node has not heard it yet.
-    told_by : str
-        Who told it here: the node itself, or an aggregator above it.
+        The operator's verdict that the node has not confirmed yet.
+    reported_by : str
+        Which child reported it here: the node itself, or an aggregator above it.
     silent_s : float
-        Since that one was heard.
+        Since that child was heard.
     """
 
     group: str
@@ -61,14 +61,14 @@ class AlarmView:
 
 @dataclass(frozen=True, slots=True)
 class WatchView:
-    """How a node watches, or all nodes below; each as it said last.
+    """The alarm status of a node, or of all nodes below, as last reported.
 
     Attributes
     ----------
     states : dict of str to int
         Nodes in each state.
     open : int
-        Alarms that are.
+        Open alarms.
     watched_s : float
         Time watched with limits, of all nodes together.
     allowed : float
@@ -76,7 +76,7 @@ class WatchView:
     raised, confirmed : int
         Alarms that were raised in it; those that a person has called faults.
     armed_in_s : float or None
-        Until the limits are known, as it looks; 0 where they are; None where nobody can say.
+        Estimated time until the limits are known; 0 where they are; None where unknown.
     """
 
     states: dict[State, int]
@@ -89,7 +89,7 @@ class WatchView:
 
     @classmethod
     def of(cls, alarm_status: AlarmStatus) -> WatchView:
-        """Return what a report says, to be looked at."""
+        """Return the view of a reported alarm status."""
         return cls(
             dict(zip(STATES, alarm_status.states, strict=True)),
             alarm_status.open,
@@ -102,7 +102,7 @@ class WatchView:
 
     @property
     def nodes(self) -> int:
-        """How many say that they watch, or will."""
+        """Number of nodes that raise alarms, or will."""
         return sum(self.states.values())
 
 
@@ -113,9 +113,9 @@ class GroupWatch:
     Attributes
     ----------
     clients : int
-        Heard of, here and below; those that raise no alarms are not in `watch`.
+        Known here and below; those that raise no alarms are not in `watch`.
     watch : WatchView or None
-        None while nobody says anything of alarms.
+        None while no node reports an alarm status.
     """
 
     group: str
@@ -125,19 +125,19 @@ class GroupWatch:
 
 @dataclass(frozen=True, slots=True)
 class DesiredStateView:
-    """What is wanted of a node now, and how it comes to know.
+    """The desired state of a node, and how it gets there.
 
     Attributes
     ----------
     paused : bool
         It is to learn nothing.
     verdicts : dict of str to {"accepted", "rejected"}
-        On its alarms, by their ids: the newest eight.
-    told_by : str or None
-        Who hears of it first: the node itself, or an aggregator above it; None where nothing of
-        the node was ever told here, and all aggregators below are.
+        On its newest eight alarms, by id.
+    reported_by : str or None
+        Which child gets it first, with its next report: the node itself, or an aggregator above
+        it. None where no report here names the node, and all aggregators below get it.
     silent_s : float or None
-        Since that one was heard: it hears of it with its next report.
+        Since that child was heard.
     """
 
     group: str

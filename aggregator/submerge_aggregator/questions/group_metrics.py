@@ -1,4 +1,4 @@
-"""Standings: each group in numbers, as the metrics tell them. Asked as in `survey`."""
+"""The metrics of each group, as the status endpoint shows them. Asked as in `survey`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from submerge_aggregator.questions.views import GroupMetrics
 
 
 def group_metrics_of_all(node: AggregatorNode, now: Now) -> list[GroupMetrics]:
-    """Put each group in numbers."""
+    """Return the metrics of each group."""
     return [_group_metrics(node, group, now) for group in node.groups]
 
 
@@ -26,7 +26,7 @@ def _group_metrics(node: AggregatorNode, group: str, now: Now) -> GroupMetrics:
     if ledger is not None:
         for (name, _), row in ledger.rows.items():
             rows[kind_of(row)] += 1
-            # What an earlier life of it had to show was renewed.
+            # An earlier incarnation's certificate was renewed: the latest end counts.
             ends[name] = max(ends.get(name, 0.0), row.report.certified_until)
         known = census(ledger, now)
         clients, counts, silences = known.nodes, ledger.counts(), staleness(known)

@@ -1,6 +1,6 @@
-"""Survey: questions to a machine, and what an operator sees for an answer.
+"""Survey: an operator's questions to a machine, and the values that answer them.
 
-All are asked on the desk's thread, through `Server.ask`, and change nothing.
+All run on the commit worker's thread, through `Server.ask`, and change nothing.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def group_of(node: AggregatorNode, group: str) -> str:
 
 
 def about(node: AggregatorNode) -> About:
-    """Say which aggregator it is."""
+    """Return which aggregator it is."""
     plans = {group: node.plan(group).summaries for group in node.groups}
     return About(
         node.settings.node,
@@ -64,25 +64,25 @@ def about(node: AggregatorNode) -> About:
 def nodes(
     node: AggregatorNode, now: Now, group: str | None = None, name: str | None = None
 ) -> list[NodeView]:
-    """List the nodes of one group, or of all; all nodes, or those of one name."""
+    """Return the nodes of one group, or of all groups; only those of one name, if given."""
     chosen = node.groups if group is None else (group_of(node, group),)
     views = [view for each in sorted(chosen) for view in _views(node, each, now)]
     return views if name is None else [view for view in views if view.node == name]
 
 
 def one(node: AggregatorNode, now: Now, group: str, name: str) -> NodeView:
-    """Look at one node.
+    """Return one node.
 
     Raises
     ------
     Missing
-        If nothing was ever heard of it here.
+        If it never reported here.
     """
     ledger = node.ledger(group_of(node, group))
     known = ledger is not None and ledger.knows(name)
     if not known and not any(name in names for names in node.excluded(group)):
         raise Missing(
-            f"group {group} has no node {name} here: a node further down is known where it reports"
+            f"group {group} has no node {name} here: a node further down is listed where it reports"
         )
     shown = nodes(node, now, group, name)
     nothing = NodeView(group, name, None, (), (), banned=False, quarantined=False)
@@ -90,12 +90,12 @@ def one(node: AggregatorNode, now: Now, group: str, name: str) -> NodeView:
 
 
 def has(node: AggregatorNode, event: Drop) -> None:
-    """See that there is what an operator wants to take out.
+    """Check that there is something to drop.
 
     Raises
     ------
     Missing
-        If there is not.
+        If not.
     """
     group, name = event.group, event.node
     ledger = node.ledger(group_of(node, group))
@@ -110,7 +110,7 @@ def has(node: AggregatorNode, event: Drop) -> None:
     of_rows = ((other, row.report.fingerprint) for (other, _), row in ledger.rows.items())
     places = {place for place in (*of_rows, *ledger.sealed) if place[1] != ledger.fingerprint}
     if event.old and name not in (other for other, _ in places):
-        raise Missing(f"{name} of group {group} has nothing of an old schema here")
+        raise Missing(f"{name} of group {group} has nothing under an old schema here")
 
 
 def newest_model(node: AggregatorNode, group: str) -> Model:
@@ -123,7 +123,7 @@ def newest_model(node: AggregatorNode, group: str) -> Model:
     """
     model = node.model(group_of(node, group))
     if model is None:
-        raise Missing(f"group {group} has no model yet: one comes once nodes have reported")
+        raise Missing(f"group {group} has no model yet: it gets one once nodes have reported")
     return model
 
 
@@ -131,7 +131,7 @@ def newest_model(node: AggregatorNode, group: str) -> Model:
 
 
 def _views(node: AggregatorNode, group: str, now: Now) -> list[NodeView]:
-    """All nodes of which there is something to show."""
+    """Return all nodes of a group that have rows, sealed sums, a ban or a quarantine."""
     ledger, (banned, quarantined) = node.ledger(group), node.excluded(group)
     desired_states = node.desired_states(group)
     rows: dict[str, list[RowView]] = {}
@@ -142,10 +142,10 @@ def _views(node: AggregatorNode, group: str, now: Now) -> list[NodeView]:
     if ledger is not None:
         statuses = {name: row.report.alarm_status for (name, _), row in latest_row_per_node(ledger)}
         for (name, incarnation), row in ledger.rows.items():
-            rows.setdefault(name, []).append(_row(ledger, name, incarnation, row, now))
+            rows.setdefault(name, []).append(_row_view(ledger, name, incarnation, row, now))
             kinds[name] = kind_of(row)
         for (name, fingerprint), each in ledger.sealed.items():
-            sealed.setdefault(name, []).append(_sealed(ledger, fingerprint, each))
+            sealed.setdefault(name, []).append(_sealed_view(ledger, fingerprint, each))
     return [
         NodeView(
             group,
@@ -156,20 +156,20 @@ def _views(node: AggregatorNode, group: str, now: Now) -> list[NodeView]:
             name in banned,
             name in quarantined,
             quarantined[name].cause if name in quarantined else None,
-            # Kept by a version that did not say since when.
+            # Earlier versions did not store since when.
             (quarantined[name].since or None) if name in quarantined else None,
             outliers[name].words if name in outliers else "",
-            None if (said := statuses.get(name)) is None else WatchView.of(said),
+            None if (status := statuses.get(name)) is None else WatchView.of(status),
             (desired := desired_states.get(name)) is not None
             and bool(desired.paused)
-            and _heard(said, desired),
-            _wanted(said, desired),
+            and _is_applied(status, desired),
+            _pending(status, desired),
         )
         for name in sorted(rows.keys() | sealed.keys() | banned | quarantined.keys())
     ]
 
 
-def _row(ledger: Ledger, name: str, incarnation: Incarnation, row: Row, now: Now) -> RowView:
+def _row_view(ledger: Ledger, name: str, incarnation: Incarnation, row: Row, now: Now) -> RowView:
     report = row.report
     return RowView(
         incarnation=str(incarnation),
@@ -189,7 +189,7 @@ def _row(ledger: Ledger, name: str, incarnation: Incarnation, row: Row, now: Now
     )
 
 
-def _sealed(ledger: Ledger, fingerprint: str, sealed: Sealed) -> SealedView:
+def _sealed_view(ledger: Ledger, fingerprint: str, sealed: Sealed) -> SealedView:
     counts = sealed.counts
     return SealedView(
         counts.learnt, counts.withheld, counts.lost, sealed.as_of, _age(ledger, fingerprint)
@@ -201,18 +201,18 @@ def _age(ledger: Ledger, fingerprint: str) -> Age:
 
 
 def kind_of(row: Row) -> Kind:
-    """Return what sent a row."""
+    """Return which kind of node sent a row."""
     return "client" if row.from_client else "aggregator"
 
 
-def _heard(said: AlarmStatus | None, desired: DesiredState) -> bool:
-    return said is not None and said.desired >= desired.number
+def _is_applied(status: AlarmStatus | None, desired: DesiredState) -> bool:
+    return status is not None and status.desired >= desired.number
 
 
-def _wanted(said: AlarmStatus | None, desired: DesiredState | None) -> Wanted:
-    """Say what a client has still to hear of its learning."""
-    if desired is None or _heard(said, desired):
+def _pending(status: AlarmStatus | None, desired: DesiredState | None) -> Wanted:
+    """Return the part of the desired state that a client has not applied yet."""
+    if desired is None or _is_applied(status, desired):
         return ""
     if desired.paused:
         return "pause"
-    return "resume" if said is not None and said.state == "paused" else ""
+    return "resume" if status is not None and status.state == "paused" else ""

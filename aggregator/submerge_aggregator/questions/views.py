@@ -1,7 +1,7 @@
-"""What an operator sees of a machine, and where: plain values, which JSON and a table can say.
+"""What an operator sees of a machine: plain values for JSON and tables.
 
 `survey` makes them, inside the aggregator; the commands that print them read the same classes
-back. This file is all that both ends share.
+back. Both ends share nothing else.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from submerge_aggregator.questions.alarm_views import AlarmView, Wanted, WatchVi
 Kind = Literal["client", "aggregator"]
 
 Age = Literal["current", "old"]
-"""Of a schema: rows of an old one are kept, and are not in the model."""
+"""Whether a schema is in use: rows of an old one are kept, and are not in the model."""
 
 
 @dataclass(frozen=True, slots=True)
 class ShownRank:
-    """How many directions of a group's model nodes score with, by an aggregator's configuration.
+    """The rank that nodes score a group with, by an aggregator's configuration.
 
     Attributes
     ----------
     rank : int
     linear_rank : int or None
-        In a kernel group, of the readings; None leaves it to `Subspaces`.
+        Of the readings, in a kernel group; None leaves it to `Subspaces`.
     """
 
     rank: int
@@ -44,13 +44,13 @@ class About:
     ----------
     node : str
     incarnation : str
-        Of its store.
+        The store's.
     top : bool
         It has no parent.
     settled : bool
-        Its store belongs to a parent, or to a root: it may speak to children.
+        Its store belongs to a parent, or to a root: it may answer children.
     groups : tuple of str
-    shown : dict of str to Shown
+    shown : dict of str to ShownRank
         By group.
     """
 
@@ -69,17 +69,17 @@ class RowView:
     Attributes
     ----------
     created_s, as_of_s : float
-        When it began, by its own clock; what the report speaks of, by ours. Unix seconds.
+        When it began, by its own clock; the time of the report, by ours. Unix seconds.
     learnt, withheld, lost : int
         Readings.
     lifetime : int
-        Readings that the node ever saw, earlier incarnations included.
+        Readings of the node since it was made, earlier incarnations included.
     silent_s : float
-        Since it was heard; since this process began, if it has not been heard since.
+        Since it was heard; if not heard since this process began, since then.
     model_version : int
         Of the newest model in use, there or below.
     certified_until_s : float
-        When its certificate ends, as it says; Unix seconds, 0 without one.
+        When its certificate ends, as it reports; Unix seconds, 0 without one.
     """
 
     incarnation: str
@@ -100,7 +100,7 @@ class RowView:
 
 @dataclass(frozen=True, slots=True)
 class SealedView:
-    """What a node's closed incarnations have left, of one schema."""
+    """The sum over a node's closed incarnations, under one schema."""
 
     learnt: int
     withheld: int
@@ -118,19 +118,19 @@ class NodeView:
     kind : {"client", "aggregator"} or None
         None while it has no row.
     rows : tuple of RowView
-        The one heard last comes first.
+        The latest heard comes first.
     banned, quarantined : bool
-        An operator has shut it out; its rows are kept out of the model.
+        An operator refuses it; its rows are kept out of the model.
     cause, since_s : str or None, float or None
         Why it is quarantined, and since when, Unix seconds.
-    far : str
-        How far it is from the others, if it is left out for that (`robust`); empty if not.
+    outlier : str
+        How far it is from the others, if it is left out for that (`robust`); else empty.
     watch : WatchView or None
-        How it watches for alarms, or all below it; None while it does not say.
+        Its alarm status, or that of all below it; None while it reports none.
     paused : bool
-        It learns nothing, for an operator said so.
+        It learns nothing, as an operator set.
     wanted : {"", "pause", "resume"}
-        What an operator said of that, and it has not heard yet.
+        What an operator set, and the node has not confirmed yet.
     """
 
     group: str
@@ -150,7 +150,7 @@ class NodeView:
 
 @dataclass(frozen=True, slots=True)
 class GroupMetrics:
-    """A group in numbers.
+    """The metrics of a group.
 
     Attributes
     ----------
@@ -166,17 +166,17 @@ class GroupMetrics:
     staleness : (p50, p99, max)
         Seconds of silence that half, 99 % and all clients stay below.
     banned : int
-        Nodes that an operator has shut out.
-    apart : dict of str to int
-        Nodes whose rows are kept out of the model, by cause: all that there are.
+        Nodes that an operator has banned.
+    quarantined : dict of str to int
+        Nodes whose rows are kept out of the model, by cause; all causes are there.
     certified_until : float
-        When the first certificate of a child ends, as they say; 0 if none has one.
-    far : int
+        When the first certificate of a child ends, as they report; 0 if none has one.
+    outliers : int
         Nodes that are left out of the model for being far from the others (`robust`).
     watch : WatchView or None
-        How all below watch for alarms; None while nobody says.
+        The alarm status of all below; None while no node reports one.
     alarms : tuple of AlarmView
-        Those that are open.
+        Open ones.
     """
 
     group: str
@@ -195,5 +195,5 @@ class GroupMetrics:
 
 
 def socket_of(store: str | os.PathLike[str]) -> Path:
-    """Return where the aggregator with this store listens to its operator."""
+    """Return the path of the admin socket of the aggregator with this store."""
     return Path(f"{os.path.realpath(store)}.sock")

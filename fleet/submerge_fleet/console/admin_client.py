@@ -1,7 +1,7 @@
-"""Asking: how commands reach a running aggregator, by the Unix socket beside its store.
+"""AdminClient: how commands reach a running aggregator, by the Unix socket beside its store.
 
-What is wrong with a question is bad input; an aggregator that does not answer, or cannot
-now, is a failure (status 1). The socket's file says who may ask: there is no password.
+A wrong question is bad input (status 2). An aggregator that does not answer, or cannot now, is
+a failure (status 1). The mode of the socket's file decides who may ask: there is no password.
 """
 
 from __future__ import annotations
@@ -22,7 +22,12 @@ import click
 from submerge.errors import SubmergeError, UsageError
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from submerge_aggregator.questions.views import ShownRank
+
+WIDE = 160
+"""Columns where the output is no terminal, or for `--wide`: nothing is cut."""
 
 PATIENCE_S = 30.0
 """Longer than the aggregator itself waits for its disk."""
@@ -36,22 +41,22 @@ class AdminClient(NamedTuple):
     """Where one aggregator listens to its operator.
 
     path : the socket
-    ranks : directions that are shown of each group's model, as far as a configuration says
+    ranks : directions that nodes score with, by group, as far as a configuration says
     """
 
     path: Path
     ranks: dict[str, int]
 
     def get(self, *parts: str, **query: str) -> bytes:
-        """Return what the aggregator says."""
+        """Return the aggregator's answer."""
         return self._ask("GET", parts, query)
 
     def post(self, *parts: str, **query: str) -> bytes:
-        """Have the aggregator do something; return what it says afterwards."""
+        """Change something; return the aggregator's answer."""
         return self._ask("POST", parts, query)
 
     def group(self, given: str | None) -> str:
-        """Return the group that is meant: with one alone, nobody has to name it."""
+        """Return the group to use: the given one, or the only one."""
         if given is not None:
             return given
         groups = self.groups()
@@ -60,13 +65,13 @@ class AdminClient(NamedTuple):
         return groups[0]
 
     def groups(self) -> list[str]:
-        """Return the groups that there are."""
+        """Return the groups of the aggregator."""
         return sorted(map(str, json.loads(self.get())["groups"]))
 
     def shown(self, group: str) -> ShownRank | None:
         """Return how many directions of a group's model nodes score with.
 
-        None from an aggregator of an earlier version, which does not say.
+        None from an aggregator of an earlier version.
         """
         from submerge_aggregator.questions.views import ShownRank
 
@@ -103,26 +108,21 @@ class AdminClient(NamedTuple):
         raise (UsageError if status < 500 else NoAnswer)(_why(status, body))
 
 
-class AdminGroup(click.Group):
-    """Commands that may need a running aggregator."""
-
-    def invoke(self, ctx: click.Context) -> Any:
-        """Say in one line what is missing."""
-        with _in_one_line():
-            return super().invoke(ctx)
-
-
 class AdminCommand(click.Command):
     """One command that may need a running aggregator."""
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Say in one line what is missing."""
+        """Run the command; print a failure in one line."""
         with _in_one_line():
             return super().invoke(ctx)
 
 
+class AdminGroup(AdminCommand, click.Group):
+    """Commands that may need a running aggregator."""
+
+
 def admin_client_of(config: Path | None, store: Path | None, *, instead: str = "") -> AdminClient:
-    """Return the door that options mean; `instead`: what else could have been given.
+    """Return the client that options ask for; `instead`: what else could have been given.
 
     Raises
     ------
@@ -146,7 +146,7 @@ def admin_client_of(config: Path | None, store: Path | None, *, instead: str = "
 
 
 def printable(text: str) -> str:
-    """Return foreign text without what a terminal would obey."""
+    """Return foreign text without the characters that control a terminal."""
     return "".join(each if each.isprintable() else "\N{REPLACEMENT CHARACTER}" for each in text)
 
 
@@ -159,15 +159,23 @@ def confirm(warning: str, question: str) -> None:
         if sys.stdin.isatty():
             raise
         click.echo(err=True)  # the question stands without a line's end
-        raise UsageError("expected an answer, and nobody is here to give one: add --yes") from None
+        raise UsageError("expected an answer, got none: add --yes") from None
     if not sure:
         click.echo("nothing has changed", err=True)
         sys.exit(1)
 
 
-def say_back(answer: bytes, reported: str, *, as_json: bool) -> None:
+def say_back(answer: bytes, done: str, *, as_json: bool) -> None:
     """Print what was done: words for a person, the aggregator's answer for a program."""
-    click.echo(json.dumps(json.loads(answer)) if as_json else reported)
+    click.echo(json.dumps(json.loads(answer)) if as_json else done)
+
+
+def console_of(*, wide: bool) -> Console:
+    """Return a console for tables: as wide as the terminal, or 160 columns."""
+    from rich.console import Console
+
+    console = Console()
+    return console if console.is_terminal and not wide else Console(width=WIDE)
 
 
 @contextmanager
@@ -176,18 +184,18 @@ def _in_one_line() -> Iterator[None]:
         yield
     except NoAnswer as error:
         click.echo(f"submerge: {' '.join(str(error).split())}", err=True)
-        # Not ctx.exit: the group above, which is not standalone, would return it to nobody.
+        # Not ctx.exit: the group above is not standalone, and would drop the status.
         sys.exit(1)
     except ModuleNotFoundError as error:
         if (error.name or "submerge").startswith("submerge"):
             raise
         raise click.UsageError(
-            f"this needs {error.name}, which is not here: pip install 'submerge[aggregator]'"
+            f"this needs {error.name}, which is not installed: pip install 'submerge[aggregator]'"
         ) from error
 
 
 class _OverUnix(http.client.HTTPConnection):
-    """HTTP to a socket's file."""
+    """HTTP over the socket of a file."""
 
     def __init__(self, path: Path) -> None:
         super().__init__("localhost", timeout=PATIENCE_S)

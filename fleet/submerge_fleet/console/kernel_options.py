@@ -1,7 +1,7 @@
-"""--kernel and what goes with it: one set of options for every command that takes a kernel.
+"""--kernel and its options, the same for every command that takes a kernel.
 
-A command adds them with `@kernel_options(features=...)`, has `taken` pick them out of what
-it was given, and makes a map of them with `feature_map`. What cannot be is refused in the
+A command adds them with `@kernel_options(features=...)`, takes them out of its arguments with
+`taken`, and makes a map of them with `feature_map`. Impossible choices are refused in the
 options' own names.
 """
 
@@ -24,10 +24,10 @@ from submerge_fleet.console.units import plain
 NAMES = ("kernel", "features", "gamma", "map", "map_seed", "degree", "coef0", "nu")
 
 MAPS = ("orthogonal", "fourier-pair", "fourier-cos", "quasi", "countsketch", "tensorsketch")
-"""Those that need nothing but numbers; landmarks are of a configuration file."""
+"""Maps that need numbers only; landmarks need a configuration file."""
 
 NEEDED = {"degree": "polynomial", "coef0": "polynomial", "nu": "matern"}
-"""Options that say nothing but with one kernel."""
+"""Options that have an effect with one kernel only."""
 
 
 def positive_or_auto(text: str) -> float | Literal["auto"]:
@@ -44,7 +44,7 @@ def positive_or_auto(text: str) -> float | Literal["auto"]:
 
 
 def kernel_options(*, features: int) -> Decorator:
-    """Return what adds the options to a command; `features`: how many if nobody says."""
+    """Return what adds the options to a command; `features`: the default of --features."""
     return together(
         click.option(
             "--kernel",
@@ -61,8 +61,8 @@ def kernel_options(*, features: int) -> Decorator:
             "--gamma",
             type=positive_or_auto,
             metavar="NUMBER|auto",
-            help="kernel: its scale, for the columns as they are learnt; auto: by how far rows"
-            " are from one another.  [default: auto]",
+            help="kernel: its scale, for the columns as they are learnt; auto: from the distances"
+            " between rows.  [default: auto]",
         ),
         click.option(
             "--map",
@@ -73,7 +73,7 @@ def kernel_options(*, features: int) -> Decorator:
         click.option(
             "--map-seed",
             type=click.IntRange(0, 2**63 - 1),
-            help="kernel: another gives other features of the same kernel.  [default: 0]",
+            help="kernel: another seed gives other features of the same kernel.  [default: 0]",
         ),
         click.option(
             "--degree",
@@ -90,7 +90,7 @@ def kernel_options(*, features: int) -> Decorator:
 
 
 def taken(options: dict[str, Any]) -> dict[str, Any]:
-    """Take these options out of all that a command has, and return those that were given."""
+    """Remove these options from a command's arguments, and return those that were given."""
     found = {name: options.pop(name) for name in NAMES if name in options}
     return {name: value for name, value in found.items() if value is not None}
 
@@ -101,11 +101,11 @@ def feature_map(given: Mapping[str, Any], *, width: int, features: int) -> Featu
     Parameters
     ----------
     given : mapping
-        Of `taken`.
+        As `taken` returns them.
     width : int
-        Channels, or columns, of the rows that it is for.
+        Channels, or columns, of the rows.
     features : int
-        How many if nobody says.
+        The default of --features.
 
     Returns
     -------
@@ -115,16 +115,16 @@ def feature_map(given: Mapping[str, Any], *, width: int, features: int) -> Featu
     Raises
     ------
     UsageError
-        If an option has no effect, or asks for a map that there is not.
+        If an option has no effect, or asks for a map that does not exist.
     """
     check(given)
     if "kernel" not in given:
         return None
-    kernel, wanted = given["kernel"], given.get("map")
+    kernel, map_ = given["kernel"], given.get("map")
     config = {
         "kernel": kernel,
         "gamma": given.get("gamma", "auto"),
-        "map": wanted,
+        "map": map_,
         "features": given.get("features", features),
         "seed": given.get("map_seed", 0),
         "degree": given.get("degree"),
@@ -138,12 +138,12 @@ def feature_map(given: Mapping[str, Any], *, width: int, features: int) -> Featu
     try:
         built.dim(width)
     except UsageError as error:
-        raise UsageError(f"--map {wanted}: {error}") from error
+        raise UsageError(f"--map {map_}: {error}") from error
     return built
 
 
 def check(given: Mapping[str, Any]) -> None:
-    """Refuse options that have no effect, whatever the rows are."""
+    """Refuse options that have no effect on any rows."""
     kernel, map_ = given.get("kernel"), given.get("map")
     for name, value in given.items():
         if kernel is None:
@@ -162,7 +162,7 @@ def option(name: str) -> str:
 
 
 def written(map_: FeatureMap) -> str:
-    """Return the options that ask for a map again, all of them."""
+    """Return all options that make a map again."""
     spec: dict[str, Any] = dict(map_.spec())
     gamma = spec["gamma"]
     words = [

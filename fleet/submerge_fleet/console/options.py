@@ -1,4 +1,4 @@
-"""Options that several commands have: one spelling, and one place to change it."""
+"""Options that several commands share."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def json_option(text: str = "Print one JSON object.") -> Decorator:
 
 QUIET = flag_option("--quiet", "Show nothing while it runs.")
 LOG_JSON = flag_option("--log-json", "Log lines as JSON, one object a line.")
-ZERO_IS_MISSING = flag_option("--zero-is-missing", "Read 0 as a gap: mote files mean it so.")
+ZERO_IS_MISSING = flag_option("--zero-is-missing", "Read 0 as a gap, as mote files mean it.")
 QUANTITY = default_option(
     "--quantity",
     "temperature",
@@ -68,15 +68,15 @@ class AggregatorOptions(NamedTuple):
 
     @property
     def query(self) -> dict[str, str]:
-        """The group, as a question has it."""
+        """The group, as a query has it."""
         return {} if self.group is None else {"group": self.group}
 
     def admin(self, *, instead: str = "") -> AdminClient:
-        """Return the way to it, as `door_of`."""
+        """Return the client for it, as `admin_client_of`."""
         return admin_client_of(self.config, self.store, instead=instead)
 
     def refuse(self, other: str) -> None:
-        """Refuse what was given: passed over in silence it is a question without an answer."""
+        """Refuse these options beside `other`: they would have no effect."""
         for name, value in self._asdict().items():
             if value is not None:
                 raise UsageError(
@@ -85,14 +85,14 @@ class AggregatorOptions(NamedTuple):
 
 
 def aggregator_options(group: str) -> Decorator:
-    """Return what adds --config, --store and --group, and hands them over as `at`.
+    """Return what adds --config, --store and --group, and passes them on as `at`.
 
     group : help text of --group
     """
 
     def add(command: Any) -> Any:
         @functools.wraps(command)
-        def asking(config: Path | None, store: Path | None, group: str | None, **given: Any) -> Any:
+        def run(config: Path | None, store: Path | None, group: str | None, **given: Any) -> Any:
             return command(at=AggregatorOptions(config, store, group), **given)
 
         return together(
@@ -101,6 +101,6 @@ def aggregator_options(group: str) -> Decorator:
             ),
             click.option("--store", type=FILE, help="Its store, instead of its configuration."),
             click.option("--group", help=group),
-        )(asking)
+        )(run)
 
     return add

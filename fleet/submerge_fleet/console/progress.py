@@ -1,4 +1,4 @@
-"""Progress of long work, on stderr, and only where a person watches."""
+"""Progress of long work, on stderr, and only on a terminal."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 
 PATIENCE_S = 2.0
-"""What takes no longer needs no bar."""
+"""Shorter work needs no bar."""
 
 
 @contextmanager
 def advancing(what: str, total: int) -> Iterator[Callable[[int], None]]:
-    """Show a bar for `total` steps; the body calls what it is given with steps done."""
+    """Show a bar for `total` steps; the body calls the yielded function with steps done."""
     if not sys.stderr.isatty():
         yield lambda _: None
         return
@@ -30,10 +30,10 @@ def advancing(what: str, total: int) -> Iterator[Callable[[int], None]]:
 
 @contextmanager
 def counting(what: str, *, shown: bool = True) -> Iterator[Callable[[int], None]]:
-    """Show how much of something is done, where nobody knows how much there is.
+    """Show how much is done where the total is unknown.
 
-    Nothing is shown of what takes less than `PATIENCE_S`. The body calls what it is given
-    with steps done.
+    Work of less than `PATIENCE_S` shows nothing. The body calls the yielded function with steps
+    done.
     """
     if not shown or not sys.stderr.isatty():
         yield lambda _: None

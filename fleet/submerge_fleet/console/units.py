@@ -1,8 +1,9 @@
-"""How long, how much, how often: durations, shares and rates as a command line says them.
+"""Durations, shares and rates, as a command line writes them.
 
-Each is a type for click: it turns text into seconds, a share of 1, or events an hour, and
-refuses anything else with what was expected. `told` writes seconds so that they read back.
-`ago`, `in_words`, `size_of` and `moment` write figures for people; `--json` has plain numbers.
+`duration`, `share` and `rate` are types for click: text becomes seconds, a share of 1, or events
+an hour; anything else is refused with what was expected. `span_text` writes seconds so that they
+read back. `ago`, `in_words`, `size_of` and `moment` write figures for people; `--json` has plain
+numbers.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from submerge_client.config.spans import NUMBER, SECONDS, seconds
 PER_HOUR = {"": 1.0, "/h": 1.0, "/d": 1 / 24}
 
 MOST_OFTEN = 3600.0
-"""Events an hour, of one kind: more is a slip of the finger, and would take for ever."""
+"""Events an hour, of one kind. More is a typing error, and would take for ever."""
 
 SHARE = re.compile(NUMBER + "(%?)")
 RATE = re.compile(NUMBER + "(|/h|/d)")
@@ -62,7 +63,7 @@ def span_text(seconds: float) -> str:
 
 
 def plain(number: float) -> str:
-    """Write a number so that it reads back as the same, and no longer than it must be."""
+    """Write a number so that it reads back as the same, in as few characters as it takes."""
     return str(int(number)) if float(number).is_integer() else repr(float(number))
 
 
@@ -94,4 +95,4 @@ def moment(seconds: float) -> str:
     try:
         return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(seconds))
     except (OverflowError, ValueError, OSError):
-        return f"at {seconds:g} s"  # another machine's clock may say anything
+        return f"at {seconds:g} s"  # another machine's clock may hold any value

@@ -1,4 +1,4 @@
-"""`submerge alarms`: what is wrong at nodes below an aggregator, and what a person makes of it."""
+"""`submerge alarms`: list the alarms below an aggregator, accept them or reject them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from submerge.errors import UsageError
-from submerge_fleet.console.admin_client import AdminClient, AdminGroup
+from submerge_fleet.console.admin_client import AdminClient, AdminGroup, console_of
 from submerge_fleet.console.options import (
     AggregatorOptions,
     aggregator_options,
@@ -18,24 +18,21 @@ from submerge_fleet.console.options import (
     json_option,
 )
 from submerge_fleet.operate.alarms_table import CAUSES, line_of, lines_of, table_of, table_of_nodes
-from submerge_fleet.operate.orders import node_order, when_applied
+from submerge_fleet.operate.orders import desired_state_command, when_applied
 
 if TYPE_CHECKING:
     from submerge_aggregator.questions.alarm_views import AlarmView
     from submerge_fleet.operate.alarms_follow import Event
 
-WIDE = 160
-"""Columns where nobody says how many there are, or wants all: nothing is cut."""
-
 NARROW = 120
-"""Columns below which an alarm may take several lines."""
+"""On fewer columns an alarm may take several lines."""
 
 
 class ListedFirst(AdminGroup):
-    """Commands of which the first is meant where none is named: `submerge alarms --follow`."""
+    """Commands that run the first one if none is named: `submerge alarms --follow`."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Put it in front of its options."""
+        """Put `list` before options that stand alone."""
         if not args or (args[0].startswith("-") and args[0] not in ctx.help_option_names):
             args = ["list", *args]
         return super().parse_args(ctx, args)
@@ -43,7 +40,7 @@ class ListedFirst(AdminGroup):
 
 @click.group(cls=ListedFirst, epilog="Example: submerge alarms --follow --config root.toml")
 def command() -> None:
-    """See the alarms of all nodes below an aggregator, and say what they are.
+    """See the alarms of all nodes below an aggregator, and accept or reject them.
 
     Any aggregator will do: reports carry alarms up to the root. It is reached through the
     socket beside its store, as the user that it runs as. Without a command: list, with its
@@ -55,10 +52,10 @@ def command() -> None:
     "list", epilog=f"{CAUSES}\n\nExample: submerge alarms list --open --config root.toml"
 )
 @aggregator_options("Of this group only.")
-@flag_option("--open", "Without those that are over.", "open_only")
-@flag_option("--nodes", "What was promised of each node here.", "of_nodes")
+@flag_option("--open", "Only open alarms.", "open_only")
+@flag_option("--nodes", "What was promised for each node here.", "of_nodes")
 @flag_option("--follow", "Print each start and end, until Ctrl-C.")
-@flag_option("--wide", "With node, model, readings withheld, who told.")
+@flag_option("--wide", "With node, model, readings withheld, and who reported it.")
 @json_option("Print JSON; with --follow, a line each.")
 def list_alarms(
     at: AggregatorOptions,
@@ -70,58 +67,59 @@ def list_alarms(
 ) -> None:
     """List alarms, open ones first.
 
-    Of those that are over each node tells of its last eight. `over` is the worst score over its
-    limit, `channels` who is to blame. Above them, how each group is watched: what was promised,
-    and what was raised. `--nodes` has that of each node that reports here, instead of alarms.
+    Each node reports the last eight of those that are over. `over` is the worst score over its
+    limit, `channels` names those to blame. The lines above show how each group is watched: what
+    was promised, and what was raised. `--nodes` has that for each node that reports here.
     """
     admin, query = at.admin(), at.query
     if follow:
         if open_only or of_nodes:
-            raise UsageError("--follow tells of starts and ends: leave out --open and --nodes")
+            raise UsageError("--follow prints starts and ends: leave out --open and --nodes")
         _follow(admin, query, as_json=as_json)
     elif as_json and of_nodes:
         groups, nodes = (json.loads(admin.get(each, **query)) for each in ("alarm-status", "nodes"))
         click.echo(json.dumps({"groups": groups, "nodes": nodes}))
     elif as_json:
-        click.echo(json.dumps(json.loads(_asked(admin, query, open_only=open_only))))
+        click.echo(json.dumps(json.loads(_get_alarms(admin, query, open_only=open_only))))
     else:
         _show(admin, query, open_only=open_only, of_nodes=of_nodes, wide=wide)
 
 
-_judge_command = functools.partial(
-    node_order,
+_verdict_command = functools.partial(
+    desired_state_command,
     command,
     target=click.argument("ids", metavar="ID...", nargs=-1, required=True),
-    group_help="Its group; needed if it is not told here, and there are several.",
-    anyway="Also if nobody tells of it here.",
-    json="Print what is wanted of the nodes, as JSON.",
+    group_help="Its group; needed if no node reports it here, and there are several.",
+    anyway="Also if no node reports it here.",
+    json="Print the desired state of the nodes, as JSON.",
 )
 
 
-@_judge_command("alarms accept pump-3-19aa41f2c30")
+@_verdict_command("alarms accept pump-3-19aa41f2c30")
 def accept(at: AggregatorOptions, ids: tuple[str, ...], anyway: bool, as_json: bool) -> None:
-    """Say that ID is no fault: it is normal from now on, and learnt.
+    """Accept ID: it is no fault, but normal from now on, and learnt.
 
-    The alarm is then over, and readings as they are now raise no other. Of an alarm that is
-    over, it is noted: what was withheld for it is not learnt. This cannot be taken back.
+    The alarm ends, and readings like these raise no other. An alarm that is over is only marked:
+    what was withheld during it is not learnt. This cannot be taken back.
     """
-    _judge(at, ids, "accept", anyway=anyway, as_json=as_json)
+    _set_verdicts(at, ids, "accept", anyway=anyway, as_json=as_json)
 
 
-@_judge_command("alarms reject pump-3-19aa41f2c30")
+@_verdict_command("alarms reject pump-3-19aa41f2c30")
 def reject(at: AggregatorOptions, ids: tuple[str, ...], anyway: bool, as_json: bool) -> None:
-    """Say that ID is a fault: it is never learnt, however long it lasts.
+    """Reject ID: it is a fault, and never learnt, however long it lasts.
 
-    It stays open until readings come back, and counts as confirmed. Without a verdict they are
-    learnt after `max_withheld`, a day, and the alarm is still judged by what was normal before.
+    It stays open until readings are normal again, and counts as confirmed. Without a verdict
+    they are learnt after `max_withheld`, a day; the alarm still compares with what was normal
+    before.
     """
-    _judge(at, ids, "reject", anyway=anyway, as_json=as_json)
+    _set_verdicts(at, ids, "reject", anyway=anyway, as_json=as_json)
 
 
 # -- inside ----------------------------------------------------------------------------
 
 
-def _asked(admin: AdminClient, query: dict[str, str], *, open_only: bool = False) -> bytes:
+def _get_alarms(admin: AdminClient, query: dict[str, str], *, open_only: bool = False) -> bytes:
     return admin.get("alarms", **query, **({"open": "1"} if open_only else {}))
 
 
@@ -137,7 +135,6 @@ def _show(
     admin: AdminClient, query: dict[str, str], *, open_only: bool, of_nodes: bool, wide: bool
 ) -> None:
     import msgspec
-    from rich.console import Console
 
     from submerge_aggregator.questions.alarm_views import GroupWatch
     from submerge_aggregator.questions.views import NodeView
@@ -145,15 +142,14 @@ def _show(
     groups = msgspec.json.decode(admin.get("alarm-status", **query), type=list[GroupWatch])
     for each in groups:
         click.echo("\n".join(lines_of(each)))
-    console = Console()
-    console = console if console.is_terminal and not wide else Console(width=WIDE)
+    console = console_of(wide=wide)
     if of_nodes:
         nodes = msgspec.json.decode(admin.get("nodes", **query), type=list[NodeView])
         console.print(table_of_nodes(nodes) if nodes else "no node has reported yet")
         return
-    views = _alarms(_asked(admin, query, open_only=open_only))
+    views = _alarms(_get_alarms(admin, query, open_only=open_only))
     if not views:
-        click.echo("no alarm is open" if open_only else "no alarm is told of")
+        click.echo("no open alarms" if open_only else "no alarms")
         return
     narrow = console.width < NARROW
     console.print(table_of(views, now=time.time(), wide=wide, narrow=narrow))
@@ -162,7 +158,7 @@ def _show(
 def _follow(admin: AdminClient, query: dict[str, str], *, as_json: bool) -> None:
     from submerge_fleet.operate.alarms_follow import follow
 
-    def tell(event: Event, view: AlarmView) -> None:
+    def show(event: Event, view: AlarmView) -> None:
         if as_json:
             import msgspec
 
@@ -180,33 +176,30 @@ def _follow(admin: AdminClient, query: dict[str, str], *, as_json: bool) -> None
         mark = admin.get("alarms", "mark", **query)
         if mark == known[0]:
             return None
-        views, known[0] = _alarms(_asked(admin, query)), mark
+        views, known[0] = _alarms(_get_alarms(admin, query)), mark
         return views
 
-    follow(
-        look,
-        tell,
-        lambda words: click.echo(f"submerge: {words}", err=True),
-    )
+    follow(look, show, lambda words: click.echo(f"submerge: {words}", err=True))
 
 
-def _judge(
+def _set_verdicts(
     at: AggregatorOptions, ids: tuple[str, ...], verb: str, *, anyway: bool, as_json: bool
 ) -> None:
     import msgspec
 
-    from submerge.protocol.alarm_status import parted
     from submerge_aggregator.questions.alarm_views import DesiredStateView
 
     admin = at.admin()
+    views = _alarms(_get_alarms(admin, at.query))
     for each in ids:
-        parted(each)
-    views = _alarms(_asked(admin, at.query))
+        _check_id(each, views)
     known = {each: [view for view in views if view.id == each] for each in ids}
     groups = {each: _group_of(admin, each, found, at.group) for each, found in known.items()}
     desired_states = []
-    # What is not known first: it is refused before anything is done.
+    # Unknown alarms come first: one that is refused stops the command before it changes anything.
     for each in sorted(ids, key=lambda each: bool(known[each])):
+        if not known[each] and admin.knows(groups[each], each):
+            raise UsageError(f"{each} is a node, and it reports no alarm")
         anyhow = {"anyway": "1"} if anyway else {}
         answer = admin.post("alarms", groups[each], each, verb, **anyhow)
         desired_states.append(json.loads(answer))
@@ -214,17 +207,28 @@ def _judge(
             desired = msgspec.json.decode(answer, type=DesiredStateView)
             open_ = any(view.open for view in known[each])
             click.echo(
-                f"{_reported(each, desired.node, verb, is_open=open_)}. {when_applied(desired)}"
+                f"{_outcome(each, desired.node, verb, is_open=open_)}. {when_applied(desired)}"
             )
     if as_json:
         click.echo(json.dumps(desired_states))
 
 
-def _reported(name: str, node: str, verb: str, *, is_open: bool) -> str:
+def _check_id(name: str, views: list[AlarmView]) -> None:
+    """Refuse what is no alarm's id; for a node's name say which alarm it has."""
+    from submerge.protocol.alarm_status import parted
+
+    of_node = [view for view in views if view.node == name]
+    if of_node:
+        which = "open" if of_node[0].open else "last"
+        raise UsageError(f"{name} is a node; its {which} alarm is {of_node[0].id}")
+    parted(name)
+
+
+def _outcome(name: str, node: str, verb: str, *, is_open: bool) -> str:
     if verb == "reject":
         never = f": {node} does not learn it, however long it lasts" if is_open else ""
         return f"{name} is rejected, a fault{never}"
-    return f"{name} is accepted{f': {node} takes it for normal, and learns it' if is_open else ''}"
+    return f"{name} is accepted{f': {node} learns it as normal' if is_open else ''}"
 
 
 def _group_of(admin: AdminClient, name: str, found: list[AlarmView], group: str | None) -> str:

@@ -1,4 +1,4 @@
-"""Following alarms: each start and each end once, however often one looks, and who restarts."""
+"""Following alarms: each start and each end once, also when nodes or aggregators restart."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ if TYPE_CHECKING:
 EVERY_S = 1.5
 
 MOST = 10_000
-"""Alarms that are remembered, so as not to be told again."""
+"""Alarms that are remembered, so that none is shown twice."""
 
 Event = Literal["start", "end", "gone"]
-"""It began; it is over; nobody tells of it any more, and it was not over: its node is forgotten."""
+"""It began; it is over; no node reports it any more while it was open: its node was forgotten."""
 
 
 class Followed:
-    """What has been told already."""
+    """The alarms that were shown already."""
 
     def __init__(self) -> None:
         self._known: dict[str, tuple[Alarm, AlarmView]] | None = None
         self._gone: frozenset[str] = frozenset()
 
     def news(self, views: Sequence[AlarmView]) -> list[tuple[Event, AlarmView]]:
-        """Return what has happened since the last look; at the first, what is open."""
+        """Return what happened since the last look; at the first, the open alarms."""
         seen = {each[0].name: each for each in zip(map(_alarm, views), views, strict=True)}
         if self._known is None:
-            # What was over before the first look is no news.
+            # What ended before the first look is not shown.
             self._known = {name: each for name, each in seen.items() if not each[1].open}
         known = self._known
         changes = diff((each for each, _ in known.values()), (each for each, _ in seen.values()))
@@ -48,7 +48,7 @@ class Followed:
                 events.append((kind, known[alarm.name][1]))
         self._gone = gone
         for name, each in seen.items():
-            # As the newest, so that it is forgotten last; and what is over stays over.
+            # As the newest, so that it is dropped last. An alarm that is over stays over.
             was = known.pop(name, each)
             known[name] = each if was[1].open else was
         while len(known) > max(MOST, len(seen)):
@@ -58,22 +58,22 @@ class Followed:
 
 def follow(
     look: Callable[[], Sequence[AlarmView] | None],
-    tell: Callable[[Event, AlarmView], None],
+    show: Callable[[Event, AlarmView], None],
     complain: Callable[[str], None],
     *,
     wait: Callable[[float], object] = time.sleep,
 ) -> None:
-    """Tell what happens until Ctrl-C, also where SIGINT came down ignored, as a script's `&` does.
+    """Show events until Ctrl-C, also where a script's `&` has set SIGINT to be ignored.
 
     For the main thread, as Python's signal handlers are.
 
-    look : asks the aggregator; None where no alarm has begun or is over since. One that is away
-        is complained of once, and waited for
+    look : asks the aggregator; None where no alarm changed since. An aggregator that stops
+        answering is complained of once, and asked again
 
     Raises
     ------
     NoAnswer
-        If it does not answer from the first.
+        If the first question gets no answer.
     """
     followed, away, before = Followed(), False, False
     handler = signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -85,12 +85,12 @@ def follow(
                 if not before:
                     raise
                 if not away:
-                    complain(f"{error} It is waited for")
+                    complain(f"{error} Asking again until it answers")
                 away = True
             else:
                 away, before = False, True
                 for event, view in [] if views is None else followed.news(views):
-                    tell(event, view)
+                    show(event, view)
             wait(EVERY_S)
     except KeyboardInterrupt:
         return
@@ -103,6 +103,6 @@ def _when(event: Event, view: AlarmView) -> float:
 
 
 def _alarm(view: AlarmView) -> Alarm:
-    """The alarm that is seen: two groups may have nodes of one name."""
+    """Return the alarm of a view; its node has the group's name too, as names may recur."""
     facts = {name: getattr(view, name) for name in view.__slots__}
     return alarm_of(facts | {"node": f"{view.group}/{view.node}"})

@@ -1,4 +1,4 @@
-"""Alarms for a person: a line each, on a terminal of 80 columns, and how groups are watched."""
+"""Alarms for a person: one line each on a terminal of 80 columns, and how groups are watched."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ if TYPE_CHECKING:
 
 CAUSES = """\b
 In the column cause:
-  spe      readings are off the model: channels disagree as they never do
-  t2       each fits the others, and all of them go further than ever
-  linear   as spe, of the readings themselves, where the model is of features
-  channel  one sensor is not what all the others make of it: look there first
-  stuck    a channel says the same for too long"""
+  spe      squared prediction error: channels disagree as never before
+  t2       Hotelling's T-squared: they agree, but go further than ever
+  linear   as spe, of the readings themselves where the model is of features
+  channel  one sensor differs from what the others predict: look there first
+  stuck    a channel repeats a value for too long"""
 
 ORDINARY = 26
-"""Letters of an alarm's id in a line: it is there to be copied, and is never cut."""
+"""Most characters of an alarm's id that stay on one line. An id is there to copy: never cut."""
 
 WEEK_S = 7 * 86400.0
 
 SILENT_S = 900.0
-"""Of somebody who tells of an alarm and has not been heard for so long, that is said too: three
-reports have not come, unless a configuration says otherwise."""
+"""If the node that reports an alarm is silent for longer, the table says so: three reports are
+missing, unless a configuration says otherwise."""
 
 
 def table_of(
@@ -37,8 +37,8 @@ def table_of(
 ) -> Table:
     """Return alarms as a table, at a wall time.
 
-    wide : with what most people do not need
-    narrow : on a terminal of 80 columns, where one of them takes several lines
+    wide : with node, model, readings withheld and who reported it
+    narrow : on a terminal of 80 columns, where one alarm takes several lines
     """
     from rich.text import Text
 
@@ -46,7 +46,7 @@ def table_of(
     table = _table()
     if several:
         table.add_column("group", overflow="fold")
-    ids = [_torn(view) if narrow else view.id for view in views]
+    ids = [_in_two_lines(view) if narrow else view.id for view in views]
     whole = not narrow or max(len(line) for name in ids for line in name.split("\n")) <= ORDINARY
     table.add_column("id", no_wrap=whole, overflow="fold")
     if wide:
@@ -55,15 +55,19 @@ def table_of(
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("cause", no_wrap=True)
     table.add_column("channels", overflow="fold")
-    for heading in ("model", "withheld", "told by") if wide else ():
-        table.add_column(heading, no_wrap=heading != "told by", overflow="fold")
+    for heading in ("model", "withheld", "reported by") if wide else ():
+        table.add_column(heading, no_wrap=heading != "reported by", overflow="fold")
     table.add_column("state", overflow="fold")
     for view, name in zip(views, ids, strict=True):
         cells = [view.group] if several else []
         cells += [name, *([view.node] if wide else [])]
-        cells += [ago(max(0.0, now - view.began)), lasted(view) or "-", over(view) or "-"]
-        # A line each: names are not to be torn apart where there is little room.
-        cells += [view.cause, blamed(view, "\n" if narrow else ", ") or "-"]
+        cells += [
+            ago(max(0.0, now - view.began)),
+            duration_text(view) or "-",
+            excess_text(view) or "-",
+        ]
+        # One channel on a line, so that no name is broken where there is little room.
+        cells += [view.cause, channels_text(view, "\n" if narrow else ", ") or "-"]
         if wide:
             cells += [str(view.model), f"{view.withheld:,}", view.reported_by]
         table.add_row(*map(Text, [*cells, (",\n" if narrow else ", ").join(_state(view))]))
@@ -71,7 +75,7 @@ def table_of(
 
 
 def table_of_nodes(views: Sequence[NodeView]) -> Table:
-    """Return what was promised of each node, beside what came of it."""
+    """Return what was promised for each node, beside what was raised."""
     from rich.text import Text
 
     table = _table()
@@ -85,29 +89,29 @@ def table_of_nodes(views: Sequence[NodeView]) -> Table:
         cells = [view.group] if several else []
         watch = view.watch
         if watch is None:
-            cells += [view.node, "-", "-", "-", "-", "says nothing of alarms"]
+            cells += [view.node, "-", "-", "-", "-", "reports no alarm status"]
         else:
-            cells += [view.node, f"{watch.watched_s / 3600:,.0f} h", _false(watch.allowed)]
-            cells += [f"{watch.raised:,}", f"{watch.confirmed:,}", ", ".join(watching(view))]
+            cells += [view.node, f"{watch.watched_s / 3600:,.0f} h", _count_text(watch.allowed)]
+            cells += [f"{watch.raised:,}", f"{watch.confirmed:,}", ", ".join(status_words(view))]
         table.add_row(*map(Text, cells))
     return table
 
 
 def lines_of(group: GroupWatch) -> list[str]:
-    """Say how a group is watched, what was promised for it, and what came of that."""
+    """Return how a group is watched, what was promised, and what was raised."""
     watch = group.watch
     if watch is None or not watch.nodes:
-        return [f"{group.group}: no node says anything of alarms"]
-    states = _counted(watch, "alarm", "armed", "learning", "paused", "stale")
+        return [f"{group.group}: no node reports an alarm status"]
+    states = _state_counts(watch, "alarm", "armed", "learning", "paused", "stale")
     if group.clients > watch.nodes:
         silent = group.clients - watch.nodes
-        states.append(f"{silent:,} {'says' if silent == 1 else 'say'} nothing of alarms")
+        states.append(f"{silent:,} {'reports' if silent == 1 else 'report'} no alarm status")
     lines = [f"{group.group}: {', '.join(states)}"]
     if watch.watched_s:
         rate = watch.allowed / watch.watched_s * WEEK_S
         faults = "a fault" if watch.confirmed == 1 else "faults"
         lines.append(
-            f"  promised {rate:.3g} per week and node: at most {_false(watch.allowed)} false"
+            f"  promised {rate:.3g} per week and node: at most {_count_text(watch.allowed)} false"
             f" alarms in {watch.watched_s / 3600:,.0f} hours\n"
             f"  watched; {watch.raised:,} raised, {watch.confirmed:,} confirmed as {faults}"
         )
@@ -115,18 +119,22 @@ def lines_of(group: GroupWatch) -> list[str]:
 
 
 def line_of(event: str, view: AlarmView) -> str:
-    """Return what has happened to an alarm as a line; `event`: start, end or gone."""
+    """Return an event of an alarm as a line; `event`: start, end or gone."""
     if event == "start":
-        facts = [f"{view.cause} {over(view)}".strip(), blamed(view)]
+        facts = [f"{view.cause} {excess_text(view)}".strip(), channels_text(view)]
         return f"{moment(view.began)} ALARM {view.id}: {', '.join(filter(None, facts))}"
     if event == "gone":
-        return f"{moment(view.began)} gone  {view.id}: nobody tells of it any more"
-    facts = [f"lasted {lasted(view)}", f"{view.cause} {over(view)}".strip(), view.verdict]
+        return f"{moment(view.began)} gone  {view.id}: no node reports it any more"
+    facts = [
+        f"lasted {duration_text(view)}",
+        f"{view.cause} {excess_text(view)}".strip(),
+        view.verdict,
+    ]
     return f"{moment(view.ended or 0.0)} over  {view.id}: {', '.join(filter(None, facts))}"
 
 
-def watching(view: NodeView) -> list[str]:
-    """Say how a node watches, or those below it; nothing where all is as usual there."""
+def status_words(view: NodeView) -> list[str]:
+    """Return the alarm status of a node, or of those below it; nothing if it has none."""
     watch, words = view.watch, list[str]()
     if watch is not None and view.kind == "client":
         state = max(watch.states, key=lambda each: watch.states[each])
@@ -143,24 +151,24 @@ def watching(view: NodeView) -> list[str]:
         if view.paused or (state == "paused" and watch.nodes):
             words.append("paused")
     elif watch is not None:
-        words = _counted(watch, "alarm", "learning", "paused", "stale")
+        words = _state_counts(watch, "alarm", "learning", "paused", "stale")
     if view.wanted:
         words.append(f"to {view.wanted} with its next report")
     return words
 
 
-def over(view: AlarmView) -> str:
-    """Return by how much the worst score passed its limit; nothing if none did."""
+def excess_text(view: AlarmView) -> str:
+    """Return the worst score over its limit; nothing if no score was over."""
     return f"{view.worst:{'.1f' if view.worst < 10 else ',.0f'}}x" if view.worst else ""
 
 
-def blamed(view: AlarmView, between: str = ", ") -> str:
+def channels_text(view: AlarmView, between: str = ", ") -> str:
     """Return the channels to blame, and their shares."""
     return between.join(f"{channel} {share:.0%}" for channel, share in view.top.items())
 
 
-def lasted(view: AlarmView) -> str:
-    """Return how long an alarm was open; nothing while it is."""
+def duration_text(view: AlarmView) -> str:
+    """Return how long an alarm lasted; nothing while it is open."""
     return "" if view.ended is None else ago(max(0.0, view.ended - view.began))
 
 
@@ -174,8 +182,8 @@ def _table() -> Table:
     return Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
 
 
-def _torn(view: AlarmView) -> str:
-    """An id, on two lines if it is long."""
+def _in_two_lines(view: AlarmView) -> str:
+    """Return an alarm's id, on two lines if it is long."""
     if len(view.id) <= ORDINARY:
         return view.id
     return f"{view.node}-\n{view.id[len(view.node) + 1 :]}"
@@ -190,8 +198,8 @@ def _state(view: AlarmView) -> list[str]:
     return states
 
 
-def _counted(watch: WatchView, *states: State) -> list[str]:
-    """Say how many are in some states, where any is."""
+def _state_counts(watch: WatchView, *states: State) -> list[str]:
+    """Return how many nodes are in some states, where any is."""
     words = {
         "alarm": "in ALARM",
         "learning": f"learning ({_when(watch)})",
@@ -204,9 +212,9 @@ def _counted(watch: WatchView, *states: State) -> list[str]:
 def _when(watch: WatchView) -> str:
     if watch.armed_in_s is None:
         return "no limits yet"
-    # Its limits are known: what it does not know yet is its own mean.
+    # Its limits are known. It still measures its own mean.
     return f"armed in {ago(watch.armed_in_s)}" if watch.armed_in_s else "armed soon"
 
 
-def _false(allowed: float) -> str:
+def _count_text(allowed: float) -> str:
     return f"{allowed:,.{2 if allowed < 10 else 0}f}"

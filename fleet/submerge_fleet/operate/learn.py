@@ -10,44 +10,46 @@ import click
 from submerge.errors import UsageError
 from submerge_fleet.console.admin_client import AdminClient, AdminGroup, say_back
 from submerge_fleet.console.options import AggregatorOptions
-from submerge_fleet.operate.orders import node_order, when_applied
+from submerge_fleet.operate.orders import desired_state_command, when_applied
 
 
 @click.group(cls=AdminGroup, epilog="Example: submerge learn pause pump-3 --config root.toml")
 def command() -> None:
-    """Have a node learn nothing for a while, and learn again.
+    """Pause what a node learns, and resume it.
 
-    Say it at any aggregator above the node. It is reached through the socket beside its store,
-    as the user that it runs as.
+    Any aggregator above the node takes the command. It is reached through the socket beside its
+    store, as the user that it runs as.
     """
 
 
-_order_command = functools.partial(
-    node_order,
+_learn_command = functools.partial(
+    desired_state_command,
     command,
     target=click.argument("node"),
-    group_help="Its group; needed if it is in several, or not known here.",
-    anyway="Also if nothing was ever heard of it here.",
-    json="Print what is wanted of it, as JSON.",
+    group_help="Its group; needed if it is in several, or unknown here.",
+    anyway="Also for a node that never reported here.",
+    json="Print the node's desired state, as JSON.",
 )
 
 
-@_order_command("learn pause pump-3")
+@_learn_command("learn pause pump-3")
 def pause(at: AggregatorOptions, node: str, anyway: bool, as_json: bool) -> None:
-    """Have NODE learn nothing until it is resumed: for a test, or while it is mended.
+    """Have NODE learn nothing until it is resumed: for a test, or during a repair.
 
-    It goes on reading, scoring and alarming; what it reads meanwhile is counted as withheld.
+    It goes on reading, scoring and alarming. Readings meanwhile count as withheld.
     """
-    _order(at, node, "pause", anyway=anyway, as_json=as_json)
+    _set_paused(at, node, "pause", anyway=anyway, as_json=as_json)
 
 
-@_order_command("learn resume pump-3")
+@_learn_command("learn resume pump-3")
 def resume(at: AggregatorOptions, node: str, anyway: bool, as_json: bool) -> None:
-    """Have NODE learn again what it reads from now on; what came in between is not learnt."""
-    _order(at, node, "resume", anyway=anyway, as_json=as_json)
+    """Have NODE learn again, from its next reading on; those before are not learnt."""
+    _set_paused(at, node, "resume", anyway=anyway, as_json=as_json)
 
 
-def _order(at: AggregatorOptions, node: str, verb: str, *, anyway: bool, as_json: bool) -> None:
+def _set_paused(
+    at: AggregatorOptions, node: str, verb: str, *, anyway: bool, as_json: bool
+) -> None:
     import msgspec
 
     from submerge_aggregator.questions.alarm_views import DesiredStateView
@@ -61,9 +63,9 @@ def _order(at: AggregatorOptions, node: str, verb: str, *, anyway: bool, as_json
 
 
 def _group_of(admin: AdminClient, node: str) -> str:
-    """Return the group that a node is known in: by its reports, or by an alarm of its own."""
-    reported = [json.loads(admin.get(what, node=node)) for what in ("nodes", "alarms")]
-    groups = sorted({str(each["group"]) for views in reported for each in views})
+    """Return the group that a node is known in: by its reports, or by an alarm of it."""
+    views = [json.loads(admin.get(what, node=node)) for what in ("nodes", "alarms")]
+    groups = sorted({str(each["group"]) for listed in views for each in listed})
     if len(groups) > 1:
         raise UsageError(f"expected --group: {node} is in several, {', '.join(groups)}")
     return groups[0] if groups else admin.group(None)

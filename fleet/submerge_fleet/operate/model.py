@@ -1,4 +1,4 @@
-"""`submerge model`: what a fleet considers normal; kept, looked at, and held against another."""
+"""`submerge model`: show, save and compare what a fleet considers normal."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ AGGREGATOR = aggregator_options("Whose model; needed where there are several gro
 
 @click.group(cls=AdminGroup, epilog="Example: submerge model show --config root.toml")
 def command() -> None:
-    """See, keep and compare models: of a running aggregator, or saved ones."""
+    """Show, save and compare models: of a running aggregator, or saved ones."""
 
 
 @command.command(epilog="Example: submerge model show --config root.toml --group pumps")
@@ -45,7 +45,7 @@ def show(at: AggregatorOptions, file: Path | None, as_json: bool) -> None:
         saved = read(file)
         found = figures(saved, shown=None if saved.shown is None else saved.shown.rank)
     else:
-        named, shown = _running(at, instead="FILE, ")
+        named, shown = _running_model(at, instead="FILE, ")
         found = figures(named, shown=shown)
     click.echo(json.dumps(found.as_dict()) if as_json else figures_text(found))
 
@@ -57,8 +57,7 @@ def show(at: AggregatorOptions, file: Path | None, as_json: bool) -> None:
 def save(at: AggregatorOptions, file: Path, as_json: bool) -> None:
     """Write the newest model of a running aggregator to FILE, whole or not at all.
 
-    `show`, `compare` and `submerge score` read it again. FILE may be an older model, and nothing
-    else.
+    `show`, `compare` and `submerge score` read it again. FILE may be new, or an older model.
     """
     from submerge_fleet.operate.model_file import decoded, save
 
@@ -82,9 +81,9 @@ def save(at: AggregatorOptions, file: Path, as_json: bool) -> None:
 def compare(
     at: AggregatorOptions, files: tuple[Path, ...], rank: int | None, as_json: bool
 ) -> None:
-    """Hold one model against another: two files, or a file and the running aggregator's.
+    """Compare two models: two files, or a file and the running aggregator's.
 
-    Status 1 if the two are of different vectors: then it says what sets them apart.
+    Status 1 if their vectors differ in meaning: the differences are printed.
     """
     from submerge_fleet.operate import model_comparison
     from submerge_fleet.operate.model_file import read
@@ -97,7 +96,7 @@ def compare(
         second = read(files[1])
     else:
         at = at._replace(group=at.group or first.model.group)
-        second, shown = _running(at, instead="a second FILE, ")
+        second, shown = _running_model(at, instead="a second FILE, ")
         rank = rank or shown
     lines, comparable = model_comparison.schema_differences(first.schema, second.schema)
     found = None
@@ -121,8 +120,8 @@ def _learnt(named: SavedModel) -> Summary:
     return summary
 
 
-def _running(at: AggregatorOptions, *, instead: str) -> tuple[SavedModel, int | None]:
-    """Return the newest model of a running aggregator, and how much nodes show of it."""
+def _running_model(at: AggregatorOptions, *, instead: str) -> tuple[SavedModel, int | None]:
+    """Return the newest model of a running aggregator, and the rank that nodes score with."""
     from submerge_fleet.operate.model_file import decoded
 
     admin = at.admin(instead=instead)

@@ -1,7 +1,7 @@
 """compare(): how far one model is from another of the same channels.
 
-Directions of like variance may turn into one another freely, so an angle says something
-only between directions that are told apart from those behind them, in both models.
+Directions of like variance may turn into one another freely. So an angle means something only
+between directions whose variance is clearly larger than the next one's, in both models.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from submerge_fleet.console.admin_client import printable
 from submerge_fleet.operate.model_file import SavedModel
 
 SEPARATED = 2.0
-"""Eigenvalue over the next from which a direction is told apart from those behind it."""
+"""A direction is separated from those behind it if its eigenvalue is this multiple of the next."""
 
 NAMED = 5
 """Channels that are named for a person."""
@@ -33,8 +33,8 @@ class ModelComparison:
     rank : int
         Leading directions of each that are compared.
     separated : int
-        How many of them are told apart from those behind, in both: up to the last
-        eigenvalue that is twice the next.
+        How many of them are separated from those behind, in both: up to the last eigenvalue
+        that is twice the next.
     angles_deg : tuple of float
         Principal angles between the leading `rank` of both, the largest first.
     separated_deg : float or None
@@ -45,7 +45,7 @@ class ModelComparison:
     variance_ratio : float
         All variance of the second over all of the first.
     variance_ratios : tuple of float
-        Likewise along each direction, one after another.
+        The same along each direction, one after another.
     features : Comparison or None
         Of a kernel group's features; the rest is of its readings. Its `shift` is empty: features
         have no names.
@@ -64,7 +64,7 @@ class ModelComparison:
 def compare_summaries(
     first: Summary, second: Summary, *, rank: int | None = None
 ) -> ModelComparison:
-    """Compare what two models of the same vectors hold, of kernel groups both or neither."""
+    """Compare two models of the same vectors; both of kernel groups, or neither."""
     learnt = compare(first.parts[0], second.parts[0], rank=rank)
     if len(first.parts) == 1:
         return learnt
@@ -83,12 +83,12 @@ def compare(first: Subspace, second: Subspace, *, rank: int | None = None) -> Mo
 
     Notes
     -----
-    O(dim k^2). Angles as `scipy.linalg.subspace_angles` finds them: right to rounding, small
-    and large ones.
+    O(dim k^2). Angles as `scipy.linalg.subspace_angles` finds them, exact to rounding whether
+    small or large.
     """
     held = min(first.rank, second.rank)
     rank = held if rank is None else min(rank, held)
-    separated = min(_separated(first, rank), _separated(second, rank))
+    separated = min(_separated_count(first, rank), _separated_count(second, rank))
     separation = _angles(first, second, separated)
     return ModelComparison(
         rank,
@@ -105,10 +105,10 @@ def compare(first: Subspace, second: Subspace, *, rank: int | None = None) -> Mo
 
 
 def deviations(subspace: Subspace) -> Array:
-    """Return the standard deviation of each channel (dim,), as far as a subspace knows it.
+    """Return the standard deviation of each channel, (dim,), as far as a subspace knows it.
 
-    Variance that was not kept has lost its direction: it is spread evenly over all that is
-    orthogonal to the basis, as probabilistic PCA has it. Their sum is then exact.
+    The direction of variance that was not kept is lost. It is spread evenly over all that is
+    orthogonal to the basis, as in probabilistic PCA. The sum of the variances is then exact.
     """
     squares = np.asarray(subspace.basis, dtype=np.float64) ** 2
     spread = subspace.frobenius_bound / max(1, subspace.dim - subspace.rank)
@@ -117,12 +117,12 @@ def deviations(subspace: Subspace) -> Array:
 
 
 def schema_differences(first: Schema, second: Schema) -> tuple[tuple[str, ...], bool]:
-    """Return what sets two schemas apart, a line each, and whether their vectors compare."""
-    # Scaling has words of its own: those of `differences` are for a node that wants to join.
+    """Return the differences of two schemas, a line each, and whether their vectors compare."""
+    # The words of `differences` on scaling are for a node that wants to join.
     unscaled = replace(first, scaling=None), replace(second, scaling=None)
     lines = list(differences(*unscaled))
     if first.scaling != second.scaling:
-        lines.append("scaling: the same readings are other vectors, none of them comparable")
+        lines.append("scaling: the same readings become other vectors, so none are comparable")
     return tuple(lines), _vectors(first) == _vectors(second)
 
 
@@ -148,7 +148,7 @@ def _plain(found: ModelComparison) -> dict[str, Any]:
 def comparison_text(
     first: SavedModel, second: SavedModel, found: ModelComparison, lines: tuple[str, ...]
 ) -> str:
-    """Say a comparison to a person."""
+    """Return a comparison as text."""
     names = first.schema.names
     shifted = sorted(range(len(names)), key=lambda j: -abs(found.shift[j]))[:NAMED]
     features = []
@@ -176,10 +176,10 @@ def comparison_text(
 
 def _separation_text(found: ModelComparison) -> str:
     if found.separated_deg is None:
-        return "none are told apart from those behind them: angles say little"
+        return "none are separated from those behind them: angles say little"
     return (
         f"{found.separated_deg:.3g} degrees at most between the leading {found.separated},"
-        " which are told apart from those behind them"
+        " which are separated from those behind them"
     )
 
 
@@ -195,14 +195,14 @@ def _list(numbers: tuple[float, ...]) -> str:
 
 
 def _vectors(schema: Schema) -> Schema:
-    """What its vectors mean, whatever is done with them."""
+    """Return what decides the meaning of a schema's vectors."""
     return replace(schema, center="fleet", half_life=None)
 
 
-def _separated(subspace: Subspace, rank: int) -> int:
-    """Return how many leading directions are told apart from what is behind them.
+def _separated_count(subspace: Subspace, rank: int) -> int:
+    """Return how many leading directions are separated from those behind them.
 
-    What is behind the last that is held is at most `spectral_bound`.
+    What lies behind the last held direction is at most `spectral_bound`.
     """
     squares = np.append(subspace.sigma**2, subspace.spectral_bound)
     clear = (squares[:rank] >= SEPARATED * squares[1 : rank + 1]) & (squares[:rank] > 0)
@@ -219,7 +219,7 @@ def _angles(first: Subspace, second: Subspace, rank: int) -> Array:
 
 
 def _over(part: Any, whole: Any) -> Array:
-    """Divide; nothing over nothing is nothing, and something over nothing infinite."""
+    """Divide; 0 / 0 is 0, and anything else over 0 is infinite."""
     part, whole = np.asarray(part, dtype=np.float64), np.asarray(whole, dtype=np.float64)
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(part == 0, 0.0, part / whole)

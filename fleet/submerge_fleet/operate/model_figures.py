@@ -1,4 +1,4 @@
-"""What a model says, in figures and in words."""
+"""What a model holds, in figures and as text."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Direction:
     """One direction of normal variation.
 
     share : of all variation, kept and discarded
-    channels : those of the largest part in it, with their signed part, the largest first
+    channels : those with the largest part in it, with their signed part, the largest first
     """
 
     share: float
@@ -38,9 +38,9 @@ class Direction:
 class KernelText:
     """The features of a kernel group, and what was learnt of them.
 
-    spec : the map, as the schema has it, but numbers as numbers
-    dim, rank : features; directions of them that it holds, spares included
-    share : what those hold of all variation of the features
+    spec : the map, as the schema has it, with numbers as numbers
+    dim, rank : features; directions of them that the model holds, spare ones included
+    share : what those explain of all variation of the features
     """
 
     spec: dict[str, Any]
@@ -58,15 +58,15 @@ class Figures:
     age_s, expired : float, bool
         By this machine's clock; an expired model still scores.
     channels : tuple of (name, unit)
-        As they were learnt: with lags each counts several times.
+        As they were learnt: with lags each channel counts several times.
     learnt, withheld, lost : int
         Readings.
     coverage : float
-        Learnt ones over all that are known of.
+        Learnt readings over all known ones.
     staleness_s : (p50, p99, max)
         Seconds of silence that half, 99 % and all clients stayed below.
     rank : int
-        Directions that it holds, spares included.
+        Directions that the model holds, spare ones included.
     shown : int or None
         Directions that nodes score with, if that is known.
     variance : float
@@ -109,11 +109,11 @@ class Figures:
 
 
 def figures(named: SavedModel, *, shown: int | None = None, now: float | None = None) -> Figures:
-    """Return what a model says.
+    """Return the figures of a model.
 
     Parameters
     ----------
-    named : Named
+    named : SavedModel
     shown : int, optional
         Directions that nodes score with.
     now : float, optional
@@ -161,8 +161,8 @@ def figures(named: SavedModel, *, shown: int | None = None, now: float | None = 
 
 
 def figures_text(found: Figures) -> str:
-    """Say the figures to a person, a line each."""
-    expiry = "EXPIRED: nodes score with it, and say so" if found.expired else "not expired"
+    """Return the figures as text, a line each."""
+    expiry = "EXPIRED: nodes still score with it, and report it" if found.expired else "not expired"
     p50, p99, most = (ago(seconds) for seconds in found.staleness_s)
     scaling = "scaled" if found.scaled else "in their own units"
     half_life = "" if found.half_life_s is None else f", half-life {ago(found.half_life_s)}"
@@ -175,12 +175,12 @@ def figures_text(found: Figures) -> str:
         ("from", found.whence),
         ("age", f"{ago(found.age_s)}, made {moment(found.created_s)}; {expiry}"),
         ("schema", f"{found.fingerprint[:12]}, center {found.center}{half_life}"),
-        ("channels", f"{len(found.channels)}, {scaling}: {_listed(found.channels)}"),
+        ("channels", f"{len(found.channels)}, {scaling}: {_channel_list(found.channels)}"),
         ("readings", readings),
         ("nodes", f"{found.nodes:,}, silent {p50} (half), {p99} (99 %), {most} (all) at most"),
     ]
     if not found.rank:
-        return _set([*lines, ("rank", "0: nothing has been learnt yet")])
+        return _aligned([*lines, ("rank", "0: nothing has been learnt yet")])
     known = found.shown is not None and found.kernel is None
     score = f", of which nodes score with {found.shown}" if known else ""
     if found.kernel is not None:
@@ -191,7 +191,7 @@ def figures_text(found: Figures) -> str:
         parts = ", ".join(f"{printable(name)} {part:+.2f}" for name, part in direction.channels)
         lines.append((f"  {i}", f"{direction.share:>7.2%}  {parts}"))
     if found.limits is None:
-        return _set([*lines, ("limits", "none measured yet")])
+        return _aligned([*lines, ("limits", "none measured yet")])
     limits = found.limits
     lines.append(("limits", f"from {limits.n:,} scores"))
     for i, share in enumerate(limits.shares):
@@ -199,11 +199,11 @@ def figures_text(found: Figures) -> str:
         if limits.linear:
             below += f" of features, SPE {limits.linear[i]:.4g} of readings"
         lines.append(("", f"{share:.1%} stay below {below}"))
-    return _set(lines)
+    return _aligned(lines)
 
 
 def _kernel(found: KernelText, shown: int | None) -> list[tuple[str, str]]:
-    """Say what the features are, and how much of them is held."""
+    """Return what the features are, and how much of them is held."""
     spec = found.spec
     score = "" if shown is None else f", of which nodes score with {min(shown, found.rank)}"
     return [
@@ -226,7 +226,7 @@ def _directions(summary: Subspace, names: tuple[str, ...]) -> tuple[Direction, .
     )
 
 
-def _listed(channels: tuple[tuple[str, str], ...]) -> str:
+def _channel_list(channels: tuple[tuple[str, str], ...]) -> str:
     figures_text = [
         f"{printable(name)} [{printable(unit)}]" if unit else printable(name)
         for name, unit in channels[:SHOWN]
@@ -235,5 +235,5 @@ def _listed(channels: tuple[tuple[str, str], ...]) -> str:
     return ", ".join(figures_text) + (f" and {more} more" if more else "")
 
 
-def _set(lines: list[tuple[str, str]]) -> str:
+def _aligned(lines: list[tuple[str, str]]) -> str:
     return "\n".join(f"{name:<10} {value}" for name, value in lines)

@@ -1,11 +1,11 @@
-"""A model as a file: the very bytes that travel, read back as distrustfully as they came in.
+"""A model as a file: the bytes of its message, checked as strictly as a message.
 
-Before them stands one line, as nodes score with fewer directions than a model holds, and only
+One line stands before them: nodes score with fewer directions than a model holds, and only
 their configuration says with how many:
 
     submerge model 2 {"rank": 8, "linear_rank": null}
 
-Form 1 is the bytes alone: they never begin so.
+Form 1 is the bytes alone: no message begins like that line.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ LONGEST_LINE = 200
 
 
 class SavedModel(NamedTuple):
-    """A model, its schema, and where it is from, for people.
+    """A model, its schema, and where it comes from, for people.
 
-    shown : Shown or None
+    shown : ShownRank or None
         What nodes score with; None if that is not known.
     """
 
@@ -42,25 +42,25 @@ class SavedModel(NamedTuple):
 
 
 def decoded(data: bytes, whence: str) -> SavedModel:
-    """Return the model that some bytes are: a file's, of either form, or a message's.
+    """Return the model in some bytes: a file's, of either form, or a message's.
 
     Raises
     ------
     UsageError
-        If they are none that this version reads.
+        If they hold no model that this version reads.
     """
     try:
-        shown, data = _opened(data)
+        shown, data = _split_line(data)
         model = codec.decode("watch", data)
         if not isinstance(model, Model):
             raise PeerError("these bytes are a hello")
         schema = Schema.parse(model.schema)
-        # Any rank does: what is asked is whether it is of the schema's dimensions.
+        # The rank does not matter: this checks the dimensions against the schema's.
         if model.summary is not None and not Subspaces(schema.dim).fits(schema, model.summary):
             raise PeerError("a summary of other dimensions than its schema's")
     except PeerError as error:
         raise UsageError(
-            f"expected a saved model in {whence}, got something else: {error}"
+            f"{whence} is not a model file: expected what `submerge model save` writes; {error}"
         ) from error
     return SavedModel(whence, model, schema, shown)
 
@@ -77,8 +77,7 @@ def read(path: Path) -> SavedModel:
 def save(path: Path, data: bytes, shown: ShownRank | None = None) -> None:
     """Write a model's bytes, whole or not at all.
 
-    Only a new file or an older model may be written: a slip of the finger must not cost
-    anyone what stood there.
+    Only a new file or an older model may be written: a slip must not destroy another file.
     """
     if path.exists():
         try:
@@ -94,11 +93,11 @@ def save(path: Path, data: bytes, shown: ShownRank | None = None) -> None:
         atomic_write(path, data)
     except OSError as error:
         if error.errno == errno.ENOSPC:
-            raise  # nobody's input: the command says so
+            raise  # not a mistake in the input: the command reports a full disk
         raise UsageError(f"cannot write the model to {path}: {error.strerror}") from error
 
 
-def _opened(data: bytes) -> tuple[ShownRank | None, bytes]:
+def _split_line(data: bytes) -> tuple[ShownRank | None, bytes]:
     """Take the first line off, if there is one."""
     if not data.startswith(MARK):
         return None, data

@@ -1,4 +1,4 @@
-"""`submerge nodes`: who reports to a running aggregator, and what an operator does about one."""
+"""`submerge nodes`: list the nodes of a running aggregator, and change what it holds of them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING
 import click
 
 from submerge.errors import UsageError
-from submerge_fleet.console.admin_client import AdminClient, AdminGroup, confirm, say_back
+from submerge_fleet.console.admin_client import (
+    AdminClient,
+    AdminGroup,
+    confirm,
+    console_of,
+    say_back,
+)
 from submerge_fleet.console.options import (
     AggregatorOptions,
     aggregator_options,
@@ -21,18 +27,15 @@ from submerge_fleet.operate.nodes_table import STATES, table_of
 if TYPE_CHECKING:
     from submerge_aggregator.questions.views import NodeView
 
-WIDE = 160
-"""Columns where nobody says how many there are, or wants all: nothing is cut."""
-
 ITS_GROUP = aggregator_options("Its group; needed if it is in several.")
 YES = flag_option("--yes", "Do not ask first.")
 
-FOR_GOOD = "This cannot be undone. A row that is still being written to begins again from zero."
+FOR_GOOD = "This cannot be undone. A node that still reports to it begins again from zero."
 
 
 @click.group(cls=AdminGroup, epilog="Example: submerge nodes list --config root.toml")
 def command() -> None:
-    """See and amend what a running aggregator holds of its nodes.
+    """List and change what a running aggregator holds of its nodes.
 
     It is reached through the socket beside its store, as the user that it runs as.
     """
@@ -47,22 +50,19 @@ def command() -> None:
 def list_nodes(at: AggregatorOptions, wide: bool, as_json: bool) -> None:
     """List the nodes that report here, and those that are kept out.
 
-    An aggregator below is one of them, with the readings of all below it. `silent` says for how
-    long a node was not heard, `state` what is unusual about it.
+    An aggregator below is one of them, with the readings of all below it. `silent` is the time
+    since a node was heard, `state` what is unusual about it.
     """
     answer = at.admin().get("nodes", **at.query)
     if as_json:
         click.echo(json.dumps(json.loads(answer)))
         return
     import msgspec
-    from rich.console import Console
 
     from submerge_aggregator.questions.views import NodeView
 
     views = msgspec.json.decode(answer, type=list[NodeView])
-    console = Console()
-    console = console if console.is_terminal and not wide else Console(width=WIDE)
-    console.print(
+    console_of(wide=wide).print(
         table_of(views, now=time.time(), wide=wide) if views else "no node has reported yet"
     )
 
@@ -76,12 +76,12 @@ def list_nodes(at: AggregatorOptions, wide: bool, as_json: bool) -> None:
 def forget(at: AggregatorOptions, node: str, ban: bool, yes: bool, as_json: bool) -> None:
     """Take NODE out of the model, as if it had never been.
 
-    Exact here and, with the next report, above. What an aggregator that is dead has told
-    above is its row there, and stays until that aggregator is forgotten as well. A node
-    that still runs begins again from zero.
+    Exact here and, with the next report, above. The report of an aggregator that is dead stays
+    in its row above until that aggregator is forgotten as well. A node that still runs begins
+    again from zero.
     """
     admin = at.admin()
-    group, known = _known(admin, node, at.group)
+    group, known = _find(admin, node, at.group)
     if not yes:
         confirm(_warning(node, group, known, ban=ban), "Forget it?")
     answer = admin.post("nodes", group, node, "forget", ban="1" if ban else "0")
@@ -93,7 +93,7 @@ def forget(at: AggregatorOptions, node: str, ban: bool, yes: bool, as_json: bool
 @click.argument("node")
 @ITS_GROUP
 @click.option("--incarnation", help="The row to take out, or the first letters of its name.")
-@flag_option("--old", "All that it has said under earlier schemas.")
+@flag_option("--old", "All of its readings under earlier schemas.")
 @YES
 @json_option("Print what is left of it, as JSON.")
 def drop(
@@ -104,17 +104,20 @@ def drop(
     yes: bool,
     as_json: bool,
 ) -> None:
-    """Take a part of what NODE has said out for good.
+    """Take a part of what NODE reported out for good.
 
-    One incarnation's row: the last of an aggregator that is dead, or a copy's. Or what is left
-    of old schemas: it is in no model, and takes place. `submerge nodes forget` takes all.
+    Either one incarnation's row: the last of a dead aggregator, or a copy's. Or what it reported
+    under earlier schemas: that is in no model, and takes space. `submerge nodes forget` takes
+    all.
     """
     admin = at.admin()
-    group, known = _known(admin, node, at.group)
+    group, known = _find(admin, node, at.group)
     if (incarnation is None) != old:
         got = "both" if old else "neither"
         raise UsageError(f"expected --incarnation ID or --old, got {got}; {_rows_of(known)}")
-    query = {"old": "1"} if incarnation is None else {"incarnation": _whole(known, incarnation)}
+    query = (
+        {"old": "1"} if incarnation is None else {"incarnation": _incarnation(known, incarnation)}
+    )
     what, readings = _part_of(known, query.get("incarnation"))
     if not yes:
         confirm(f"{node} of group {group}: {what}, {readings:,} readings.\n{FOR_GOOD}", "Drop it?")
@@ -129,13 +132,13 @@ def drop(
 def quarantine(at: AggregatorOptions, node: str, as_json: bool) -> None:
     """Keep NODE's rows out of the model.
 
-    Its reports are taken as before; `submerge nodes release` lets them count again.
+    Its reports are still taken; `submerge nodes release` lets them count again.
     """
     admin = at.admin()
-    group, _ = _meant(admin, node, at.group)
+    group = _group_of(admin, node, at.group)
     answer = admin.post("nodes", group, node, "quarantine")
-    reported = f"{node} of group {group} is quarantined: its rows are kept, and leave the model"
-    say_back(answer, reported, as_json=as_json)
+    done = f"{node} of group {group} is quarantined: its rows are kept, out of the model"
+    say_back(answer, done, as_json=as_json)
 
 
 @command.command(epilog="Example: submerge nodes release pump-3 --config root.toml")
@@ -143,54 +146,47 @@ def quarantine(at: AggregatorOptions, node: str, as_json: bool) -> None:
 @ITS_GROUP
 @json_option("Print the node, as JSON.")
 def release(at: AggregatorOptions, node: str, as_json: bool) -> None:
-    """Take NODE in again: neither quarantined nor banned.
+    """Let NODE count again: it is neither quarantined nor banned any more.
 
-    Whatever it was quarantined for is forgotten. If it contradicted itself, find out first
-    whether two processes run as one, or a machine was restored with its memory.
+    The reason for its quarantine is forgotten. If it contradicted itself, find out first whether
+    two processes run as one node, or a machine was restored together with its memory.
     """
     admin = at.admin()
-    group, _ = _meant(admin, node, at.group)
+    group = _group_of(admin, node, at.group)
     answer = admin.post("nodes", group, node, "release")
     say_back(answer, f"{node} of group {group} is released", as_json=as_json)
 
 
-def _meant(admin: AdminClient, node: str, group: str | None) -> tuple[str, NodeView | None]:
-    """Which group's node is meant, and what is to be seen of it."""
-    import msgspec
-
-    from submerge_aggregator.questions.views import NodeView
-
+def _group_of(admin: AdminClient, node: str, group: str | None) -> str:
+    """Return the group of a node that is, or was, here."""
     query = {"node": node} | ({} if group is None else {"group": group})
-    found = msgspec.json.decode(admin.get("nodes", **query), type=list[NodeView])
-    if len(found) == 1:
-        return found[0].group, found[0]
-    groups = [view.group for view in found]
-    if not found:
+    groups = [str(view["group"]) for view in json.loads(admin.get("nodes", **query))]
+    if not groups:
         here = admin.groups() if group is None else [group]
-        # One that is forgotten is in no list. One group alone says itself who is not there.
+        # A forgotten node is in no list. One group alone answers itself that it has no such node.
         groups = here if len(here) == 1 else [each for each in here if admin.knows(each, node)]
         if not groups:
             raise UsageError(
-                f"no group has a node {node} here, of {', '.join(here)}: it may report to an"
+                f"no group here has a node {node} ({', '.join(here)}): it may report to an"
                 " aggregator further down"
             )
     if len(groups) > 1:
         raise UsageError(f"expected --group: {node} is in several, {', '.join(groups)}")
-    return groups[0], None
+    return groups[0]
 
 
-def _known(admin: AdminClient, node: str, group: str | None) -> tuple[str, NodeView]:
-    """Likewise, where there must be one: nobody is asked about a node that is not there."""
+def _find(admin: AdminClient, node: str, group: str | None) -> tuple[str, NodeView]:
+    """Return the group of a node, and what the aggregator shows of it."""
     import msgspec
 
     from submerge_aggregator.questions.views import NodeView
 
-    group, _ = _meant(admin, node, group)
+    group = _group_of(admin, node, group)
     return group, msgspec.json.decode(admin.get("nodes", group, node), type=NodeView)
 
 
-def _whole(known: NodeView, letters: str) -> str:
-    """Return the incarnation that begins like this."""
+def _incarnation(known: NodeView, letters: str) -> str:
+    """Return the incarnation that begins with these letters."""
     found = [row.incarnation for row in known.rows if row.incarnation.startswith(letters)]
     if len(found) != 1:
         raise UsageError(f"expected one of its incarnations, got {letters!r}; {_rows_of(known)}")
@@ -198,15 +194,17 @@ def _whole(known: NodeView, letters: str) -> str:
 
 
 def _part_of(known: NodeView, incarnation: str | None) -> tuple[str, int]:
-    """What is to be dropped, and how many readings that is."""
+    """Return what to drop, in words, and how many readings that is."""
     if incarnation is not None:
         rows = [row.learnt for row in known.rows if row.incarnation == incarnation]
         return f"incarnation {incarnation}", sum(rows)
     rows = [row.learnt for row in known.rows if row.schema == "old"]
     rows += [each.learnt for each in known.sealed if each.schema == "old"]
     if not rows:
-        raise UsageError(f"{known.node} of group {known.group} has nothing of an old schema here")
-    return "what it said under old schemas", sum(rows)
+        raise UsageError(
+            f"{known.node} of group {known.group} has nothing under an old schema here"
+        )
+    return "what it reported under earlier schemas", sum(rows)
 
 
 def _rows_of(known: NodeView) -> str:
@@ -219,7 +217,7 @@ def _warning(node: str, group: str, known: NodeView, *, ban: bool) -> str:
     leave = f"{learnt:,} readings leave the model, here and, with the next report, above."
     lines = [
         f"{node} of group {group}: {leave}",
-        "This cannot be undone, and does not reach into the row of a dead aggregator above.",
+        "This cannot be undone, and does not change the row of a dead aggregator above.",
     ]
     below = known.kind == "aggregator"
     if ban:

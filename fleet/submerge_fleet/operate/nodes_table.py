@@ -1,4 +1,4 @@
-"""Nodes for a person: a line each, on a terminal of 80 columns, and what is unusual about each."""
+"""Nodes for a person: one line each on a terminal of 80 columns, with what is unusual about it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from submerge_fleet.console.admin_client import printable
 from submerge_fleet.console.units import ago, moment
-from submerge_fleet.operate.alarms_table import watching
+from submerge_fleet.operate.alarms_table import status_words
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -16,30 +16,30 @@ if TYPE_CHECKING:
 
 
 ORDINARY = 20
-"""Letters of a name."""
+"""Most characters of a name that stays on one line."""
 
 STATES = """\b
 In the column state:
-  learning         it does not know yet what to alarm at; armed: it does
+  learning         it has no alarm limits yet; armed: it has
   ALARM            see `submerge alarms`
-  paused           it learns nothing, for an operator said so
-  quarantined      kept out of the model: by an operator, or because it
+  paused           an operator has it learn nothing
+  quarantined      its rows stay out of the model: an operator set it, or it
                    contradicted itself (it shrank, or equivocated twice)
-  banned           refused until it is released
+  banned           its messages are refused until it is released
   far              far from the others of a robust group: left out while it is
-  old schema       what it said under an earlier schema is kept, in no model
-  2 lives          it began anew without a farewell: a crash, a lost store
-  2 lives at once  two machines have one kit: give one of them another
-  sealed           its lives are over; what they have learned still counts"""
+  old schema       readings under an earlier schema are kept, in no model
+  2 incarnations   it began again without a final report (a crash, a lost store)
+  2 at once        two machines run with one kit: give one of them another
+  sealed           its incarnations are over; what they learnt still counts"""
 
 NEAR_S, MARGIN_S = 420.0, 60.0
-"""Two lives are led at once if their last words are no further apart than this, and each was
-told of readings so long after the other began: a clock that is a little off is no second life.
-Reports come every 300 s, give or take 20 %, unless a configuration says otherwise."""
+"""Two incarnations run at once if each was last heard within NEAR_S of the other, and each
+reported readings MARGIN_S after the other began (clocks differ a little). Reports come every
+300 s, give or take 20 %, unless a configuration says otherwise."""
 
 
 def table_of(views: Sequence[NodeView], *, now: float, wide: bool = False) -> Table:
-    """Return nodes as a table, at a wall time; `wide`: with what most people do not need."""
+    """Return nodes as a table, at a wall time; `wide`: with withheld readings and software."""
     from rich import box
     from rich.table import Table
     from rich.text import Text
@@ -51,7 +51,7 @@ def table_of(views: Sequence[NodeView], *, now: float, wide: bool = False) -> Ta
             newest[view.group] = max(newest.get(view.group, 0), row.model_version)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     for heading in [*(["group"] if several else []), "node"]:
-        # A name that is longer than most others may take a second line, but is never cut.
+        # A name longer than most may take a second line. It is never cut.
         whole = all(len(getattr(view, heading)) <= ORDINARY for view in views)
         table.add_column(heading, no_wrap=whole, overflow="fold")
     table.add_column("kind", no_wrap=True)
@@ -60,7 +60,7 @@ def table_of(views: Sequence[NodeView], *, now: float, wide: bool = False) -> Ta
     certified = any(row.certified_until_s for view in views for row in view.rows)
     for heading in ("model", *(["cert"] if certified else []), *(["software"] if wide else [])):
         table.add_column(heading, no_wrap=True)
-    # What is in it is all to be read, on as many lines as that takes.
+    # All of the state can be read, on as many lines as that takes.
     table.add_column("state", overflow="fold")
     for view in views:
         parts = [*view.rows, *view.sealed]
@@ -86,15 +86,15 @@ def _in_use(version: int, newest: int) -> str:
 
 
 def _left(seconds: float, row: RowView) -> str:
-    """How long a certificate still holds, as the node said when it was last heard."""
+    """Return how long a certificate is still valid, as the node last reported."""
     if not row.certified_until_s:
         return "none"
     return ago(seconds) if seconds > 0 else "ended"
 
 
 def _state(view: NodeView) -> list[str]:
-    """How a node watches, and what is not as usual about it."""
-    states = [*watching(view), *(["banned"] if view.banned else [])]
+    """Return the alarm status of a node, and what is unusual about it."""
+    states = [*status_words(view), *(["banned"] if view.banned else [])]
     if view.quarantined:
         since = "" if view.since_s is None else f" since {moment(view.since_s)}"
         states.append(f"quarantined ({view.cause}){since}")
@@ -110,21 +110,21 @@ def _state(view: NodeView) -> list[str]:
 
 
 def _incarnations(rows: Sequence[RowView]) -> list[str]:
-    """How many lives there are, and how many of them are led at once."""
+    """Return how many incarnations there are, and how many run at once."""
     at_once = sum(any(_are_at_once(row, other) for other in rows) for row in rows)
     if at_once == len(rows):
-        return [f"{at_once} lives at once"]
-    return [f"{len(rows)} lives", *([f"{at_once} at once"] if at_once else [])]
+        return [f"{at_once} incarnations at once"]
+    return [f"{len(rows)} incarnations", *([f"{at_once} at once"] if at_once else [])]
 
 
 def _are_at_once(one: RowView, other: RowView) -> bool:
-    """Whether two rows are of two machines; after a restart the older falls silent.
+    """Return whether two rows are of two machines; after a restart the older falls silent.
 
-    That an aggregator begins anew breaks everybody's silence, so what a row speaks of
-    has to be younger than both as well.
+    A restarted aggregator has just heard every row, so the readings that a row reports have to
+    be younger than both as well.
     """
     if one is other or any(row.final or row.schema == "old" for row in (one, other)):
         return False
     both_began = max(one.created_s, other.created_s)
-    both_spoke = min(one.as_of_s, other.as_of_s) > both_began + MARGIN_S
-    return both_spoke and abs(one.silent_s - other.silent_s) <= NEAR_S
+    both_reported = min(one.as_of_s, other.as_of_s) > both_began + MARGIN_S
+    return both_reported and abs(one.silent_s - other.silent_s) <= NEAR_S

@@ -1,4 +1,4 @@
-"""Orders on their way down: who hears of one first, and when."""
+"""Commands that set the desired state of nodes, and when it reaches them."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from submerge_fleet.console.units import ago
 if TYPE_CHECKING:
     from submerge_aggregator.questions.alarm_views import DesiredStateView
 
-ON_ITS_WAY = """An order goes down with the answers to reports: whoever is next on the way to the
-node hears of it with its next report, the node at last with its own. Reports come every 300 s,
-unless a configuration says otherwise."""
+ON_ITS_WAY = """The new state goes down with the answers to reports: each aggregator on the way,
+and at last the node, gets it with its next report. Reports come every 300 s, unless configured
+otherwise."""
 
 
-def node_order(
+def desired_state_command(
     group: click.Group,
     example: str,
     *,
@@ -32,10 +32,10 @@ def node_order(
     anyway: str,
     json: str,
 ) -> Decorator:
-    """Return what makes a function a command of `group` that has a node do something.
+    """Return what makes a function a command of `group` that sets a node's desired state.
 
-    target : the argument: whom, or which alarms
-    group_help, anyway, json : what --group, --anyway and --json are for
+    target : the argument: which node, or which alarms
+    group_help, anyway, json : the help texts of --group, --anyway and --json
     """
     epilog = f"{ON_ITS_WAY}\n\nExample: submerge {example} --config root.toml"
     return together(
@@ -48,13 +48,10 @@ def node_order(
 
 
 def when_applied(desired: DesiredStateView) -> str:
-    """Say who hears of an order first, and when it was heard."""
+    """Say which node gets a desired state first, and when it last reported."""
     if desired.reported_by is None:
-        return "Nothing of it was ever told here: all aggregators below hear of it"
-    heard = f"It was heard {ago(desired.silent_s or 0.0)} ago"
+        return "No report here names the node: it is sent to all aggregators below"
+    first = f"{desired.reported_by} reported {ago(desired.silent_s or 0.0)} ago"
     if desired.reported_by == desired.node:
-        return f"{heard}, and is told with its next report"
-    return (
-        f"{desired.reported_by} {heard[3:]}, and is told with its next report;"
-        f" {desired.node} after that"
-    )
+        return f"{first} and gets it with its next report"
+    return f"{first} and gets it with its next report, {desired.node} after that"

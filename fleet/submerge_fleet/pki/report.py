@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from submerge_fleet.operate.nodes import WIDE
+from submerge_fleet.console.admin_client import WIDE
 from submerge_fleet.operate.nodes_table import ORDINARY
 from submerge_fleet.pki.authority import certificate_of, fleet_of
 from submerge_fleet.pki.directory import PkiDirectory

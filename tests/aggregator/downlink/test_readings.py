@@ -12,7 +12,7 @@ from submerge_aggregator.downlink.readings import CallsUnderWay, TooMany
 
 async def read(readings: CallsUnderWay, who: str, begun: list[str], end: asyncio.Event) -> None:
     """Be read until the end."""
-    async with readings.turn(who):
+    async with readings.place(who):
         begun.append(who)
         await end.wait()
 
@@ -26,7 +26,7 @@ def few(monkeypatch):
 
 
 def test_some_are_read_and_the_others_wait_their_turn(few):
-    """All of them are read in the end; who has one call alone waits for nobody."""
+    """All of them are read in the end; a sender with one call does not wait."""
 
     async def crowd() -> tuple[list[str], list[str]]:
         begun, end = list[str](), asyncio.Event()
@@ -44,7 +44,7 @@ def test_some_are_read_and_the_others_wait_their_turn(few):
     assert 0 == len(few)
 
 
-def test_nobody_begins_more_than_so_many(few):
+def test_no_sender_begins_more_than_so_many(few):
     """Whether they are read or wait; what has ended makes room."""
 
     async def crowd() -> None:

@@ -18,7 +18,7 @@ def few(monkeypatch):
     return Watches()
 
 
-def test_nobody_holds_more_than_so_many(few):
+def test_no_sender_holds_more_than_so_many(few):
     """One that opens all there are leaves the others theirs; what it ends it may open again."""
     held = [few.begin("wild", "wild", "g") for _ in range(5)]
     assert [True, True, False, False, False] == [watch is not None for watch in held]
@@ -29,7 +29,7 @@ def test_nobody_holds_more_than_so_many(few):
 
 
 def test_all_together_are_bounded(few):
-    """Whoever they are."""
+    """The bound holds over all senders."""
     held = [few.begin(f"c{number}", "c", "g") for number in range(6)]
 
     assert 4 == sum(watch is not None for watch in held)

@@ -1,4 +1,4 @@
-"""The operator's door: who reports, the newest model, and what is done about a node."""
+"""The admin API: who reports, the newest model, and changes of a node."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_it_says_which_aggregator_it_is(house):
 
 
 def test_nodes_are_listed_with_their_rows(house):
-    """Everything that a report says of its node, and how long ago it came."""
+    """All content of a node's report, and how long ago it came."""
     house.hears("c", ROWS, counts=Counts(60, 2, 1), lifetime=70, version=7)
     house.hears("b", ROWS)
     house.time.steady += 40.0
@@ -175,7 +175,7 @@ def test_a_row_is_dropped_and_its_life_is_over(house):
     assert Reason.STALE is house.hears("c", ROWS).reason
 
 
-def test_an_order_is_in_the_log(house):
+def test_a_command_is_in_the_log(house):
     """What was done, about whom; what was refused is not."""
     stream = io.StringIO()
     logs.begin("info", stream=stream)
@@ -184,14 +184,14 @@ def test_an_order_is_in_the_log(house):
     row = f"drop?incarnation={new_incarnation(1)}"
     for verb in ("quarantine", "release", row, "forget?ban=1", "drop?old=1", "burn"):
         house.asks("POST", f"/nodes/room/c/{verb}")
-    orders = [line.partition("order")[2] for line in stream.getvalue().splitlines()]
+    commands = [line.partition("operator command")[2] for line in stream.getvalue().splitlines()]
 
     assert [
         "verb=quarantine node=c group=room",
         "verb=release node=c group=room",
         f"verb=drop node=c group=room incarnation={new_incarnation(1)}",
         "verb=forget node=c group=room ban=true",
-    ] == [order.strip() for order in orders if order]
+    ] == [each.strip() for each in commands if each]
 
 
 def test_one_node_is_looked_at(house):
@@ -219,8 +219,8 @@ def test_one_node_is_looked_at(house):
             404,
             "expected forget, drop, quarantine, release, pause or resume",
         ),
-        ("POST", "/nodes/room/c/drop", 400, "drop wants either an incarnation or old=1"),
-        ("POST", "/nodes/room/c/drop?old=2", 400, "drop wants either an incarnation or old=1"),
+        ("POST", "/nodes/room/c/drop", 400, "drop takes either an incarnation or old=1"),
+        ("POST", "/nodes/room/c/drop?old=2", 400, "drop takes either an incarnation or old=1"),
         ("POST", "/nodes/room/c/drop?incarnation=x", 400, "an incarnation is like"),
         (
             "POST",
@@ -228,13 +228,13 @@ def test_one_node_is_looked_at(house):
             404,
             f"but of {new_incarnation(1)}",
         ),
-        ("POST", "/nodes/room/c/drop?old=1", 404, "has nothing of an old schema here"),
+        ("POST", "/nodes/room/c/drop?old=1", 404, "has nothing under an old schema here"),
         ("GET", "/nodes/room/d", 404, "group room has no node d here"),
         ("GET", "/nodes/room/c/forget", 405, "Method Not Allowed"),
         ("GET", "/elsewhere", 404, "Not Found"),
     ],
 )
-def test_what_is_wrong_is_said_in_one_line(house, method, path, status, why):
+def test_bad_requests_get_one_line(house, method, path, status, why):
     """And nothing has changed."""
     house.hears("c", ROWS)
     before = house.asks("GET", "/nodes").json
@@ -254,7 +254,7 @@ def test_a_model_that_is_not_there_yet_is_missing(tmp_path):
     assert (404, True) == (answer.status, "has no model yet" in answer.json["error"])
 
 
-def test_a_disk_that_fails_is_said_and_changes_nothing(house):
+def test_a_failing_disk_is_reported_and_changes_nothing(house):
     """503: not the operator's mistake; the node is there as before."""
     house.hears("c", ROWS)
     with house.disk.full():
@@ -266,7 +266,7 @@ def test_a_disk_that_fails_is_said_and_changes_nothing(house):
 
 
 def test_a_disk_that_hangs_is_not_waited_for(house, monkeypatch):
-    """It says that what was asked for may still happen."""
+    """The answer warns that the change may still happen."""
     house.hears("c", ROWS)
     monkeypatch.setattr("submerge_aggregator.http.serving.ANSWER_S", 0.05)
     with house.disk.hanging():

@@ -1,4 +1,4 @@
-"""The operator's door, as far as alarms go: what is told of them, and who is told what to do."""
+"""The admin API for alarms: what it shows of them, and the desired states of nodes."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ def wanted(house: House) -> list[tuple[str, str]]:
     return [(view["verdict"], view["wanted"]) for view in house.asks("GET", "/alarms").json]
 
 
-# -- what is told --------------------------------------------------------------------
+# -- what is shown -------------------------------------------------------------------
 
 
-def test_an_alarm_is_told_with_all_that_is_known_of_it(house):
+def test_an_alarm_is_shown_with_all_that_is_known_of_it(house):
     """In the names of the lines that a client writes, and by whom it came."""
     message(house, "c", alarm(worst=3.25, withheld=7, cause="t2"))
     house.time.steady += 40.0
@@ -87,7 +87,7 @@ def test_an_alarm_that_two_tell_of_is_one(house):
     assert "e" == reported["e-5"]["reported_by"]
 
 
-def test_groups_are_told_apart(tmp_path):
+def test_groups_are_separate(tmp_path):
     with House(tmp_path, groups=("hall", "room")) as house:
         message(house, "c", alarm())
         both = house.asks("GET", "/alarm-status").json
@@ -102,7 +102,7 @@ def test_groups_are_told_apart(tmp_path):
 
 
 def test_a_mark_says_whether_there_is_news(house):
-    """An alarm that has begun, is over, or is told of no more; not what it came to meanwhile."""
+    """An alarm that has begun, is over, or is reported no more; not its scores meanwhile."""
     marks = []
 
     def look() -> None:
@@ -120,7 +120,7 @@ def test_a_mark_says_whether_there_is_news(house):
 
 
 def test_how_a_group_is_watched_adds_up(house):
-    """Of all below, each as it said last; who says nothing is a client all the same."""
+    """Of all below, each as last reported; one without an alarm status is a client all the same."""
     message(house, "c", alarm(), watched_s=3600.0, allowed=0.5, raised=2, confirmed=1)
     message(house, "d", state="learning", armed_in_s=7200.0)
     house.hears("e", ROWS)
@@ -139,14 +139,14 @@ def test_how_a_group_is_watched_adds_up(house):
     } == group["watch"]
 
 
-def test_nobody_knows_when_is_not_a_time(house):
+def test_an_unknown_time_is_no_time(house):
     message(house, "d", state="learning", armed_in_s=-1.0)
 
     assert house.asks("GET", "/alarm-status").json[0]["watch"]["armed_in_s"] is None
 
 
 def test_a_node_shows_how_it_watches(house):
-    """An aggregator, how all below it do; who says nothing, nothing."""
+    """An aggregator shows that of all below it; a node without an alarm status shows none."""
     message(house, "c", alarm())
     house.hears("e", ROWS)
     passes_on(house, "a", alarm_status(), alarm_status(state="learning", armed_in_s=60.0))
@@ -160,10 +160,10 @@ def _states(watch) -> str:
     return " ".join(sorted(state for state, count in watch["states"].items() if count))
 
 
-# -- what is ordered -----------------------------------------------------------------
+# -- desired states ------------------------------------------------------------------
 
 
-def test_a_verdict_is_told_with_the_answer_to_the_next_report(house):
+def test_a_verdict_goes_with_the_answer_to_the_next_report(house):
     """And shown as on its way until the node has heard it."""
     message(house, "c", alarm())
     house.time.steady += 40.0
@@ -189,7 +189,7 @@ def test_a_verdict_may_be_thought_over(house):
     assert [("rejected", "accepted")] == wanted(house)
 
 
-def test_a_pause_is_told_likewise(house):
+def test_a_pause_goes_the_same_way(house):
     """Until the node has heard it, it is shown as what is wanted."""
     message(house, "c")
 
@@ -207,8 +207,8 @@ def test_a_pause_is_told_likewise(house):
     assert (False, "resume") == shown()
 
 
-def test_an_order_for_a_node_further_down_goes_through_its_aggregator(house):
-    """Known by an alarm that it has; the answer says who hears of it first."""
+def test_a_state_for_a_node_further_down_goes_through_its_aggregator(house):
+    """It is known by an alarm of it; the answer names the child that gets the state first."""
     passes_on(house, "a", alarm_status(alarm("d", 4)))
     house.time.steady += 40.0
     answers = [
@@ -224,7 +224,7 @@ def test_an_order_for_a_node_further_down_goes_through_its_aggregator(house):
     )
 
 
-def test_what_nobody_told_of_here_is_taken_only_if_somebody_insists(house):
+def test_what_was_never_reported_here_is_taken_only_with_anyway(house):
     """It may be below an aggregator; then all of them hear of it."""
     passes_on(house, "a", alarm_status())
     for path in ("/nodes/room/d/pause", "/alarms/room/d-4/accept"):
@@ -240,7 +240,7 @@ def test_what_nobody_told_of_here_is_taken_only_if_somebody_insists(house):
     ]
 
 
-def test_what_is_ordered_is_on_disk(tmp_path):
+def test_a_desired_state_is_on_disk(tmp_path):
     """Answered after the commit: the process that starts next goes on telling it."""
     with House(tmp_path) as house:
         message(house, "c", alarm())
@@ -251,19 +251,19 @@ def test_what_is_ordered_is_on_disk(tmp_path):
     assert {1: False} == kept["wishes", "room"]["c"].judged
 
 
-def test_an_order_is_in_the_log(house):
+def test_a_command_is_in_the_log(house):
     """What was refused is not."""
     stream = io.StringIO()
     logs.begin("info", stream=stream)
     message(house, "c", alarm())
     for path in ("alarms/room/c-1/reject", "nodes/room/c/pause", "alarms/room/c-2/accept"):
         house.asks("POST", f"/{path}")
-    orders = [line.partition("order")[2] for line in stream.getvalue().splitlines()]
+    commands = [line.partition("operator command")[2] for line in stream.getvalue().splitlines()]
 
     assert [
         "verb=reject node=c group=room alarm=c-1",
         "verb=pause node=c group=room",
-    ] == [order.strip() for order in orders if order]
+    ] == [each.strip() for each in commands if each]
 
 
 @pytest.mark.parametrize(
@@ -280,13 +280,13 @@ def test_an_order_is_in_the_log(house):
         ("POST", "/alarms/room/d-2/accept", 404, "no node reports alarm d-2 here"),
         ("POST", "/alarms/room/c-1/burn", 404, "expected accept or reject, got 'burn'"),
         ("POST", "/alarms/room/c-1/accept?anyway=2", 400, "anyway is 0 or 1, got '2'"),
-        ("POST", "/nodes/room/d/pause", 404, "group room has no node d that was heard of here"),
+        ("POST", "/nodes/room/d/pause", 404, "no node d of group room has reported here"),
         ("POST", "/nodes/hall/c/pause", 404, "no group hall here, but room"),
         ("GET", "/alarms/room/c-1/accept", 405, "Method Not Allowed"),
     ],
 )
-def test_what_is_wrong_is_said_in_one_line(house, method, path, status, why):
-    """And nothing is told to anybody."""
+def test_bad_requests_get_one_line(house, method, path, status, why):
+    """And no node gets anything."""
     message(house, "c", alarm())
     answer = house.asks(method, path)
 
@@ -297,7 +297,7 @@ def test_what_is_wrong_is_said_in_one_line(house, method, path, status, why):
 
 
 def test_an_aggregator_learns_nothing_itself(house):
-    """Not even if somebody insists: it would be told for ever, and nothing came of it."""
+    """Not even with anyway: it would be sent for ever, without effect."""
     passes_on(house, "a", alarm_status())
     answer = house.asks("POST", "/nodes/room/a/pause?anyway=1")
 
@@ -305,7 +305,7 @@ def test_an_aggregator_learns_nothing_itself(house):
 
 
 def test_without_an_aggregator_below_a_node_is_nowhere_else(house):
-    """Then nobody is sent looking for it."""
+    """Then the answer names no aggregator to look at."""
     message(house, "c")
     why = house.asks("POST", "/nodes/room/d/pause").json["error"]
 

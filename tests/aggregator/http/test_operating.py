@@ -1,4 +1,4 @@
-"""docs/operating.md: whoever is woken by a number or a word finds it there."""
+"""docs/operating.md: each number and word that pages an operator is explained there."""
 
 from __future__ import annotations
 
@@ -38,5 +38,5 @@ def test_no_metric_is_made_up(shown):
 
 
 def test_every_reason_is_explained(named):
-    """A word in `submerge_refused_messages_total` sends nobody to the source."""
+    """Each reason in `submerge_refused_messages_total` is explained there."""
     assert set() == set(REASONS) - named

@@ -40,7 +40,7 @@ def texts(rule: dict[str, Any]) -> str:
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule["alert"])
 def test_every_rule_is_whole(rule):
-    """A name, how urgent it is, what is wrong and what to do, for no longer than it says."""
+    """A name, how urgent it is, what is wrong and what to do, in one line each."""
     assert {"alert", "expr", "labels", "annotations"} == set(rule) - {"for"}
     assert re.fullmatch(r"[A-Z][A-Za-z]+", rule["alert"])
     assert rule["labels"] in ({"severity": "page"}, {"severity": "ticket"})
@@ -66,7 +66,7 @@ def test_what_a_rule_asks_for_is_shown(rule, shown):
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule["alert"])
-def test_what_is_said_of_an_alert_is_known_of_it(rule, shown):
+def test_the_words_of_an_alert_are_known_of_it(rule, shown):
     """Labels in its words are labels of what it is made of, and of what that is added up by."""
     of_metrics = {label for name, _ in METRIC.findall(rule["expr"]) for label in shown[name]}
     kept = re.findall(r"\bby \(([\w, ]+)\)", rule["expr"])
@@ -88,7 +88,7 @@ def test_every_alert_is_in_the_guide():
 
 @pytest.mark.skipif(PROMTOOL is None, reason="needs Prometheus's promtool")
 def test_prometheus_takes_them_and_fires_when_it_should():
-    """Two that tell of one alarm are one alert; who is to blame may change meanwhile."""
+    """Two aggregators that report one alarm make one alert; the channel to blame may change."""
     for what in (["check", "rules", FILE], ["test", "rules", "rules.promtool.yml"]):
         done = subprocess.run(
             [str(PROMTOOL), *map(str, what)],

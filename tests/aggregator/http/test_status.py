@@ -79,7 +79,7 @@ def test_an_aggregator_that_no_parent_has_answered_is_not_ready(tmp_path):
 
 
 def test_one_that_has_ended_is_not_ready(tmp_path):
-    """And says so at once: its machine is not asked any more."""
+    """And reports it at once: its machine is not asked any more."""
     with House(tmp_path) as house:
         house.ends()
         ready, metrics = house.watches("/readyz"), samples(house)
@@ -220,7 +220,7 @@ def test_metrics_tell_who_is_in_alarm_and_by_which_channel(house):
 
 
 def test_a_fleet_in_alarm_does_not_fill_prometheus(house):
-    """The newest 64 have a series each; how many there are is told all the same."""
+    """The newest 64 have a series each; the number of all is shown too."""
     for first in (0, 60):
         nodes = [f"n{i}" for i in range(first, first + 60)]
         house.joins(f"a{first}", bytes([first + 1]) * 16)
@@ -273,7 +273,7 @@ def test_nothing_there_takes_anything(house, path, method):
 
 
 def test_the_operators_door_is_not_there(house):
-    """Whoever reaches the status address does not reach the nodes."""
+    """The status address does not serve the admin API."""
     house.hears("c", ROWS)
 
     assert 404 == house.watches("/nodes").status

@@ -1,4 +1,4 @@
-"""Apprise as a sink: which URLs it takes, how long it waits, and what it says of failures."""
+"""Apprise as a sink: which URLs it takes, how long it waits, and what it reports of failures."""
 
 from __future__ import annotations
 

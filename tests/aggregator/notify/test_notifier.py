@@ -1,4 +1,4 @@
-"""Herald: people hear of the alarms of all below an aggregator, once, whoever restarts."""
+"""AlarmNotifier: each alarm below an aggregator is sent once, also over restarts."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def config_of(folder: Path, *groups: str, **alarms: Any) -> AggregatorConfig:
     )
 
 
-class Told(House):
+class NotifyingHouse(House):
     """A house that writes lines about alarms."""
 
     def __init__(self, folder: Path, *, seq: int = 0, groups: tuple[str, ...] = ("room",)) -> None:
@@ -59,8 +59,8 @@ class Told(House):
 
 
 def test_each_start_and_each_end_below_is_a_line(tmp_path):
-    """Of a client here, and of one further down; however often it is told, and by whom."""
-    with Told(tmp_path) as house:
+    """Of a client here, and of one further down; however often it is reported."""
+    with NotifyingHouse(tmp_path) as house:
         message(house, "c", alarm())
         passes_on(house, "a", alarm_status(alarm("d", 4)))
         house.until(("start", "c-1"), ("start", "d-4"))
@@ -74,29 +74,29 @@ def test_each_start_and_each_end_below_is_a_line(tmp_path):
         )
 
 
-def test_what_was_over_before_anybody_was_to_be_told_is_no_news(tmp_path):
+def test_what_ended_before_the_first_start_is_not_sent(tmp_path):
     with House(tmp_path) as house:
         message(house, "c", alarm("c", 2), alarm(ended=1.5))
-    with Told(tmp_path) as house:
+    with NotifyingHouse(tmp_path) as house:
         house.until(("start", "c-2"))
 
 
 def test_a_process_that_follows_tells_what_has_changed_and_nothing_twice(tmp_path):
-    """What rows have told it knows from the store; what people were told, from the journal."""
-    with Told(tmp_path) as house:
+    """The alarms of rows are in the store; the sent ones in the journal."""
+    with NotifyingHouse(tmp_path) as house:
         message(house, "c", alarm())
         house.until(("start", "c-1"))
         seq = house.seq
-    with Told(tmp_path, seq=seq) as house:
+    with NotifyingHouse(tmp_path, seq=seq) as house:
         message(house, "c", alarm(worst=9.0))
         message(house, "c", alarm(ended=60.0))
         message(house, "d", alarm("d", 4))
         house.until(("start", "c-1"), ("end", "c-1"), ("start", "d-4"))
 
 
-def test_what_came_while_nobody_was_told_is_told_by_the_next(tmp_path):
-    """A process without sinks took the report, or one that was killed before it told."""
-    with Told(tmp_path) as house:
+def test_what_came_without_sinks_is_sent_by_the_next_start(tmp_path):
+    """A process without sinks took the report, or one that was killed before it sent."""
+    with NotifyingHouse(tmp_path) as house:
         message(house, "c", alarm())
         house.until(("start", "c-1"))
         seq = house.seq
@@ -104,13 +104,13 @@ def test_what_came_while_nobody_was_told_is_told_by_the_next(tmp_path):
         house.seq = seq
         message(house, "c", alarm("c", 0x90), alarm(ended=60.0))
         seq = house.seq
-    with Told(tmp_path, seq=seq) as house:
+    with NotifyingHouse(tmp_path, seq=seq) as house:
         house.until(("start", "c-1"), ("end", "c-1"), ("start", "c-90"))
 
 
 def test_a_node_that_is_forgotten_ends_no_alarm_at_once(tmp_path):
-    """It may still run, and tell of it again; patience is the subtree's."""
-    with Told(tmp_path) as house:
+    """It may still run, and report it again; the subtree decides how long."""
+    with NotifyingHouse(tmp_path) as house:
         message(house, "c", alarm())
         house.until(("start", "c-1"))
         house.asks("POST", "/nodes/room/c/forget")
@@ -118,9 +118,9 @@ def test_a_node_that_is_forgotten_ends_no_alarm_at_once(tmp_path):
         house.until(("start", "c-1"), ("start", "d-4"))
 
 
-def test_groups_are_told_apart(tmp_path):
+def test_groups_are_separate(tmp_path):
     """By the same file, each line with its group."""
-    with Told(tmp_path, groups=("hall", "room")) as house:
+    with NotifyingHouse(tmp_path, groups=("hall", "room")) as house:
         message(house, "c", alarm())
         house.hears("d", ROWS, group="hall", alarm_status=alarm_status(alarm("d", 4)))
         until(lambda: len(house.events) == 2)
@@ -147,8 +147,8 @@ class Slow:
         self.let_go.set()
 
 
-def test_a_disk_that_hangs_holds_nobody_up(tmp_path):
-    """Children are answered; and of the states that came meanwhile the newest is told."""
+def test_a_disk_that_hangs_delays_no_child(tmp_path):
+    """Children are answered; and of the states that came meanwhile the newest is sent."""
     slow = Slow()
     sinks = {"room": (Subtree((), 900.0), Sinks([slow]))}
     with House(tmp_path, notifier=lambda time: AlarmNotifier(sinks, time)) as house:
@@ -161,8 +161,8 @@ def test_a_disk_that_hangs_holds_nobody_up(tmp_path):
     assert len(slow.heard) < 6
 
 
-def test_a_sink_that_fails_stops_nobody(tmp_path):
-    """It is said once."""
+def test_a_sink_that_fails_stops_no_other(tmp_path):
+    """It is logged once."""
     stream = io.StringIO()
     logs.begin("info", stream=stream)
     broken, fine = Slow(RuntimeError("a bug")), Slow()
@@ -177,8 +177,8 @@ def test_a_sink_that_fails_stops_nobody(tmp_path):
     assert 1 == stream.getvalue().count("alarms not told")
 
 
-def test_a_state_whose_patience_has_ended_is_told_without_a_report(tmp_path):
-    """Nobody need say anything for an alarm to be over that nobody tells of any more."""
+def test_an_alarm_missing_for_too_long_ends_without_a_report(tmp_path):
+    """It takes no report for an alarm to be over that is no longer reported."""
     fine = Slow()
     fine.let_go.set()
     sinks = {"room": (Subtree([alarm()], 0.05), Sinks([fine]))}
@@ -188,7 +188,7 @@ def test_a_state_whose_patience_has_ended_is_told_without_a_report(tmp_path):
         until(lambda: fine.heard[-1] == ())
 
 
-def test_who_names_nobody_has_no_herald(tmp_path):
+def test_without_sinks_there_is_no_notifier(tmp_path):
     """Then neither threads nor what webhooks need is there."""
     assert make_notifier(config_of(tmp_path), lambda: None) is None
 
@@ -208,7 +208,7 @@ def test_bad_settings_are_refused(tmp_path, delivered, said):
 
 
 def test_times_of_lines_are_the_nodes(tmp_path):
-    with Told(tmp_path) as house:
+    with NotifyingHouse(tmp_path) as house:
         message(house, "c", alarm(began=EPOCH))
         until(lambda: bool(house.events))
         (line,) = map(json.loads, house.path.read_text().splitlines())

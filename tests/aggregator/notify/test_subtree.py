@@ -1,4 +1,4 @@
-"""Subtree: an alarm is over when its node says so, not when there is a gap in what is told."""
+"""Subtree: an alarm is over when its node reports that, not when reports have a gap."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Watched:
         return self.after(0.0)
 
     def after(self, seconds: float) -> dict[str, bool]:
-        """The alarms to tell of, and whether each is open."""
+        """The alarms to send, and whether each is open."""
         self.now += seconds
         state = self.subtree.state(self.now, EPOCH + self.now)
         return {each.name: each.is_open for each in state}
@@ -36,13 +36,13 @@ def watched() -> Watched:
     return Watched()
 
 
-def test_what_rows_tell_is_told_the_oldest_first(watched):
+def test_alarms_of_rows_come_oldest_first(watched):
     delivered = alarm("d", 7), alarm("c", 3), alarm("e", 5, ended=60.0)
 
     assert [("c-3", True), ("e-5", False), ("d-7", True)] == list(watched.hears(*delivered).items())
 
 
-def test_of_what_is_told_the_newest_is_believed(watched):
+def test_the_newest_report_of_an_alarm_counts(watched):
     """Figures, and that it is over."""
     watched.hears(alarm(worst=2.0))
     watched.subtree.hear((alarm(worst=5.0),), whole=True)
@@ -52,8 +52,8 @@ def test_of_what_is_told_the_newest_is_believed(watched):
     assert {} == watched.hears()
 
 
-def test_an_open_alarm_of_which_nobody_tells_is_believed_for_a_while(watched):
-    """A site has lost its store, and hears of its nodes again; or the node is forgotten."""
+def test_an_open_alarm_without_reports_stays_open_for_a_while(watched):
+    """A site has lost its store, and gets its nodes' reports again; or the node is forgotten."""
     watched.hears(alarm())
     assert math.inf == watched.subtree.due_s
     assert {"c-1": True} == watched.hears()
@@ -74,14 +74,14 @@ def test_one_that_comes_back_was_never_gone(watched):
 
 
 def test_a_process_that_begins_is_as_patient():
-    """People were told by the one before: what is not heard of at once is not over."""
+    """The process before has sent it: without a report at once it is not over."""
     watched = Watched(alarm())
 
     assert {"c-1": True} == watched.hears()
     assert {} == watched.after(PATIENCE_S)
 
 
-def test_while_more_are_open_than_are_told_none_is_over_for_being_left_out(watched):
+def test_while_more_are_open_than_fit_none_is_over_for_being_left_out(watched):
     watched.hears(alarm())
     watched.hears(alarm("d", 9), whole=False)
     assert {"c-1": True, "d-9": True} == watched.after(100 * PATIENCE_S)
@@ -92,7 +92,7 @@ def test_while_more_are_open_than_are_told_none_is_over_for_being_left_out(watch
 
 
 def test_what_has_long_been_over_is_no_news(watched):
-    """A node has moved here with what it remembers; but one that was open here is told of."""
+    """A node has moved here with its past alarms; but one that was open here is sent."""
     old = alarm("c", 1, ended=50.0), alarm("d", 2)
     watched.hears(alarm("d", 2))
     watched.now += OLD_S

@@ -42,7 +42,7 @@ def refused(path, environ=None) -> str:
 
 def test_each_line_is_a_url(file):
     """Empty lines and comments are passed over, and a URL counts once."""
-    path = file(f"# who is told\n\n  {SLACK}  \nmailtos://me:s3cret@mail.example\n{SLACK}\n")
+    path = file(f"# services\n\n  {SLACK}  \nmailtos://me:s3cret@mail.example\n{SLACK}\n")
     urls = read_urls(path, {})
 
     assert [("slack", 3), ("mailtos", 4)] == [(url.scheme, url.line) for url in urls]
@@ -89,7 +89,7 @@ def test_what_is_no_list_of_urls_is_refused(file, data, said):
 
 
 def test_what_is_no_file_is_refused(tmp_path):
-    """A pipe that nobody writes to holds nothing up."""
+    """A pipe without a writer blocks nothing."""
     os.mkfifo(tmp_path / "pipe", 0o600)
 
     assert "No such file" in refused(tmp_path / "none")

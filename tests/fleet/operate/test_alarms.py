@@ -1,4 +1,4 @@
-"""`submerge alarms` and `submerge learn`: what a person sees of alarms, and says of them."""
+"""`submerge alarms` and `submerge learn`: lists of alarms, verdicts and pauses."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from submerge_aggregator.questions.alarm_views import AlarmView, GroupWatch, WatchView
+from submerge_fleet.console import admin_client
 from submerge_fleet.console.admin_client import NoAnswer
-from submerge_fleet.operate import alarms as command_module
 from submerge_fleet.operate.alarms_follow import Followed, follow
 from submerge_fleet.operate.alarms_table import line_of, lines_of, table_of
 from support.alarmed import ROWS, alarm, alarm_status, message, passes_on
@@ -81,7 +81,7 @@ def test_a_person_sees_how_groups_are_watched_and_a_line_an_alarm(alarms, house)
     out = alarms().out.splitlines()
 
     assert [
-        "room: 1 in ALARM, 1 learning (armed in 3 h), 1 says nothing of alarms",
+        "room: 1 in ALARM, 1 learning (armed in 3 h), 1 reports no alarm status",
         "  promised 1 per week and node: at most 2.00 false alarms in 336 hours",
         "  watched; 3 raised, 1 confirmed as a fault",
     ] == out[:3]
@@ -92,7 +92,7 @@ def test_a_person_sees_how_groups_are_watched_and_a_line_an_alarm(alarms, house)
     assert ["c-1", "99", "s", "29", "s", "2.5x", "spe", *blamed, "over"] == second
 
 
-def test_list_is_meant_where_nothing_is_said(alarms, house):
+def test_list_is_the_default(alarms, house):
     message(house, "c", alarm("c", 50), alarm("c", 1, ended=30.0))
 
     assert alarms().out == alarms("list").out
@@ -102,7 +102,7 @@ def test_list_is_meant_where_nothing_is_said(alarms, house):
 
 def test_a_terminal_of_80_columns_shows_all_of_it(alarms, house, monkeypatch):
     """An id is there to be copied, and no word is cut off."""
-    monkeypatch.setattr(command_module, "WIDE", 80)
+    monkeypatch.setattr(admin_client, "WIDE", 80)
     number, node = 0x19AA41F2C30, "compressor-house-2"
     top = (("temperature-of-the-outlet [°C]", 0.5), ("current", 0.3), ("flow", 0.2))
     message(house, node, alarm(node, number, began=EPOCH, top=top, verdict="rejected"))
@@ -113,21 +113,21 @@ def test_a_terminal_of_80_columns_shows_all_of_it(alarms, house, monkeypatch):
     assert 80 >= max(map(len, out.splitlines()))
     words = {f"{node}-", f"{number:x}", "OPEN,", "rejected,", "accepted,", "current", "30%"}
     assert words <= set(out.split())
-    # What takes several lines: its letters are all there.
+    # On several lines all its characters are there.
     letters = "".join(out.split())
     assert "compressor-house-2silentfor17min" in letters.replace("flow20%", "")
     assert "\N{HORIZONTAL ELLIPSIS}" not in out
 
 
-def test_who_told_of_it_and_is_silent_is_said(house, alarms):
-    """What an aggregator that is away said last may be over."""
+def test_a_silent_reporter_is_named(house, alarms):
+    """An alarm that an absent aggregator reported last may be over."""
     passes_on(house, "a", alarm_status(alarm("d", 4)))
     house.time.steady += 2 * HOUR
 
     assert "a silent for 2 h" in " ".join(alarms("--wide").out.split())
 
 
-def test_groups_are_told_apart(tmp_path, monkeypatch, submerge):
+def test_groups_are_separate(tmp_path, monkeypatch, submerge):
     with House(tmp_path, groups=("hall", "room")) as house:
         stands_at_its_socket(house, monkeypatch)
         message(house, "c", alarm())
@@ -135,16 +135,16 @@ def test_groups_are_told_apart(tmp_path, monkeypatch, submerge):
         one = submerge("alarms", "--group", "hall", "--store", house.store).out
 
     assert ["group", "room"] != both.split()[:2]
-    assert both.startswith("hall: no node says anything of alarms\nroom: 1 in ALARM\n")
-    assert "hall: no node says anything of alarms\nno alarm is told of\n" == one
+    assert both.startswith("hall: no node reports an alarm status\nroom: 1 in ALARM\n")
+    assert "hall: no node reports an alarm status\nno alarms\n" == one
 
 
-def test_nothing_is_said_to_be_nothing(alarms, house):
+def test_no_alarms_is_a_line_too(alarms, house):
     """An empty table looks like a mistake; machines get an empty array."""
     message(house, "c")
 
-    assert "room: 1 armed\nno alarm is told of\n" == alarms().out
-    assert "room: 1 armed\nno alarm is open\n" == alarms("--open").out
+    assert "room: 1 armed\nno alarms\n" == alarms().out
+    assert "room: 1 armed\nno open alarms\n" == alarms("--open").out
     assert [] == json.loads(alarms("--json").out)
 
 
@@ -177,7 +177,7 @@ def test_each_node_shows_what_was_promised_beside_what_was_raised(alarms, house)
     assert ["a", *numbers, "1 in ALARM, 1 learning (no limits yet)"] == lines[0]
     assert ["c", *numbers, "ALARM"] == lines[1]
     assert ["d", "0", "h", "0.00", "0", "0", "learning: armed in 3 h"] == lines[2]
-    assert "e - - - - says nothing of alarms" == " ".join(lines[3])
+    assert "e - - - - reports no alarm status" == " ".join(lines[3])
 
 
 @pytest.mark.parametrize(
@@ -190,7 +190,7 @@ def test_each_node_shows_what_was_promised_beside_what_was_raised(alarms, house)
         ({"stale": 1, "paused": 4}, {}, "4 paused, 1 whose model has expired"),
     ],
 )
-def test_states_are_said_in_words(states, more, said):
+def test_states_are_written_in_words(states, more, said):
     counts = dict.fromkeys(("learning", "armed", "alarm", "paused", "stale"), 0) | states
     reported = {"open": 0, "watched_s": 0.0, "allowed": 0.0, "raised": 0, "confirmed": 0}
     watch = WatchView(counts, **reported | {"armed_in_s": 0.0} | more)
@@ -202,7 +202,7 @@ def test_states_are_said_in_words(states, more, said):
     ("worst", "said"),
     [(0.0, "-"), (1.04, "1.0x"), (9.96, "10.0x"), (12.3, "12x"), (4321, "4,321x")],
 )
-def test_how_far_over_is_said_as_far_as_anybody_reads_it(worst, said):
+def test_how_far_over_is_rounded_for_people(worst, said):
     """A stuck channel is over nothing."""
     table = table_of([view(worst=worst)], now=EPOCH)
     (cells,) = [list(each.cells) for each in table.columns if each.header == "over"]
@@ -211,7 +211,7 @@ def test_how_far_over_is_said_as_far_as_anybody_reads_it(worst, said):
 
 
 def test_a_node_list_says_how_nodes_watch(submerge, house):
-    """In the column of what is unusual; what is on its way is said, too."""
+    """In the column of what is unusual; with what is on its way."""
     message(house, "c", alarm())
     message(house, "d", state="learning", armed_in_s=3 * HOUR)
     message(house, "e", state="paused")
@@ -228,24 +228,24 @@ def test_a_node_list_says_how_nodes_watch(submerge, house):
     } == states
 
 
-# -- what is said of them ------------------------------------------------------------
+# -- verdicts and pauses -------------------------------------------------------------
 
 
 def test_an_alarm_is_accepted_or_rejected(alarms, house):
-    """The answer says what that does, and that the node hears of it with its next report."""
+    """The output says what that does, and that the node gets it with its next report."""
     message(house, "c", alarm("c", 50), alarm("c", 1, ended=30.0))
     house.time.steady += 40.0
     accepted, rejected = alarms("accept", "c-32"), alarms("reject", "c-1")
 
-    heard = "It was heard 40 s ago, and is told with its next report"
-    assert (0, f"c-32 is accepted: c takes it for normal, and learns it. {heard}\n") == accepted[:2]
+    heard = "c reported 40 s ago and gets it with its next report"
+    assert (0, f"c-32 is accepted: c learns it as normal. {heard}\n") == accepted[:2]
     assert (0, f"c-1 is rejected, a fault. {heard}\n") == rejected[:2]
     (desired,) = message(house, "c", alarm("c", 50)).desired_states
     assert {50: True, 1: False} == desired.judged
 
 
-def test_several_are_judged_at_once(alarms, house):
-    """All or none: a slip of the finger is refused before anything is done."""
+def test_several_verdicts_at_once(alarms, house):
+    """All or none: a typing error is refused before anything is done."""
     message(house, "c", alarm())
     message(house, "d", alarm("d", 2))
     refused = alarms("reject", "c-1", "d-2", "e-3")
@@ -257,11 +257,27 @@ def test_several_are_judged_at_once(alarms, house):
     assert [{"c-1": "rejected"}, {"d-2": "rejected"}] == [each["verdicts"] for each in reported]
 
 
-def test_a_node_further_down_hears_by_its_aggregator(alarms, learn, house):
+def test_a_node_is_no_alarm(alarms, house):
+    """Its name is refused with the alarm to name, the open one or the last."""
+    message(house, "c-1", alarm("c-1", 80, ended=90.0), alarm("c-1", 90))
+    message(house, "d-2", alarm("d-2", 91, ended=95.0))
+    message(house, "e-3")
+    for name, hint in (
+        ("c-1", "its open alarm is c-1-5a"),
+        ("d-2", "its last alarm is d-2-5b"),
+        ("e-3", "and it reports no alarm"),
+    ):
+        ran = alarms("reject", name)
+        assert (2, "", 1) == (ran.status, ran.out, ran.err.count("\n"))
+        assert f"{name} is a node" in ran.err
+        assert hint in ran.err
+
+
+def test_a_node_further_down_gets_it_through_its_aggregator(alarms, learn, house):
     passes_on(house, "a", alarm_status(alarm("d", 4)))
     house.time.steady += 40.0
 
-    heard = "a was heard 40 s ago, and is told with its next report; d after that\n"
+    heard = "a reported 40 s ago and gets it with its next report, d after that\n"
     assert alarms("reject", "d-4").out.endswith(f"however long it lasts. {heard}")
     assert f"d of group room is to learn nothing until it is resumed. {heard}" == (
         learn("pause", "d").out
@@ -272,12 +288,14 @@ def test_learning_pauses_and_goes_on(learn, house):
     message(house, "c")
     paused, again = learn("pause", "c"), learn("resume", "c", "--json")
 
-    assert paused.out.startswith("c of group room is to learn nothing until it is resumed. It was")
+    assert paused.out.startswith(
+        "c of group room is to learn nothing until it is resumed. c reported"
+    )
     assert (False, "c") == tuple(json.loads(again.out)[key] for key in ("paused", "node"))
 
 
-def test_what_nobody_told_of_here_needs_insisting(alarms, learn, house):
-    """It may be below an aggregator, and nobody can say which."""
+def test_what_was_never_reported_here_needs_anyway(alarms, learn, house):
+    """It may be below any of the aggregators."""
     passes_on(house, "a", alarm_status())
     for run in (
         lambda *more: alarms("accept", "d-4", *more),
@@ -287,7 +305,7 @@ def test_what_nobody_told_of_here_needs_insisting(alarms, learn, house):
         assert (2, "", 1) == (refused.status, refused.out, refused.err.count("\n"))
         assert "add --anyway" in refused.err
         assert 0 == taken.status
-        assert "Nothing of it was ever told here: all aggregators below hear of it" in taken.out
+        assert "No report here names the node: it is sent to all aggregators below" in taken.out
 
 
 def test_a_group_is_asked_for_where_it_cannot_be_known(tmp_path, monkeypatch, submerge):
@@ -316,11 +334,11 @@ def test_a_group_is_asked_for_where_it_cannot_be_known(tmp_path, monkeypatch, su
         (["alarms", "burn", "c-1"], "No such command 'burn'"),
         (["alarms", "--follow", "--open"], "leave out --open and --nodes"),
         (["learn", "pause"], "Missing argument 'NODE'"),
-        (["learn", "pause", "d"], "group room has no node d that was heard of here"),
+        (["learn", "pause", "d"], "no node d of group room has reported here"),
     ],
 )
 def test_bad_input_is_one_line(submerge, house, words, said):
-    """Status 2, before anybody is told anything."""
+    """Status 2, before anything is changed."""
     ran = submerge(*words, "--store", house.store)
 
     assert (2, "", 1) == (ran.status, ran.out, ran.err.count("\n"))
@@ -361,7 +379,7 @@ def surveyed(*looks: list[AlarmView] | NoAnswer) -> tuple[list[tuple[str, str]],
     return events, complaints
 
 
-def test_each_start_and_each_end_is_told_once():
+def test_each_start_and_each_end_is_shown_once():
     """However often one looks, and though the figures change meanwhile."""
     worse, over = view(worst=9.0), view(ended=EPOCH + 60)
 
@@ -369,7 +387,7 @@ def test_each_start_and_each_end_is_told_once():
 
 
 def test_what_was_over_before_is_no_news():
-    """What is open is; what began and ended between two looks is told whole."""
+    """An open one is news; one that began and ended between two looks is shown whole."""
     old, quick = view("c-1", ended=EPOCH + 1), view("d-2", ended=EPOCH + 2)
 
     events, _ = surveyed([old, view("b-1")], [old, view("b-1"), quick])
@@ -383,8 +401,8 @@ def test_events_come_in_the_order_in_which_they_came_about():
     assert [("start", "c-1"), ("end", "c-1"), ("start", "b-1")] == events
 
 
-def test_what_nobody_tells_of_any_more_is_gone_once():
-    """Its node was forgotten; if it comes back, its end is told, and no second start."""
+def test_what_is_no_longer_reported_is_gone_once():
+    """Its node was forgotten; if it comes back, its end is shown, and no second start."""
     over = view(ended=EPOCH + 60)
 
     assert [("start", "c-1"), ("gone", "c-1")] == surveyed([view()], [], [], [view()])[0]
@@ -393,19 +411,19 @@ def test_what_nobody_tells_of_any_more_is_gone_once():
 
 
 def test_what_is_over_stays_over():
-    """A node that has lost an hour tells of an alarm as open again, and then as over."""
+    """A node that has lost an hour reports an alarm as open again, and then as over."""
     over = view(ended=EPOCH + 60)
 
     assert [("start", "c-1"), ("end", "c-1")] == surveyed([view()], [over], [view()], [over])[0]
 
 
 def test_an_aggregator_that_restarts_is_waited_for():
-    """Said once each time, and nothing is told twice for it."""
+    """It is reported once each time, and no event is shown twice."""
     away = NoAnswer("no aggregator answers on x.sock: is it running?")
     events, complaints = surveyed([view()], away, away, [view()], away, [view(ended=EPOCH + 9)])
 
     assert [("start", "c-1"), ("end", "c-1")] == events
-    assert [f"{away} It is waited for"] * 2 == complaints
+    assert [f"{away} Asking again until it answers"] * 2 == complaints
 
 
 def test_one_that_is_not_there_at_all_is_a_failure():
@@ -413,8 +431,8 @@ def test_one_that_is_not_there_at_all_is_a_failure():
         surveyed(NoAnswer("no aggregator answers"))
 
 
-def test_memory_is_bounded_and_alarms_that_are_told_of_stay_in_it(monkeypatch):
-    """Those that are told of now are never forgotten: they would begin again."""
+def test_memory_is_bounded_and_reported_alarms_stay_in_it(monkeypatch):
+    """Those that are reported now are never forgotten: they would begin again."""
     monkeypatch.setattr("submerge_fleet.operate.alarms_follow.MOST", 4)
     followed = Followed()
     followed.news([])
@@ -459,4 +477,4 @@ def test_a_line_says_what_happened():
     over = view(ended=EPOCH + 7200, verdict="rejected", worst=0.0, cause="stuck")
 
     assert "2023-11-15 00:13:20 UTC over  c-1: lasted 2 h, stuck, rejected" == line_of("end", over)
-    assert line_of("gone", view()).endswith("gone  c-1: nobody tells of it any more")
+    assert line_of("gone", view()).endswith("gone  c-1: no node reports it any more")

@@ -1,4 +1,4 @@
-"""`submerge model`: what a model says, the file that it is kept in, and one against another."""
+"""`submerge model`: a model's figures, its file, and comparisons."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ def test_a_turn_is_measured_to_its_last_digits():
     assert 1e-6 == pytest.approx(found.angles_deg[0], rel=1e-6)
 
 
-def test_directions_of_like_variance_are_not_told_apart():
+def test_directions_of_like_variance_are_not_separated():
     """Two samples of round noise turn freely, and nothing is wrong with them."""
     first, second = (
         subspace(np.random.default_rng(seed).normal(size=(400, DIM)), rank=3) for seed in (0, 1)
@@ -177,7 +177,7 @@ def test_deviations_sum_to_all_variance(rank):
     assert one.energy / one.weight == pytest.approx((deviations(one) ** 2).sum())
 
 
-def test_a_shift_is_told_in_deviations():
+def test_a_shift_is_given_in_deviations():
     one = subspace(ROWS, rank=DIM)
     away = subspace(ROWS + np.array([3.0, 0, 0, 0, 0, 0]), rank=DIM)
     shift = compare(one, away).shift
@@ -199,7 +199,7 @@ def test_a_channel_that_never_varied_shifts_without_measure():
 
 
 def test_only_what_vectors_mean_keeps_two_from_comparison():
-    """Another half-life is said; another scaling makes other vectors of the same readings."""
+    """Another half-life is listed; another scaling makes other vectors of the same readings."""
     lines, comparable = schema_differences(SCHEMA, replace(SCHEMA, half_life=60.0))
     assert (("half_life: expected None, got 60.0",), True) == (lines, comparable)
 
@@ -277,7 +277,7 @@ def test_a_model_that_has_learnt_nothing_is_shown(submerge, tmp_path):
 
 
 def test_the_running_one_is_shown(submerge, house):
-    """With one group, nobody has to name it."""
+    """With one group, it need not be named."""
     found = json.loads(submerge("model", "show", "--store", house.store, "--json").out)
 
     assert ("room", 300, 4) == tuple(found[key] for key in ("group", "learnt", "rank"))
@@ -297,7 +297,7 @@ def test_with_several_groups_one_has_to_be_named(submerge, tmp_path, monkeypatch
 
 
 def test_what_is_saved_is_shown_again(submerge, house, tmp_path):
-    """The bytes that a child gets, below a line that says what nodes score with."""
+    """The bytes that a child gets, below a line with the ranks that nodes score with."""
     path = tmp_path / "monday.model"
     ran = submerge("model", "save", path, "--store", house.store)
 
@@ -341,7 +341,7 @@ def test_a_model_is_written_whole_or_not_at_all(submerge, house, tmp_path, monke
     assert [] == list(tmp_path.glob("*.part")) + list(tmp_path.glob(".*.part"))
 
 
-def test_a_folder_that_is_not_there_is_said(submerge, house, tmp_path):
+def test_a_missing_folder_is_bad_input(submerge, house, tmp_path):
     ran = submerge("model", "save", tmp_path / "no" / "a.model", "--store", house.store)
 
     assert (2, "", 1) == (ran.status, ran.out, ran.err.count("\n"))
@@ -374,7 +374,7 @@ def test_a_person_reads_a_comparison(submerge, tmp_path):
     second = saved(tmp_path / "b", ROWS + np.array([0, 9.0, 0, 0, 0, 0]))
     said = submerge("model", "compare", first, second, "--rank", 2).out
 
-    assert "degrees at most between the leading 2, which are told apart" in said
+    assert "degrees at most between the leading 2, which are separated" in said
     assert "degrees at rank 2" in said
     assert "1 times the first's, of all channels" in said
     shifted = said.split("shifted most")[1].splitlines()[1]
@@ -414,7 +414,10 @@ def test_different_vectors_are_not_compared(submerge, tmp_path):
         (["show", "{a}", "--store", "x"], "--store is for the model of a running aggregator"),
         (["show", "{a}", "--group", "x"], "--group is for the model of a running aggregator"),
         (["show", "{none}"], "expected a saved model in {none}, got: No such file"),
-        (["show", "{other}"], "expected a saved model in {other}, got something else"),
+        (
+            ["show", "{other}"],
+            "{other} is not a model file: expected what `submerge model save` writes",
+        ),
         (["compare", "{a}"], "expected a second FILE, --config FILE or --store PATH"),
         (["compare", "{a}", "{a}", "{a}"], "expected one model or two, got 3"),
         (["compare", "{a}", "{empty}"], "{empty} has learnt nothing yet: compare a later one"),
@@ -446,7 +449,7 @@ def test_bytes_that_are_damaged_are_refused_in_words(data):
             figures_text(figures(decoded(some, "a test")))
 
 
-def test_an_age_of_years_is_told_in_days():
+def test_an_age_of_years_is_given_in_days():
     assert "730 d" == ago(2 * 365 * 86400)
 
 

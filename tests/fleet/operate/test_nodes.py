@@ -15,9 +15,8 @@ import pytest
 from submerge.protocol.messages import Counts, Incarnation, Reason
 from submerge.schema import Scaling
 from submerge_aggregator.questions.views import NodeView, RowView
-from submerge_fleet.console import admin_client as asking
+from submerge_fleet.console import admin_client
 from submerge_fleet.console.units import ago
-from submerge_fleet.operate import nodes as command_module
 from submerge_fleet.operate.nodes_table import table_of
 from support.commands import shell, stands_at_its_socket
 from support.house import SCHEMA, House
@@ -78,7 +77,7 @@ def names(nodes) -> list[str]:
 
 
 def test_a_person_sees_a_line_a_node(nodes, house):
-    """Readings of all its lives, how long it is silent, and what is unusual about it."""
+    """Readings of all its incarnations, how long it is silent, and what is unusual about it."""
     house.hears("a", ROWS, final=True)
     house.hears("a", ROWS[:40], incarnation=new_incarnation(2), counts=Counts(40, 3, 2), version=9)
     house.hears("b", ROWS, software="fork 0.1")
@@ -101,7 +100,7 @@ def test_a_person_sees_a_line_a_node(nodes, house):
 
 def test_a_terminal_of_80_columns_shows_all_of_it(nodes, house, monkeypatch):
     """Names in full, and every word of what is unusual."""
-    monkeypatch.setattr(command_module, "WIDE", 80)
+    monkeypatch.setattr(admin_client, "WIDE", 80)
     house.hears("compressor-house-2", ROWS, counts=Counts(123_456_789, 0, 1_234))
     house.hears("site-3", ROWS, incarnation=new_incarnation(2))
     house.hears("site-3", ROWS[:9], incarnation=new_incarnation(2))
@@ -112,7 +111,7 @@ def test_a_terminal_of_80_columns_shows_all_of_it(nodes, house, monkeypatch):
     assert "\N{HORIZONTAL ELLIPSIS}" not in out
 
 
-def test_who_contradicts_itself_is_said_to_be_set_apart(nodes, house):
+def test_a_node_that_contradicts_itself_is_shown_as_quarantined(nodes, house):
     """And why, and since when, to people and to machines; released, it is as before."""
     house.hears("c", ROWS)
     assert Reason.SHRUNK is house.hears("c", ROWS[:9]).reason
@@ -127,7 +126,7 @@ def test_who_contradicts_itself_is_said_to_be_set_apart(nodes, house):
     assert (False, None, None) == tuple(view[key] for key in ("quarantined", "cause", "since_s"))
 
 
-def test_who_is_far_from_the_others_is_said_to_be():
+def test_a_node_far_from_the_others_is_shown_as_such():
     """With how far: a few degrees are another machine, 90 are another kind, or a liar."""
     views = [replace(view("a", row()), outlier="88 deg"), view("b", row())]
 
@@ -137,33 +136,31 @@ def test_who_is_far_from_the_others_is_said_to_be():
 @pytest.mark.parametrize(
     ("older", "said"),
     [
-        ({}, "2 lives at once"),
-        ({"silent_s": 500.0}, "2 lives"),
-        # What it spoke of last is no younger than the other life.
-        ({"as_of_s": NOW - 1000.0}, "2 lives"),
-        ({"as_of_s": NOW - 980.0}, "2 lives"),
-        ({"final": True}, "2 lives"),
-        ({"schema": "old"}, "old schema, 2 lives"),
+        ({}, "2 incarnations at once"),
+        ({"silent_s": 500.0}, "2 incarnations"),
+        # Its last report is no younger than the other incarnation.
+        ({"as_of_s": NOW - 1000.0}, "2 incarnations"),
+        ({"as_of_s": NOW - 980.0}, "2 incarnations"),
+        ({"final": True}, "2 incarnations"),
+        ({"schema": "old"}, "old schema, 2 incarnations"),
     ],
 )
-def test_two_machines_with_one_kit_are_told_from_a_restart(older, said):
-    """Both go on speaking; the row of a life that is over falls silent before the next begins."""
+def test_two_machines_with_one_kit_are_no_restart(older, said):
+    """Both go on reporting; the row of an ended incarnation falls silent before the next begins."""
     young = row(created_s=NOW - 1000.0)
     old = row(**{"created_s": NOW - 9000.0, "silent_s": 200.0} | older)
 
     assert [said] == cells(table_of([view("c", young, old)], now=NOW))["state"]
 
 
-def test_an_aggregator_that_begins_anew_makes_no_restart_two_machines(
-    tmp_path, monkeypatch, submerge
-):
+def test_a_restarted_aggregator_makes_no_restart_two_machines(tmp_path, monkeypatch, submerge):
     """All silence counts from its start, but what a row speaks of is as old as it was."""
     incarnations = [Incarnation(int(1000 * (EPOCH + steady)), 1) for steady in (100.0, 600.0)]
 
     def shows_a_restart(house: House) -> bool:
         stands_at_its_socket(house, monkeypatch)
         shown = submerge("nodes", "list", "--store", house.store).out
-        return "2 lives" in shown and "at once" not in shown
+        return "2 incarnations" in shown and "at once" not in shown
 
     with House(tmp_path) as house:
         house.hears("c", ROWS, incarnation=incarnations[0])
@@ -178,14 +175,14 @@ def test_an_aggregator_that_begins_anew_makes_no_restart_two_machines(
         assert shows_a_restart(house)
 
 
-def test_who_restarts_and_runs_twice_is_told_how_many_run():
-    """The rows of lives that are over are among them, until they are folded away."""
+def test_a_node_that_restarts_and_runs_twice_shows_how_many_run():
+    """The rows of ended incarnations are among them, until they are folded away."""
     rows = [row(created_s=NOW - 1000.0 * i, as_of_s=NOW) for i in (1, 2)]
     gone = row(created_s=NOW - 9000.0, as_of_s=NOW - 3000.0, silent_s=3000.0)
 
     shown = table_of([view("c", *rows, gone)], now=NOW)
 
-    assert ["3 lives, 2 at once"] == cells(shown)["state"]
+    assert ["3 incarnations, 2 at once"] == cells(shown)["state"]
 
 
 def test_a_terminal_is_not_obeyed(nodes, house):
@@ -196,7 +193,7 @@ def test_a_terminal_is_not_obeyed(nodes, house):
     assert "\x1b" not in nodes("list", "--wide").out
 
 
-def test_groups_are_told_apart(tmp_path, monkeypatch, submerge):
+def test_groups_are_separate(tmp_path, monkeypatch, submerge):
     with House(tmp_path, groups=("hall", "room")) as house:
         stands_at_its_socket(house, monkeypatch)
         house.hears("c", ROWS)
@@ -227,12 +224,12 @@ def test_a_node_that_no_group_knows_is_not_asked_for_its_group(
         unknown = submerge("nodes", verb, "d", *sure, "--store", house.store)
         known = submerge("nodes", verb, "c", *sure, "--store", house.store)
 
-    said = "no group has a node d here, of hall, room: it may report to an aggregator further down"
+    said = "no group here has a node d (hall, room): it may report to an aggregator further down"
     assert (2, f"submerge: {said}\n") == unknown[::2]
     assert (0, True) == (known.status, known.out.startswith("c of group room is "))
 
 
-def test_nobody_yet_is_said(nodes):
+def test_an_empty_list_is_a_line_too(nodes):
     """An empty table looks like a mistake; machines get an empty array."""
     assert (0, "no node has reported yet\n", "") == nodes("list")
     assert [] == json.loads(nodes("list", "--json").out)
@@ -256,7 +253,7 @@ def test_forget_asks_and_says_what_it_cannot_undo(nodes, house, monkeypatch):
 
     assert (1, "") == (ran.status, ran.out)
     assert "c of group room: 60 readings leave the model" in ran.err
-    assert "cannot be undone, and does not reach into the row of a dead aggregator" in ran.err
+    assert "cannot be undone, and does not change the row of a dead aggregator" in ran.err
     assert "nothing has changed" in ran.err
     assert ["c"] == names(nodes)
 
@@ -269,13 +266,13 @@ def test_a_yes_is_taken(nodes, house, monkeypatch):
     assert [] == names(nodes)
 
 
-def test_where_nobody_can_answer_a_script_has_to_say_yes(nodes, house, monkeypatch):
+def test_a_script_has_to_add_yes(nodes, house, monkeypatch):
     house.hears("c", ROWS)
     monkeypatch.setattr("sys.stdin", io.StringIO(""))
     ran = nodes("forget", "c")
 
     assert 2 == ran.status
-    assert "submerge: expected an answer, and nobody is here to give one: add --yes" in ran.err
+    assert "submerge: expected an answer, got none: add --yes" in ran.err
     assert ["c"] == names(nodes)
 
 
@@ -307,7 +304,7 @@ def test_one_that_is_forgotten_may_still_be_banned(nodes, house):
     assert Reason.BANNED is house.hears("c", ROWS, incarnation=new_incarnation(2)).reason
 
 
-def test_quarantine_is_told_to_machines_too(nodes, house):
+def test_quarantine_is_shown_in_json_too(nodes, house):
     house.hears("c", ROWS)
     ran = nodes("quarantine", "c", "--json")
 
@@ -319,7 +316,7 @@ def test_quarantine_is_told_to_machines_too(nodes, house):
     "words", [["forget"], ["forget", "--ban"], ["drop", "--old"], ["quarantine"], ["release"]]
 )
 def test_an_unknown_node_is_bad_input(nodes, words):
-    """Before anybody is asked whether they are sure."""
+    """Before the question."""
     verb, *options = words
     ran = nodes(verb, "d", *options)
 
@@ -355,7 +352,7 @@ def test_a_no_drops_nothing(nodes, house, monkeypatch):
 
 
 def test_what_is_of_an_old_schema_is_dropped(nodes, house):
-    """Rows and what closed lives left; what is of the schema in use stays."""
+    """Rows and the sums of closed incarnations; those of the schema in use stay."""
     house.hears("c", ROWS, final=True)
     house.hears("c", ROWS[:40], incarnation=new_incarnation(2))
     settled = replace(SCHEMA, scaling=Scaling((0.0,) * 6, (2.0,) * 6))
@@ -369,7 +366,7 @@ def test_what_is_of_an_old_schema_is_dropped(nodes, house):
     assert [40, 9] == sorted((row["learnt"] for row in before["rows"]), reverse=True)
     assert (0, [9], []) == (ran.status, [row["learnt"] for row in after["rows"]], after["sealed"])
     again = nodes("drop", "c", "--old")
-    assert (2, "submerge: c of group room has nothing of an old schema here\n") == again[::2]
+    assert (2, "submerge: c of group room has nothing under an old schema here\n") == again[::2]
 
 
 @pytest.mark.parametrize(
@@ -384,11 +381,11 @@ def test_what_is_of_an_old_schema_is_dropped(nodes, house):
         ),
         (["--old", "--incarnation", "1"], "expected --incarnation ID or --old, got both"),
         (["--incarnation", "f"], f"one of its incarnations, got 'f'; it has {new_incarnation(1)}"),
-        (["--old"], "c of group room has nothing of an old schema here"),
+        (["--old"], "c of group room has nothing under an old schema here"),
     ],
 )
 def test_what_is_to_be_dropped_has_to_be_there(nodes, house, options, said):
-    """Else one line says what there is."""
+    """Else one line lists what there is."""
     house.hears("c", ROWS)
     ran = nodes("drop", "c", *options)
 
@@ -406,7 +403,7 @@ def test_what_is_to_be_dropped_has_to_be_there(nodes, house, options, said):
     ],
 )
 def test_bad_input_is_one_line(submerge, arguments, said):
-    """Status 2, before anybody is asked."""
+    """Status 2, before the question."""
     ran = submerge("nodes", *arguments)
 
     assert (2, "", 1) == (ran.status, ran.out, ran.err.count("\n"))
@@ -422,27 +419,29 @@ def test_an_aggregator_that_is_not_there_is_a_failure(submerge, tmp_path):
     assert (1, "", f"submerge: {said}\n") == ran
 
 
-def test_somebody_elses_aggregator_is_bad_input(submerge, monkeypatch, tmp_path):
-    """The file's mode keeps others out: it says who may."""
+def test_another_users_aggregator_is_bad_input(submerge, monkeypatch, tmp_path):
+    """The file's mode keeps others out: the error names who may."""
 
     def shut(*_: object) -> None:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(asking._OverUnix, "connect", shut)
+    monkeypatch.setattr(admin_client._OverUnix, "connect", shut)
     ran = submerge("nodes", "list", "--store", tmp_path / "root.db")
 
     assert (2, "", 1) == (ran.status, ran.out, ran.err.count("\n"))
     assert "is its owner's alone: run this as the aggregator's user" in ran.err
 
 
-def test_what_is_not_installed_is_said(nodes, house, monkeypatch):
+def test_what_is_not_installed_is_named(nodes, house, monkeypatch):
     """With the package to install, not a traceback."""
     house.hears("c", ROWS)
     monkeypatch.setitem(sys.modules, "msgspec", None)
     ran = nodes("list")
 
     assert (2, 1) == (ran.status, ran.err.count("\n"))
-    assert "this needs msgspec, which is not here: pip install 'submerge[aggregator]'" in ran.err
+    assert (
+        "this needs msgspec, which is not installed: pip install 'submerge[aggregator]'" in ran.err
+    )
 
 
 def test_an_aggregator_that_cannot_now_is_a_failure(nodes, house):
@@ -457,7 +456,7 @@ def test_an_aggregator_that_cannot_now_is_a_failure(nodes, house):
     ("seconds", "reported"),
     [(0, "0 s"), (119, "119 s"), (120, "2 min"), (7199, "120 min"), (7200, "2 h"), (2e5, "2 d")],
 )
-def test_silence_is_told_in_one_unit(seconds, reported):
+def test_silence_is_given_in_one_unit(seconds, reported):
     assert reported == ago(seconds)
 
 
@@ -465,8 +464,8 @@ def test_silence_is_told_in_one_unit(seconds, reported):
     ("until", "said"),
     [(NOW + 3 * 86400, "3 d"), (NOW + 600, "10 min"), (NOW - 1, "ended"), (0.0, "none")],
 )
-def test_the_table_tells_how_long_a_certificate_still_holds(until, said):
-    """As the node said it; the column is there once one of them has a certificate."""
+def test_the_table_shows_how_long_a_certificate_still_holds(until, said):
+    """As the node reported it; the column is there once one of them has a certificate."""
     other = view("other", row(certified_until_s=NOW + 7 * 86400))
 
     shown = cells(table_of([other, view("pump-1", row(certified_until_s=until))], now=NOW))

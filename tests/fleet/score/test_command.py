@@ -593,7 +593,7 @@ def test_the_summary_counts_what_the_lines_say(submerge, model, tmp_path):
     [
         (["x.csv"], "expected --model FILE, --config FILE or --store PATH of an aggregator"),
         (["x.csv", "--model", "m.model", "--group", "a"], "--group is for the model of a running"),
-        (["x.csv", "--model", "x.csv"], "expected a saved model in x.csv, got something else"),
+        (["x.csv", "--model", "x.csv"], "x.csv is not a model file: expected what"),
         (["x.csv", "--model", "none"], "expected a saved model in none, got: No such file"),
         (["x.csv", "--model", "zip"], "expected a saved model in zip, got something else"),
         (["x.csv", "--model", "young"], "young has learnt nothing yet: score with a later one"),
