@@ -22,9 +22,16 @@ from page import page
 from report import Table
 from submerge import Schema, Subspace, merge
 from submerge.features import Gaussian, Polynomial, RandomFourier
-from submerge.kernel.kmeans_rounds import local_summary, nearest, opening, settled, sum_of, tally
+from submerge.kernel.kmeans_rounds import (
+    initial_centers,
+    lloyd,
+    local_summary,
+    nearest,
+    sum_of,
+    tally,
+)
 from submerge.kernel.one_pass import columns_of, one_pass, sketch_matrix
-from submerge.kernel.spectral import SPARE, eigengap, learnt, maps_around, scores, spread
+from submerge.kernel.spectral import SPARE, eigengap, maps_around, scores, spread, summary_of
 from submerge.sklearn import KernelSpectralClustering, OnePassKernelKMeans
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
@@ -194,7 +201,7 @@ def _on_nodes(
     linear = merge(*(Subspace.of(node, Schema(channels), rank=1) for node in nodes), rank=1)
     tried = maps_around(RandomFourier(Gaussian(), 512, seed=seed), spread(linear))
     schemas = [Schema(channels, features=each) for each in tried]
-    sent = [[learnt(node, schema, n_clusters=k) for node in nodes] for schema in schemas]
+    sent = [[summary_of(node, schema, n_clusters=k) for node in nodes] for schema in schemas]
     models = [merge(*each, rank=k + SPARE) for each in sent]
     gaps = [eigengap(each, n_clusters=k) for each in models]
     best = int(np.argmax(gaps))
@@ -206,8 +213,8 @@ def _on_nodes(
         rounds += 1
         return sum_of(tally(each, centers) for each in embedded)
 
-    start = opening([local_summary(each, k, rng) for each in embedded], k, rng)
-    centers = settled(ask, start)
+    start = initial_centers([local_summary(each, k, rng) for each in embedded], k, rng)
+    centers = lloyd(ask, start)
     numbers = max(
         sum(model.basis.size + model.rank + model.dim for model in of_node)
         for of_node in zip(*sent, strict=True)

@@ -18,7 +18,7 @@ import measure
 from page import page
 from report import Table
 from submerge import Subspace
-from submerge.robust.outliers import ENERGY, WEIGHT, Screening, judged
+from submerge.robust.outliers import ENERGY, WEIGHT, Screening, screen
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
@@ -53,7 +53,7 @@ def attacks(quick: bool) -> list[Table]:
             for number in NUMBERS:
                 parts, who = fleet.lying(attack, number, seed)
                 honest = liars.merged({k: p for k, p in parts.items() if k not in who})
-                verdict = judged(parts, rank=liars.RANK)
+                verdict = screen(parts, rank=liars.RANK)
                 robust = liars.merged(applied(parts, verdict))
                 figures = worst[how, number]
                 figures[0] = max(figures[0], oracle.angle(honest, liars.merged(parts)))
@@ -107,7 +107,7 @@ def honest(quick: bool) -> Table:
         found = []
         for seed in range(2 if quick else 20):
             fleet = liars.fleet(seed, **how)  # type: ignore[arg-type]
-            verdict = judged(fleet.parts, rank=liars.RANK)
+            verdict = screen(fleet.parts, rank=liars.RANK)
             plain = liars.merged(fleet.parts)
             robust = liars.merged(applied(fleet.parts, verdict))
             true = fleet.true[:, : liars.RANK]
@@ -163,7 +163,7 @@ def _turned(fleet: liars.Fleet, number: int, degrees: float, times: float) -> fl
         lambda part, *_: liars.message(part, basis, times * liars.VARIANCES, times=times), number
     )
     alone = liars.merged({name: part for name, part in parts.items() if name not in who})
-    return oracle.angle(alone, liars.merged(applied(parts, judged(parts, rank=liars.RANK))))
+    return oracle.angle(alone, liars.merged(applied(parts, screen(parts, rank=liars.RANK))))
 
 
 def small(quick: bool) -> Table:
@@ -174,9 +174,9 @@ def small(quick: bool) -> Table:
         number, found, wrong, alone = max(1, (nodes - 1) // 3), 0, 0, 0
         for seed in range(fleets):
             fleet = liars.fleet(seed, _between(20, 300), nodes=nodes)
-            alone += bool(judged(fleet.parts, rank=liars.RANK).outliers)
+            alone += bool(screen(fleet.parts, rank=liars.RANK).outliers)
             parts, who = fleet.lying(liars.NAMED["huge sigma"], number, seed)
-            outliers = judged(parts, rank=liars.RANK).outliers.keys()
+            outliers = screen(parts, rank=liars.RANK).outliers.keys()
             found, wrong = found + (who <= outliers), wrong + bool(outliers - who)
         rows.append((nodes, number, found, wrong, alone))
     return Table(
@@ -205,7 +205,7 @@ def chance(quick: bool) -> Table:
             turned=float(rng.choice([0.0, 0.3])),
             shifted=float(rng.choice([0.0, 10.0])),
         )
-        out[min(2, len(judged(fleet.parts, rank=liars.RANK).outliers))] += 1
+        out[min(2, len(screen(fleet.parts, rank=liars.RANK).outliers))] += 1
     return Table(
         "Honest fleets by chance, and how many nodes they lose",
         {"fleets": "d", "none": "d", "one": "d", "more": "d"},
@@ -238,7 +238,7 @@ def times(quick: bool) -> Table:
 
         def run(parts: Parts = parts, rank: int = rank) -> float:
             start = time.perf_counter()
-            judged(parts, rank=rank)
+            screen(parts, rank=rank)
             return time.perf_counter() - start
 
         timing = measure.repeated(run, budget_s=0.1 if quick else 3.0)

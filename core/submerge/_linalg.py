@@ -1,18 +1,18 @@
 """Leading directions of a stack of rows: the one kernel under everything.
 
-Input is a stack of `m` rows in R^dim, with m small, and perhaps a `Mix` of them;
-wanted are the leading right singular vectors and the singular values of
-`mix @ stack`, without forming that product. Two ways, tried in this order:
+The input is a stack of `m` rows in R^dim, with m small, and perhaps a `Mix` of them.
+`leading` finds the leading right singular vectors and the singular values of
+`mix @ stack` without forming that product. It tries two ways in this order:
 
-1. The Gram matrix: `eigh` of an (m, m) matrix, one product for the basis, and where
+1. The Gram matrix takes `eigh` of an (m, m) matrix, one product for the basis, and where
    needed one Cholesky step that restores orthonormality. Squaring costs half of the
    digits, so it is trusted only down to `GUARD` times the largest singular value.
-2. QR of the stack, slice by slice, and an SVD of R: slower, and right for
-   rank-deficient and badly scaled rows, constant sensors among them.
+2. QR of the stack, slice by slice, and an SVD of R are slower, and right for
+   rank-deficient and badly scaled rows, such as constant sensors.
 
-Rules of this file: `numpy.linalg` only (a device pays for what it loads);
-products are taken over slices of `dim`, so that temporaries stay in cache and
-float32 stacks are multiplied in float64; no argument is changed but `out`.
+Rules of this file: it uses `numpy.linalg` only, because a device pays for what it
+loads. It takes products over slices of `dim`, so that temporaries stay in cache and
+float32 stacks are multiplied in float64. It changes no argument but `out`.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ import numpy.typing as npt
 
 Array = npt.NDArray[np.float64]
 Storage = npt.NDArray[Any]
-"""Float64, or float32 where memory is dear; computed with in float64 all the same."""
+"""Float64, or float32 where memory is scarce. Sums are taken in float64 in both cases."""
 
 GUARD = 1e-4
 """Smallest singular value, over the largest, that the Gram way is trusted with.
 
-Squared it is 1e-8, so the first basis is orthonormal to 1e-16 / 1e-8, near enough
-to the identity for one Cholesky step to finish the work."""
+Its square is 1e-8, so the first basis is orthonormal to 1e-16 / 1e-8: one Cholesky
+step is enough to finish the work."""
 
 CANCELLED = 1e3
 """How far subtraction may shrink the rows (squared) before the Gram way is distrusted.
@@ -51,10 +51,10 @@ EPS = float(np.finfo(np.float64).eps)
 class Directions(NamedTuple):
     """What `leading` found.
 
-    rows : (k, dim), orthonormal, most important first.
-    sigma : (k,), descending and positive.
-    dropped : the squared singular value just below those kept; 0 if none is.
-    guarded : whether the Gram way could not be trusted.
+    rows : (k, dim), orthonormal, most important first
+    sigma : (k,), descending and positive
+    dropped : the squared singular value just below those kept; 0 if there is none
+    guarded : whether the Gram way could not be trusted
     """
 
     rows: Storage
@@ -64,10 +64,10 @@ class Directions(NamedTuple):
 
 
 class Mix(NamedTuple):
-    """A matrix that weighs rows and takes some of one combination off each of them.
+    """A matrix that weighs rows and subtracts part of one combination from each of them.
 
-    mix @ rows = (I - pull v v') diag(scale) rows, with (m,) vectors and v of length 1:
-    applied in m^2, where the matrix itself would cost m^3.
+    mix @ rows = (I - pull v v') diag(scale) rows, with (m,) vectors and v of length 1.
+    Applying it costs m^2, where the matrix itself would cost m^3.
     """
 
     scale: Array
@@ -111,11 +111,11 @@ def leading(
     Parameters
     ----------
     stack : (m, dim)
-    k : most directions to keep; fewer come back from a stack of lower rank
-    mix : what to do to the rows first
-    gram : (m, m), of the mixed rows, where the caller has it already
-    cancelled : squared size of what `mix` takes away by subtraction
-    out : (at least k, dim), where the rows go; it may be the head of `stack` itself
+    k : most directions to keep; a stack of lower rank has fewer
+    mix : applied to the rows first
+    gram : (m, m), of the mixed rows, if the caller has it already
+    cancelled : squared size of what `mix` subtracts
+    out : (at least k, dim), receives the rows; it may be the head of `stack` itself
 
     Notes
     -----
@@ -137,22 +137,22 @@ def leading(
         coefficients = vectors / sigma
     else:
         sigma = np.sqrt(lam[:kept])
-        # Rows in R^dim have at most dim singular values; what eigh finds below is rounding.
+        # Rows in R^dim have at most dim singular values: what eigh finds below is rounding.
         dropped = max(0.0, float(lam[kept])) if kept < min(m, dim) else 0.0
         coefficients = vectors[:, :kept] / sigma
         if mix is not None:
-            # One small product in place of one with the whole stack.
+            # One small product replaces one with the whole stack.
             coefficients, mix = mix.of_coefficients(coefficients), None
     rows = np.empty((kept, dim), stack.dtype) if out is None else out[:kept]
     multiply(coefficients.T, stack, mix=mix, out=rows)
     if guarded or lam[kept - 1] < SOLID * largest:
         sigma = orthonormalize(rows, sigma)
-    # Equal values may have changed places by a rounding error; descending is promised.
+    # Equal values may have changed places by a rounding error, and the order is promised.
     return Directions(rows, np.minimum.accumulate(sigma), dropped, guarded)
 
 
 def inner(rows: Storage) -> Array:
-    """`rows @ rows.T` in float64, (m, m). NumPy makes it one syrk a slice."""
+    """Return `rows @ rows.T` in float64, (m, m): one syrk a slice."""
     parts = slices(rows)
     first = next(parts)
     total = first @ first.T
@@ -166,8 +166,8 @@ def multiply(left: Storage, rows: Storage, *, out: Storage, mix: Mix | None = No
 
     left, out : (k, m), (k, dim); or a vector each, (m,) and (dim,)
 
-    Float32 that goes to float32 is multiplied in it: a copy in float64 takes as long as the
-    product, and what rounding costs is what storing has cost already.
+    Float32 rows with a float32 `out` are multiplied in float32: a copy in float64 takes as
+    long as the product, and storing them has already cost the same rounding.
     """
     start, as_stored = 0, mix is None and out.dtype == rows.dtype
     if as_stored:
@@ -179,8 +179,8 @@ def multiply(left: Storage, rows: Storage, *, out: Storage, mix: Mix | None = No
 
 
 def slices(rows: Storage, mix: Mix | None = None, *, as_stored: bool = False) -> Iterator[Array]:
-    """Cut rows into pieces, side by side, that fit the cache, in float64; `mix` each."""
-    # Float32 is copied to be summed, and whoever chose it is short of memory.
+    """Yield columns of rows, in pieces that fit the cache, in float64 and mixed."""
+    # Float32 is copied for the sums, and is chosen where memory is short.
     width = WIDTH if rows.dtype == np.float64 else WIDTH // 8
     for start in range(0, rows.shape[1], width):
         part = rows[:, start : start + width]
@@ -192,8 +192,8 @@ def slices(rows: Storage, mix: Mix | None = None, *, as_stored: bool = False) ->
 def orthonormalize(rows: Storage, sigma: Array) -> Array:
     """Make almost orthonormal `rows` orthonormal in place; return the sigma to match.
 
-    One Cholesky-QR step: rows.T = Q R, so Q diag(sigma diag(R)) says what
-    rows.T diag(sigma) said, to the square of the defect.
+    One Cholesky-QR step: rows.T = Q R, so Q diag(sigma diag(R)) equals
+    rows.T diag(sigma) to the square of the defect.
     """
     lower = np.linalg.cholesky(inner(rows))
     multiply(np.linalg.inv(lower), rows, out=rows)
@@ -201,7 +201,7 @@ def orthonormalize(rows: Storage, sigma: Array) -> Array:
 
 
 def _by_qr(stack: Storage, mix: Mix | None, k: int) -> tuple[Array, Array, float]:
-    """Singular values, left vectors of `mix @ stack`, and the first value dropped, squared."""
+    """Return sigma, left vectors of `mix @ stack`, and the first dropped value, squared."""
     m, dim = stack.shape
     triangle: Array = np.empty((0, m))
     for part in slices(stack, mix):
@@ -214,10 +214,10 @@ def _by_qr(stack: Storage, mix: Mix | None, k: int) -> tuple[Array, Array, float
 
 
 def signs(rows: Storage) -> Array:
-    """+1 or -1 a row, so that its entry of largest size (the first, of equals) is positive."""
+    """Return +1 or -1 a row that makes its largest entry (the first of equals) positive."""
     if rows.size == 0:
         return np.ones(len(rows))
-    # By both ends: sizes of all entries would be another copy of the rows.
+    # Both ends are compared: the sizes of all entries would be another copy of the rows.
     each, high, low = np.arange(len(rows)), rows.argmax(axis=1), rows.argmin(axis=1)
     top, bottom = rows[each, high], -rows[each, low]
     return np.where((bottom > top) | ((bottom == top) & (low < high)), -1.0, 1.0)

@@ -1,8 +1,8 @@
-"""Condition: an operating state in words, such as "rpm > 50 and load >= 0.2".
+"""Condition: an operating state as text, such as "rpm > 50 and load >= 0.2".
 
-A machine that stands still is not odd, and says nothing of how it runs. Comparisons of channels
-with numbers, joined by `and`; they hold for a row or they do not, and a gap never fulfills one.
-There is no `or`, no arithmetic and no memory: whoever needs these computes a channel.
+A machine that stands still is not anomalous, and says nothing about how it runs. A condition
+compares channels with numbers, joined by `and`. A gap never fulfills a comparison. There is no
+`or`, no arithmetic and no memory: compute a channel for these.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ JOINED = "and"
 
 SIGNS = "[<>=!]+"
 BARE = r'[^\s<>=!"]+'
-"""A name that needs no quotes."""
+"""Matches a name that needs no quotes."""
 
 WORD = re.compile(rf'"(?:[^"\\]|\\.)*"|".*|{SIGNS}|{BARE}', re.DOTALL)
-"""Every character that is no blank belongs to one."""
+"""Every character but blanks belongs to one."""
 
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
@@ -47,7 +47,7 @@ Mask = NDArray[np.bool_]
 
 
 class UnknownChannel(UsageError):
-    """A condition on a channel that there is not.
+    """A condition names a channel that does not exist.
 
     Attributes
     ----------
@@ -65,7 +65,7 @@ class Relation:
     """One channel against one number.
 
     channel : its name
-    column : where it stands in a row
+    column : its position in a row
     sign : one of `COMPARED`
     """
 
@@ -75,9 +75,9 @@ class Relation:
     number: float
 
     def holds(self, rows: Array) -> Mask:
-        """Return for which rows (n, channels) it is so, (n,)."""
+        """Return for which rows (n, channels) the comparison holds, (n,)."""
         readings = rows[:, self.column]
-        # By itself NaN differs from every number: "!=" would hold of a gap.
+        # NaN differs from every number: without the check, "!=" would hold for a gap.
         fulfilled: Mask = COMPARED[self.sign](readings, self.number) & ~np.isnan(readings)
         return fulfilled
 
@@ -90,7 +90,7 @@ class Relation:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """What has to be so for a row to count; at least one comparison, and all of them.
+    """One or more comparisons, all of which must hold for a row to count.
 
     Examples
     --------
@@ -109,20 +109,20 @@ class Condition:
 
     @classmethod
     def parse(cls, text: str, names: Sequence[str]) -> Condition:
-        """Return what a text says of channels.
+        """Return the condition that a text describes.
 
         Parameters
         ----------
         text : str
             `CHANNEL SIGN NUMBER`, and more of them after `and`. A name with blanks or signs in
-            it stands in double quotes, and there as in JSON.
+            it stands in double quotes, escaped as in JSON.
         names : sequence of str
-            The channels of a row, in order. With lags a plain name is the newest reading.
+            The channels of a row, in order. With lags a plain name means the newest reading.
 
         Raises
         ------
         UsageError
-            For the first mistake; `UnknownChannel` if it is the name.
+            For the first mistake; `UnknownChannel` for an unknown name.
         """
         words = WORD.findall(text)
         comparisons = [_comparison(words[:3], names)] if words else []
@@ -136,13 +136,13 @@ class Condition:
         return cls(tuple(comparisons))
 
     def holds(self, rows: Array) -> Mask:
-        """Return for which rows it holds, (n,).
+        """Return for which rows the condition holds, (n,).
 
         Parameters
         ----------
         rows : (n, channels)
-            In the channels' own units, in the order of the names it was parsed with; further
-            columns do not matter. NaN is a gap.
+            In the channels' own units and in the order of `names`; further columns are
+            ignored. NaN is a gap.
         """
         least = 1 + max(comparison.column for comparison in self.comparisons)
         if rows.ndim != 2 or rows.shape[1] < least:

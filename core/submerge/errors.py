@@ -1,8 +1,8 @@
-"""Whose fault it was, what was expected, what came.
+"""Errors that say whose fault it was, what was expected and what was received.
 
-Every error that submerge raises on purpose is a `SubmergeError`. A `UsageError`
-is the caller's mistake and names the mend; a `PeerError` is foreign bytes, and
-changes nothing but a counter. Nothing here is raised for a bug of ours.
+Every error that submerge raises on purpose is a `SubmergeError`. A `UsageError` is the
+caller's mistake and names the remedy. A `PeerError` means invalid bytes from a peer, and
+changes nothing but a counter. Nothing here is raised for a bug in submerge itself.
 """
 
 from __future__ import annotations
@@ -24,31 +24,31 @@ Kind = Literal[
     "sketch",
     "schema",
 ]
-"""What is wrong with foreign bytes: the words by which refusals are counted."""
+"""What is wrong with a peer's bytes: refusals are counted under these words."""
 
 KINDS: dict[Kind, str] = {
     "malformed": "cut short, damaged, or another kind of message",
-    "oversize": "larger, or of more parts, than any such message is",
+    "oversize": "larger, or of more parts, than any such message",
     "version": "another version of the protocol: update the older one",
-    "name": "a node, group, fence or fingerprint that cannot be one",
+    "name": "not a valid node, group, fence or fingerprint",
     "shape": "lengths that contradict one another, or more dimensions than there are",
-    "range": "a number that cannot be true: negative, or larger than sums can bear",
+    "range": "a number out of range: negative, or too large to sum",
     "not_finite": "NaN or infinity",
     "unsorted": "singular values or priorities out of order",
-    "not_orthonormal": "columns that are no basis",
+    "not_orthonormal": "columns that are not an orthonormal basis",
     "energy": "less energy than the singular values hold",
-    "sketch": "scores in a form that no scores have",
-    "schema": "a schema that cannot be read, or numbers that do not fit it",
+    "sketch": "a quantile sketch that no scores have",
+    "schema": "an unreadable schema, or numbers that do not fit it",
 }
-"""Each in a line, for people."""
+"""One line of explanation for each kind."""
 
 
 class SubmergeError(Exception):
-    """Anything that submerge refuses to do."""
+    """Base of all errors that submerge raises on purpose."""
 
 
 class UsageError(SubmergeError, ValueError):
-    """The caller asked for something that has no answer."""
+    """The caller's mistake: an argument or a request that cannot be served."""
 
 
 class ShapeError(UsageError):
@@ -57,7 +57,7 @@ class ShapeError(UsageError):
     Attributes
     ----------
     expected, got : str
-        The shapes, as text: `(n, 48)` and `(7, 46)`.
+        The shapes as text, such as `(n, 48)` and `(7, 46)`.
     """
 
     def __init__(self, what: str, *, expected: str, got: object) -> None:
@@ -72,7 +72,7 @@ class ValuesError(UsageError):
     Attributes
     ----------
     row, column : int
-        Where the first one stands, from zero.
+        Position of the first one, from zero.
     """
 
     def __init__(self, message: str, *, row: int, column: int) -> None:
@@ -82,7 +82,7 @@ class ValuesError(UsageError):
 
 
 class SchemaMismatch(UsageError):
-    """Two summaries of different things: they never merge.
+    """Two summaries of different schemas, which never merge.
 
     Attributes
     ----------
@@ -99,16 +99,16 @@ class SchemaMismatch(UsageError):
 
 
 class NothingLearnt(UsageError):
-    """A question that needs at least one sample came before the first."""
+    """A request that needs at least one sample came before the first."""
 
 
 class PeerError(SubmergeError):
-    """Foreign bytes that do not say what they should.
+    """Invalid bytes from a peer, a file or a store.
 
     Attributes
     ----------
     kind : Kind
-        What is wrong with them, in a word that can be counted.
+        What is wrong with them: refusals are counted by it.
     """
 
     def __init__(self, message: str, *, kind: Kind = "malformed") -> None:
@@ -117,7 +117,7 @@ class PeerError(SubmergeError):
 
 
 def whole(name: str, value: Any, *, least: int, most: int | None = None) -> int:
-    """Return `value` as an int, or refuse what is no whole number from `least` to `most`."""
+    """Return `value` as an int; refuse anything but a whole number from `least` to `most`."""
     fine = isinstance(value, Integral) and not isinstance(value, bool)
     if not fine or value < least or (most is not None and value > most):
         bounds = f"of at least {least}" if most is None else f"from {least} to {most}"

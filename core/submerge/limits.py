@@ -1,4 +1,4 @@
-"""Quantiles of scores as sketches that merge exactly: what limits are measured with."""
+"""Quantile sketches of scores, which merge exactly: alarm limits are measured with them."""
 
 from submerge.stats.quantile_sketch import (
     QuantileSketch,

@@ -1,4 +1,4 @@
-"""Rows with gaps: what a missing reading most likely was, and how far limits shrink for it."""
+"""Rows with gaps: estimates for missing readings, and how far limits shrink for such rows."""
 
 from submerge.pca.missing import fill, noise_variance, shrunk
 

@@ -1,4 +1,4 @@
-"""Each channel as the others see it: reconstructions, and which channels are to blame."""
+"""Reconstructions of each channel from the others, and which channels are to blame."""
 
 from submerge.pca.reconstruct import Reconstruction
 

@@ -1,9 +1,9 @@
-"""What a vector means: its channels, their units and scaling, and a fingerprint.
+"""Schema: what a vector means. It has channels, units, scaling and a fingerprint.
 
-Summaries merge only if they speak of the same things in the same order. A schema
-says what those are; its fingerprint is the hash of a canonical text, so two
-programs agree on it without having met. The text is part of the wire format and
-golden-tested: it never changes, a new form gets a new "form" number.
+Summaries merge only if their channels are the same, in the same order. The fingerprint
+is the hash of a canonical text, so two programs agree on it without talking to each
+other. The text is part of the wire format and golden-tested: it never changes, and a new
+form gets a new "form" number.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from submerge.features import FeatureMap, Identity
 from submerge.features import parse as parse_features
 
 MOST_LETTERS = 40
-"""Of a part of a map that is told to people: landmarks are thousands."""
+"""Longest part of a map that an error line quotes: landmarks have thousands of letters."""
 
 Center = Literal["fleet", "own", "none"]
 """What is subtracted: one mean of all nodes, each node's own mean, or nothing."""
@@ -44,9 +44,9 @@ class Channel:
 
 @dataclass(frozen=True, slots=True)
 class Scaling:
-    """Brings channels of different units to one size: (x - offset) / scale.
+    """Scales channels of different units alike: (x - offset) / scale.
 
-    offset, scale : a number for each channel; scales are positive.
+    offset, scale : a number for each channel; scales are positive
     """
 
     offset: tuple[float, ...]
@@ -69,14 +69,14 @@ class Schema:
     Parameters
     ----------
     channels : tuple of Channel, or int
-        An int stands for that many channels without names.
+        An int means that many channels without names.
     scaling : Scaling, optional
-        Left out, readings are learnt in their own units.
+        Without it, readings are learnt in their own units.
     features : FeatureMap
     center : {"fleet", "own", "none"}
         What is subtracted before variation is measured.
     half_life : float, optional
-        Seconds after which a reading counts for half; left out, it counts for ever.
+        Seconds after which a reading counts half. Without it, readings never fade.
     """
 
     channels: tuple[Channel, ...] | int
@@ -96,7 +96,7 @@ class Schema:
             raise UsageError(f"channel names must differ, got {twice[0]!r} more than once")
         if self.width < 1:
             raise UsageError("a schema needs at least one channel, got none")
-        self.features.dim(self.width)  # some maps are for so many channels only
+        self.features.dim(self.width)  # some maps allow certain numbers of channels only
         if self.scaling is not None and len(self.scaling.scale) != self.width:
             raise UsageError(
                 f"scaling must cover {self.width} channels, got {len(self.scaling.scale)}"
@@ -135,14 +135,14 @@ class Schema:
         except (
             PeerError,  # another feature map
             *(ValueError, KeyError, TypeError, AttributeError),  # JSON of another shape
-            *(OverflowError, RecursionError),  # numbers and nesting that no one means
+            *(OverflowError, RecursionError),  # absurd numbers and nesting
         ) as error:
             raise PeerError(
                 f"expected a schema's canonical text: {error}", kind="schema"
             ) from error
         if schema.canonical != canonical:
             raise PeerError(
-                "expected a schema's canonical text, got another text for one", kind="schema"
+                "expected a schema's canonical text, got another spelling of it", kind="schema"
             )
         return schema
 
@@ -158,21 +158,21 @@ class Schema:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The channels' names; `x0, x1, ...` for those without."""
+        """The channels' names; `x0, x1, ...` where they have none."""
         if isinstance(self.channels, int):
             return tuple(f"x{i}" for i in range(self.channels))
         return tuple(channel.name for channel in self.channels)
 
     @property
     def _channels(self) -> tuple[Channel, ...]:
-        """The channels, those without names and units included."""
+        """The channels; nameless ones get their default names."""
         if isinstance(self.channels, int):
             return tuple(Channel(name) for name in self.names)
         return self.channels
 
     @property
     def canonical(self) -> bytes:
-        """The text that is hashed: UTF-8 JSON, sorted keys, floats as `float.hex()`."""
+        """The text that is hashed: UTF-8 JSON with sorted keys and floats as `float.hex()`."""
         channels: object = self.channels
         if not isinstance(self.channels, int):
             channels = [[channel.name, channel.unit] for channel in self.channels]
@@ -194,22 +194,22 @@ class Schema:
 
     @cached_property
     def fingerprint(self) -> str:
-        """SHA-256 of the canonical text, in hex. Unequal ones never merge."""
+        """SHA-256 of the canonical text, in hex. Summaries with different ones never merge."""
         return hashlib.sha256(self.canonical).hexdigest()
 
     @property
     def linear(self) -> bool:
-        """Whether what is learnt are the scaled readings themselves."""
+        """Whether the scaled readings themselves are learnt."""
         return isinstance(self.features, Identity)
 
     def is_like(self, other: Schema) -> bool:
-        """Return whether the two differ at most in what `other` leaves open: scaling, and gamma."""
+        """Return whether they differ at most in a scaling or gamma that `other` leaves open."""
         scaling = None if other.scaling is None else self.scaling
         features = self.features if other.features.settled else self.features.settled_at(None)
         return replace(self, scaling=scaling, features=features) == other
 
     def scaled(self, readings: Array) -> Array:
-        """Return readings (n, channels) in their units as what is mapped, (n, channels)."""
+        """Return readings (n, channels), given in their units, scaled: (n, channels)."""
         X = np.asarray(readings, dtype=np.float64)
         if X.ndim != 2 or X.shape[1] != self.width:
             raise ShapeError("readings", expected=f"(n, {self.width})", got=X.shape)
@@ -223,13 +223,13 @@ class Schema:
 
 
 def differences(ours: Schema, theirs: Schema) -> tuple[str, ...]:
-    """Return what keeps two nodes from sharing a model, a line for each; none if nothing does.
+    """Return a line for each difference that keeps two nodes from sharing a model.
 
-    Scaling and gamma may be left out of `theirs`: a node without takes the fleet's.
+    Scaling and gamma may be left out of `theirs`: such a node takes the fleet's.
     """
     nameless = isinstance(ours.channels, int) or isinstance(theirs.channels, int)
     if nameless and ours.width != theirs.width:
-        # Names that nobody gave are no help, and there may be a million of them.
+        # Default names are no help, and there may be a million of them.
         return (f"channels: expected {ours.width}, got {theirs.width}",)
     ours_by_name, theirs_by_name = (
         {channel.name: channel.unit for channel in schema._channels} for schema in (ours, theirs)
@@ -277,7 +277,7 @@ def _differences_in_features(ours: FeatureMap, theirs: FeatureMap) -> list[str]:
 
 
 def _plain(value: object) -> str:
-    """A part of a map's spec for people: floats as they read them, long texts by their hash."""
+    """Return a part of a map's spec for people: plain floats, and long texts by their hash."""
     if isinstance(value, str) and value.startswith("0x"):
         return f"{float.fromhex(value):.9g}"
     if isinstance(value, str) and len(value) > MOST_LETTERS:

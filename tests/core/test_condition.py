@@ -38,7 +38,7 @@ def test_a_condition_that_is_written_reads_back(made):
 
 @given(st.text(alphabet=' "\\<>=!and.0159e+-rpmload', max_size=30))
 def test_a_text_is_a_condition_or_a_usage_error(text):
-    """Nothing else comes of it, and what is read says the same when it is written."""
+    """Only such errors are raised, and a parsed condition is the same when written."""
     try:
         read = Condition.parse(text, NAMES)
     except UsageError:
@@ -171,7 +171,7 @@ def test_what_is_no_condition_is_one_line(text, message):
 
 
 def test_who_names_no_channel_is_told_apart():
-    """So that whoever knows more can say what was meant."""
+    """So that a caller can suggest what was meant."""
     with pytest.raises(UnknownChannel) as error:
         Condition.parse("rpn > 5", NAMES)
 

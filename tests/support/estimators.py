@@ -44,6 +44,6 @@ def normal(n: int, dim: int = 4, *, seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).standard_normal((n, dim)) + 3
 
 
-def said(fitted: Any, X: Any) -> np.ndarray:
+def results(fitted: Any, X: Any) -> np.ndarray:
     """What an estimator makes of rows: clusters, or projections."""
     return fitted.predict(X) if isinstance(fitted, ClusterMixin) else fitted.transform(X)

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from submerge.protocol.summaries import Summaries, Summary, Tree
-from submerge.robust.outliers import NOBODY, Outlier, Screening
+from submerge.robust.outliers import NO_OUTLIERS, Outlier, Screening
 from submerge.schema import Schema
 
 
@@ -45,7 +45,7 @@ class OutlierScreen:
     def __init__(self, schema: Schema, summaries: Summaries, tree: Tree) -> None:
         self._schema, self._summaries, self._tree = schema, summaries, tree
         self._children: dict[str, _Child] = {}
-        self._judged, self._stirred = NOBODY, False
+        self._judged, self._stirred = NO_OUTLIERS, False
 
     def hears(self, node: str, reported: Summary, *, client: bool, unit: float) -> None:
         """Take what a child comes to, in place of what it came to before."""
@@ -71,11 +71,11 @@ class OutlierScreen:
     def _judge(self) -> Screening:
         clients = {node: child for node, child in self._children.items() if child.client}
         if not clients:
-            return NOBODY
+            return NO_OUTLIERS
         # The usual one: a wild clock must not say what a reading weighs.
         unit = statistics.median_low(child.unit for child in clients.values())
         reported = {node: child.reported for node, child in clients.items()}
-        return self._summaries.judged(self._schema, reported, unit=unit)
+        return self._summaries.screen(self._schema, reported, unit=unit)
 
     def _place(self, node: str, child: _Child) -> None:
         """Put into the tree what counts of a child, if that has changed."""

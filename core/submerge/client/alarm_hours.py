@@ -85,7 +85,7 @@ class WatchedHours:
     def after(
         self,
         kinds: Sequence[By],
-        levels: Array | None,
+        statistics: Array | None,
         n: int,
         passed_s: float,
         limits: AlarmLimits,
@@ -96,7 +96,7 @@ class WatchedHours:
         Parameters
         ----------
         kinds : sequence of kind
-        levels : (kinds, n) or None
+        statistics : (kinds, n) or None
             -1 where a row does not count; None if no level is the highest of its hour.
         n : int
         passed_s : float
@@ -107,9 +107,9 @@ class WatchedHours:
         now, first, whole = self, 0, hour_rows(settings)
         while first < n:
             last = min(n, first + whole - now.row) if whole else n
-            if levels is not None:
-                highest = levels[:, first:last].max(axis=1).tolist()
-                now = now._with_levels(dict(zip(kinds, highest, strict=True)), limits)
+            if statistics is not None:
+                highest = statistics[:, first:last].max(axis=1).tolist()
+                now = now._with_statistics(dict(zip(kinds, highest, strict=True)), limits)
             now = replace(
                 now,
                 row=now.row + last - first,
@@ -120,17 +120,17 @@ class WatchedHours:
             first = last
         return now
 
-    def _with_levels(self, levels: Mapping[By, float], limits: AlarmLimits) -> WatchedHours:
+    def _with_statistics(self, statistics: Mapping[By, float], limits: AlarmLimits) -> WatchedHours:
         highest, near, known = dict(self.highest), dict(self.near), limits.known
-        for kind, level in levels.items():
-            if level < 0:
+        for kind, statistic in statistics.items():
+            if statistic < 0:
                 continue
             if not self.spared:
-                level = min(level, BEYOND * known.get(kind, math.inf))
-                highest[kind] = max(highest.get(kind, 0.0), level)
+                statistic = min(statistic, BEYOND * known.get(kind, math.inf))
+                highest[kind] = max(highest.get(kind, 0.0), statistic)
             elif known.get(kind, 0.0) > 0:
                 # What is borne here is not what is usual elsewhere.
-                near[kind] = max(near.get(kind, 0.0), level / known[kind])
+                near[kind] = max(near.get(kind, 0.0), statistic / known[kind])
         return replace(self, highest=highest, near=near)
 
     def _closed(self, limits: AlarmLimits, settings: AlarmSettings) -> WatchedHours:

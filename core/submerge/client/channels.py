@@ -77,7 +77,7 @@ class ChannelState:
             np.concatenate(each) for each in zip(*gathered, strict=True)
         )
         stuck_detector = self.stuck_detector
-        stuck_detector.see(shown, predicted, usual)
+        stuck_detector.update(shown, predicted, usual)
         errors = np.where(np.isnan(shown), np.nan, errors)[usual]
         known = self.usual.after(errors, passed_s * float(usual.mean()))
         return ChannelState(stuck_detector.run_lengths, stuck_detector.habits, known)

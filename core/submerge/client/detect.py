@@ -43,7 +43,7 @@ from submerge.judge.decision import Decision, Mask
 from submerge.judge.prepare import Block
 from submerge.judge.score import RowScores
 from submerge.protocol.machine import Now
-from submerge.stats.block_maxima import By, levels
+from submerge.stats.block_maxima import By, statistics
 
 LONGER = 4
 """How many times the span that raises an alarm has to be calm for it to be over."""
@@ -125,7 +125,7 @@ def _watch(
     ]
     raised: Array | None = None
     if ((recent > least).sum(axis=1) >= after).any():
-        raised = levels(recent, of, after)
+        raised = statistics(recent, of, after)
     alarmed = held = loud = over = np.zeros(n, dtype=bool)
     if raised is not None:
         over = np.asarray((raised > np.array(most)[:, None]).any(axis=0))
@@ -135,7 +135,7 @@ def _watch(
         calm = np.array(
             [limit * limits.calm(kind) for kind, limit in zip(kinds, most, strict=True)]
         )
-        high = np.asarray((levels(span, of, after) > calm[:, None]).any(axis=0))
+        high = np.asarray((statistics(span, of, after) > calm[:, None]).any(axis=0))
         high = _lately(high, LONGER * of)
         # Without limits, as where a root begins again, nothing can say that it is over.
         unknown = was_open and not (limits.known or log.frozen or log.alarms[0].cause == "stuck")

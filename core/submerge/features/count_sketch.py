@@ -1,9 +1,9 @@
-"""CountSketch: many channels folded into few buckets, each with a random sign.
+"""CountSketch: many channels summed into few buckets, each with a random sign.
 
-Inner products survive on average, and exactly for rows whose channels share no bucket; a row
-costs as much as it has entries. Alone it stands for the linear kernel; `TensorSketch` combines
+Inner products are kept on average, and exactly for rows whose channels share no bucket. The cost
+of a row grows with its entries. One sketch stands for the linear kernel. `TensorSketch` combines
 several for a polynomial one, and `CountSketch` feeds one to Fourier features, whose weights then
-no longer grow with the channels.
+do not grow with the channels.
 
 References
 ----------
@@ -29,15 +29,15 @@ from submerge.features.kept import kept
 from submerge.features.kernels import Gaussian, Kernel, Laplace, Matern
 
 FIRST_STREAM = 16
-"""Of a seed's streams, the first that deals channels to buckets; `weights` has those below."""
+"""First stream of a seed that assigns channels to buckets; `weights` has those below."""
 
 
 class Buckets(NamedTuple):
-    """Where each channel goes.
+    """The bucket of each channel.
 
     bucket : (channels,), whole numbers below `n`
     sign : (channels,), +-1
-    n : how many buckets there are
+    n : number of buckets
     """
 
     bucket: npt.NDArray[np.int64]
@@ -45,8 +45,8 @@ class Buckets(NamedTuple):
     n: int
 
     @classmethod
-    def dealt(cls, n: int, *, seed: int, stream: int, channels: int) -> Buckets:
-        """Deal channels out: of a raw number the upper half says where, the last bit the sign."""
+    def draw(cls, n: int, *, seed: int, stream: int, channels: int) -> Buckets:
+        """Draw buckets: a raw number's upper half gives the bucket, its last bit the sign."""
         words = draws.words(seed, stream, channels)
         sign = 1.0 - 2.0 * (words & np.uint64(1)).astype(np.float64)
         return cls(draws.below(words, n), sign, n)
@@ -54,7 +54,7 @@ class Buckets(NamedTuple):
     def sums(self, X: Any) -> Array:
         """Return the sketches (rows, n) of rows (rows, channels), dense or CSR.
 
-        There may be fewer channels than were dealt.
+        There may be fewer channels than were drawn.
         """
         if sparse.is_sparse(X):
             row, channel, entries = sparse.rows_of(X), X.indices, X.data
@@ -64,16 +64,16 @@ class Buckets(NamedTuple):
         cell = row * self.n + self.bucket[channel]
         signed = entries * self.sign[channel]
         sums = np.bincount(cell.ravel(), signed.ravel(), X.shape[0] * self.n)
-        # No entries at all: NumPy then counts them in whole numbers.
+        # Without any entries NumPy returns whole numbers.
         return sums.astype(np.float64, copy=False).reshape(-1, self.n)
 
     def moved(self, X: Any) -> Any:
-        """Return CSR rows over the buckets; entries that share one add up in use."""
+        """Return CSR rows over the buckets; entries of one bucket stand for their sum."""
         parts = (X.data * self.sign[X.indices], self.bucket[X.indices], X.indptr)
         return type(X)(parts, shape=(X.shape[0], self.n))
 
     def back(self, V: Array) -> Array:
-        """Return what the channels (rows, channels) make of a gradient (rows, n)."""
+        """Return the gradient (rows, channels) by channels from one by buckets (rows, n)."""
         return np.asarray(V[:, self.bucket] * self.sign)
 
     @property
@@ -90,10 +90,10 @@ class CountSketch(OfKernel):
     ----------
     kernel : Gaussian, Laplace or Matern
     features : int
-        As of `RandomFourier`: even, 2 to 65536.
+        As in `RandomFourier`: even, 2 to 65536.
     buckets : int
-        1 to 65536. More keep apart more channels: with the square of a row's entries, hardly
-        two of them meet, and the features are as good as without the sketch.
+        1 to 65536. More separate more channels: with the square of a row's entries, hardly
+        two of them share one, and the features are as good as without the sketch.
     seed : int
     """
 
@@ -113,12 +113,12 @@ class CountSketch(OfKernel):
         return self.features
 
     def lift(self, X: Array) -> Storage:
-        rows, (dealt, inner) = sparse.checked(X), _made(self, X.shape[1])
-        return inner.lift(dealt.sums(X) if rows is X else dealt.moved(rows))
+        rows, (buckets, inner) = sparse.checked(X), _parts_of(self, X.shape[1])
+        return inner.lift(buckets.sums(X) if rows is X else buckets.moved(rows))
 
     def pullback(self, X: Array, V: Array) -> Array:
-        dealt, inner = _made(self, X.shape[1])
-        return dealt.back(inner.pullback(dealt.sums(X), V))
+        buckets, inner = _parts_of(self, X.shape[1])
+        return buckets.back(inner.pullback(buckets.sums(X), V))
 
     def spec(self) -> dict[str, object]:
         return {
@@ -131,11 +131,11 @@ class CountSketch(OfKernel):
 
     def weights(self, channels: int) -> Array:
         """Return bucket and sign of each channel as one number, (1, channels)."""
-        return _made(self, channels)[0].signed[None, :]
+        return _parts_of(self, channels)[0].signed[None, :]
 
 
 @kept
-def _made(map_: CountSketch, channels: int) -> tuple[Buckets, RandomFourier]:
-    """Return where channels go, and the map of buckets: held, for it holds its weights."""
-    dealt = Buckets.dealt(map_.buckets, seed=map_.seed, stream=FIRST_STREAM, channels=channels)
-    return dealt, RandomFourier(map_.kernel, map_.features, "orthogonal", map_.seed)
+def _parts_of(map_: CountSketch, channels: int) -> tuple[Buckets, RandomFourier]:
+    """Return the channels' buckets and the map of buckets, which caches its weights."""
+    buckets = Buckets.draw(map_.buckets, seed=map_.seed, stream=FIRST_STREAM, channels=channels)
+    return buckets, RandomFourier(map_.kernel, map_.features, "orthogonal", map_.seed)

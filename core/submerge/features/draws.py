@@ -1,14 +1,14 @@
-"""Random numbers whose every bit is the same on every machine and every NumPy.
+"""Random numbers that are the same to the bit on every machine and with every NumPy.
 
-NumPy promises that of its bit generators alone, so what follows the raw bits is built here.
+NumPy promises that for its bit generators alone, so this module derives the rest from raw bits.
 Rules of this file:
 
-1. Only what IEEE 754 rounds in one way: + - * / and sqrt, one ufunc at a time, so that nothing
-   is fused; `frexp` and whole numbers are exact. No log, cos or power: their last bit is the
-   platform's.
-2. Sums have a fixed order, column after column: `np.sum` adds in the order that SIMD likes.
-3. A stream is named by (seed, stream) and read from its start: asking for more numbers changes
-   none of the first.
+1. It uses only what IEEE 754 rounds in one way: + - * / and sqrt, one ufunc at a time, so that
+   nothing is fused. `frexp` and whole numbers are exact. It uses no log, cos or power: their
+   last bit depends on the platform.
+2. Sums have a fixed order, column after column: the order of `np.sum` depends on SIMD.
+3. A stream is named by (seed, stream) and read from its start: drawing more numbers does not
+   change the first.
 
 References
 ----------
@@ -29,7 +29,7 @@ from submerge._linalg import Array
 Words = npt.NDArray[np.uint64]
 
 SLICE = 1 << 18
-"""Numbers that are made at once: what they are made from is several times as much, 2 MiB each."""
+"""Numbers computed at once: each of several intermediate arrays takes 2 MiB."""
 
 SUMMED = 1024
 """Degrees of freedom up to which a chi is summed from its normals."""
@@ -70,8 +70,8 @@ def chis(dof: int, seed: int, stream: int, n: int) -> Array:
 
     Notes
     -----
-    From `SUMMED` degrees of freedom on a single normal gives each (Wilson and Hilferty's cube):
-    its mean square is off by a few 1e-6 there, and a million channels cost no 10^9 numbers.
+    Beyond `SUMMED` degrees of freedom a single normal gives each (Wilson and Hilferty's cube).
+    The mean square is off by a few 1e-6 there, and a million channels do not need 10^9 numbers.
     """
     if dof > SUMMED:
         spread = 2.0 / (9.0 * dof)
@@ -96,12 +96,12 @@ def lengths(rows: Array) -> Array:
 def normal_quantiles(p: Array) -> Array:
     """Return the number below which a standard normal falls with probability `p` in (0, 1).
 
-    Wichura's PPND16: good to 1e-15 of its value.
+    This is Wichura's PPND16, with a relative error of 1e-15.
     """
     q = p - 0.5
     r = 0.180625 - q * q
     center = q * _ratio(r, _A, _B)
-    # The tails: from the nearer end, where p is as precise as can be.
+    # Tails are computed from the nearer end, where p is most precise.
     far = np.abs(q) > 0.425
     r = np.sqrt(-logarithm(np.minimum(p[far], 1.0 - p[far])))
     tail = np.where(r <= 5.0, _ratio(r - 1.6, _C, _D), _ratio(r - 5.0, _E, _F))
@@ -132,7 +132,7 @@ def _ratio(x: Array, above: Sequence[float], under: Sequence[float]) -> Array:
 
 
 def _horner(x: Array, coefficients: Sequence[float]) -> Array:
-    """Evaluate sum_k coefficients[k] x^k, a product and a sum at a time."""
+    """Return sum_k coefficients[k] x^k, one product and one sum at a time."""
     total = np.full_like(x, coefficients[-1])
     for coefficient in coefficients[-2::-1]:
         total *= x

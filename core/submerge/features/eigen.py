@@ -1,4 +1,4 @@
-"""Eigenvectors of a kernel matrix that are more than rounding."""
+"""Solid: the eigenvectors of a kernel matrix that are more than rounding."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from submerge._linalg import Array
 CUT = 1e-10
 """Smallest eigenvalue, over the largest, that is divided by.
 
-A kernel matrix carries rounding of 1e-16 of its size, and what is made of it is divided by the
-eigenvalue's root: 1e-11 of the size is left."""
+A kernel matrix carries rounding of 1e-16 of its size, and results are divided by the eigenvalue's
+root: 1e-11 of the size is left."""
 
 
 class Solid(NamedTuple):

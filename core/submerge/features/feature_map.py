@@ -1,6 +1,6 @@
-"""FeatureMap: what a reading becomes before it is learnt.
+"""FeatureMap: maps a reading to the features that are learnt.
 
-A map is frozen and says all that it is in `spec()`, which enters the schema's
+A map is frozen, and `spec()` describes it completely. The spec is part of the schema's
 fingerprint: nodes whose maps differ never merge. Linear fleets use `Identity`.
 """
 
@@ -20,7 +20,7 @@ class FeatureMap(Protocol):
 
     @property
     def settled(self) -> bool:
-        """False while its kernel's gamma is still the fleet's to say: it cannot lift yet."""
+        """False until the fleet settles its kernel's gamma: it cannot lift before."""
 
     def settled_at(self, gamma: float | None) -> Self:
         """Return this map with the gamma that the fleet has settled on; None leaves it open."""
@@ -34,9 +34,8 @@ class FeatureMap(Protocol):
     def lift(self, X: Array) -> Storage:
         """Map rows (n, channels), dense or sparse, to (n, dim).
 
-        They are float32 from maps of waves, `RandomFourier` and `CountSketch`, and float64
-        otherwise. Dense rows may hold NaN, and their features then do too; sparse ones must be
-        finite.
+        Features of `RandomFourier` and `CountSketch` are float32, those of other maps float64.
+        Dense rows may hold NaN, and their features then do too; sparse ones must be finite.
         """
 
     def pullback(self, X: Array, V: Array) -> Array:
@@ -47,11 +46,11 @@ class FeatureMap(Protocol):
         """
 
     def spec(self) -> dict[str, object]:
-        """Return the map's whole description: equal specs are equal maps."""
+        """Return the map's complete description: equal specs mean equal maps."""
 
 
 class OfKernel:
-    """What maps have in common that stand in for a kernel: its gamma, settled or not."""
+    """Base of maps that approximate a kernel: handles the kernel's gamma."""
 
     __slots__ = ()
     kernel: Any
@@ -61,7 +60,7 @@ class OfKernel:
         return bool(self.kernel.gamma is not None)
 
     def settled_at(self, gamma: float | None) -> Self:
-        # Every map is a dataclass; this is none, or its field would come before theirs.
+        # Every map is a dataclass. This base is not, or its field would come before theirs.
         return replace(self, kernel=self.kernel.settled_at(gamma))  # type: ignore[type-var]
 
     def auto(self, spread: float) -> float:

@@ -1,9 +1,9 @@
 """Readings times frequencies: as a matrix, or by fast Hadamard transforms.
 
-Both give the same to rounding. A matrix is faster where it is small, and the only form whose
-cost is that of a sparse row's entries; signs are three numbers for each padded channel and
-block, however many features. Rows are taken a few at a time: what is made of them then stays
-in cache, and off the operating system's hands.
+Both give the same to rounding. A matrix is faster where it is small, and only its cost falls with
+a sparse row's entries. Signs take three numbers for each padded channel and block, however many
+features there are. Rows are taken a few at a time: intermediate arrays then stay in cache and
+are not returned to the operating system.
 
 Angles are good to 1e-6: phases are reduced to a turn in float64, or small in float32.
 """
@@ -21,31 +21,31 @@ from submerge.features import hadamard, sparse
 from submerge.features.weights import Structured
 
 DENSE_BYTES = 4 << 20
-"""Most that a matrix of orthogonal weights may take for dense rows."""
+"""Largest matrix of orthogonal weights for dense rows."""
 
 FAST_FROM = 2048
-"""Channels from which signs are used for dense rows anyhow."""
+"""Channels from which dense rows always use signs."""
 
 SPARSE_BYTES = 64 << 20
-"""Most that it may take for sparse rows."""
+"""Largest matrix of orthogonal weights for sparse rows."""
 
 MOST_BYTES = 256 << 20
-"""Most that a matrix of other kinds may take: they have no signs to fall back on."""
+"""Largest matrix of other kinds: they have no form with signs."""
 
 TURN = 2 * math.pi
 
 STEADY = 16.0
-"""Turns up to which a phase may be left to float32."""
+"""Turns up to which a phase may be computed in float32."""
 
 COARSE = 2.0**48
-"""Turns from which a phase is too coarse a number to mean anything; from 2^52 on all are whole."""
+"""Turns beyond which a phase is too coarse to mean anything; from 2^52 on all are whole."""
 
-USUAL = 1e30
-"""Weights larger than this, or smaller than one over it, are no numbers for float32."""
+MODERATE = 1e30
+"""Weights above this, or below one over it, are not for float32."""
 
 
 def is_fast(size: int, channels: int, *, sparse_rows: bool) -> bool:
-    """Return whether signs take the place of a matrix of orthogonal weights of `size` bytes."""
+    """Return whether signs replace a matrix of orthogonal weights of `size` bytes."""
     if sparse_rows:
         return size > SPARSE_BYTES
     return size > DENSE_BYTES or channels >= FAST_FROM
@@ -55,7 +55,7 @@ class ProductForm(Protocol):
     """Frequencies W (waves, channels), in some form."""
 
     def angles(self, X: Any) -> Iterator[tuple[slice, Storage]]:
-        """Yield <w, x> for some rows at a time, perhaps less whole turns: float32, (n, waves)."""
+        """Yield <w, x> for some rows at a time, perhaps less whole turns: float32 (n, waves)."""
 
     def back(self, C: Array) -> Array:
         """Return C W, (n, channels) from (n, waves)."""
@@ -65,8 +65,8 @@ class Dense(NamedTuple):
     """A matrix.
 
     turns : (channels, waves), in turns
-    phases : (waves,), in turns; none of the paired kinds
-    single : (channels, waves), in radians, float32; none where they are not for it, or rows sparse
+    phases : (waves,), in turns; None for paired kinds
+    single : (channels, waves), in radians, float32; None for sparse rows and immoderate weights
     reach : the most turns that readings of at most 1 can make
     """
 
@@ -80,15 +80,15 @@ class Dense(NamedTuple):
         """Hold frequencies W (waves, channels)."""
         turns = np.ascontiguousarray(W.T) / TURN
         reach = float(np.abs(turns).sum(axis=0).max())
-        # Then readings whose phases are steady are numbers for float32 too.
-        usual = not sparse_rows and 1 / USUAL < reach < USUAL
-        single = np.ascontiguousarray(W.T, dtype=np.float32) if usual else None
+        # Then readings with small phases fit float32 too.
+        moderate = not sparse_rows and 1 / MODERATE < reach < MODERATE
+        single = np.ascontiguousarray(W.T, dtype=np.float32) if moderate else None
         return cls(turns, phases, single, reach)
 
     def angles(self, X: Any) -> Iterator[tuple[slice, Storage]]:
-        """Yield angles: in float32 throughout if all are small."""
+        """Yield angles, computed in float32 if all are small."""
         waves = self.turns.shape[1]
-        # A sparse slice costs more than it saves, unless it is a long one.
+        # Short slices of sparse rows cost more than they save.
         parts = _parts(X.shape[0], 1 << (17 if sparse.is_sparse(X) else 13), waves)
         if self.single is not None and np.abs(X).max(initial=0.0) * self.reach <= STEADY:
             yield from self._small(X.astype(np.float32), self.single, parts)
@@ -139,8 +139,8 @@ def _reduced(turns: Array) -> Storage:
     """Return angles less whole turns: finite for all finite phases, however large."""
     coarse = np.abs(turns) > COARSE
     if coarse.any():
-        # Less whole turns all would be zero, and a row of fill values like one of zeros. Less
-        # another number they are anything, as those of a far row must be.
+        # Less whole turns, all these would be zero, and a row of fill values would look like one
+        # of zeros. Modulo another number they are arbitrary, as those of an outlying row must be.
         turns[coarse] = np.fmod(turns[coarse], TURN)
     turns -= np.rint(turns)
     angles = turns.astype(np.float32)
@@ -149,6 +149,6 @@ def _reduced(turns: Array) -> Storage:
 
 
 def _parts(n: int, numbers: int, width: int) -> Iterator[slice]:
-    """Cut `n` rows so that a part of that width holds about that many numbers."""
+    """Yield slices of `n` rows with about so many numbers at that width."""
     step = max(numbers // width, 1)
     yield from (slice(start, start + step) for start in range(0, n, step))

@@ -1,7 +1,7 @@
 """Random Fourier features: a radial kernel as an inner product of cosines.
 
-Weights are bit-reproducible (see `weights`); features need not be, and are good to 1e-6:
-their cosines are float32's. How weights are held is told in `forms`.
+Weights are reproducible to the bit (see `weights`). Features are float32 and good to 1e-6.
+`forms` describes how weights are held.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from submerge.features.weights import Kind
 
 @dataclass(frozen=True, slots=True, weakref_slot=True)
 class RandomFourier(OfKernel):
-    """Random Fourier features of a radial kernel: K(x, y) is about <lift(x), lift(y)>.
+    """Random Fourier features of a radial kernel: K(x, y) is close to <lift(x), lift(y)>.
 
     Parameters
     ----------
@@ -33,18 +33,18 @@ class RandomFourier(OfKernel):
         A gamma of None is settled later.
     features : int
         Number of features, 2 to 65536 and even for the paired kinds. The error falls with
-        its root; memory and time rise with it.
+        its square root; memory and time grow with it.
     kind : {"orthogonal", "fourier-pair", "fourier-cos", "quasi"}
         Cosines and sines of orthogonal frequencies; of independent ones; cosines alone, with
         random phases (lengths are 1 on average only); cosines and sines of Sobol points, for
         at most 8 channels.
     seed : int
-        0 to 2^63 - 1. Same seed, same weights, on every machine.
+        0 to 2^63 - 1. The same seed gives the same weights on every machine.
 
     Raises
     ------
     UsageError
-        If one of them is none of these.
+        If a parameter is out of range.
 
     Examples
     --------
@@ -109,7 +109,7 @@ class RandomFourier(OfKernel):
     def weights(self, channels: int) -> Array:
         """Return the frequencies, one for each cosine, (waves, channels)."""
         self._check_channels(channels)
-        kernel: Any = self.kernel  # radial: __post_init__ sees to it
+        kernel: Any = self.kernel  # radial, checked in __post_init__
         return weights.matrix(kernel, self._waves, self.kind, self.seed, channels)
 
     @property
@@ -139,7 +139,7 @@ class RandomFourier(OfKernel):
 
 @kept
 def _form(map_: RandomFourier, channels: int, sparse_rows: bool) -> ProductForm:
-    kernel: Any = map_.kernel  # radial: __post_init__ sees to it
+    kernel: Any = map_.kernel  # radial, checked in __post_init__
     size = 8 * map_._waves * channels
     if map_.kind == "orthogonal" and forms.is_fast(size, channels, sparse_rows=sparse_rows):
         rows = weights.structured(kernel, map_._waves, map_.seed, channels)

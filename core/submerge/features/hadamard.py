@@ -1,8 +1,8 @@
 """Orthogonal directions from signs alone: H D H D H D, dense and fast.
 
 H is the Hadamard matrix of size p (Sylvester's, +-1 and symmetric), each D a diagonal of random
-signs. Then M = H D3 H D2 H D1 holds whole numbers, M M' = p^3 I, and its rows point nearly
-anywhere, where Gaussian matrices would need a QR, whose bits are the BLAS's own.
+signs. Then M = H D3 H D2 H D1 holds whole numbers, M M' = p^3 I, and its rows have nearly random
+directions. Gaussian matrices would need a QR, whose last bits depend on the BLAS.
 
 References
 ----------
@@ -18,13 +18,13 @@ import numpy as np
 from submerge._linalg import Array
 
 FEWEST = 64
-"""Smallest p. Random signs are too few choices below: with p = 2 the kernel's error never ends."""
+"""Smallest p. A smaller p has too few choices of signs: with p = 2 the error never ends."""
 
 RADIX = 16
-"""Size of the small H: benchmarks/features.md has others."""
+"""Size of the small H: benchmarks/features.md compares others."""
 
 
-def padded(channels: int) -> int:
+def padded_size(channels: int) -> int:
     """Return the size of H for that many channels: a power of two."""
     return max(FEWEST, 1 << (channels - 1).bit_length())
 
@@ -32,7 +32,7 @@ def padded(channels: int) -> int:
 def rows_of(D: Array, rows: range) -> Array:
     """Return these rows of M for signs D (3, p): (rows, p) whole numbers.
 
-    Every sum is of whole numbers below p^2: exact, whatever adds them in whatever order.
+    Every sum is of whole numbers below p^2, so it is exact in any order.
     """
     first, second, third = D
     R = butterflies(sylvester(rows, D.shape[1]) * third)
@@ -42,12 +42,12 @@ def rows_of(D: Array, rows: range) -> Array:
 def multiply(X: Array, signs: Array, n: int) -> Array:
     """Return the products with the first `n` rows of M_1, M_2, ...: (rows, p) to (rows, n).
 
-    Signs are (blocks, 3, p); no M is formed.
+    Signs are (blocks, 3, p). No M is formed.
     """
     blocks, p, low = len(signs), X.shape[1], _needed(signs, n)
     Y = transform((X[:, None] * signs[:, 0]).reshape(-1, p)).reshape(-1, blocks, p)
     Y = transform((Y * signs[:, 1]).reshape(-1, p)).reshape(-1, blocks, p)
-    # H = H_high x H_low, and its first rows are those with the first of H_high: all ones.
+    # H = H_high x H_low, and its first rows have the first row of H_high: all ones.
     Y = (Y * signs[:, 2]).reshape(-1, p // low, low).sum(axis=1)
     return transform(Y).reshape(len(X), blocks * low)[:, :n]
 
@@ -65,12 +65,12 @@ def multiply_back(Y: Array, signs: Array) -> Array:
 
 
 def transform(X: Array) -> Array:
-    """Return X H for rows X (n, p): by products with small H, faster than sums alone."""
+    """Return X H for rows X (n, p) by products with small H, which is faster than sums alone."""
     rows, p = X.shape
     done = min(p, RADIX)
     Y = X.reshape(-1, done) @ _small(done)
     while done < p:
-        # H_(r done) = H_r x H_done, and the latter is done.
+        # H_(r done) = H_r x H_done, and the product with H_done is finished.
         r = min(p // done, RADIX)
         Y = np.matmul(_small(r), Y.reshape(-1, r, done))
         done *= r
@@ -78,7 +78,7 @@ def transform(X: Array) -> Array:
 
 
 def butterflies(X: Array) -> Array:
-    """Return X H for rows X (n, p), by sums and differences alone."""
+    """Return X H for rows X (n, p) by sums and differences alone."""
     rows, p = X.shape
     half = 1
     while half < p:
@@ -97,7 +97,7 @@ def sylvester(rows: range, p: int) -> Array:
 
 
 def _needed(signs: Array, n: int) -> int:
-    """Return how many rows of each H are wanted, as a power of two."""
+    """Return how many rows of each H are needed, as a power of two."""
     blocks, _, p = signs.shape
     return min(1 << (n - 1).bit_length(), p) if blocks == 1 else int(p)
 

@@ -1,9 +1,9 @@
-"""What a map works out once: weights, buckets, roots, for as long as the map lives.
+"""kept(): a cache of weights, buckets and roots for as long as their map exists.
 
-They are no part of the map: equality, hashes, copies and pickles know nothing of them. Equal
-maps, as the nodes of one process have them, share what the first of them worked out; however
-many different ones take turns, each keeps its own. What nobody can ask for is gone, but for
-that of a few maps: one that is made anew for each block of rows finds it there.
+Cached values are not part of the map: equality, hashes, copies and pickles ignore them. Equal
+maps, such as those of several nodes in one process, share them; different maps do not evict
+each other. The values of a map that no longer exists are freed, except those of a few recent
+maps: an equal map that is constructed for each block of rows finds them.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 SHAPES = 4
-"""Kinds of rows, by channels and by whether they are sparse, that are kept of one map."""
+"""Values cached for one map: they differ by the rows' channels and by whether rows are sparse."""
 
 RECENT = 4
-"""Maps that are held though nobody else may: the last for which something was worked out."""
+"""Maps whose values are held even if no other reference to the map exists."""
 
 
 def kept(build: Callable[Concatenate[M, P], T]) -> Callable[Concatenate[M, P], T]:
-    """Return `build(map, ...)`, which asks only once what it is asked again.
+    """Return `build(map, ...)` with its results cached.
 
-    The map must be hashable, able to be referred to weakly, and no part of what is built.
+    The map must be hashable and weakly referable, and not part of the result.
     """
     built: WeakKeyDictionary[Any, dict[Hashable, Any]] = WeakKeyDictionary()
     recent: deque[Any] = deque(maxlen=RECENT)
 
     @wraps(build)
-    def known(map_: M, /, *args: P.args, **kwargs: P.kwargs) -> T:
+    def cached(map_: M, /, *args: P.args, **kwargs: P.kwargs) -> T:
         of_map = built.get(map_)
         if of_map is None:
             of_map = built.setdefault(map_, {})
@@ -43,11 +43,11 @@ def kept(build: Callable[Concatenate[M, P], T]) -> Callable[Concatenate[M, P], T
             found: T = of_map[key]
         except KeyError:
             found = build(map_, *args, **kwargs)
-            # Two threads may both come here: they build the same.
+            # Two threads may both come here; they build the same.
             while len(of_map) >= SHAPES:
                 of_map.pop(next(iter(of_map)), None)
             of_map[key] = found
             recent.append(map_)
         return found
 
-    return known
+    return cached

@@ -1,7 +1,7 @@
-"""Kernels, as values: what a feature map stands in for.
+"""Kernels as values: a feature map approximates one.
 
-`gamma` is each kernel's scale, None while a fleet has yet to settle it. `K(X, Y)` is exact,
-and what every map is held against. Distances are Euclidean: all but `Polynomial` are radial.
+`gamma` is each kernel's scale, None until the fleet settles it. `K(X, Y)` is exact, and every
+map is tested against it. Distances are Euclidean: all kernels but `Polynomial` are radial.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from submerge.features.checks import count, is_number
 from submerge.features.sparse import is_sparse, square_lengths
 
 MOST_DEGREE = 64
-"""Of a polynomial: inner products that differ by 1 % give kernels that differ twofold there."""
+"""Highest degree: there, inner products that differ by 1 % give kernels that differ twofold."""
 
 SAMPLED = 31
-"""Rows whose median is taken: of all it would cost as much as the distances."""
+"""Rows whose median is taken: the median of all would cost as much as the distances."""
 
 GOLDEN = (math.sqrt(5) - 1) / 2
 
@@ -31,47 +31,59 @@ class Kernel(Protocol):
 
     @property
     def gamma(self) -> float | None:
-        """Its scale; None: not settled yet."""
+        """Its scale; None until it is settled."""
 
     def __call__(self, X: Array, Y: Array) -> Array:
         """Return the kernel matrix (n, m) of rows X (n, d) and Y (m, d); X may be sparse."""
 
     def pull(self, X: Array, Y: Array, C: Array) -> Array:
-        """Return the gradients of sum_j C_ij K(x_i, y_j) by x_i: (n, d) from C (n, m)."""
+        """Return the gradients of sum_j C_ij K(x_i, y_j) with respect to x_i: (n, d)."""
 
     def diagonal(self, X: Array) -> Array:
         """Return K(x, x) for each row x of X (n, d), perhaps sparse, all finite: (n,)."""
 
     def settled_at(self, gamma: float | None) -> Self:
-        """Return it with this gamma; None leaves it open."""
+        """Return the kernel with this gamma; None leaves it open."""
 
     def auto(self, spread: float) -> float:
         """Return gamma for rows whose mean squared distance to one another is 2 `spread`."""
 
     def spec(self) -> dict[str, object]:
-        """Return its whole description."""
+        """Return its complete description."""
 
 
-@dataclass(frozen=True, slots=True)
-class Gaussian:
-    """exp(-gamma |x - y|^2)."""
+class _WithGamma:
+    """Base of kernels, which checks and sets their gamma."""
 
-    gamma: float | None = None
+    __slots__ = ()
 
     def __post_init__(self) -> None:
         _as_floats(self)
+
+    def settled_at(self, gamma: float | None) -> Self:
+        return replace(self, gamma=gamma)  # type: ignore[type-var]
+
+
+class _Radial(_WithGamma):
+    """Base of kernels that are 1 at distance 0."""
+
+    __slots__ = ()
+
+    def diagonal(self, X: Array) -> Array:
+        return np.ones(X.shape[0])
+
+
+@dataclass(frozen=True, slots=True)
+class Gaussian(_Radial):
+    """exp(-gamma |x - y|^2)."""
+
+    gamma: float | None = None
 
     def __call__(self, X: Array, Y: Array) -> Array:
         return np.exp(-gamma_of(self) * squared_distances(X, Y))
 
     def pull(self, X: Array, Y: Array, C: Array) -> Array:
         return radial_pull(X, Y, -gamma_of(self) * self(X, Y) * C)
-
-    def diagonal(self, X: Array) -> Array:
-        return np.ones(X.shape[0])
-
-    def settled_at(self, gamma: float | None) -> Self:
-        return replace(self, gamma=gamma)
 
     def auto(self, spread: float) -> float:
         return 1 / (2 * spread)
@@ -81,28 +93,19 @@ class Gaussian:
 
 
 @dataclass(frozen=True, slots=True)
-class Laplace:
+class Laplace(_Radial):
     """exp(-gamma |x - y|), the distance Euclidean (scikit-learn's `laplacian` sums by channel)."""
 
     gamma: float | None = None
-
-    def __post_init__(self) -> None:
-        _as_floats(self)
 
     def __call__(self, X: Array, Y: Array) -> Array:
         return np.exp(-gamma_of(self) * np.sqrt(squared_distances(X, Y)))
 
     def pull(self, X: Array, Y: Array, C: Array) -> Array:
         gamma, r = gamma_of(self), np.sqrt(squared_distances(X, Y))
-        # At r = 0 there is a peak, and no gradient: none is as good as any.
+        # At r = 0 there is no gradient, and 0 is used.
         slope = -gamma * np.exp(-gamma * r) / np.where(r == 0, np.inf, 2 * r)
         return radial_pull(X, Y, slope * C)
-
-    def diagonal(self, X: Array) -> Array:
-        return np.ones(X.shape[0])
-
-    def settled_at(self, gamma: float | None) -> Self:
-        return replace(self, gamma=gamma)
 
     def auto(self, spread: float) -> float:
         return float((2 * spread) ** -0.5)
@@ -112,10 +115,10 @@ class Laplace:
 
 
 @dataclass(frozen=True, slots=True)
-class Matern:
+class Matern(_Radial):
     """Matern of smoothness nu = 1.5 or 2.5 and length 1 / sqrt(2 gamma).
 
-    With nu growing it becomes `Gaussian(gamma)`: one gamma means one size in both.
+    As nu grows it becomes `Gaussian(gamma)`: the same gamma means the same scale in both.
     """
 
     gamma: float | None = None
@@ -135,12 +138,6 @@ class Matern:
         slope = -2 * self.nu * gamma_of(self) * np.exp(-r)
         return radial_pull(X, Y, (slope * (1 + r) / 3 if self.nu == 2.5 else slope) * C)
 
-    def diagonal(self, X: Array) -> Array:
-        return np.ones(X.shape[0])
-
-    def settled_at(self, gamma: float | None) -> Self:
-        return replace(self, gamma=gamma)
-
     def auto(self, spread: float) -> float:
         return 1 / (2 * spread)
 
@@ -153,7 +150,7 @@ class Matern:
 
 
 @dataclass(frozen=True, slots=True)
-class Polynomial:
+class Polynomial(_WithGamma):
     """(gamma <x, y> + coef0)^degree."""
 
     degree: int = 2
@@ -177,9 +174,6 @@ class Polynomial:
     def diagonal(self, X: Array) -> Array:
         return np.asarray((gamma_of(self) * square_lengths(X) + self.coef0) ** self.degree)
 
-    def settled_at(self, gamma: float | None) -> Self:
-        return replace(self, gamma=gamma)
-
     def auto(self, spread: float) -> float:
         return 1 / spread
 
@@ -192,9 +186,9 @@ class Polynomial:
 def squared_distances(X: Array, Y: Array) -> Array:
     """Return |x - y|^2 for rows X (n, d), perhaps sparse, and Y (m, d), never negative.
 
-    They are worked out about a row in the middle of Y, so that an offset which most rows have
-    in common costs no digits, whatever the others hold: 1e-16 of what two rows are from there
-    (squared) is lost. Sparse rows are taken about zero, where most of their entries are.
+    They are computed about a median row of Y, so that an offset common to most rows costs no
+    digits, whatever the others hold: 1e-16 of the rows' squared distances from there is lost.
+    Sparse rows are taken about zero, where most of their entries are.
     """
     if not is_sparse(X):
         origin = _middle(Y)
@@ -204,41 +198,41 @@ def squared_distances(X: Array, Y: Array) -> Array:
 
 
 def radial_pull(X: Array, Y: Array, slopes: Array) -> Array:
-    """Return the gradients of sum_j f_ij(|x_i - y_j|^2) by x_i, for slopes f' (n, m)."""
+    """Return the gradients of sum_j f_ij(|x_i - y_j|^2) in x_i, for slopes f' (n, m)."""
     origin = _middle(Y)
     X, Y = X - origin, Y - origin
     return np.asarray(2 * (slopes.sum(axis=1)[:, None] * X - slopes @ Y))
 
 
 def _middle(Y: Array) -> Array:
-    """Return the median (d,) of each channel of rows Y (m, d), at least one, or of a sample.
+    """Return the median (d,) of each channel of rows Y (m, d), m at least 1, or of a sample.
 
-    Far rows, of a fill value for one, do not move it unless they are about half of all.
+    Outlying rows, such as fill values, do not move it unless they are about half of all.
     """
     m = len(Y)
     if m > SAMPLED:
-        # Steps of the golden section: no period in the rows, such as every tenth, is in it.
+        # Steps of the golden section match no period in the rows, such as every tenth.
         Y = Y[(np.arange(SAMPLED) * GOLDEN % 1 * m).astype(np.intp)]
     half = (len(Y) - 1) // 2
     return np.asarray(np.partition(Y, half, axis=0)[half])
 
 
 def check_gamma(gamma: Any) -> None:
-    """Refuse a gamma that is not a positive number, or None."""
-    # A fraction may be positive, and nothing as a float.
+    """Refuse a gamma that is neither a positive number nor None."""
+    # A positive fraction may be 0 as a float.
     if gamma is not None and not (is_number(gamma) and float(gamma) > 0):
         raise UsageError(f"gamma must be a positive number, or None to be settled, got {gamma!r}")
 
 
 def gamma_of(kernel: Kernel) -> float:
-    """Return its gamma, or refuse: it is not settled yet."""
+    """Return its gamma, or raise if it is not settled yet."""
     if kernel.gamma is None:
         raise UsageError("gamma is not settled yet: give one, or let the fleet settle it")
     return kernel.gamma
 
 
-def _as_floats(kernel: Kernel, *names: str) -> None:
-    """Check a kernel's gamma, and keep it and others as floats: NumPy knows no fractions."""
+def _as_floats(kernel: Any, *names: str) -> None:
+    """Check a kernel's gamma, and make it and others floats: NumPy cannot use fractions."""
     check_gamma(kernel.gamma)
     for name in ("gamma", *names):
         value = getattr(kernel, name)

@@ -1,8 +1,8 @@
 """Nystrom features: a row's kernel with a few landmarks, whitened.
 
 phi(x) = K(x, L) K(L, L)^(-1/2) is the projection of x's feature on the landmarks' span, so
-<phi(x), phi(y)> is the kernel itself where either is a landmark. The landmarks are rows of
-someone's readings: they travel in the spec, to the bit, and whoever has the schema reads them.
+<phi(x), phi(y)> is the kernel itself where either is a landmark. Landmarks are readings of some
+node: they travel in the spec, to the bit, and can be read by all who have the schema.
 
 References
 ----------
@@ -27,10 +27,10 @@ from submerge.features.kept import kept
 from submerge.features.kernels import Gaussian, Kernel, Laplace, Matern, Polynomial
 
 MOST = 4096
-"""Landmarks: each costs every other a number, and the root of their kernel costs the cube."""
+"""Most landmarks: memory grows with their square, and the root of their kernel with their cube."""
 
 FARTHEST = 1e150
-"""Largest number in a landmark: beyond, squared distances overflow."""
+"""Largest number in a landmark: beyond it, squared distances overflow."""
 
 
 @dataclass(frozen=True, slots=True, weakref_slot=True)
@@ -41,21 +41,21 @@ class Landmarks(OfKernel):
     ----------
     kernel : Gaussian, Laplace, Matern or Polynomial
     points : (m, channels)
-        The landmarks, m from 1 to 4096, in scaled readings; kept as float64, read-only, and
-        equal by value.
+        The landmarks, m from 1 to 4096, in scaled readings; kept as read-only float64 and
+        compared by value.
 
     Raises
     ------
     UsageError
-        If there are no landmarks or too many, or one is not finite or larger than 1e150.
+        If there are none or too many, or one is not finite or is larger than 1e150.
 
     Notes
     -----
-    What the landmarks' kernel says of directions below 1e-10 of its largest eigenvalue is left
-    out, for it may be rounding. Radial kernels do not mind where zero is. Polynomial ones do:
-    they see inner products, and of rows farther from zero than 1e5 times their spread the
-    largest eigenvalue is that offset's, and hardly anything else is above the cut. Center such
-    rows first, or let the schema's scaling do it.
+    Directions of the landmarks' kernel below 1e-10 of its largest eigenvalue are left out, because
+    they may be rounding. Radial kernels do not depend on the origin. Polynomial ones do: for rows
+    farther from zero than 1e5 times their spread, the largest eigenvalue is that of the offset,
+    and hardly anything else is above the cut. Center such rows first, or let the schema's scaling
+    do it.
     """
 
     kernel: Kernel
@@ -68,11 +68,11 @@ class Landmarks(OfKernel):
         points = _points(self.points)
         object.__setattr__(self, "points", points)
         object.__setattr__(self, "channels", points.shape[1])
-        # Bytes hash once, and compare at once with themselves.
+        # Bytes hash once, and equal themselves at once.
         object.__setattr__(self, "packed", points.astype("<f8", copy=False).tobytes())
 
     def __reduce__(self) -> tuple[type[Landmarks], tuple[Kernel, Array]]:
-        # Made anew, so that a copy's points are read-only too.
+        # The copy is constructed again, so that its points are read-only too.
         return Landmarks, (self.kernel, self.points)
 
     def __repr__(self) -> str:
@@ -107,10 +107,9 @@ class Landmarks(OfKernel):
 
     @property
     def whitening(self) -> Array:
-        """K(L, L)^(-1/2), (m, m) and read-only: of the directions above the cut. O(m^3), once.
+        """K(L, L)^(-1/2) on the directions above the cut, (m, m) and read-only. O(m^3), once.
 
-        The symmetric root depends on the kernel alone, not on the signs and turns of
-        eigenvectors.
+        The symmetric root depends on the kernel alone, not on the choice of eigenvectors.
 
         Raises
         ------
@@ -121,13 +120,7 @@ class Landmarks(OfKernel):
 
 
 def unpacked(text: str, channels: int) -> Array:
-    """Return the landmarks (m, channels) that a spec's text holds.
-
-    Raises
-    ------
-    ValueError
-        If it holds none.
-    """
+    """Return the landmarks (m, channels) of a spec's text, or raise `ValueError`."""
     packed = base64.b64decode(text, validate=True)
     return np.frombuffer(packed, dtype="<f8").reshape(-1, channels)
 
@@ -137,9 +130,9 @@ def _points(given: Any) -> Array:
     if points.ndim != 2 or not 1 <= len(points) <= MOST or points.shape[1] < 1:
         raise ShapeError("landmarks", expected=f"(1 to {MOST}, channels)", got=points.shape)
     with np.errstate(over="ignore"):
-        # + 0: a negative zero is the same reading.
+        # + 0.0: a negative zero is the same reading.
         points = points.astype(np.float64, order="C") + 0.0
-    usable = np.abs(points) <= FARTHEST  # NaN is not
+    usable = np.abs(points) <= FARTHEST  # False for NaN
     if not usable.all():
         row = int(np.flatnonzero(~usable.all(axis=1))[0])
         raise UsageError(

@@ -1,7 +1,7 @@
-"""Sobol points: spread evenly where random ones clump, in few dimensions.
+"""Sobol points: spread more evenly than random ones, in few dimensions.
 
-Direction numbers are Joe and Kuo's (new-joe-kuo-6), for as many dimensions as the maps need:
-scipy has 21,201 of them, and costs a device more memory than all the rest.
+Direction numbers are Joe and Kuo's (new-joe-kuo-6), for as many dimensions as the maps need.
+scipy has 21,201 of them, and takes more of a device's memory than everything else.
 
 References
 ----------
@@ -17,7 +17,7 @@ from submerge.features import draws
 from submerge.features.draws import Words
 
 BITS = 52
-"""Of a point's coordinate; `draws.uniforms` keeps as many."""
+"""Bits of a point's coordinate; `draws.uniforms` keeps as many."""
 
 MOST_POINTS = 1 << 16
 
@@ -38,8 +38,6 @@ _JOE_KUO: tuple[tuple[int, int, tuple[int, ...]], ...] = (
     (5, 14, (1, 3, 5, 5, 31)),
 )
 
-MOST_DIMENSIONS = 1 + len(_JOE_KUO)
-
 
 def points(n: int, dimensions: int) -> Words:
     """Return the first `n` points, (n, dimensions), as whole numbers below 2^52."""
@@ -53,16 +51,16 @@ def points(n: int, dimensions: int) -> Words:
 
 
 def shifted(n: int, dimensions: int, *, seed: int, stream: int) -> Words:
-    """Return the points as raw numbers, each dimension's bits flipped by a number of its own.
+    """Return the points as raw numbers, each dimension's bits flipped by a random number.
 
-    The shift makes each point uniform, and the net as even as it was.
+    The shift makes each point uniform and keeps the net as even as it was.
     """
     flip = draws.words(seed, stream, dimensions)
     return np.asarray((points(n, dimensions) << np.uint64(64 - BITS)) ^ flip)
 
 
 def _directions(dimension: int) -> list[int]:
-    """Direction numbers v_1, v_2, ... of a dimension, enough for `MOST_POINTS`."""
+    """Return direction numbers v_1, v_2, ... of a dimension, enough for `MOST_POINTS`."""
     count = MOST_POINTS.bit_length() - 1
     if dimension == 0:
         return [1 << (BITS - k) for k in range(1, count + 1)]

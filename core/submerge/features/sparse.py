@@ -1,4 +1,4 @@
-"""Sparse rows, by what they can do: scipy is never imported here."""
+"""Sparse rows, recognised by their methods: scipy is never imported here."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from submerge.errors import ValuesError
 
 
 def is_sparse(X: Any) -> bool:
-    """Return whether these rows are a sparse matrix or array of scipy's kind."""
+    """Return whether these rows are a scipy sparse matrix or array."""
     return hasattr(X, "tocsr")
 
 
@@ -21,7 +21,7 @@ def checked(X: Any) -> Any:
     Raises
     ------
     ValuesError
-        If a stored entry is NaN or infinite: it names the first one's row and column.
+        If a stored entry is NaN or infinite, with the first one's row and column.
     """
     if not is_sparse(X):
         return X
@@ -48,7 +48,7 @@ def square_lengths(X: Any) -> Array:
     if is_sparse(X):
         X = X.tocsr()
         if not X.has_canonical_format:
-            # Entries of one place stand for their sum: what is linear in rows need not mind.
+            # Entries at one place stand for their sum, and squares are not linear.
             X = X.copy()
             X.sum_duplicates()
         return np.bincount(rows_of(X), X.data**2, X.shape[0]).astype(np.float64)

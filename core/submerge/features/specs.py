@@ -1,7 +1,7 @@
-"""From a spec back to its map: strict, for the text may be anyone's.
+"""parse() builds a map from its spec, strictly, because the text may come from anywhere.
 
-Whatever the text, either a map comes out whose spec it is, to the letter, or a `PeerError`.
-Sizes are bounded before anything is made of them: see `checks` and each map.
+For any text it returns a map with exactly that spec, or raises a `PeerError`. Sizes are bounded
+before anything is allocated: see `checks` and each map.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from submerge.features.tensor_sketch import TensorSketch
 from submerge.features.weights import Kind
 
 LONGEST = 120
-"""Characters of a foreign text that are worth repeating."""
+"""Characters of a foreign text that an error line repeats."""
 
 
 def plain(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a spec for people and their programs: numbers as numbers, near enough."""
+    """Return a spec for people and programs, with rounded numbers in place of hex text."""
     return {
         name: float.fromhex(value) if isinstance(value, str) and value.startswith("0x") else value
         for name, value in spec.items()
@@ -37,36 +37,24 @@ def parse(spec: Mapping[str, Any]) -> FeatureMap:
     Raises
     ------
     PeerError
-        If it is not the spec of any map, to the letter.
+        If it is not exactly the spec of some map.
     """
     try:
         if not isinstance(spec, Mapping):
-            raise TypeError("it is no mapping")
+            raise TypeError("it is not a mapping")
         given = dict(spec)
         if given["kind"] not in _MAPS:
             raise ValueError(f"no map is of kind {given['kind']!r}")
         map_ = _MAPS[given["kind"]](given)
-        # Equal texts: True is no 1 and 1.0 is no 1, and a float has one way to be written.
+        # Texts are compared: True and 1.0 are not 1, and a float is written in one way only.
         if _text(map_.spec()) != _text(given):
             raise ValueError("it would be written otherwise")
     except (
-        *(ValueError, KeyError, TypeError, AttributeError),  # of another shape
-        *(OverflowError, RecursionError, MemoryError),  # of a size that no one means
+        *(ValueError, KeyError, TypeError, AttributeError),  # another shape
+        *(OverflowError, RecursionError, MemoryError),  # absurd sizes
     ) as error:
         raise PeerError(f"expected a feature map's spec: {_short(error)}") from error
     return map_
-
-
-def _fourier(spec: dict[str, Any]) -> FeatureMap:
-    return RandomFourier(_kernel(spec), spec["features"], spec["kind"], spec["seed"])
-
-
-def _tensor_sketch(spec: dict[str, Any]) -> FeatureMap:
-    return TensorSketch(_kernel(spec), spec["features"], spec["seed"])
-
-
-def _count_sketch(spec: dict[str, Any]) -> FeatureMap:
-    return CountSketch(_kernel(spec), spec["features"], spec["buckets"], spec["seed"])
 
 
 def _landmarks(spec: dict[str, Any]) -> FeatureMap:
@@ -95,16 +83,18 @@ def _text(spec: dict[str, Any]) -> str:
 
 
 def _short(error: Exception) -> str:
-    said = " ".join(str(error).split()) or type(error).__name__
+    text = " ".join(str(error).split()) or type(error).__name__
     if isinstance(error, KeyError):
-        said = f"{said} is missing"
-    return said if len(said) <= LONGEST else said[:LONGEST] + "..."
+        text = f"{text} is missing"
+    return text if len(text) <= LONGEST else text[:LONGEST] + "..."
 
 
 _MAPS: dict[str, Callable[[dict[str, Any]], FeatureMap]] = {
     "identity": lambda _: Identity(),
-    "tensorsketch": _tensor_sketch,
-    "countsketch": _count_sketch,
+    "tensorsketch": lambda s: TensorSketch(_kernel(s), s["features"], s["seed"]),
+    "countsketch": lambda s: CountSketch(_kernel(s), s["features"], s["buckets"], s["seed"]),
     "nystrom": _landmarks,
-    **dict.fromkeys(get_args(Kind), _fourier),
+    **dict.fromkeys(
+        get_args(Kind), lambda s: RandomFourier(_kernel(s), s["features"], s["kind"], s["seed"])
+    ),
 }

@@ -1,8 +1,9 @@
 """TensorSketch: a polynomial kernel without its channels^degree products.
 
-(gamma <x, y> + coef0)^q is the inner product of q-fold tensor products of x, scaled, with a
-constant appended. A CountSketch of such a product whose hash is the sum of q hashes is the
-circular convolution of q CountSketches of x: q Fourier transforms of D numbers for each row.
+(gamma <x, y> + coef0)^q is the inner product of q-fold tensor products of scaled x with a
+constant appended. If the hash of a CountSketch of such a product is the sum of q hashes, the
+sketch is the circular convolution of q CountSketches of x. It takes q Fourier transforms of D
+numbers for each row.
 
 References
 ----------
@@ -31,7 +32,7 @@ Waves = npt.NDArray[np.complex128]
 
 @dataclass(frozen=True, slots=True, weakref_slot=True)
 class TensorSketch(OfKernel):
-    """Random features of a polynomial kernel: K(x, y) is <lift(x), lift(y)> on average.
+    """Random features of a polynomial kernel: on average K(x, y) = <lift(x), lift(y)>.
 
     Parameters
     ----------
@@ -63,11 +64,11 @@ class TensorSketch(OfKernel):
         with np.errstate(invalid="ignore", over="ignore"):
             waves, wanted = self._waves(X), np.fft.rfft(V)
             gradient = np.zeros(X.shape)
-            for i, dealt in enumerate(_dealt(self, X.shape[1])):
+            for i, buckets in enumerate(_buckets_of(self, X.shape[1])):
                 # A convolution is linear in each factor; its adjoint correlates with the others.
                 others = math.prod(waves[:i] + waves[i + 1 :])
                 found = np.fft.irfft(wanted * np.conj(others), self.features)
-                gradient += dealt.back(found)[:, :-1]
+                gradient += buckets.back(found)[:, :-1]
             return gradient * math.sqrt(gamma_of(self.kernel))
 
     def spec(self) -> dict[str, object]:
@@ -79,26 +80,26 @@ class TensorSketch(OfKernel):
         }
 
     def weights(self, channels: int) -> Array:
-        """Return bucket and sign of each channel, and the constant, (degree, channels + 1)."""
-        return np.array([dealt.signed for dealt in _dealt(self, channels)])
+        """Return bucket and sign of each channel and of the constant, (degree, channels + 1)."""
+        return np.array([buckets.signed for buckets in _buckets_of(self, channels)])
 
     def _waves(self, X: Any) -> list[Waves]:
-        """Return the transform of each of the degree's sketches, (n, D // 2 + 1)."""
+        """Return the transform of each sketch, one for each degree, (n, D // 2 + 1)."""
         kernel: Any = self.kernel
         rows, root = sparse.checked(X), math.sqrt(gamma_of(kernel))
         waves = []
-        for dealt in _dealt(self, X.shape[1]):
-            sketch = dealt.sums(rows) * root
-            sketch[:, dealt.bucket[-1]] += dealt.sign[-1] * math.sqrt(kernel.coef0)
+        for buckets in _buckets_of(self, X.shape[1]):
+            sketch = buckets.sums(rows) * root
+            sketch[:, buckets.bucket[-1]] += buckets.sign[-1] * math.sqrt(kernel.coef0)
             waves.append(np.fft.rfft(sketch))
         return waves
 
 
 @kept
-def _dealt(map_: TensorSketch, channels: int) -> tuple[Buckets, ...]:
-    """One more channel than there are: the constant's."""
+def _buckets_of(map_: TensorSketch, channels: int) -> tuple[Buckets, ...]:
+    """Return buckets for the channels and one more, the constant's, for each degree."""
     kernel: Any = map_.kernel
     return tuple(
-        Buckets.dealt(map_.features, seed=map_.seed, stream=FIRST_STREAM + i, channels=channels + 1)
+        Buckets.draw(map_.features, seed=map_.seed, stream=FIRST_STREAM + i, channels=channels + 1)
         for i in range(kernel.degree)
     )

@@ -1,14 +1,14 @@
 """Frequencies of a radial kernel: what random Fourier features multiply readings with.
 
-A radial kernel is the mean of cos <w, x - y> over a law of w (Bochner): for the Gaussian a
-normal law, w = sqrt(2 gamma) g; for the Matern kernels a t law, which is the same times
-sqrt(2 nu / chi^2_{2 nu}). The kinds differ in how the rows g are drawn together:
+A radial kernel is the mean of cos <w, x - y> over a distribution of w (Bochner). For the Gaussian
+it is normal, w = sqrt(2 gamma) g; for the Matern kernels it is a t distribution, which is the
+same times sqrt(2 nu / chi^2_{2 nu}). The kinds differ in how the rows g are drawn:
 
 - `orthogonal`: at right angles within blocks of p, each as long as a Gaussian row would be
 - `fourier-pair`, `fourier-cos`: independent
 - `quasi`: Sobol points in place of random ones, for few channels
 
-Numbers here are bit-reproducible: rules as in `draws`, hashes in the tests.
+All numbers are reproducible to the bit: `draws` has the rules, and the tests have hashes.
 
 References
 ----------
@@ -31,14 +31,14 @@ Kind = Literal["orthogonal", "fourier-pair", "fourier-cos", "quasi"]
 Radial = Gaussian | Laplace | Matern
 
 NORMALS, SIGNS, LENGTHS, TAILS, PHASES, SHIFT = range(1, 7)
-"""Streams of a seed."""
+"""Streams of a seed that are drawn from."""
 
 MOST_QUASI = 8
 """Channels up to which Sobol points beat orthogonal rows."""
 
 
 class Structured(NamedTuple):
-    """Orthogonal rows, unbuilt: row i of block b is scale_i times row i of its H D H D H D.
+    """Orthogonal rows, not formed: row i of block b is scale_i times row i of its H D H D H D.
 
     signs : (blocks, 3, p)
     scale : (n,)
@@ -51,7 +51,7 @@ class Structured(NamedTuple):
         """Return the rows (n, channels)."""
         n, p = len(self.scale), self.signs.shape[2]
         rows = np.empty((n, channels))
-        # A few at a time: what they are made from is padded, and several times as much.
+        # A few rows at a time: their padded intermediates are several times as large.
         step = min(p, max(draws.SLICE // p, 1))
         for start in range(0, n, step):
             inside = range(start % p, min(start % p + step, start % p + n - start))
@@ -66,7 +66,7 @@ def matrix(kernel: Radial, n: int, kind: Kind, seed: int, channels: int) -> Arra
         return structured(kernel, n, seed, channels).matrix(channels)
     scale, dof = _law(kernel)
     if kind == "quasi":
-        # Tails take dimensions of the same net, so that it is even in them too.
+        # Tails use dimensions of the same net, so that they are evenly spread too.
         drawn = sobol.shifted(n, channels + dof, seed=seed, stream=SHIFT)
         even = draws.normal_quantiles(draws.uniforms(drawn))
         rows = even[:, :channels]
@@ -80,11 +80,11 @@ def matrix(kernel: Radial, n: int, kind: Kind, seed: int, channels: int) -> Arra
 def structured(kernel: Radial, n: int, seed: int, channels: int) -> Structured:
     """Return `n` orthogonal frequencies as signs and scales."""
     scale, dof = _law(kernel)
-    p = hadamard.padded(channels)
+    p = hadamard.padded_size(channels)
     blocks = -(-n // p)
     signs = draws.signs(seed, SIGNS, blocks * 3 * p).reshape(blocks, 3, p)
     stretched = _stretched(scale, dof, draws.chis(dof, seed, TAILS, n))
-    # Rows of M are p^(3/2) long, those of a Gaussian matrix a chi with p degrees of freedom.
+    # Rows of M have length p^(3/2), those of a Gaussian matrix a chi with p degrees of freedom.
     return Structured(signs, stretched * draws.chis(p, seed, LENGTHS, n) / (p * math.sqrt(p)))
 
 
@@ -94,7 +94,7 @@ def phases(n: int, seed: int) -> Array:
 
 
 def _law(kernel: Radial) -> tuple[float, int]:
-    """Return the scale of the kernel's frequencies and their degrees of freedom, 0: normal."""
+    """Return the scale of the kernel's frequencies and their degrees of freedom; 0 is normal."""
     gamma = gamma_of(kernel)
     if isinstance(kernel, Laplace):
         return gamma, 1  # Matern of smoothness 1/2 and length 1 / gamma

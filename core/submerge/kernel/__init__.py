@@ -1,4 +1,4 @@
-"""Kernel methods on rows at hand: Nystrom PCA, one-pass kernel k-means, spectral scores.
+"""Kernel methods on rows in one place: Nystrom PCA, one-pass kernel k-means, spectral scores.
 
 The explicit feature maps that a stream uses are in `submerge.features`; the estimators with
 scikit-learn's interface are in `submerge.sklearn`.

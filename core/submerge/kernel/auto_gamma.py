@@ -1,11 +1,11 @@
-"""gamma="auto" where rows are at hand: their spread, and the gamma that follows from it.
+"""gamma="auto" for rows in one place: their spread, and the gamma that follows from it.
 
-A fleet settles gamma from what its nodes report (`moments.spread`); here the rows, or a
-summary of them, are in one place. Two rules, for all that ask:
+A fleet settles gamma from its nodes' reports (`moments.spread`); here the rows, or a
+summary of them, are in one place. All callers get the same two rules:
 
-1. The spread is tr C in float64, about the mean, whatever the rows are stored in.
-2. Rows that do not differ, or by numbers whose squares are none, have no gamma: that is
-   refused, since what a stream's first, lonely row said would hold for ever.
+1. The spread is tr C in float64, about the mean, whatever dtype the rows have.
+2. Equal rows, and rows whose squared differences over- or underflow, are refused: otherwise
+   a stream's single first row would set gamma for ever.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from submerge.features import Kernel, sparse
 from submerge.stats.moments import Moments, pooled
 
 LEAST, MOST = 1e-300, 1e300
-"""Spreads between which gamma, and squares of what it is multiplied with, are numbers."""
+"""Range of spreads for which gamma and squared distances are finite and positive."""
 
 CHUNK = 1024
-"""Rows that are squared at once."""
+"""Rows whose moments are taken at once."""
 
 
 def settled_for(kernel: Kernel, X: Any, *, what: str = "rows") -> Kernel:
-    """Return the kernel as it is if its gamma is settled, or with the one for these rows.
+    """Return the kernel with the gamma for these rows, or unchanged if its gamma is settled.
 
     Parameters
     ----------
@@ -40,15 +40,15 @@ def settled_for(kernel: Kernel, X: Any, *, what: str = "rows") -> Kernel:
     Raises
     ------
     UsageError
-        If their spread is no size.
+        If their spread is out of range.
     """
     if kernel.gamma is not None:
         return kernel
-    return kernel.settled_at(kernel.auto(sized(X, what=what)))
+    return kernel.settled_at(kernel.auto(checked_spread(X, what=what)))
 
 
-def sized(X: Any, *, what: str = "rows") -> float:
-    """Return the spread of rows X, or refuse them, see `settled_for`."""
+def checked_spread(X: Any, *, what: str = "rows") -> float:
+    """Return the spread of rows X, or refuse them as `settled_for` does."""
     return _checked(spread_of(X), f"{what}, n_samples={X.shape[0]}")
 
 
@@ -58,7 +58,7 @@ def auto_gamma(kernel: Kernel, spread: float) -> float:
     Raises
     ------
     UsageError
-        If the spread is no size.
+        If the spread is out of range.
     """
     return kernel.auto(_checked(spread, "rows"))
 
@@ -66,8 +66,8 @@ def auto_gamma(kernel: Kernel, spread: float) -> float:
 def spread_of(X: Any) -> float:
     """Return tr C of rows X (n, channels): half the mean squared distance of two of them.
 
-    0 where they are equal, to rounding; inf or NaN where squares overflow. O(n channels), or
-    of sparse rows O(entries + channels).
+    It is 0, to rounding, for equal rows, and inf or NaN where squares overflow. O(n channels),
+    or O(entries + channels) for sparse rows.
     """
     with np.errstate(over="ignore", invalid="ignore"):
         moments = _sparse_moments(X) if sparse.is_sparse(X) else _dense_moments(X)
@@ -93,9 +93,9 @@ def _wide_chunks(X: Any) -> Iterator[Any]:
 
 
 def _sparse_moments(X: Any) -> Moments:
-    """Those of dense rows: entries that are not stored lie a mean away from it."""
+    """Return the moments of sparse rows; entries that are not stored are zeros."""
     X = sparse.checked(X)
-    # A copy, so that entries of one place may be summed: squares are of sums.
+    # `checked` returned a copy, so duplicates may be summed in place before they are squared.
     X.sum_duplicates()
     n, channels = X.shape
     mean = np.bincount(X.indices, X.data, channels) / n

@@ -1,11 +1,11 @@
 """k-means in rounds: rows stay where they are, counts and sums travel.
 
-In each round every node says, for each center, how many of its rows are nearest to it
-and what they add up to; the sums of all nodes move the centers exactly as one machine
-with all rows would have (Lloyd's step). A round is O(k d) numbers from each node, whatever
-it holds. To begin with, nodes cluster their own rows, and the root clusters what they say.
+In each round every node sends, for each center, the count and the sum of its rows that are
+nearest to it. The sums of all nodes move the centers exactly as one machine with all rows
+would (Lloyd's step). A round takes O(k d) numbers from each node, however many rows it holds.
+For the first centers, nodes cluster their own rows and the root clusters their centers.
 
-It keeps no state and trusts what comes: who sends, and when, is the caller's.
+This module keeps no state and does not check input: the caller sends and receives.
 """
 
 from __future__ import annotations
@@ -23,27 +23,22 @@ from submerge.errors import ShapeError, UsageError, whole
 from submerge.features.kernels import squared_distances
 
 ROUNDS = 300
-"""Most steps until the centers are taken as they are."""
+"""Most steps."""
 
 TOLERANCE = 1e-4
 """Share of the cost that a step must save for another to follow."""
 
 SLICE = 1 << 16
-"""Distances that are held at once: half a MiB."""
+"""Distances held at once: half a MiB."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ClusterTally:
     """What a node sends in a round.
 
-    Attributes
-    ----------
-    counts : (k,)
-        Weight of the rows nearest to each center.
-    sums : (k, d)
-        Their sums.
-    cost : float
-        Sum of their squared distances.
+    counts : (k,), weight of the rows nearest to each center
+    sums : (k, d), their weighted sums
+    cost : the weighted sum of their squared distances
     """
 
     counts: Array
@@ -56,7 +51,7 @@ class ClusterTally:
         )
 
     def moved(self, centers: Array) -> Array:
-        """Return the centers (k, d) after Lloyd's step: means; those without rows stay."""
+        """Return the centers (k, d) after Lloyd's step; those without rows stay."""
         taken = self.counts > 0
         centers = centers.copy()
         centers[taken] = self.sums[taken] / self.counts[taken, None]
@@ -64,9 +59,9 @@ class ClusterTally:
 
 
 def tally(rows: Array, centers: Array, weights: Array | None = None) -> ClusterTally:
-    """Count and sum rows (n, d) by their nearest of centers (k, d).
+    """Count and sum rows (n, d) by the nearest of centers (k, d).
 
-    `weights` (n,) are how often each row counts; left out, once.
+    `weights` (n,) say how often each row counts; by default once.
     """
     weights = np.ones(len(rows)) if weights is None else weights
     labels, distances = nearest(rows, centers)
@@ -83,7 +78,7 @@ def nearest(rows: Array, centers: Array) -> tuple[npt.NDArray[np.intp], Array]:
     Raises
     ------
     ShapeError
-        If rows and centers are not of one width.
+        If rows and centers have different widths.
     """
     if rows.ndim != 2 or rows.shape[1] != centers.shape[1]:
         raise ShapeError("rows", expected=f"(n, {centers.shape[1]})", got=rows.shape)
@@ -98,25 +93,25 @@ def nearest(rows: Array, centers: Array) -> tuple[npt.NDArray[np.intp], Array]:
 
 
 def local_summary(rows: Array, k: int, rng: np.random.Generator) -> ClusterTally:
-    """Return what a node says before the first round: its own rows in at most k clusters."""
+    """Return what a node sends before the first round: its own rows in at most k clusters."""
     k = min(k, len(rows))
     weights = np.ones(len(rows))
-    centers = settled(lambda centers: tally(rows, centers), seeded(rows, weights, k, rng))
+    centers = lloyd(lambda centers: tally(rows, centers), seed_centers(rows, weights, k, rng))
     return tally(rows, centers)
 
 
-def opening(
+def initial_centers(
     summaries: Sequence[ClusterTally], k: int, rng: np.random.Generator, *, n_init: int = 10
 ) -> Array:
-    """Return centers (k, d) to begin the rounds with, from the nodes' `local_summary`.
+    """Return centers (k, d) for the first round, from the nodes' `local_summary`.
 
-    Weighted k-means on the nodes' centers, the best of `n_init` beginnings: restarts cost
-    the root a moment here, and nobody a message.
+    This is weighted k-means on the nodes' centers, the best of `n_init` starts. Restarts take
+    little time at the root, and no messages.
 
     Raises
     ------
     UsageError
-        If there is no node, or all of them have fewer than k centers between them.
+        If there is no node, or all nodes together have fewer than k centers.
     """
     if not summaries:
         raise UsageError("summaries must be of at least one node, got none")
@@ -127,27 +122,27 @@ def opening(
         raise UsageError(f"k must be at most the {len(sums)} centers of all nodes, got {k}")
     points: Array = sums / weights[:, None]
 
-    def ask(centers: Array) -> ClusterTally:
+    def tally_points(centers: Array) -> ClusterTally:
         return tally(points, centers, weights)
 
     best, least = points[:k], np.inf
     for _ in range(whole("n_init", n_init, least=1)):
-        centers = settled(ask, seeded(points, weights, k, rng))
-        cost = ask(centers).cost
+        centers = lloyd(tally_points, seed_centers(points, weights, k, rng))
+        cost = tally_points(centers).cost
         if cost < least:
             best, least = centers, cost
     return best
 
 
-def settled(ask: Callable[[Array], ClusterTally], centers: Array) -> Array:
-    """Return centers (k, d) after rounds of Lloyd's step, until little is saved.
+def lloyd(tally_all: Callable[[Array], ClusterTally], centers: Array) -> Array:
+    """Return centers (k, d) after rounds of Lloyd's step, until a step saves little.
 
-    `ask` returns all rows' tally for given centers: of one node's rows, or the sum of what
-    many answer, as in `lambda centers: sum_of(tally(rows, centers) for rows in nodes)`.
+    `tally_all` returns all rows' tally for given centers: that of one node's rows, or the sum
+    of many, as in `lambda centers: sum_of(tally(rows, centers) for rows in nodes)`.
     """
     before = np.inf
     for _ in range(ROUNDS):
-        total = ask(centers)
+        total = tally_all(centers)
         centers = total.moved(centers)
         if not before - total.cost > TOLERANCE * total.cost:
             break
@@ -169,7 +164,7 @@ def sum_of(tallies: Iterable[ClusterTally]) -> ClusterTally:
     return reduce(ClusterTally.__add__, parts)
 
 
-def seeded(rows: Array, weights: Array, k: int, rng: np.random.Generator) -> Array:
+def seed_centers(rows: Array, weights: Array, k: int, rng: np.random.Generator) -> Array:
     """Return k of the rows (n, d) to start from, far from one another (k-means++).
 
     References
@@ -181,7 +176,7 @@ def seeded(rows: Array, weights: Array, k: int, rng: np.random.Generator) -> Arr
     distance = np.full(len(rows), np.inf)
     for i in range(k):
         cumulated = np.cumsum(chance)
-        # Where all rows are centers already, any will do.
+        # If every row is a center already, any row is used.
         total = cumulated[-1]
         drawn = np.searchsorted(cumulated, rng.random() * total, side="right") if total > 0 else i
         centers[i] = rows[min(int(drawn), len(rows) - 1)]

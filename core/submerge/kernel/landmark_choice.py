@@ -1,8 +1,8 @@
-"""Which rows to take as landmarks: any, by leverage, or by what those before them miss.
+"""Choice of landmarks among rows: uniform, by leverage, or by the residual of the first half.
 
-Uniform choice costs nothing, and is as good where
-every kind of row is common. Where some kinds are rare, the other two find them: by leverage
-in one look at all rows, by residual for whoever can look at them after the first half.
+Uniform choice costs nothing, and is as good where every kind of row is common. Where some kinds
+are rare, the other two find them: leverage in one pass over all rows, residual in a pass after
+the first half is chosen.
 
 References
 ----------
@@ -34,7 +34,7 @@ Rows = npt.NDArray[np.intp]
 NONE: Rows = np.empty(0, dtype=np.intp)
 
 PILOTS = 2
-"""Rows of the sample that leverage is judged from, for each landmark."""
+"""Sampled rows for each landmark, from which leverage is estimated."""
 
 
 def choose(
@@ -47,14 +47,14 @@ def choose(
     how : {"uniform", "leverage", "residual"}
     X : (n, channels), dense or sparse
     kernel : Kernel
-        Settled. Uniform choice does not ask it.
+        With a settled gamma. Uniform choice does not use it.
     rank : int
-        Directions that the landmarks are for. Only leverage asks it.
+        Number of directions that the landmarks are for. Only leverage uses it.
 
     Raises
     ------
     UsageError
-        If `how` is none of these, or a kernel value that was asked for overflows.
+        If `how` is none of these, or a kernel value overflows.
     """
     if how == "leverage":
         return by_leverage(X, m, kernel, rank=rank, rng=rng)
@@ -68,14 +68,14 @@ def choose(
 
 def by_leverage(X: Any, m: int, kernel: Kernel, *, rank: int, rng: np.random.Generator) -> Rows:
     """Choose `m` rows of X (n, channels) by their approximate leverage for that rank. O(n m^2)."""
-    return _drawn(leverage(X, m, kernel, rank=rank, rng=rng), m, rng)
+    return _draw(leverage(X, m, kernel, rank=rank, rng=rng), m, rng)
 
 
 def by_residual(X: Any, m: int, kernel: Kernel, *, rng: np.random.Generator) -> Rows:
-    """Choose half of `m` rows of X (n, channels) at will, half by what those leave out.
+    """Choose half of `m` rows of X (n, channels) at random, half by the first half's residual.
 
-    A row's chance is its feature's squared distance from the span of the first half.
-    O(n m^2).
+    A row's probability is in proportion to its feature's squared distance from the span of the
+    first half. O(n m^2).
     """
     first = rng.choice(X.shape[0], (m + 1) // 2, replace=False)
     span = Landmarks(kernel, X[first])
@@ -83,15 +83,15 @@ def by_residual(X: Any, m: int, kernel: Kernel, *, rng: np.random.Generator) -> 
         missed = np.concatenate([outside_span(rows, span.lift(rows), kernel) for rows in chunks(X)])
     check_finite(kernel, missed)
     missed[first] = 0.0
-    return np.concatenate([first, _drawn(missed, m - len(first), rng, without=first)])
+    return np.concatenate([first, _draw(missed, m - len(first), rng, without=first)])
 
 
 def leverage(X: Any, m: int, kernel: Kernel, *, rank: int, rng: np.random.Generator) -> Array:
     """Return each row's approximate ridge leverage (n,), for m landmarks and a rank.
 
-    It is large where few others are like the row, if what it stands for counts among the
-    `rank` leading directions: the ridge is what all directions beyond those hold, over `rank`.
-    From `PILOTS` times m of the rows X (n, channels), and exact where those are all.
+    It is large for a row that few others resemble, if its kind is part of the `rank` leading
+    directions: the ridge is the eigenvalue sum beyond those, over `rank`. It is estimated from
+    `PILOTS` times m of the rows X (n, channels), and exact where those are all.
     """
     n, s = X.shape[0], min(PILOTS * m, X.shape[0])
     pilots = Pilots.of(X[rng.choice(n, s, replace=False)], kernel, share=n / s)
@@ -100,14 +100,14 @@ def leverage(X: Any, m: int, kernel: Kernel, *, rank: int, rng: np.random.Genera
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pilots:
-    """A sample of rows, and the eigenvectors of its kernel: what leverage is judged from.
+    """A sample of rows and the eigenvectors of its kernel, from which leverage is estimated.
 
     Attributes
     ----------
     rows : (s, channels)
     kernel : Kernel
     share : float
-        Rows that each of the sample stands for: eigenvalues times that are those of all rows.
+        Rows for each row of the sample: eigenvalues times this are those of all rows.
     eigenvalues : (s,), ascending, none negative
     vectors : (s, s)
     """
@@ -129,27 +129,27 @@ class Pilots:
         return cls(rows, kernel, share, np.maximum(eigenvalues, 0.0), vectors)
 
     def ridge(self, rank: int) -> float:
-        """Return what directions beyond the leading `rank` hold of all rows, over `rank`."""
+        """Return the eigenvalue sum of all rows beyond the leading `rank`, over `rank`."""
         missed = float(self.eigenvalues[: max(len(self.rows) - rank, 1)].sum())
-        # Where nothing is missed, any ridge says the same of rows that are known.
+        # Where the sum is 0, any ridge gives the same for sampled rows.
         return self.share * missed / rank or 1.0
 
     def leverage(self, X: Any, *, ridge: float) -> Array:
-        """Return the ridge leverage of rows X (n, channels), dense or sparse, as far as seen.
+        """Return the estimated ridge leverage of rows X (n, channels), dense or sparse.
 
         Parameters
         ----------
         X : (n, channels)
         ridge : float, positive
-            Directions of smaller eigenvalues count for less than half.
+            Directions with smaller eigenvalues count less than half.
 
         Returns
         -------
         (n,), not negative: (k(x,x) - k(x,S) (k(S,S) + ridge / share)^-1 k(S,x)) / ridge. With
-        all rows as the sample, the diagonal of K (K + ridge I)^-1, exactly; with fewer, never
-        less than that where share is 1.
+        all rows as the sample it is exactly the diagonal of K (K + ridge I)^-1; with fewer it
+        is never less, where share is 1.
         """
-        # Not by Cholesky: rounding may leave a kernel matrix more negative than a small ridge.
+        # Cholesky could fail: rounding may leave a kernel matrix more negative than a small ridge.
         whitened = self.vectors / np.sqrt(self.eigenvalues + ridge / self.share)
         found = []
         with np.errstate(over="ignore", invalid="ignore"):
@@ -161,8 +161,8 @@ class Pilots:
         return leverages
 
 
-def _drawn(chances: Array, m: int, rng: np.random.Generator, *, without: Rows = NONE) -> Rows:
-    """Draw `m` different rows by their chances; where fewer have any, the others fill up."""
+def _draw(chances: Array, m: int, rng: np.random.Generator, *, without: Rows = NONE) -> Rows:
+    """Draw `m` different rows by their chances; rows without any fill up."""
     likely = np.flatnonzero(chances)
     if len(likely) > m:
         return rng.choice(len(chances), m, replace=False, p=chances / chances.sum())

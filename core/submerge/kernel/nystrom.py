@@ -1,9 +1,9 @@
 """NY-KPCA: kernel PCA in the span of a few landmarks, streamed and pooled.
 
 `features.Landmarks` lifts a row to the coordinates of its feature's projection on the
-landmarks' span. PCA of the coordinates is then exact kernel PCA within that span, and cannot
-miss less than exact kernel PCA at the same rank. Coordinates depend on landmarks and kernel
-alone, so scatters of them add up over nodes.
+landmarks' span. PCA of the coordinates is exact kernel PCA within that span, and cannot miss
+less than exact kernel PCA at the same rank. Coordinates depend on landmarks and kernel alone,
+so scatters of them add up over nodes.
 
 References
 ----------
@@ -25,22 +25,22 @@ from submerge.errors import UsageError
 from submerge.features import Kernel, Landmarks, sparse
 
 CHUNK = 1024
-"""Rows whose kernel with the landmarks is held at once."""
+"""Rows whose kernel values with the landmarks are held at once."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Covariance:
-    """What rows say of their features, seen from some landmarks. It adds up (`pooled`).
+    """Covariance of rows' features in the coordinates of some landmarks; see `pooled`.
 
     Attributes
     ----------
     count : int
-        Rows.
+        Number of rows.
     mean : (m,), of their coordinates
     scatter : (m, m), of their coordinates, about that mean
     outside : float
-        Summed squared distances of their features from the landmarks' span. About zero: where
-        the mean of what lies outside is, landmarks cannot tell.
+        Summed squared distances of their features from the landmarks' span. They are taken about
+        zero: landmarks do not show the mean of the part outside.
     """
 
     count: int
@@ -60,7 +60,7 @@ class Covariance:
         parts = []
         for rows in chunks(X):
             C = landmarks.lift(rows)
-            with np.errstate(over="ignore", invalid="ignore"):  # the check below says it in words
+            with np.errstate(over="ignore", invalid="ignore"):  # the check below refuses it
                 outside = float(outside_span(rows, C, landmarks.kernel).sum())
                 mean = C.mean(axis=0)
                 C -= mean
@@ -77,9 +77,9 @@ class Covariance:
 
 
 def pooled(*parts: Covariance) -> Covariance:
-    """Return what all rows behind the parts, one or more, say: exactly.
+    """Return the covariance of all rows behind the parts, one or more, exactly.
 
-    All parts are seen from the same landmarks: that is the caller's to know.
+    The caller makes sure that all parts have the same landmarks.
     """
     if len(parts) == 1:
         return parts[0]
@@ -95,7 +95,7 @@ def pooled(*parts: Covariance) -> Covariance:
 
 @dataclass(frozen=True, eq=False)
 class NystromPCA:
-    """Kernel PCA in the landmarks' span: a value; what learns more is a new one.
+    """Kernel PCA in the landmarks' span: an immutable value.
 
     Attributes
     ----------
@@ -118,20 +118,20 @@ class NystromPCA:
         return cls(landmarks, Covariance.of(X, landmarks), rank, center)
 
     def joined(self, *others: Covariance) -> NystromPCA:
-        """Return this with more rows learnt, as summaries seen from the same landmarks."""
+        """Return the model with more rows learnt, from covariances with the same landmarks."""
         return replace(self, covariance=pooled(self.covariance, *others))
 
     def scores(self, X: Array) -> Array:
-        """Return (n, r): rows X (n, channels) on the directions, in feature space."""
+        """Return rows X (n, channels) on the directions in feature space, (n, r)."""
         axes = self.directions.axes
         return np.concatenate(
             [(self.landmarks.lift(rows) - self._origin) @ axes for rows in chunks(X)]
         )
 
     def residual(self, X: Array) -> Array:
-        """Return (n,): the squared distances of rows X from what was learnt, in feature space.
+        """Return the squared distances of rows X off the directions, in feature space: (n,).
 
-        From the mean's projection on the landmarks' span, off the directions. Never negative.
+        They are taken from the mean's projection on the landmarks' span, and never negative.
         """
         axes, found = self.directions.axes, []
         for rows in chunks(X):
@@ -146,8 +146,8 @@ class NystromPCA:
     def energy(self) -> float:
         """The features' summed squared distances from their mean's projection, or from zero.
 
-        Centered, that is at least their total about their mean, and above it by n times the
-        squared distance of the mean from the span: by `covariance.outside` at most.
+        If centered, it is at least their total about their mean, and exceeds it by n times the
+        squared distance of the mean from the span: by at most `covariance.outside`.
         """
         about = self.covariance.about(center=self.center)
         return float(np.trace(about)) + self.covariance.outside
@@ -158,7 +158,7 @@ class NystromPCA:
         eigenvalues, V = np.linalg.eigh(self.covariance.about(center=self.center))
         eigenvalues, V = eigenvalues[::-1][: self.rank], V[:, ::-1][:, : self.rank]
         mean, rounded = self.covariance.mean, len(V) * EPS
-        # Equal rows leave rounding of their mean, squared: that is no direction.
+        # Equal rows leave rounding of their mean, squared, which is not a direction.
         noise = rounded**2 * self.covariance.count * float(mean @ mean)
         solid = eigenvalues > max(rounded * float(eigenvalues[0]), noise)
         V = V[:, solid]
@@ -166,7 +166,7 @@ class NystromPCA:
 
     @property
     def coefficients(self) -> Array:
-        """(r, m): each direction as a sum of the landmarks' features, so many times each."""
+        """(r, m): each direction as a linear combination of the landmarks' features."""
         return np.asarray((self.landmarks.whitening @ self.directions.axes).T)
 
     @property
@@ -183,8 +183,8 @@ class PrincipalAxes:
     axes : (m, r)
         Orthonormal columns in the landmarks' coordinates; the largest entry is positive.
     eigenvalues : (r,)
-        Of the scatter, largest first: with all rows as landmarks, those of the rows' Gram
-        matrix, centered if they are.
+        Eigenvalues of the scatter, largest first. With all rows as landmarks they are those of
+        the rows' Gram matrix, centered if the features are.
     """
 
     axes: Array
@@ -192,18 +192,18 @@ class PrincipalAxes:
 
 
 def outside_span(X: Array, C: Array, kernel: Kernel) -> Array:
-    """Return (n,): squared distances of the features of X from a span, of coordinates C there."""
+    """Return squared distances of the features of X from a span, with coordinates C there: (n,)."""
     return np.asarray(np.maximum(kernel.diagonal(X) - np.einsum("ij,ij->i", C, C), 0.0))
 
 
 def check_finite(kernel: Kernel, *values: Array | float) -> None:
-    """Refuse what came of kernel values that overflow."""
+    """Refuse results of kernel values that overflow."""
     if not all(np.isfinite(each).all() for each in values):
         raise UsageError(f"the kernel of rows must be finite: {kernel} is too steep for them")
 
 
 def chunks(X: Any) -> Iterator[Any]:
-    """Cut rows X (n, channels), dense or sparse, into as many as are held at once."""
+    """Yield rows X (n, channels), dense or sparse, in chunks of `CHUNK`."""
     X = sparse.checked(X)
     for start in range(0, X.shape[0], CHUNK):
         yield X[start : start + CHUNK]

@@ -1,17 +1,17 @@
-"""One pass over the columns of a kernel matrix: a low-rank approximation, K never formed.
+"""one_pass(): a low-rank approximation of a kernel matrix K, which is never formed.
 
-Blocks of columns are computed, multiplied and dropped, so that n rows cost O(n (r + l))
-numbers for rank r and l spare columns. What is kept of the spares is decided afterwards:
-truncating earlier, as Nystrom with rank r inside its landmarks does, costs accuracy.
+Blocks of columns are computed, multiplied and dropped, so that n rows take O(n (r + l))
+numbers for rank r and l spare columns. The rank is cut at the end: truncating earlier, as
+Nystrom with rank r inside its landmarks does, costs accuracy.
 
 It promises, for a positive semi-definite K:
 
 1. The approximation never overstates: 0 <= K_hat <= K as matrices, to rounding.
-2. Scores of the columns' own rows are those of the extension to new rows: `scores` equals
+2. The extension to new rows gives the same scores for the matrix's own rows: `scores` equals
    `K @ coefficients`.
-3. `error_bound` is proven, and costs nothing: no second pass.
+3. `error_bound` is proven and needs no second pass.
 
-It does not scale, center or cluster, and it needs all pairs: keep it where the rows are.
+It does not scale, center or cluster, and it needs all pairs: run it where the rows are.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from submerge.features.hadamard import sylvester
 from submerge.features.kernels import Kernel
 
 SIGNS, ROWS, COLUMNS = 0x5248, 0x5249, 0x524A
-"""Streams of a seed that the sketch is drawn from: nobody else's."""
+"""Streams of a seed that the sketch is drawn from; nothing else uses them."""
 
 SQUARABLE = 1e-200
-"""Least sum of squares that is trusted: what underflows, below 1e-308 each, is nothing to it."""
+"""Least trusted sum of squares: squares that underflow, below 1e-308 each, do not matter to it."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,13 +45,13 @@ class LowRankKernel:
     ----------
     scores : (n, r)
         Rows to cluster: eigenvectors of the approximation, scaled by the roots of their
-        eigenvalues, largest first. Columns of zeros where K has fewer directions.
+        eigenvalues, largest first. Columns are zero where K has fewer directions.
     coefficients : (n, r)
-        Of the extension: a new row x has scores `kernel(x, X) @ coefficients`.
+        Coefficients of the extension: a new row x has scores `kernel(x, X) @ coefficients`.
     eigenvalues : (r,)
         Descending, never negative, and none above K's own.
     norm : float
-        Frobenius norm of K, exact: it was summed as the columns came by.
+        Exact Frobenius norm of K, summed over its columns.
     """
 
     scores: Array
@@ -61,7 +61,7 @@ class LowRankKernel:
 
     @property
     def error_bound(self) -> float:
-        """At least |K - K_hat| / |K| in Frobenius norm, and close to it for a good sketch.
+        """Bound on |K - K_hat| / |K| in Frobenius norm, close for a good sketch.
 
         With K_hat <= K each eigenvector v of K_hat has v'Kv >= lambda, so
         |K - K_hat|^2 = |K|^2 - 2 sum lambda v'Kv + sum lambda^2 <= |K|^2 - sum lambda^2.
@@ -75,7 +75,7 @@ class LowRankKernel:
 def columns_of(kernel: Kernel, X: Array, *, block_size: int) -> Iterator[Array]:
     """Yield the kernel matrix of rows X (n, d), up to `block_size` columns at a time.
 
-    They come lying, (b, n): K is symmetric, and so the products read memory in order.
+    Each block is transposed, (b, n): K is symmetric, and products then read memory in order.
 
     Raises
     ------
@@ -83,7 +83,7 @@ def columns_of(kernel: Kernel, X: Array, *, block_size: int) -> Iterator[Array]:
         If a value is not finite.
     """
     for start in range(0, len(X), whole("block_size", block_size, least=1)):
-        # The check below says it in words.
+        # The check below refuses overflow.
         with np.errstate(over="ignore", invalid="ignore"):
             block = kernel(X[start : start + block_size], X)
         if not np.isfinite(block).all():
@@ -100,11 +100,11 @@ def one_pass(columns: Iterable[Array], sketch: Array, *, rank: int) -> LowRankKe
     Parameters
     ----------
     columns : iterable of (b, n)
-        K's columns, lying, in order, all of them: see `columns_of`. Each block is used once.
+        All of K's columns in order, as rows: see `columns_of`. Each block is used once.
     sketch : (n, c)
-        Omega, from `sketch_matrix`: c >= rank columns, some ten of them to spare.
+        Omega, from `sketch_matrix`: c >= rank columns, some ten of them spare.
     rank : int
-        Directions to keep in the end, at least 1.
+        Directions to keep at the end, at least 1.
 
     Returns
     -------
@@ -113,14 +113,14 @@ def one_pass(columns: Iterable[Array], sketch: Array, *, rank: int) -> LowRankKe
     Raises
     ------
     UsageError
-        If the columns are not n, or the sketch has fewer than `rank`.
+        If there are not n columns, or the sketch has fewer than `rank`.
 
     Notes
     -----
     The paper has Q = orth(W) for W = K Omega, and B from B (Q' Omega) = Q' W. With all c
-    columns kept in Q that is Q B Q' = W (Omega' W)^+ W', which is what is computed: from the
+    columns kept in Q that is Q B Q' = W (Omega' W)^+ W', which is computed here from the
     eigenvectors of the small symmetric Omega' W. It is then symmetric and has no negative
-    eigenvalue whatever the rounding, needs no QR, and gives the extension to new rows.
+    eigenvalue in spite of rounding, needs no QR, and gives the extension to new rows.
 
     O(n^2 c) time beside the kernel's own, O(n c + n b) memory.
 
@@ -141,9 +141,9 @@ def one_pass(columns: Iterable[Array], sketch: Array, *, rank: int) -> LowRankKe
     values, turn = np.linalg.eigh(E.T @ E)
     turn, values = turn[:, ::-1][:, :rank], np.maximum(values[::-1][:rank], 0.0)
     return LowRankKernel(
-        scores=_widened(E @ turn, rank),
-        coefficients=_widened(sketch @ (whitened @ turn), rank),
-        eigenvalues=_widened(values[None], rank)[0],
+        scores=_padded(E @ turn, rank),
+        coefficients=_padded(sketch @ (whitened @ turn), rank),
+        eigenvalues=_padded(values[None], rank)[0],
         norm=norm,
     )
 
@@ -167,9 +167,9 @@ def _product(columns: Iterable[Array], sketch: Array) -> tuple[Array, float]:
 def sketch_matrix(n: int, columns: int, *, seed: int) -> Array:
     """Return Omega (n, columns), a subsampled randomized Hadamard transform (SRHT).
 
-    Random signs times random columns of a Hadamard matrix, of the next power of two; where n
-    is none, K stands in random rows of it. The same bits everywhere. As many columns as rows
-    are the identity: there is nothing to sketch, and the approximation is K itself.
+    It is random signs times random columns of a Hadamard matrix of the next power of two; if n is
+    not one, K occupies random rows of it. The bits are the same everywhere. With as many columns
+    as rows it is the identity, and the approximation is K itself.
 
     Raises
     ------
@@ -178,8 +178,8 @@ def sketch_matrix(n: int, columns: int, *, seed: int) -> Array:
 
     Notes
     -----
-    The paper transforms each column of K in n log n. A dozen columns of the transform are a
-    product with a thin matrix, which BLAS does faster.
+    The paper transforms each column of K in n log n. For a dozen columns of the transform, BLAS
+    multiplies by a thin matrix faster.
     """
     whole("columns", columns, least=1)
     seed = whole("seed", seed, least=0, most=MOST_SEED)
@@ -188,14 +188,14 @@ def sketch_matrix(n: int, columns: int, *, seed: int) -> Array:
     size = 1 << (n - 1).bit_length()
     # In the first n rows, columns size / 2 apart would agree almost everywhere.
     rows = _order(seed, ROWS, size)[:n]
-    # H is symmetric: a row of it is a column.
+    # H is symmetric: its rows are its columns.
     chosen = (int(column) for column in _order(seed, COLUMNS, size)[:columns])
     hadamard = np.array([sylvester(range(j, j + 1), size)[0, rows] for j in chosen])
     return np.asarray(draws.signs(seed, SIGNS, n)[:, None] * hadamard.T / np.sqrt(columns))
 
 
 def _length(block: Array) -> float:
-    """Return the root of the summed squares, which may themselves be too small or too large."""
+    """Return the root of the summed squares, which alone may over- or underflow."""
     square = float(np.vdot(block, block))
     if SQUARABLE < square < math.inf:
         return math.sqrt(square)
@@ -208,6 +208,6 @@ def _order(seed: int, stream: int, n: int) -> np.ndarray[tuple[int, ...], np.dty
     return np.argsort(draws.words(seed, stream, n), kind="stable")
 
 
-def _widened(columns: Array, rank: int) -> Array:
+def _padded(columns: Array, rank: int) -> Array:
     """Add columns of zeros up to `rank`."""
     return np.pad(columns, [(0, 0), (0, rank - columns.shape[1])])

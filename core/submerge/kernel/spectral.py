@@ -1,17 +1,16 @@
 """Spectral clustering of a fleet's rows: kernel scores that merge, then k-means in rounds.
 
-k clusters that a kernel keeps apart are k clouds on k - 1 leading directions of the
-features' covariance, about their mean. That covariance is a `Subspace`: nodes learn it,
-parents merge it, and no row travels. What gamma keeps the clusters apart is not known
-beforehand, so a few are learnt side by side, and the one with the widest eigengap counts.
+If a kernel separates k clusters, they are k clouds on the k - 1 leading directions of the
+features' covariance about their mean. That covariance is a `Subspace`: nodes learn it,
+parents merge it, and no row travels. The gamma that separates the clusters is not known
+beforehand, so a few are tried side by side, and the one with the widest eigengap is taken.
 
-    node   linear summary up, the root's spread gives gamma        `spread`, `maps_around`
-    node   a summary for each gamma up, the root picks             `learnt`, `widest`
-    node   scores of its own rows; rounds of counts and sums       `scores`, `kmeans_rounds`
+    nodes send a linear summary; the root's spread gives gamma     `spread`, `maps_around`
+    nodes send a summary for each gamma; the root picks one        `summary_of`, `widest`
+    nodes score their own rows and send counts and sums            `scores`, `kmeans_rounds`
 
-Normal cuts are not taken: random features may give a row a negative degree. Hence the
-limit of this way: clusters that touch, or differ in nothing but a long path between their
-ends (two moons), are beyond it.
+It does not compute normal cuts, because random features may give a row a negative degree. So
+it cannot separate clusters that touch, or that only a long path keeps apart (two moons).
 
 References
 ----------
@@ -35,13 +34,13 @@ from submerge.pca.subspace import Subspace
 from submerge.schema import Schema
 
 FACTORS = (0.25, 1.0, 4.0)
-"""What gamma is tried at, over that of the kernel's own `auto`."""
+"""Gammas that are tried, over that of the kernel's own `auto`."""
 
 SPARE = 10
-"""Directions learnt beside those that count."""
+"""Spare directions learnt beside those that are used."""
 
 BLOCK = 256
-"""Rows that are lifted at once: with 512 features one MiB."""
+"""Rows lifted at once: with 512 features one MiB."""
 
 
 def spread(linear: Subspace) -> float:
@@ -59,7 +58,7 @@ def maps_around(
     Raises
     ------
     UsageError
-        If the spread is no size: that of equal rows, or of rows whose squares overflow.
+        If the spread is that of equal rows, or of rows whose squares overflow.
     """
     if features.settled:
         return (features,)
@@ -67,12 +66,10 @@ def maps_around(
     return tuple(features.settled_at(gamma * factor) for factor in factors)
 
 
-def learnt(X: Any, schema: Schema, *, n_clusters: int) -> Subspace:
-    """Summarise the features of rows X (n, channels): what a node sends for one gamma.
+def summary_of(X: Any, schema: Schema, *, n_clusters: int) -> Subspace:
+    """Return the summary of the features of rows X (n, channels), for one gamma.
 
-    Rows may be sparse.
-
-    O(dim (n_clusters + block)) memory: rows are lifted in blocks and dropped.
+    Rows may be sparse. Memory is O(dim (n_clusters + block)): they are lifted in blocks.
     """
     rank = min(whole("n_clusters", n_clusters, least=1), schema.dim)
     engine = SAPCA(rank, oversample=SPARE, schema=schema)
@@ -82,11 +79,11 @@ def learnt(X: Any, schema: Schema, *, n_clusters: int) -> Subspace:
 
 
 def eigengap(summary: Subspace, *, n_clusters: int) -> float:
-    """Return by how much the last direction that counts exceeds the first that does not.
+    """Return the variance along the last direction that is used, less that of the next one.
 
-    The k-th largest variance is that of noise if there are k clusters: 0 stands for one that
-    is not held. Kernels that are 1 at distance 0 have one trace, so gaps of different gammas
-    compare as they are.
+    If there are k clusters, the k-th largest variance is noise; 0 stands for one that is not
+    held. Kernels that are 1 at distance 0 have the same trace, so gaps of different gammas
+    compare directly.
     """
     variance = np.append(summary.explained_variance, [0.0, 0.0])
     last = min(directions(n_clusters), summary.rank + 1)
@@ -99,14 +96,14 @@ def widest(summaries: Sequence[Subspace], *, n_clusters: int) -> int:
 
 
 def directions(n_clusters: int) -> int:
-    """Return how many directions tell that many clusters apart."""
+    """Return how many directions separate that many clusters."""
     return max(1, n_clusters - 1)
 
 
 def scores(X: Any, schema: Schema, summary: Subspace, *, n_clusters: int) -> Array:
-    """Return rows X (n, channels) on the directions that count, (n, n_clusters - 1).
+    """Return rows X (n, channels) on the directions that are used, (n, n_clusters - 1).
 
-    Rows may be sparse. Columns of zeros stand for directions that the data do not have.
+    Rows may be sparse. Directions that the data do not have give columns of zeros.
     """
     wanted = directions(n_clusters)
     basis = summary.basis[:, :wanted]
@@ -118,7 +115,7 @@ def scores(X: Any, schema: Schema, summary: Subspace, *, n_clusters: int) -> Arr
 
 def _lifted(X: Any, schema: Schema) -> Iterator[Array]:
     """Yield the features of rows X (n, channels), a few at a time."""
-    # Scaling shifts rows, and nothing of them stays zero.
+    # Scaling shifts rows, and zeros do not stay zero.
     as_it_is = sparse.is_sparse(X) and schema.scaling is None
     for start in range(0, X.shape[0], BLOCK):
         rows = X[start : start + BLOCK]

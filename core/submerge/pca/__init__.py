@@ -2,6 +2,6 @@
 
 `subspace` is the value, `merging` joins several, `sapca` learns one from rows (`block`,
 `low_rank`, `scatter` and `rank` are its parts), `tree` keeps the merge of many, `score`,
-`missing` and `reconstruct` ask a subspace about a row, `saved` writes an engine as bytes.
+`missing` and `reconstruct` compare a row with a subspace, `saved` writes an engine as bytes.
 Nothing here knows nodes, messages, limits or alarms.
 """

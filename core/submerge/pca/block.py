@@ -1,8 +1,8 @@
 """Blend: how one block of rows joins the past.
 
-With forgetting factor f, row j of n weighs f^(n-1-j) and fades the past by f^n,
-so the result does not depend on how the stream was cut into blocks. Let rows c_j
-be measured from the running mean, `drift` their weighted mean, W their mass and w
+With forgetting factor f, row j of n weighs f^(n-1-j) and the block fades the past by
+f^n, so the result does not depend on how the stream was cut into blocks. Let rows c_j
+be measured from the running mean, `drift` be their weighted mean, W their mass and w
 the faded weight of the past. Then
 
     sum_j w_j (c_j - pull drift)(c_j - pull drift)'  with  (1 - pull)^2 = w / (w + W)
@@ -23,7 +23,7 @@ from submerge._linalg import Array, Directions
 
 
 class Ages(NamedTuple):
-    """What n rows weigh by their age; (n,) each but `mass`, their sum.
+    """Weights of n rows by their age; (n,) each but `mass`, their sum.
 
     roots : of the weights
     shares : weights / mass, which sum to 1
@@ -39,7 +39,7 @@ class Ages(NamedTuple):
     @classmethod
     @lru_cache(maxsize=4)
     def of(cls, n: int, forgetting_factor: float) -> Ages:
-        """Weigh `n` rows; whole blocks ask for the same again and again."""
+        """Weigh `n` rows. The result is cached, since whole blocks repeat it."""
         weights = forgetting_factor ** np.arange(n - 1, -1, -1, dtype=np.float64)
         roots, mass = np.sqrt(weights), float(weights.sum())
         return cls(weights, roots, weights / mass, roots / mass**0.5, mass)
@@ -49,9 +49,9 @@ class Blend(NamedTuple):
     """Weights of a block and of the past before it.
 
     past : factor on the past's weight, energy and squared sigma
-    ages : what n rows of this age weigh, and what follows from that
-    mass : the sum of their weights
-    pull : how far each row moves toward the drift; 0 where nothing is centered
+    ages : weights of the block's rows, and what follows from them
+    mass : the sum of those weights
+    pull : how far each row moves toward the drift; 0 without centering
     follow : how far the running mean moves toward it, W / (w + W)
     """
 
@@ -73,7 +73,7 @@ class Blend(NamedTuple):
 
 
 class Digest(NamedTuple):
-    """What a memory makes of its past and a block.
+    """A memory's past and a block, summarised.
 
     drift : (dim,), the block's weighted mean, from the running mean
     energy : what the block adds to the total squared distance to the mean
@@ -85,7 +85,7 @@ class Digest(NamedTuple):
 
 
 class Totals(NamedTuple):
-    """The numbers that are exact at any rank, and the bound on what was dropped.
+    """Mean, weight and energy, exact at any rank, and the bound on what was dropped.
 
     mean : (dim,)
     """

@@ -1,11 +1,11 @@
 """LowRank: k directions and a block, in O(dim (k + b)) memory (SPCA, Algorithm 3).
 
-One buffer holds everything: the orthonormal rows kept so far on top, the block of
-new rows below them. Absorbing a block replaces the top; nothing else is copied.
+One buffer holds the orthonormal rows kept so far and, below them, the block of new
+rows. Absorbing a block replaces the rows on top and copies nothing else.
 
 The paper's Algorithm 3 projects the block once and takes a QR of the residual. On
 rank-deficient data, a sensor that starts late, or large means in float32, that
-loses orthogonality altogether (||U'U - I|| reaches 1); the kernel in `_linalg`
+loses orthogonality altogether (||U'U - I|| reaches 1). The kernel in `_linalg`
 does not, and is faster.
 """
 
@@ -37,17 +37,17 @@ class LowRank:
 
     @property
     def rows(self) -> Storage:
-        """(k, dim), orthonormal: a view, not for keeping."""
+        """The orthonormal rows (k, dim): a view that the next block overwrites."""
         return self._stack[: len(self.sigma)]
 
     @property
     def room(self) -> Storage:
-        """(block_size, dim): where the next block goes, measured from the mean."""
+        """Space (block_size, dim) for the next block, measured from the mean."""
         start = len(self.sigma)
         return self._stack[start : start + self._block_size]
 
     def restore(self, rows: Storage, sigma: Array) -> None:
-        """Take up saved directions."""
+        """Replace the memory by saved directions."""
         self._reserve(len(sigma))
         self._stack[: len(sigma)] = rows
         self.sigma = sigma
@@ -57,11 +57,11 @@ class LowRank:
         self.sigma = self.sigma * factor**0.5
 
     def directions(self, k: int) -> Directions:
-        """Return a copy of what is kept: at least `k`, if the data have so many."""
+        """Return a copy of all directions kept: at least `k`, if the data have so many."""
         return Directions(self.rows.copy(), self.sigma.copy(), 0.0, False)
 
     def look(self, blend: Blend, k: int) -> Digest:
-        """Summarise past and block; change nothing."""
+        """Summarise past and block without changing either."""
         return self._digest(blend, k, out=None)
 
     def absorb(self, blend: Blend, k: int) -> Digest:

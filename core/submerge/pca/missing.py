@@ -1,10 +1,10 @@
-"""fill(): what a missing value would most likely have been; shrunk(): what limits lose by it.
+"""fill() estimates missing values; shrunk() says how much lower rows with gaps score.
 
-Zero is never data in silence: a mote that dropped out says nothing, and learning
-its zeros teaches the model a direction that does not exist. A gap is filled by its
-conditional mean given what the same row does show, under the model that the subspace
-stands for; the caller counts what was filled. What is filled cannot be odd: such a row scores
-less, by a share that follows from the same model.
+A gap is never taken for zero: a sensor that dropped out reports nothing, and learning
+zeros teaches the model a direction that does not exist. A gap is filled by its
+conditional mean given the rest of the same row, under the subspace's probabilistic
+model. The caller counts what was filled. A filled value is never anomalous, so such a
+row scores less, by a share that follows from the same model.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from submerge.errors import ShapeError
 from submerge.pca.subspace import Subspace
 
 LEAST_NOISE = 1e-10
-"""Of the largest variance: below it nothing can be told from the rounding of what travels."""
+"""Least noise, as a share of the largest variance: less is lost in the rounding of float32."""
 
 LEAST_LEFT = 1e-3
-"""Of a limit: a score that is divided by less would be an alarm about nothing."""
+"""Least factor for a limit: dividing a score by less would raise an alarm about nothing."""
 
 
 def noise_variance(subspace: Subspace) -> float:
@@ -29,8 +29,8 @@ def noise_variance(subspace: Subspace) -> float:
     if subspace.weight > 0:
         lacking = max(1, subspace.dim - subspace.rank)
         noise = subspace.frobenius_bound / (subspace.weight * lacking)
-    # A row that shows too little to tell the directions apart still has an answer.
-    # Nor must one of next to nothing vanish where it is divided by.
+    # With so much noise, a row that shows too little to separate the directions still has an
+    # answer. `tiny` keeps it from vanishing where it is divided by.
     least = LEAST_NOISE * float(subspace.explained_variance[0]) if subspace.rank else 0.0
     return max(noise, least, float(np.finfo(float).tiny))
 
@@ -43,14 +43,14 @@ def fill(rows: Array, subspace: Subspace) -> tuple[Array, int]:
     rows : (n, dim)
         NaN where a value is missing.
     subspace : Subspace
-        What is normal; one that has seen nothing fills with its mean.
+        The model of normal rows; an empty one fills with its mean.
 
     Returns
     -------
     filled : (n, dim)
         Without NaN; `rows` itself is not changed.
     count : int
-        Values filled.
+        Number of values filled.
 
     Notes
     -----
@@ -60,7 +60,7 @@ def fill(rows: Array, subspace: Subspace) -> tuple[Array, int]:
 
         z = (U_o' U_o + s diag(1 / lambda))^-1 U_o' (x_o - mean_o)
 
-    O(dim k^2) a row that has gaps.
+    It costs O(dim k^2) for each row with gaps.
     """
     rows = np.asarray(rows, dtype=np.float64)
     if rows.ndim != 2 or rows.shape[1] != subspace.dim:
@@ -84,31 +84,34 @@ def fill(rows: Array, subspace: Subspace) -> tuple[Array, int]:
 
 
 def shrunk(present: npt.NDArray[np.bool_], subspace: Subspace) -> tuple[float, float]:
-    """Return by what factor limits of SPE and T2 come down where only some channels are present.
+    """Return the factors by which limits shrink where only some channels are present.
+
+    One is for SPE (squared prediction error), one for T2 (Hotelling's T-squared).
 
     Parameters
     ----------
     present : (dim,) of bool
-        False where `fill` has put what was missing.
+        False where `fill` has put an estimate.
     subspace : Subspace
         At the rank to score with.
 
     Returns
     -------
     spe, t2 : float
-        At least `LEAST_LEFT`, at most 1. A score of a row so filled, divided by it, is comparable
-        with limits that whole rows have set. It is the square root of the expected score of
-        such rows, over that of whole ones, under the model of `fill`.
+        From `LEAST_LEFT` to 1. The score of such a row, divided by the factor, compares with
+        limits measured on whole rows. The factor is the square root of the expected score of
+        such rows over that of whole rows, under the model of `fill`.
 
     Notes
     -----
-    O(dim k^2): keep it by pattern. Filling takes the conditional covariance out of the rows,
-    S = U_m V U_m' + s I with V = s (U_o' U_o + s diag(1 / lambda))^-1, m what is missing, o what is
-    present: SPE loses trace((I - U U')_mm S), T2 trace((U diag(1 / lambda) U')_mm S).
+    O(dim k^2): cache it by pattern. Filling removes the conditional covariance from the rows,
+    S = U_m V U_m' + s I with V = s (U_o' U_o + s diag(1 / lambda))^-1, for missing channels m
+    and present channels o. SPE loses trace((I - U U')_mm S) and T2 loses
+    trace((U diag(1 / lambda) U')_mm S).
 
     Why the root: the sum of m squares has mean m and deviation sqrt(2 m), and limits lie many
-    deviations out. They come down as the deviation does; divided by the mean's own share,
-    rows with gaps pass them three to ten times too often (benchmarks/senses.py).
+    deviations out, so they shrink as the deviation does. Divided by the mean's own share,
+    rows with gaps exceed them three to ten times too often (benchmarks/senses.py).
     """
     if present.shape != (subspace.dim,):
         raise ShapeError("present", expected=f"({subspace.dim},)", got=present.shape)
@@ -128,6 +131,6 @@ def shrunk(present: npt.NDArray[np.bool_], subspace: Subspace) -> tuple[float, f
 
 
 def _root_of_rest(lost: float, whole: float) -> float:
-    """The root of what is left; of all of it where there was nothing to lose."""
+    """Return the root of the share that is left; 1 where there was nothing to lose."""
     rest = 1 - lost / whole if whole > 0 else 1.0
     return float(np.clip(rest, LEAST_LEFT**2, 1.0) ** 0.5)

@@ -1,8 +1,8 @@
-"""How many directions to show: fixed, the paper's rule, or by energy.
+"""Rank rules choose how many directions to show: fixed, the paper's rule, or by energy.
 
-A rule is a frozen value without memory: `SAPCA` asks it once a block, from the
-singular values that it keeps (spares included), and does the rest: limits, the
-hold-off, and never showing a direction that holds nothing.
+A rule is a frozen value without memory. `SAPCA` calls it once a block with the
+singular values that it keeps, spare directions included. `SAPCA` also applies the limits
+and the hold-off, and never shows a direction that holds nothing.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from submerge.errors import UsageError, whole
 
 @runtime_checkable
 class RankRule(Protocol):
-    """Says what the rank should be after a block."""
+    """Chooses the rank after each block."""
 
     adaptive: ClassVar[bool]
-    """False if `next` never moves: nothing needs to be decomposed to ask it."""
+    """False if `next` never changes the rank: the block then needs no decomposition."""
 
     @property
     def start(self) -> int:
@@ -28,20 +28,20 @@ class RankRule(Protocol):
 
     @property
     def lowest(self) -> int:
-        """Never show fewer."""
+        """Fewest directions to show."""
 
     @property
     def highest(self) -> int | None:
-        """Never show more; None leaves it to dim."""
+        """Most directions to show; None means dim."""
 
     @property
     def hold(self) -> int:
         """Blocks to wait after each change."""
 
     def next(self, rank: int, sigma: Array, energy: float) -> int:
-        """Return the rank wanted: at most one away from `rank`.
+        """Return the rank to show next: at most one away from `rank`.
 
-        sigma : (at least rank if the data have it,), descending
+        sigma : descending; at least `rank` values, if the data have so many
         energy : total squared distance to the mean
         """
 
@@ -78,8 +78,8 @@ class SapcaRank:
 
     With C_r = sigma_r / sum(sigma_1..r), grow by one if C_r > beta, shrink by one
     if C_r < alpha (arXiv:1907.08059, Section 3.2; its code has 0.01 and 0.10).
-    C_r is at most 1/r, so the rank never grows past 1/beta: we warn of limits
-    that this makes unreachable.
+    C_r is at most 1/r, so the rank never grows past 1/beta. The constructor warns of
+    limits that this makes unreachable.
     """
 
     start: int = 10
@@ -124,8 +124,8 @@ class SapcaRank:
 class EnergyRank:
     """Keep the share of energy that is shown between `low` and `high`.
 
-    SPIRIT's idea (Papadimitriou et al., VLDB 2005), once a block. A rank larger
-    than the data's own lets a fault that lasts into the model: do not aim high.
+    This is SPIRIT's rule (Papadimitriou et al., VLDB 2005), applied once a block. With a rank
+    larger than the data's own the model learns a lasting fault: do not aim high.
     """
 
     low: float = 0.95

@@ -1,15 +1,15 @@
-"""Reconstruction: what each channel should have been, going by all the others.
+"""Reconstruction: each channel as predicted from all the others.
 
 A subspace stands for a model: x = U z + noise, with z ~ N(0, diag(lambda)) and noise of one
-variance in every channel. Its inverse covariance P answers two questions at once. The error of
-predicting channel j from all the others is (P x)_j / P_jj: a *virtual sensor*. And that error's
-square, times P_jj, is by how much the distance x'P x falls if channel j may be set anew: its
-*reconstruction-based contribution*. A share of the residual may be largest at a channel that a
-fault merely spreads to; this is largest where one large fault is, for certain.
+variance in every channel. Its inverse covariance P gives two results. The error of predicting
+channel j from all the others is (P x)_j / P_jj: a *virtual sensor*. That error's square, times
+P_jj, is the amount by which the distance x'P x falls if channel j may be replaced: its
+*reconstruction-based contribution*. The residual's largest share may be at a channel that a
+fault merely spreads to. This contribution is certain to be largest at one large fault.
 
-1. Rows are centered: whoever calls has subtracted the mean, a node's own where there is one.
-2. Where rows hold their own past (lags), a channel is all its copies: they are left out, judged
-   and named together, for a channel's own past would tell what it is.
+1. Rows are centered: the caller has subtracted the mean, a node's own where there is one.
+2. Where rows hold their own past (lags), a channel is all its copies. They are left out, scored
+   and named together, because a channel's own past would give it away.
 """
 
 from __future__ import annotations
@@ -26,27 +26,27 @@ from submerge.pca.subspace import Subspace
 Statistic = Literal["spe", "t2", "both"]
 
 SEEN = 1e-6
-"""What SPE has to see of a channel to blame it: columns travel as float32, and 1e-7 is nothing."""
+"""Least part of a channel that SPE must see to blame it: float32 columns are good to 1e-7."""
 
 SOLID = 1e-9
-"""What T2 has to see of a channel's past, of what it sees of it at most: the rest is rounding."""
+"""Least eigenvalue of a channel's block in T2, over the largest: less is rounding."""
 
 KNOWN = 1e-12
-"""A usual error of less than this share of the expected one is that of a channel not in use."""
+"""Least typical square error, over the expected one: less is that of an unused channel."""
 
 
 class Reconstruction:
-    """Predicts and judges channels by one subspace.
+    """Predicts and scores channels with one subspace.
 
-    What depends on the subspace alone is worked out once, in O(dim k^2).
+    What depends on the subspace alone is computed once, in O(dim k^2).
 
     Parameters
     ----------
     subspace : Subspace
         At the rank to score with.
     channels : int, optional
-        How many of the leading numbers of a row are channels: what follows are copies of all of
-        them, in the same order, from rows before. Left out, all of them are.
+        Number of leading columns that are channels. The others are copies of all channels, in
+        the same order, from earlier rows. By default every column is a channel.
 
     Attributes
     ----------
@@ -77,7 +77,7 @@ class Reconstruction:
         self.expected: Array = self._noise * self._first[0]
 
     def left_out(self, centered: Array) -> Array:
-        """Return by how much each channel differs from what all the others say that it is.
+        """Return the difference of each channel from its prediction by all the others.
 
         Parameters
         ----------
@@ -85,12 +85,12 @@ class Reconstruction:
 
         Returns
         -------
-        (n, channels), in units of the rows; the whole of a channel that no other tells about. What
-        the others say is the row less this.
+        (n, channels), in units of the rows; the whole reading where no other channel predicts it.
+        The prediction is the row less this.
 
         Notes
         -----
-        O(dim k) a row. `missing.fill` says the same, one missing channel at a time.
+        O(dim k) a row. `missing.fill` gives the same prediction, one missing channel at a time.
         """
         off = self._precision.of(centered)
         if self.channels == off.shape[1]:
@@ -98,22 +98,22 @@ class Reconstruction:
         copies = off.reshape(len(off), -1, self.channels)
         return np.asarray(np.einsum("nlj,lj->nj", copies, self._first))
 
-    def blame(self, centered: Array, usual: Array | None = None) -> Array:
-        """Return which channels each row is odd by, whichever statistic found it so.
+    def blame(self, centered: Array, typical: Array | None = None) -> Array:
+        """Return each channel's share in what is anomalous about each row, by any statistic.
 
         Parameters
         ----------
         centered : (n, dim)
-        usual : (channels,), optional
-            Mean square of `left_out` while all is well (`StuckDetector.usual`): a noisy channel is
-            not to blame for being noisy. Where it is NaN or 0, what the model expects stands in.
+        typical : (channels,), optional
+            Mean square of `left_out` on normal rows (`StuckDetector.typical_squares`): a noisy
+            channel is not to blame for its noise. Where it is NaN or 0, `expected` replaces it.
 
         Returns
         -------
         (n, channels), shares that sum to 1 along each row; all 0 where a row is the mean itself.
-        Over the rows of one event, average them.
+        Average them over the rows of one event.
         """
-        return shares_of(self.left_out(centered), self.expected, usual)
+        return shares_of(self.left_out(centered), self.expected, typical)
 
     def contributions(self, centered: Array, by: Statistic) -> Array:
         """Return the reconstruction-based contributions to one statistic.
@@ -126,8 +126,8 @@ class Reconstruction:
 
         Returns
         -------
-        (n, channels): how much of the statistic is gone at best if the channel may be set anew,
-        never more than there is. 0 for a channel that the statistic does not see.
+        (n, channels): the most that the statistic can fall if the channel may be replaced, never
+        more than the statistic. 0 for a channel that the statistic does not see.
         """
         least, share = 0.0, EPS
         if by == "both":
@@ -143,17 +143,17 @@ class Reconstruction:
         return np.asarray(np.einsum("nlj,jlm,nmj->nj", off, solved, off, optimize=True))
 
 
-def shares_of(errors: Array, expected: Array | None, usual: Array | None = None) -> Array:
-    """Return the share of each channel in what is wrong with each row.
+def shares_of(errors: Array, expected: Array | None, typical: Array | None = None) -> Array:
+    """Return the share of each channel in what is anomalous about each row.
 
     Parameters
     ----------
     errors : (n, channels)
-        As `Reconstruction.left_out` says.
+        From `Reconstruction.left_out`.
     expected : (channels,) or None
         Mean squares of errors under the model; None weighs all channels alike.
-    usual : (channels,), optional
-        Mean squares of errors while all is well. Where it is NaN or 0, `expected` stands in.
+    typical : (channels,), optional
+        Mean squares of errors on normal rows. Where it is NaN or 0, `expected` replaces it.
 
     Returns
     -------
@@ -162,8 +162,8 @@ def shares_of(errors: Array, expected: Array | None, usual: Array | None = None)
     Notes
     -----
     The reconstruction-based contribution of channel j to the squared Mahalanobis distance x'P x
-    is e_j^2 P_jj, and 1 / P_jj is the mean square of the error e_j under the model: its square,
-    over its mean. What is usual for a channel takes the place of that mean where it is known.
+    is e_j^2 P_jj, and 1 / P_jj is the mean square of the error e_j under the model. A channel's
+    typical square replaces that mean where it is known.
 
     References
     ----------
@@ -172,29 +172,28 @@ def shares_of(errors: Array, expected: Array | None, usual: Array | None = None)
     """
     squares = errors**2
     if expected is not None:
-        measure = expected
-        if usual is not None:
-            measure = np.where(usual > KNOWN * expected, usual, expected)
-        squares = squares / measure
+        if typical is not None:
+            expected = np.where(typical > KNOWN * expected, typical, expected)
+        squares = squares / expected
     total = squares.sum(axis=1, keepdims=True)
     return np.asarray(np.divide(squares, total, out=np.zeros_like(squares), where=total != 0))
 
 
 class _Form:
-    """The symmetric matrix own * I + basis back, never made: (dim, k) and (k, dim)."""
+    """The symmetric matrix own * I + basis back, never formed: (dim, k) and (k, dim)."""
 
     def __init__(self, own: float, basis: Array, back: Array) -> None:
         self._own, self._basis, self._back = own, basis, back
 
     def of(self, rows: Array) -> Array:
-        """Return it times each row, (n, dim)."""
+        """Return the matrix times each row, (n, dim)."""
         return np.asarray(self._own * rows + (rows @ self._basis) @ self._back)
 
     def times(self, factor: float) -> _Form:
         return _Form(factor * self._own, self._basis, factor * self._back)
 
     def blocks(self, channels: int) -> Array:
-        """Return its part for each channel and its copies: (channels, copies, copies)."""
+        """Return the blocks of each channel and its copies: (channels, copies, copies)."""
         dim, rank = self._basis.shape
         copies = dim // channels
         left = self._basis.reshape(copies, channels, rank)

@@ -1,14 +1,14 @@
-"""SAPCA: the streaming engine. Blocks in, a `Subspace` out.
+"""SAPCA: the streaming engine, which learns a `Subspace` from blocks of rows.
 
 It promises:
 
-1. O(dim (k + b)) memory, whatever the length of the stream.
-2. The result does not depend on how rows were cut into calls; on the block size
+1. Memory is O(dim (k + b)), whatever the length of the stream.
+2. The result does not depend on how rows were cut into calls, and on the block size
    only through what truncation dropped.
-3. Reading changes nothing: rows that wait for a full block are summarised beside it.
-4. A call with a bad row learns nothing of that call.
+3. Reading changes nothing: rows that wait for a full block are summarised separately.
+4. A call with a bad row learns none of its rows.
 
-Mathematics of a block: `block`; the two memories: `low_rank`, `scatter`.
+`block` has the mathematics of a block; `low_rank` and `scatter` are the two memories.
 """
 
 from __future__ import annotations
@@ -44,25 +44,25 @@ class SAPCA:
     Parameters
     ----------
     rank : int or RankRule
-        Directions to show: a fixed number, or a rule that moves it (`SapcaRank`,
+        Directions to show: a fixed number, or a rule that changes it (`SapcaRank`,
         the paper's; `EnergyRank`).
     oversample : int
         Spare directions kept beside those shown; k = rank + oversample. They cost
         memory and time in proportion and buy accuracy: on Light 0.5 % above the
         optimum with 5, 6 % with none (benchmarks/accuracy.py).
     forgetting_factor : float in (0, 1]
-        What each row leaves of the weight of those before it.
+        Each row multiplies the weight of earlier rows by this.
     center : bool, optional
-        Subtract the running mean, exactly; False measures about zero. By default what the
-        schema says, and without one True.
+        Subtract the running mean, exactly; False measures about zero. By default as in the
+        schema, and True without one.
     block_size : int, optional
-        Rows learnt at once; by default k + 30. More cost memory, fewer time.
+        Rows learnt at once; by default k + 30. More need more memory, fewer more time.
     exact : {"auto", "never"}
         "auto" keeps the whole scatter where that is small, dim <= k + block_size.
     dtype : float64 or float32
-        Of what is stored; sums are float64 in either case, of rows as they are stored.
+        Type of what is stored. Sums of stored rows are float64 in either case.
     schema : Schema, optional
-        What the rows mean. Rows passed here are `schema.lift`ed already. Left out,
+        The meaning of the rows, which `schema.lift` has mapped already. By default
         an anonymous one that depends on their number of columns only.
 
     Examples
@@ -115,38 +115,38 @@ class SAPCA:
         if block_size is not None:
             self.block_size = whole("block_size", block_size, least=1)
         self.n_samples_seen = 0
-        """Rows ever passed, none faded."""
+        """Number of rows ever passed, not faded."""
         self.fallbacks = 0
         """Blocks whose rows were too deficient or badly scaled for the fast kernel."""
         self._target = self.rule.start  # the rule's choice
-        self._held = 0  # blocks until the rule is asked again
-        self._waiting = 0  # rows of the block that is filling
+        self._held = 0  # blocks until the rule is called again
+        self._waiting = 0  # rows of the unfinished block
         self._seen: Subspace | None = None
         self._memory: LowRank | Scatter | None = None
         if schema is not None:
             self._open(schema)
 
     def partial_fit(self, X: npt.ArrayLike) -> Self:
-        """Learn rows X (n, dim), oldest first. All of them, or on error none."""
+        """Learn rows X (n, dim), oldest first: all of them, or none on an error."""
         self._learn(self._checked(X), projected=None)
         return self
 
     def partial_project(self, X: npt.ArrayLike) -> list[Array]:
-        """Learn rows X (n, dim) and return what became of them (the paper's U'Y).
+        """Learn rows X (n, dim) and return their projections (the paper's U'Y).
 
         Returns
         -------
         list of (n_block, r) arrays
             One for each block that this call completes, in order: its rows projected
-            on the subspace as it stood right after they were learnt. r may differ
-            from block to block. Rows that still wait come with a later call.
+            on the subspace right after they were learnt. r may differ from block to
+            block. Rows that still wait are returned by a later call.
         """
         projected: list[Array] = []
         self._learn(self._checked(X), projected)
         return projected
 
     def resume(self, past: Subspace, *, n_samples_seen: int, rank: int | None = None) -> Self:
-        """Go on from what other engines have learnt, as if their rows had come here.
+        """Continue from what other engines have learnt, as if their rows had come here.
 
         Parameters
         ----------
@@ -155,12 +155,12 @@ class SAPCA:
         n_samples_seen : int
             Rows behind `past`.
         rank : int, optional
-            Where an adaptive rule starts from, within its limits; by default its own start.
+            Where an adaptive rule starts, within its limits; by default its own start.
 
         Raises
         ------
         UsageError
-            If this engine was given no schema, or has learnt something already.
+            If this engine has no schema, or has learnt something already.
         SchemaMismatch
         """
         if self._memory is None or self.n_samples_seen:
@@ -181,9 +181,9 @@ class SAPCA:
         return self
 
     def fade(self, factor: float) -> Self:
-        """Count all that was learnt so far `factor` times: time has passed without a row.
+        """Count all that was learnt so far `factor` times, for time that passed without a row.
 
-        Rows that wait for a full block are taken in first, as a smaller one.
+        Rows that wait for a full block are learnt first, as a smaller block.
         """
         if not 0 < factor <= 1:
             raise UsageError(f"a fading factor must be in (0, 1], got {factor}")
@@ -199,24 +199,24 @@ class SAPCA:
 
     @property
     def schema(self) -> Schema | None:
-        """What its vectors mean; None before the first row, if nobody said."""
+        """The schema of its vectors; None before the first row, if none was given."""
         return self._schema if self._memory else None
 
     @property
     def subspace(self) -> Subspace:
-        """All that was learnt, with the spare directions: what to ship and merge."""
+        """All that was learnt, with the spare directions: the value to send and merge."""
         if self._seen is None:
             self._seen = self._look(self._kept if self._memory else 0)
         return self._seen
 
     @property
     def whole(self) -> Subspace:
-        """All that is held: from the exact memory every direction. Computed at each call."""
+        """All that is held, and every direction of the exact memory; computed at each call."""
         return self._look(self._schema.dim if self._memory else 0)
 
     @property
     def shown(self) -> Subspace:
-        """All that was learnt, at the rank that is shown and scored with."""
+        """The subspace at the rank to show and to score with."""
         return self.subspace.truncated(self._target)
 
     @property
@@ -226,7 +226,7 @@ class SAPCA:
 
     @property
     def algorithm(self) -> str:
-        """Which algorithm really runs."""
+        """The algorithm that runs, in words."""
         if isinstance(self._memory, Scatter):
             since = "" if self._totals.dropped == 0 else ", since a truncated past"
             return f"exact covariance, d <= k + b{since}"
@@ -257,14 +257,14 @@ class SAPCA:
     # -- inside ----------------------------------------------------------------
 
     def _checked(self, X: npt.ArrayLike) -> Array:
-        """X as an (n, dim) array of usable numbers, or an error."""
+        """Return X as an (n, dim) array of usable numbers, or raise."""
         rows = np.asarray(X)
         dim = self._schema.dim if self._memory else None
         if rows.ndim != 2 or dim not in (None, rows.shape[1]):
             raise ShapeError("rows", expected=f"(n, {dim or 'dim'})", got=rows.shape)
         if rows.dtype.kind not in "fiub":
             raise UsageError(f"rows must be real numbers, got dtype {rows.dtype}")
-        # What is stored in float32 must fit it, its distance to the mean included.
+        # Numbers stored as float32 must fit it, and so must their distance to the mean.
         check_values(rows, LARGEST if self.dtype == np.float64 else LARGEST_SINGLE)
         return rows
 
@@ -276,7 +276,7 @@ class SAPCA:
         self._schema = schema
         self._fingerprint = schema.fingerprint
         self._totals = Totals(np.zeros(dim), 0.0, 0.0, 0.0)
-        # By where the rank starts, not where it is: a restored engine must choose the same.
+        # The choice depends on the rank at the start: a restored engine must choose the same.
         if self.exact == "auto" and dim <= self.rule.start + self.oversample + self.block_size:
             self._memory = Scatter(dim, self.block_size)
         else:
@@ -296,7 +296,7 @@ class SAPCA:
         )
         self._seen = None
         if self.center and self._waiting == 0 and self._totals.weight == 0:
-            # Measured from the first row, not from zero: a large mean costs no digits.
+            # Rows are measured from the first one: a large mean then costs no digits.
             self._totals = self._totals._replace(mean=rows[0].astype(np.float64))
         start = 0
         while start < len(rows):
@@ -310,9 +310,9 @@ class SAPCA:
         self.n_samples_seen += len(rows)
 
     def _absorb(self, memory: LowRank | Scatter, projected: list[Array] | None) -> None:
-        """Fade the past, take in the block, set the next rank."""
+        """Fade the past, learn the block, set the next rank."""
         block = None if projected is None else memory.room.copy()
-        # The exact memory is decomposed only for a rule that asks, or a projection.
+        # The exact memory is decomposed only for an adaptive rule or a projection.
         idle = isinstance(memory, Scatter) and not self.rule.adaptive and block is None
         blend = self._blend()
         digest = memory.absorb(blend, 0 if idle else self._kept)
@@ -327,7 +327,7 @@ class SAPCA:
             self._adapt(digest.found.sigma)
 
     def _adapt(self, sigma: Array) -> None:
-        """Ask the rule for the next rank; obey its limits and its hold-off."""
+        """Set the next rank by the rule, its limits and its hold-off."""
         if self._held > 0:
             self._held -= 1
             return
@@ -347,7 +347,7 @@ class SAPCA:
         )
 
     def _look(self, k: int) -> Subspace:
-        """Summarise past and waiting rows, at `k` directions; change neither."""
+        """Summarise past and waiting rows at `k` directions, and change neither."""
         if self._memory is None:
             raise NothingLearnt("nothing was learnt yet: call partial_fit first")
         if self._waiting:

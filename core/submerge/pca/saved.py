@@ -1,9 +1,9 @@
-"""dumps(), loads(): a `SAPCA` as bytes, and back, bit for bit.
+"""dumps() and loads() write a `SAPCA` as bytes and restore it bit for bit.
 
-A restored engine goes on as if it had never stopped: the same rows then give the
+A restored engine continues as if it had never stopped: the same rows then give the
 same bytes. The form is NumPy's `.npz` (a zip of arrays, no pickle); docs/saved.md
-lists every entry. What a file says is checked before it is believed. This room alone
-may look inside a `SAPCA`.
+lists every entry. A file's contents are checked before they are used. This module alone
+may read a `SAPCA`'s private attributes.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ from submerge.schema import Schema
 
 FORM = 1
 UNREADABLE = (
-    # What zipfile, zlib and NumPy's header parser raise on bytes that are not theirs;
-    # RuntimeError is zipfile's for flags that say "encrypted" or "compressed otherwise".
+    # What zipfile, zlib and NumPy's header parser raise on bytes that are not theirs.
+    # zipfile raises RuntimeError for flags that mean "encrypted" or "compressed otherwise".
     *(ValueError, KeyError, TypeError, EOFError, OSError, RuntimeError, SyntaxError),
-    *(MemoryError, OverflowError),  # a header that claims more than there is
+    *(MemoryError, OverflowError),  # a header that claims more data than the file has
     *(struct.error, zlib.error),
 )
-UNBELIEVABLE = (SubmergeError, KeyError, TypeError, ValueError, AttributeError, OverflowError)
+INCONSISTENT = (SubmergeError, KeyError, TypeError, ValueError, AttributeError, OverflowError)
 MOST_ROWS = 1 << 20
-"""More rows in a block than any device has room for: a forged size must not be tried."""
+"""Largest block in a saved engine: no memory is allocated for a forged larger size."""
 
 RULES: dict[str, Any] = {"fixed": FixedRank, "sapca": SapcaRank, "energy": EnergyRank}
 
 
 def dumps(engine: SAPCA) -> bytes:
-    """Return all that `engine` is, rows that wait for a full block included."""
+    """Return the whole state of `engine`, with the rows that wait for a full block."""
     kinds = [kind for kind, rule in RULES.items() if type(engine.rule) is rule]
     if not kinds:
         raise UsageError(
@@ -88,7 +88,7 @@ def loads(data: bytes) -> SAPCA:
     Raises
     ------
     PeerError
-        If the bytes are something else, damaged, or of a later form.
+        If the bytes are not a saved engine, or damaged, or of a later form.
     """
     try:
         with np.load(io.BytesIO(data), allow_pickle=False) as file:
@@ -96,7 +96,7 @@ def loads(data: bytes) -> SAPCA:
         about = json.loads(arrays.pop("about").tobytes())
         form = about["form"]
     except _unreadable() as error:
-        # Not in NumPy's words: they advise to allow pickles.
+        # NumPy's message advises to allow pickles, so it is not repeated.
         raise PeerError(
             f"expected a saved SAPCA (.npz), got {len(data)} bytes of something else, or damaged"
         ) from error
@@ -104,12 +104,12 @@ def loads(data: bytes) -> SAPCA:
         raise PeerError(f"expected a saved SAPCA of form {FORM}, got form {form}: update submerge")
     try:
         return _restored(about, arrays)
-    except UNBELIEVABLE as error:
+    except INCONSISTENT as error:
         raise PeerError(f"this saved SAPCA contradicts itself: {error}") from error
 
 
 def _unreadable() -> tuple[type[Exception], ...]:
-    """All of `UNREADABLE`; what it lacks is loaded late, since a client never saves this way."""
+    """Return `UNREADABLE` and two more, imported here: a client never saves this way."""
     import tokenize
     import zipfile
 
@@ -120,7 +120,7 @@ def _restored(about: dict[str, Any], arrays: dict[str, Storage]) -> SAPCA:
     rule = dict(about["rule"])
     schema = None if about["schema"] is None else Schema.parse(about["schema"].encode())
     if schema is not None:
-        # Before anything of that size is made.
+        # This comes before anything of that size is allocated.
         _expect("mean", arrays, (schema.dim,), np.float64)
         _expect("waiting", arrays, (None, schema.dim), None)
     engine = SAPCA(

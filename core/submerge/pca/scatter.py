@@ -1,8 +1,8 @@
 """Scatter: the whole (dim, dim) scatter, where that is smaller than a buffer.
 
-For dim <= k + b, a sensor node's usual case, this is exact and faster, and the dim^2
-numbers that it keeps are fewer than the temporaries that it spares. It obeys the same
-contract as `LowRank`, so `SAPCA` need not know.
+For dim <= k + b, the common case of a sensor node, this is exact and faster, and its
+dim^2 numbers are fewer than the temporaries that it avoids. It has the interface of
+`LowRank`, so `SAPCA` treats both alike.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ class Scatter:
         return _directions(self.total, k)
 
     def look(self, blend: Blend, k: int) -> Digest:
-        """Summarise past and block; change nothing."""
+        """Summarise past and block without changing either."""
         drift, moved = self._moved(blend)
         total = blend.past * self.total + moved.T @ moved
         return Digest(_directions(total, k), drift, float(np.vdot(moved, moved)))
 
     def absorb(self, blend: Blend, k: int) -> Digest:
-        """Make past and block the new past; `k` = 0 spares the decomposition."""
+        """Make past and block the new past; `k` = 0 skips the decomposition."""
         drift, moved = self._moved(blend)
         self.total *= blend.past
         self.total += moved.T @ moved
         rows, sigma, _, guarded = _directions(self.total, k)
-        # What is not asked for is still held.
+        # Directions beyond k are still held, so none is dropped.
         return Digest(Directions(rows, sigma, 0.0, guarded), drift, float(np.vdot(moved, moved)))
 
     def _moved(self, blend: Blend) -> tuple[Array, Array]:
-        """The drift, and the block's rows, centered and weighed."""
+        """Return the drift and the block's rows, centered and weighed."""
         block = self.room[: len(blend.ages.roots)]
         drift = blend.ages.shares @ block
         moved = block - blend.pull * drift

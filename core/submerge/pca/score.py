@@ -1,11 +1,11 @@
-"""How far a row is from what was learnt, inside the subspace and off it.
+"""Scores: how far a row is from what was learnt, inside the subspace and off it.
 
-`hotelling` (T2) is large for rows far out along known directions, `spe` (Q) for rows
-off the subspace: together they say how, and `contributions` which channels, a row is
-odd. All take rows in the units that were learnt and a subspace at the rank to score
-with; `contributions` in feature space takes the readings that were mapped, and names
-channels. Limits belong to whoever measured them on scores of their own: textbook limits
-assume data that sensors do not send.
+`hotelling` (T2, Hotelling's T-squared) is large for rows far out along known directions.
+`spe` (squared prediction error, Q) is large for rows off the subspace. `contributions`
+says which channels SPE comes from. All take rows in the units that were learnt and a
+subspace at the rank to score with; in feature space `contributions` takes the readings
+before the map. This module sets no limits: measure them on scores, because textbook
+limits assume data that sensors do not send.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ def spe(X: Array, subspace: Subspace) -> Array:
 
     Returns
     -------
-    (n,), in squared units of X, never negative: it is summed from the residual,
-    where the difference of two squares would cancel.
+    (n,), in squared units of X, never negative: the residual's squares are summed, because
+    a difference of two sums of squares would cancel.
     """
     residual = _residual(X, subspace)
     return np.asarray(np.einsum("ij,ij->i", residual, residual))
@@ -57,7 +57,7 @@ def hotelling(X: Array, subspace: Subspace) -> Array:
 class Scorer:
     """SPE and T2 against one subspace, for rows that come a few at a time.
 
-    What depends on the subspace alone is worked out once.
+    What depends on the subspace alone is computed once.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ class Scorer:
     def scores(self, X: Array, mean: Array | None = None) -> tuple[Array, Array]:
         """Return `spe` and `hotelling` of rows X (n, dim), (n,) each.
 
-        mean : (dim,), to measure from instead of the subspace's
+        mean : (dim,), replaces the subspace's mean
         """
         centered = X - (self._mean if mean is None else mean)
         z = centered @ self._basis
@@ -89,21 +89,21 @@ def contributions(X: Array, subspace: Subspace, features: FeatureMap | None = No
     Parameters
     ----------
     X : (n, channels)
-        Scaled readings: without features channels are dim.
+        Scaled readings. Without features, channels = dim.
     subspace : Subspace
     features : FeatureMap, optional
-        What took X to where the subspace is.
+        The map from X to the space of the subspace.
 
     Returns
     -------
-    (n, channels), shares that sum to 1 along each row: all 0 for a row with no residual, all
+    (n, channels), shares that sum to 1 along each row; all 0 for a row with no residual, all
     NaN for one with a gap.
 
     Notes
     -----
-    The squared gradient of SPE with respect to the readings, by its sum. Without features
-    that gradient is twice the residual, and its squares are what SPE is the sum of. With
-    them no pre-image is needed: it is 2 J'(I - UU')(phi(x) - mean), J the map's derivative.
+    Shares are those of the squared gradient of SPE with respect to the readings. Without
+    features that gradient is twice the residual, and SPE is the sum of the residual's squares.
+    With them it is 2 J'(I - UU')(phi(x) - mean), J the map's derivative: no pre-image is needed.
     """
     if features is None:
         gradient = _residual(X, subspace)
@@ -143,7 +143,7 @@ def log_likelihood(X: Array, shown: Subspace, variance: Array, noise: float) -> 
     """
     dim = shown.dim
     noise = max(noise, dim * EPS * float(variance[0]))
-    # What truncation lost is counted as noise, which may so exceed the last component.
+    # What truncation lost counts as noise, so noise may exceed the last component.
     variance = np.maximum(variance, noise)
     hidden = dim - len(variance)
     log_det = np.log(variance).sum() + hidden * np.log(noise)

@@ -1,14 +1,14 @@
-"""Subspace: all that a node remembers of its data.
+"""Subspace: a node's whole memory of its data.
 
-A frozen value of dim * (k + 1) + k + 3 numbers. Three of its fields are exact,
-to rounding, however it came about (in blocks, in a tree, at any rank): `weight`,
-`mean` and `energy`. The other two never overstate: with C the exact scatter,
+It is a frozen value of dim * (k + 1) + k + 3 numbers. `weight`, `mean` and `energy`
+are exact, to rounding, however it was computed (in blocks, in a tree, at any rank).
+The others never overstate: with C the exact scatter,
 
     basis diag(sigma)^2 basis.T <= C          (as positive semi-definite matrices)
     sigma_i^2 <= lambda_i(C) <= sigma_i^2 + spectral_bound
     trace(C) - sum(sigma^2) = frobenius_bound
 
-so a reader learns from the value itself how much it may be missing.
+so the value itself says how much it may be missing.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from submerge.errors import SchemaMismatch, ShapeError, UsageError, ValuesError,
 from submerge.schema import Schema
 
 LARGEST = 1e140
-"""Readings above this have squares whose sums float64 might not hold."""
+"""Largest reading: sums of larger squares may overflow float64."""
 
 LARGEST_SINGLE = 1e37
-"""Readings above this have distances to their mean that float32 might not hold."""
+"""Largest reading for float32: its distance to the mean may overflow above this."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Subspace:
-    """A low-rank memory of data already forgotten.
+    """A low-rank summary of data that are no longer kept.
 
     Attributes
     ----------
     schema : str
-        Fingerprint of what the vectors mean; unequal ones never merge.
+        The schema's fingerprint; subspaces with different ones never merge.
     basis : (dim, k)
         Orthonormal columns, most important first; the entry of largest size in
         each is positive.
@@ -47,7 +47,7 @@ class Subspace:
     energy : float
         Total squared distance to the mean, kept and discarded.
     spectral_bound : float
-        What may be missing from any eigenvalue of the scatter.
+        Most that may be missing from any eigenvalue of the scatter.
     """
 
     schema: str
@@ -60,7 +60,7 @@ class Subspace:
 
     @classmethod
     def empty(cls, schema: Schema) -> Subspace:
-        """Return the memory of no data: the identity of `merge`."""
+        """Return the summary of no data: the identity of `merge`."""
         dim = schema.dim
         nothing = np.empty((dim, 0)), np.empty(0), np.zeros(dim)
         return cls(schema.fingerprint, *nothing, weight=0.0, energy=0.0, spectral_bound=0.0)
@@ -101,24 +101,24 @@ class Subspace:
 
     @property
     def parts(self) -> tuple[Subspace, ...]:
-        """All that it is made of: itself. A kernel group's summary has two parts."""
+        """The subspace itself. A kernel group's summary has two parts."""
         return (self,)
 
     @property
     def frobenius_bound(self) -> float:
-        """What this rank misses of the whole: energy - sum(sigma^2).
+        """Energy that this rank misses: energy - sum(sigma^2).
 
-        Bounds ||Y - U U' Y||_F^2 for the data Y behind it: a proof from three numbers.
+        It bounds ||Y - U U' Y||_F^2 for the data Y behind the subspace.
         """
         return max(0.0, self.energy - float(self.sigma @ self.sigma))
 
     @property
     def explained_variance(self) -> Array:
-        """(k,), variance along each direction: sigma^2 / weight."""
+        """Variance along each direction, sigma^2 / weight: (k,)."""
         return np.asarray(self.sigma**2 / self.weight if self.weight > 0 else self.sigma**2)
 
     def truncated(self, rank: int) -> Subspace:
-        """Return the leading `rank` directions; the rest goes into the bounds."""
+        """Return the leading `rank` directions; the rest is added to the bounds."""
         check_rank(rank)
         if rank >= self.rank:
             return self
@@ -130,7 +130,7 @@ class Subspace:
         )
 
     def faded(self, factor: float) -> Subspace:
-        """Return this memory with all that it has seen counted `factor` times.
+        """Return this subspace with all its data counted `factor` times.
 
         Below 1 it forgets; above 1 is the paper's enhancing factor.
         """
@@ -158,9 +158,9 @@ def oriented(
     energy: float,
     spectral_bound: float,
 ) -> Subspace:
-    """Build a subspace from orthonormal `rows` (k, dim), which it takes over; sets the signs."""
+    """Build a subspace from orthonormal `rows` (k, dim), which it takes over, with signs set."""
     rows *= signs(rows)[:, None].astype(rows.dtype)
-    # A value is shared, by merges and trees too: nobody may change it.
+    # Values are shared, by merges and trees too, so they are read-only.
     for array in (rows, sigma, mean):
         array.flags.writeable = False
     return Subspace(schema, rows.T, sigma, mean, weight, energy, spectral_bound)
@@ -172,7 +172,7 @@ def check_rank(rank: int) -> None:
 
 
 def check_same_schema(first: Subspace, other: Subspace) -> None:
-    """Refuse subspaces that speak of different things."""
+    """Refuse subspaces of different schemas."""
     if first.schema != other.schema:
         raise SchemaMismatch(expected=first.schema, got=other.schema)
     if first.dim != other.dim:
@@ -181,12 +181,12 @@ def check_same_schema(first: Subspace, other: Subspace) -> None:
 
 def check_values(X: Array, largest: float = LARGEST) -> None:
     """Refuse rows that hold NaN, infinity, or numbers too large to square and sum."""
-    # One BLAS pass says "all fine"; only otherwise do we look where it is not. In float32 a
-    # finite sum of squares is of numbers far below any limit.
+    # One BLAS pass accepts good rows; only otherwise do we search for the bad value. In float32,
+    # numbers with a finite sum of squares are far below any limit.
     flat = X.flags.c_contiguous and X.dtype in (np.float64, np.float32)
     if flat and float(np.vdot(X, X)) < min(largest**2, float(np.finfo(X.dtype).max)):
         return
-    # In float64, which the limit is given in, whatever the rows are.
+    # The limit is a float64, whatever dtype the rows have.
     bad = ~(np.abs(X) < np.float64(largest))
     if bad.any():
         row, column = (int(i) for i in np.argwhere(bad)[0])
@@ -199,5 +199,5 @@ def check_values(X: Array, largest: float = LARGEST) -> None:
 
 
 def _mean(X: Array) -> Array:
-    """The mean, about the first row: a large offset then costs no digits."""
+    """Return the mean, taken about the first row so that a large offset costs no digits."""
     return np.asarray(X[0] + (X - X[0]).mean(axis=0))

@@ -1,9 +1,9 @@
 """MergeTree: the merge of many children, kept up to date.
 
-A trie over the hashes of the keys. Its shape depends on the set of keys alone, and
-children are merged in the order of their slots: the same fleet gives the same bytes,
-whatever order its reports came in. An update marks the path to the root; asking for
-the root merges again what is marked, and nothing else.
+It is a trie over the hashes of the keys. Its shape depends on the set of keys alone, and
+children merge in the order of their slots: the same fleet gives the same bytes in
+whatever order its reports came. An update marks the path to the root, and `root` merges
+only what is marked.
 
 A child is replaced, never added to: merging is not idempotent, and a child that is
 counted twice turns the merged subspace toward itself.
@@ -43,8 +43,8 @@ class MergeTree:
     rank : int
         Directions to keep at every node: k, spares included.
     fan_in : int
-        Slots of a node, a power of two. More merge less often and lose less; fewer
-        make an update cheaper. See benchmarks/results.md.
+        Slots of a node, a power of two. With more, merging loses less; with fewer, an
+        update is cheaper. See benchmarks/results.md.
     center : {"fleet", "own"}
         As in `merge`.
 
@@ -88,7 +88,7 @@ class MergeTree:
         return self._leaves[key].merged
 
     def __setitem__(self, key: str, subspace: Subspace) -> None:
-        """Put a child in, in place of the one that it was."""
+        """Add a child, or replace it."""
         if not isinstance(key, str) or not key or not key.isprintable():
             raise UsageError(f"a child's key must be printable text, got {key!r}")
         if self._leaves:
@@ -105,7 +105,7 @@ class MergeTree:
         other = branch.slots.get(slot, leaf)
         depth = len(path)
         while isinstance(other, _Leaf) and other is not leaf:
-            # Two keys in one slot: a level more, until their digits differ.
+            # Two keys share a slot: add levels until their digits differ.
             below = branch.slots[slot] = _Branch()
             below.slots[self._digit(other.digits, depth)] = other
             branch, slot = below, self._digit(leaf.digits, depth)
@@ -114,7 +114,7 @@ class MergeTree:
         branch.slots[slot] = leaf
 
     def __delitem__(self, key: str) -> None:
-        """Take a child out, as if it had never been there."""
+        """Remove a child, as if it had never been added."""
         path = list(self._path(self._leaves.pop(key).digits))
         branch, slot = path.pop()
         branch.merged = None
@@ -122,7 +122,7 @@ class MergeTree:
         while path:
             above, slot = path.pop()
             above.merged = None
-            # A branch over a single leaf would not be there had the key never been.
+            # Without the key, a branch over a single leaf would not exist.
             only = next(iter(branch.slots.values())) if len(branch.slots) == 1 else None
             if isinstance(only, _Leaf):
                 above.slots[slot] = only
@@ -137,7 +137,7 @@ class MergeTree:
             If there are none.
         """
         if not self._leaves:
-            raise UsageError("a tree without children has no root: put one in first")
+            raise UsageError("a tree without children has no root: add one first")
         return self._merged(self._top)
 
     def _merged(self, node: _Leaf | _Branch) -> Subspace:
@@ -149,7 +149,7 @@ class MergeTree:
         return node.merged
 
     def _path(self, digits: int) -> Iterator[tuple[_Branch, int]]:
-        """The branches on the way to a leaf, each with the slot that leads on."""
+        """Yield the branches on the way to a leaf, each with the slot that leads on."""
         branch, depth = self._top, 0
         while True:
             slot = self._digit(digits, depth)
@@ -164,5 +164,5 @@ class MergeTree:
 
 
 def _digits(key: str) -> int:
-    """The key's hash, read as a number; SHA-256, so that no one can crowd a slot."""
+    """Return the key's hash as a number: SHA-256, so that keys cannot be chosen for one slot."""
     return int.from_bytes(hashlib.sha256(key.encode()).digest(), "little")

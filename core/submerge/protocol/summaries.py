@@ -24,7 +24,7 @@ from submerge.pca.score import Scorer, contributions
 from submerge.pca.subspace import Subspace
 from submerge.pca.tree import MergeTree
 from submerge.protocol.kernel_summary import KernelEngine, kernel_contributions, summary_of
-from submerge.robust.outliers import Screening, both, judged
+from submerge.robust.outliers import Screening, both, screen
 from submerge.schema import Schema
 from submerge.stats.node_mean import OwnMean
 
@@ -132,7 +132,7 @@ class Summaries(Protocol):
     def moved(self, before: Summary, after: Summary) -> float:
         """Return by how many degrees what is shown has turned; 0 where that has no answer."""
 
-    def judged(self, schema: Schema, parts: Mapping[str, Summary], *, unit: float) -> Screening:
+    def screen(self, schema: Schema, parts: Mapping[str, Summary], *, unit: float) -> Screening:
         """Say which children are far from the others, and which count for too much.
 
         unit : what one reading weighs in them, faded as they are
@@ -268,11 +268,11 @@ class Subspaces:
         cosines = np.linalg.svd(first.basis[:, :r].T @ then.basis[:, :r], compute_uv=False)
         return float(np.degrees(np.arccos(np.clip(cosines.min(), 0.0, 1.0))))
 
-    def judged(self, schema: Schema, parts: Mapping[str, Summary], *, unit: float) -> Screening:
+    def screen(self, schema: Schema, parts: Mapping[str, Summary], *, unit: float) -> Screening:
         """By the directions that are shown; in a kernel group, of features and of readings."""
         means = schema.center != "own"
         screened = [
-            judged(
+            screen(
                 {name: summary.parts[i] for name, summary in parts.items()},
                 rank=rank,
                 unit=unit,

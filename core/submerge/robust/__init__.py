@@ -1,5 +1,5 @@
-"""Which of many subspaces lie far from the others, and the middle of the rest.
+"""Outliers among subspaces, and the geometric median of the rest.
 
-Values only. Which children of an aggregator are left out, and when they come back, is decided
-in `submerge.aggregator`.
+These are pure functions of values. `submerge.aggregator` decides which children of an aggregator
+are left out, and when they come back.
 """

@@ -1,10 +1,10 @@
-"""Geometric medians: the point that is nearest to all others together, not squared.
+"""Geometric medians: the point with the least sum of distances (not squared) to the members.
 
-A mean goes wherever one liar wants it; the point of least summed distance stays near the
-honest ones as long as they are more than half, however far off the others are. Here of
-points, and of subspaces by their projectors, matrices of dim x dim that are never formed.
+One forged member can move a mean anywhere. The geometric median stays near the honest members as
+long as they are more than half, however far off the others are. This module has medians of
+points, and of subspaces by their projectors, dim x dim matrices that are never formed.
 
-Weiszfeld's iteration: the mean, again and again, each member weighed by one over its
+It uses Weiszfeld's iteration: a mean is repeated with each member weighed by one over its
 distance to the mean before. The same members in the same order give the same bytes.
 """
 
@@ -22,15 +22,15 @@ ROUNDS, SETTLED = 100, 1e-4
 """Most rounds, and the change of a member's weight, relative, that ends them."""
 
 TOUCHING = 1e-3
-"""A member nearer than this counts as so near: the iteration must not divide by zero. Of
-projectors; of points, times their usual distance to the middle."""
+"""Least distance of a member, so that the iteration never divides by zero. For points its unit is
+their median distance to the middle."""
 
 SPARE, PASSES = 8, 4
-"""Directions looked for beside those that matter, and passes over the members to find them."""
+"""Spare directions of the span, and passes over the members to find it."""
 
 
 class Projector(NamedTuple):
-    """A subspace that is told by its projector, basis diag(shares) basis.T.
+    """A subspace given by its projector, basis diag(shares) basis.T.
 
     basis : (dim, k), orthonormal, float32 or float64
     shares : (k,), above 0 and at most 1; below 1 for directions that are not certain
@@ -52,7 +52,7 @@ class Middle:
     matrix: Array
 
     def within(self, basis: Storage) -> Array:
-        """Return it as seen along the columns of a basis (dim, k), (k, k)."""
+        """Return the median restricted to the columns of a basis (dim, k): (k, k)."""
         seen = basis.T @ self.span
         return np.asarray(seen @ self.matrix @ seen.T, dtype=np.float64)
 
@@ -60,10 +60,10 @@ class Middle:
 def of_projectors(members: Sequence[Projector]) -> Middle:
     """Return the geometric median of projectors, in the Frobenius norm.
 
-    It is looked for among matrices on the span that many members share: every direction that
-    a quarter of them have is in it, for as many eigenvalues of the mean projector may be that
-    large as there is room for in its trace. What a member has beyond that span counts for
-    its distance.
+    It is sought among matrices on the span that many members share. Every direction that a
+    quarter of them have is in that span, since its dimension is the most eigenvalues of that
+    size that the mean projector's trace allows. A member's part beyond the span counts in its
+    distance.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ def of_projectors(members: Sequence[Projector]) -> Middle:
     starts = np.concatenate([[0], np.cumsum(held)[:-1]])
     shares = np.concatenate([each.shares for each in members])
     rows = np.vstack([each.basis.T @ span for each in members]) * np.sqrt(shares)[:, None]
-    # Of whole members, not of what the span has of them.
+    # These are norms of whole members, not of their parts in the span.
     squares = np.add.reduceat(shares**2, starts)
 
     weights = np.full(len(members), 1 / len(members))
@@ -99,7 +99,7 @@ def of_projectors(members: Sequence[Projector]) -> Middle:
 
 def of_points(points: Array) -> Array:
     """Return the geometric median of points (n, dim), one or more: (dim,)."""
-    # About one of them: an offset common to all costs no digits.
+    # Points are taken about the first: an offset common to all costs no digits.
     origin = points[0]
     off = points - origin
     middle = np.median(off, axis=0)
@@ -107,7 +107,7 @@ def of_points(points: Array) -> Array:
     for _ in range(ROUNDS):
         distances = np.hypot(np.linalg.norm(off - middle, axis=1), touching)
         if not distances.all():
-            break  # more than half of them are one point
+            break  # more than half of the points coincide
         weights = distances.min() / distances
         new = weights @ off / weights.sum()
         moved, middle = float(np.linalg.norm(new - middle)), new
@@ -117,13 +117,13 @@ def of_points(points: Array) -> Array:
 
 
 def _span(members: Sequence[Projector]) -> Array:
-    """An orthonormal basis (dim, q) of what many members share: by subspace iteration."""
+    """Return an orthonormal basis (dim, q) of the shared span, by subspace iteration."""
     dim = len(members[0].basis)
     shared = 4 * sum(float(each.shares.sum()) for each in members) / len(members)
     q = min(dim, int(np.ceil(shared)) + SPARE)
     if q == dim:
         return np.eye(dim)
-    # Any start will do that nobody has chosen to be orthogonal to it; the same one every time.
+    # The start is fixed, and random so that members are not orthogonal to it by design.
     span: Array = np.random.Generator(np.random.Philox(key=0)).standard_normal((dim, q))
     for _ in range(PASSES):
         image = np.zeros((dim, q))

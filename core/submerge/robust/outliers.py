@@ -1,17 +1,17 @@
-"""Robust merging: whom to leave out of a merge, and how much the others may count.
+"""screen(): which children to leave out of a merge, and how much the others may count.
 
-A merge believes everybody: one child with sigma a million times too large turns the model by
-90 degrees. Here the children of a group are held against one another. It is a pure function of
-them all, so nothing has to be undone: who comes back to the others is in again.
+A merge trusts every child: one with sigma a million times too large turns the model by 90
+degrees. So the children of a group are compared with each other. The result is a pure function
+of them all, so nothing has to be undone: a child that resembles the others again is merged again.
 
 1. A child counts once in every median, whatever weight it claims.
-2. A direction is believed as far as it stands out from noise (`noise`). What cannot be told
-   from it is not judged: young children, and all where there is no gap.
-3. A child is judged by what it has and the others have not, never by what it lacks: a pump that
-   stands still is no liar.
+2. A direction counts as far as it stands out from noise (`noise`). Directions within noise are
+   not compared: those of young children, and all where there is no gap.
+3. A child is an outlier by what it has and the others have not, never by what it lacks: a pump
+   that stands still is no outlier.
 4. At most half are left out. The others are many and alike: a fleet of two kinds is two groups.
 
-It stops gross lies, not clever ones: docs/mathematics.md says what is left to those.
+It stops gross forgeries, not subtle ones: docs/mathematics.md describes what remains possible.
 """
 
 from __future__ import annotations
@@ -36,32 +36,31 @@ from submerge.robust.noise import (
 )
 
 LEAST = 3
-"""Children that have something to be judged by; of fewer, nobody can say who is odd."""
+"""Fewest children that can be compared: among fewer it is unclear which is the outlier."""
 
 WEIGHT, ENERGY = 3.0, 3.0
-"""A child counts for at most so many times the usual weight, and energy per sample."""
+"""Most weight, and energy per sample, that a child counts for, in units of the median."""
 
 TURN = 15.0
-"""Degrees that a child may always be from the others: machines are not all alike."""
+"""Degrees from the others that are always allowed: machines are not all alike."""
 
 OFFSET = 4.0
-"""Distance of means, in units of what noise and variation explain, that is never held against
-a child."""
+"""Distance of means, in units of what noise and variation explain, that is always allowed."""
 
 SPREAD, FEW = 8.0, 8
-"""Beyond it, how many median deviations from the usual: 5.4 standard ones of a Gaussian. Twice as
-many of so few children, whose median deviation may be small by chance."""
+"""Median deviations from the median that are allowed beyond that: 5.4 standard deviations of a
+Gaussian. Among `FEW` children, whose median deviation may be small by chance, twice as many."""
 
 SHARED = 1 / 2
-"""A direction that the median has by so much is shared in full: those who have seen too little to
-be certain of it do not speak against it."""
+"""Share of a direction in the median from which it counts as shared in full: children too young to
+be certain of it do not count against it."""
 
 
 class Outlier(NamedTuple):
-    """How far a child is from the others; 0 where it is not so far as to be left out.
+    """How far a child is from the others; 0 where that is within limits.
 
-    angle : degrees between the direction that it alone has and what they share
-    offset : of its mean from theirs, in units of what noise and variation explain
+    angle : degrees between the direction that it alone has and the shared ones
+    offset : distance of its mean from theirs, in units of what noise and variation explain
     """
 
     angle: float
@@ -69,7 +68,7 @@ class Outlier(NamedTuple):
 
     @property
     def words(self) -> str:
-        """In a few words, for people."""
+        """The outlier in a few words, for people."""
         turned = [f"{self.angle:.0f} deg"] if self.angle else []
         shifted = [f"its mean, {self.offset:.0f} times noise"] if self.offset else []
         return ", ".join(turned + shifted)
@@ -77,44 +76,43 @@ class Outlier(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Screening:
-    """What comes of judging.
+    """Result of comparing children.
 
     Attributes
     ----------
-    far : dict of str to Far
+    outliers : dict of str to Outlier
         Children to leave out.
     factors : dict of str to float
-        What to fade others by, for those that claim too much; below 1.
+        Factors, below 1, to fade others by that claim too much weight or energy.
     """
 
     outliers: Mapping[str, Outlier]
     factors: Mapping[str, float]
 
 
-NOBODY = Screening({}, {})
-"""All are as they should be."""
+NO_OUTLIERS = Screening({}, {})
 
 
-def judged(
+def screen(
     parts: Mapping[str, Subspace], *, rank: int, unit: float = 1.0, means: bool = True
 ) -> Screening:
-    """Judge children by one another.
+    """Compare children with each other.
 
     Parameters
     ----------
     parts : mapping of str to Subspace
-        By the children's names; their order does not matter, to the last bit.
+        By the children's names. Their order does not matter, to the last bit.
     rank : int
-        Directions that are shown, r: those beyond are taken for noise.
+        Number of directions that are shown, r: those beyond count as noise.
     unit : float
-        What one sample weighs, in parts that have faded.
+        Weight of one sample, in parts that have faded.
     means : bool
-        The parts' means become part of the merge: judge them as well.
+        Compare means too, because they become part of the merge.
 
     Returns
     -------
-    Judged
-        Scaling all readings, or all weights and `unit`, changes nothing.
+    Screening
+        Scaling all readings, or all weights and `unit`, does not change it.
 
     Notes
     -----
@@ -124,22 +122,22 @@ def judged(
     check_rank(rank)
     names = sorted(name for name, part in parts.items() if part.weight > 0)
     if len(names) < LEAST:
-        return NOBODY
+        return NO_OUTLIERS
     chosen = [parts[name] for name in names]
     with np.errstate(over="ignore", invalid="ignore", divide="ignore", under="ignore"):
-        usual = typical_noise(chosen, rank, unit)
-        angles, middle = _angles(chosen, usual, unit)
+        typical = typical_noise(chosen, rank, unit)
+        angles, middle = _angles(chosen, typical, unit)
         most = _limit(angles[angles >= 0], TURN)
         angles[angles <= most] = 0.0
         offsets = np.zeros(len(names))
         if means:
-            # Where they do not agree on directions, no shift is along a wrong one.
-            offsets = _offsets(chosen, usual, unit, middle if most < 90 else None)
+            # Where children do not agree on directions, no shift is along a wrong one.
+            offsets = _offsets(chosen, typical, unit, middle if most < 90 else None)
             offsets[offsets <= _limit(offsets, OFFSET)] = 0.0
         left = [Outlier(float(a), float(o)) for a, o in zip(angles, offsets, strict=True)]
         outliers = {name: each for name, each in zip(names, left, strict=True) if any(each)}
         if 2 * len(outliers) > len(names):
-            outliers = {}  # each kind of lie by a minority: nobody can say who is honest
+            outliers = {}  # different minorities are off: it is unclear which children are honest
         kept = [name for name in names if name not in outliers]
         factors = _factors([parts[name] for name in kept])
     capped = zip(kept, map(float, factors), strict=True)
@@ -147,7 +145,7 @@ def judged(
 
 
 def both(one: Screening, other: Screening, *, of: int) -> Screening:
-    """Return what comes of judging two memories of `of` children: out by one, out by both."""
+    """Return the screening of `of` children by two memories: an outlier in one is one in both."""
     outliers = dict(one.outliers)
     if 2 * len(outliers.keys() | other.outliers.keys()) <= of:
         outliers = dict(other.outliers) | outliers
@@ -157,15 +155,15 @@ def both(one: Screening, other: Screening, *, of: int) -> Screening:
 
 
 def _angles(
-    parts: Sequence[Subspace], usual: TypicalNoise, unit: float
+    parts: Sequence[Subspace], typical: TypicalNoise, unit: float
 ) -> tuple[Array, Middle | None]:
-    """Degrees between each and the geometric median of all; -1 where there is nothing to judge.
+    """Return degrees between each part and the median of all (-1: unknown), and what is shared.
 
-    Of the direction that it has and they have least: the largest principal angle, if all were
-    certain. With the angles comes what is shared.
+    The angle is that of the part's direction that is shared least: the largest principal angle,
+    if all directions were certain.
     """
     angles = np.full(len(parts), -1.0)
-    clear = [clearness(part, usual, unit) for part in parts]
+    clear = [clearness(part, typical, unit) for part in parts]
     votes = [np.clip(each - 0.5, 0.0, 1.0) for each in clear]
     voters = [i for i, vote in enumerate(votes) if vote.any()]
     if len(voters) < LEAST:
@@ -173,7 +171,7 @@ def _angles(
     chosen = [Projector(parts[i].basis[:, votes[i] > 0], votes[i][votes[i] > 0]) for i in voters]
     shared = _shared(of_projectors(chosen))
     for i in voters:
-        # A little less than certain, others may not have voted for it.
+        # For a direction that is barely clear, other parts may not have voted.
         held = np.clip((clear[i] - 1) / 2, 0.0, 1.0)
         basis, held = parts[i].basis[:, held > 0], held[held > 0]
         alone = np.sqrt(np.multiply.outer(held, held)) * (np.eye(len(held)) - shared.within(basis))
@@ -183,50 +181,50 @@ def _angles(
 
 
 def _shared(middle: Middle) -> Middle:
-    """The projector that a geometric median is near to."""
+    """Return the projector nearest to a geometric median."""
     values, vectors = np.linalg.eigh(middle.matrix)
     clipped = np.clip(values / SHARED, 0.0, 1.0)
     return Middle(middle.span, (vectors * clipped) @ vectors.T)
 
 
 def _offsets(
-    parts: Sequence[Subspace], usual: TypicalNoise, unit: float, middle: Middle | None
+    parts: Sequence[Subspace], typical: TypicalNoise, unit: float, middle: Middle | None
 ) -> Array:
-    """How far each mean is from their geometric median, in units of what is usual there.
+    """Return each mean's distance from their geometric median, in units of typical deviations.
 
-    Along shared directions that is the energy of a sample, beyond them noise: a shift out there
+    The unit is a sample's energy along shared directions, and noise beyond them, where a shift
     makes a direction of its own.
     """
     points = np.stack([part.mean for part in parts])
     center = of_points(points)
     offs = points - center
     squares = np.einsum("ij,ij->i", offs, offs)
-    # Old ones are sure of their means: that does not make them odder than the usual one.
-    weights = np.minimum([part.weight for part in parts], usual.weight)
+    # An old part's mean is more exact, which must not make it more of an outlier.
+    weights = np.minimum([part.weight for part in parts], typical.weight)
     inside = squares
     if middle is not None:
         seen = offs @ middle.span
         inside = np.minimum(np.einsum("ij,jk,ik->i", seen, middle.matrix, seen), squares)
-    rounding = ROUNDING * usual.energy + (ROUNDING * float(np.linalg.norm(center))) ** 2 + TINY
-    # A mean of few rows is off by chance: by noise, and along directions turned as they may be.
-    chance = usual.rest + usual.energy * np.sin(np.radians(TURN)) ** 2
-    noise = usual.edge + chance * unit / weights + rounding
-    return np.asarray(np.sqrt((squares - inside) / noise + inside / (usual.energy + rounding)))
+    rounding = ROUNDING * typical.energy + (ROUNDING * float(np.linalg.norm(center))) ** 2 + TINY
+    # A mean of few rows is off by chance: by noise, and along directions turned by up to TURN.
+    chance = typical.rest + typical.energy * np.sin(np.radians(TURN)) ** 2
+    noise = typical.edge + chance * unit / weights + rounding
+    return np.asarray(np.sqrt((squares - inside) / noise + inside / (typical.energy + rounding)))
 
 
 def _factors(parts: Sequence[Subspace]) -> Array:
-    """What to fade each part by, so that none has far more weight or energy than is usual."""
+    """Return factors that fade parts with far more weight or energy than the median."""
     weights = np.array([part.weight for part in parts])
     energies = np.array([energy_of(part) for part in parts])
-    usual = median(list(energies[energies > 0]))
+    typical = median(list(energies[energies > 0]))
     by_weight = np.minimum(1.0, WEIGHT * median(list(weights)) / weights)
-    by_energy = np.minimum(1.0, ENERGY * usual / np.maximum(energies, TINY))
-    # Even what claims all there is must leave a factor to fade by.
+    by_energy = np.minimum(1.0, ENERGY * typical / np.maximum(energies, TINY))
+    # A factor to fade by must be positive, whatever a part claims.
     return np.asarray(np.maximum(by_weight * by_energy, TINY))
 
 
 def _limit(values: Array, least: float) -> float:
-    """Beyond which a value is not like the others: at least twice the usual one."""
+    """Return the limit beyond which a value is an outlier: at least twice the median."""
     if not len(values):
         return np.inf
     middle = float(np.median(values))

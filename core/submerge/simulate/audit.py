@@ -1,8 +1,8 @@
-"""audit(): what can be checked of real subspaces, where no oracle knows each reading.
+"""audit(): checks with real subspaces, where no oracle knows each reading.
 
-I3  A node that restarts from what it kept says the same, to the byte.
-I7  Everybody ends with the newest model, of one schema.
-I4  No more readings are counted than there were; all of them, if only messages suffered.
+I3  A node that restarts from its store reports the same, to the byte.
+I7  Every client ends with the newest model.
+I4  No more readings are counted than there were, and all of them if only messages suffered.
 """
 
 from __future__ import annotations
@@ -13,25 +13,24 @@ from submerge.simulate.fleet import GROUP, SimulatedFleet
 from submerge.simulate.hosts import Host
 
 ROUNDING = 1e-9
-"""Relative: weights are sums of as many numbers as there are readings."""
+"""Relative tolerance: weights are sums of as many numbers as there are readings."""
 
 
 def audit(fleet: SimulatedFleet, version: int) -> list[tuple[str, str]]:
-    """Return violations, the first of each kind; `version`: of the model that all should have."""
+    """Return violations, the first of each kind; `version` is that of the newest model."""
     found: dict[str, str] = {}
     for hosts in fleet.levels[1:]:
         for host in hosts:
-            if isinstance(host.node, AggregatorNode) and _lines_of(
-                fleet, host, host.node
-            ) != _lines_of(fleet, host, fleet.twin(host)):
-                found.setdefault("I3", f"{host} would say something else after a restart")
-    root = fleet.root.node
-    model = root.model(GROUP) if isinstance(root, AggregatorNode) else None
+            node = host.node
+            if isinstance(node, AggregatorNode) and (
+                _summary_bytes(fleet, host, node) != _summary_bytes(fleet, host, fleet.twin(host))
+            ):
+                found.setdefault("I3", f"{host} would report something else after a restart")
+    model, ledger = fleet.root_model, fleet.root_ledger
     for host in fleet.levels[0]:
         known = host.node.model if isinstance(host.node, ClientNode) else None
         if model is not None and (known is None or known.version < version):
             found.setdefault("I7", f"{host} stays at an older model")
-    ledger = root.ledger(GROUP) if isinstance(root, AggregatorNode) else None
     counted = 0 if ledger is None else ledger.counts().learnt
     if counted > fleet.feed.generated or (
         fleet.suffered.network_only
@@ -40,7 +39,7 @@ def audit(fleet: SimulatedFleet, version: int) -> list[tuple[str, str]]:
     ):
         found["I4"] = f"{counted} readings are counted, of {fleet.feed.generated}"
     summary = None if ledger is None else ledger.summary()
-    # In a kernel group each of its two memories weighs what is counted.
+    # In a kernel group both parts have the weight of all counted readings.
     if summary is not None and fleet.plan.half_life_s is None:
         weights = summary.weight, *(part.weight for part in summary.parts)
         for weight in weights:
@@ -51,8 +50,8 @@ def audit(fleet: SimulatedFleet, version: int) -> list[tuple[str, str]]:
     return list(found.items())
 
 
-def _lines_of(fleet: SimulatedFleet, host: Host, node: AggregatorNode) -> bytes:
-    """Return what a process on a machine would say of its rows now: both are asked at one time."""
+def _summary_bytes(fleet: SimulatedFleet, host: Host, node: AggregatorNode) -> bytes:
+    """Return the summary that a process on a host would report now."""
     ledger = node.ledger(GROUP)
     summary = None if ledger is None else ledger.seen(host.now(fleet.time))
     return b"" if summary is None else fleet.feed.summaries.packed(summary)

@@ -1,4 +1,4 @@
-"""Feeds: what simulated sensors read, and what is held against the root in the end."""
+"""Feeds: the readings of simulated sensors, and the truth that the root is compared with."""
 
 from __future__ import annotations
 
@@ -16,42 +16,42 @@ from submerge.simulate.hosts import Host
 from submerge.simulate.samples import SampleSets
 
 BANK = 1 << 14
-"""Rows that readings are drawn from: their pooled truth is then a weighted sum."""
+"""Rows that readings are drawn from: the pooled truth is then a weighted sum."""
 
 OVERTONES = 3
-"""Of a curve, the wave itself included."""
+"""Harmonics of a curve, with the fundamental wave."""
 
 
 class Feed(Protocol):
-    """Readings, and the kind of summary that they are learnt in."""
+    """A source of readings, and the kind of summary that they are learnt in."""
 
     @property
     def schema(self) -> Schema:
-        """What a reading means."""
+        """The schema of a reading."""
 
     @property
     def summaries(self) -> Summaries:
         """The kind of summary."""
 
     generated: int
-    """Readings given out."""
+    """Number of readings generated."""
 
     def reading(self, host: Host, time: float, rng: np.random.Generator) -> Array:
         """Return the next reading of a host, (1, channels)."""
 
     def size(self, report: Report) -> int:
-        """Return what a report weighs, in bytes."""
+        """Return the size of a report in bytes."""
 
 
 class Ids:
-    """Readings that are nothing but their own names.
+    """Readings that are only ids.
 
     Attributes
     ----------
     given : dict of str to int
         Ids by node, as bits.
     read_at : list of float
-        When each was read, in virtual seconds.
+        Time of each reading, in virtual seconds.
     """
 
     def __init__(self) -> None:
@@ -69,20 +69,20 @@ class Ids:
         return np.array([[float(self.generated - 1)]])
 
     def size(self, report: Report) -> int:
-        """Return what a report weighs, in bytes."""
+        """Return the size of a report in bytes."""
         return size(report, self.summaries)
 
 
 class Rows:
-    """Readings of `dim` channels that vary along a few directions, and noise.
+    """Readings of `dim` channels that vary along a few directions, with noise.
 
-    With features they lie about a closed curve instead, which no few directions hold.
+    With features they lie about a closed curve instead, which a few directions cannot represent.
 
     Parameters
     ----------
     rank : int
-        Directions that are shown, and without features those that the fleet varies along, each
-        three quarters as strong as the one before.
+        Directions shown. Without features readings vary along so many, each three quarters as
+        strong as the one before.
     features : FeatureMap, optional
     """
 
@@ -108,19 +108,19 @@ class Rows:
         """Return a row of the bank."""
         i = int(rng.integers(BANK))
         self.generated += 1
-        # What only measures, for a scaling or a gamma, is in no model.
+        # Readings that are only measured, for a scaling or a gamma, are in no model.
         if not isinstance(host.node, ClientNode) or host.node.current.learns:
             self._learnt[i] += 1
         return np.asarray(self._bank[i : i + 1])
 
     def size(self, report: Report) -> int:
-        """Return what a report weighs, in bytes."""
+        """Return the size of a report in bytes."""
         return size(report, self.summaries)
 
     def angle(self, model: Summary, schema: Schema) -> float:
-        """Return degrees between the model and all readings pooled, at the rank shown.
+        """Return the angle in degrees between the model and all readings pooled.
 
-        schema : the model's; of a kernel group, features are compared
+        schema : the model's; in a kernel group, features are compared
         """
         learnt = model.parts[0]
         there = np.flatnonzero(self._learnt)
@@ -133,7 +133,7 @@ class Rows:
 
 
 def _directions(dim: int, rank: int, rng: np.random.Generator) -> Array:
-    """Rows (BANK, dim) along `rank` directions."""
+    """Return rows (BANK, dim) along `rank` directions."""
     strengths = 4.0 * 0.75 ** np.arange(rank)
     directions = np.linalg.qr(rng.standard_normal((dim, rank)))[0]
     loads = rng.standard_normal((BANK, rank)) * strengths
@@ -141,10 +141,9 @@ def _directions(dim: int, rank: int, rng: np.random.Generator) -> Array:
 
 
 def _curve(dim: int, rng: np.random.Generator) -> Array:
-    """Rows (BANK, dim) on a closed curve: a wave and its overtones, along directions of their own.
+    """Return rows (BANK, dim) on a closed curve: a wave and overtones, each along two directions.
 
-    No two of them are equally strong: principal directions of such rows, or of their features,
-    would be anybody's guess.
+    All have different strengths, so that principal directions of rows and features are unique.
     """
     waves = min(dim, 2 * OVERTONES)
     angle = rng.random(BANK) * 2 * np.pi

@@ -1,8 +1,8 @@
-"""Fleet: many nodes in one process, in virtual time.
+"""SimulatedFleet: many nodes in one process, in virtual time.
 
-One heap of events and one seeded generator: the same seed runs the same way, to the byte.
-The nodes are the ones that ship; hosts, disks and network are pretended (`hosts`,
-`network`), what goes wrong is drawn beforehand (`mishaps`), and an oracle watches every
+It has one heap of events and one seeded generator: the same seed runs the same way, to the
+byte. The nodes are those of the product; hosts, disks and network are simulated (`hosts`,
+`network`), failures are drawn beforehand (`injected_failures`), and an oracle checks every
 step (`oracle`).
 """
 
@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from submerge.aggregator.group import GroupPlan
+from submerge.aggregator.ledger import Ledger
 from submerge.aggregator.node import AggregatorNode
 from submerge.client.node import ClientNode
 from submerge.protocol.machine import (
@@ -33,7 +34,7 @@ from submerge.protocol.machine import (
     Start,
     Tick,
 )
-from submerge.protocol.messages import Message, Report, payload
+from submerge.protocol.messages import Message, Model, Report, payload
 from submerge.protocol.settings import AggregatorSettings, ClientSettings
 from submerge.simulate.feeds import Feed
 from submerge.simulate.hosts import Host
@@ -44,42 +45,42 @@ from submerge.simulate.transcript import Transcript
 GROUP = "room"
 
 RESTARTED_S = 1.0
-"""After a write that failed a supervisor starts an aggregator again."""
+"""Time after a failed write until a supervisor restarts an aggregator."""
 
 SCALING_ROWS = 100
-"""Readings behind a scaling that the fleet works out."""
+"""Readings from which the fleet settles its scaling."""
 
 CALM = 40
-"""Messages that a node has to send within a minute at most, and for each node below it: some
-joins, reports, answers and models, each tried again or asked for twice."""
+"""Most messages a minute of a node, and more for each node below it: some joins, reports, answers
+and models, each repeated or requested twice."""
 
 
 class FleetObserver:
-    """What an onlooker is told; the oracle is one."""
+    """Receives the events of a fleet; the oracle is one."""
 
-    def stepped(self, host: Host, event: Event, effects: list[Effect]) -> None:
-        """A node has decided; nothing is performed yet."""
+    def on_step(self, host: Host, event: Event, effects: list[Effect]) -> None:
+        """Handle a node's decision; nothing is performed yet."""
 
-    def kept(self, host: Host) -> None:
-        """A store has changed."""
+    def on_write(self, host: Host) -> None:
+        """Handle a changed store."""
 
-    def failed(self, host: Host) -> None:
-        """A write has failed."""
+    def on_failed_write(self, host: Host) -> None:
+        """Handle a failed write."""
 
-    def died(self, host: Host) -> None:
-        """A process is about to die."""
+    def on_death(self, host: Host) -> None:
+        """Handle a process that is about to die."""
 
-    def harmed(self, host: Host, before: Records, after: Records, why: str) -> None:
-        """A disk was replaced by another, or is gone."""
+    def on_disk_change(self, host: Host, before: Records, after: Records, why: str) -> None:
+        """Handle a disk that was replaced by another, or is gone."""
 
-    def cloned(self, host: Host) -> None:
-        """A disk was copied, and a second process is about to run on the copy."""
+    def on_clone(self, host: Host) -> None:
+        """Handle a copied disk, on which a second process is about to run."""
 
-    def doubled(self, host: Host) -> None:
-        """A machine was copied with its memory: two processes go on with one life."""
+    def on_double(self, host: Host) -> None:
+        """Handle a machine copied with its memory: two processes continue one incarnation."""
 
-    def forgotten(self, node: str) -> None:
-        """An operator is about to have a client forgotten."""
+    def on_forget(self, node: str) -> None:
+        """Handle an operator's order to forget a client, before it is carried out."""
 
 
 class SimulatedFleet:
@@ -89,10 +90,10 @@ class SimulatedFleet:
     ----------
     plan : Plan
     faults : Faults
-        Until healing; `suffered` remembers them.
+        Rates until healing; `suffered` keeps them.
     rng : numpy.random.Generator
     feed : Feed
-        Gives readings, and what summaries are.
+        Source of readings, and of the kind of summary.
     client, aggregator : type
         The nodes; tests put mutants in their place.
 
@@ -100,15 +101,15 @@ class SimulatedFleet:
     ----------
     time : float
         Virtual seconds.
-    watch : Watch
-    bytes_up, reports : int
-        What clients have sent as reports.
+    observer : FleetObserver
+    bytes_up, largest : int
+        Size of all reports of clients, and of the largest.
     storm : str
-        A host that said more in a minute than anyone has to; empty if none did.
+        A host that sent more than `CALM` messages in a minute; empty if there is none.
     trace : hashlib hash
         Of everything that was delivered.
     transcript : Transcript or None
-        What happened, if that is to be kept.
+        The events, if they are kept.
     """
 
     def __init__(
@@ -124,23 +125,23 @@ class SimulatedFleet:
         self.plan, self.faults, self.rng, self.feed = plan, faults, rng, feed
         self.suffered = faults
         self.network = Network(faults, rng)
-        self.watch = FleetObserver()
+        self.observer = FleetObserver()
         self.time = 0.0
         self.trace = hashlib.blake2b(digest_size=16)
         self.transcript: Transcript | None = None
-        self.bytes_up = self.reports = self.largest = 0
+        self.bytes_up = self.largest = 0
         self.sensing = True
         self.storm = ""
         self._client, self._aggregator = client, aggregator
         self._heap: list[tuple[float, int, Callable[..., None], tuple[Any, ...]]] = []
         self._events = 0
         self._numbers = 0
-        self.levels: list[list[Host]] = self._built()
+        self.levels: list[list[Host]] = self._build()
 
     # -- the shape -------------------------------------------------------------
 
-    def _built(self) -> list[list[Host]]:
-        """Clients at level 0, aggregators above, one root."""
+    def _build(self) -> list[list[Host]]:
+        """Return hosts by level: clients at 0, aggregators above, one root."""
         plan = self.plan
         sizes = [plan.nodes]
         for level in range(1, plan.depth):
@@ -166,7 +167,7 @@ class SimulatedFleet:
         return f"c{i}" if level == 0 else f"a{level}.{i}"
 
     def new_host(self, name: str, level: int, parent: str | None) -> Host:
-        """Put a machine into the field, without a process yet."""
+        """Add a machine, without a process yet."""
         self._numbers += 1
         host = Host(name, level, parent, self._numbers)
         self.network.add(host)
@@ -182,15 +183,25 @@ class SimulatedFleet:
         """The machine of the root."""
         return self.levels[-1][0]
 
+    @property
+    def root_model(self) -> Model | None:
+        """The newest model of a running root."""
+        return self.root.node.model(GROUP) if isinstance(self.root.node, AggregatorNode) else None
+
+    @property
+    def root_ledger(self) -> Ledger | None:
+        """The ledger of a running root."""
+        return self.root.node.ledger(GROUP) if isinstance(self.root.node, AggregatorNode) else None
+
     # -- time ------------------------------------------------------------------
 
     def at(self, time: float, action: Callable[..., None], *args: Any) -> None:
-        """Have something happen."""
+        """Schedule an action."""
         self._events += 1
         heapq.heappush(self._heap, (time, self._events, action, args))
 
     def run_until(self, time: float, *, rest: Callable[[float], None] | None = None) -> None:
-        """Let all happen that happens before a time."""
+        """Run all actions up to a time."""
         while self._heap and self._heap[0][0] <= time:
             self.time, _, action, args = heapq.heappop(self._heap)
             action(*args)
@@ -204,8 +215,8 @@ class SimulatedFleet:
         """Start a process on a machine that has none."""
         if host.node is not None or host not in self.network.hosts[host.name]:
             return
-        host.current += 1
-        # Its own names and waits, from the one generator.
+        host.process += 1
+        # Its generator, for names and waits, is seeded by the fleet's.
         rng = np.random.Generator(np.random.PCG64(int(self.rng.integers(2**63))))
         host.node = self._new_client(host, rng) if host.level == 0 else self._new_parent(host, rng)
         self.log(host, "starts")
@@ -213,7 +224,7 @@ class SimulatedFleet:
         self.step(host, Start(dict(host.records)))
         for parent in {host.name, host.parent} & self.network.shared:
             if parent:
-                for delivery in self.network.subscribed(host):
+                for delivery in self.network.retained_for(host):
                     self.post(delivery)
                 break
         if host.level == 0:
@@ -221,7 +232,7 @@ class SimulatedFleet:
                 self.time + self.plan.reading_every_s * self.rng.random(),
                 self._sense,
                 host,
-                host.current,
+                host.process,
             )
 
     def _new_client(self, host: Host, rng: np.random.Generator) -> ClientNode:
@@ -235,7 +246,7 @@ class SimulatedFleet:
             cap_s=plan.cap_s,
             min_rows=1,
             learns_scaling=plan.learns_scaling,
-            # What is counted must not hang on what is odd: ids have no scores.
+            # Ids have no scores, and counts must not depend on anomalies.
             alarms=None,
         )
         return self._client(settings, self.feed.schema, self.feed.summaries, rng)
@@ -260,36 +271,36 @@ class SimulatedFleet:
         return node
 
     def double(self, host: Host) -> Host:
-        """Copy a machine, and the process that runs on it: both go on."""
+        """Copy a machine with its running process; both continue."""
         twin = self.new_host(host.name, host.level, host.parent)
-        twin.clone, twin.disk, twin.current = True, host.disk.clone(), 1
+        twin.clone, twin.disk, twin.process = True, host.disk.clone(), 1
         twin.began, twin.clock_error, twin.synced = host.began, host.clock_error, host.synced
-        # Summaries are nobody's memory; they count what is merged twice, wherever it is.
+        # `summaries` is shared: it has no node's state, and counts ids merged twice anywhere.
         shared = self.feed.summaries, self.feed.schema
         twin.node = copy.deepcopy(host.node, {id(each): each for each in shared})
         twin.wake = math.inf
         if twin.node is not None:
             self._wind(twin, twin.node)
-        self.at(self.time + self.plan.reading_every_s, self._sense, twin, twin.current)
+        self.at(self.time + self.plan.reading_every_s, self._sense, twin, twin.process)
         return twin
 
     def kill(self, host: Host) -> None:
         """End a process as a power cut does."""
         if host.node is not None:
             self.log(host, "dies")
-            self.watch.died(host)
+            self.observer.on_death(host)
             host.node = None
-            host.current += 1
+            host.process += 1
 
     # -- steps -----------------------------------------------------------------
 
     def step(self, host: Host, event: Event, asked_by: Host | None = None) -> None:
-        """Have a node decide, and perform what it asks for, one effect after the other."""
-        node, current = host.node, host.current
+        """Step a node, and perform its effects one after the other."""
+        node, process = host.node, host.process
         if node is None:
             return
         effects = node.step(event, host.now(self.time))
-        self.watch.stepped(host, event, effects)
+        self.observer.on_step(host, event, effects)
         faults, rng = self.faults, self.rng
         for effect in effects:
             if faults.kill_between and rng.random() < faults.kill_between:
@@ -309,80 +320,79 @@ class SimulatedFleet:
                     self.log(host, effect.what, effect.facts)
                 case _:
                     pass
-        if host.current == current:
+        if host.process == process:
             self._wind(host, node)
 
     def _write(self, host: Host, keep: Keep) -> bool:
-        """Perform a write; False if the process did not survive that it failed."""
+        """Perform a write; return False if it failed and ended the process."""
         failed = self.faults.failed_write and self.rng.random() < self.faults.failed_write
         if not failed:
             host.disk.write(keep)
-            self.watch.kept(host)
+            self.observer.on_write(host)
             return True
         self.log(host, "write fails")
-        self.watch.failed(host)
+        self.observer.on_failed_write(host)
         if host.level == 0:
-            return True  # a client can do without
+            return True  # a client continues without
         self.kill(host)
         self.at(self.time + RESTARTED_S, self.start, host)
         return False
 
     def _send(self, host: Host, send: Send, asked_by: Host | None) -> None:
         message = send.message
-        self._watch_pace(host)
+        self._check_pace(host)
         if host.level == 0 and isinstance(message, Report):
-            self.reports += 1
             weight = self.feed.size(message)
             self.bytes_up += weight
             self.largest = max(self.largest, weight)
         for delivery in self.network.send(host, send.to, message, asked_by, self.time):
             self.post(delivery)
 
-    def _watch_pace(self, host: Host) -> None:
+    def _check_pace(self, host: Host) -> None:
         minute = int(self.time // 60)
-        host.said = (minute, host.said[1] + 1 if host.said[0] == minute else 1)
+        host.sent = (minute, host.sent[1] + 1 if host.sent[0] == minute else 1)
         below = min(self.plan.nodes, self.plan.fan_in**host.level) if host.level else 0
-        if not self.storm and host.said[1] > CALM * (1 + max(below, host.level)):
-            self.storm = f"{host} sends {host.said[1]} messages within a minute"
+        if not self.storm and host.sent[1] > CALM * (1 + max(below, host.level)):
+            self.storm = f"{host} sends {host.sent[1]} messages within a minute"
 
     def post(self, delivery: Delivery) -> None:
-        """Let a message arrive."""
+        """Schedule a delivery."""
         self.at(self.time + delivery.delay, self._deliver, delivery)
 
     def _deliver(self, delivery: Delivery) -> None:
         host, message = delivery.host, delivery.message
         # A broker waits for a process to come back; a call to a dead one fails.
-        if host.node is None or (not delivery.shared and host.current != delivery.current):
+        if host.node is None or (not delivery.shared and host.process != delivery.process):
             return
         self._record(host, message)
         self.step(host, Received(message, delivery.shared), delivery.origin)
 
     def _wind(self, host: Host, node: ClientNode | AggregatorNode) -> None:
-        """Have a node woken when it wants to be."""
+        """Schedule a tick for when the node asks for one."""
         wakes = node.wakes_at - host.now(0.0).steady
         if wakes < host.wake:
             host.wake = max(wakes, self.time)
-            self.at(host.wake, self._wake, host, host.current, host.wake)
+            self.at(host.wake, self._wake, host, host.process, host.wake)
 
-    def _wake(self, host: Host, current: int, wake: float) -> None:
-        if host.current == current and host.wake == wake:
+    def _wake(self, host: Host, process: int, wake: float) -> None:
+        if host.process == process and host.wake == wake:
             host.wake = math.inf
             self.step(host, Tick())
 
-    def _sense(self, host: Host, current: int) -> None:
-        if host.current != current or host.node is None or not self.sensing:
+    def _sense(self, host: Host, process: int) -> None:
+        if host.process != process or host.node is None or not self.sensing:
             return
         self.step(host, Reading(self.feed.reading(host, self.time, self.rng)))
-        self.at(self.time + self.plan.reading_every_s, self._sense, host, current)
+        self.at(self.time + self.plan.reading_every_s, self._sense, host, process)
 
-    # -- what is remembered of it ------------------------------------------------
+    # -- trace and transcript ----------------------------------------------------
 
     def _record(self, host: Host, message: Message) -> None:
-        body = f"{self.time!r} {host.name} {host.current} {type(message).__name__}".encode()
+        body = f"{self.time!r} {host.name} {host.process} {type(message).__name__}".encode()
         if isinstance(message, Report):
             body += payload(message, self.feed.summaries)
         self.trace.update(body)
-        self.log(host, "hears", message)
+        self.log(host, "receives", message)
 
     def log(self, host: Host, what: str, facts: object = "") -> None:
         """Add a line to the transcript, if one is kept."""

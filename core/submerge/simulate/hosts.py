@@ -1,4 +1,4 @@
-"""Host and Disk: where a simulated process runs, and what outlives it."""
+"""Host and SimulatedDisk: a simulated machine, and the storage that outlives its processes."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from submerge.client.node import ClientNode
 from submerge.protocol.machine import Keep, Key, Now
 
 COPIES = 12
-"""Old copies of a disk that may come back."""
+"""Old copies kept of a disk, to which it may be rolled back."""
 
 
 class SimulatedDisk:
-    """A store: records, and copies of how they were."""
+    """A store of records, with old copies."""
 
     def __init__(self) -> None:
         self.records: dict[Key, Any] = {}
@@ -33,17 +33,17 @@ class SimulatedDisk:
         self.records = records
 
     def copy(self) -> None:
-        """Remember how it is."""
+        """Keep a copy of the records."""
         self._copies.append(dict(self.records))
         del self._copies[:-COPIES]
 
     def roll_back(self, rng: np.random.Generator) -> None:
-        """Become an old copy, or empty if there is none."""
+        """Go back to an old copy, or to an empty disk if there is none."""
         copies = self._copies or [{}]
         self.records = dict(copies[int(rng.integers(len(copies)))])
 
     def clone(self) -> SimulatedDisk:
-        """Return another disk with the same on it."""
+        """Return another disk with the same records and copies."""
         twin = SimulatedDisk()
         twin.records, twin._copies = dict(self.records), list(self._copies)
         return twin
@@ -55,35 +55,35 @@ class Host:
     Attributes
     ----------
     name : str
-        The node's; a clone has the same.
+        The node's name; a clone has the same.
     level : int
         0 for clients, the depth of the fleet for the root.
     parent : str or None
     node : ClientNode, AggregatorNode or None
         None while no process runs.
-    life : int
-        Counts processes: what was meant for an earlier one does not reach a later.
+    process : int
+        Number of the process: events for an earlier one do not reach a later one.
     """
 
     def __init__(self, name: str, level: int, parent: str | None, number: int) -> None:
         self.name, self.level, self.parent, self.number = name, level, parent, number
         self.disk = SimulatedDisk()
         self.node: ClientNode | AggregatorNode | None = None
-        self.current = 0
-        self.began = 1000.0 * number  # what its steady clock shows in the beginning
+        self.process = 0
+        self.began = 1000.0 * number  # its steady clock at the beginning
         self.clock_error = 0.0
         self.synced = True
         self.cut_until = self.slow_until = self.wake = 0.0
-        self.said = (0, 0)  # a minute, and messages sent in it
+        self.sent = (0, 0)  # a minute, and messages sent in it
         self.clone = False
 
     def now(self, time: float) -> Now:
-        """Both clocks; a process's steady one begins anywhere."""
+        """Return both clocks; a process's steady clock begins anywhere."""
         return Now(time + self.began, EPOCH + time + self.clock_error, self.synced)
 
     @property
     def records(self) -> Mapping[Key, Any]:
-        """What the process was started from, and has kept since."""
+        """Records on the disk."""
         return self.disk.records
 
     def __repr__(self) -> str:

@@ -1,6 +1,6 @@
-"""Mishaps: what goes wrong in a simulated fleet, kind by kind, and how it is healed.
+"""InjectedFailures: the failures of a simulated fleet, by kind, and how they are healed.
 
-All is drawn before the run begins: how often, when, and where.
+Their number, times and hosts are drawn before the run begins.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from submerge.simulate.plan import quiet
 HOUR, YEAR = 3600.0, 365.25 * 86400.0
 
 COPY_EVERY_S = 1200.0
-"""Each disk is copied about so often; an old copy may come back."""
+"""Average interval between copies of a disk; it may be rolled back to one."""
 
 
 class InjectedFailures:
-    """Everything that goes wrong until a fleet is healed."""
+    """All failures of a fleet until it is healed."""
 
     def __init__(self, fleet: SimulatedFleet) -> None:
         self._fleet, self._rng = fleet, fleet.rng
@@ -57,9 +57,9 @@ class InjectedFailures:
                 fleet.at(COPY_EVERY_S * self._rng.random(), self._copy, host)
 
     def heal(self) -> None:
-        """Let everything be well from now on."""
+        """End all failures."""
         fleet = self._fleet
-        fleet.log(fleet.root, "== all is healed")
+        fleet.log(fleet.root, "== everything is healed")
         fleet.faults = quiet(fleet.faults)
         fleet.network.faults = fleet.faults
         for clone in list(self._clones):
@@ -74,17 +74,17 @@ class InjectedFailures:
         self._fleet.log(host, "is cut off")
         host.cut_until = self._fleet.time + self._span(self._fleet.faults.outage_s)
         if self._rng.random() < 0.5:
-            self._fleet.at(host.cut_until, self._link, host, host.current)
+            self._fleet.at(host.cut_until, self._link, host, host.process)
 
-    def _link(self, host: Host, current: int) -> None:
-        if host.current == current:
+    def _link(self, host: Host, process: int) -> None:
+        if host.process == process:
             self._fleet.step(host, Linked())
 
     def _slow(self, host: Host) -> None:
         host.slow_until = self._fleet.time + self._span(1800.0)
 
     def _redeliver(self, host: Host) -> None:
-        for delivery in self._fleet.network.subscribed(host):
+        for delivery in self._fleet.network.retained_for(host):
             self._fleet.post(delivery)
 
     # -- processes and disks -----------------------------------------------------
@@ -102,22 +102,22 @@ class InjectedFailures:
     def _lose_disk(self, host: Host) -> None:
         self._kill(host)
         before, host.disk.records = host.disk.records, {}
-        self._harmed(host, before, "lost")
+        self._report_harm(host, before, "lost")
 
     def _restore_disk(self, host: Host) -> None:
         self._kill(host)
         before = host.disk.records
         host.disk.roll_back(self._rng)
-        self._harmed(host, before, "rolled back")
+        self._report_harm(host, before, "rolled back")
 
-    def _harmed(self, host: Host, before: Records, why: str) -> None:
+    def _report_harm(self, host: Host, before: Records, why: str) -> None:
         what = ("card", "store")[min(host.level, 1)]
         what = "root's store" if host is self._fleet.root else what
         self._fleet.log(host, f"{what} {why}")
-        self._fleet.watch.harmed(host, before, host.disk.records, f"{what} {why}")
+        self._fleet.observer.on_disk_change(host, before, host.disk.records, f"{what} {why}")
 
     def _clone(self, host: Host) -> None:
-        """A second process beside the first, from a copy of its disk, new or old."""
+        """Start a second process beside the first, from a copy of its disk, new or old."""
         if host.level and host.node is None:
             return
         clone = self._fleet.new_host(host.name, host.level, host.parent)
@@ -125,18 +125,18 @@ class InjectedFailures:
         if self._rng.random() < 0.3:
             clone.disk.roll_back(self._rng)
         self._fleet.log(clone, "is cloned")
-        self._fleet.watch.cloned(clone)
+        self._fleet.observer.on_clone(clone)
         self._clones.append(clone)
         self._fleet.start(clone)
         self._fleet.at(self._fleet.time + self._span(HOUR), self._retire, clone)
 
     def _double(self, host: Host) -> None:
-        """A second process beside the first, from a copy of its disk and its memory."""
+        """Start a second process beside the first, from a copy of its disk and its memory."""
         if host.node is None or host not in self._fleet.network.hosts[host.name]:
             return
         twin = self._fleet.double(host)
         self._fleet.log(twin, "is doubled")
-        self._fleet.watch.doubled(twin)
+        self._fleet.observer.on_double(twin)
         self._clones.append(twin)
         self._fleet.at(self._fleet.time + self._span(HOUR), self._retire, twin)
 
@@ -146,16 +146,16 @@ class InjectedFailures:
         self._clones.remove(clone)
         self._fleet.kill(clone)
         self._fleet.network.remove(clone)
-        self._fleet.watch.harmed(clone, clone.disk.records, {}, "clone retired")
+        self._fleet.observer.on_disk_change(clone, clone.disk.records, {}, "clone retired")
         for host in self._fleet.hosts:
             if host.parent == clone.name:
-                # Its connection breaks, and leads to the other from now on.
+                # Its connection breaks, and later ones lead to the other process.
                 self._fleet.at(
-                    self._fleet.time + self._rng.random(), self._link, host, host.current
+                    self._fleet.time + self._rng.random(), self._link, host, host.process
                 )
 
     def _move(self, host: Host) -> None:
-        """Another parent of the same level; half the time its process can say goodbye."""
+        """Give it another parent of the same level; half the time its process can flush first."""
         others = [other.name for other in self._fleet.levels[host.level + 1]]
         others = [name for name in others if name != host.parent]
         if not others:
@@ -176,8 +176,8 @@ class InjectedFailures:
     def _forget(self, host: Host) -> None:
         for parent in self._fleet.network.hosts[str(host.parent)]:
             if isinstance(parent.node, AggregatorNode):
-                self._fleet.log(parent, f"is told to forget {host.name}")
-                self._fleet.watch.forgotten(host.name)
+                self._fleet.log(parent, f"forgets {host.name} by order")
+                self._fleet.observer.on_forget(host.name)
                 self._fleet.network.clear(parent.name, host.name)
                 self._fleet.step(parent, Forget(GROUP, host.name))
 

@@ -1,9 +1,9 @@
-"""Network: what becomes of a message between two hosts.
+"""Network: carries messages between hosts, with failures.
 
-Two ways to a parent. *Direct* calls: an answer goes back to the process that asked, and
-everything is lost while either end is down or cut off. A *shared broker*: the last message
-of each topic is kept and said again to whoever (re)subscribes, to every process of that
-name, also to one that the message was not meant for.
+There are two ways to a parent. *Direct* calls return an answer to the process that asked, and
+everything is lost while either end is down or cut off. A *shared broker* retains the last
+message of each topic and sends it to every process of that name that (re)subscribes, even one
+that the message was not meant for.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from submerge.simulate.hosts import Host
 from submerge.simulate.plan import Faults
 
 HELD_UP_S = 900.0
-"""A message that is reordered comes up to so much later."""
+"""Longest delay of a reordered message."""
 
 RECONNECTS = 0.1
 """Share of calls that find their connection gone, where two processes answer to one name."""
@@ -30,7 +30,7 @@ class Delivery(NamedTuple):
 
     delay: float
     host: Host
-    current: int
+    process: int
     message: Message
     origin: Host
     shared: bool
@@ -38,7 +38,7 @@ class Delivery(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """Where a broker keeps a message: at most one of each kind from each sender."""
+    """A broker's topic, which retains one message of each kind from each sender."""
 
     parent: str
     sender: str
@@ -46,12 +46,12 @@ class Topic:
 
 
 class Network:
-    """Ways between hosts, and what is kept at the broker.
+    """Connections between hosts, and the broker's retained messages.
 
     Attributes
     ----------
     hosts : dict of str to list of Host
-        By name; a clone stands beside the one that it was copied from.
+        By name; a clone has the name of its original.
     shared : set of str
         Parents that listen on the broker.
     """
@@ -60,7 +60,7 @@ class Network:
         self.faults, self._rng = faults, rng
         self.hosts: dict[str, list[Host]] = {}
         self.shared: set[str] = set()
-        self._kept: dict[Topic, Message] = {}
+        self._retained: dict[Topic, Message] = {}
         self._connections: dict[tuple[int, str], Host] = {}
 
     def add(self, host: Host) -> None:
@@ -74,41 +74,40 @@ class Network:
     def send(
         self, source: Host, to: str, message: Message, asked_by: Host | None, time: float
     ) -> Iterator[Delivery]:
-        """Send to a node; `asked_by`: the host that this answers."""
+        """Send to a node; `asked_by` is the host that this answers."""
         up = to == source.parent
         parent = to if up else source.name
         if parent in self.shared:
             if up and isinstance(message, Report | Join):
-                self._kept[Topic(to, source.name, type(message).__name__)] = message
+                self._retained[Topic(to, source.name, type(message).__name__)] = message
             targets = list(self.hosts.get(to, ()))
         elif asked_by is not None and asked_by.name == to:
             targets = [asked_by]
         else:
-            targets = self._connected(source, to)
+            targets = self._connection(source, to)
         for target in targets:
             yield from self._carry(source, target, message, parent in self.shared, time)
 
     def publish(self, source: Host, message: Message, time: float) -> Iterator[Delivery]:
         """Send to all children."""
         if source.name in self.shared:
-            self._kept[Topic(source.name, "", type(message).__name__)] = message
+            self._retained[Topic(source.name, "", type(message).__name__)] = message
         for hosts in self.hosts.values():
             for host in hosts:
                 if host.parent == source.name:
                     yield from self._carry(source, host, message, source.name in self.shared, time)
 
-    def subscribed(self, host: Host) -> Iterator[Delivery]:
-        """A process subscribes: the broker says again all that it keeps for it."""
-        for topic, message in list(self._kept.items()):
+    def retained_for(self, host: Host) -> Iterator[Delivery]:
+        """Yield all that the broker retains for a process that subscribes."""
+        for topic, message in list(self._retained.items()):
             down = isinstance(message, Hello | Model)
-            mine = topic.parent == (host.parent if down else host.name)
-            if mine:
-                yield Delivery(self._delay(), host, host.current, message, host, True)
+            if topic.parent == (host.parent if down else host.name):
+                yield Delivery(self._delay(), host, host.process, message, host, True)
 
     def clear(self, parent: str, sender: str) -> None:
-        """Forget what a broker keeps of a node."""
+        """Remove what a broker retains of a node."""
         for kind in ("Report", "Join"):
-            self._kept.pop(Topic(parent, sender, kind), None)
+            self._retained.pop(Topic(parent, sender, kind), None)
 
     def _carry(
         self, source: Host, target: Host, message: Message, shared: bool, time: float
@@ -122,13 +121,13 @@ class Network:
                 delay += faults.slow_s * rng.random()
             if rng.random() < faults.reorder:
                 delay += HELD_UP_S * rng.random()
-            yield Delivery(delay, target, target.current, message, source, shared)
+            yield Delivery(delay, target, target.process, message, source, shared)
 
     def _delay(self) -> float:
         return 0.001 + self.faults.delay_s * float(self._rng.exponential())
 
-    def _connected(self, source: Host, to: str) -> list[Host]:
-        """One of the processes of a name: the same as before, while the connection lasts."""
+    def _connection(self, source: Host, to: str) -> list[Host]:
+        """Return one process of a name: the same as before, while the connection lasts."""
         hosts = self.hosts.get(to, [])
         if len(hosts) < 2:
             return list(hosts)

@@ -1,18 +1,18 @@
-"""Oracle: it knows where every reading is, and says which rule a fleet has broken.
+"""Oracle: knows where every reading is, and records which invariants a fleet violates.
 
 Invariants (docs/protocol.md):
 
 I1  No reading is counted twice.
-I2  What the root has counted it goes on counting, but for a restored root and a forgotten node.
-I3  After healing the root knows everything within `Plan.settles_in_s`; the same rows give
+I2  The root keeps counting what it has counted, except after a restored root or a forgotten node.
+I3  After healing the root counts everything within `Plan.settles_in_s`; the same rows give
     the same bytes.
-I4  Every reading is counted, or its loss has a cause, and lies within what that may cost.
+I4  Every reading is counted, or its loss has a cause and is within what that cause may cost.
 I5  Rows, closed incarnations, fences and waiting finals stay within their limits, and so do
     the messages of a minute.
 I6  A message that is refused changes no row.
-I7  A model's version never falls, and the newest reaches everyone.
+I7  A model's version never falls, and the newest reaches every node.
 I8  A store is given up only for another parent, or when its disk was copied or restored.
-I9  A client that contradicts itself is quarantined, and nobody whose memory was not copied.
+I9  A client that contradicts itself is quarantined, and no client whose memory was not copied is.
 """
 
 from __future__ import annotations
@@ -40,20 +40,20 @@ REFUSED = ("stale", "shrunk", "equivocation", "fenced", "invalid", "schema", "ba
 """Answers that a client gets only if its card was copied or restored, or it was forgotten."""
 
 SUSPECT = (BEHIND, "lineage", "equivocation")
-"""Reasons to give a store up that only an old or a copied disk can give."""
+"""Reasons to give a store up that only an old or a copied disk can cause."""
 
 
 class Oracle(FleetObserver):
-    """Watches a fleet of sample ids.
+    """Checks a fleet of sample ids.
 
     Attributes
     ----------
     violations : list of (str, str)
-        Invariant and what was seen, the first of each kind.
+        Invariant and description, the first of each kind.
     excused : dict of str to int
         Ids that may be missing, by cause, as bits.
     counted_at : float
-        When the root last counted something new.
+        Time of the root's last change.
     """
 
     def __init__(self, fleet: SimulatedFleet, feed: Ids) -> None:
@@ -69,141 +69,139 @@ class Oracle(FleetObserver):
         self._failed_at: dict[str, float] = {}
         self._twins: set[str] = set()
         self._slips: dict[tuple[int, int, str], tuple[float, bytes]] = {}
-        self._said: dict[tuple[Incarnation, int], int] = {}
+        self._sent: dict[tuple[Incarnation, int], int] = {}
         self._versions: dict[str, int] = {}
 
-    def violated(self, invariant: str, what: str) -> None:
-        """Remember a violation, the first of its kind."""
+    def record(self, invariant: str, what: str) -> None:
+        """Record a violation, if it is the first of its kind."""
         if all(invariant != known for known, _ in self.violations):
             self._fleet.log(self._fleet.root, f"!! {invariant}: {what}")
             if self._fleet.transcript is not None:
                 self._fleet.transcript.close()
             self.violations.append((invariant, f"at {self._fleet.time:.0f} s: {what}"))
 
-    # -- as it goes ------------------------------------------------------------
+    # -- during the run --------------------------------------------------------
 
-    def stepped(self, host: Host, event: Event, effects: list[Effect]) -> None:
-        """Look at a decision before it is performed."""
+    def on_step(self, host: Host, event: Event, effects: list[Effect]) -> None:
+        """Check a decision before it is performed."""
         node = host.node
         doubled = self._feed.summaries.doubled
         if doubled:
-            self.violated("I1", f"{host} counts {self._readings(doubled)} twice")
+            self.record("I1", f"{host} counts {self._readings(doubled)} twice")
         if isinstance(node, ClientNode):
             for effect in effects:
                 if isinstance(effect, Note) and effect.what == "lost":
-                    self._declared(host, effect)
+                    self._check_loss(host, effect)
             self._check_durable(host, node, effects)
             shown = node.current.shown
             if node.current.pin is not None:
                 self._pinned_at.setdefault(node.current.incarnation, self._fleet.time)
             if shown is not None:
                 self._confirmed[node.current.incarnation] = bits_of(shown)
-            self._watch_version(host, 0 if node.model is None else node.model.version)
+            self._check_version(host, 0 if node.model is None else node.model.version)
             return
         for effect in effects:
             if isinstance(effect, Note) and effect.what == "new store":
                 self._give_up(host, bits_in(host.records), "store given up")
-                self._judge_renewal(host, effect.facts["why"])
+                self._check_renewal(host, effect.facts["why"])
         refused = False
         if isinstance(event, Received) and isinstance(event.message, Report):
-            said = [effect.message for effect in effects if isinstance(effect, Send)]
-            reasons = {each.reason for each in said if isinstance(each, Answer)}
+            messages = [effect.message for effect in effects if isinstance(effect, Send)]
+            reasons = {each.reason for each in messages if isinstance(each, Answer)}
             refused = bool(reasons - {Reason.ACK})
-            self._check_suspicion(host, event.message, reasons)
+            self._check_quarantine(host, event.message, reasons)
         kept = [key for effect in effects if isinstance(effect, Keep) for key in effect.records]
         if refused and any(key[0] in ("row", "sealed") for key in kept):
-            self.violated("I6", f"{host} refuses a report and changes its rows")
+            self.record("I6", f"{host} refuses a report and changes its rows")
 
-    def _check_suspicion(self, host: Host, report: Report, reasons: set[Reason]) -> None:
-        """Who contradicts itself is kept out of the model, and nobody else is."""
+    def _check_quarantine(self, host: Host, report: Report, reasons: set[Reason]) -> None:
+        """Check that exactly the clients that contradict themselves are quarantined."""
         if not isinstance(host.node, AggregatorNode):
             return
         name, quarantined = report.stamp.node, host.node.excluded(GROUP)[1]
         for other in quarantined.keys() - self._twins:
-            self.violated("I9", f"{host} quarantines {other}, which has no double")
+            self.record("I9", f"{host} quarantines {other}, which has no double")
         guilty = Reason.SHRUNK in reasons
         if Reason.EQUIVOCATION in reasons:
-            # By one process: what is kept of the first may be lost with it.
-            place, said = (host.number, host.current, name), digest(report, self._feed.summaries)
+            # Per process: the record of the first report may be lost with its process.
+            place = host.number, host.process, name
+            content = digest(report, self._feed.summaries)
             at, before = self._slips.get(place, (-math.inf, b""))
             if self._fleet.time - at > AGAIN_S:
-                self._slips[place] = self._fleet.time, said
+                self._slips[place] = self._fleet.time, content
             else:
-                guilty = guilty or before != said
+                guilty = guilty or before != content
         if guilty and not report.fence and name not in quarantined:
-            self.violated("I9", f"{host} counts {name}, which contradicts itself")
+            self.record("I9", f"{host} counts {name}, which contradicts itself")
 
     def _check_durable(self, host: Host, node: ClientNode, effects: list[Effect]) -> None:
-        """What a client believes to be at the root is there."""
+        """Check that the root has what a client believes to be there."""
         current, root = node.current, self._fleet.root
         for effect in effects:
             if isinstance(effect, Send) and isinstance(effect.message, Report):
                 report = effect.message
-                self._said[report.stamp.incarnation, report.stamp.seq] = bits_of(report.summary)
+                self._sent[report.stamp.incarnation, report.stamp.seq] = bits_of(report.summary)
         store: StoreIdentity | None = root.records.get(STORE)
         if store is None or current.root != store.incarnation or root.name in self._tampered:
             return
-        said = self._said.get((current.incarnation, current.durable), 0)
-        gone = said & ~self.counted & ~self._may_leave
-        if gone:
-            self.violated("I2", f"{host} is told that the root holds what it does not")
+        sent = self._sent.get((current.incarnation, current.durable), 0)
+        if sent & ~self.counted & ~self._may_leave:
+            self.record("I2", f"{host} believes that the root holds what it does not")
 
-    def _judge_renewal(self, host: Host, why: str) -> None:
-        """A store is given up: only for a parent that is gone, or one's own disk."""
+    def _check_renewal(self, host: Host, why: str) -> None:
+        """Check that a store is given up only for a lost parent or its own disk."""
         store: StoreIdentity | None = host.records.get(STORE)
         pinned = None if store is None or store.pin is None else store.pin.incarnation
         if host.name not in self._tampered and (
             why in SUSPECT or (why == ANOTHER and self._still_there(host, pinned))
         ):
-            self.violated("I8", f"{host} gives up a sound store: {why}")
+            self.record("I8", f"{host} gives up a sound store: {why}")
 
     def _still_there(self, host: Host, pinned: Incarnation | None) -> bool:
-        """Whether the parent is still what a host was pinned to, and has no double."""
+        """Return whether a host's parent is still the one it was pinned to, without a double."""
         stores = [
             twin.records.get(STORE) for twin in self._fleet.network.hosts.get(str(host.parent), ())
         ]
         same = all(store is not None and store.incarnation == pinned for store in stores)
         return same and host.parent not in self._tampered and bool(stores)
 
-    def _watch_version(self, host: Host, version: int) -> None:
-        key = f"{host.number}.{host.current}"
+    def _check_version(self, host: Host, version: int) -> None:
+        key = f"{host.number}.{host.process}"
         if version < self._versions.get(key, 0):
-            self.violated("I7", f"{host} went back to an older model")
+            self.record("I7", f"{host} went back to an older model")
         self._versions[key] = version
 
-    def kept(self, host: Host) -> None:
-        """Look at the root after each write."""
-        node = host.node
-        if host is not self._fleet.root or not isinstance(node, AggregatorNode):
+    def on_write(self, host: Host) -> None:
+        """Check the root after each write."""
+        if host is not self._fleet.root:
             return
-        ledger = node.ledger(GROUP)
-        summary = None if ledger is None else ledger.summary()
-        counted = bits_of(summary)
+        ledger = self._fleet.root_ledger
+        counted = bits_of(None if ledger is None else ledger.summary())
         gone = self.counted & ~counted & ~self._may_leave
         if gone:
-            self.violated("I2", f"the root has lost {self._readings(gone)}")
+            self.record("I2", f"the root has lost {self._readings(gone)}")
         if counted != self.counted:
             self.counted, self.counted_at = counted, self._fleet.time
 
-    def _declared(self, host: Host, note: Note) -> None:
-        """A client gives something up, and says how much."""
+    def _check_loss(self, host: Host, note: Note) -> None:
+        """Check what a client gives up against what it declares."""
         report: Report = note.facts["report"]
         if host.name in self._twins:
-            return  # the two take each other's answers for their own
+            return  # the two processes take each other's answers for their own
         bits = bits_of(report.summary)
         bits &= ~self._confirmed.get(report.stamp.incarnation, 0)
         if bits.bit_count() > note.facts["readings"]:
-            self.violated("I4", f"{host} declares fewer readings lost than it gives up")
+            self.record("I4", f"{host} declares fewer readings lost than it gives up")
         if note.facts["why"] == "kept before a join" and report.pinned.created_ms:
-            self.violated("I4", f"{host} gives up what its parent could still take")
+            self.record("I4", f"{host} gives up what its parent could still take")
         if note.facts["why"] == ANOTHER and self._still_there(host, report.pinned):
-            self.violated("I4", f"{host} gives up what its parent could still take")
+            self.record("I4", f"{host} gives up what its parent could still take")
         if note.facts["why"] in REFUSED and bits and host.name not in self._touched:
-            self.violated("I4", f"{host} is refused: {note.facts['why']}")
+            self.record("I4", f"{host} is refused: {note.facts['why']}")
         self.excused[f"declared: {note.facts['why']}"] |= bits
 
-    def died(self, host: Host) -> None:
-        """A client that dies takes with it what is neither on its card nor confirmed."""
+    def on_death(self, host: Host) -> None:
+        """Excuse what is lost with a client: readings neither on its card nor confirmed."""
         node = host.node
         if not isinstance(node, ClientNode) or host.name in self._twins:
             return
@@ -215,14 +213,14 @@ class Oracle(FleetObserver):
         cause = "not kept yet" if node.current.pin is not None else "never joined"
         self.excused[f"killed: {cause}"] |= bits
 
-    def failed(self, host: Host) -> None:
-        """What this write held is at stake until the next."""
+    def on_failed_write(self, host: Host) -> None:
+        """Note the time: this write's content is at risk until the next."""
         self._failed_at[host.name] = self._fleet.time
 
     def _check_cost(self, host: Host, node: ClientNode, bits: int) -> None:
-        """A crash costs what came since the last checkpoint, and that was not long ago."""
+        """Check that a crash costs only readings since a recent checkpoint."""
         current, every = node.current, node.settings.checkpoint_every_s
-        # From when on checkpoints count: a pinned life's, written without fail.
+        # Checkpoints count from here on: those of a pinned incarnation, written without failure.
         sound = max(
             self._pinned_at.get(current.incarnation, self._fleet.time),
             self._failed_at.get(host.name, -every),
@@ -232,10 +230,10 @@ class Oracle(FleetObserver):
             oldest = self._feed.read_at[(bits & -bits).bit_length() - 1]
             if oldest < earliest:
                 age = self._fleet.time - oldest
-                self.violated("I4", f"{host} dies and loses readings of {age:.0f} s ago")
+                self.record("I4", f"{host} dies and loses readings of {age:.0f} s ago")
 
-    def harmed(self, host: Host, before: Records, after: Records, why: str) -> None:
-        """A disk is replaced: what was on it, and nowhere else, may be gone."""
+    def on_disk_change(self, host: Host, before: Records, after: Records, why: str) -> None:
+        """Excuse what was on a replaced disk and nowhere else."""
         self._tampered.add(host.name)
         self._touched.add(host.name)
         if host.level == 0:
@@ -251,32 +249,32 @@ class Oracle(FleetObserver):
                     gone &= ~bits_in(twin.records)
             self._give_up(host, gone, why)
 
-    def cloned(self, host: Host) -> None:
-        """Two processes on two copies of a disk: either may find itself out."""
+    def on_clone(self, host: Host) -> None:
+        """Note the clone: either of two processes on one disk's copies may be refused."""
         self._tampered.add(host.name)
         self._touched.add(host.name)
 
-    def doubled(self, host: Host) -> None:
-        """Two processes go on with one life: its row is the one's or the other's."""
+    def on_double(self, host: Host) -> None:
+        """Note the twins: the row of their incarnation is that of either process."""
         self._touched.add(host.name)
         self._twins.add(host.name)
 
     @property
     def _may_leave(self) -> int:
-        """Readings that the root need not count any longer."""
+        """Readings that the root may stop counting."""
         return self.excused["forgotten"] | self._of_twins
 
     @property
     def _of_twins(self) -> int:
         return sum(self._feed.given.get(name, 0) for name in self._twins)
 
-    def forgotten(self, node: str) -> None:
-        """Its readings may leave, from here to the root."""
+    def on_forget(self, node: str) -> None:
+        """Excuse a forgotten node's readings."""
         self._touched.add(node)
         self.excused["forgotten"] |= self._feed.given.get(node, 0)
 
     def _give_up(self, host: Host, bits: int, why: str) -> None:
-        """An aggregator's rows are gone: all but what is known above it."""
+        """Excuse an aggregator's lost rows, except what is known above it."""
         for level in self._fleet.levels[host.level + 1 :]:
             for above in level:
                 for twin in self._fleet.network.hosts[above.name]:
@@ -284,7 +282,7 @@ class Oracle(FleetObserver):
         self.excused[why] |= bits
 
     def _on_card(self, records: Records) -> int:
-        """What a client's disk can bring back, and its parent has not confirmed."""
+        """Return unconfirmed readings that a client's disk can restore."""
         past: Past = records.get(PAST, Past())
         kept: list[Checkpoint] = list(past.finals)
         last: Checkpoint | None = records.get(CHECKPOINT)
@@ -297,47 +295,46 @@ class Oracle(FleetObserver):
             bits |= bits_of(report.summary) & ~known
         return bits
 
-    # -- in the end ------------------------------------------------------------
+    # -- at the end ------------------------------------------------------------
 
     def conclude(self, *, settled: bool, version: int) -> dict[str, int]:
-        """Check what can be said only when all is at rest; return missing readings by cause.
+        """Check the fleet at rest; return missing readings by cause.
 
-        settled : the root knew everything in time, without being told to ask
-        version : of the model that all should have by now
+        settled : whether the root counted everything in time, before the forced reports
+        version : of the model that all nodes should have by now
         """
         fleet = self._fleet
         if not settled:
             allowed = fleet.plan.settles_in_s
-            self.violated("I3", f"the root does not know all {allowed:.0f} s after healing")
+            self.record("I3", f"the root does not count everything {allowed:.0f} s after healing")
         missing = sum(self._feed.given.values()) & ~self.counted
         causes: dict[str, int] = {}
         if missing and fleet.suffered.network_only:
-            self.violated("I4", f"{missing.bit_count()} readings are missing, for messages alone")
+            self.record("I4", f"{missing.bit_count()} readings are missing, for messages alone")
         for host in fleet.hosts:
             if isinstance(host.node, AggregatorNode):
                 quarantined = host.node.excluded(GROUP)[1]
                 self.excused["quarantined"] |= (
                     bits_in(host.records, only=quarantined) & self._of_twins
                 )
-        self.excused["a life of two machines"] |= self._of_twins
+        self.excused["an incarnation on two machines"] |= self._of_twins
         for cause, bits in self.excused.items():
             if missing & bits:
                 causes[cause] = (missing & bits).bit_count()
                 missing &= ~bits
         if missing:
-            self.violated("I4", f"{self._readings(missing)} are missing without a cause")
-        root = fleet.root.node
-        model = root.model(GROUP) if isinstance(root, AggregatorNode) else None
+            self.record("I4", f"{self._readings(missing)} are missing without a cause")
+        model = fleet.root_model
         for host in fleet.hosts:
             self._check_rest(host)
             if isinstance(host.node, ClientNode) and model is not None:
                 known = 0 if host.node.model is None else host.node.model.version
                 if known < version:
-                    self.violated("I7", f"{host} stays at an older model")
+                    self.record("I7", f"{host} stays at an older model")
         return causes
 
     def _readings(self, ids: int) -> str:
-        """Say how many readings, and whose."""
+        """Return how many readings these are, and of which nodes."""
         names = sorted(name for name, bits in self._feed.given.items() if bits & ids)
         return f"{ids.bit_count()} readings of {', '.join(names[:3])}"
 
@@ -345,7 +342,7 @@ class Oracle(FleetObserver):
         node = host.node
         if isinstance(node, ClientNode):
             if len(host.records.get(PAST, Past()).finals) > node.settings.finals:
-                self.violated("I5", f"{host} keeps too many finals")
+                self.record("I5", f"{host} keeps too many finals")
             return
         ledger = None if node is None else node.ledger(GROUP)
         if node is None or ledger is None:
@@ -355,18 +352,18 @@ class Oracle(FleetObserver):
             rows[name] += 1
             most = CLIENT_ROWS if row.from_client else AGGREGATOR_ROWS
             if rows[name] > most:
-                self.violated("I5", f"{host} holds more than {most} rows of {name}")
+                self.record("I5", f"{host} holds more than {most} rows of {name}")
             member = ledger.member(name)
             if len(member.closed) > CLOSED or len(member.fences) > FENCES + AGGREGATOR_ROWS:
-                self.violated("I5", f"{host} remembers too much of {name}")
+                self.record("I5", f"{host} remembers too much of {name}")
         held = ledger.summary()
         quarantined = bits_in(host.records, only=node.excluded(GROUP)[1])
         if bits_of(held) != bits_in(host.records) & ~quarantined:
-            self.violated("I3", f"{host} would say something else after a restart")
+            self.record("I3", f"{host} would report something else after a restart")
 
 
 def bits_in(records: Records, only: Container[str] | None = None) -> int:
-    """Return the ids that an aggregator's store holds; of all nodes, or of some."""
+    """Return the ids in an aggregator's store, of all nodes or of some."""
     bits = 0
     for key, record in records.items():
         if only is not None and (len(key) < 3 or key[2] not in only):

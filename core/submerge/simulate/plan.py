@@ -1,8 +1,8 @@
-"""What a simulated fleet looks like, and what is done to it.
+"""Plan and Faults: a simulated fleet, and the failures injected into it.
 
-A `Plan` is the fleet: how many, how deep, how often. `Faults` are rates; a preset is one
-set of them, or a distribution over them that each seed draws from. All times are virtual
-seconds; an event's rate is per host and hour.
+A `Plan` sets the fleet's size, depth and intervals. `Faults` are rates; a preset is one set of
+them, or a distribution over them that each seed draws from. All times are virtual seconds, and
+rates are events per host and hour.
 """
 
 from __future__ import annotations
@@ -17,49 +17,49 @@ from submerge.features import FeatureMap
 
 @dataclass(frozen=True, slots=True)
 class Faults:
-    """How much goes wrong, until the fleet is healed.
+    """Rates of failures, until the fleet is healed.
 
     Attributes
     ----------
     loss, duplicate, reorder : float
-        Shares of messages that vanish, come twice, or are held up for minutes.
+        Shares of messages that are lost, come twice, or are held up for minutes.
     delay_s : float
-        Mean time of a message on its way.
+        Mean delay of a message.
     broker : float
-        Share of parents that listen on a shared broker, which keeps the last message of each
-        topic and says all of it again when somebody (re)subscribes.
+        Share of parents that listen on a shared broker, which retains the last message of each
+        topic and sends it again when a process (re)subscribes.
     redeliver : float
-        How often a broker says everything again for no reason.
+        Rate at which a broker sends everything again for no reason.
     partition, outage_s : float
-        How often a host is cut off, and for how long on average.
+        Rate at which a host is cut off, and for how long on average.
     slow, slow_s : float
-        How often a parent becomes slow, and by how many seconds a message.
+        Rate at which a parent becomes slow, and by how many seconds a message.
     kill, down_s : float
-        How often a process dies, and how long it is gone on average.
+        Rate at which a process dies, and how long it is down on average.
     kill_between : float
         Chance to die after any single effect.
     failed_write : float
         Share of writes that fail.
     card_lost, card_back : float
-        How often a client's disk is empty, or an old copy, when it restarts.
+        Rate at which a client restarts with an empty disk, or an old copy.
     store_lost, store_back : float
-        Likewise an aggregator's.
+        The same for an aggregator.
     root_lost, root_back : float
-        Likewise the root's.
+        The same for the root.
     card_clone, store_clone : float
-        How often a second process starts from a copy of a client's card or an aggregator's
+        Rate at which a second process starts from a copy of a client's card or an aggregator's
         store, beside the first.
     move : float
-        How often a node is given another parent.
+        Rate at which a node gets another parent.
     late : float
         Share of machines that are switched on up to an hour after the first.
     clock : float
-        How often a clock is set wrong by up to years.
+        Rate at which a clock is set wrong by up to years.
     forget : float
-        How often an operator has a client forgotten.
+        Rate at which an operator has a client forgotten.
     twin : float
-        How often a client's machine is copied with its memory, as virtual ones are: two
-        processes go on with one life.
+        Rate at which a client's machine is copied with its memory, as virtual machines are:
+        two processes then continue one incarnation.
     """
 
     loss: float = 0.0
@@ -92,18 +92,18 @@ class Faults:
 
     @property
     def harms_disks(self) -> bool:
-        """Whether something other than network and processes goes wrong."""
+        """Whether anything but network and processes fails."""
         return any(getattr(self, name) for name in DISKS)
 
     @property
     def network_only(self) -> bool:
-        """Whether nothing but messages suffers: then nothing may be missing in the end."""
+        """Whether only messages suffer: then no reading may be missing at the end."""
         processes = self.kill, self.kill_between, self.failed_write, self.twin
         return not (self.harms_disks or any(processes))
 
 
 SHARES = ("loss", "duplicate", "reorder", "broker", "kill_between", "failed_write", "late")
-"""Fields that are shares; of the others, those in `_s` are times, the rest are rates."""
+"""Fields that are shares; of the others, those that end in `_s` are times, the rest rates."""
 
 DISKS = (
     *("card_lost", "card_back", "store_lost", "store_back", "root_lost", "root_back"),
@@ -138,7 +138,7 @@ MOST = Faults(
     clock=0.1,
     forget=0.03,
 )
-"""The worst that swarm-1 draws."""
+"""Highest rates that swarm-1 draws."""
 
 NETWORK = (
     *("loss", "duplicate", "reorder", "delay_s", "broker", "redeliver", "partition"),
@@ -146,8 +146,8 @@ NETWORK = (
 )
 
 
-def _drawn(rng: np.random.Generator, names: tuple[str, ...]) -> Faults:
-    """Each kind: absent, a little, or up to its worst, one third each."""
+def _draw(rng: np.random.Generator, names: tuple[str, ...]) -> Faults:
+    """Draw each rate: with one third each absent, up to a fifth of `MOST`, or up to all of it."""
     strengths = {}
     for name in names:
         most = getattr(MOST, name)
@@ -158,26 +158,26 @@ def _drawn(rng: np.random.Generator, names: tuple[str, ...]) -> Faults:
 
 
 LENGTHS = ("delay_s", "outage_s", "slow_s", "down_s")
-"""How long, not how often: never none."""
+"""Lengths of time, which are never 0."""
 
 ALL = tuple(field.name for field in fields(Faults) if field.name != "twin")
-"""But for what no honest fleet does: clients are then to be quarantined."""
+"""All but `twin`, after which clients are quarantined."""
 
 PRESETS: dict[str, Callable[[np.random.Generator], Faults]] = {
     "none": lambda _: Faults(),
-    "network": lambda rng: _drawn(rng, NETWORK),
-    "kills": lambda rng: _drawn(rng, (*NETWORK, "kill", "down_s", "kill_between", "failed_write")),
+    "network": lambda rng: _draw(rng, NETWORK),
+    "kills": lambda rng: _draw(rng, (*NETWORK, "kill", "down_s", "kill_between", "failed_write")),
     "copies": lambda rng: replace(
-        _drawn(rng, (*NETWORK, "kill", "down_s", "card_back", "store_back")),
-        # Half of what is said is lost: two processes of one store then find out late.
+        _draw(rng, (*NETWORK, "kill", "down_s", "card_back", "store_back")),
+        # Up to half of the messages are lost: two processes of one store then find out late.
         loss=0.5 * rng.random(),
         card_clone=0.3 * rng.random(),
         store_clone=2.0 * rng.random(),
     ),
     "twins": lambda rng: replace(
-        _drawn(rng, (*NETWORK, "kill", "down_s", "clock")), twin=0.05 + 0.3 * rng.random()
+        _draw(rng, (*NETWORK, "kill", "down_s", "clock")), twin=0.05 + 0.3 * rng.random()
     ),
-    "swarm-1": lambda rng: _drawn(rng, ALL),
+    "swarm-1": lambda rng: _draw(rng, ALL),
 }
 
 
@@ -190,22 +190,22 @@ class Plan:
     nodes, fan_in, depth : int
         Clients; children of an aggregator; levels of aggregators, the root included.
     hours : float
-        How long sensors run and faults happen; then all is healed and comes to rest.
+        Time for which sensors run and failures happen; then everything is healed and settles.
     reading_every_s, report_every_s : float
-        Of clients; aggregators report at the same pace.
+        Intervals of clients; aggregators report as often.
     dim, rank : int
-        Of real subspaces; 0 counts sample ids instead.
+        Sizes of real subspaces; 0 counts sample ids instead.
     features : FeatureMap or None
-        Real subspaces only: readings vary along a curve, and are learnt as features, too. A
-        gamma that is left open the fleet works out.
+        Real subspaces only: readings vary along a curve and are learnt as features too. The
+        fleet settles a gamma that is left open.
     learns_scaling : bool
-        Real subspaces only: the fleet works out center and scale.
+        Real subspaces only: the fleet settles center and scale.
     half_life_s : float or None
         Real subspaces only.
     faults : str or Faults
         A preset's name, or rates.
     given : tuple of (str, float)
-        Rates that every seed has in place of those drawn; all else of a seed stays as it is.
+        Rates that replace the drawn ones for every seed; everything else of a seed is unchanged.
     """
 
     nodes: int = 8
@@ -225,23 +225,23 @@ class Plan:
     faults: str | Faults = "swarm-1"
     given: tuple[tuple[str, float], ...] = ()
 
-    def drawn(self, rng: np.random.Generator) -> Faults:
-        """Return the rates that one seed runs with."""
-        drawn = PRESETS[self.faults](rng) if isinstance(self.faults, str) else self.faults
-        return replace(drawn, **dict(self.given))
+    def draw_faults(self, rng: np.random.Generator) -> Faults:
+        """Return the rates of one seed."""
+        faults = PRESETS[self.faults](rng) if isinstance(self.faults, str) else self.faults
+        return replace(faults, **dict(self.given))
 
     @property
     def measures_first(self) -> bool:
-        """Whether readings are not learnt before the fleet has settled scaling, or gamma."""
+        """Whether readings are learnt only after the fleet has settled scaling or gamma."""
         return self.learns_scaling or (self.features is not None and not self.features.settled)
 
     @property
     def settles_in_s(self) -> float:
-        """How long after healing the root may take to know all (I3)."""
-        # And what messages take when nothing is wrong: some seconds a level.
+        """Time after healing within which the root must count every reading (I3)."""
+        # The last term is for messages without failures: some seconds a level.
         return self.cap_s + 1.2 * self.report_every_s * self.depth + 2.0 * (self.depth + 1)
 
 
 def quiet(faults: Faults) -> Faults:
-    """Return faults after healing: none, and messages as fast as they go."""
+    """Return the faults after healing: none, with the default delay."""
     return Faults(broker=faults.broker)

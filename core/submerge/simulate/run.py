@@ -1,4 +1,4 @@
-"""run(): one seed, from the first reading to the last check."""
+"""run(): simulates one seed, from the first reading to the last check."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from submerge.protocol.machine import Flush
 from submerge.schema import Schema
 from submerge.simulate.audit import audit
 from submerge.simulate.feeds import Ids, Rows
-from submerge.simulate.fleet import GROUP, SimulatedFleet
+from submerge.simulate.fleet import SimulatedFleet
 from submerge.simulate.injected_failures import HOUR, InjectedFailures
 from submerge.simulate.oracle import Oracle
 from submerge.simulate.plan import Faults, Plan
 from submerge.simulate.transcript import Transcript
 
 FLUSHED_S = 60.0
-"""Between the forced reports of one level and the next."""
+"""Time between the forced reports of one level and the next."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SeedOutcome:
-    """What became of one seed.
+    """Result of one seed.
 
     Attributes
     ----------
     violations : list of (str, str)
-        Invariant, and what was seen.
+        Invariant and description.
     generated, counted : int
         Readings of all sensors; readings in the root's last model.
     missing : dict of str to int
@@ -38,16 +38,16 @@ class SeedOutcome:
     settled_s : float or None
         Time from healing to the root's last change; None with real subspaces.
     bytes_per_node_day : float
-        Reports of a client.
+        Size of a client's reports.
     largest_report : int
-    staleness : (p50, p99, max) seconds, as the last model under faults says
+    staleness : (p50, p99, max) seconds, of the last model before healing
     angle : float or None
         Degrees between model and pooled truth, of features where the plan has any; None with
-        sample ids, and where readings fade: the truth that we pool weighs all alike.
+        sample ids, and where readings fade, because the pooled truth weighs all alike.
     trace : str
         Hash of everything that was delivered.
     transcript : list of str or None
-        Up to the first violation.
+        Events up to the first violation.
     """
 
     seed: int
@@ -83,23 +83,22 @@ def run(
     client, aggregator : type
         The nodes; tests put mutants in their place.
     transcript : int
-        Lines to keep of what happened; 0 keeps none, and is faster.
+        Lines of events to keep; 0 keeps none and is faster.
     progress : callable, optional
         Called with the virtual time, in seconds, after each event.
     """
     rng = np.random.Generator(np.random.PCG64(seed))
-    faults = plan.drawn(rng)
+    faults = plan.draw_faults(rng)
     feed = _feed(plan, rng)
     fleet = SimulatedFleet(plan, faults, rng, feed, client=client, aggregator=aggregator)
     fleet.transcript = Transcript(transcript) if transcript else None
     oracle = Oracle(fleet, feed) if isinstance(feed, Ids) else None
-    if oracle is not None:
-        fleet.watch = oracle
+    fleet.observer = oracle or fleet.observer
     failures = InjectedFailures(fleet)
     _switch_on(fleet, rng)
     healed = plan.hours * HOUR
     fleet.run_until(healed, rest=progress)
-    staleness = _staleness(fleet)
+    model = fleet.root_model
     per_node_day = fleet.bytes_up / plan.nodes / (plan.hours / 24)
     fleet.sensing = False
     failures.heal()
@@ -116,12 +115,12 @@ def run(
         faults,
         violations,
         feed.generated,
-        _counted(fleet),
+        0 if fleet.root_ledger is None else fleet.root_ledger.counts().learnt,
         missing,
         None if oracle is None else max(0.0, settled - healed),
         per_node_day,
         fleet.largest,
-        staleness,
+        (0.0, 0.0, 0.0) if model is None else model.staleness,
         _angle(fleet, feed),
         fleet.trace.hexdigest(),
         None if fleet.transcript is None else list(fleet.transcript.lines),
@@ -129,7 +128,7 @@ def run(
 
 
 def _feed(plan: Plan, rng: np.random.Generator) -> Ids | Rows:
-    """Return what sensors read: rows, or sample ids where no dimension is given."""
+    """Return the feed of a plan: rows, or sample ids where no dimension is given."""
     if not plan.dim:
         return Ids()
     return Rows(plan.dim, plan.rank, plan.oversample, rng, plan.half_life_s, plan.features)
@@ -143,39 +142,19 @@ def _switch_on(fleet: SimulatedFleet, rng: np.random.Generator) -> None:
 
 
 def _flush(fleet: SimulatedFleet, progress: Callable[[float], None] | None) -> int:
-    """Have every level say what it holds; return the version of the model that comes of it."""
+    """Make every level report; return the version of the resulting model."""
     for hosts in fleet.levels:
         for host in hosts:
             fleet.step(host, Flush())
         fleet.run_until(fleet.time + FLUSHED_S, rest=progress)
-    # What is the newest model now has time to come down; a newer one need not.
-    version = _version(fleet)
+    # The current model has time to reach every node; a newer one need not.
+    version = 0 if fleet.root_model is None else fleet.root_model.version
     fleet.run_until(fleet.time + 2 * FLUSHED_S, rest=progress)
     return version
 
 
-def _version(fleet: SimulatedFleet) -> int:
-    root = fleet.root.node
-    model = root.model(GROUP) if isinstance(root, AggregatorNode) else None
-    return 0 if model is None else model.version
-
-
-def _counted(fleet: SimulatedFleet) -> int:
-    root = fleet.root.node
-    ledger = root.ledger(GROUP) if isinstance(root, AggregatorNode) else None
-    return 0 if ledger is None else ledger.counts().learnt
-
-
-def _staleness(fleet: SimulatedFleet) -> tuple[float, float, float]:
-    root = fleet.root.node
-    model = root.model(GROUP) if isinstance(root, AggregatorNode) else None
-    return (0.0, 0.0, 0.0) if model is None else model.staleness
-
-
 def _angle(fleet: SimulatedFleet, feed: Ids | Rows) -> float | None:
-    root = fleet.root.node
-    model = root.model(GROUP) if isinstance(root, AggregatorNode) else None
-    fades = fleet.plan.half_life_s is not None
+    model, fades = fleet.root_model, fleet.plan.half_life_s is not None
     if isinstance(feed, Ids) or model is None or model.summary is None or fades:
         return None
     return feed.angle(model.summary, Schema.parse(model.schema))

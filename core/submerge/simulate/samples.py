@@ -1,8 +1,8 @@
-"""SampleSets: summaries that know which readings they hold.
+"""SampleSets: summaries that record which readings they hold.
 
-In place of subspaces, through the very same machines: a summary is the set of the ids of
-its readings. Merging is union, and two sets that share an id were merged by mistake: some
-reading was counted twice. A set is the bits of one whole number, so unions are cheap.
+They replace subspaces in the same node machines: a summary is the set of the ids of its
+readings. Merging is union. Two merged sets that share an id are a bug: a reading was counted
+twice. A set is the bits of one whole number, so unions are cheap.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy.typing as npt
 from submerge._linalg import Array, Storage
 from submerge.pca.subspace import Subspace
 from submerge.protocol.summaries import Summary
-from submerge.robust.outliers import NOBODY, Screening
+from submerge.robust.outliers import NO_OUTLIERS, Screening
 from submerge.schema import Schema
 from submerge.stats.node_mean import OwnMean
 
@@ -29,17 +29,17 @@ class Samples:
 
     @property
     def weight(self) -> float:
-        """How many there are."""
+        """Number of ids."""
         return float(self.bits.bit_count())
 
     @property
     def parts(self) -> tuple[Subspace, ...]:
-        """None: ids vary along no directions."""
+        """No parts: ids have no directions."""
         return ()
 
 
 def bits_of(summary: Summary | None) -> int:
-    """Return the ids of a summary of `SampleSets`; none of None."""
+    """Return the ids of a summary of `SampleSets` as bits; 0 for None."""
     return summary.bits if isinstance(summary, Samples) else 0
 
 
@@ -49,14 +49,14 @@ class SampleSets:
     Attributes
     ----------
     doubled : int
-        Ids that were ever merged with themselves: none, if all is well.
+        Ids that were ever merged with themselves, as bits: 0 unless there is a bug.
     """
 
     def __init__(self) -> None:
         self.doubled = 0
 
     def union(self, parts: Iterable[Summary]) -> Samples:
-        """Merge, and remember what was in two parts."""
+        """Return the union, and record ids that are in two parts."""
         bits = 0
         for part in parts:
             self.doubled |= bits & bits_of(part)
@@ -72,11 +72,11 @@ class SampleSets:
         return Basket(self)
 
     def merged(self, schema: Schema, parts: Sequence[Summary], *, own: bool) -> Samples:
-        """Unite."""
+        """Return the union."""
         return self.union(parts)
 
     def fits(self, schema: Schema, summary: Summary) -> bool:
-        """Any set does."""
+        """Return True: any set fits."""
         return True
 
     def faded(self, summary: Summary, factor: float) -> Summary:
@@ -89,19 +89,19 @@ class SampleSets:
         return bits.to_bytes(-(-bits.bit_length() // 8), "little")
 
     def scorer(self, summary: Summary) -> Bag:
-        """No id is odd."""
+        """Return a scorer, for which no id is anomalous."""
         return Bag()
 
     def placed(self, summary: Summary, own: OwnMean) -> Summary:
-        """Ids lie nowhere."""
+        """Return the summary: ids have no mean."""
         return summary
 
     def center(self, summary: Summary) -> Array:
-        """Nowhere."""
+        """Return a dummy mean."""
         return np.zeros(1)
 
     def reconstruction(self, summary: Summary, channels: int) -> None:
-        """Ids say nothing of one another."""
+        """Return None: ids do not predict each other."""
 
     def shrunk(self, present: npt.NDArray[np.bool_], summary: Summary) -> tuple[float, float]:
         """Ids have no gaps."""
@@ -112,16 +112,16 @@ class SampleSets:
         return rows
 
     def moved(self, before: Summary, after: Summary) -> float:
-        """Sets do not turn."""
+        """Return 0: sets do not turn."""
         return 0.0
 
-    def judged(self, schema: Schema, parts: Mapping[str, Summary], *, unit: float) -> Screening:
-        """No set is far from another."""
-        return NOBODY
+    def screen(self, schema: Schema, parts: Mapping[str, Summary], *, unit: float) -> Screening:
+        """Return no outliers."""
+        return NO_OUTLIERS
 
 
 class Bag:
-    """One incarnation's ids."""
+    """A learner: one incarnation's ids."""
 
     def __init__(self) -> None:
         self._bits = 0
@@ -137,7 +137,7 @@ class Bag:
     def scores(
         self, rows: Array, features: Storage, own: OwnMean | None = None
     ) -> tuple[Array, Array, None]:
-        """No id is odd."""
+        """Return scores of 0: no id is anomalous."""
         return np.zeros(len(rows)), np.zeros(len(rows)), None
 
     def summary(self) -> Samples:
@@ -146,7 +146,7 @@ class Bag:
 
 
 class Basket:
-    """Children's ids."""
+    """A tree: the children's ids."""
 
     def __init__(self, sets: SampleSets) -> None:
         self._sets = sets

@@ -1,4 +1,4 @@
-"""Transcript: what happened in a simulated fleet, a line each, for people."""
+"""Transcript: the events of a simulated fleet, one line each, for people."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from submerge.simulate.hosts import Host
 
 
 class Transcript:
-    """The last lines before the first violation, or before the end.
+    """The last lines up to the first violation, or to the end.
 
     Parameters
     ----------
@@ -22,12 +22,12 @@ class Transcript:
         self._open = True
 
     def add(self, time: float, host: Host, what: str, facts: object) -> None:
-        """Write a line, unless it is closed."""
+        """Add a line, unless the transcript is closed."""
         if self._open:
             self.lines.append(f"{time:9.1f} {host!r:<8} {what} {fact_text(facts)}".rstrip())
 
     def close(self) -> None:
-        """Write no more: what comes after a violation only hides what led to it."""
+        """Add no more lines: those after a violation would hide what led to it."""
         self._open = False
 
 
@@ -59,5 +59,5 @@ def fact_text(facts: object) -> str:
 
 
 def short(incarnation: Incarnation) -> str:
-    """Return enough of a name to tell it from others by eye."""
+    """Return a short form of an incarnation, for people."""
     return f"{incarnation.nonce % 0xFFF1:04x}"

@@ -1,4 +1,4 @@
-"""The fitted attributes of `PCA`, read from an engine and its schema when they are asked for."""
+"""The fitted attributes of `PCA`, computed from an engine and its schema when they are read."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from submerge.schema import Schema
 
 
 class EngineAttributes:
-    """An estimator's attributes, from its `engine_` and `schema_`; n_features is the engine's."""
+    """Fitted attributes from an estimator's `engine_` and `schema_`; n_features is the engine's."""
 
     engine_: SAPCA
     schema_: Schema
@@ -51,32 +51,32 @@ class EngineAttributes:
 
     @property
     def noise_variance_(self) -> float:
-        """Zero where every direction is shown."""
+        """Average variance of the directions not shown; 0 if all are shown."""
         shown = self._shown
-        # n rows have at most n directions: the average is over those, as in `PCA`.
+        # n rows have at most n directions, and the average is over those, as in `PCA`.
         hidden = min(shown.dim, self.n_samples_seen_) - shown.rank
         return shown.frobenius_bound * self._per_sample / hidden if hidden > 0 else 0.0
 
     @property
     def n_components_(self) -> int:
-        """Components shown."""
+        """Number of components shown."""
         return self._shown.rank
 
     @property
     def n_samples_seen_(self) -> int:
-        """Rows ever learnt."""
+        """Number of rows ever learnt."""
         check_is_fitted(self)
         return self.engine_.n_samples_seen
 
     @property
     def feature_map_(self) -> FeatureMap:
-        """What rows become before they are learnt."""
+        """The map from rows to features."""
         check_is_fitted(self)
         return self.schema_.features
 
     @property
     def kernel_(self) -> Kernel | None:
-        """The kernel, its gamma settled; None without one."""
+        """The kernel, with its gamma settled, or None."""
         return getattr(self.feature_map_, "kernel", None)
 
     @property
@@ -86,7 +86,7 @@ class EngineAttributes:
 
     @property
     def _per_sample(self) -> float:
-        """From a sum of squares to a variance; a single sample has none."""
+        """Factor from a sum of squares to a variance; 0 for a single sample."""
         freedom = self._shown.weight - (1.0 if self.engine_.center else 0.0)
         return 1 / freedom if freedom > 0 else 0.0
 
@@ -95,11 +95,11 @@ KERNEL_BLOCK = 64
 """Rows of features learnt at once."""
 
 MOST_COMPONENTS = 10
-"""What `n_components=None` shows of wider data, as `SAPCA` does."""
+"""Components for `n_components=None` of wider data, as in `SAPCA`."""
 
 
 def rank_of(n_components: Any, dim: int) -> int | RankRule:
-    """Return the rank to show of `dim` features; the engine judges it."""
+    """Return the rank to show of `dim` features; the engine checks it."""
     if n_components is None:
         return min(MOST_COMPONENTS, dim)
     if isinstance(n_components, Integral):
@@ -113,7 +113,7 @@ def rank_of(n_components: Any, dim: int) -> int | RankRule:
 
 
 def empty_like(engine: SAPCA, schema: Schema) -> SAPCA:
-    """Return an engine with the same settings that has learnt nothing."""
+    """Return an empty engine with the same settings."""
     return SAPCA(
         engine.rule,
         oversample=engine.oversample,
@@ -126,7 +126,7 @@ def empty_like(engine: SAPCA, schema: Schema) -> SAPCA:
 
 
 def new_engine(estimator: Any, schema: Schema) -> SAPCA:
-    """Return an engine with an estimator's parameters as they are."""
+    """Return an engine with an estimator's current parameters."""
     dtype, block = (np.float64, None) if schema.linear else (np.float32, KERNEL_BLOCK)
     return SAPCA(
         rank_of(estimator.n_components, schema.dim),

@@ -1,4 +1,4 @@
-"""Kernels by name, as scikit-learn's users say them: one place that knows the names."""
+"""Kernels by the names that scikit-learn's users know."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ALIASES = {"rbf": "gaussian", "poly": "polynomial"}
 NAMES = ("gaussian", "laplace", "matern", "polynomial", *ALIASES)
 
 METHODS = ("__call__", "pull", "diagonal", "settled_at", "auto", "spec")
-"""What makes a value a kernel, and no map of one."""
+"""Methods that a kernel has and a feature map lacks."""
 
 
 def named_kernel(
@@ -30,22 +30,22 @@ def named_kernel(
     ----------
     kernel : {"gaussian", "laplace", "matern", "polynomial"} or Kernel
         "rbf" and "poly" are "gaussian" and "polynomial". A `Kernel` brings its own
-        parameters: of the others only `gamma` counts, and only where the kernel's is None.
+        parameters: of the others only `gamma` is used, and only where the kernel's is None.
     gamma : float or "auto"
         "auto" leaves gamma None, to be settled.
     degree, coef0 : int, float
-        Of "polynomial" alone.
+        For "polynomial" only.
     nu : {1.5, 2.5}
-        Of "matern" alone.
+        For "matern" only.
 
     Raises
     ------
     UsageError
-        If the name is none of these, or a parameter not of its kind, or a kernel with a gamma
-        comes with another.
+        If the name is none of these, a parameter is invalid, or gamma is given for a kernel that
+        has one.
     """
     automatic = isinstance(gamma, str) and gamma == "auto"
-    # None is a kernel's own word for a gamma that is open, and another default elsewhere.
+    # None would be ambiguous: in a kernel it means an open gamma, elsewhere a default.
     if not automatic and not (is_number(gamma) and gamma > 0):
         raise UsageError(f'gamma must be a positive number or "auto", got {gamma!r}')
     named = _of_name(kernel, degree=degree, coef0=coef0, nu=nu)
@@ -57,7 +57,7 @@ def named_kernel(
 
 
 def _of_name(kernel: Any, *, degree: int, coef0: float, nu: float) -> Kernel:
-    """Return the kernel of that name; one that is a kernel already, as it is."""
+    """Return the kernel of that name, or `kernel` itself if it is one."""
     if isinstance(kernel, str):
         name = ALIASES.get(kernel, kernel)
         if name == "gaussian":

@@ -1,4 +1,4 @@
-"""How an estimator's parameters become a feature map, and how rows go through it."""
+"""Feature maps from an estimator's parameters, and rows mapped by them."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from submerge.features.sparse import is_sparse
 from submerge.features.weights import Kind
 
 AT_ONCE = 64
-"""Rows whose features are held at once: those of many rows are far larger than the rows."""
+"""Rows whose features are held at once: features are far larger than rows."""
 
 
 def random_features(kernel: Kernel, *, features: int, kind: Any, seed: int) -> FeatureMap:
-    """Return the random features that stand for a kernel: polynomial ones have their own.
+    """Return random features that approximate a kernel; polynomial ones have their own kind.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ def random_features(kernel: Kernel, *, features: int, kind: Any, seed: int) -> F
 
 
 def fourier_features(kernel: Kernel, *, features: int, kind: Any, seed: int) -> RandomFourier:
-    """Return the random features that stand for a radial kernel, see `random_features`."""
+    """Return random features that approximate a radial kernel, see `random_features`."""
     whole("n_random_features", features, least=2, most=MOST_FEATURES)
     if kind not in get_args(Kind):
         kinds = ", ".join(f'"{each}"' for each in get_args(Kind))
@@ -51,7 +51,7 @@ def fourier_features(kernel: Kernel, *, features: int, kind: Any, seed: int) -> 
 
 
 def lifted(rows: Any, features: FeatureMap) -> Iterator[Array]:
-    """Yield what is learnt of rows (n, n_features), dense or sparse, a few at a time."""
+    """Yield the features of rows (n, n_features), dense or sparse, a few at a time."""
     if isinstance(features, Identity):
         yield wide(rows)
         return
@@ -60,6 +60,6 @@ def lifted(rows: Any, features: FeatureMap) -> Iterator[Array]:
 
 
 def wide(rows: Any) -> Any:
-    """Return rows in float64: engines compute in no other, and check no other as fast."""
-    # Maps make their own of sparse ones.
+    """Return dense rows in float64, in which engines compute and check them fastest."""
+    # Maps convert sparse rows themselves.
     return rows if is_sparse(rows) else rows.astype(np.float64, copy=False)

@@ -1,4 +1,4 @@
-"""Whether two estimators have learnt the same things: those that have not never merge."""
+"""Checks that two estimators may merge: that they have learnt the same columns and features."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from submerge.features import FeatureMap
 from submerge.schema import Channel, Schema, differences
 
 SHOWN = 5
-"""Differences that an error names: there may be one for each column."""
+"""Most differences that an error names: there may be one for each column."""
 
 
 def schema_of(estimator: Any, features: FeatureMap, *, center: bool) -> Schema:
-    """Return what the vectors mean that an estimator learns of the columns just seen."""
+    """Return the schema of an estimator's vectors, from the columns just seen."""
     columns = getattr(estimator, "feature_names_in_", None)
     return Schema(
         estimator.n_features_in_ if columns is None else tuple(map(Channel, columns)),
@@ -25,7 +25,7 @@ def schema_of(estimator: Any, features: FeatureMap, *, center: bool) -> Schema:
 
 
 def of_same_columns(estimator: Any) -> Any:
-    """Return an estimator of the same parameters that knows the columns and has learnt nothing."""
+    """Return an unfitted estimator with the same parameters and columns."""
     other = clone(estimator)
     other.n_features_in_ = estimator.n_features_in_
     if hasattr(estimator, "feature_names_in_"):
@@ -43,13 +43,13 @@ def check_alike(ours: Schema, theirs: Schema) -> None:
     if ours.fingerprint == theirs.fingerprint:
         return
     lines = [
-        # Of landmarks a schema has the bytes: nobody reads them.
+        # A schema holds landmarks as bytes, which are no use to a reader.
         "landmarks: expected the same, got others" if line.startswith("points: ") else line
         for line in differences(ours, theirs)
     ]
     if len(lines) > SHOWN:
         lines[SHOWN:] = [f"and {len(lines) - SHOWN} more"]
     refused = SchemaMismatch(expected=ours.fingerprint, got=theirs.fingerprint)
-    # Where both are at hand, more can be said than their hashes.
+    # Both schemas are at hand, so the message names more than their hashes.
     refused.args = (f"estimators that differ never merge: {'; '.join(lines)}",)
     raise refused

@@ -1,8 +1,8 @@
 """NystromKPCA: kernel PCA from a few landmarks (NY-KPCA), in one pass, that merges.
 
-Once landmarks are there, what rows add is a small covariance: learning goes on row by row
-(`partial_fit`), and estimators of the same landmarks merge without any loss (`merge`).
-It needs no Gram matrix of the rows, takes none, and finds no pre-images.
+With the landmarks chosen, rows add to a small covariance: learning continues row by row
+(`partial_fit`), and estimators with the same landmarks merge without any loss (`merge`).
+It does not use a Gram matrix of the rows, and finds no pre-images.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from submerge.sklearn.likeness import check_alike, of_same_columns, schema_of
 FLOATS = (np.float64, np.float32)
 
 MOST_COMPONENTS = 10
-"""What `n_components=None` shows."""
+"""Components for `n_components=None`."""
 
 
 class NystromKPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -44,65 +44,64 @@ class NystromKPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         "rbf" and "poly" are other names of two. A `submerge.features` kernel brings its own
         parameters.
     gamma : "auto" or float
-        The kernel's scale. "auto" follows from the landmarks, so that who shares those shares
-        it: the Gaussian's is 1 / (2 tr C), C their covariance; landmarks that are all equal
-        are refused. Where many are of rare kinds it is smaller.
+        The kernel's scale. "auto" follows from the landmarks, so that estimators with the same
+        landmarks share it: the Gaussian's is 1 / (2 tr C), C their covariance. Landmarks that
+        are all equal are refused. With many landmarks of rare kinds it is smaller.
     degree, coef0 : int, float
-        Of "polynomial": (gamma <x, y> + coef0)^degree.
+        Parameters of "polynomial": (gamma <x, y> + coef0)^degree.
     nu : {1.5, 2.5}
         Smoothness of "matern".
     n_landmarks : int
-        Rows to take as landmarks, at least n_components and at most 4096; fewer if there are
-        no more. Time grows with their square, and the error falls: see
+        Number of rows to take as landmarks, at least n_components and at most 4096; fewer if
+        there are fewer rows. With more, the error falls and time grows with their square: see
         benchmarks/kernel_pca.md.
     landmarks : {"uniform", "leverage", "residual"} or (m, n_features) array
-        How they are chosen from the rows of `fit`, or of the first `partial_fit`. "leverage"
-        and "residual" (half uniform, half by what those miss) find rare kinds of rows. An
-        array is taken as it is: what estimators that are to merge have in common.
+        How they are chosen from the rows of `fit` or of the first `partial_fit`. "leverage"
+        and "residual" (half uniform, half by their residual) find rare kinds of rows. An
+        array is taken as it is: estimators that are to merge need the same one.
     center : bool
         Subtract the features' mean. False measures about zero.
     random_state : int
-        Of the choice of landmarks.
+        Seed of the choice of landmarks.
 
     Attributes
     ----------
     eigenvalues_ : (n_components_,)
-        Of the features' scatter, largest first. With all rows as landmarks, those of the
-        centered Gram matrix, as in `KernelPCA`; never larger.
+        Eigenvalues of the features' scatter, largest first. With all rows as landmarks they are
+        those of the centered Gram matrix, as in `KernelPCA`; they are never larger.
     explained_variance_ratio_ : (n_components_,)
         At least this share of the features' total variance is along each: see Notes.
     outside_ratio_ : float
-        At most this share of the total is outside of the landmarks' span, and so unseen.
+        At most this share of the total is outside the landmarks' span, and so not learnt.
     components_ : (n_components_, m)
         Orthonormal directions in feature space, by their coefficients: the sum of
         `components_[j, i]` times the feature of landmark i.
     landmarks_ : (m, n_features)
     kernel_ : Kernel
-        With the gamma that was settled on.
+        With the settled gamma.
     n_components_ : int
-        Components shown: never more than the rows have.
+        Number of components shown: never more than the rows have.
     n_samples_seen_ : int
     n_features_in_ : int
     feature_names_in_ : (n_features_in_,)
         Column names, where the first X had any that are strings.
-
     model_ : NystromPCA
-        What does the work. `model_.residual` is each row's squared distance off the components.
+        The fitted model. `model_.residual` is each row's squared distance off the components.
 
     See Also
     --------
-    StreamingPCA : With `kernel` set, by random features: no landmarks to agree on.
+    StreamingPCA : With `kernel` set, it uses random features and needs no common landmarks.
 
     Notes
     -----
     O(m^2) for each row learnt, O(m^3) once after each change, O(m) numbers for each row of
     a chunk of 1024, and O(m^2) in all.
 
-    What of the features' mean lies outside of the landmarks' span would take all pairs of rows
-    to know. If `center`, the total is counted as if nothing did, which is n times its square
+    Finding the part of the features' mean outside the landmarks' span would take all pairs of
+    rows. With `center`, the total is counted as if there were none, which is n times its square
     too much: true shares lie between `explained_variance_ratio_` and that over
-    `1 - outside_ratio_`, which are close where landmarks are enough, and equal where they span
-    all rows. Without `center` shares are exact.
+    `1 - outside_ratio_`. The two are close where landmarks are enough, and equal where they span
+    all rows. Without `center`, shares are exact.
 
     References
     ----------
@@ -157,7 +156,7 @@ class NystromKPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         return self
 
     def partial_fit(self, X: npt.ArrayLike, y: object = None) -> Self:
-        """Learn more rows X (n_samples, n_features); the first ones settle the landmarks."""
+        """Learn more rows X (n_samples, n_features); landmarks are chosen among the first ones."""
         if not self.__sklearn_is_fitted__():
             return self.fit(X)
         rows = wide(self._checked(X))
@@ -165,9 +164,9 @@ class NystromKPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         return self
 
     def merge(self, other: NystromKPCA) -> NystromKPCA:
-        """Return an estimator that has learnt both data sets: as if pooled, to rounding.
+        """Return an estimator that has learnt both data sets, as if pooled, to rounding.
 
-        It has the parameters of `self`, shares nothing with either, and goes on.
+        It has the parameters of `self`, shares no state with either, and can learn more.
 
         Parameters
         ----------
@@ -177,7 +176,7 @@ class NystromKPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         Raises
         ------
         SchemaMismatch
-            If columns, landmarks, kernel, gamma or centering differ. It says which.
+            If columns, landmarks, kernel, gamma or centering differ; the message names them.
         """
         if not isinstance(other, NystromKPCA):
             raise UsageError(f"merge expects another NystromKPCA, got {type(other).__name__}")
@@ -193,7 +192,7 @@ class NystromKPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
         Returns
         -------
-        (n_samples, n_components_), of the dtype of X if that is a float's.
+        (n_samples, n_components_), of the dtype of X if that is a float type.
         """
         check_is_fitted(self)
         rows = self._checked(X)
@@ -202,8 +201,8 @@ class NystromKPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     def score_samples(self, X: npt.ArrayLike) -> Array:
         """Return minus each row's squared distance off the components: higher is more normal.
 
-        The distance (SPE) is taken in feature space, from the mean and the directions that
-        are shown: no pre-image is needed.
+        The distance (SPE, squared prediction error) is taken in feature space, from the mean and
+        the directions shown: no pre-image is needed.
 
         Parameters
         ----------
@@ -232,7 +231,7 @@ class NystromKPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
     @property
     def outside_ratio_(self) -> float:
-        """Share of the total outside of the landmarks' span, at most."""
+        """Bound on the share of the total outside the landmarks' span."""
         energy = self._model.energy
         return self._model.covariance.outside / energy if energy > 0 else 0.0
 
@@ -253,12 +252,12 @@ class NystromKPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
     @property
     def n_components_(self) -> int:
-        """Components shown."""
+        """Number of components shown."""
         return len(self._model.directions.eigenvalues)
 
     @property
     def n_samples_seen_(self) -> int:
-        """Rows ever learnt."""
+        """Number of rows ever learnt."""
         return self._model.covariance.count
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -274,7 +273,7 @@ class NystromKPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
     @property
     def _n_features_out(self) -> int:
-        """What `get_feature_names_out` counts."""
+        """Number of names in `get_feature_names_out`."""
         return self.n_components_
 
     @property
@@ -284,11 +283,11 @@ class NystromKPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
     @property
     def _schema(self) -> Schema:
-        """What must agree to merge."""
+        """Schema that must be equal to merge."""
         return schema_of(self, self.model_.landmarks, center=self.model_.center)
 
     def _checked(self, X: npt.ArrayLike, *, reset: bool = False) -> Any:
-        """X as an array, or sparse, with the columns that were learnt, or an error."""
+        """Return X, dense or sparse, with the columns that were learnt, or raise."""
         return validate_data(self, X, dtype=FLOATS, accept_sparse="csr", reset=reset)
 
     def _new_landmarks(self, rows: Any) -> tuple[Landmarks, int]:
@@ -299,7 +298,7 @@ class NystromKPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         if isinstance(self.landmarks, str):
             m = whole("n_landmarks", self.n_landmarks, least=1, most=MOST)
             rank = self._rank(m)
-            points = self._chosen(rows, min(m, rows.shape[0]), kernel, rank)
+            points = self._choose(rows, min(m, rows.shape[0]), kernel, rank)
         else:
             points = check_array(
                 self.landmarks, dtype=np.float64, accept_sparse="csr", input_name="landmarks"
@@ -309,14 +308,14 @@ class NystromKPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
                 raise ShapeError("landmarks", expected=expected, got=points.shape)
             rank = self._rank(points.shape[0])
         open_ = Landmarks(kernel, points)
-        # Of the points as they are kept: whoever is given them comes to the same gamma.
+        # gamma is taken from the points as kept: estimators given these points get the same one.
         return open_.settled_at(settled_for(kernel, open_.points, what="landmarks").gamma), rank
 
-    def _chosen(self, rows: Any, m: int, kernel: Kernel, rank: int) -> Any:
+    def _choose(self, rows: Any, m: int, kernel: Kernel, rank: int) -> Any:
         """Return the rows to take as landmarks."""
         rng = np.random.default_rng(seed_of(self.random_state))
         if self.landmarks != "uniform":
-            # What is rare depends on a scale, and there are no landmarks yet to say which.
+            # Leverage and residual need a scale, and there are no landmarks yet to set it.
             kernel = settled_for(kernel, rows)
         return rows[choose(str(self.landmarks), rows, m, kernel, rank=rank, rng=rng)]
 

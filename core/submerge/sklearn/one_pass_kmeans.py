@@ -1,6 +1,6 @@
 """OnePassKernelKMeans: kernel k-means without the kernel matrix.
 
-Columns of the kernel matrix pass by once, `one_pass` keeps a low-rank approximation, and
+Each column of the kernel matrix is computed once, `one_pass` keeps a low-rank approximation, and
 scikit-learn's `KMeans` clusters its rows. Memory is O(n (r + l)), not O(n^2).
 """
 
@@ -19,7 +19,7 @@ from submerge.errors import UsageError, whole
 from submerge.features.kernels import Kernel
 from submerge.kernel.auto_gamma import settled_for
 from submerge.kernel.one_pass import columns_of, one_pass, sketch_matrix
-from submerge.sklearn.fitting import all_or_nothing, check_clusters, clustered, seed_of
+from submerge.sklearn.fitting import all_or_nothing, check_clusters, k_means, seed_of
 from submerge.sklearn.kernel_names import named_kernel
 
 
@@ -34,23 +34,23 @@ class OnePassKernelKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         parameters.
     gamma : "auto" or float
         Scale of the kernel. "auto" is 1/(2 tr C) for "gaussian" and "matern", its root for
-        "laplace", 1/(tr C) for "polynomial", with C the covariance of X; rows that are all
+        "laplace", 1/(tr C) for "polynomial", with C the covariance of X. Rows that are all
         equal are refused.
     degree, coef0 : int, float
-        Of "polynomial": (gamma <x, y> + coef0)^degree.
+        Parameters of "polynomial": (gamma <x, y> + coef0)^degree.
     nu : {1.5, 2.5}
         Smoothness of "matern".
     n_components : int, optional
         Rank r of the approximation; by default n_clusters.
     oversample : int
-        Spare columns l of the sketch, all kept until the rank is cut in the end: more
-        are more accurate, in proportion to time and memory.
+        Spare columns l of the sketch, all kept until the rank is cut at the end. More are more
+        accurate and cost time and memory in proportion.
     n_init : int
-        Runs of k-means; the best counts.
+        Runs of k-means, of which the best is taken.
     random_state : int
-        Of the sketch and of k-means.
+        Seed of the sketch and of k-means.
     block_size : int
-        Columns of the kernel matrix that are held at once.
+        Columns of the kernel matrix held at once.
 
     Attributes
     ----------
@@ -58,9 +58,9 @@ class OnePassKernelKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     embedding_ : (n_samples, n_components)
         Scores that k-means saw: K is about `embedding_ @ embedding_.T`.
     eigenvalues_ : (n_components,)
-        Of the approximation, descending; zeros where K has fewer directions.
+        Eigenvalues of the approximation, descending; zeros where K has fewer directions.
     error_bound_ : float
-        At least the relative error |K - K_hat| / |K| (Frobenius), and close to it; free.
+        Bound on the relative error |K - K_hat| / |K| (Frobenius), and close to it.
     kernel_ : Kernel
         With the gamma that was used.
     kmeans_ : KMeans
@@ -75,8 +75,8 @@ class OnePassKernelKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
 
     Notes
     -----
-    O(n_samples^2 (n_features + r + l)) time. `predict` needs all training rows, which are
-    kept, and evaluates the kernel against each of them: n_samples evaluations for a row. For
+    Time is O(n_samples^2 (n_features + r + l)). `predict` needs all training rows, which are
+    kept, and evaluates the kernel with each of them: n_samples evaluations for a row. For
     training rows it returns `labels_`.
 
     References
@@ -125,7 +125,7 @@ class OnePassKernelKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     def fit(self, X: npt.ArrayLike, y: object = None) -> Self:
         """Cluster rows X (n_samples, n_features)."""
         with all_or_nothing(self):
-            # A copy: they are kept, and stay what they are.
+            # The rows are copied, because they are kept for `predict`.
             rows = validate_data(self, X, dtype=np.float64, order="C", copy=True)
             n = len(rows)
             k, rank = check_clusters(self.n_clusters, n), self._rank(n)
@@ -141,7 +141,7 @@ class OnePassKernelKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
                 sketch_matrix(n, min(n, rank + spare), seed=seed),
                 rank=rank,
             )
-            kmeans = clustered(found.scores, k, n_init=n_init, seed=seed)
+            kmeans = k_means(found.scores, k, n_init=n_init, seed=seed)
         self.kernel_, self.kmeans_, self.labels_ = kernel, kmeans, kmeans.labels_
         self.embedding_, self.eigenvalues_ = found.scores, found.eigenvalues
         self.error_bound_ = found.error_bound
@@ -174,7 +174,7 @@ class OnePassKernelKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Extension:
-    """What gives new rows their scores: the training rows (n, n_features), at a time so many."""
+    """Scores new rows by their kernel values with the training rows (n, n_features)."""
 
     kernel: Kernel
     rows: Array
@@ -182,6 +182,6 @@ class _Extension:
     block_size: int
 
     def scores(self, X: Array) -> Array:
-        """Return the scores (m, r) of any rows X (m, n_features)."""
+        """Return the scores (m, r) of rows X (m, n_features)."""
         parts = (X[i : i + self.block_size] for i in range(0, len(X), self.block_size))
         return np.vstack([self.kernel(part, self.rows) @ self.coefficients for part in parts])

@@ -1,7 +1,7 @@
 """KernelSpectralClustering: random features, their leading scores, k-means.
 
-The pieces are `submerge.kernel.spectral`'s, which a fleet can use without moving a row; here all
-rows are in one place, and k-means is scikit-learn's.
+It uses the functions of `submerge.kernel.spectral`, with which a fleet clusters without moving a
+row. Here all rows are in one place, and k-means is scikit-learn's.
 """
 
 from __future__ import annotations
@@ -15,37 +15,36 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from submerge.errors import whole
 from submerge.features import Kernel
-from submerge.kernel.auto_gamma import sized
-from submerge.kernel.spectral import eigengap, learnt, maps_around, scores
+from submerge.kernel.auto_gamma import checked_spread
+from submerge.kernel.spectral import eigengap, maps_around, scores, summary_of
 from submerge.schema import Schema
-from submerge.sklearn.fitting import all_or_nothing, check_clusters, clustered, seed_of
+from submerge.sklearn.fitting import all_or_nothing, check_clusters, k_means, seed_of
 from submerge.sklearn.kernel_names import named_kernel
 from submerge.sklearn.lifting import fourier_features
 
 
 class KernelSpectralClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
-    """Spectral clustering on kernel scores, in time linear in the rows: no affinity matrix.
+    """Spectral clustering on kernel scores, in time linear in the rows, without affinity matrix.
 
     Parameters
     ----------
     n_clusters : int
     kernel : {"gaussian", "laplace", "matern"} or Kernel
-        Radial ones only: they have Fourier features. "rbf" is another name of "gaussian". A
+        Only radial kernels have Fourier features. "rbf" is another name of "gaussian". A
         `submerge.features` kernel brings its own parameters.
     gamma : "auto" or float
-        Scale of the kernel. "auto" tries 1/4, 1 and 4 times the kernel's own for the
-        covariance of X, and takes the one with the widest eigengap; rows that are all equal
-        are refused.
+        Scale of the kernel. "auto" tries 1/4, 1 and 4 times the kernel's own for the covariance
+        of X, and takes the one with the widest eigengap. Rows that are all equal are refused.
     nu : {1.5, 2.5}
         Smoothness of "matern".
     n_random_features : int
-        D, their number. The error of the kernel falls with its root.
+        Their number, D. The error of the kernel falls with its square root.
     feature_map : {"orthogonal", "fourier-pair", "fourier-cos", "quasi"}
         Their kind, see `submerge.features.RandomFourier`.
     n_init : int
-        Runs of k-means; the best counts.
+        Runs of k-means, of which the best is taken.
     random_state : int
-        Of the features and of k-means.
+        Seed of the features and of k-means.
 
     Attributes
     ----------
@@ -53,15 +52,15 @@ class KernelSpectralClustering(ClusterMixin, BaseEstimator):  # type: ignore[mis
     embedding_ : (n_samples, n_clusters - 1)
         Scores that k-means saw (one column for a single cluster).
     kernel_ : Kernel
-        With the gamma that was taken.
+        With the gamma that was chosen.
     gammas_, eigengaps_ : (m,)
-        Those tried, and how far each keeps n_clusters - 1 directions above the rest.
+        The gammas tried, and the gap between the n_clusters - 1 leading directions and the rest.
     subspace_ : Subspace
-        Of the features, mergeable with that of any estimator with the same `schema_`.
+        Summary of the features, which merges with that of any estimator with the same `schema_`.
     schema_ : Schema
-        What its vectors mean.
+        The meaning of its vectors.
     feature_map_ : FeatureMap
-        What rows become before they are learnt.
+        The map from rows to features.
     kmeans_ : KMeans
         With centers in the scores' space, and `inertia_`.
     n_features_in_ : int
@@ -71,17 +70,16 @@ class KernelSpectralClustering(ClusterMixin, BaseEstimator):  # type: ignore[mis
     See Also
     --------
     submerge.kernel.spectral : The same over nodes that keep their rows.
-    sklearn.cluster.SpectralClustering : Normal cuts of an (n, n) affinity.
+    sklearn.cluster.SpectralClustering : Normal cuts of an (n, n) affinity matrix.
 
     Notes
     -----
     Beside X, whose rows may be sparse, `fit` holds their scores, n_samples (n_clusters - 1)
-    numbers, what k-means makes of those, and D (n_clusters + 500) numbers or so: rows are
-    lifted 256 at a time.
+    numbers, the arrays of k-means, and about D (n_clusters + 500) numbers: rows are lifted
+    256 at a time.
 
-    Clusters must differ in where they are to the kernel: rings do, touching moons do not.
-    Scores are those of kernel PCA, not a normal cut, since random features may give a row a
-    negative degree.
+    The kernel must separate the clusters: it separates rings, but not touching moons. Scores are
+    those of kernel PCA, not a normal cut, since random features may give a row a negative degree.
 
     Examples
     --------
@@ -127,13 +125,13 @@ class KernelSpectralClustering(ClusterMixin, BaseEstimator):  # type: ignore[mis
                 kind=self.feature_map,
                 seed=seed,
             )
-            tried = (features,) if features.settled else maps_around(features, sized(rows))
+            tried = (features,) if features.settled else maps_around(features, checked_spread(rows))
             schemas = [Schema(self.n_features_in_, features=each) for each in tried]
-            summaries = [learnt(rows, schema, n_clusters=k) for schema in schemas]
+            summaries = [summary_of(rows, schema, n_clusters=k) for schema in schemas]
             eigengaps = np.array([eigengap(each, n_clusters=k) for each in summaries])
             best = int(eigengaps.argmax())
             embedding = scores(rows, schemas[best], summaries[best], n_clusters=k)
-            kmeans = clustered(embedding, k, n_init=n_init, seed=seed)
+            kmeans = k_means(embedding, k, n_init=n_init, seed=seed)
         self.gammas_ = np.array([each.kernel.gamma for each in tried])
         self.eigengaps_ = eigengaps
         self.schema_, self.subspace_ = schemas[best], summaries[best]

@@ -1,17 +1,17 @@
-"""StreamingPCA: the engine with scikit-learn's face.
+"""StreamingPCA: the engine with scikit-learn's interface.
 
-It promises what scikit-learn's `PCA` means by its methods and attributes, learnt in
-blocks and in O(n_features k) memory, and one thing that `PCA` has not: `merge`. With a
-`kernel`, rows are mapped to random features first (`lifting`), and all else stays.
-It does not whiten, choose a solver, or, without a kernel, take sparse matrices.
+Its methods and attributes mean what they mean in scikit-learn's `PCA`, learnt in blocks
+and in O(n_features k) memory. It adds `merge`. With a `kernel`, rows are first mapped to
+random features (`lifting`), and everything else is the same. It does not whiten, choose a
+solver, or take sparse matrices without a kernel.
 
 Rules of this file:
 
 1. scikit-learn is imported in this package only; `submerge` itself does not need it.
-2. Learning decomposes nothing for show: attributes are read from the engine when asked.
-3. Parameters are kept as given and judged in `fit`, by `SAPCA` where it judges them.
-4. What is fitted is read from fitted attributes alone: parameters count from the next `fit`.
-5. A refused call leaves everything as it was.
+2. Learning does no decomposition for attributes: they are computed when read.
+3. Parameters are kept as given and checked in `fit`, by `SAPCA` where it checks them.
+4. Methods read fitted attributes only: parameters take effect at the next `fit`.
+5. A refused call changes nothing.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ FLOATS = (np.float64, np.float32)
 
 
 def _has_pre_images(estimator: StreamingPCA) -> bool:
-    """What scikit-learn asks before it offers `inverse_transform`."""
+    """Return whether `inverse_transform` is available, for scikit-learn."""
     if estimator._curved:
         raise UsageError(
             "inverse_transform expects an estimator without a kernel, got one with a kernel:"
@@ -63,12 +63,12 @@ class StreamingPCA(
     Parameters
     ----------
     n_components : int or RankRule, optional
-        Components to show: a number, or a rule that moves it with the data
+        Components to show: a number, or a rule that changes it with the data
         (`SapcaRank`, `EnergyRank`). By default 10, or n_features (D) if that is smaller.
     oversample : int
         Spare directions learnt beside those shown; more are more accurate and slower.
     forgetting_factor : float in (0, 1]
-        What each row leaves of the weight of those before it; 1 forgets nothing.
+        Each row multiplies the weight of earlier rows by this; 1 forgets nothing.
     center : bool
         Subtract the running mean, exactly. False measures about zero.
     block_size : int, optional
@@ -78,27 +78,27 @@ class StreamingPCA(
         n_features <= n_components + oversample + block_size: results are then those of
         `PCA`, to rounding.
     dtype : float64 or float32, optional
-        Of what is stored; sums are float64 in either case. By default float64, and
+        Type of what is stored; sums are float64 in either case. By default float64, and
         float32 with a kernel: random features are no more exact than that.
     kernel : {"gaussian", "laplace", "matern", "polynomial"} or Kernel, optional
-        What to do kernel PCA with, by random features; by default it is PCA. "rbf" and
-        "poly" are other names of two. A `submerge.features` kernel brings its own parameters.
+        Kernel for kernel PCA by random features; by default it is PCA. "rbf" and "poly" are
+        other names of two. A `submerge.features` kernel brings its own parameters.
     gamma : "auto" or float
         The kernel's scale. "auto" follows from the rows of `fit`, or of the first
         `partial_fit`, which should then be many: 1 / (2 tr C) for the Gaussian, with C their
-        covariance; rows that are all equal are refused. Estimators that are to merge need
-        one number.
+        covariance. Rows that are all equal are refused. Estimators that are to merge need
+        the same number.
     degree, coef0 : int, float
-        Of "polynomial": (gamma <x, y> + coef0)^degree.
+        Parameters of "polynomial": (gamma <x, y> + coef0)^degree.
     nu : {1.5, 2.5}
         Smoothness of "matern".
     n_random_features : int
-        D, their number, in place of n_features in all that is said of the components. More
-        are more accurate and slower: see benchmarks/kernel_pca.md.
+        Their number, D, which replaces n_features in shapes of the components. More are more
+        accurate and slower: see benchmarks/kernel_pca.md.
     feature_map : {"orthogonal", "fourier-pair", "fourier-cos", "quasi"}
         Their kind, see `submerge.features.RandomFourier`; polynomial kernels have their own.
     random_state : int
-        Of the random features: same seed, same features, on every machine. Without a kernel
+        Seed of the random features, which are the same on every machine. Without a kernel
         nothing is random.
 
     Attributes
@@ -111,27 +111,27 @@ class StreamingPCA(
     explained_variance_ratio_ : (n_components_,)
         Share of the total variance. The total is exact even where components are not.
     singular_values_ : (n_components_,)
-        Of the centered data, each row scaled by the root of its weight.
+        Singular values of the centered data, each row scaled by the root of its weight.
     mean_ : (n_features,)
     noise_variance_ : float
         Average variance of the directions that are not shown, as in probabilistic PCA.
     n_components_ : int
-        Components shown: never more than the data have, so fewer than asked for while
-        rows are few or alike.
+        Number of components shown: never more than the data have, so fewer than requested
+        while rows are few or alike.
     n_samples_seen_ : int
-        Rows ever learnt, none faded.
+        Number of rows ever learnt, not faded.
     n_features_in_ : int
     feature_names_in_ : (n_features_in_,)
         Column names, where the first X had any that are strings: they must differ.
     engine_ : SAPCA
-        What does the work. `engine_.subspace` is what to ship, `engine_.shown` what to
-        score with, `engine_.algorithm` what really ran.
+        The engine. Send and merge `engine_.subspace`, score with `engine_.shown`;
+        `engine_.algorithm` names the algorithm that runs.
     schema_ : Schema
-        What the engine's vectors mean: what must agree to merge.
+        The meaning of the engine's vectors, which must be equal to merge.
     feature_map_ : FeatureMap
-        What rows become before they are learnt; its gamma is settled.
+        The map from rows to features, with its gamma settled.
     kernel_ : Kernel or None
-        With the gamma that was settled on; None without a kernel.
+        With the settled gamma; None without a kernel.
 
     See Also
     --------
@@ -139,14 +139,14 @@ class StreamingPCA(
 
     Notes
     -----
-    Parameters count from the next `fit`, or the first `partial_fit`.
+    Parameters take effect at the next `fit`, or the first `partial_fit`.
 
     An estimator that forgets has effectively seen 1 / (1 - forgetting_factor) rows, and
-    variances are taken over so many. Attributes cost one decomposition after each change,
-    whichever of them is read, and nothing if none is.
+    variances are taken over so many. Reading attributes costs one decomposition after each
+    change.
 
     With a kernel, "row" in what follows means its D features: distances, variances and
-    likelihoods are those of feature space. There is no way back from there to rows.
+    likelihoods are those of feature space. Features cannot be mapped back to rows.
 
     Examples
     --------
@@ -201,7 +201,7 @@ class StreamingPCA(
         self.random_state = random_state
 
     def fit(self, X: npt.ArrayLike, y: object = None) -> Self:
-        """Learn rows X (n_samples, n_features), and nothing that came before."""
+        """Learn rows X (n_samples, n_features), and forget everything before."""
         with all_or_nothing(self):
             curved = self.kernel is not None
             rows = self._checked(X, sparse=curved, reset=True)
@@ -218,7 +218,7 @@ class StreamingPCA(
         if not self.__sklearn_is_fitted__():
             return self.fit(X)
         rows = self._checked(X, sparse=self._curved)
-        # Of one part the engine learns all or nothing by itself.
+        # The engine itself learns a single part completely or not at all.
         several = self._curved and rows.shape[0] > AT_ONCE
         engine = deepcopy(self.engine_) if several else self.engine_
         for part in lifted(rows, self.feature_map_):
@@ -229,22 +229,21 @@ class StreamingPCA(
     def merge(self, other: StreamingPCA) -> StreamingPCA:
         """Return an estimator that has learnt both data sets (MergeSubspaces).
 
-        Weight, mean and total variance come out exact. So do the components, where both
-        run the exact algorithm. The result has the parameters of `self`, shares nothing
-        with either, and goes on as `self` would: `partial_fit` adds to what both have seen.
+        Weight, mean and total variance are exact. So are the components, where both run the
+        exact algorithm. The result has the parameters of `self` and shares no state with
+        either; `partial_fit` adds to the data of both.
 
         Parameters
         ----------
         other : StreamingPCA
-            Fitted to the same columns. Where one forgets, its rows count as they have
-            faded there.
+            Fitted to the same columns. Its rows count as they have faded there.
 
         Raises
         ------
         SchemaMismatch
-            If the columns differ in number, name or order, if only one of the two knows
-            their names, or if only one centers; if kernel, gamma or features differ. It says
-            which.
+            If the columns differ in number, name or order, if only one has column names, if
+            only one centers, or if kernel, gamma or features differ. The message names the
+            differences.
         """
         if not isinstance(other, StreamingPCA):
             raise UsageError(f"merge expects another StreamingPCA, got {type(other).__name__}")
@@ -255,7 +254,7 @@ class StreamingPCA(
         merged: StreamingPCA = of_same_columns(self)
         merged.schema_ = self.schema_
         first, second = mine.whole, theirs.whole
-        # All directions of both: how many to keep is the new engine's to say.
+        # All directions of both are merged; the new engine chooses how many to keep.
         past = merge(first, second, rank=first.dim)
         merged.engine_ = empty_like(mine, self.schema_).resume(
             past,
@@ -269,7 +268,7 @@ class StreamingPCA(
 
         Returns
         -------
-        (n_samples, n_components_), of the dtype of X if that is a float's.
+        (n_samples, n_components_), of the dtype of X if that is a float type.
         """
         check_is_fitted(self)
         rows = self._checked(X, sparse=self._curved)
@@ -287,7 +286,7 @@ class StreamingPCA(
         Raises
         ------
         AttributeError
-            With a kernel: points of feature space stand for no rows.
+            With a kernel: points of feature space have no rows.
         """
         check_is_fitted(self)
         Z: Storage = check_array(X, dtype=FLOATS, input_name="X", ensure_min_features=0)
@@ -296,10 +295,10 @@ class StreamingPCA(
     def score_samples(self, X: npt.ArrayLike) -> Array:
         """Return each row's log-likelihood: higher is more normal.
 
-        That of `PCA.score_samples`, the probabilistic PCA model: a Gaussian with
+        It is that of `PCA.score_samples`, the probabilistic PCA model: a Gaussian with
         `explained_variance_` along the components and `noise_variance_` off them.
-        `SAPCA.score_samples` is another thing, the squared distance off the subspace (SPE),
-        where lower is more normal; `submerge.spe(X, self.engine_.shown)` returns that.
+        `SAPCA.score_samples` differs: it is the squared prediction error (SPE), where lower is
+        more normal; `submerge.spe(X, self.engine_.shown)` returns that.
 
         Parameters
         ----------
@@ -312,12 +311,12 @@ class StreamingPCA(
         Raises
         ------
         UsageError
-            If all rows that were learnt are equal: any other is then infinitely unlikely.
+            If all learnt rows are equal: any other row is then infinitely unlikely.
 
         Notes
         -----
-        Variances below n_features eps times the largest are raised to that: rounding cannot
-        tell them from nothing, and rows off noiseless data still compare.
+        Variances below n_features eps times the largest are raised to that: they are rounding,
+        and rows off noiseless data then still compare.
 
         O(n_samples n_features n_components_): the covariance is diagonal in the components,
         so nothing of n_features^2 is formed.
@@ -358,25 +357,25 @@ class StreamingPCA(
 
     @property
     def _n_features_out(self) -> int:
-        """What `get_feature_names_out` counts."""
+        """Number of names in `get_feature_names_out`."""
         return self.n_components_
 
     @property
     def _curved(self) -> bool:
-        """Whether rows become features: those learnt, or else those that `fit` would learn."""
+        """Whether rows are mapped to features, by the fitted model or by the next `fit`."""
         if self.__sklearn_is_fitted__():
             return not self.schema_.linear
         return self.kernel is not None
 
     def _checked(self, X: npt.ArrayLike, *, sparse: bool, reset: bool = False) -> Storage:
-        """X as an array, or sparse, with the columns that were learnt, or an error."""
+        """Return X, dense or sparse, with the columns that were learnt, or raise."""
         accepted = "csr" if sparse else False
         return cast(
             Storage, validate_data(self, X, dtype=FLOATS, accept_sparse=accepted, reset=reset)
         )
 
     def _new_map(self, rows: Storage) -> FeatureMap:
-        """Return the feature map for rows just seen, with the parameters as they are."""
+        """Return the feature map for the first rows, by the current parameters."""
         kernel = named_kernel(
             self.kernel, gamma=self.gamma, degree=self.degree, coef0=self.coef0, nu=self.nu
         )

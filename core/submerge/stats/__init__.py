@@ -1,6 +1,6 @@
-"""What a node counts and remembers of its readings and scores, beside the subspace.
+"""Statistics of a node's readings and scores, apart from the subspace.
 
-Sketches, block maxima, moments, samples, and statistics of a single channel. Each merges or
-updates exactly and in bounded memory. Nothing here decides anything: limits are chosen and
-alarms raised in `submerge.client`.
+There are quantile sketches, block maxima, moments, samples, and statistics of single channels.
+Each merges or updates exactly and in bounded memory. Nothing here decides anything:
+`submerge.client` chooses limits and raises alarms.
 """

@@ -1,9 +1,9 @@
 """Moments: count, mean and squared deviations of each channel, in the channels' own units.
 
-A fleet whose scaling is not known yet reports these, and nothing else: pooled, they are
-what center and scale follow from. Pooling is exact (Chan, Golub and LeVeque 1983), and
-twelve old rows say as much as twelve new ones. A fleet whose gamma is not known yet reports
-those of scaled readings, and a sample of them, projected: what `spread` follows from.
+A fleet whose scaling is not known yet reports only these: pooled, they give center and scale.
+Pooling is exact (Chan, Golub and LeVeque 1983), and old rows count as much as new ones. A fleet
+whose gamma is not known yet reports the moments of scaled readings and a projected sample of
+them, which give `spread`.
 """
 
 from __future__ import annotations
@@ -15,25 +15,25 @@ import numpy.typing as npt
 
 from submerge._linalg import Array
 from submerge.schema import Scaling
-from submerge.stats.reservoir import LEAST_WIDTH, Reservoir, merged, usual_square
+from submerge.stats.reservoir import LEAST_WIDTH, Reservoir, merged, typical_square
 
 SMALL = 1 / 5
-"""Of the trace: what rows far out explain, and chance does not."""
+"""Share of the trace below which the sample is used: chance alone does not reach it."""
 
 FLAT = 1e-12
-"""Deviation, over the mean, up to which a channel is constant."""
+"""Largest deviation, over the mean, of a constant channel."""
 
 ENOUGH = 32
-"""Sampled rows below which they say less than a mean."""
+"""Fewest sampled rows that say more than a mean."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Moments:
-    """What so many rows say of their channels' sizes.
+    """Sizes of the channels of `count` rows.
 
     mean, m2 : (channels,), the mean and the summed squared deviations from it
     sample : Reservoir or None
-        None where nobody asked for one, or rows are too short to have one.
+        None without priorities, or if rows are too short.
     """
 
     count: int
@@ -43,10 +43,10 @@ class Moments:
 
     @classmethod
     def of(cls, rows: Array, priorities: npt.NDArray[np.uint64] | None = None) -> Moments:
-        """Take the moments of rows (n, channels), n at least 1.
+        """Return the moments of rows (n, channels), n at least 1.
 
-        With random `priorities` (n,), a number of 64 bits for each row, also a sample of them,
-        if there are 8 channels or more.
+        With random 64-bit `priorities` (n,) they include a sample of the rows, if there are
+        8 channels or more.
         """
         mean = rows[0] + (rows - rows[0]).mean(axis=0)
         m2 = ((rows - mean) ** 2).sum(axis=0)
@@ -56,20 +56,20 @@ class Moments:
 
     @property
     def packed(self) -> bytes:
-        """The bytes that two equal moments share."""
+        """Bytes that are equal for equal moments."""
         sums = self.count.to_bytes(8, "little") + self.mean.tobytes() + self.m2.tobytes()
         return sums if self.sample is None else sums + self.sample.packed
 
     @property
     def scaling(self) -> Scaling:
-        """Center and scale by mean and standard deviation; a constant channel keeps its size."""
+        """Scaling by mean and standard deviation; a constant channel keeps its size."""
         deviation = np.sqrt(self.variance)
         scale = np.where(deviation == 0, 1.0, deviation)
         return Scaling(tuple(map(float, self.mean)), tuple(map(float, scale)))
 
     @property
     def variance(self) -> Array:
-        """(channels,), 0 where a channel is constant: what rounding leaves of one is not a size."""
+        """Variances (channels,); 0 for a constant channel, whatever rounding leaves of it."""
         variance = self.m2 / self.count
         return np.where(np.sqrt(variance) <= FLAT * np.abs(self.mean), 0.0, variance)
 
@@ -82,7 +82,7 @@ class Moments:
 def pooled(*parts: Moments) -> Moments:
     """Return the moments of all rows behind the parts, one or more."""
     count = sum(part.count for part in parts)
-    # About the first mean: an offset common to all costs no digits.
+    # Means are taken about the first one: an offset common to all costs no digits.
     shifts = [part.mean - parts[0].mean for part in parts]
     shift = sum(
         (part.count * s for part, s in zip(parts, shifts, strict=True)),
@@ -99,22 +99,21 @@ def pooled(*parts: Moments) -> Moments:
 
 
 def spread(moments: Moments) -> float:
-    """Return half the squared distance between two rows: what `Kernel.auto` takes.
+    """Return half the squared distance between two rows: the argument of `Kernel.auto`.
 
-    The mean one is the trace of the covariance, which moments have exactly. Where the usual
-    one of the sample is a small part of that, a few rows far out make up the mean, and the
-    sample speaks for the others. Of rows along few directions it may be a third by chance: it
-    has to be less than `SMALL` of the trace to be believed.
+    Its mean is the trace of the covariance, which moments have exactly. Where the sample's
+    typical value is less than `SMALL` of that, a few outlying rows dominate the mean, and the
+    sample's value is returned. For rows along few directions it may be a third by chance.
 
     Returns
     -------
     float, above 0; 1 where nothing varies.
     """
     trace = float(moments.variance.sum())
-    if not trace > 1e-300:  # nor would 1 / trace be a number
+    if not trace > 1e-300:  # 1 / trace would overflow
         return 1.0
     sample = moments.sample
     if sample is None or len(sample.priorities) < ENOUGH:
         return trace
-    half = usual_square(sample) / 2
+    half = typical_square(sample) / 2
     return half if 1e-300 < half < SMALL * trace else trace

@@ -1,10 +1,10 @@
-"""OwnMean: where one node's readings lie; how they vary is the fleet's to say (center = "own").
+"""OwnMean: one node's own mean, while the fleet learns how readings vary (center = "own").
 
-Sensors of one make vary alike and stand a little off from one another. So a node scores with
-the fleet's scatter about a mean of its own, and ten readings of its own do for that: they say
-little of fifty directions, and enough of one point. But they are one moment of one day: until the
-mean has seen a whole one (`settled`), limits are wider, T2 is not watched, and what scores come to
-is not what the group's limits are made of.
+Sensors of one make vary alike, each about a slightly different mean. So a node scores with the
+fleet's scatter about its own mean. Ten readings are enough for a mean, though not for fifty
+directions. But they come from one time of day. Until the mean covers a whole day (`settled`),
+limits are wider, T2 (Hotelling's T-squared) is not monitored, and the node's scores do not count
+for the group's limits.
 """
 
 from __future__ import annotations
@@ -16,31 +16,30 @@ import numpy as np
 from submerge._linalg import Array, Storage
 
 READY = 10
-"""Readings after which it is scored with."""
+"""Readings after which the mean is used."""
 
 SETTLED_S = 86400.0
-"""A day, after which it lies where the readings do."""
-
+"""Time that a settled mean covers: a day."""
 
 HALF_LIFE_S = 7 * 86400.0
-"""After which a reading counts for half in it, at most: batteries run down and sensors age, and
-where a node stood a month ago is no measure of where it stands."""
+"""Longest half-life of a reading in the mean: batteries run down and sensors age, so a mean a month
+old no longer holds."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OwnMean:
-    """A node's running mean, in scaled units; of its features beside, in a kernel group.
+    """A node's running mean, in scaled units; in a kernel group with that of its features.
 
     Attributes
     ----------
     rows : (channels,)
     features : (dim,), or None where features are the rows
     weight : float
-        Readings behind it, faded as they are elsewhere.
+        Readings in the mean, faded as elsewhere.
     count : int
-        Readings behind it, not faded.
+        Readings in the mean, not faded.
     span_s : float
-        Time that they were gathered over.
+        Time that they cover.
     """
 
     rows: Array
@@ -51,34 +50,34 @@ class OwnMean:
 
     @classmethod
     def none(cls, channels: int, dim: int | None) -> OwnMean:
-        """Return the mean of nothing yet; `dim` None where features are the rows."""
+        """Return the mean of no readings; `dim` is None where features are the rows."""
         features = None if dim is None else np.zeros(dim)
         return cls(np.zeros(channels), features, 0.0, 0, 0.0)
 
     def is_like(self, other: OwnMean) -> bool:
-        """Whether both are of vectors of one length."""
+        """Return whether both have vectors of the same lengths."""
         lengths = [None if each.features is None else len(each.features) for each in (self, other)]
         return len(self.rows) == len(other.rows) and lengths[0] == lengths[1]
 
     @property
     def ready(self) -> bool:
-        """Whether it says where the readings lie."""
+        """Whether the mean has enough readings to be used."""
         return self.count >= READY
 
     @property
     def settled(self) -> bool:
-        """Whether it says so whatever time of day it is."""
+        """Whether the mean covers every time of day."""
         return self.ready and self.span_s >= SETTLED_S
 
     @property
     def excess(self) -> float:
-        """How much more rows vary about it than about where they lie: 1 + 1/n of n readings."""
+        """Variance of rows about this mean, over that about the true one: 1 + 1/n of n readings."""
         return 1 + 1 / max(self.weight, 1.0)
 
     def after(self, rows: Array, features: Storage, *, kept: float, passed_s: float) -> OwnMean:
-        """Return it with rows (n, channels) and their features (n, dim) taken in.
+        """Return the mean with rows (n, channels) and their features (n, dim) counted in.
 
-        kept : what is left of the weight of those before, for time has passed
+        kept : factor on the weight of earlier rows, for the time that has passed
         passed_s : seconds that the rows stand for
         """
         if not len(rows):
@@ -92,6 +91,6 @@ class OwnMean:
         return OwnMean(mean, lifted, weight, self.count + len(rows), self.span_s + passed_s)
 
     def restarted(self) -> OwnMean:
-        """Return it as one that knows nothing yet: what is normal here has moved."""
-        features = None if self.features is None else np.zeros_like(self.features)
-        return OwnMean(np.zeros_like(self.rows), features, 0.0, 0, 0.0)
+        """Return an empty mean of the same lengths, for a node whose normal state has moved."""
+        dim = None if self.features is None else len(self.features)
+        return OwnMean.none(len(self.rows), dim)

@@ -1,18 +1,24 @@
-"""What scores usually are: a quantile sketch that merges and fits in a message.
+"""QuantileSketch: counts of scores that give quantiles, merge exactly and fit in a message.
 
-A limit for `spe` or `hotelling` is a quantile of scores that were seen. A `QuantileSketch` counts
-them in buckets of equal width in the logarithm. Three rules:
+A limit for `spe` or `hotelling` is a quantile of measured scores. The sketch is a uniformly
+collapsing DDSketch: it counts scores in buckets of equal width in the logarithm. Its rules:
 
-1. A bucket is (lo, hi], and two neighbours join into exactly one of the next level.
-2. A sketch stands at the smallest level of its grain at which it has no more buckets than
-   its grain allows: it depends on nothing but the scores, and the merge of sketches *is*
-   the sketch of the whole.
-3. Empty buckets cost nothing: a wild score takes one bucket, however far out it lies.
+1. A bucket is (lo, hi]. Two neighbours collapse into exactly one bucket of the next level.
+2. A sketch has the smallest level of its grain at which it has no more buckets than the grain
+   allows. So it depends on the scores alone, and the merge of sketches *is* the sketch of all
+   scores.
+3. Empty buckets cost nothing: an outlying score takes one bucket, however far out it lies.
 
-There are two grains: COARSE, a hundred bytes, says what scores are; FINE, under two
-kilobytes, is for the peaks that alarms are judged by, two percent apart.
+There are two grains: COARSE takes a hundred bytes and holds all scores; FINE takes under two
+kilobytes, with buckets two percent wide, and holds the block maxima that alarm limits need.
 
-Nothing is ever taken out of a sketch again: scores age by windows, see `SketchTally`.
+Scores are never removed from a sketch: they age by windows, see `SketchTally`.
+
+References
+----------
+Masson, Rim & Lee, DDSketch: A Fast and Fully-Mergeable Quantile Sketch with Relative-Error
+Guarantees, PVLDB 12 (2019). Epicoco, Melle, Cafaro, Pulimeno & Morleo, UDDSketch: Accurate
+Tracking of Quantiles in Data Streams, IEEE Access 8 (2020): the uniform collapse.
 """
 
 from __future__ import annotations
@@ -32,10 +38,10 @@ from submerge.errors import NothingLearnt, PeerError, UsageError, whole
 
 
 class Grain(NamedTuple):
-    """How finely a sketch counts.
+    """Resolution and size of a sketch.
 
-    level : the smallest: 8 / 2^level buckets an octave
-    bins : buckets at most
+    level : the smallest, with 8 / 2^level buckets an octave
+    bins : most buckets
     """
 
     level: int
@@ -43,35 +49,32 @@ class Grain(NamedTuple):
 
     @property
     def bytes(self) -> int:
-        """What a packed sketch takes at most: two bytes, then an index and a count a bucket."""
+        """Largest packed sketch: two bytes, then an index and a count for each bucket."""
         return 2 + self.bins * (3 + 9)
 
 
 COARSE, FINE = Grain(0, 16), Grain(-2, 160)
 
-MOST_BINS = COARSE.bins
-
-# Scores beyond these count as these: zero has no logarithm.
+# Scores are clipped to these: zero has no logarithm.
 _OCTAVES = 900
 _SMALLEST, _LARGEST = 2.0**-_OCTAVES, 2.0**_OCTAVES
-# Edges inside an octave, at the smallest level there is. We compare mantissas with these rather
-# than round a logarithm: a score on an edge then falls on the same side whether it comes alone or
-# in an array.
+# Bucket edges inside an octave at the smallest level. Mantissas are compared with these instead of
+# rounding a logarithm: a score on an edge then falls on the same side alone and in an array.
 _FINEST = min(COARSE.level, FINE.level)
 _PARTS = 8 << -_FINEST
 _EDGES = [2.0 ** (k / _PARTS) / 2 for k in range(_PARTS)]
-# With so many scores or more, NumPy is faster than a loop.
+# From this many scores on, NumPy is faster than a loop.
 _MANY = 32
 
 
 @dataclass(frozen=True, slots=True)
 class QuantileSketch:
-    """How many scores fell into which bucket.
+    """Counts of scores by bucket.
 
     Parameters
     ----------
     level : int
-        Of its grain's to 10: at 10 there are no more than 16 buckets.
+        From its grain's level to 10, where there are at most 16 buckets.
     bins : tuple of (index, count)
         Ascending by index, counts above 0. Bucket i is (width^(i-1), width^i].
     grain : Grain
@@ -85,10 +88,10 @@ class QuantileSketch:
     def of(cls, values: Array, grain: Grain = COARSE) -> QuantileSketch:
         """Return the sketch of scores, in an array of any shape.
 
-        Scores below 2^-900, also 0, count as 2^-900, those above 2^900, also infinite
-        ones, as 2^900. A negative one or NaN is a `UsageError`.
+        Scores below 2^-900, also 0, count as 2^-900; those above 2^900, also infinite
+        ones, count as 2^900. A negative score or NaN is a `UsageError`.
         """
-        return _settled(grain, grain.level, Counter(_indices(values, grain)))
+        return _collapsed(grain, grain.level, Counter(_indices(values, grain)))
 
     @property
     def n(self) -> int:
@@ -97,7 +100,7 @@ class QuantileSketch:
 
     @property
     def width(self) -> float:
-        """Upper over lower edge of a bucket, 2^(2^level / 8): how far off a quantile may be."""
+        """Upper over lower edge of a bucket, 2^(2^level / 8): the largest error of a quantile."""
         return float(2.0 ** (2**self.level / 8))
 
 
@@ -106,13 +109,10 @@ def empty(grain: Grain = COARSE) -> QuantileSketch:
     return QuantileSketch(grain.level, (), grain)
 
 
-EMPTY = empty()
-
-
 def merged(*sketches: QuantileSketch, grain: Grain = COARSE) -> QuantileSketch:
-    """Return the sketch of all scores together, exactly, in whatever order or grouping.
+    """Return the sketch of all scores together, exactly, in any order or grouping.
 
-    All are of that grain.
+    All sketches have that grain.
     """
     level = max((sketch.level for sketch in sketches), default=grain.level)
     counts: dict[int, int] = {}
@@ -120,7 +120,7 @@ def merged(*sketches: QuantileSketch, grain: Grain = COARSE) -> QuantileSketch:
         for index, count in sketch.bins:
             wide = _widened(index, level - sketch.level)
             counts[wide] = counts.get(wide, 0) + count
-    return _settled(grain, level, counts)
+    return _collapsed(grain, level, counts)
 
 
 def quantile(sketch: QuantileSketch, q: float) -> float:
@@ -128,41 +128,46 @@ def quantile(sketch: QuantileSketch, q: float) -> float:
 
     Returns
     -------
-    float, in the bucket of the ceil(q n)-th smallest score: at most the factor
-    `sketch.width` away from it. Where n scores cannot tell, (1 - q) n < 1, it is the
-    highest bucket's upper edge: no score is larger, but it says nothing of what may come.
-    An empty sketch has none: `NothingLearnt`, a `UsageError`.
+    float, in the bucket of the ceil(q n)-th smallest score: off by at most the factor
+    `sketch.width`. Where n scores are too few, (1 - q) n < 1, it is the highest bucket's upper
+    edge: no score so far is larger, though later ones may be.
+
+    Raises
+    ------
+    NothingLearnt
+        If the sketch is empty.
     """
     if not 0 < q <= 1:
         raise UsageError(f"q must be above 0 and at most 1, got {q!r}")
     if not sketch.bins:
         raise NothingLearnt("a sketch without scores has no quantiles")
     n = sketch.n
-    # (1 - q) n < 1, so written that 0.9 of 10 is 9 in spite of rounding.
+    # This is (1 - q) n < 1, written so that 0.9 of 10 is 9 in spite of rounding.
     rank = n if q * n > n - 1 else q * n
     upto = list(accumulate(count for _, count in sketch.bins))
     at = bisect_left(upto, rank)
     index, count = sketch.bins[at]
     octaves = (index - (upto[at] - rank) / count) * 2**sketch.level / 8
-    # At high levels the outermost buckets reach beyond any score, and beyond float64.
+    # At high levels the outermost buckets reach beyond float64.
     return float(2.0 ** max(-_OCTAVES, min(_OCTAVES, octaves)))
 
 
 class SketchTally:
-    """Counts scores as they come, and speaks of the last `window` to 2 `window`.
+    """Counts scores as they come, and has the sketch of the last `window` to 2 `window`.
 
     A full window becomes the previous one, and the one before is forgotten: scores
-    against an old model are gone 2 `window` scores later. Only whole windows are ever
-    made coarser, so that `sketch` is exactly that of the scores it speaks of.
+    against an old model are gone 2 `window` scores later. Only whole windows are
+    collapsed, so that `sketch` is exactly that of its scores.
 
     Parameters
     ----------
     window : int
-        In scores. Raising it: steadier limits, further out, slower to follow. Memory
-        is a dict of the buckets in use, about a hundred and never more than `window`.
+        Number of scores. With more, limits are steadier and further out, and follow changes
+        more slowly. Memory is a dict of the buckets in use, about a hundred and never more
+        than `window`.
     grain : Grain
-    kept : (Sketch, Sketch), optional
-        The window before, and the one that is being filled, as `windows` said.
+    kept : (QuantileSketch, QuantileSketch), optional
+        The previous window and the current one, as `windows` returned them.
     """
 
     def __init__(
@@ -177,13 +182,13 @@ class SketchTally:
         self._current: dict[int, int] = {}
         if kept is not None:
             self._previous, current = kept
-            # Back to the smallest level: a bucket's scores are then at its upper edge.
+            # At the smallest level again, a bucket's scores lie at its upper edge.
             finer = current.level - grain.level
             self._current = {index << finer: count for index, count in current.bins}
             self._room = max(1, window - current.n)
 
     def add(self, values: Array) -> None:
-        """Count scores, oldest first: all of them, or none if one is refused."""
+        """Count scores, oldest first: all of them, or none on an error."""
         counts = self._current
         for index in _indices(values, self._grain):
             counts[index] = counts.get(index, 0) + 1
@@ -193,7 +198,7 @@ class SketchTally:
                 self._current = counts = {}
 
     def after(self, values: Array) -> SketchTally:
-        """Return a tally that has counted these scores too; this one stays as it is."""
+        """Return a tally with these scores counted too; this one does not change."""
         new = copy(self)
         new._current = dict(self._current)
         new.add(values)
@@ -201,8 +206,8 @@ class SketchTally:
 
     @property
     def windows(self) -> tuple[QuantileSketch, QuantileSketch]:
-        """The window before, and the one that is being filled."""
-        return self._previous, _settled(self._grain, self._grain.level, dict(self._current))
+        """The previous window and the current one."""
+        return self._previous, _collapsed(self._grain, self._grain.level, dict(self._current))
 
     @property
     def sketch(self) -> QuantileSketch:
@@ -213,8 +218,8 @@ class SketchTally:
 def packed(sketch: QuantileSketch) -> bytes:
     """Return the sketch as bytes: at most 98 while counts are below 2^28.
 
-    Level, from its grain's, number of bins; then, as varints, each bin's distance to the one
-    before (the first one's index, zigzag) and count.
+    They are the level above the grain's and the number of bins, then as varints for each bin its
+    distance to the one before (for the first its index, zigzag) and its count.
     """
     out = bytearray((sketch.level - sketch.grain.level, len(sketch.bins)))
     before = None
@@ -226,7 +231,7 @@ def packed(sketch: QuantileSketch) -> bytes:
 
 
 def unpacked(data: bytes, grain: Grain = COARSE) -> QuantileSketch:
-    """Return the sketch that was `packed`; whatever no sketch packs to is a `PeerError`."""
+    """Return the sketch that was `packed`; other bytes are a `PeerError`."""
     if not 2 <= len(data) <= grain.bytes:
         raise PeerError(f"a sketch has 2 to {grain.bytes} bytes, got {len(data)}", kind="sketch")
     level, size, numbers = data[0] + grain.level, data[1], _varints(data[2:])
@@ -249,7 +254,7 @@ def unpacked(data: bytes, grain: Grain = COARSE) -> QuantileSketch:
 
 
 def _attainable(sketch: QuantileSketch) -> bool:
-    """Whether scores exist that fill these bins, and too many one level below."""
+    """Return whether some scores fill exactly these bins, and too many one level below."""
     lowest, highest = _reach(sketch.level)
     bins = sketch.bins
     if bins and not lowest <= bins[0][0] <= bins[-1][0] <= highest:
@@ -266,7 +271,7 @@ def _reach(level: int) -> tuple[int, int]:
     return _widened(-most, levels), _widened(most, levels)
 
 
-def _settled(grain: Grain, level: int, counts: dict[int, int]) -> QuantileSketch:
+def _collapsed(grain: Grain, level: int, counts: dict[int, int]) -> QuantileSketch:
     while len(counts) > grain.bins:
         wider: dict[int, int] = {}
         for index, count in counts.items():

@@ -1,19 +1,18 @@
-"""Reservoir: how far apart a fleet's readings usually are, from a few of them, projected.
+"""Reservoir: a projected sample of readings, for the typical distance between two of them.
 
-A kernel's gamma is a size, and moments give it: half the mean squared distance between two
-rows is the trace of their covariance. A mean says little where a few wild rows make up most
-of it. A quantile does not, but those of parts are not that of the whole. So each node
-keeps a sample, and the samples merge:
+Half the mean squared distance between two rows is the trace of their covariance, and gives a
+kernel's gamma. A few outlying rows can make up most of that mean. A quantile resists them, but
+quantiles of parts do not give that of the whole. So each node keeps a sample, and samples merge:
 
-1. Every row has a random priority of 64 bits. The rows of the 64 smallest are kept: of parts,
-   those are the smallest of all that the parts have kept. So the merge is exact: in whatever
-   order and grouping, and twice is once.
-2. No row is kept, but four numbers of it: its inner products with four rows of signs, halved.
-   |Px - Py|^2 is |x - y|^2 on average over all signs. They say something of a row, and do not
-   tell it: rows of fewer than 8 numbers would be half told, and have no reservoir.
+1. Every row has a random priority of 64 bits. The rows with the 64 smallest are kept. The
+   smallest of a whole are among the smallest of its parts, so merging is exact in any order and
+   grouping, and merging a part twice changes nothing.
+2. The sample keeps four numbers of a row: its inner products with four rows of signs, halved.
+   |Px - Py|^2 is |x - y|^2 on average over all signs. Four numbers do not reveal a long row. They
+   would reveal half of a row of fewer than 8 numbers, so such rows have no reservoir.
 3. The signs depend on the length of a row and on its priority, and are the same on every
-   node. There are eight sets: what varies along one line alone may look small by one of
-   them, but hardly by most. Distances are taken within a set.
+   node. There are eight sets: rows that vary along one line may look close in one of them, but
+   hardly in most. Distances are taken within a set.
 """
 
 from __future__ import annotations
@@ -28,38 +27,39 @@ from submerge._linalg import Array
 from submerge.errors import ShapeError, UsageError
 
 KEPT = 64
-"""Rows in a sample, which then weighs 1.5 kB."""
+"""Rows in a sample, which then takes 1.5 kB."""
 
 NUMBERS = 4
-"""Of each row."""
+"""Numbers kept of each row."""
 
 LEAST_WIDTH = 8
-"""Rows are at least so long: four numbers of a shorter one would say what it was."""
+"""Shortest rows that are sampled: four numbers of a shorter one would reveal it."""
 
 LARGEST_POINT = 1e18
-"""Numbers beyond it are told as that: they are far from all others, and float32 has room."""
+"""Kept numbers are clipped to this: it is far from all others, and fits float32."""
 
 SETS = 8
-"""Of signs: by a priority's last three bits."""
+"""Sets of signs, chosen by a priority's last three bits."""
 
 SHARE = 0.75
-"""Of distances, that stay below the usual one. Not half of them: of readings in two states, day
-and night, most pairs are in one. Not nearly all: of one row in ten far out is one in five pairs."""
+"""Quantile of the distances that is taken as typical. With 0.5, readings in two states, such as day
+and night, would have most pairs in one state. If one row in ten is an outlier, one pair in five is,
+so the quantile must stay below 0.8."""
 
-USUAL = 1.3463173
-"""That quantile of chi-squared with 4 degrees of freedom, over 4: |Px - Py|^2 / |x - y|^2."""
+TYPICAL = 1.3463173
+"""The same quantile of chi-squared with 4 degrees of freedom, over 4: |Px - Py|^2 / |x - y|^2."""
 
-_KEY = 0x7375626D65726765  # never another: points of two keys do not compare
+_KEY = 0x7375626D65726765  # this never changes: points of two keys do not compare
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reservoir:
-    """The rows of the smallest priorities, projected.
+    """The rows with the smallest priorities, projected.
 
     Attributes
     ----------
     priorities : uint64 (m,)
-        Ascending, no two alike; m is at most 64.
+        Ascending and different; m is at most 64.
     points : float32 (m, 4)
     """
 
@@ -68,9 +68,9 @@ class Reservoir:
 
     @classmethod
     def of(cls, rows: Array, priorities: npt.NDArray[np.uint64]) -> Reservoir:
-        """Keep the rows (n, d) of the smallest priorities (n,), random 64-bit numbers.
+        """Sample rows (n, d) by their priorities (n,), random 64-bit numbers.
 
-        d is at least 8; rows are finite. O(d) for each that is kept.
+        d is at least 8; rows are finite. It costs O(d) for each row kept.
         """
         if rows.ndim != 2 or rows.shape[1] < LEAST_WIDTH:
             raise ShapeError("rows", expected=f"(n, {LEAST_WIDTH} or more)", got=rows.shape)
@@ -84,7 +84,7 @@ class Reservoir:
 
     @property
     def packed(self) -> bytes:
-        """The bytes that two equal samples share."""
+        """Bytes that are equal for equal samples."""
         return self.priorities.tobytes() + self.points.tobytes()
 
 
@@ -96,12 +96,12 @@ def merged(*parts: Reservoir) -> Reservoir:
     )
 
 
-def usual_square(reservoir: Reservoir) -> float:
-    """Return the squared distance that most pairs of rows stay below, in the rows' own units.
+def typical_square(reservoir: Reservoir) -> float:
+    """Return the typical squared distance between two rows, in the rows' own units.
 
-    From at most 64 rows: in 18 of 20 cases off by at most a fifth where rows vary in many
+    From at most 64 rows it is, in 18 of 20 cases, off by at most a fifth where rows vary in many
     directions, and by a factor of at most 2.5 where they vary along one line. It is 0 where
-    there are no distances, or none that float32 can tell from rounding.
+    there are no distances, or float32 rounding hides them.
     """
     squares = []
     for which in range(SETS):
@@ -111,10 +111,10 @@ def usual_square(reservoir: Reservoir) -> float:
     distances = np.concatenate(squares)
     if not distances.size:
         return 0.0
-    usual = float(np.quantile(distances, SHARE)) / USUAL
-    # What float32 rounds off a common offset is no distance.
+    typical = float(np.quantile(distances, SHARE)) / TYPICAL
+    # Float32 rounding of a common offset is not a distance.
     least = (2.0**-20 * float(np.abs(reservoir.points).max())) ** 2
-    return usual if usual > least else 0.0
+    return typical if typical > least else 0.0
 
 
 def _projected(rows: Array, priorities: npt.NDArray[np.uint64]) -> npt.NDArray[np.float32]:
@@ -123,16 +123,16 @@ def _projected(rows: Array, priorities: npt.NDArray[np.uint64]) -> npt.NDArray[n
     for which in range(SETS):
         here = priorities % SETS == which
         for column, signs in enumerate(_signs(rows.shape[1], which)):
-            # Not by a matrix product, whose last bits depend on how many rows there are.
+            # The last bits of a matrix product would depend on the number of rows.
             points[here, column] = (rows[here] * signs).sum(axis=1) / NUMBERS**0.5
     return np.clip(points, -LARGEST_POINT, LARGEST_POINT).astype(np.float32)
 
 
 @lru_cache(maxsize=2 * SETS)
 def _signs(width: int, which: int) -> Array:
-    """(4, width) of -1 and 1, the same for ever and everywhere.
+    """Return signs (4, width), -1 or 1, that never change on any machine.
 
-    From Philox's bits, which NumPy promises to leave as they are: bit i of the stream, the
+    They are bits of Philox, which NumPy promises not to change: bit i of the stream, the
     lowest of a word first, is for channel i // 4 and row i % 4.
     """
     n = NUMBERS * width
@@ -142,7 +142,7 @@ def _signs(width: int, which: int) -> Array:
 
 
 def _smallest(priorities: npt.NDArray[np.uint64], points: npt.NDArray[np.float32]) -> Reservoir:
-    # By the points too, for equal priorities: what a liar repeats must not depend on the order.
+    # Points break ties of forged equal priorities, so that the order of parts does not matter.
     order = np.lexsort((*points.T[::-1], priorities))
     priorities, points = priorities[order], points[order]
     new = np.ones(len(priorities), dtype=np.bool_)

@@ -1,8 +1,8 @@
-"""Usual: how far each channel usually is from what the others make of it, at one node.
+"""ResidualScale: the typical size of each channel's residual at one node.
 
-A channel by a sunny window strays farther every noon than one in a corner ever does. So a channel
-is judged by its own measure: the mean square of its error, over days, for a night says nothing
-of noon.
+A sensor by a sunny window deviates more every noon than one in a corner ever does. So each
+channel's residual is compared with its own scale: the mean square of its errors over days, since
+a night says nothing about noon.
 """
 
 from __future__ import annotations
@@ -14,30 +14,29 @@ import numpy as np
 from submerge._linalg import Array
 
 HALF_LIFE_S = 14 * 86400.0
-"""After which an error counts for half: weeks have a shape, and sensors age."""
+"""Half-life of an error: weeks have a shape, and sensors age."""
 
 READY_S = 86400.0
-"""A day, after which it holds whatever time of day it is."""
-
+"""Time that a ready scale covers: a day."""
 
 WILD = 5.0
-"""Times its usual error, what an error counts for at most."""
+"""Errors are clipped at this many times their typical size."""
 
 LEAST = 0.01
-"""Of what the model expects: a tenth of its error."""
+"""Least square of the scale, over the one that the model expects: a tenth of its error."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ResidualScale:
-    """Mean squares of errors.
+    """Mean squares of residuals.
 
     Attributes
     ----------
     squares : (channels,)
     weight : (channels,)
-        Rows behind each, faded: gaps do not count.
+        Rows in each mean, faded; gaps do not count.
     span_s : float
-        Time that they were gathered over.
+        Time that they cover.
     """
 
     squares: Array
@@ -46,18 +45,18 @@ class ResidualScale:
 
     @classmethod
     def none(cls, channels: int) -> ResidualScale:
-        """Return one that knows nothing."""
+        """Return a scale without rows."""
         return cls(np.zeros(channels), np.zeros(channels))
 
     @property
     def ready(self) -> bool:
-        """Whether it is to be believed."""
+        """Whether the scale covers every time of day."""
         return self.span_s >= READY_S
 
     def after(self, errors: Array, passed_s: float) -> ResidualScale:
-        """Return it with errors (n, channels), NaN where there was a gap, of so many seconds."""
+        """Return the scale with errors (n, channels) of `passed_s` seconds; NaN is a gap."""
         if self.ready:
-            # The first rows of a fault are not known as such; nor is one wild reading usual.
+            # The first rows of a fault are not recognised yet, and one wild reading is not typical.
             most = WILD * np.sqrt(np.where(self.squares > 0, self.squares, np.inf))
             errors = np.clip(errors, -most, most)
         known = ~np.isnan(errors)
@@ -69,12 +68,12 @@ class ResidualScale:
         return ResidualScale(squares, total, self.span_s + passed_s)
 
     def largest(self, errors: Array, expected: Array) -> Array:
-        """Return the largest square of each row (n, channels), by what is usual: (n,).
+        """Return the largest square of each row (n, channels), over its typical square: (n,).
 
-        expected : (channels,), mean squares that the model expects: by less than `LEAST` of it
-            nothing is measured, for a channel that nobody uses errs by rounding alone
+        expected : (channels,), mean squares under the model. The scale is at least `LEAST` of
+            them, because an unused channel deviates by rounding alone.
         """
         solid = (expected > 0) & (self.weight > 0)
-        usual = np.maximum(self.squares[solid], LEAST * expected[solid])
-        ratios = errors[:, solid] ** 2 / usual
+        typical = np.maximum(self.squares[solid], LEAST * expected[solid])
+        ratios = errors[:, solid] ** 2 / typical
         return np.asarray(ratios.max(axis=1, initial=0.0))

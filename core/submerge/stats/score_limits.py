@@ -1,4 +1,4 @@
-"""Limits: what recent scores of a whole group stayed below, and how odd a row is by them."""
+"""Limits: quantiles of a group's recent scores, and the anomaly score of a row by them."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from submerge._linalg import Array
 from submerge.stats.block_maxima import By
 
 MOST_ANOMALOUS = 1e9
-"""How odd a row may be: more is no more."""
+"""Anomaly scores are clipped to this size."""
 
 LEAST = float(np.finfo(np.float64).tiny)
-"""What is smaller is no width to divide by."""
+"""Least width to divide by."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Limits:
-    """Scores that a share of recent readings of the whole group stayed below.
+    """Quantiles of the recent scores of a whole group.
 
-    spe, t2 : the values at `shares`
-    n : scores behind them
-    linear : as `spe`, of the readings themselves; empty where that is what `spe` is
+    spe, t2 : the values below which `shares` of the scores lie
+    n : number of scores
+    linear : as `spe`, of the readings themselves; empty where `spe` is that already
     """
 
     shares: tuple[float, ...]
@@ -35,9 +35,9 @@ class Limits:
     def above(self, scores: Array, by: By) -> Array:
         """Return the highest share of recent scores that each score is above: (n,), 0 for none.
 
-        Below one half a share is the middle of what is usual, and no limit.
+        Shares up to one half describe typical scores and are not limits.
 
-        scores : (n,), brought to what whole rows come to
+        scores : (n,), corrected for gaps
         """
         values: tuple[float, ...] = getattr(self, by)
         highest = np.zeros(len(scores))
@@ -49,23 +49,23 @@ class Limits:
     def anomaly_score(
         self, spe: Array, linear: Array | None
     ) -> tuple[Array, npt.NDArray[np.bool_]]:
-        """Return how odd each row is: 0 like the middle of recent ones, 1 at the 99 % limit.
+        """Return the anomaly score of each row: 0 at the median of recent SPE, 1 at the 99 % limit.
 
-        At most `ODDEST`.
+        SPE is the squared prediction error. The score is at most `MOST_ANOMALOUS`.
 
-        In a kernel group by the larger of two: each kind of SPE is blind to faults that the
-        other sees. Measured from the middle, for the two differ in how far apart middle and
-        limit are, and the one with the smaller gap would else drown the other.
+        In a kernel group it is the larger of two: each kind of SPE is blind to faults that the
+        other shows. Both start at the median, because the distance from median to limit differs,
+        and the kind with the smaller one would otherwise hide the other.
 
         Parameters
         ----------
         spe : (n,)
         linear : (n,) or None
-            As in `Scored`.
+            SPE of the readings themselves, in a kernel group.
 
         Returns
         -------
-        (n,), and (n,) of bool: true where the readings say more than their features
+        (n,), and (n,) of bool: true where the readings' score is larger than their features'
         """
         anomaly_score = self._above(spe, self.spe)
         if linear is None or not self.linear:
@@ -78,7 +78,7 @@ class Limits:
             values[min(range(len(values)), key=lambda i: abs(self.shares[i] - share))]
             for share in (0.5, 0.99)
         )
-        # Where all scores were one, whatever is above it is as odd as can be.
+        # Where all scores were equal, anything above them gets the highest score.
         width = max(limit - middle, 1e-9 * limit, LEAST)
         with np.errstate(over="ignore"):
             return np.asarray(np.clip((spe - middle) / width, -MOST_ANOMALOUS, MOST_ANOMALOUS))

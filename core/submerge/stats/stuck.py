@@ -1,17 +1,17 @@
-"""Senses: how the channels of a node behave: what others tell of each, and which are stuck.
+"""StuckDetector: how well other channels predict each channel, and which channels are stuck.
 
-A stuck channel is not always odd: what it repeats may be a number like any other, and a model that
-goes on learning it learns that this channel has nothing to do with the rest. Two rules find
-it, from what it says and what the others say that it should:
+A stuck channel is not always anomalous: it may repeat a normal number, and a model that keeps
+learning it learns that the channel is unrelated to the rest. Two rules find a stuck channel
+from its readings and from their predictions by the other channels:
 
-1. It repeats one number, and what the others say of it has moved by far more than they usually
-   err. That tells a light sensor that is stuck from night.
-2. It repeats one number, has never done so for long, and stands inside its range
-   (`RunLengths`). That needs no others.
+1. It repeats one number, and the prediction has moved by far more than its typical error.
+   This distinguishes a stuck light sensor from night.
+2. It repeats one number inside its range and has never done so for long (`RunLengths`).
+   This needs no prediction.
 
-It is not stuck anymore as soon as it says another number, or nothing. A channel that has been one
-number from the start is not in use, and not stuck. Each channel is judged by itself, from a few
-numbers.
+A channel is no longer stuck when it reads another number, or nothing. A channel that has read
+one number from the start is not in use, and not stuck. Each channel is treated separately, with
+a few numbers of state.
 """
 
 from __future__ import annotations
@@ -25,41 +25,41 @@ from submerge.errors import ShapeError
 from submerge.stats.run_lengths import Counts, Flags, RunLengths
 
 MEMORY = 20_000
-"""Readings after which one counts for a third: a week at two a minute."""
+"""Readings after which one counts a third: a week at two a minute."""
 
 SHARE = 2
-"""While they are few, that is half of them: what a young model said is soon forgotten."""
+"""At first that is the number of readings over this: predictions by an early model fade soon."""
 
 ENOUGH = 1000
-"""Readings of a channel before anything is said of it."""
+"""Readings of a channel before it is classified."""
 
 WORTH = 0.5
-"""The R2 from which others tell enough of a channel to be asked."""
+"""Least R2 of a useful prediction."""
 
 SMOOTH = 10
-"""Readings over which what others say is averaged: their noise is no movement."""
+"""Readings over which predictions are averaged: their noise is not movement."""
 
 SETTLED = 30
-"""Readings alike after which that average has forgotten what was before them."""
+"""Length of a run after which that average no longer depends on earlier readings."""
 
 FAR = 5.0
-"""How many usual errors it then has to move for the channel to be stuck."""
+"""Typical errors that the average must then move for the channel to be stuck."""
 
 LEAST = 1e-4
-"""The least that a usual square error counts for, of the channel's variance."""
+"""Least typical square error, over the channel's variance."""
 
 CHUNK = 128
 _RECENT = (1 - 1 / SMOOTH) ** np.arange(CHUNK - 1, -1, -1) / SMOOTH
 
 
 class Habits(NamedTuple):
-    """What is known of each channel: a value of arrays (channels,).
+    """Behaviour of each channel: an immutable set of arrays (channels,).
 
-    weight, mean, scatter, error : float64: readings learnt, faded; their mean; squared distances
-        to it; and to what the others said
-    learnt : int64, readings learnt, none faded
-    others, others_then : float64: what the others say, averaged, now, and when the present run
-        began; NaN before the first row
+    weight, mean, scatter, error : float64, number of readings learnt, faded; their mean; summed
+        squared distances to it, and to the predictions
+    learnt : int64, readings learnt, not faded
+    others, others_then : float64, the averaged prediction by the others, now and when the
+        current run began; NaN before the first row
     stuck : bool
     """
 
@@ -74,27 +74,27 @@ class Habits(NamedTuple):
 
     @classmethod
     def none(cls, channels: int) -> Habits:
-        """Return what is known before the first row."""
+        """Return the state before the first row."""
         zero, unknown = np.zeros(channels), np.full(channels, np.nan)
         never, stuck = np.zeros(channels, dtype=np.int64), np.zeros(channels, dtype=np.bool_)
         return cls(zero, zero, zero, zero, never, unknown, unknown, stuck)
 
 
 class StuckDetector:
-    """What a node knows of its channels.
+    """Learns how a node's channels behave, and finds stuck ones.
 
     Parameters
     ----------
     channels : int
-        The leading numbers of a row; what follows (lags) is not looked at.
-    repeats, habits : optional
-        Those of another, to go on from.
+        Leading columns of a row; lagged columns after them are ignored.
+    run_lengths, habits : optional
+        State to continue from.
 
     Attributes
     ----------
-    repeats : Repeats
+    run_lengths : RunLengths
     habits : Habits
-        All that there is to save. They are values: no array is ever changed.
+        The whole state. Both are immutable: no array is ever changed.
     """
 
     def __init__(
@@ -109,46 +109,46 @@ class StuckDetector:
 
     @property
     def r2(self) -> Array:
-        """(channels,), the share of each channel's variance that the others tell, as measured.
+        """(channels,), the measured share of each channel's variance that the others predict.
 
-        NaN before enough readings, and where none differed. Negative where the channel's own mean
-        says more than they do.
+        NaN before enough readings, and where all are equal. Negative where the channel's own mean
+        predicts better.
         """
         known = (self.habits.learnt >= ENOUGH) & (self.habits.scatter > 0)
         return np.asarray(1 - _ratio(self.habits.error, self.habits.scatter, known))
 
     @property
     def virtual(self) -> Flags:
-        """(channels,), where the others tell enough to stand in for the sensor."""
+        """(channels,), whether the prediction can replace the sensor."""
         enough = (self.habits.learnt >= ENOUGH) & (self.habits.scatter > 0)
         return np.asarray(enough & (self.habits.error <= (1 - WORTH) * self.habits.scatter))
 
     @property
-    def usual(self) -> Array:
-        """(channels,), mean square of how far off the others are; NaN before enough readings."""
+    def typical_squares(self) -> Array:
+        """(channels,), mean square error of the predictions; NaN before enough readings."""
         return _ratio(self.habits.error, self.habits.weight, self.habits.learnt >= ENOUGH)
 
     @property
     def stuck(self) -> tuple[int, ...]:
-        """The channels that are stuck, by number; `repeats.run` says for how many readings."""
+        """The numbers of stuck channels; `run_lengths.run` counts their repeated readings."""
         return tuple(np.flatnonzero(self.habits.stuck).tolist())
 
-    def see(self, rows: Array, predicted: Array, learns: Flags | None = None) -> None:
-        """Take in readings, oldest first.
+    def update(self, rows: Array, predicted: Array, learns: Flags | None = None) -> None:
+        """Process readings, oldest first.
 
         Parameters
         ----------
         rows : (n, dim)
-            As they were read, scaled: NaN where nothing was, whatever it was filled with.
+            Scaled readings; gaps are NaN, not filled.
         predicted : (n, channels)
-            What the others say: filled rows less `Reconstruction.left_out`.
+            Predictions by the others: filled rows less `Reconstruction.left_out`.
         learns : (n,) of bool, optional
-            Rows in which errors are usual ones: not those of an alarm. The others are looked at
-            too, for what is stuck; of a stuck channel nothing is learnt. Left out, all are usual.
+            Rows with typical errors, by default all: rows of an alarm are not learnt, but checked
+            for stuck channels. Stuck channels are not learnt.
 
         Notes
         -----
-        O(channels) a row. Rows are taken in chunks, and what is stuck is said at the end of one.
+        O(channels) a row. Rows are taken in chunks; `stuck` changes at the end of each.
         """
         rows = rows[:, : self.channels]
         for first in range(0, len(rows), CHUNK):
@@ -157,7 +157,7 @@ class StuckDetector:
             self._learn(rows[part], predicted[part], None if learns is None else learns[part])
 
     def _watch(self, rows: Array, predicted: Array) -> None:
-        """Say what is stuck."""
+        """Find stuck channels."""
         was, run = self.habits, self.run_lengths.run
         self.run_lengths, moved = self.run_lengths.after(rows)
         before = predicted[0] if np.isnan(was.others[0]) else was.others
@@ -165,18 +165,18 @@ class StuckDetector:
         then = np.where(moved | (run < SETTLED), others, was.others_then)
         stuck = was.stuck & ~moved
         if (self.run_lengths.run > SETTLED).any():
-            # Others that never err at all do, by rounding.
-            usual = np.maximum(was.error, LEAST * was.scatter)
-            elsewhere = self.virtual & (was.weight * (others - then) ** 2 > FAR**2 * usual)
+            # Perfect predictions still err by rounding.
+            typical = np.maximum(was.error, LEAST * was.scatter)
+            elsewhere = self.virtual & (was.weight * (others - then) ** 2 > FAR**2 * typical)
             stuck |= (was.learnt >= ENOUGH) & (elsewhere | self.run_lengths.unusual)
-        # What is silent repeats nothing: it is missing, or out of service.
+        # A silent channel is missing or out of service, not stuck.
         stuck &= ~np.isnan(rows).all(axis=0)
         self.habits = was._replace(others=others, others_then=then, stuck=stuck)
 
     def _learn(self, rows: Array, predicted: Array, learns: Flags | None) -> None:
-        """Learn how a channel varies, and how much of it the others tell."""
+        """Learn how each channel varies, and how well the others predict it."""
         was, n = self.habits, len(rows)
-        # About its mean, or a large offset would cost digits; at first about anything near.
+        # Deviations are taken about the mean, at first about the prediction: offsets cost digits.
         mean = was.mean if was.learnt.all() else np.where(was.learnt > 0, was.mean, predicted[0])
         off, error = rows - mean, rows - predicted
         used = None

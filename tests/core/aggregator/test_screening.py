@@ -240,11 +240,11 @@ def test_a_kernel_group_judges_features_and_readings():
         KernelSummary(liar.features, _reversed(liar.linear)),
         KernelSummary(_reversed(liar.features), liar.linear),
     ):
-        judged = SUMMARIES.judged(schema, parts | {"node-4": lie}, unit=1.0)
-        assert {"node-4"} == judged.outliers.keys()
-    assert {} == SUMMARIES.judged(schema, parts, unit=1.0).outliers
+        screening = SUMMARIES.screen(schema, parts | {"node-4": lie}, unit=1.0)
+        assert {"node-4"} == screening.outliers.keys()
+    assert {} == SUMMARIES.screen(schema, parts, unit=1.0).outliers
     loud = KernelSummary(liar.features, liar.linear.faded(1e6))
-    assert {"node-4"} == SUMMARIES.judged(schema, parts | {"node-4": loud}, unit=1.0).factors.keys()
+    assert {"node-4"} == SUMMARIES.screen(schema, parts | {"node-4": loud}, unit=1.0).factors.keys()
 
 
 def test_moments_alone_are_not_judged():

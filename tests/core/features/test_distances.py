@@ -43,7 +43,7 @@ some = st.integers(2, 80)
 @example(6, 3, 6, 9.969209968386869e36, 0.0, 0)
 @example(60, 3, 0, 1e7, 2.0**26, 0)
 def test_a_far_row_costs_the_others_no_digits(m, channels, at, fill, offset, seed):
-    """First, last or anywhere: all other distances are what the twin says, offsets included."""
+    """First, last or anywhere: all other distances equal the slow twin's, offsets included."""
     X = drawn(4, channels, seed) + offset
     Y = with_far(drawn(m, channels, seed + 1) + offset, at % (m + 1), fill)
 
@@ -121,7 +121,7 @@ def test_rows_find_their_centers_beside_a_far_one(at, fill):
 
 @pytest.mark.parametrize("fill", FILLS)
 def test_a_kernel_matrix_in_passing_survives_a_far_row(fill):
-    """Two clouds and a fill value in the first row: three scores tell the three apart."""
+    """Two clouds and a fill value in the first row: three scores separate them."""
     clouds = np.vstack([drawn(30, 2) / 10, drawn(30, 2, 8) / 10 + 5])
     X = with_far(clouds, 0, fill)
 

@@ -39,7 +39,7 @@ def test_streams_stay_what_they_are():
 
 @pytest.mark.parametrize("case", [*feature_hashes.cases()], ids=lambda case: case.name)
 def test_weights_never_change(case):
-    """To the last bit: whoever has an older version has these."""
+    """Equal to the last bit: older versions have drawn these."""
     assert feature_hashes.golden()[case.name] == feature_hashes.hashed(case)
 
 
@@ -138,7 +138,7 @@ def test_weights_do_not_depend_on_how_many_are_made_at_once(monkeypatch):
         assert np.array_equal(weights, map_.weights(100))
 
 
-@pytest.mark.parametrize("dimensions", range(1, sobol.MOST_DIMENSIONS + 1))
+@pytest.mark.parametrize("dimensions", range(1, len(sobol._JOE_KUO) + 2))
 def test_sobol_points_are_scipys(dimensions):
     """Every bit of scipy's unscrambled points."""
     expected = stats.qmc.Sobol(dimensions, scramble=False).random_base2(11)
@@ -184,7 +184,7 @@ def test_products_with_signs_are_those_with_their_rows(p, blocks, n):
 
 def test_padding_is_never_small():
     """A power of two, at least 64: fewer signs are too few choices."""
-    assert [64, 64, 64, 128, 2048] == [hadamard.padded(n) for n in (1, 63, 64, 65, 2048)]
+    assert [64, 64, 64, 128, 2048] == [hadamard.padded_size(n) for n in (1, 63, 64, 65, 2048)]
 
 
 def test_golden_hashes_are_readable():

@@ -126,7 +126,7 @@ def test_angles_are_good_to_1e_6_at_any_size(exponent, channels):
     ("gamma", "size"), [(1e300, 1.0), (1e300, 1e-150), (1e80, 1e-40), (1e-80, 1e40), (1e-300, 1e9)]
 )
 def test_no_gamma_is_too_large_or_small(kind, gamma, size):
-    """Nor are readings: features tell near from far, without a warning and without NaN."""
+    """Nor are readings: features separate near and far rows, without warnings or NaN."""
     map_, X = RandomFourier(Gaussian(gamma), 512, kind), np.vstack([drawn(4, 3), np.zeros((2, 3))])
     # The root first: its square times gamma may be no number.
     wanted = np.exp(

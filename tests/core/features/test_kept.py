@@ -79,7 +79,7 @@ def test_equal_maps_share_it_as_long_as_one_lives(make, built):
     second.lift(X)
     assert once == built
 
-    # The first takes it along when all is told, and the second works it out again: once.
+    # The value goes with the first map, and is computed once again for the second.
     del first
     for seed in range(201, 201 + RECENT):
         make(seed).lift(X)
@@ -103,7 +103,7 @@ def test_a_map_made_anew_for_each_block_is_worked_out_once(make, built):
 
 def test_it_goes_with_its_map():
     """Nothing is kept for maps that are gone, but for the last few."""
-    # Of a gamma that no other test has: an equal map that lives on would keep them.
+    # No other test has this gamma: an equal map that still exists would keep the values.
     map_, points = RandomFourier(Gaussian(0.1234), 64), Landmarks(Gaussian(0.1234), X)
     turns, root = (
         ref(fourier._form(map_, 5, False).turns),

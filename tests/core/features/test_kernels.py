@@ -51,7 +51,7 @@ def test_fourier_features_are_unbiased(kernel, kind, channels):
 @pytest.mark.parametrize("kernel", RADIAL, ids=repr)
 @pytest.mark.parametrize("kind", KINDS)
 def test_more_features_come_nearer(kernel, kind):
-    """Sixteen times the features, at most a third of the error; a quarter is what theory says."""
+    """Sixteen times the features, at most a third of the error; a quarter in theory."""
     X = drawn(20, 5)
     few, many = (
         np.sqrt(
@@ -185,7 +185,7 @@ def test_buckets_apart_cost_nothing():
 
 @pytest.mark.parametrize("kernel", [*RADIAL, Polynomial(3, 0.2, 1.0)], ids=repr)
 def test_kernels_pull_what_differences_say(kernel):
-    """The gradient of a sum of kernels, and none at the peak of one."""
+    """The gradient of a sum of kernels, and 0 where a kernel has a cusp."""
     X, Y, C, size = drawn(4, 3), drawn(6, 3, 8), drawn(4, 6, 9), 1e-5
     steps = size * np.eye(3)
     wanted = [(C * (kernel(X + s, Y) - kernel(X - s, Y))).sum(axis=1) / (2 * size) for s in steps]

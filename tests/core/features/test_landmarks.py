@@ -35,7 +35,7 @@ def test_an_offset_is_nothing_to_a_radial_kernel(kernel, offset):
 @pytest.mark.parametrize("degree", [1, 2])
 @pytest.mark.parametrize("offset", [0.0, 1e4])
 def test_polynomial_kernels_keep_rows_within_the_cut(degree, offset):
-    """1e4 times their spread from zero, rows are told apart as well as their kernel tells."""
+    """1e4 times their spread from zero, rows are separated as well as by their kernel."""
     kernel, X = Polynomial(degree, 1.0), drawn(20, 3) + offset
     K = kernel(X, X)
     centered = np.eye(20) - 1 / 20
@@ -67,7 +67,7 @@ def test_points_are_kept_to_the_bit():
     ids=["itself", "pickled", "deepcopy", "copy", "settled", "parsed"],
 )
 def test_nobody_writes_to_points(copied):
-    """Nor to the root: the spec would say otherwise than the map does."""
+    """Nor to the root: the spec would differ from the map."""
     map_ = copied(Landmarks(Gaussian(0.5), np.eye(3)))
 
     for array in (map_.points, map_.whitening):

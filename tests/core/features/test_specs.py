@@ -76,7 +76,7 @@ def test_a_spec_brings_back_its_map(map_):
 
 @given(maps, st.data())
 def test_a_changed_spec_is_another_map_or_none(map_, data):
-    """Whatever is put in a field's place, taken away or added: a map that says just that."""
+    """Whatever is put in a field's place, taken away or added: the map has exactly that spec."""
     spec = copy.copy(map_.spec())
     key = data.draw(st.sampled_from([*spec, "more"]))
     if data.draw(st.booleans()):
@@ -113,11 +113,11 @@ def test_noise_is_a_peers_error(spec):
 
 def said_or_refused(spec: object) -> None:
     try:
-        said = parse(spec).spec()
+        parsed = parse(spec).spec()
     except PeerError as error:
         message = str(error)
     else:
-        assert json.dumps(spec, sort_keys=True) == json.dumps(said, sort_keys=True)
+        assert json.dumps(spec, sort_keys=True) == json.dumps(parsed, sort_keys=True)
         return
     assert message.startswith("expected a feature map's spec: ")
     assert len(message) < 200

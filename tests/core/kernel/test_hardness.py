@@ -3,7 +3,7 @@
 Musco & Woodruff, Is Input Sparsity Time Possible for Kernel Low-Rank Approximation?,
 Theorem 1: for whole numbers A (n, d) and C (d, k), a gadget of n + k rows has a kernel
 matrix whose every good low-rank approximation holds the product AC, read off by rounding.
-So nobody approximates all kernel matrices faster than known ways to multiply by k columns.
+So no method approximates all kernel matrices faster than known products with k columns.
 """
 
 from __future__ import annotations

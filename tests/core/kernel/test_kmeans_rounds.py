@@ -12,15 +12,23 @@ from submerge import Schema, ShapeError, Subspace, UsageError, merge
 from submerge.features import Gaussian, RandomFourier
 from submerge.kernel.kmeans_rounds import (
     ClusterTally,
+    initial_centers,
+    lloyd,
     local_summary,
     nearest,
-    opening,
-    seeded,
-    settled,
+    seed_centers,
     sum_of,
     tally,
 )
-from submerge.kernel.spectral import SPARE, eigengap, learnt, maps_around, scores, spread, widest
+from submerge.kernel.spectral import (
+    SPARE,
+    eigengap,
+    maps_around,
+    scores,
+    spread,
+    summary_of,
+    widest,
+)
 from support import clusters
 
 numbers = st.floats(-1e3, 1e3).map(lambda x: round(x, 3))
@@ -109,8 +117,8 @@ def test_nodes_find_the_clusters_of_all_their_rows(sorted_by_cluster):
         rows, truth = rows[order], truth[order]
     nodes, rng = [*np.array_split(rows, 4), rows[:0]], np.random.default_rng(0)
 
-    start = opening([local_summary(node, 4, rng) for node in nodes], 4, rng)
-    centers = settled(lambda centers: sum_of(tally(node, centers) for node in nodes), start)
+    start = initial_centers([local_summary(node, 4, rng) for node in nodes], 4, rng)
+    centers = lloyd(lambda centers: sum_of(tally(node, centers) for node in nodes), start)
 
     assert clusters.accuracy(truth, nearest(rows, centers)[0]) > 0.99
 
@@ -124,7 +132,7 @@ def test_rounds_never_cost_more():
         costs.append(tally(rows, centers).cost)
         return tally(rows, centers)
 
-    settled(ask, rows[:4])
+    lloyd(ask, rows[:4])
 
     assert len(costs) > 2
     assert costs == sorted(costs, reverse=True)
@@ -137,7 +145,7 @@ def test_rounds_end_where_little_is_saved():
     def ask(centers):
         return ClusterTally(np.ones(1), centers, next(costs))
 
-    settled(ask, np.zeros((1, 1)))
+    lloyd(ask, np.zeros((1, 1)))
 
     assert [0.5] == list(costs)
 
@@ -147,9 +155,9 @@ def test_beginnings_are_rows_of_weight_and_differ_while_rows_do():
     rows, rng = np.arange(5.0)[:, None], np.random.default_rng(0)
 
     for _ in range(50):
-        started = seeded(rows, np.array([1.0, 0, 1, 1, 0]), 3, rng)
+        started = seed_centers(rows, np.array([1.0, 0, 1, 1, 0]), 3, rng)
         assert sorted(started[:, 0]) == [0, 2, 3]
-    assert (seeded(np.ones((3, 1)), np.ones(3), 3, rng) == 1).all()
+    assert (seed_centers(np.ones((3, 1)), np.ones(3), 3, rng) == 1).all()
 
 
 def test_what_does_not_fit_is_refused():
@@ -159,9 +167,9 @@ def test_what_does_not_fit_is_refused():
     with pytest.raises(ShapeError, match=r"rows must have shape \(n, 2\), got \(4, 3\)"):
         nearest(np.ones((4, 3)), np.ones((2, 2)))
     with pytest.raises(UsageError, match="k must be at most the 2 centers of all nodes, got 3"):
-        opening([local_summary(np.eye(2), 3, rng)], 3, rng)
+        initial_centers([local_summary(np.eye(2), 3, rng)], 3, rng)
     with pytest.raises(UsageError, match="summaries must be of at least one node, got none"):
-        opening([], 3, rng)
+        initial_centers([], 3, rng)
     with pytest.raises(UsageError, match="tallies must be of at least one node, got none"):
         sum_of(iter([]))
 
@@ -177,15 +185,17 @@ def spectral_labels(nodes: list[np.ndarray], n_clusters: int) -> tuple[np.ndarra
     schemas = [Schema(channels, features=each) for each in tried]
     models = [
         merge(
-            *(learnt(node, schema, n_clusters=n_clusters) for node in nodes),
+            *(summary_of(node, schema, n_clusters=n_clusters) for node in nodes),
             rank=n_clusters + SPARE,
         )
         for schema in schemas
     ]
     best = widest(models, n_clusters=n_clusters)
     embedded = [scores(n, schemas[best], models[best], n_clusters=n_clusters) for n in nodes]
-    start = opening([local_summary(each, n_clusters, rng) for each in embedded], n_clusters, rng)
-    centers = settled(lambda centers: sum_of(tally(each, centers) for each in embedded), start)
+    start = initial_centers(
+        [local_summary(each, n_clusters, rng) for each in embedded], n_clusters, rng
+    )
+    centers = lloyd(lambda centers: sum_of(tally(each, centers) for each in embedded), start)
     return np.concatenate([nearest(each, centers)[0] for each in embedded]), best
 
 
@@ -243,7 +253,7 @@ def test_scores_have_a_column_for_each_direction():
     """Rows beyond a block, and directions that the data lack, are all there."""
     rows = np.repeat([[0.0, 1], [2, 3]], [100, 300], axis=0)
     schema = Schema(2, features=RandomFourier(Gaussian(0.5), 64))
-    summary = learnt(rows, schema, n_clusters=4)
+    summary = summary_of(rows, schema, n_clusters=4)
 
     found = scores(rows, schema, summary, n_clusters=4)
 

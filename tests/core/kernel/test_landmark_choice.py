@@ -32,7 +32,7 @@ def test_leverage_from_all_rows_is_exact(kernel, ridge):
 
 
 def test_leverage_from_a_sample_that_stands_for_more():
-    """Where each row is there twice, one of each pair, counted twice, says all."""
+    """Where each row is there twice, one of each pair, counted twice, is enough."""
     X, kernel = clustered(30), KERNELS[0]
     twice = np.vstack([X, X])
 
@@ -74,7 +74,7 @@ def test_chances_from_pilots_are_nearly_ridge_leverages(seed):
     """From an eighth of 800 rows: the sum within a fifth, and nearly all rows within half.
 
     The sum is how many landmarks the data need; a pilot for each row that it stands for would
-    say eight times as many, a ridge that is off by its share likewise.
+    give eight times as many, a ridge that is off by its share likewise.
     """
     X, rank, kernel = clustered(800, seed=seed), 5, KERNELS[0]
     K = kernel(X, X)
@@ -103,7 +103,7 @@ def test_where_nothing_is_missed_chances_are_numbers():
 @given(seed=SEEDS, n=st.integers(1, 40), kernel=st.sampled_from(KERNELS), data=st.data())
 @example(seed=3, n=40, kernel=KERNELS[3], data=None)  # rounding must not draw one again
 def test_landmarks_are_different_rows(how, seed, n, kernel, data):
-    """m row numbers, none twice, even where rows are all alike; the seed says which."""
+    """m row numbers, none twice, even where rows are all alike; the seed determines which."""
     m = data.draw(st.integers(1, n)) if data else n - 1
     X = np.repeat(clustered(1), n, axis=0) if seed % 2 else clustered(n, seed=seed)
 
@@ -160,6 +160,6 @@ def test_sparse_rows_are_chosen_as_dense_ones(how):
 
 
 def test_an_unknown_choice_is_named():
-    """One line that says what there is."""
+    """The error names the choices in one line."""
     with pytest.raises(UsageError, match=r'"uniform", "leverage", "residual", or rows, got .best'):
         choose("best", clustered(9), 3, KERNELS[0], rank=2, rng=np.random.default_rng(0))

@@ -85,7 +85,7 @@ def test_equal_landmarks_count_once():
 def test_landmarks_that_nearly_coincide_make_nothing_up(apart):
     """Below the cut, K is rounding: no coordinate grows from it, nor any direction's coefficients.
 
-    Their sizes say how much a rounding of the kernel, 1e-16, is multiplied with: by 1e5.
+    Their sizes show by how much a rounding of the kernel, 1e-16, is multiplied: by 1e5.
     """
     X = clustered(30)
     near = np.repeat(X[:5], 3, axis=0) * (1 + apart * clustered(15))

@@ -179,12 +179,12 @@ def test_directions_above_the_cut_are_kept(share, kept):
 def test_the_bound_has_no_size(gamma):
     """Where squares of the kernel are no numbers, it is what it is for those of size one."""
     X = normal(30)
-    usual, found = (
+    plain, found = (
         approximated(Polynomial(2, g), X, rank=2, columns=5, block_size=7) for g in (1.0, gamma)
     )
 
-    assert np.isclose(usual.error_bound, found.error_bound, rtol=1e-6)
-    assert np.isclose(usual.norm * gamma**2, found.norm, rtol=1e-12, atol=0)
+    assert np.isclose(plain.error_bound, found.error_bound, rtol=1e-6)
+    assert np.isclose(plain.norm * gamma**2, found.norm, rtol=1e-12, atol=0)
     assert 0.1 < found.error_bound < 0.9
 
 
@@ -251,7 +251,7 @@ def test_the_sketch_is_the_same_everywhere():
 
 
 def test_what_has_no_answer_is_refused():
-    """A rank above the columns, too many, too few or other columns, an overflow, odd seeds."""
+    """A rank above the columns, too many, too few or other columns, an overflow, invalid seeds."""
     X = normal(10)
     K, test = Gaussian(0.5)(X, X), sketch_matrix(10, 4, seed=0)
 

@@ -1,4 +1,4 @@
-"""Decay: what readings weigh follows from their age, wherever they are and whoever asks."""
+"""Decay: the weight of readings follows from their age, wherever they are summarised."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def two_levels() -> Table:
 
 
 def test_a_reading_counts_for_half_after_its_half_life():
-    """Client, aggregator, root: the age is added up, not begun anew at each level."""
+    """Client, aggregator, root: ages add up, and do not restart at each level."""
     table = two_levels()
     table.client("c", report_every_s=100)
     read = []
@@ -96,7 +96,7 @@ def test_weights_are_hand_computed_sums(readings):
 
 
 def test_a_silent_client_fades_like_the_others():
-    """Its last row grows old where it lies: nobody has to say so."""
+    """Its last row ages in place, without any message."""
     table = two_levels()
     for name in "cd":
         table.client(name, report_every_s=100)
@@ -176,7 +176,7 @@ def reported(i: int, as_of: float, seq: int = 1, **fields) -> tuple:
 
 
 def shape(summary: Subspace) -> tuple[np.ndarray, np.ndarray]:
-    """What a summary says beside how much it weighs: basis, and variances in proportion."""
+    """Basis and proportions of the variances, which do not depend on the weight."""
     return summary.basis @ summary.basis.T, summary.sigma**2 / summary.weight
 
 
@@ -247,7 +247,7 @@ def test_the_reference_time_survives_a_restart():
     ids=["believed", "not synced", "a little ahead", "far ahead", "from 1970"],
 )
 def test_a_clock_is_believed_within_reason(as_of, synced, age):
-    """30 s ahead, `max_age_s` back; one that nobody vouches for counts as "when it came"."""
+    """30 s ahead, `max_age_s` back; a time from an unsynced clock counts as the time of arrival."""
     ledger = ledger_of(max_age_s=5 * HALF)
     ledger.accept(reported(0, as_of, synced=synced), Now(0, EPOCH))
 
@@ -299,14 +299,14 @@ def test_a_life_sealed_long_ago_weighs_what_its_rows_weighed():
 
 
 def message(table: Table, label: str) -> bytes:
-    """What a root says of its rows, asked for a model now."""
+    """The summary of a root's rows in a model made now."""
     table.step(label, Flush())
     table.run()
     return KIND.packed(table.hosts[label].model.summary)
 
 
 def test_the_first_row_under_a_clock_that_is_behind_has_its_weight():
-    """Nobody vouches for the clock: the rows say the time, and the first says it of itself."""
+    """With an unsynced clock the rows give the time, and the first row gives its own."""
     table = Table(KIND, SCHEMA)
     root = table.root("r")
     table.client("c", under="r")
@@ -320,7 +320,7 @@ def test_the_first_row_under_a_clock_that_is_behind_has_its_weight():
 
 
 def test_a_restart_under_a_clock_that_is_behind_leaves_rows_their_weight():
-    """What the rows say the time is can be asked once they are there again, and not before."""
+    """The rows give the time only after they are loaded again."""
     table = Table(KIND, SCHEMA)
     root = table.root("r")
     table.client("c", under="r", report_every_s=100)
@@ -355,7 +355,7 @@ def test_a_restart_reads_a_row_of_the_future_as_it_was_read(later):
 
 
 def test_a_row_of_the_future_is_read_as_of_now_whenever_it_is_asked():
-    """Between two reports of a node, too: nobody has to touch its rows."""
+    """Also between two reports of a node, without any change to its rows."""
     ledger = ledger_of()
     ledger.accept(reported(0, EPOCH + 1e6), Now(0, EPOCH + 1e6))
     weights = [ledger.seen(Now(t, EPOCH + t)).weight for t in (0.0, 100.0, 40 * HALF, 1e6 + HALF)]

@@ -1,4 +1,4 @@
-"""merge(): exact where it says so, never overstating elsewhere, in any order and tree."""
+"""merge(): exact where promised, never overstating elsewhere, in any order and tree."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_parts_may_have_different_ranks(X, data):
 
 @given(st.integers(0, 99), st.integers(2, 6), st.integers(0, 99))
 def test_full_rank_merges_are_the_pooled_svd(seed, n_parts, shape):
-    """With nothing truncated and a gap to tell directions by: the pooled basis, to 1e-10."""
+    """With nothing truncated and a gap between directions: the pooled basis, to 1e-10."""
     rng = np.random.default_rng(seed)
     spectrum = np.array([10.0, 7, 5, 3, 2, 0.5, 0.4, 0.3])
     Q = np.linalg.qr(rng.standard_normal((8, 8)))[0]
@@ -96,7 +96,7 @@ def test_full_rank_merges_are_the_pooled_svd(seed, n_parts, shape):
 @pytest.mark.parametrize("algorithm", [oracle.algorithm_2, oracle.algorithm_4, oracle.algorithm_5])
 @given(st.integers(0, 99), st.integers(1, 9), st.sampled_from([(1.0, 1.0), (0.9, 1.0), (0.5, 2.0)]))
 def test_a_pair_merge_is_the_papers_algorithms_as_corrected(algorithm, seed, rank, factors):
-    """Uncentered: sigma, and the basis where a gap tells it; lambda is `faded` here."""
+    """Uncentered: sigma, and the basis where there is a gap; lambda is `faded` here."""
     dim = 20
     schema = Schema.anonymous(dim, center="none")
     left, right = (

@@ -56,14 +56,14 @@ def test_a_channel_is_left_out_with_its_past(kind, channels, lags, rank, seed):
     covariance = oracle.covariance_of(model)
     expected = oracle.left_out(rows, covariance, channels)
     np.testing.assert_allclose(recall.left_out(rows), expected, atol=1e-7)
-    # What it is to be expected to be: its variance, less what the others tell of it.
+    # The expected value: its variance, less the part that the others predict.
     draw = np.linalg.cholesky(covariance)
     weights = oracle.left_out(draw.T, covariance, channels)
     np.testing.assert_allclose(recall.expected, (weights**2).sum(axis=0), rtol=1e-6)
 
 
 def test_columns_that_have_travelled_say_the_same():
-    """Float32 is orthonormal to 1e-7, and what is told from it not far off."""
+    """Float32 is orthonormal to 1e-7, and so are predictions from it, nearly."""
     model, rows = learnt("decaying", 12, 4, 0)
     shipped = replace(model, basis=model.basis.astype(np.float32))
 
@@ -133,19 +133,19 @@ def test_a_large_fault_is_blamed_on_its_channel(dim, rank, channel, seed):
 
 
 def test_who_is_always_noisy_is_not_to_blame():
-    """A channel is measured by its own usual error, and by the model's where that is not known."""
+    """A channel is measured by its own typical error, or the model's if that is unknown."""
     model, _ = learnt("noise", 8, 2, 0)
     recall = Reconstruction(model)
     row = np.zeros((1, 8))
     row[0, 2], row[0, 5] = 4.0, 3.0
-    usual = recall.expected.copy()
-    usual[2] *= 100
+    typical = recall.expected.copy()
+    typical[2] *= 100
 
     assert recall.blame(row).argmax() == 2
-    assert recall.blame(row, usual).argmax() == 5
+    assert recall.blame(row, typical).argmax() == 5
     for unknown in (np.nan, 0.0):
-        usual[2] = unknown
-        np.testing.assert_allclose(recall.blame(row), recall.blame(row, usual))
+        typical[2] = unknown
+        np.testing.assert_allclose(recall.blame(row), recall.blame(row, typical))
 
 
 def test_nobody_is_to_blame_for_the_mean():

@@ -188,7 +188,7 @@ def test_what_contradicts_itself_is_refused(data):
 
 
 def test_a_scatter_that_is_none_is_refused():
-    """Negative variance is nobody's."""
+    """No data have a negative variance."""
     exact = dumps(SAPCA(2).partial_fit(rows_of("noise", 100, 5, seed=0)))
     with pytest.raises(PeerError, match="semi-definite"):
         loads(changed(exact, scatter=lambda a: -a))
@@ -205,7 +205,7 @@ def test_numpys_numbers_can_be_saved():
 
 
 def test_a_later_form_says_what_to_do():
-    """A newer file is told apart from a broken one."""
+    """The error distinguishes a newer file from a broken one."""
     later = changed(
         GOOD,
         about=lambda a: np.frombuffer(a.tobytes().replace(b'"form": 1', b'"form": 9'), np.uint8),
@@ -216,7 +216,7 @@ def test_a_later_form_says_what_to_do():
 
 @pytest.mark.slow
 def test_every_flipped_bit_is_refused_or_harmless():
-    """The zip's checksums see it, or it was in a place that says nothing."""
+    """The zip's checksums find it, or the place has no meaning."""
     refused = 0
     for place in range(len(GOOD)):
         for bit in range(8):

@@ -25,7 +25,7 @@ def test_a_block_in_one_go_keeps_every_law(X, rank, center):
 
 @given(streams(), st.integers(1, 24), st.integers(1, 24))
 def test_showing_fewer_adds_to_the_bounds(X, rank, fewer):
-    """truncated() keeps the laws: what is not shown is said to be missing."""
+    """truncated() keeps the laws: dropped directions go into the bounds."""
     found = Subspace.of(X, Schema.anonymous(X.shape[1]), rank=rank).truncated(fewer)
 
     assert found.rank <= fewer

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from submerge import MergeTree, Schema, Subspace
 from submerge.robust.geometric_median import Projector, of_points, of_projectors
-from submerge.robust.outliers import ENERGY, LEAST, NOBODY, WEIGHT, judged
+from submerge.robust.outliers import ENERGY, LEAST, NO_OUTLIERS, WEIGHT, screen
 from support import liars, oracle
 from support.liars import CLEVER, NAMED, OTHERS, RANK
 
@@ -98,7 +98,7 @@ def test_liars_are_left_out_and_nobody_else(how, number):
     """Up to a third of the fleet, together or each on its own."""
     parts, who = liars.fleet(1).lying((NAMED | OTHERS)[how], number)
 
-    assert who == judged(parts, rank=RANK).outliers.keys()
+    assert who == screen(parts, rank=RANK).outliers.keys()
 
 
 @pytest.mark.parametrize("how", NAMED)
@@ -107,7 +107,7 @@ def test_twenty_colluders_turn_the_model_by_three_degrees_at_most(how):
     parts, who = liars.fleet(2).lying(NAMED[how], 20)
 
     assert oracle.angle(honest_of(parts, who), liars.merged(parts)) > 85
-    assert oracle.angle(honest_of(parts, who), merged(parts, judged(parts, rank=RANK))) <= 3
+    assert oracle.angle(honest_of(parts, who), merged(parts, screen(parts, rank=RANK))) <= 3
 
 
 @pytest.mark.parametrize("how", sorted(HARMLESS))
@@ -115,7 +115,7 @@ def test_lies_along_honest_directions_are_capped(how):
     """They stay in: a stuck sensor, an amplitude that cannot be; directions stay as they are."""
     parts, who = liars.fleet(3).lying(OTHERS[how], 20)
 
-    verdict = judged(parts, rank=RANK)
+    verdict = screen(parts, rank=RANK)
 
     assert not verdict.outliers
     assert oracle.angle(honest_of(parts, who), merged(parts, verdict)) < 1
@@ -126,15 +126,15 @@ def test_clever_liars_turn_the_model_by_no_more_than_they_may(how):
     """A third of the fleet, below every limit: the harm is bounded, and is done."""
     parts, who = liars.fleet(4).lying(CLEVER[how], 20)
 
-    assert oracle.angle(honest_of(parts, who), merged(parts, judged(parts, rank=RANK))) < 15
+    assert oracle.angle(honest_of(parts, who), merged(parts, screen(parts, rank=RANK))) < 15
 
 
 def test_who_is_left_out_moves_nothing():
     """The model is, byte by byte, what it would be had they never been."""
     parts, who = liars.fleet(5).lying(NAMED["huge sigma"], 20)
     tree, without = MergeTree(rank=9), MergeTree(rank=9)
-    verdict = judged(parts, rank=RANK)
-    alone = judged({name: parts[name] for name in parts.keys() - who}, rank=RANK)
+    verdict = screen(parts, rank=RANK)
+    alone = screen({name: parts[name] for name in parts.keys() - who}, rank=RANK)
     for name, part in parts.items():
         if name not in verdict.outliers:
             tree[name] = part.faded(verdict.factors.get(name, 1.0))
@@ -155,15 +155,15 @@ def test_nobody_counts_for_more_than_the_cap(claims):
     else:
         part = replace(part, sigma=1e3 * part.sigma, energy=1e6 * part.energy)
     most = WEIGHT if claims == "weight" else ENERGY
-    usual = np.median([each.energy for each in parts.values()])
+    typical = np.median([each.energy for each in parts.values()])
 
-    verdict = judged(parts | {"node-07": part}, rank=RANK)
+    verdict = screen(parts | {"node-07": part}, rank=RANK)
 
     assert {"node-07"} == verdict.factors.keys()
-    assert pytest.approx(most, rel=0.1) == part.energy * verdict.factors["node-07"] / usual
+    assert pytest.approx(most, rel=0.1) == part.energy * verdict.factors["node-07"] / typical
 
 
-# -- nobody lies -----------------------------------------------------------------------
+# -- all are honest --------------------------------------------------------------------
 
 
 @settings(max_examples=30)
@@ -186,8 +186,8 @@ def test_honest_nodes_of_one_law_all_stay(seed, nodes, rows, noise, turned, shif
         shifted=shifted,
     )
 
-    # One of the fleet may be odd by chance; never some of them.
-    assert len(judged(fleet.parts, rank=RANK).outliers) <= 1
+    # One of the fleet may be an outlier by chance; never several.
+    assert len(screen(fleet.parts, rank=RANK).outliers) <= 1
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -195,17 +195,17 @@ def test_it_costs_nothing_when_nobody_lies(seed):
     """At most a tenth of a degree."""
     parts = liars.fleet(seed).parts
 
-    verdict = judged(parts, rank=RANK)
+    verdict = screen(parts, rank=RANK)
 
     assert not verdict.outliers
     assert oracle.angle(liars.merged(parts), merged(parts, verdict)) <= 0.1
 
 
 def test_a_fleet_without_a_gap_is_left_alone():
-    """Of noise in all directions nobody's are the right ones."""
+    """With noise in all directions no child has the right ones."""
     fleet = liars.fleet(0, variances=np.ones(30), noise=0.0)
 
-    assert judged(fleet.parts, rank=RANK) == NOBODY
+    assert screen(fleet.parts, rank=RANK) == NO_OUTLIERS
 
 
 def test_a_node_that_lacks_a_direction_is_no_liar():
@@ -214,7 +214,7 @@ def test_a_node_that_lacks_a_direction_is_no_liar():
     part = fleet.parts["node-03"]
     still = liars.message(part, fleet.true[:, :2], liars.VARIANCES[:2])
 
-    assert not judged(fleet.parts | {"node-03": still}, rank=RANK).outliers
+    assert not screen(fleet.parts | {"node-03": still}, rank=RANK).outliers
 
 
 def test_of_two_kinds_the_smaller_is_left_out():
@@ -222,14 +222,14 @@ def test_of_two_kinds_the_smaller_is_left_out():
     fleet = liars.fleet(8)
     parts, others = fleet.lying(NAMED["orthogonal, in bounds"], 24)
 
-    assert others == judged(parts, rank=RANK).outliers.keys()
+    assert others == screen(parts, rank=RANK).outliers.keys()
 
 
 def test_between_two_halves_nobody_decides():
     """30 against 30: all stay."""
     parts, _ = liars.fleet(8).lying(NAMED["orthogonal, in bounds"], 30)
 
-    assert not judged(parts, rank=RANK).outliers
+    assert not screen(parts, rank=RANK).outliers
 
 
 @pytest.mark.parametrize("nodes", range(LEAST))
@@ -238,14 +238,14 @@ def test_below_three_nodes_nobody_is_judged(nodes):
     fleet = liars.fleet(0, nodes=2)
     parts, _ = fleet.lying(NAMED["huge sigma"], 1)
 
-    assert judged(dict(sorted(parts.items())[:nodes]), rank=RANK) == NOBODY
+    assert screen(dict(sorted(parts.items())[:nodes]), rank=RANK) == NO_OUTLIERS
 
 
 def test_young_nodes_are_not_held_to_directions_that_they_cannot_know():
     """Half of the fleet has 3 rows: their directions are some of the right ones, mixed."""
     fleet = liars.fleet(9, lambda rng: 3 if rng.random() < 0.4 else 300, noise=1.0)
 
-    assert not judged(fleet.parts, rank=RANK).outliers
+    assert not screen(fleet.parts, rank=RANK).outliers
 
 
 # -- of the rows alone -------------------------------------------------------------------
@@ -259,7 +259,7 @@ def test_the_order_does_not_matter(seed, number, random):
     names = list(parts)
     random.shuffle(names)
 
-    assert judged(parts, rank=RANK) == judged({name: parts[name] for name in names}, rank=RANK)
+    assert screen(parts, rank=RANK) == screen({name: parts[name] for name in names}, rank=RANK)
 
 
 @settings(max_examples=10)
@@ -278,7 +278,7 @@ def test_units_do_not_matter(seed, scale, fading):
         for name, part in parts.items()
     }
 
-    one, other = judged(parts, rank=RANK), judged(scaled, rank=RANK, unit=fading)
+    one, other = screen(parts, rank=RANK), screen(scaled, rank=RANK, unit=fading)
 
     assert one.outliers.keys() == other.outliers.keys()
     assert len(one.outliers) == 3
@@ -289,8 +289,8 @@ def test_means_are_not_judged_where_they_do_not_merge():
     """center = "own": every node has its own mean, wherever it is."""
     parts, who = liars.fleet(10).lying(OTHERS["mean 10 deviations off"], 5)
 
-    assert who == judged(parts, rank=RANK).outliers.keys()
-    assert not judged(parts, rank=RANK, means=False).outliers
+    assert who == screen(parts, rank=RANK).outliers.keys()
+    assert not screen(parts, rank=RANK, means=False).outliers
 
 
 WILD = {
@@ -316,7 +316,7 @@ def test_wild_numbers_make_no_wild_verdicts(how, number):
         k = len(wild.get("sigma", parts[name].sigma))
         parts[name] = replace(parts[name], basis=parts[name].basis[:, :k], **wild)
 
-    verdict = judged(parts, rank=RANK)
+    verdict = screen(parts, rank=RANK)
 
     for name, factor in verdict.factors.items():
         assert parts[name].faded(factor).weight < parts[name].weight  # nor is it refused
@@ -328,5 +328,5 @@ def test_nodes_that_have_nothing_to_say_are_passed_over():
     schema = Schema.anonymous(liars.DIM)
     nothing = {f"empty-{i}": Subspace.empty(schema) for i in range(4)}
 
-    assert judged(nothing, rank=RANK) == NOBODY
-    assert not judged(liars.fleet(0).parts | nothing, rank=RANK).outliers
+    assert screen(nothing, rank=RANK) == NO_OUTLIERS
+    assert not screen(liars.fleet(0).parts | nothing, rank=RANK).outliers

@@ -11,7 +11,7 @@ from submerge.protocol.kernel_summary import KernelEngine
 from submerge.simulate import Faults, Plan, run
 
 OPEN = RandomFourier(features=64)
-"""Its gamma is the fleet's to say."""
+"""The fleet settles its gamma."""
 
 
 def curved(features: FeatureMap, **more: object) -> Plan:
@@ -55,7 +55,7 @@ def test_a_network_alone_loses_nothing():
 
 @pytest.mark.slow
 def test_machines_copied_with_their_memory_are_set_apart():
-    """Two processes go on with one life: some are found out, and nobody else is; none hurts."""
+    """Two processes continue one incarnation: some are quarantined, no other is; none does harm."""
     outcomes = [run(Plan(faults="twins"), seed) for seed in range(25)]
 
     assert [] == [(each.seed, each.violations) for each in outcomes if each.violations]
@@ -77,7 +77,7 @@ def test_short_memories_cost_nothing(monkeypatch):
 @pytest.mark.slow
 @pytest.mark.parametrize("faults", ["network", "swarm-1"])
 def test_fleets_that_scale_and_forget_come_to_rest(faults):
-    """Real subspaces: a restart says the same bytes, nobody stays behind, nobody storms."""
+    """Real subspaces: a restart gives the same bytes, all nodes keep up, none floods."""
     plan = Plan(
         hours=2, dim=6, rank=2, oversample=2, learns_scaling=True, half_life_s=3600, faults=faults
     )
@@ -163,7 +163,7 @@ def test_an_audit_weighs_both_memories(monkeypatch):
     ids=["auto", "given", "polynomial"],
 )
 def test_kernel_fleets_come_to_rest(features, scaled):
-    """Under every fault: readings count once in both memories, a restart says the same bytes."""
+    """Under every fault: readings count once in both memories, a restart gives the same bytes."""
     plan = curved(features, learns_scaling=scaled)
 
     assert [] == [(seed, v) for seed in range(8) if (v := run(plan, seed).violations)]

@@ -49,7 +49,7 @@ def test_it_keeps_every_rule_of_scikit_learn(estimator, check):
 
 @pytest.mark.parametrize("estimator", EACH, ids=what)
 def test_clouds_are_found_and_new_rows_join_theirs(estimator):
-    """Labels are the clouds; predict tells new rows, and the training rows as fit did."""
+    """Labels are the clouds; predict labels new rows, and training rows as fit did."""
     X, truth = blobs()
     new, new_truth = blobs(60, seed=1)
 
@@ -75,7 +75,7 @@ def test_a_seed_fixes_everything(estimator):
 
 @pytest.mark.parametrize("estimator", EACH, ids=what)
 def test_a_pickled_clusterer_still_predicts(estimator):
-    """A copy by pickle says the same of new rows."""
+    """A pickled copy predicts the same for new rows."""
     X, _ = blobs()
     found = clone(estimator).fit(X)
 
@@ -131,7 +131,7 @@ BAD_SPECTRAL = [
     ids=str,
 )
 def test_bad_parameters_are_refused_in_fit(estimator, parameters, message):
-    """The constructor takes anything; fit says in a line what was expected and what came."""
+    """The constructor takes anything; fit raises one line with what was expected and received."""
     bad = clone(estimator).set_params(**parameters)
 
     with pytest.raises(UsageError, match=message) as refused:
@@ -172,7 +172,7 @@ def test_the_estimator_never_holds_the_kernel_matrix():
 
 
 def test_the_embedding_is_the_kernels_and_its_error_is_told():
-    """K is about embedding @ embedding', no further off than error_bound_ says."""
+    """K is about embedding @ embedding', no further off than error_bound_."""
     X, _ = blobs()
     found = OnePassKernelKMeans(3, n_components=5).fit(X)
     K = found.kernel_(X, X)

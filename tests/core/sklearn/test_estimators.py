@@ -125,7 +125,7 @@ def test_noiseless_data_still_compare():
 
 
 def test_equal_rows_have_no_likelihood():
-    """Where nothing varies, asking for one is an error that says so."""
+    """Where nothing varies, asking for one is a clear error."""
     streaming = StreamingPCA().fit(np.ones((4, 3)))
 
     assert streaming.components_.shape == (0, 3)
@@ -333,7 +333,7 @@ def test_bad_parameters_are_refused_in_fit(parameters):
 
 
 def test_a_missing_scikit_learn_is_named(monkeypatch):
-    """Without the extra, importing is one error that says what to install."""
+    """Without the extra, importing raises one error that names what to install."""
     for name in [name for name in sys.modules if name.startswith("submerge.sklearn")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "sklearn.base", None)

@@ -67,7 +67,7 @@ def test_without_a_kernel_it_is_pca_as_before():
 
 
 def test_with_a_kernel_nothing_comes_back():
-    """Features have no pre-image: inverse_transform is not there, and the reason is said."""
+    """Features have no pre-image: inverse_transform is missing, and the error gives the reason."""
     learnt = StreamingPCA(2, kernel="gaussian").fit(normal(30))
 
     assert not hasattr(learnt, "inverse_transform")

@@ -88,7 +88,7 @@ def test_every_law_holds_for_what_was_merged_and_went_on(X, settings, data):
 
 
 def test_merging_is_not_one_sided():
-    """a.merge(b) and b.merge(a) say the same, to rounding."""
+    """a.merge(b) and b.merge(a) are equal, to rounding."""
     a, b = (StreamingPCA(3, exact="never").fit(decaying(90, dim=40, seed=s)) for s in (0, 1))
 
     same_numbers(a.merge(b), b.merge(a))

@@ -65,7 +65,7 @@ def test_with_all_rows_as_landmarks_it_is_kernel_pca():
 @pytest.mark.parametrize("center", [True, False])
 @pytest.mark.parametrize("n_landmarks", [2, 10, 40])
 def test_shares_of_the_total_are_bounded(n_landmarks, center):
-    """With far fewer landmarks than rows, true shares lie where the two ratios say."""
+    """With far fewer landmarks than rows, true shares lie between the two ratios."""
     X = normal(400, 8)
     learnt = NystromKPCA(2, gamma=0.05, n_landmarks=n_landmarks, center=center).fit(X)
     K = Gaussian(0.05)(X, X)

@@ -26,7 +26,7 @@ from submerge.sklearn import (
     StreamingPCA,
 )
 from submerge.sklearn.kernel_names import named_kernel
-from support.estimators import normal, said, what
+from support.estimators import normal, results, what
 
 STREAMING = StreamingPCA(2, kernel="gaussian")
 NYSTROM = NystromKPCA(2)
@@ -82,7 +82,7 @@ def test_the_kernel_is_what_the_parameters_name(estimator, parameters, expected)
 
 
 def test_without_a_kernel_there_is_none():
-    """Plain PCA says so."""
+    """Plain PCA raises a clear error."""
     assert StreamingPCA(2).fit(normal(9)).kernel_ is None
     with pytest.raises(NotFittedError):
         StreamingPCA(2).kernel_  # noqa: B018
@@ -152,14 +152,14 @@ def test_gamma_does_not_mind_float32(estimator, offset, size):
     ids=str,
 )
 def test_bad_parameters_are_refused_in_fit(estimator, parameters, line):
-    """The constructor takes anything; fit says in one line what was expected and what came."""
+    """The constructor takes anything; fit raises one line with what was expected and received."""
     bad = clone(estimator).set_params(**parameters)
 
     with pytest.raises(UsageError, match=line) as caught:
         bad.fit(normal(30))
     assert "\n" not in str(caught.value)
     with pytest.raises(NotFittedError):
-        said(bad, normal(3))
+        results(bad, normal(3))
 
 
 @pytest.mark.parametrize("estimator", [STREAMING, SPECTRAL], ids=what)
@@ -221,8 +221,10 @@ def test_rows_without_a_size_settle_no_gamma(estimator, rows):
         estimator.fit(rows)
 
     with pytest.raises(NotFittedError):
-        said(estimator, rows)
-    assert 9 == len(said(estimator.set_params(gamma=1.0).fit(np.full((9, 4), 0.1)), rows[:9] * 0))
+        results(estimator, rows)
+    assert 9 == len(
+        results(estimator.set_params(gamma=1.0).fit(np.full((9, 4), 0.1)), rows[:9] * 0)
+    )
 
 
 @pcas
@@ -242,14 +244,16 @@ def test_one_row_settles_no_scale(estimator):
 
 @pytest.mark.parametrize("estimator", [STREAMING, NYSTROM, SPECTRAL], ids=what)
 def test_sparse_rows_are_taken_where_the_map_takes_them(estimator):
-    """CSR and CSC, as the same rows dense; and whoever takes them says so."""
+    """CSR and CSC, as the same rows dense; and the tags of estimators that take them say so."""
     X = normal(60, 20) * (np.random.default_rng(1).random((60, 20)) < 0.3)
     dense = clone(estimator).fit(X)
 
     for rows in (sparse.csr_matrix(X), sparse.csc_array(X)):
         learnt = clone(estimator).fit(rows)
         assert np.isclose(dense.kernel_.gamma, learnt.kernel_.gamma)
-        np.testing.assert_allclose(np.abs(said(dense, X)), np.abs(said(learnt, rows)), atol=1e-4)
+        np.testing.assert_allclose(
+            np.abs(results(dense, X)), np.abs(results(learnt, rows)), atol=1e-4
+        )
     assert dense.__sklearn_tags__().input_tags.sparse
 
 

@@ -15,7 +15,7 @@ from submerge.sklearn import (
     OnePassKernelKMeans,
     StreamingPCA,
 )
-from support.estimators import normal, said, what
+from support.estimators import normal, results, what
 
 LINEAR = StreamingPCA(2)
 STREAMING = StreamingPCA(2, kernel="gaussian", n_random_features=64)
@@ -54,7 +54,7 @@ def test_a_refused_fit_leaves_the_last_one(estimator, bad):
     wider = pandas.DataFrame(normal(40, 6, seed=1), columns=list("efghij"))
     fitted = clone(estimator).fit(X)
     parameters, state = fitted.get_params(), _state(fitted)
-    before = said(fitted, X)
+    before = results(fitted, X)
 
     with pytest.raises(ValueError, match=r"must|most|need|finite"):
         fitted.set_params(**bad).fit(wider)
@@ -62,7 +62,7 @@ def test_a_refused_fit_leaves_the_last_one(estimator, bad):
     assert _state(fitted.set_params(**parameters)) == state
     assert 4 == fitted.n_features_in_
     assert list("abcd") == fitted.feature_names_in_.tolist()
-    np.testing.assert_array_equal(before, said(fitted, X))
+    np.testing.assert_array_equal(before, results(fitted, X))
 
 
 @every
@@ -91,15 +91,15 @@ LATER = [
 
 @pytest.mark.parametrize(("estimator", "later"), LATER, ids=what)
 def test_parameters_count_from_the_next_fit(estimator, later):
-    """Until then all is said, and learnt, as the last fit set it."""
+    """Until then results and learning follow the last fit."""
     X, more = normal(60), normal(30, seed=1)
     fitted, changed = (clone(estimator).fit(X) for _ in range(2))
-    expected, tags = said(fitted, X), fitted.__sklearn_tags__()
+    expected, tags = results(fitted, X), fitted.__sklearn_tags__()
     offers = hasattr(fitted, "inverse_transform")
 
     changed.set_params(**later)
 
-    np.testing.assert_array_equal(expected, said(changed, X))
+    np.testing.assert_array_equal(expected, results(changed, X))
     assert tags == changed.__sklearn_tags__()
     assert offers == hasattr(changed, "inverse_transform")
     if hasattr(estimator, "partial_fit"):
@@ -113,7 +113,7 @@ def test_sparse_rows_are_taken_as_long_as_the_features_are():
     X = normal(30)
     fitted = clone(STREAMING).fit(X).set_params(kernel=None)
 
-    np.testing.assert_allclose(said(fitted, X), said(fitted, sparse.csr_matrix(X)), atol=1e-6)
+    np.testing.assert_allclose(results(fitted, X), results(fitted, sparse.csr_matrix(X)), atol=1e-6)
     with pytest.raises(TypeError, match=r"[Ss]parse"):
         fitted.fit(sparse.csr_matrix(X))
 
@@ -123,19 +123,19 @@ def test_rows_that_were_learnt_are_the_callers_own(estimator):
     """Writing over them afterwards changes nothing."""
     X, asked = normal(100), normal(20, seed=1)
     fitted = clone(estimator).fit(X)
-    before = said(fitted, asked)
+    before = results(fitted, asked)
 
     X[:] = 0
 
-    np.testing.assert_array_equal(before, said(fitted, asked))
+    np.testing.assert_array_equal(before, results(fitted, asked))
 
 
 @every
 def test_what_was_read_is_the_readers_own(estimator):
-    """Writing into any array among the attributes changes nothing that is said."""
+    """Writing into any array among the attributes changes no result."""
     X = normal(60)
     fitted = clone(estimator).fit(X)
-    before, written = said(fitted, X), 0
+    before, written = results(fitted, X), 0
 
     for name in dir(fitted):
         array = getattr(fitted, name) if name.endswith("_") and name[0] != "_" else None
@@ -144,7 +144,7 @@ def test_what_was_read_is_the_readers_own(estimator):
             written += 1
 
     assert written >= 3
-    np.testing.assert_array_equal(before, said(fitted, X))
+    np.testing.assert_array_equal(before, results(fitted, X))
 
 
 def test_landmarks_that_were_given_are_the_callers_own():

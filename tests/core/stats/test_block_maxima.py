@@ -1,4 +1,4 @@
-"""Peaks: the highest level of each hour; a limit that so many hours pass as was promised."""
+"""Block maxima: the highest k-of-m statistic of each hour, and limits that few hours exceed."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from submerge.stats.block_maxima import (
     BlockMaxima,
     BlockMaximaTally,
     enough,
-    levels,
     limit,
     pooled,
+    statistics,
 )
 from submerge.stats.quantile_sketch import FINE, QuantileSketch, empty, packed, unpacked
 
@@ -23,14 +23,14 @@ scores = st.lists(st.floats(min_value=1e-6, max_value=1e6), max_size=200)
 
 
 def maxima(spe: list[float], t2: list[float], longest: int = 0) -> BlockMaxima:
-    """Return the peaks that these are."""
+    """Return the block maxima that these are."""
     sketches = (QuantileSketch.of(np.array(each), FINE) for each in (spe, t2, []))
     return BlockMaxima(*sketches, longest=longest)
 
 
 @given(st.lists(st.tuples(scores, scores), max_size=5))
-def test_peaks_merge_exactly(parts):
-    """What a group's peaks are does not depend on how they were dealt to nodes."""
+def test_block_maxima_merge_exactly(parts):
+    """What a group's block maxima are does not depend on how they were dealt to nodes."""
     whole = pooled(*(maxima(*part) for part in parts))
 
     spe = [value for part in parts for value in part[0]]
@@ -61,13 +61,13 @@ def test_the_largest_fine_sketch_fits_as_well():
     st.integers(1, 8),
     st.integers(1, 8),
 )
-def test_a_level_is_the_so_many_largest(values, after, more):
+def test_a_statistic_is_the_kth_largest_of_m(values, after, more):
     """Of each score and those before it."""
     of = after + more - 1
     scores = [*[0.0] * (of - 1), *values]
 
     expected = [sorted(scores[i : i + of], reverse=True)[after - 1] for i in range(len(values))]
-    assert [expected] == levels(np.array([scores]), of, after).tolist()
+    assert [expected] == statistics(np.array([scores]), of, after).tolist()
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_a_limit_is_passed_as_often_as_was_promised(draw):
 
 
 def test_a_tail_is_fitted_beyond_what_was_counted():
-    """Ten times rarer than one of all peaks: about as far out as it is, and never below them."""
+    """Ten times rarer than one of all maxima: about as far out as it is, and never below them."""
     rng = np.random.default_rng(3)
     seen = rng.exponential(1.0, 2000)
     far = limit(QuantileSketch.of(seen, FINE), 1 / 17_520)
@@ -103,14 +103,14 @@ def test_a_tail_is_fitted_beyond_what_was_counted():
     assert 7.0 < far < 16.0  # exact: 9.8, and one is careful
 
 
-def test_of_equal_peaks_no_more_is_known():
+def test_of_equal_maxima_no_more_is_known():
     """Where all hours came to one height, that is the limit."""
     limit_ = limit(QuantileSketch.of(np.full(60, 2.0), FINE), 1 / 336)
 
     assert 2.0 * 2 ** (-1 / 32) <= limit_ <= 2.0 * 2 ** (1 / 32)
 
 
-def test_few_peaks_say_nothing():
+def test_few_maxima_say_nothing():
     """Fewer than forty, or than a tenth of the hours that one alarm is promised in."""
     few = QuantileSketch.of(np.arange(1.0, 40.0), FINE)
     some = QuantileSketch.of(np.arange(1.0, 101.0), FINE)
@@ -118,14 +118,14 @@ def test_few_peaks_say_nothing():
     assert not enough(few, 0.1)
     assert not enough(some, 1 / 1001)
     assert enough(some, 1 / 1000)
-    with pytest.raises(NothingLearnt, match="39 peaks are too few for one hour in 10"):
+    with pytest.raises(NothingLearnt, match="39 block maxima are too few for one hour in 10"):
         limit(few, 0.1)
     for share in (0, 1, float("nan")):
         with pytest.raises(UsageError, match="above 0 and below 1"):
             limit(some, share)
 
 
-def test_an_hour_leaves_its_highest_level():
+def test_an_hour_leaves_its_highest_statistic():
     """Of each kind one; an hour in which nothing was seen leaves nothing, and no tally changes."""
     none = BlockMaximaTally()
     tally = none.after({"spe": 5.0, "t2": 1.0})
@@ -141,7 +141,7 @@ def test_an_hour_leaves_its_highest_level():
 
 
 def test_a_tally_goes_on_where_it_was():
-    """After a restart it says the same."""
+    """After a restart it has the same maxima."""
     tally = BlockMaximaTally()
     for value in np.random.default_rng(0).lognormal(0, 1, 700):
         tally = tally.after({"spe": float(value)})

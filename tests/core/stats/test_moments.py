@@ -61,7 +61,7 @@ def test_pooled_in_any_grouping_they_are_the_moments_of_all_rows(data):
 
 
 def test_pooling_one_is_that_one():
-    """To the byte: a root with one child says what the child says."""
+    """To the byte: a root with one child has the child's moments."""
     part = Moments.of(rows_of("far from zero", 9, 3, seed=1))
 
     assert part.packed == pooled(part).packed
@@ -150,7 +150,7 @@ def test_equal_moments_of_unequal_samples_are_told_apart():
 
 @pytest.mark.parametrize("width", [3, 8, 40])
 def test_the_spread_of_ordinary_rows_is_the_trace(width):
-    """Exactly, in whatever parts they came: the sample has no say."""
+    """Exactly, in whatever parts they came: the sample does not matter."""
     X = rows_of("noise", 500, width, seed=width) * 3 + 7
     parts = [sampled(part, i) for i, part in enumerate(np.array_split(X, 7))]
 
@@ -246,16 +246,16 @@ def test_until_the_scaling_is_known_moments_are_all_that_is_said():
     table.step("c", Reading(readings(200, 1)))
     table.step("d", Reading(readings(300, 2)))
     table.passes(500)
-    said = [*table.reports("c"), *table.reports("a")]
+    reports = [*table.reports("c"), *table.reports("a")]
 
-    assert said
-    assert all(r.summary is None and r.moments is not None for r in said)
+    assert reports
+    assert all(r.summary is None and r.moments is not None for r in reports)
     assert 500 == table.hosts["r"].model.counts.learnt
     assert table.hosts["r"].model.summary is None
 
 
 def test_the_root_settles_when_enough_has_come():
-    """Center and scale are those of all rows together, whoever read them."""
+    """Center and scale are those of all rows together, wherever they were read."""
     table = fleet(rows=1000)
     table.step("c", Reading(readings(999, 1)))
     table.passes(500)
@@ -271,7 +271,7 @@ def test_the_root_settles_when_enough_has_come():
 
 
 def settled() -> tuple[Table, dict]:
-    """A fleet that has just gone over, and the lives of its clients before."""
+    """A fleet that has just settled, and the earlier incarnations of its clients."""
     table = fleet(rows=500)
     before = {name: table.hosts[name].node.current.incarnation for name in "cd"}
     for i, name in enumerate("cd"):
@@ -281,7 +281,7 @@ def settled() -> tuple[Table, dict]:
 
 
 def test_everyone_goes_over_under_a_new_name():
-    """One fingerprint from root to client; new lives, under which summaries are learnt."""
+    """One fingerprint from root to client; new incarnations, in which summaries are learnt."""
     table, before = settled()
     fingerprint = table.hosts["r"].ledger.fingerprint
 
@@ -357,7 +357,7 @@ def test_learning_is_in_units_of_the_spread():
     table.passes(900)
     variances = table.hosts["r"].model.summary.explained_variance
 
-    # Two independent channels of one size, within what 800 rows can tell; one that is stuck.
+    # Two independent channels of one size, to the precision of 800 rows, and one that is stuck.
     np.testing.assert_allclose(variances[:2], 1.0, atol=0.15)
 
 
@@ -387,7 +387,7 @@ def test_sealed_moments_count_like_live_ones():
 
 @pytest.mark.parametrize("seed", range(30))
 def test_gamma_is_no_matter_of_luck(seed):
-    """Day or night, and little else: a sample may say much less, and the trace stands."""
+    """Day or night, and little else: a sample may be much smaller, and the trace is used."""
     rng = np.random.default_rng(seed)
     day = (rng.uniform(size=500) < 0.4)[:, None] * rng.uniform(200, 900, 20)
     rows = day + 5 * rng.standard_normal((500, 20))

@@ -69,11 +69,11 @@ def test_ten_readings_do_with_the_scatter_of_the_fleet():
     def own_mean(rows: np.ndarray) -> OwnMean:
         return OwnMean.none(dim, None).after(rows, rows, kept=1.0, passed_s=0.0)
 
-    usual = [
+    typical = [
         scorer.scores(rows := read(node, 500), rows, own_mean(read(node, 500)))[0]
         for node in range(nodes)
     ]
-    limit = np.quantile(np.concatenate(usual), 0.95)
+    limit = np.quantile(np.concatenate(typical), 0.95)
     fleet_rates, alone_rates = [], []
     for _ in range(20):
         few, later = read(nodes, READY), read(nodes, 2000)

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from submerge.errors import NothingLearnt, PeerError, UsageError
 from submerge.stats.quantile_sketch import (
-    EMPTY,
-    MOST_BINS,
+    COARSE,
     QuantileSketch,
     SketchTally,
+    empty,
     merged,
     packed,
     quantile,
@@ -30,14 +30,14 @@ EDGES = [math.ldexp(2.0 ** (i % 8 / 8), i // 8) for i in range(LOWEST, HIGHEST +
 # A power of two with a fraction above is within an ulp or two of the edge that it names.
 ROUNDING = 1 + 1e-12
 
-usual = st.floats(min_value=1e-3, max_value=1e4)
+typical = st.floats(min_value=1e-3, max_value=1e4)
 edges = st.sampled_from(EDGES)
-odd = (
+extreme = (
     st.sampled_from([0.0, -0.0, 5e-324, 1e30, math.inf])
     | edges
     | edges.map(lambda edge: math.nextafter(edge, math.inf))
 )
-scores = st.lists(usual, max_size=80) | st.lists(usual | odd, max_size=80)
+scores = st.lists(typical, max_size=80) | st.lists(typical | extreme, max_size=80)
 shares = st.floats(min_value=0, max_value=1, exclude_min=True)
 
 
@@ -46,7 +46,7 @@ def twin(values: list[float]) -> QuantileSketch:
     found = [min(LOWEST + bisect_left(EDGES, value), HIGHEST) for value in values]
     for level in count():
         bins = Counter(math.ceil(index / 2**level) for index in found)
-        if len(bins) <= MOST_BINS:
+        if len(bins) <= COARSE.bins:
             return QuantileSketch(level, tuple(sorted(bins.items())))
     raise AssertionError
 
@@ -83,7 +83,7 @@ def bins_of_any_kind(draw):
     """Sketches that scores may or may not have: crowded, sparse, out of reach, too high."""
     level = draw(st.integers(0, 11))
     reach = 7200 // 2**level + 2
-    indices = draw(st.sets(st.integers(-reach, reach), max_size=MOST_BINS))
+    indices = draw(st.sets(st.integers(-reach, reach), max_size=COARSE.bins))
     return QuantileSketch(level, tuple((i, draw(st.integers(1, 3))) for i in sorted(indices)))
 
 
@@ -97,13 +97,13 @@ def test_a_sketch_is_what_its_twin_says(values):
 
 def test_every_edge_falls_below_it():
     """A score on an edge, or just above, lands on its side: alone and in an array."""
-    for start in range(LOWEST, HIGHEST - MOST_BINS, MOST_BINS):
-        on = EDGES[start - LOWEST : start - LOWEST + MOST_BINS]
+    for start in range(LOWEST, HIGHEST - COARSE.bins, COARSE.bins):
+        on = EDGES[start - LOWEST : start - LOWEST + COARSE.bins]
         above = [math.nextafter(edge, math.inf) for edge in on]
         for times in (1, 10):
             for step, values in enumerate((on, above)):
                 assert QuantileSketch(
-                    0, tuple((start + step + i, times) for i in range(MOST_BINS))
+                    0, tuple((start + step + i, times) for i in range(COARSE.bins))
                 ) == QuantileSketch.of(values * times)
 
 
@@ -121,7 +121,7 @@ def test_merging_associates(a, b, c):
     a, b, c = QuantileSketch.of(a), QuantileSketch.of(b), QuantileSketch.of(c)
 
     assert merged(a, b, c) == merged(merged(a, b), c) == merged(a, merged(b, c))
-    assert merged(a) == merged(a, EMPTY) == merged(merged(), a) == a
+    assert merged(a) == merged(a, empty()) == merged(merged(), a) == a
 
 
 @given(st.lists(scores, max_size=6))
@@ -180,10 +180,10 @@ def test_where_scores_cannot_tell_the_highest_edge_stands():
 def test_a_wild_score_costs_one_bucket(name):
     """One score of 1e30 among a thousand: the limit is as near as it was, or one level off."""
     values = drawn(name, 1000)
-    usual, wild = QuantileSketch.of(values), QuantileSketch.of(np.append(values, 1e30))
+    typical, wild = QuantileSketch.of(values), QuantileSketch.of(np.append(values, 1e30))
     truth = exact([*values, 1e30], 0.99)
 
-    assert wild.level <= usual.level + 1
+    assert wild.level <= typical.level + 1
     assert 1 / wild.width <= quantile(wild, 0.99) / truth <= wild.width
 
 
@@ -207,7 +207,7 @@ def test_an_old_models_scores_age_out():
     tally.add(np.full(150, 1e6))
     tally.add(np.full(199, 1.0))
     assert quantile(tally.sketch, 1) < 1e6 / 1e5
-    assert SketchTally().sketch == EMPTY
+    assert SketchTally().sketch == empty()
 
 
 @pytest.mark.parametrize("bad", [-1.0, math.nan, -math.inf])
@@ -217,7 +217,7 @@ def test_a_refused_block_counts_nothing(bad, good):
     tally = SketchTally(window=3)
     with pytest.raises(UsageError, match=f"at least 0, got {bad:g}"):
         tally.add(np.array([1.0] * good + [bad]))
-    assert tally.sketch == EMPTY
+    assert tally.sketch == empty()
 
 
 def test_what_has_no_answer():
@@ -226,7 +226,7 @@ def test_what_has_no_answer():
         with pytest.raises(UsageError, match="q must be"):
             quantile(QuantileSketch.of([1.0]), q)
     with pytest.raises(NothingLearnt, match="without scores"):
-        quantile(EMPTY, 0.5)
+        quantile(empty(), 0.5)
     with pytest.raises(UsageError, match="window must be"):
         SketchTally(window=0)
 
@@ -242,19 +242,19 @@ def test_bytes_bring_back_the_sketch(values):
 def test_bytes_stay_what_they_are():
     """Level, bins, zigzag index, count, step, count: other versions read these bytes."""
     assert bytes([0, 2, 5, 1, 5, 0xAC, 0x02]) == packed(QuantileSketch(0, ((-3, 1), (2, 300))))
-    assert bytes(2) == packed(EMPTY)
+    assert bytes(2) == packed(empty())
 
 
 @pytest.mark.parametrize("n", [1000, pytest.param(10**6, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", DRAWN)
 def test_two_sketches_fit_in_a_message(name, n):
-    """Half of 200 bytes is plenty for usual scores."""
+    """Typical scores take at most half of 200 bytes."""
     assert len(packed(QuantileSketch.of(drawn(name, n)))) <= 60
 
 
 def test_the_largest_sketch_still_fits():
     """Sixteen lonely bins with 2^28 - 1 scores each: 98 bytes."""
-    worst = QuantileSketch(0, tuple((LOWEST + 800 * i, 2**28 - 1) for i in range(MOST_BINS)))
+    worst = QuantileSketch(0, tuple((LOWEST + 800 * i, 2**28 - 1) for i in range(COARSE.bins)))
 
     assert len(packed(worst)) == 98
     assert unpacked(packed(worst)) == worst
@@ -299,8 +299,8 @@ def check_canonical(data: bytes) -> None:
     except PeerError:
         return
     assert data == packed(sketch)
-    assert sketch == merged(sketch) == merged(sketch, EMPTY)
-    # Counts beyond 2 tell no more, and would take their time.
+    assert sketch == merged(sketch) == merged(sketch, empty())
+    # Counts beyond 2 test nothing more, and would take time.
     assert attained(QuantileSketch(sketch.level, tuple((i, min(n, 2)) for i, n in sketch.bins)))
 
 

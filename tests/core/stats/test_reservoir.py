@@ -14,11 +14,11 @@ from submerge.stats.reservoir import (
     LEAST_WIDTH,
     SETS,
     SHARE,
-    USUAL,
+    TYPICAL,
     Reservoir,
     _signs,
     merged,
-    usual_square,
+    typical_square,
 )
 from support.strategies import cuts, rows_of
 
@@ -94,14 +94,14 @@ def test_what_is_said_twice_in_different_words_depends_on_no_order():
 
 
 def test_nobody_can_change_a_sample():
-    """It is a value, shared by whoever has merged it."""
+    """It is a value, shared by all that have merged it."""
     sample = Reservoir.of(np.ones((3, 8)), priorities(3, 0))
     for array in (sample.priorities, sample.points):
         with pytest.raises(ValueError, match="read-only"):
             array[0] = 1
 
 
-# -- what of a row is told ------------------------------------------------------------
+# -- what a sample reveals of a row ---------------------------------------------------
 
 
 def test_signs_never_change():
@@ -124,7 +124,7 @@ def test_distances_are_right_on_average():
 
     # Each is 0.7 off: five standard errors.
     np.testing.assert_allclose(1.0, np.mean(ratios), atol=0.08)
-    np.testing.assert_allclose(USUAL, np.quantile(ratios, SHARE), atol=0.1)
+    np.testing.assert_allclose(TYPICAL, np.quantile(ratios, SHARE), atol=0.1)
 
 
 def test_no_row_can_be_read_from_it():
@@ -141,7 +141,7 @@ def test_no_row_can_be_read_from_it():
 
 @pytest.mark.parametrize("width", [1, 4, 7])
 def test_short_rows_have_no_reservoir(width):
-    """Four numbers would say what they were."""
+    """Four numbers would reveal them."""
     with pytest.raises(ShapeError, match="8 or more"):
         Reservoir.of(np.ones((3, width)), priorities(3, 0))
 
@@ -161,7 +161,7 @@ def test_wild_rows_are_told_as_far_away():
     sample = Reservoir.of(X, priorities(100, 1))
 
     assert np.abs(sample.points).max() <= np.float32(LARGEST_POINT)
-    assert 0 < usual_square(sample) < 4 * 8 * LARGEST_POINT**2
+    assert 0 < typical_square(sample) < 4 * 8 * LARGEST_POINT**2
 
 
 # -- distances ----------------------------------------------------------------------
@@ -170,7 +170,7 @@ def test_wild_rows_are_told_as_far_away():
 def off(rows: np.ndarray, seed: int) -> float:
     """By what factor it is off the mean squared distance, which it stands in for."""
     mean = 2 * rows.var(axis=0).sum()
-    return usual_square(Reservoir.of(rows, priorities(len(rows), seed))) / float(mean)
+    return typical_square(Reservoir.of(rows, priorities(len(rows), seed))) / float(mean)
 
 
 @pytest.mark.slow
@@ -197,10 +197,10 @@ def test_rows_along_one_line_are_not_lost_sight_of():
 def test_distances_are_in_the_rows_units(scale):
     """Ten times the rows, a hundred times their squares; an offset of all does not matter."""
     X, drawn = rows_of("noise", 64, 12, seed=3), priorities(64, 3)
-    expected = scale**2 * usual_square(Reservoir.of(X, drawn))
+    expected = scale**2 * typical_square(Reservoir.of(X, drawn))
 
     np.testing.assert_allclose(
-        expected, usual_square(Reservoir.of(scale * (X + 100), drawn)), rtol=1e-3
+        expected, typical_square(Reservoir.of(scale * (X + 100), drawn)), rtol=1e-3
     )
 
 
@@ -216,4 +216,4 @@ def test_distances_are_in_the_rows_units(scale):
 )
 def test_where_nothing_can_be_told_it_says_so(rows):
     """0: the moments have to do. What float32 makes of an offset is no distance."""
-    assert 0.0 == usual_square(Reservoir.of(rows, priorities(len(rows), 5)))
+    assert 0.0 == typical_square(Reservoir.of(rows, priorities(len(rows), 5)))

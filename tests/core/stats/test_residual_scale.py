@@ -1,4 +1,4 @@
-"""How far each channel usually strays, at one node."""
+"""The typical size of each channel's residual at one node."""
 
 from __future__ import annotations
 
@@ -13,39 +13,39 @@ DAY = 86400.0
 def test_it_is_the_mean_square_of_what_was_there():
     """Gaps do not count, and old errors count for less."""
     errors = np.array([[1.0, np.nan], [3.0, 2.0]])
-    usual = ResidualScale.none(2).after(errors, DAY)
-    assert [5.0, 4.0] == usual.squares.tolist()
-    assert [2.0, 1.0] == usual.weight.tolist()
+    scale = ResidualScale.none(2).after(errors, DAY)
+    assert [5.0, 4.0] == scale.squares.tolist()
+    assert [2.0, 1.0] == scale.weight.tolist()
 
-    later = usual.after(np.array([[0.0, 0.0], [0.0, 0.0]]), HALF_LIFE_S)
+    later = scale.after(np.array([[0.0, 0.0], [0.0, 0.0]]), HALF_LIFE_S)
     assert [5.0 / 3, 4.0 / 5] == pytest.approx(later.squares.tolist())
 
 
 def test_it_is_believed_after_a_day():
-    """A night says nothing of noon."""
-    usual = ResidualScale.none(1).after(np.ones((3, 1)), READY_S - 1)
-    assert not usual.ready
-    assert usual.after(np.ones((3, 1)), 1.0).ready
+    """A night says nothing about noon."""
+    scale = ResidualScale.none(1).after(np.ones((3, 1)), READY_S - 1)
+    assert not scale.ready
+    assert scale.after(np.ones((3, 1)), 1.0).ready
 
 
 def test_the_largest_is_by_what_is_usual():
     """Not the channel that errs most, but the one that errs as it never does."""
-    usual = ResidualScale(np.array([100.0, 1.0]), np.ones(2))
+    scale = ResidualScale(np.array([100.0, 1.0]), np.ones(2))
 
-    assert [9.0] == usual.largest(np.array([[10.0, 3.0]]), np.ones(2)).tolist()
+    assert [9.0] == scale.largest(np.array([[10.0, 3.0]]), np.ones(2)).tolist()
 
 
 def test_a_channel_that_nobody_uses_does_not_stray():
     """Its errors are rounding: what the model expects of it is their least measure."""
-    usual = ResidualScale(np.array([1e-34, 0.0, 1.0]), np.array([9.0, 9.0, 0.0]))
+    scale = ResidualScale(np.array([1e-34, 0.0, 1.0]), np.array([9.0, 9.0, 0.0]))
     errors = np.array([[1e-16, 1e-16, 50.0]])
 
-    assert usual.largest(errors, np.array([0.1, 0.1, 0.1]))[0] < 1e-20
-    assert [0.0] == usual.largest(errors, np.zeros(3)).tolist()
+    assert scale.largest(errors, np.array([0.1, 0.1, 0.1]))[0] < 1e-20
+    assert [0.0] == scale.largest(errors, np.zeros(3)).tolist()
 
 
 def test_a_wild_error_is_not_usual():
     """It counts for five times what is, whatever it was."""
-    usual = ResidualScale.none(1).after(np.ones((99, 1)), READY_S)
+    scale = ResidualScale.none(1).after(np.ones((99, 1)), READY_S)
 
-    assert usual.after(np.array([[1e9]]), 0.0).squares[0] == pytest.approx((99 + 25) / 100)
+    assert scale.after(np.array([[1e9]]), 0.0).squares[0] == pytest.approx((99 + 25) / 100)

@@ -1,4 +1,4 @@
-"""Senses: what others tell of a channel, and which channels are stuck."""
+"""StuckDetector: predictions by other channels, and which channels are stuck."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def plant(n: int, seed: int = 3, *, still: bool = False) -> np.ndarray:
 
 
 def predicted(rows: np.ndarray) -> np.ndarray:
-    """What the others say; of the lonely one, its mean."""
+    """Predictions by the others; for the unrelated channel, its mean."""
     known = np.where(np.isnan(rows), 0.0, rows)
     off = RECALL.left_out(known[:, :DIM] - MODEL.mean)
     return np.column_stack([known[:, :DIM] - off, np.zeros(len(rows))])
@@ -48,12 +48,12 @@ def see(
     stuck_detector: StuckDetector, rows: np.ndarray, block: int = 10, **options: np.ndarray
 ) -> list:
     """Let rows come in blocks; return what was stuck after each."""
-    others, said = predicted(rows), []
+    others, history = predicted(rows), []
     for first in range(0, len(rows), block):
         part = slice(first, first + block)
-        stuck_detector.see(rows[part], others[part], **{k: v[part] for k, v in options.items()})
-        said.append(stuck_detector.stuck)
-    return said
+        stuck_detector.update(rows[part], others[part], **{k: v[part] for k, v in options.items()})
+        history.append(stuck_detector.stuck)
+    return history
 
 
 def grown(n: int = 2000) -> StuckDetector:
@@ -74,7 +74,7 @@ def same(first: StuckDetector, other: StuckDetector) -> None:
 # -- runs ------------------------------------------------------------------------
 
 few = st.sampled_from([0.0, 1.0, 2.0, float("nan")])
-said = st.lists(st.tuples(few, st.integers(1, 25)), min_size=1, max_size=12)
+history = st.lists(st.tuples(few, st.integers(1, 25)), min_size=1, max_size=12)
 
 
 def column(parts: list[tuple[float, int]]) -> np.ndarray:
@@ -82,7 +82,7 @@ def column(parts: list[tuple[float, int]]) -> np.ndarray:
     return np.concatenate([np.full(length, value) for value, length in parts])
 
 
-@given(st.lists(said, min_size=2, max_size=4), st.data())
+@given(st.lists(history, min_size=2, max_size=4), st.data())
 def test_runs_are_what_one_would_count(channels, data):
     """Channel by channel, reading by reading, however rows are cut; gaps are passed over."""
     columns = [column(parts) for parts in channels]
@@ -103,7 +103,7 @@ def test_runs_are_what_one_would_count(channels, data):
         np.testing.assert_array_equal([values[-1], low, high], [x[j] for x in known[:3]])
         assert max(inside, default=0) == known.longest[j]
         assert max(at_lowest, default=0) == known.at_lowest[j]
-        # What an end was, and is no more, is told only where it is the longest of all.
+        # A run at a former end of the range shows only if it is the longest of all.
         assert max(at_highest, default=0) == known.at_highest[j]
 
 
@@ -116,7 +116,7 @@ def test_a_range_that_widens_later_takes_its_old_end_in():
     assert [9, 0] == [known.longest[0], known.at_highest[0]]
 
 
-@given(said)
+@given(history)
 def test_what_moved_has_said_something_else(parts):
     """Also if it came back."""
     readings = column(parts)[:, None]
@@ -132,7 +132,7 @@ def test_what_moved_has_said_something_else(parts):
     [
         ([0, 4, 2, 1, 3], 2, TIMES * LEAST + 1, True),
         ([0, 4, 2, 1, 3], 2, TIMES * LEAST, False),
-        ([0, 4, 2, 1, 3], 4, 10_000, False),  # at its end it may have no more to say
+        ([0, 4, 2, 1, 3], 4, 10_000, False),  # at the end of its range it may repeat itself
         ([0, 4, 2, 1, 3], 0, 10_000, False),
         ([0, 4] + [2] * (LEAST + 2) + [1], 2, TIMES * (LEAST + 2), False),
         ([0, 4] + [2] * (LEAST + 2) + [1], 2, TIMES * (LEAST + 2) + 1, True),
@@ -149,7 +149,7 @@ def test_a_run_is_unusual_inside_the_range_of_who_never_has_any(before, at, leng
     assert unusual == RunLengths.none(1).after(readings)[0].unusual[0]
 
 
-# -- what others tell ------------------------------------------------------------
+# -- predictions by the others ---------------------------------------------------
 
 
 def test_r2_is_what_others_tell_of_the_variance():
@@ -163,7 +163,7 @@ def test_r2_is_what_others_tell_of_the_variance():
     spread = oracle.twin(rows, weights).scatter.diagonal() / weights.sum()
 
     np.testing.assert_allclose(1 - errors / spread, stuck_detector.r2, atol=0.03)
-    np.testing.assert_allclose(errors, stuck_detector.usual, rtol=0.15)
+    np.testing.assert_allclose(errors, stuck_detector.typical_squares, rtol=0.15)
     assert [True] * DIM + [False] == stuck_detector.virtual.tolist()
 
 
@@ -173,7 +173,7 @@ def test_nothing_is_said_before_there_is_enough():
     rows[:, 2] = 7.0
     see(stuck_detector, rows[:-1])
     assert np.isnan(stuck_detector.r2).all()
-    assert np.isnan(stuck_detector.usual).all()
+    assert np.isnan(stuck_detector.typical_squares).all()
     assert not stuck_detector.virtual.any()
 
     see(stuck_detector, rows[-1:])
@@ -187,10 +187,10 @@ def test_habits_follow_a_plant_that_changes():
     rows = np.random.default_rng(0).standard_normal((3 * MEMORY, 1))
     others = rows.copy()
     others[:MEMORY] = 0.0
-    stuck_detector.see(rows, others)
+    stuck_detector.update(rows, others)
     for first in range(0, len(rows), 500):
         for part in (slice(first, first + 37), slice(first + 37, first + 500)):
-            finer.see(rows[part], others[part])
+            finer.update(rows[part], others[part])
 
     # The first third weighs 1/8 of what there was after two, which the last one fades by e.
     old = MEMORY * 2 / 3 * np.exp(-1)
@@ -201,26 +201,28 @@ def test_habits_follow_a_plant_that_changes():
 
 
 def test_gaps_and_rows_of_an_alarm_teach_nothing():
-    """As if they had not been; and a gap at one channel says nothing of another."""
+    """As if they had not been; and a gap in one channel does not affect another."""
     rows = plant(2000)
-    odd = np.zeros(len(rows), dtype=bool)
-    odd[500:800] = True
+    faulty = np.zeros(len(rows), dtype=bool)
+    faulty[500:800] = True
     spoilt = rows.copy()
-    spoilt[odd] += 50.0
+    spoilt[faulty] += 50.0
     apart, whole = StuckDetector(DIM + 1), StuckDetector(DIM + 1)
-    see(apart, spoilt, block=50, learns=~odd)
-    see(whole, rows[~odd], block=50)
-    np.testing.assert_allclose(whole.usual, apart.usual)
+    see(apart, spoilt, block=50, learns=~faulty)
+    see(whole, rows[~faulty], block=50)
+    np.testing.assert_allclose(whole.typical_squares, apart.typical_squares)
 
     holed = rows.copy()
-    holed[odd, 3] = np.nan
+    holed[faulty, 3] = np.nan
     with_gaps = StuckDetector(DIM + 1)
     others = predicted(rows)
-    with_gaps.see(holed, others)
+    with_gaps.update(holed, others)
     full = StuckDetector(DIM + 1)
-    full.see(rows, others)
+    full.update(rows, others)
     assert 1700 == with_gaps.habits.learnt[3]
-    np.testing.assert_array_equal(np.delete(full.usual, 3), np.delete(with_gaps.usual, 3))
+    np.testing.assert_array_equal(
+        np.delete(full.typical_squares, 3), np.delete(with_gaps.typical_squares, 3)
+    )
 
 
 # -- stuck -----------------------------------------------------------------------
@@ -237,16 +239,16 @@ def test_a_plant_in_order_has_nothing_stuck():
 
 @pytest.mark.parametrize("channel", range(DIM + 1))
 def test_a_stuck_channel_is_found(channel):
-    """With others to tell or alone; and it is not stuck anymore as soon as it moves."""
+    """With predictions or alone; and it is no longer stuck as soon as it moves."""
     stuck_detector, rows = grown(), plant(600, seed=5)
     rows[200:500, channel] = rows[199, channel]
 
-    said = see(stuck_detector, rows)
+    history = see(stuck_detector, rows)
 
-    found = said.index((channel,))
+    found = history.index((channel,))
     assert 20 < found <= 20 + (TIMES * LEAST + SHORT) // 10 + 1
-    assert {(channel,)} == set(said[found:50])
-    assert {()} == set(said[:found] + said[50:])
+    assert {(channel,)} == set(history[found:50])
+    assert {()} == set(history[:found] + history[50:])
 
 
 def night_and_day(days: int, seed: int) -> np.ndarray:
@@ -258,7 +260,7 @@ def night_and_day(days: int, seed: int) -> np.ndarray:
 
 @pytest.mark.slow
 def test_night_is_no_fault_and_a_light_that_misses_the_day_is():
-    """At the end of its range only what the others say can tell."""
+    """At the end of its range only the prediction shows it."""
     stuck_detector = StuckDetector(DIM + 1)
     assert {()} == set(see(stuck_detector, night_and_day(20, seed=1)))
 
@@ -266,11 +268,11 @@ def test_night_is_no_fault_and_a_light_that_misses_the_day_is():
     dark = rows[:, 2].min()
     night = int(np.flatnonzero(rows[:, 2] == dark)[0])
     rows[night:, 2] = dark
-    far = dark + FAR * stuck_detector.usual[2] ** 0.5
-    said = see(stuck_detector, rows)
-    found = said.index((2,))
+    far = dark + FAR * stuck_detector.typical_squares[2] ** 0.5
+    history = see(stuck_detector, rows)
+    found = history.index((2,))
     assert predicted(rows)[: 10 * found + 10, 2].max() > far
-    assert {(2,)} == set(said[found:])
+    assert {(2,)} == set(history[found:])
 
 
 def test_what_was_one_number_from_the_start_is_not_in_use():
@@ -282,14 +284,14 @@ def test_what_was_one_number_from_the_start_is_not_in_use():
 
 
 def test_of_a_stuck_channel_nothing_is_learnt():
-    """Else what is usual would be what it does while it is stuck."""
+    """Otherwise its typical error would be that of a stuck channel."""
     stuck_detector, rows = grown(), plant(2000, seed=5)
-    usual = stuck_detector.usual
+    typical = stuck_detector.typical_squares
     rows[10:, 0] = rows[9, 0]
     see(stuck_detector, rows)
 
     assert (0,) == stuck_detector.stuck
-    assert stuck_detector.usual[0] < 2 * usual[0]
+    assert stuck_detector.typical_squares[0] < 2 * typical[0]
 
 
 def test_an_alarm_does_not_hide_what_is_stuck():
@@ -302,15 +304,15 @@ def test_an_alarm_does_not_hide_what_is_stuck():
 
 
 def test_gaps_do_not_free_a_stuck_channel():
-    """What is silent altogether is missing rather than stuck, until it says the same again."""
+    """What is silent altogether is missing rather than stuck, until it reads the same again."""
     stuck_detector, rows = grown(), plant(400, seed=5)
     rows[:, 4] = rows[0, 4]
     rows[100:200:3, 4] = rows[200:300, 4] = np.nan
-    said = see(stuck_detector, rows)
+    history = see(stuck_detector, rows)
 
-    assert {(4,)} == set(said[10:20])
-    assert {()} == set(said[20:30])
-    assert {(4,)} == set(said[30:])
+    assert {(4,)} == set(history[10:20])
+    assert {()} == set(history[20:30])
+    assert {(4,)} == set(history[30:])
     assert np.count_nonzero(~np.isnan(rows[:, 4])) == stuck_detector.run_lengths.run[4]
 
 
@@ -319,8 +321,8 @@ def test_lags_are_not_looked_at():
     rows = plant(1500)
     others = predicted(rows)
     alone, beside = StuckDetector(DIM + 1), StuckDetector(DIM + 1)
-    alone.see(rows, others)
-    beside.see(np.column_stack([rows, np.roll(rows, 1, axis=0)]), others)
+    alone.update(rows, others)
+    beside.update(np.column_stack([rows, np.roll(rows, 1, axis=0)]), others)
 
     same(alone, beside)
 

@@ -25,7 +25,7 @@ from submerge.protocol.messages import (
 )
 from submerge.stats.block_maxima import WINDOW, BlockMaxima
 from submerge.stats.moments import Moments
-from submerge.stats.quantile_sketch import FINE, MOST_BINS, QuantileSketch, empty
+from submerge.stats.quantile_sketch import COARSE, FINE, QuantileSketch, empty
 from submerge.stats.reservoir import KEPT, LEAST_WIDTH, Reservoir
 from submerge.stats.score_limits import Limits
 from submerge_client.config.sizes import Linear, size_of_report
@@ -177,7 +177,7 @@ def test_coarse_columns_hardly_turn_a_merge():
 
 def sketch_of(n: int) -> QuantileSketch:
     """So many scores in as many buckets as there can be, each as far from the next as can be."""
-    return QuantileSketch(0, tuple((-7200 + 960 * i, n // MOST_BINS) for i in range(MOST_BINS)))
+    return QuantileSketch(0, tuple((-7200 + 960 * i, n // COARSE.bins) for i in range(COARSE.bins)))
 
 
 def a_day() -> Report:
