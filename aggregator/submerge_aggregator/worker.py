@@ -292,7 +292,7 @@ class CommitWorker:
         reset = False
         changes: dict[Key, Any] = {}
         for keep in keeps:
-            if keep.anew:
+            if keep.new_store:
                 reset, changes = True, {}
             changes |= keep.records
         packed = {

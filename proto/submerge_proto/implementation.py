@@ -1,7 +1,7 @@
 """Which protobuf runs here: the one in C, or the one in pure Python.
 
-A device without a wheel may do with the slow one: it reads an answer a minute. An aggregator
-reads what anybody sends: a hostile message took 60 times as long then, and nine times the memory
+The slow one is enough for a device without a wheel: it reads one answer a minute. An aggregator
+reads foreign messages: with it a hostile message took 60 times as long, and nine times the memory
 (benchmarks/bombs.md).
 """
 
@@ -18,7 +18,7 @@ def implementation() -> str:
 
 
 def check_compiled() -> None:
-    """Refuse to go on with protobuf in pure Python."""
+    """Refuse protobuf in pure Python."""
     if implementation() == "python":
         raise UsageError(
             "an aggregator needs protobuf's C implementation (upb), got the one in pure Python:"

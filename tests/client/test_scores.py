@@ -109,8 +109,8 @@ def test_a_channel_that_usually_strays_is_less_to_blame() -> None:
     young = replace(ready, span_s=READY_S - 1)
 
     assert "hum" == next(iter(judged(LINEAR, row)["top"]))
-    assert judged(LINEAR, row) == judged(LINEAR, row, usual=young)
-    assert "hum" != next(iter(judged(LINEAR, row, usual=ready)["top"]))
+    assert judged(LINEAR, row) == judged(LINEAR, row, residual_scale=young)
+    assert "hum" != next(iter(judged(LINEAR, row, residual_scale=ready)["top"]))
 
 
 def test_every_statistic_has_its_limit() -> None:

@@ -10,8 +10,8 @@ import numpy as np
 from hypothesis import strategies as st
 
 from submerge.client.alarm_limits import Hours
-from submerge.client.detector import Watched
-from submerge.client.monitor import Kept
+from submerge.client.detector import DetectorState
+from submerge.client.monitor import MonitorState
 from submerge.protocol.alarm_status import (
     MOST_ALARMS,
     REMEMBERED,
@@ -118,10 +118,10 @@ _windows = st.dictionaries(st.sampled_from(KINDS), st.tuples(fine, fine), max_si
 hours = st.builds(Hours, _windows, numbers, _levels, positive, positive)
 
 
-def watched(width: int) -> st.SearchStrategy[Watched]:
+def watched(width: int) -> st.SearchStrategy[DetectorState]:
     """What a sentry remembers, from nothing to all that it can."""
     return st.builds(
-        Watched,
+        DetectorState,
         st.lists(alarms, max_size=1 + REMEMBERED).map(tuple),
         positive,
         _levels,
@@ -134,13 +134,13 @@ def watched(width: int) -> st.SearchStrategy[Watched]:
 
 
 @st.composite
-def monitors(draw: Any, models: st.SearchStrategy[Any]) -> Kept:
+def monitors(draw: Any, models: st.SearchStrategy[Any]) -> MonitorState:
     """What a client's next process looks with; `models`: that know something."""
     model, width, dim = draw(models), draw(st.integers(1, 5)), draw(st.none() | st.integers(1, 5))
     holds = draw(st.booleans())
     mean = st.none() | own_means(width, dim)
     squares = _arrays(width, 0.0)
-    return Kept(
+    return MonitorState(
         model.fingerprint,
         draw(mean),
         draw(watched(width)),
@@ -149,7 +149,7 @@ def monitors(draw: Any, models: st.SearchStrategy[Any]) -> Kept:
         held=draw(mean) if holds else None,
         run_lengths=draw(st.none() | columns(RunLengths.none(width))),
         habits=draw(st.none() | columns(Habits.none(width))),
-        usual=draw(st.none() | st.builds(ResidualScale, squares, squares, positive)),
+        residual_scale=draw(st.none() | st.builds(ResidualScale, squares, squares, positive)),
     )
 
 
@@ -185,13 +185,13 @@ def _known(before: Any) -> Any:
     )
 
 
-def monitor_of(model: Any, channels: int = 6) -> Kept:
+def monitor_of(model: Any, channels: int = 6) -> MonitorState:
     """What a client remembers while an alarm is open that this model has raised."""
     ones = np.ones(channels)
     mean = OwnMean(ones, None, 40.0, 40, 3600.0)
     hours = Hours({"spe": (FINELY, FINELY)}, 720, {"t2": 1.5}, 86_400.0, 0.125)
-    watched = Watched((ALARM, OVER), 3600.0, {"spe": 2.5}, ones / channels, (1,), 3, 1, hours)
-    return Kept(
+    watched = DetectorState((ALARM, OVER), 3600.0, {"spe": 2.5}, ones / channels, (1,), 3, 1, hours)
+    return MonitorState(
         model.fingerprint,
         mean,
         watched,
@@ -200,7 +200,7 @@ def monitor_of(model: Any, channels: int = 6) -> Kept:
         held=mean,
         run_lengths=_known(RunLengths.none(channels)),
         habits=_known(Habits.none(channels)),
-        usual=ResidualScale(ones, ones, 3600.0),
+        residual_scale=ResidualScale(ones, ones, 3600.0),
     )
 
 

@@ -92,8 +92,8 @@ def _orders(group: str, kind: str) -> dict[Any, Any]:
             f"{kind}-23": QuarantineEntry(cause="equivocated twice", since=NOW - 23),
         },
         ("suspected", group): {
-            f"{kind}-31": Slip(at=NOW - 31, said=_fence(192)),
-            f"{kind}-32": Slip(at=NOW - 32, said=_fence(208)),
+            f"{kind}-31": Slip(at=NOW - 31, digest=_fence(192)),
+            f"{kind}-32": Slip(at=NOW - 32, digest=_fence(208)),
         },
         ("wishes", group): {
             f"{kind}-3": DesiredState(

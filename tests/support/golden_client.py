@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from submerge.client.alarm_limits import Hours
-from submerge.client.detector import Watched
+from submerge.client.detector import DetectorState
 from submerge.client.incarnation import Checkpoint
-from submerge.client.monitor import Kept
+from submerge.client.monitor import MonitorState
 from submerge.client.pending_finals import Past
 from submerge.protocol.desired_state import DesiredState
 from submerge.protocol.messages import Counts, Incarnation, Pin
@@ -93,7 +93,7 @@ def _repeats(channels: int) -> RunLengths:
     )
 
 
-def _watched(node: str, channels: int, cause: str) -> Watched:
+def _detector(node: str, channels: int, cause: str) -> DetectorState:
     hours = Hours(
         windows={
             "spe": (parts.fine_sketch(101), parts.fine_sketch(102)),
@@ -106,7 +106,7 @@ def _watched(node: str, channels: int, cause: str) -> Watched:
         watched_s=86_400.5,
         allowed=0.125,
     )
-    return Watched(
+    return DetectorState(
         alarms=parts.alarms(node, cause),
         held_s=90_000.75,
         frozen={"spe": 2.5, "t2": 3.5, "linear": 4.5, "channel": 5.5},
@@ -118,19 +118,21 @@ def _watched(node: str, channels: int, cause: str) -> Watched:
     )
 
 
-def _monitor(node: str, group: str, summary: Any, desired: DesiredState, cause: str) -> Kept:
+def _monitor(
+    node: str, group: str, summary: Any, desired: DesiredState, cause: str
+) -> MonitorState:
     schema = LINEAR if isinstance(summary, parts.Subspace) else KERNEL
     width, dim = schema.width, None if schema.linear else schema.dim
-    return Kept(
+    return MonitorState(
         fingerprint=schema.fingerprint,
         own=_mean(1.0, width, dim),
-        watched=_watched(node, width, cause),
+        detector=_detector(node, width, cause),
         desired=desired,
         reference=parts.model(group, summary=summary, first=5),
         held=_mean(2.0, width, dim),
         run_lengths=_repeats(width),
         habits=_habits(width),
-        usual=ResidualScale(
+        residual_scale=ResidualScale(
             squares=numbers(0.5, width), weight=numbers(300.0, width), span_s=100_000.125
         ),
     )

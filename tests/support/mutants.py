@@ -29,8 +29,8 @@ _committed = AggregatorNode._committed
 _start = AggregatorNode._start
 _admit = Ledger.admit
 _refusal = Ledger._refusal
-_hears = Quarantine.hears
-_judges = Group.judges
+_judge_refused = Quarantine.judge_refused
+_judge_report = Group.judge_report
 
 
 def resumes(self, kept, now, effects):
@@ -80,7 +80,7 @@ def ignores_fences(self, report, row):
 def forgets_seq(self, effects):
     """The number of the newest report is in memory only."""
     return [
-        Keep({**effect.records, LINE: replace(effect.records[LINE], seq=0)}, effect.anew)
+        Keep({**effect.records, LINE: replace(effect.records[LINE], seq=0)}, effect.new_store)
         if isinstance(effect, Keep) and LINE in effect.records
         else effect
         for effect in _committed(self, effects)
@@ -131,12 +131,12 @@ def suspects_nobody(self, report, why, said, now):
 def forgets_the_first(self, report, why, said, now):
     """Each equivocation is thought to be the first."""
     self.release(report.stamp.node)
-    return _hears(self, report, why, said, now)
+    return _judge_refused(self, report, why, said, now)
 
 
 def suspects_the_refused(self, report, me, now, *, top):
     """Whoever is refused anything is set apart."""
-    answer = _judges(self, report, me, now, top=top)
+    answer = _judge_report(self, report, me, now, top=top)
     if answer.reason not in (Reason.ACK, Reason.UNAVAILABLE):
         self.put_in_quarantine(report.stamp.node, "shrunk", now)
     return answer
@@ -197,7 +197,7 @@ MUTANTS: dict[str, list[Patch]] = {
     "ack' acknowledge before the commit": [(AggregatorNode, "_committed", acknowledges_first)],
     "durable' say that the root holds what is here": [(Upward, "held", claims_too_much)],
     "fence' none on reports": [(Ledger, "_refusal", ignores_fences)],
-    "suspect' nobody": [(Quarantine, "hears", suspects_nobody)],
-    "suspect' nobody the second time": [(Quarantine, "hears", forgets_the_first)],
-    "suspect' whoever is refused": [(Group, "judges", suspects_the_refused)],
+    "suspect' nobody": [(Quarantine, "judge_refused", suspects_nobody)],
+    "suspect' nobody the second time": [(Quarantine, "judge_refused", forgets_the_first)],
+    "suspect' whoever is refused": [(Group, "judge_report", suspects_the_refused)],
 }

@@ -167,7 +167,7 @@ class Host:
 
 def write(disk: dict[Any, Any], keep: Keep) -> None:
     """Perform a transaction."""
-    if keep.anew:
+    if keep.new_store:
         disk.clear()
     for key, record in keep.records.items():
         if record is None:

@@ -13,8 +13,9 @@ import numpy as np
 from submerge import Channel, Schema
 from submerge.aggregator.rollup import SHARES, limits
 from submerge.features import Gaussian, RandomFourier
+from submerge.judge.score import RowScoring
 from submerge.protocol.messages import ScoreSketches
-from submerge.protocol.summaries import Scoring, Subspaces
+from submerge.protocol.summaries import Subspaces
 from submerge.stats.quantile_sketch import SketchTally
 from submerge.stats.score_limits import Limits
 from submerge_fleet.plants.room import Room
@@ -71,13 +72,13 @@ class Told(NamedTuple):
     linear: np.ndarray
 
     @classmethod
-    def by(cls, scorer: Scoring, rows: np.ndarray, schema: Schema) -> Told:
+    def by(cls, scorer: RowScoring, rows: np.ndarray, schema: Schema) -> Told:
         """Score rows."""
         return cls(*scorer.scores(rows, schema.lift(rows)))
 
     def anomaly_score(self, by: Limits) -> np.ndarray:
         """Return the larger of both."""
-        return by.anomaly_score(self.spe, self.linear)[0]
+        return by.anomaly_score(self.spe, self.linear)
 
 
 def measured(setting: Setting, *, seed: int, days: float = 10.0) -> Areas:

@@ -36,7 +36,7 @@ class Wired:
             packed[key] = None if record is None else records.pack(key, record)
             if record is not None:
                 self._seen.append((key, record))
-        return Keep(packed, anew=effect.anew)
+        return Keep(packed, new_store=effect.new_store)
 
 
 class WiredTable(Table):

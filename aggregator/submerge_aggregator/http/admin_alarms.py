@@ -21,7 +21,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from submerge.protocol.alarm_status import parted
+from submerge.protocol.alarm_status import parse_alarm_name
 from submerge.protocol.machine import SetDesired
 from submerge_aggregator.http.params import flag, path_names, query_names
 from submerge_aggregator.http.serving import as_json, ask
@@ -56,7 +56,7 @@ def routes(server: Server) -> list[Route]:
         (group,), verb = path_names(request, "group"), request.path_params["verb"]
         if verb not in ("accept", "reject"):
             raise HTTPException(404, f"expected accept or reject, got {verb!r}")
-        name, number = parted(request.path_params["id"])
+        name, number = parse_alarm_name(request.path_params["id"])
         verdict = (number, verb == "accept")
         return await set_desired(request, verb, SetDesired(group, name, verdict=verdict))
 

@@ -164,7 +164,7 @@ def _all_alarms(ledger: Ledger | None, now: Now) -> Iterator[SurveyedAlarm]:
 
 def _view(group: str, found: SurveyedAlarm, desired: DesiredState | None) -> AlarmView:
     alarm = found.alarm
-    verdicts = {} if desired is None else desired.judged
+    verdicts = {} if desired is None else desired.accepted
     wanted = _word(verdicts[alarm.number]) if alarm.number in verdicts else ""
     return AlarmView(
         group=group,

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from submerge.protocol.alarm_changes import AlarmEvent
-from submerge.protocol.alarm_status import Alarm, Cause, parted
+from submerge.protocol.alarm_status import Alarm, Cause, parse_alarm_name
 from submerge.protocol.names import LAST_SECOND
 
 CAUSES: dict[Cause, str] = {
@@ -52,7 +52,7 @@ def alarm_of(facts: Mapping[str, Any]) -> Alarm:
     """Return the alarm that facts describe: a line's, or an operator's view of it."""
     return Alarm(
         facts["node"],
-        parted(facts["id"])[1],
+        parse_alarm_name(facts["id"])[1],
         facts["began"],
         facts["peaked"],
         facts["ended"] or 0.0,

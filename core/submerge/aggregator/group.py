@@ -1,7 +1,7 @@
-"""Group: what an aggregator holds of nodes that share a schema.
+"""Group: the nodes of an aggregator that share a schema.
 
-Its rows, its way up, and its model: how a child is answered, what is said upward, and, at
-the root, what goes down. Which store all this belongs to is `aggregator_node`'s concern.
+It holds their rows, the way up, and the model. It answers children, makes the report to the parent,
+and at the root makes the model that goes down. `node` decides which store it belongs to.
 """
 
 from __future__ import annotations
@@ -59,11 +59,11 @@ class Group:
     version : int
         Of the newest model that was made here.
     banned : frozenset of str
-        Nodes that an operator has shut out, whatever becomes of the store.
-    suspects : Suspects
-        Those whose rows are kept out of the model, likewise; those that may be soon.
-    wishes : Wishes
-        What an operator wants of nodes here and below.
+        Nodes that an operator has banned; a new store keeps them.
+    quarantine : Quarantine
+        Nodes whose rows are kept out of the model; a new store keeps them.
+    desired_states : DesiredStates
+        Of nodes here and below.
     """
 
     def __init__(self, name: str, plan: GroupPlan, settings: AggregatorSettings) -> None:
@@ -78,23 +78,23 @@ class Group:
         session = ParentSession(settings.report_every_s, settings.patience_s, settings.cap_s)
         self.upward = Upward(session, Lineage())
         self._settings = settings
-        self._stirred = True  # the rows say more than the newest model
+        self._stirred = True  # the rows have changed since the newest model
         self._model_at = -math.inf
-        self._outliers: frozenset[str] = frozenset()  # as was said last
+        self._outliers: frozenset[str] = frozenset()  # as last logged
 
     def records(self) -> dict[Key, Any]:
-        """Return what a store keeps of it, beside its rows."""
+        """Return the records that a store keeps of it, beside its rows."""
         name = self.name
         return {
             ("line", name): self.upward.line,
             ("schema", name): self.canonical,
-            ("asked", name): self.plan.asked,
+            ("asked", name): self.plan.configured,
             ("version", name): self.version,
             **self.orders(),
         }
 
     def orders(self) -> dict[Key, Any]:
-        """Return what is held against nodes, whatever store they are in."""
+        """Return the records that a new store keeps: bans, quarantine, desired states."""
         name, quarantine = self.name, self.quarantine
         return {
             ("banned", name): self.banned,
@@ -112,14 +112,14 @@ class Group:
         return self._model_at if self._stirred and self.ledger is not None else math.inf
 
     def tidy(self, now: Now) -> None:
-        """Let time do to the rows what it does."""
+        """Seal silent rows, and forget what is old."""
         self.quarantine.tidy(now)
         if self.ledger is not None:
             self.ledger.tidy(now)
             self.upward.only(self.ledger.rows)
 
     def stir(self, *, now: bool = False) -> None:
-        """The rows have changed: there is news for above, and for the model."""
+        """Note that the rows have changed: there is news for the parent, and for the model."""
         self._stirred = self.upward.changed = True
         if now:
             self._model_at = -math.inf
@@ -130,7 +130,7 @@ class Group:
         self._leave_out()
 
     def release(self, node: str) -> None:
-        """Take a node in again, and hold nothing against it."""
+        """Take a node in again: it is not quarantined or banned any more."""
         self.quarantine.release(node)
         self.banned -= {node}
         self._leave_out()
@@ -148,13 +148,13 @@ class Group:
         Raises
         ------
         PeerError
-            If it is not a schema's canonical text; nothing changes.
+            If the text is no canonical schema; nothing changes.
         """
         schema = Schema.parse(canonical)
         self.canonical, self._stirred = canonical, True
         if self.ledger is not None:
             self.ledger.change_schema(schema)
-            # A report that waits speaks of the schema before: it is to be made anew.
+            # A report that waits is of the schema before: it must be made again.
             self.stir()
             return
         self.ledger = Ledger(
@@ -168,13 +168,13 @@ class Group:
         self.ledger.leave_out(frozenset(self.quarantine.quarantined))
         if kept is not None:
             self.ledger.load(*kept)
-            # What was kept and no report has said cannot be told from here.
+            # It is not known which of the kept rows the parent has.
             self.upward.changed = True
 
     # -- children --------------------------------------------------------------
 
-    def admits(self, join: Join, me: Incarnation, *, top: bool) -> Joined:
-        """Answer a child that asks to speak."""
+    def answer_join(self, join: Join, me: Incarnation, *, top: bool) -> Joined:
+        """Answer a child that asks to join."""
         stamp, ledger, reason, floor = join.stamp, self.ledger, Reason.ACK, 0
         lines: tuple[str, ...] = ()
         newest = 0
@@ -187,7 +187,7 @@ class Group:
             lines = self._objections(join.schema, ledger.schema)
             if stamp.node in self.banned:
                 reason = Reason.BANNED
-            elif ledger.over(stamp.node, stamp.incarnation) is not None:
+            elif ledger.closed_seq(stamp.node, stamp.incarnation) is not None:
                 reason = Reason.STALE
             elif lines:
                 reason = Reason.SCHEMA
@@ -208,21 +208,21 @@ class Group:
         except PeerError as error:
             return (str(error),)
 
-    def judges(self, report: Report, me: Incarnation, now: Now, *, top: bool) -> Answer:
-        """Let the rows take a report; say what became of it, and what the root holds of it."""
+    def judge_report(self, report: Report, me: Incarnation, now: Now, *, top: bool) -> Answer:
+        """Let the rows take a report; return the answer to it."""
         ledger, stamp = self.ledger, report.stamp
         if ledger is None:
             return Answer(stamp, Reason.UNAVAILABLE, report.fence)
         if stamp.node in self.banned:
             return Answer(stamp, Reason.BANNED, report.fence, me, top)
         child = stamp.node, stamp.incarnation
-        known = ledger.rows.get(child)
+        row = ledger.rows.get(child)
         verdict = ledger.accept(report, now)
         if verdict.news:
             self.stir()
-            before = () if known is None else known.report.alarms
+            before = () if row is None else row.report.alarms
             if is_urgent(diff(before, report.alarms)):
-                # Neither an alarm nor a verdict waits for the next report at each level.
+                # Alarms and verdicts do not wait for the next interval at each level.
                 self.upward.session.soon(now.steady)
             self.upward.mark(child, verdict.newest)
         return Answer(
@@ -243,12 +243,13 @@ class Group:
         is_client = not report.fence
         return self.desired_states.due(report.stamp.node, heard, is_client=is_client)
 
-    def suspect(self, report: Report, why: Reason, now: Now) -> Note | None:
-        """Set a client apart that contradicts itself; say so, for a person has to look."""
+    def quarantine_liar(self, report: Report, why: Reason, now: Now) -> Note | None:
+        """Quarantine a client that contradicts itself; return a note, for a person has to look."""
         if why not in (Reason.SHRUNK, Reason.EQUIVOCATION):
             return None
-        node, said = report.stamp.node, digest(report, self.plan.summaries)
-        cause = self.quarantine.hears(report, why, said, now)
+        node = report.stamp.node
+        content = digest(report, self.plan.summaries)
+        cause = self.quarantine.judge_refused(report, why, content, now)
         if cause is None:
             return None
         facts: dict[str, Any] = {"group": self.name, "node": node, "why": cause}
@@ -259,8 +260,8 @@ class Group:
         facts["todo"] = f"look for a second process or a copy of it, then: nodes release {node}"
         return Note("node quarantined", facts)
 
-    def judged(self) -> list[Note]:
-        """Say who has left the model for being far from the others, and who is back."""
+    def outlier_notes(self) -> list[Note]:
+        """Return notes on the nodes that left the model as outliers, or are back in it."""
         outliers = {} if self.ledger is None else self.ledger.outliers()
         notes = []
         for node in sorted(outliers.keys() ^ self._outliers):
@@ -273,12 +274,12 @@ class Group:
         return notes
 
     def model_for(self, report: Report) -> Model | None:
-        """Return the model, if a child still speaks of an older one."""
+        """Return the model, if a child still uses an older one."""
         model = self.model
         if model is None or model.fingerprint != report.fingerprint:
             return None
         if self._settings.parent is None and model.version < report.version <= BELIEVED:
-            # Its version has to rise above the child's, if that one's row counts.
+            # The version has to rise above the child's, if the child's row counts.
             out = self.ledger is not None and report.stamp.node in self.ledger.outliers()
             if not out and report.stamp.node not in self.quarantine.quarantined:
                 self._stirred = True
@@ -287,7 +288,7 @@ class Group:
     # -- above -----------------------------------------------------------------
 
     def report(self, node: str, me: Incarnation, now: Now) -> Report | None:
-        """Return everything that the rows say, under the next number."""
+        """Return a report of all rows, under the next number."""
         ledger, upward = self.ledger, self.upward
         if ledger is None:
             return None
@@ -313,8 +314,8 @@ class Group:
 
     # -- below -----------------------------------------------------------------
 
-    def takes_model(self, model: Model) -> bool:
-        """Take a model that is newer; return whether to hand it down."""
+    def take_model(self, model: Model) -> bool:
+        """Take a model that is newer; return whether to send it down."""
         if model.schema != self.canonical:
             self.upward.session.rejoin()
             return False
@@ -324,35 +325,35 @@ class Group:
         self.model = model
         return True
 
-    def makes_model(self, now: Now) -> Model | None:
-        """The root's rows as a model, if one is due."""
+    def make_model(self, now: Now) -> Model | None:
+        """Return the root's rows as a model, if one is due."""
         ledger = self.ledger
         if ledger is None or not self._stirred or self._model_at > now.steady:
             return None
         self._settle(ledger)
-        # Above every version in use: a clock that once ran years ahead must not freeze the
-        # fleet, nor a store that was lost.
+        # Above every version in use: neither a clock that once ran years ahead nor a store that
+        # was lost may keep the fleet on an old model.
         self.version = max(self.version, now.wall_ms - 1, newest_version(ledger)) + 1
-        known, every, reported = census(ledger, now), self._settings.model_every_s, scores(ledger)
+        known, every, recent = census(ledger, now), self._settings.model_every_s, scores(ledger)
         self.model = Model(
             self.name,
             self.version,
             self.canonical,
             ledger.fingerprint,
             ledger.seen(now),
-            limits(reported),
+            limits(recent),
             ledger.counts(),
             known.nodes,
             staleness(known),
             created=now.wall,
             expires=now.wall + 10 * max(every, self._settings.report_every_s),
-            maxima=None if reported is None else reported.maxima,
+            maxima=None if recent is None else recent.maxima,
         )
         self._stirred, self._model_at = False, now.steady + every
         return self.model
 
     def _settle(self, ledger: Ledger) -> None:
-        """Publish center, scale and gamma, as far as they are open, once enough moments came in."""
+        """Settle center, scale and gamma, if they are open, once there are enough moments."""
         moments = ledger.moments()
         if not self.plan.settles or moments is None:
             return

@@ -1,13 +1,13 @@
 """Ledger: an aggregator's rows of one group, and which of them a report may change.
 
-One row for each (node, incarnation): the newest report, by `seq`. What the model is made
-of follows from the rows alone (`pool`), so a message that comes late, twice or out of order
-changes nothing, and nobody is counted twice.
+One row for each (node, incarnation): the newest report, by `seq`. The model follows from the rows
+alone (`pool`): a message that arrives late, twice or out of order changes nothing, and no reading
+is counted twice.
 
-A client's row that will not be heard again is *sealed*: folded into the node's one sealed
-row, and its incarnation closed (`member`).
+A client's row that gets no more reports is *sealed*: folded into the node's one sealed row, and its
+incarnation closed (`member`).
 
-The ledger decides and remembers. What has changed is in `changes` until someone keeps it.
+The ledger decides and remembers. Changed records are in `changes` until the node keeps them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from submerge.aggregator.member import Membership
-from submerge.aggregator.pool import Pool, Row, Sealed, added
+from submerge.aggregator.pool import Pool, Row, Sealed, total_of
 from submerge.aggregator.presence import Presence
 from submerge.aggregator.row_time import AHEAD_S, seen_from, time_of
 from submerge.protocol.machine import Key, Now, Records
@@ -28,11 +28,11 @@ from submerge.schema import Schema
 from submerge.stats.moments import Moments, pooled
 
 CLIENT_ROWS, AGGREGATOR_ROWS = 6, 4
-"""Most live rows of a client, of an aggregator."""
+"""Most live rows of a client, and of an aggregator."""
 
 
 class RowVerdict(NamedTuple):
-    """What becomes of a report, the seq that is held now, and whether a row has changed."""
+    """The answer to a report, the seq that is held now, and whether a row has changed."""
 
     reason: Reason
     newest: int
@@ -46,11 +46,11 @@ class Ledger:
     ----------
     group : str
     schema : Schema
-        Rows of another fingerprint are kept, and left out of everything.
+        Rows of another fingerprint are kept, and count for nothing.
     created : float
-        Wall time that rows are first faded to: the store's birth.
+        Wall time that rows are first faded to: the creation of the store.
     robust : bool
-        Leave out clients that are far from the others, and cap those that claim too much.
+        Leave out clients that are far from the others, and cap those that claim too much weight.
 
     Attributes
     ----------
@@ -81,13 +81,13 @@ class Ledger:
         self._quarantined: frozenset[str] = frozenset()
 
     def leave_out(self, nodes: frozenset[str]) -> None:
-        """Keep the rows of some nodes, and of no others, out of all that follows from rows."""
+        """Keep the rows of exactly these nodes out of everything that follows from rows."""
         changed, self._quarantined = self._quarantined ^ nodes, nodes
         for node in changed:
             self._refresh(node)
 
     def load(self, records: Records, now: Now) -> None:
-        """Take up what a store holds of this group."""
+        """Load a store's records of this group."""
         for key, record in records.items():
             match key:
                 case ("row", self.group, node, created, nonce):
@@ -102,7 +102,7 @@ class Ledger:
                     self._pool.reference = record
                 case _:
                     pass
-        # Not before the rows are there: where nobody vouches for our clock, they say the time.
+        # Not before the rows are loaded: without a synchronized clock they give the time.
         self._wall(now)
         self._refill()
 
@@ -116,7 +116,7 @@ class Ledger:
     # -- what comes in ---------------------------------------------------------
 
     def accept(self, report: Report, now: Now) -> RowVerdict:
-        """Judge a report that is pinned to this store, and take what it says if it is news."""
+        """Judge a report that is pinned to this store, and take it if it is new."""
         node, incarnation, seq = report.stamp.node, report.stamp.incarnation, report.stamp.seq
         row = self.rows.get((node, incarnation))
         held = 0 if row is None else row.report.stamp.seq
@@ -129,20 +129,20 @@ class Ledger:
         if seq > held:
             self._put_row(report, now)
             self._make_room(node, incarnation)
-        # Making room may have raised the floor above it, and sealed it.
+        # `_make_room` may have raised the floor above it, and sealed it.
         if report.final and (node, incarnation) in self.rows:
             self.seal(node, incarnation)
         self._refresh(node)
         return RowVerdict(Reason.ACK, max(seq, held), news=seq > held)
 
     def _refusal(self, report: Report, row: Row | None) -> RowVerdict | None:
-        """Return why a report changes nothing; None if it may."""
+        """Return the answer to a report that changes nothing; None if it may change rows."""
         stamp = report.stamp
         member = self.member(stamp.node)
         held = 0 if row is None else row.report.stamp.seq
-        over = self.over(stamp.node, stamp.incarnation)
+        over = self.closed_seq(stamp.node, stamp.incarnation)
         if over is not None:
-            # A final that came twice, a report that comes late: it is folded in already.
+            # A final that came twice, or a late report: it is folded in already.
             known = stamp.seq <= over
             return RowVerdict(Reason.ACK if known else Reason.STALE, over)
         if report.fingerprint != self.fingerprint:
@@ -163,23 +163,23 @@ class Ledger:
         return None
 
     def _fits(self, report: Report) -> bool:
-        """Whether what a report says can be merged with others of the schema."""
+        """Return whether a report can be merged with others of the schema."""
         summary, moments = report.summary, report.moments
         if moments is not None and len(moments.mean) != self.schema.width:
             return False
         return summary is None or self._summaries.fits(self.schema, summary)
 
-    def over(self, node: str, incarnation: Incarnation) -> int | None:
-        """Return the seq that was taken of a closed incarnation; None if it is not closed."""
-        return self.member(node).over(incarnation)
+    def closed_seq(self, node: str, incarnation: Incarnation) -> int | None:
+        """Return the last seq of a closed incarnation; None if it is not closed."""
+        return self.member(node).closed_seq(incarnation)
 
     def admit(
         self, node: str, incarnation: Incarnation, fence: bytes, past: tuple[Left, ...]
     ) -> bool:
-        """Let an aggregator's process speak for its store from now on, if it may."""
+        """Let an aggregator's process report for its store from now on, if it may."""
         member, row = self.member(node), self.rows.get((node, incarnation))
-        said = None if row is None else (row.report.fence, row.report.stamp.seq)
-        if not member.lets_speak(incarnation, fence, dict(past), said):
+        newest = None if row is None else (row.report.fence, row.report.stamp.seq)
+        if not member.admits(incarnation, fence, dict(past), newest):
             return False
         if member.fences.get(incarnation) != fence:
             self._put_member(node, member.with_fence(incarnation, fence, self.live(node)))
@@ -188,13 +188,13 @@ class Ledger:
     # -- what an operator does, and what time does ---------------------------------
 
     def forget(self, node: str, now: Now) -> None:
-        """Take a node out: the model is what it would be had the node never been."""
+        """Remove a node: the model is as if the node had never reported."""
         for incarnation in self.live(node):
             self.drop(node, incarnation, now)
         self.drop(node, None, now)
 
     def drop(self, node: str, incarnation: Incarnation | None, now: Now) -> None:
-        """Take one incarnation out, and close it; None: what closed ones have left."""
+        """Remove one incarnation, and close it; None: the sealed row of closed ones."""
         self._wall(now)
         if incarnation is None:
             self._drop_sealed(node, spared="")
@@ -204,14 +204,14 @@ class Ledger:
         self._refresh(node)
 
     def drop_old(self, node: str, now: Now) -> None:
-        """Take out what a node has said under schemas before: it is in no model."""
+        """Remove a node's rows of earlier schemas, which are in no model."""
         for incarnation in self.live(node):
             if self.rows[node, incarnation].report.fingerprint != self.fingerprint:
                 self.drop(node, incarnation, now)
         self._drop_sealed(node, spared=self.fingerprint)
 
     def tidy(self, now: Now) -> None:
-        """Seal what has fallen silent; move the reference time where it is far away."""
+        """Seal silent rows; move the reference time if it is far away."""
         self._take_time(now)
         for node in self._presence.nodes:
             silences = {i: self._presence.silence(node, i, now.steady) for i in self.live(node)}
@@ -226,26 +226,26 @@ class Ledger:
 
     @property
     def schema(self) -> Schema:
-        """What the rows in the model mean."""
+        """The schema of the rows in the model."""
         return self._pool.schema
 
     @property
     def fingerprint(self) -> str:
-        """Of the schema."""
+        """The schema's fingerprint."""
         return self._pool.fingerprint
 
     @property
     def sealed(self) -> Mapping[tuple[str, str], Sealed]:
-        """What closed incarnations have left, by node and fingerprint."""
+        """Sealed rows, by node and fingerprint."""
         return self._sealed
 
     def member(self, node: str) -> Membership:
-        """Return what is remembered of a node beside its rows."""
+        """Return the membership of a node; an empty one if nothing is remembered."""
         return self._members.get(node) or Membership()
 
     @property
     def heard(self) -> Mapping[tuple[str, Incarnation], float]:
-        """When each row was last heard, on the steady clock; from the start for all before it."""
+        """When each row was last heard, on the steady clock; loaded rows count from the start."""
         return self._presence.heard
 
     def live(self, node: str) -> tuple[Incarnation, ...]:
@@ -253,18 +253,18 @@ class Ledger:
         return self._presence.live(node)
 
     def knows(self, node: str) -> bool:
-        """Whether anything is remembered of a node."""
+        """Return whether anything is remembered of a node."""
         return node in self._presence or node in self._members
 
     def outliers(self) -> Mapping[str, Outlier]:
-        """Return the clients that are left out, for as long as they are far from the others.
+        """Return the clients that are left out for as long as they are far from the others.
 
-        It follows from the rows, as all else: who comes back is in again.
+        It follows from the rows alone: a client that is like the others again is in again.
         """
         return self._pool.outliers()
 
     def current(self) -> Iterator[Row]:
-        """Walk the rows of this schema that count."""
+        """Return the rows of this schema that count, one by one."""
         out = self._out
         return (
             row
@@ -275,23 +275,23 @@ class Ledger:
     def counts(self) -> Counts:
         """Add up the readings of all rows of this schema."""
         rows = [row.report.counts for row in self.current()]
-        return added(rows + [sealed.counts for sealed in self._folded()])
+        return total_of(rows + [sealed.counts for sealed in self._folded()])
 
     def moments(self) -> Moments | None:
         """Pool the moments of all rows; None if they send summaries."""
-        # In one order: rounding must not depend on when rows came.
+        # In one order: rounding must not depend on when rows arrived.
         out = self._out
         rows = [self.rows[key].report for key in sorted(self.rows) if key[0] not in out]
-        reported = [row.moments for row in rows if row.fingerprint == self.fingerprint]
-        reported += [sealed.moments for sealed in self._folded()]
-        parts = [moments for moments in reported if moments is not None]
-        return pooled(*parts) if parts else None
+        parts = [row.moments for row in rows if row.fingerprint == self.fingerprint]
+        parts += [sealed.moments for sealed in self._folded()]
+        present = [moments for moments in parts if moments is not None]
+        return pooled(*present) if present else None
 
     def seen(self, now: Now) -> Summary | None:
-        """Merge all rows as they are to be seen now.
+        """Merge all rows as of now.
 
-        The same rows at the same time give the same bytes: also after a restart, and whatever
-        the clock was when they came.
+        The same rows at the same time give the same bytes, also after a restart, and whatever
+        the clock was when they arrived.
         """
         self._take_time(now)
         return self.summary(seen_from(now, self.rows.values()))
@@ -299,7 +299,7 @@ class Ledger:
     def summary(self, wall: float | None = None) -> Summary | None:
         """Merge all rows, as of a wall time; by default of the reference time.
 
-        Those of the future are read as of the time of the last event: `seen` asks for now.
+        Rows of the future are read as of the time of the last event; `seen` is as of now.
         """
         return self._pool.summary(wall)
 
@@ -317,13 +317,13 @@ class Ledger:
         self.close(node, incarnation, report.stamp.seq)
 
     def close(self, node: str, incarnation: Incarnation, seq: int) -> None:
-        """Take no more of an incarnation."""
+        """Close an incarnation: its reports change nothing any more."""
         member = self.member(node).with_closed(incarnation, seq)
         self._put_member(node, member)
-        # What is created below the floor cannot be told from what is over.
+        # Incarnations that were created below the floor count as closed.
         below = [other for other in self.live(node) if other.created_ms < member.floor]
         if below:
-            self.seal(node, below[0])  # which closes it, and looks again
+            self.seal(node, below[0])  # closes it, and checks again
 
     def _put_row(self, report: Report, now: Now) -> None:
         stamp = report.stamp
@@ -334,7 +334,7 @@ class Ledger:
         self._presence.hear(*key, now.steady)
 
     def _make_room(self, node: str, spared: Incarnation) -> None:
-        """Fold the longest silent rows where a node has too many."""
+        """Seal the longest silent rows of a node that has too many."""
         most = CLIENT_ROWS if self.rows[node, spared].from_client else AGGREGATOR_ROWS
         while len(self.live(node)) > most:
             self.seal(node, self._presence.longest_silent(node, spared))
@@ -354,9 +354,9 @@ class Ledger:
         self._members[node] = self.changes["member", self.group, node] = member
 
     def _take_time(self, now: Now) -> None:
-        """Let the clock say how rows are read: they keep the time that they came with.
+        """Take the time as of which rows are read; the rows keep the time that they arrived with.
 
-        For it may have been wrong then, or be wrong now.
+        The clock may have been wrong then, or may be wrong now.
         """
         self._wall(now)
         if self._pool.out_of_reach(now.wall) and now.synced:
@@ -364,14 +364,14 @@ class Ledger:
             self._refill()
 
     def _wall(self, now: Now) -> None:
-        """Believe no row to be of the future: of our clock's, or of what most rows say."""
+        """Believe no row from the future, by our clock, or without one by the median row."""
         if now.synced:
             self._pool.latest = now.wall + AHEAD_S
         elif self.schema.half_life:
             self._pool.latest = seen_from(now, self.rows.values())
 
     def _refresh(self, node: str) -> None:
-        """Work out again what a node's rows come to."""
+        """Compute again what a node's rows add up to."""
         if node in self._quarantined:
             self._pool.put(node, (), None)
             return
@@ -380,7 +380,7 @@ class Ledger:
 
     @property
     def _out(self) -> frozenset[str]:
-        """Nodes whose rows do not count: set apart, or far from the others."""
+        """Nodes whose rows do not count: quarantined, or outliers."""
         outliers = self._pool.outliers()
         return self._quarantined | outliers.keys() if outliers else self._quarantined
 
@@ -389,7 +389,7 @@ class Ledger:
             self._refresh(node)
 
     def _folded(self) -> list[Sealed]:
-        """The sealed rows of this schema that count, by node."""
+        """Return the sealed rows of this schema that count, by node."""
         out = self._out
         places = sorted(
             place for place in self._sealed if place[1] == self.fingerprint and place[0] not in out

@@ -1,4 +1,4 @@
-"""Membership: what an aggregator remembers of a node beside its rows. Values, and nothing else.
+"""Membership: what an aggregator remembers of a node beside its rows, as a value.
 
 Closed incarnations are remembered by name, the last `CLOSED` of a node; when one falls off the
 list, a floor rises above its creation time.
@@ -19,47 +19,47 @@ CLOSED, FENCES = 64, 8
 class Membership:
     """What is remembered of a node beside its rows.
 
-    closed : incarnations that are over, and the seq that was taken of each
-    floor : incarnations created before it (ms) are over as well
-    fences : of an aggregator's incarnations, who speaks for each
+    closed : closed incarnations, and the last seq of each
+    floor : incarnations created before it (ms) are closed as well
+    fences : for an aggregator's incarnations, the fence of the process that reports for each
     """
 
     closed: dict[Incarnation, int] = field(default_factory=dict)
     floor: int = 0
     fences: dict[Incarnation, bytes] = field(default_factory=dict)
 
-    def over(self, incarnation: Incarnation) -> int | None:
-        """Return the seq that was taken of a closed incarnation; None if it is not closed."""
+    def closed_seq(self, incarnation: Incarnation) -> int | None:
+        """Return the last seq of a closed incarnation; None if it is not closed."""
         if incarnation in self.closed:
             return self.closed[incarnation]
         return 0 if incarnation.created_ms < self.floor else None
 
-    def lets_speak(
+    def admits(
         self,
         incarnation: Incarnation,
         fence: bytes,
         past: Mapping[bytes, int],
-        said: tuple[bytes, int] | None,
+        newest: tuple[bytes, int] | None,
     ) -> bool:
-        """Whether an aggregator's process may speak for its store from now on.
+        """Return whether an aggregator's process may report for its store from now on.
 
-        It may if no other process has since: the fence that is held is its own, or one that
-        its store has left behind; and under that one nothing was said after it was left. A
-        copy of its store, or an old backup, does not know what the other has said.
+        It may if no other process has reported since: the fence that is held is its own or an
+        earlier one of its store, with no report after the store left that fence. A copy of the
+        store, or an old backup, does not know the reports of the other process.
 
-        past : the fences that its store has left behind, and the seq that each was left at
-        said : the fence and the seq of its newest report; None if there is none
+        past : the earlier fences of the store, and the last seq under each
+        newest : the fence and the seq of the newest report; None without one
         """
         held = self.fences.get(incarnation)
         if held is not None and held != fence and held not in past:
             return False
-        return said is None or said[1] <= past.get(said[0], said[1])
+        return newest is None or newest[1] <= past.get(newest[0], newest[1])
 
     def with_closed(self, incarnation: Incarnation, seq: int) -> Membership:
         """Return it with one more closed incarnation."""
         closed, floor = {**self.closed, incarnation: seq}, self.floor
         while len(closed) > CLOSED:
-            # Never the one just closed: its last message may come again.
+            # Never the one just closed: its last message may arrive again.
             oldest = min(name for name in closed if name != incarnation)
             del closed[oldest]
             floor = max(floor, oldest.created_ms + 1)

@@ -3,8 +3,8 @@
 1. An incarnation belongs to one parent incarnation for ever, here and below. An aggregator
    that changes its parent, or gains or loses one, begins an empty store. One exception: what
    is pinned to a root may go over, unchanged, to the root that takes its place.
-2. A store that is not pinned yet names no incarnation: it answers "not now" to everybody.
-3. What a message changes is kept in one transaction, before it is acknowledged.
+2. A store that is not pinned yet names no incarnation: it answers every child "not now".
+3. The changes of a message are kept in one transaction, before it is acknowledged.
 4. A store that is a copy, or older than its parent remembers, is given up.
 """
 
@@ -42,7 +42,7 @@ from submerge.protocol.machine import (
     SetDesired,
     SetQuarantine,
     Start,
-    settled,
+    settled_note,
 )
 from submerge.protocol.messages import (
     Answer,
@@ -60,12 +60,12 @@ from submerge.protocol.messages import (
 from submerge.protocol.settings import AggregatorSettings
 
 STORE = ("store",)
-"""The record that says whose store this is."""
+"""The record of the store's identity."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoreIdentity:
-    """Whose store it is: its own name, and its parent's; None for a root's."""
+    """The store's incarnation, and the parent that it belongs to; None for a root's."""
 
     incarnation: Incarnation
     pin: Pin | None
@@ -80,18 +80,16 @@ class AggregatorNode:
     plans : mapping of str to GroupPlan
         By the groups' names.
     rng : numpy.random.Generator
-        For names and waits. Two nodes must never share the same state of one.
+        For names and waits. Two nodes must never share the state of one.
 
     Attributes
     ----------
     incarnation : Incarnation
         The store's.
     pin : Pin or None
-        Whom the store belongs to; None for a root, and before the first join.
+        The parent of the store; None for a root, and before the first join.
     settled : bool
-        It is a root's, or pinned: it may speak to children.
-    strangers : int
-        Messages on a shared way that were for another store.
+        Whether it is a root's, or pinned: it may answer children.
     """
 
     incarnation: Incarnation
@@ -107,12 +105,11 @@ class AggregatorNode:
         self.settings, self._plans, self.rng = settings, plans, rng
         self.pin: Pin | None = None
         self.settled = False
-        self.strangers = 0
         self._groups: dict[str, Group] = {}
         self._boot = 0
         self._parent_boot: int | None = None
         self._known: Records = {}  # what the store holds, beside rows
-        self._anew = False
+        self._is_new = False
         self._tidy_at = -math.inf
 
     @property
@@ -122,7 +119,7 @@ class AggregatorNode:
 
     @property
     def unreported(self) -> bool:
-        """Whether the parent has still to hear, or to confirm, what is held here."""
+        """Whether the parent has not yet confirmed everything that is held here."""
         if self.top:
             return False
         upwards = [group.upward for group in self._groups.values() if group.ledger is not None]
@@ -139,7 +136,7 @@ class AggregatorNode:
         return min(self._tidy_at, *(group.wakes_at for group in self._groups.values()))
 
     def plan(self, group: str) -> GroupPlan:
-        """Return how it was asked to serve a group."""
+        """Return the configured plan of a group."""
         return self._plans[group]
 
     def ledger(self, group: str) -> Ledger | None:
@@ -155,11 +152,11 @@ class AggregatorNode:
         return self._groups[group].banned, self._groups[group].quarantine.quarantined
 
     def desired_states(self, group: str) -> Mapping[str, DesiredState]:
-        """Return what is wanted of a group's nodes, here and below."""
+        """Return the desired states of a group's nodes, here and below."""
         return self._groups[group].desired_states.by_node
 
     def step(self, event: Event, now: Now) -> list[Effect]:
-        """Return what is to be done about an event, in order."""
+        """Return the effects of an event, in order."""
         if isinstance(event, Start) == bool(self._groups):
             raise UsageError(f"the first event is Start, and it comes once, got {event!r}")
         effects: list[Effect] = []
@@ -170,7 +167,7 @@ class AggregatorNode:
                 self._receive(event.message, event.shared, now, effects)
             case Linked():
                 for group in self._groups.values():
-                    group.upward.session.linked()
+                    group.upward.session.reopen()
             case Flush():
                 for group in self._groups.values():
                     group.upward.session.hurry()
@@ -183,7 +180,7 @@ class AggregatorNode:
         return self._committed(effects)
 
     def _committed(self, effects: list[Effect]) -> list[Effect]:
-        """Put what has changed in front of all that rests on it."""
+        """Put a `Keep` of all changes before the effects that rest on it."""
         writes: dict[Key, Any] = {}
         held: dict[Key, Any] = {}
         if self.settled:
@@ -194,14 +191,14 @@ class AggregatorNode:
                     writes |= group.ledger.changes
                     group.ledger.changes.clear()
         else:
-            # A store that belongs to nobody holds nothing yet, but what is held against nodes.
+            # A store without a parent holds nothing yet, except bans and other orders.
             for group in self._groups.values():
                 held |= {k: v for k, v in group.orders().items() if v or k in self._known}
         writes |= {key: new for key, new in held.items() if self._known.get(key) != new}
         self._known = {**self._known, **held} if not self.settled else held
-        if writes or self._anew:
-            effects.insert(0, Keep(writes, anew=self._anew))
-            self._anew = False
+        if writes or self._is_new:
+            effects.insert(0, Keep(writes, new_store=self._is_new))
+            self._is_new = False
         return effects
 
     # -- the store -------------------------------------------------------------
@@ -211,14 +208,10 @@ class AggregatorNode:
         for name, plan in self._plans.items():
             group = self._groups[name] = Group(name, plan, self.settings)
             group.banned = kept.get(("banned", name), frozenset())
-            quarantined, slips = (
-                kept.get(("quarantined", name), {}),
-                kept.get(("suspected", name), {}),
-            )
-            group.quarantine.load(quarantined, slips, now)
-            group.desired_states = DesiredStates(
-                kept.get(("wishes", name)), kept.get(("heard", name), 0)
-            )
+            slips = kept.get(("suspected", name), {})
+            group.quarantine.load(kept.get(("quarantined", name), {}), slips, now)
+            states, heard = kept.get(("wishes", name)), kept.get(("heard", name), 0)
+            group.desired_states = DesiredStates(states, heard)
         store: StoreIdentity | None = kept.get(STORE)
         if store is None or not self._ours(store):
             why = "there was none" if store is None else "the old one is of another parent"
@@ -227,8 +220,8 @@ class AggregatorNode:
         self.incarnation, self.pin, self.settled = store.incarnation, store.pin, True
         self._known = kept
         for name, group in self._groups.items():
-            text, asked = kept.get(("schema", name), b""), kept.get(("asked", name), b"")
-            canonical = group.plan.opens_with(text, asked, top=self.top)
+            text, configured = kept.get(("schema", name), b""), kept.get(("asked", name), b"")
+            canonical = group.plan.opens_with(text, configured, top=self.top)
             if canonical:
                 self.learn_schema(group, canonical, kept=(kept, now))
             group.version = kept.get(("version", name), 0)
@@ -238,26 +231,23 @@ class AggregatorNode:
         self._greet(effects)
 
     def _ours(self, store: StoreIdentity) -> bool:
-        """Whether a store belongs under the parent that is configured now."""
+        """Return whether a store belongs to the parent that is configured now."""
         if store.pin is None:
             return self.top
         return store.pin.parent == self.settings.parent
 
     def renew(self, why: str, now: Now, effects: list[Effect], *, floor: int = 0) -> None:
-        """Begin an empty store: what was held here and not told above is gone."""
+        """Begin an empty store: rows that were not reported above are gone."""
         effects.append(Note("new store", {"why": why}))
-        self.incarnation = Incarnation.drawn(now.wall_ms, floor, self.rng)
+        self.incarnation = Incarnation.draw(now.wall_ms, floor, self.rng)
         self.pin, self.settled = None, self.top
-        self._known, self._anew = {}, True
+        self._known, self._is_new = {}, True
         for name, plan in self._plans.items():
             old = self._groups[name]
             group = self._groups[name] = Group(name, plan, self.settings)
-            # For good: a new store takes along what is held against nodes.
-            group.banned, group.quarantine, group.desired_states = (
-                old.banned,
-                old.quarantine,
-                old.desired_states,
-            )
+            # A new store keeps bans, quarantine and desired states.
+            group.banned, group.quarantine = old.banned, old.quarantine
+            group.desired_states = old.desired_states
             if plan.schema is not None:
                 self.learn_schema(group, plan.schema.canonical)
             if not self.top:
@@ -266,10 +256,10 @@ class AggregatorNode:
             self._greet(effects)
 
     def settle(self, pin: Pin, effects: list[Effect]) -> None:
-        """Pin the store to a parent: what was held in memory till now is kept with the pin."""
+        """Pin the store to a parent; what was only in memory is kept with the pin."""
         self.pin, self.settled = pin, True
         for group in self._groups.values():
-            # Another parent has numbers of its own.
+            # Another parent counts its own numbers.
             group.desired_states.heard = 0
         self._greet(effects)
 
@@ -280,7 +270,7 @@ class AggregatorNode:
     def learn_schema(
         self, group: Group, canonical: bytes, *, kept: tuple[Records, Now] | None = None
     ) -> None:
-        """Have a group go over to a schema; see `Group.learn_schema`."""
+        """Let a group go over to a schema; see `Group.learn_schema`."""
         group.learn_schema(canonical, self.incarnation.created_ms / 1000, kept=kept)
 
     # -- what comes in ---------------------------------------------------------
@@ -290,7 +280,7 @@ class AggregatorNode:
             case Join():
                 self._admit(message, effects)
             case Report():
-                self._reported(message, shared, now, effects)
+                self._take_report(message, shared, now, effects)
             case Joined() | Answer() if not self.top:
                 group = self._groups.get(message.stamp.group)
                 if group is not None:
@@ -300,10 +290,10 @@ class AggregatorNode:
                 if message.boot != self._parent_boot or other:
                     first, self._parent_boot = self._parent_boot is None, message.boot
                     for group in self._groups.values():
-                        group.upward.session.greeted(now.steady, self.rng, first=first)
+                        group.upward.session.take_hello(now.steady, self.rng, first=first)
             case Model() if not self.top and message.group in self._groups:
-                if self._groups[message.group].takes_model(message):
-                    # What is said upward does not know of it.
+                if self._groups[message.group].take_model(message):
+                    # It changes no row, so there is nothing to report.
                     effects.append(Publish(message))
             case _:
                 effects.append(Note("ignored", {"message": type(message).__name__}))
@@ -318,29 +308,27 @@ class AggregatorNode:
         elif not self.settled:
             answer = Joined(stamp, Reason.UNAVAILABLE, join.fence, None, self.top, 0, b"")
         else:
-            answer = group.admits(join, self.incarnation, top=self.top)
+            answer = group.answer_join(join, self.incarnation, top=self.top)
         effects.append(Send(stamp.node, answer))
         model = None if group is None else group.model
-        # One of a schema before would only have it ask again.
+        # A model of an earlier schema would only make the child join again.
         if model is not None and answer.reason is Reason.ACK and model.schema == answer.schema:
             effects.append(Send(stamp.node, model))
 
-    def _reported(self, report: Report, shared: bool, now: Now, effects: list[Effect]) -> None:
+    def _take_report(self, report: Report, shared: bool, now: Now, effects: list[Effect]) -> None:
         stamp, group = report.stamp, self._groups.get(report.stamp.group)
         if group is None or not self.settled:
             effects.append(Send(stamp.node, Answer(stamp, Reason.UNAVAILABLE, report.fence)))
         elif report.pinned == self.incarnation:
-            answer = group.judges(report, self.incarnation, now, top=self.top)
-            note = group.suspect(report, answer.reason, now)
+            answer = group.judge_report(report, self.incarnation, now, top=self.top)
+            note = group.quarantine_liar(report, answer.reason, now)
             effects += [] if note is None else [note]
             effects.append(Send(stamp.node, answer))
             model = group.model_for(report)
             if model is not None:
                 effects.append(Send(stamp.node, model))
-        elif shared:
-            # On a broker it is another aggregator's, or was: a hello tells the child.
-            self.strangers += 1
-        else:
+        elif not shared:
+            # On a shared broker it may be another aggregator's; a hello corrects a lost child.
             reason, me = Reason.WRONG_PARENT, self.incarnation
             wrong = Answer(stamp, reason, report.fence, me, self.top)
             effects.append(Send(stamp.node, wrong))
@@ -350,7 +338,7 @@ class AggregatorNode:
         return binds(old, new)
 
     def is_behind(self, newest: int, seq: int) -> bool:
-        """Return whether the parent holds what this store does not know that it said (rule 4)."""
+        """Return whether the parent holds later reports than this store has sent (rule 4)."""
         return newest > seq
 
     # -- what is due -----------------------------------------------------------
@@ -374,7 +362,7 @@ class AggregatorNode:
         if group is not None and isinstance(event, Forget) and event.ban:
             group.banned |= {event.node}
         if group is None or group.ledger is None or not group.ledger.knows(event.node):
-            # It may be further down: this is to be said where it reports.
+            # It may be further down: the order has to be given where the node reports.
             effects.append(Note("unknown node", {"group": event.group, "node": event.node}))
             return
         if isinstance(event, Drop) and event.old:
@@ -392,15 +380,15 @@ class AggregatorNode:
                 group.tidy(now)
             if not self.top:
                 if group.upward.due_at <= now.steady:
-                    parent.speak(self, group, now, effects)
+                    parent.send_due(self, group, now, effects)
                 continue
             known = group.canonical
-            model = group.makes_model(now)
+            model = group.make_model(now)
             if group.canonical != known and group.ledger is not None:
-                note, counted = settled(group.ledger.schema), {"group": group.name}
+                note, counted = settled_note(group.ledger.schema), {"group": group.name}
                 effects.append(note._replace(facts=counted | note.facts))
             if model is not None:
-                effects.extend(group.judged())
+                effects.extend(group.outlier_notes())
                 effects.append(Publish(model))
         if tidies:
             self._tidy_at = now.steady + self.settings.seal_after_s / 8

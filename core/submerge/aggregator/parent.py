@@ -1,6 +1,6 @@
-"""What an aggregator says to its parent about a group, and what it does about the answers.
+"""What an aggregator reports to its parent about a group, and how it takes the answers.
 
-Rules 1 and 4 of `node` are kept here: whose answer counts, and when a store is given up.
+Rules 1 and 4 of `node` are kept here: which answers count, and when a store is given up.
 """
 
 from __future__ import annotations
@@ -10,40 +10,40 @@ from typing import TYPE_CHECKING
 
 from submerge.aggregator.group import Group
 from submerge.errors import PeerError
-from submerge.protocol.machine import Effect, Note, Now, Send, refused
+from submerge.protocol.machine import Effect, Note, Now, Send, refusal_note
 from submerge.protocol.messages import ANOTHER, BEHIND, Answer, Join, Joined, Pin, Reason, Stamp
 
 if TYPE_CHECKING:
     from submerge.aggregator.node import AggregatorNode
 
 
-def speak(node: AggregatorNode, group: Group, now: Now, effects: list[Effect]) -> None:
-    """Ask the parent to join, or tell it what the rows say."""
+def send_due(node: AggregatorNode, group: Group, now: Now, effects: list[Effect]) -> None:
+    """Join the parent, or send it a report of the rows."""
     upward, session, parent = group.upward, group.upward.session, str(node.settings.parent)
-    if session.joining or session.knocks_instead() or node.pin is None:
+    if session.joining or session.joins_again_first() or node.pin is None:
         stamp = Stamp(node.settings.node, group.name, node.incarnation, upward.line.seq)
-        join = Join(stamp, upward.line.fence, upward.line.past, group.plan.asked)
+        join = Join(stamp, upward.line.fence, upward.line.past, group.plan.configured)
         effects.append(Send(parent, join))
         session.join.tried(now.steady, node.rng)
         return
     if session.pending is None or session.forced or upward.changed:
         report = group.report(node.settings.node, node.incarnation, now)
         if report is not None:
-            effects.extend(group.judged())
+            effects.extend(group.outlier_notes())
             upward.queue_report(report, now.steady, node.rng)
     if session.pending is not None:
-        # Bound to another root, or under another fence, it is still the same report.
+        # It is the same report, also if it is bound to another root or under another fence.
         session.pending = replace(
             session.pending, pinned=node.pin.incarnation, fence=upward.line.fence
         )
         effects.append(Send(parent, session.pending))
-        session.tried(now.steady, node.rng)
+        session.mark_sent(now.steady, node.rng)
 
 
 def take_reply(
     node: AggregatorNode, group: Group, reply: Joined | Answer, now: Now, effects: list[Effect]
 ) -> None:
-    """Do what follows from the answer to a join, or to a report."""
+    """Take the answer to a join, or to a report."""
     if isinstance(reply, Joined):
         _take_joined(node, group, reply, now, effects)
     else:
@@ -54,12 +54,12 @@ def _take_joined(
     node: AggregatorNode, group: Group, joined: Joined, now: Now, effects: list[Effect]
 ) -> None:
     """Take the answer to a join."""
-    # Only the answer to the join that is pending, of this process.
-    if not group.upward.session.asked:
+    # Only the answer to the pending join of this process.
+    if not group.upward.session.awaits_joined:
         return
     line, pinned = group.upward.line, joined.pinned
-    if joined.reason is Reason.VERSION:  # which knows no fence to echo
-        effects.append(refused("join", joined))
+    if joined.reason is Reason.VERSION:  # another version echoes no fence
+        effects.append(refusal_note("join", joined))
         return
     if joined.stamp.incarnation != node.incarnation or joined.fence != line.fence:
         return
@@ -68,7 +68,7 @@ def _take_joined(
     elif joined.reason is not Reason.ACK or pinned is None:
         group.upward.session.join.unanswered = False
         if joined.reason is not Reason.UNAVAILABLE:
-            effects.append(refused("join", joined))
+            effects.append(refusal_note("join", joined))
     else:
         pin = Pin(str(node.settings.parent), pinned, joined.top)
         if not node.keeps_store(node.pin, pin):
@@ -82,8 +82,8 @@ def _take_joined(
 def _take_place(
     node: AggregatorNode, group: Group, pin: Pin, joined: Joined, effects: list[Effect]
 ) -> None:
-    """The parent lets it speak."""
-    # Without one there is nothing to report, and it would try to for ever.
+    """Take the parent's consent, its schema and its pin."""
+    # Without a schema there is nothing to report, and it would try to for ever.
     if joined.schema != group.canonical or group.ledger is None:
         try:
             node.learn_schema(group, joined.schema)
@@ -94,7 +94,7 @@ def _take_place(
         node.settle(pin, effects)
     upward = group.upward
     upward.line = replace(upward.line, admitted=upward.line.fence)
-    if upward.session.joined(joined.stamp.seq):
+    if upward.session.take_joined(joined.stamp.seq):
         group.stir()
 
 
@@ -102,14 +102,14 @@ def _take_answer(
     node: AggregatorNode, group: Group, answer: Answer, now: Now, effects: list[Effect]
 ) -> None:
     """Take the answer to a report."""
-    # Of this store, and this process: a twin's answers may come here, too.
+    # Only answers to this store and this process: a twin's answers may arrive here, too.
     if answer.stamp.incarnation != node.incarnation:
         return
     session = group.upward.session
     if answer.fence != group.upward.line.fence:
         return
     if node.pin is None or answer.pinned != node.pin.incarnation:
-        # It is from a store that this one does not belong to, or no longer.
+        # It is from a store that this one does not belong to, or no longer does.
         if answer.reason is Reason.WRONG_PARENT:
             session.rejoin()
         return
@@ -122,9 +122,9 @@ def _take_answer(
     elif answer.reason is Reason.SCHEMA:
         session.rejoin()
     elif answer.reason is Reason.ACK:
-        group.upward.acknowledged(answer)
+        group.upward.take_acknowledgement(answer)
         if group.desired_states.take(answer.desired_states, now.wall_ms):
-            # It is to be known above how far they have come.
+            # The next report confirms how far they have arrived.
             group.stir()
     elif answer.reason is not Reason.UNAVAILABLE:
-        effects.append(refused("report", answer))
+        effects.append(refusal_note("report", answer))

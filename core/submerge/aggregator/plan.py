@@ -14,12 +14,12 @@ class GroupPlan:
 
     summaries : Summaries
     schema : Schema or None
-        The root's; below it None: it comes down with the answer to the join.
+        At the root; None below it, where it arrives with the answer to the join.
     learns_scaling : bool
-        The root works out center and scale from the readings; gamma as well, where the
-        schema's features leave it open.
+        The root computes center and scale from the readings; gamma as well, if the schema's
+        features leave it open.
     robust : bool
-        Clients that are far from the others stay out of what is made of the rows.
+        Clients that are far from the others are left out of everything that follows from rows.
     """
 
     summaries: Summaries
@@ -29,25 +29,25 @@ class GroupPlan:
 
     @property
     def settles(self) -> bool:
-        """Whether the schema leaves something for the readings to say."""
+        """Whether the readings settle a part of the schema."""
         return self.learns_scaling or (self.schema is not None and not self.schema.features.settled)
 
     @property
-    def asked(self) -> bytes:
-        """What is configured, as it was before the fleet settled what it leaves open."""
+    def configured(self) -> bytes:
+        """Text of the configured schema, as it was before the fleet settled what it leaves open."""
         return b"" if self.schema is None else self.schema.canonical
 
-    def opens_with(self, kept: bytes, asked: bytes, *, top: bool) -> bytes:
-        """Return the schema to start with: what is configured goes before what was kept.
+    def opens_with(self, kept: bytes, before: bytes, *, top: bool) -> bytes:
+        """Return the schema to start with: the configured one goes before the kept one.
 
-        But for what the fleet has settled, if what was `asked` of it then is asked of it now.
+        Except for what the fleet has settled, if the same schema was configured (`before`).
         """
         configured = self.schema
         if configured is None or (kept and not top):
             return kept
         if kept and self.settles:
             known = Schema.parse(kept)
-            same = asked in (b"", self.asked) and known.is_like(configured)
+            same = before in (b"", self.configured) and known.is_like(configured)
             if same and (self.learns_scaling or known.scaling == configured.scaling):
                 return kept
         return configured.canonical

@@ -1,13 +1,12 @@
-"""Pool: what the rows of a group come to.
+"""Pool: the merge of the rows of a group.
 
-A query over rows: the same rows give the same bytes, in whatever order they came, and
-whenever each was put. Rows fade to one reference time that hardly ever moves, never to now:
-what they weigh against each other does not change with the hour, so a merge that was made
-stays good. But for rows of the future, where a clock was wrong or is: they are read as of
-`latest`, which follows the hour, and so they are read again whenever someone asks.
+It is a query over rows: the same rows give the same bytes, in whatever order and whenever they were
+put. Rows fade to one reference time that hardly ever moves, never to now: their relative weights
+do not change with time, so a merge stays valid. The exception are rows from the future, where a
+clock was or is wrong: they are read as of `latest`, which follows the time, and so they are read
+again at each query.
 
-In a robust pool an `OutlierScreen` says which of the clients' rows are merged: of the same
-rows, the same.
+In a robust pool an `OutlierScreen` decides, by the rows alone, which rows of clients are merged.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from submerge.schema import Schema
 from submerge.stats.moments import Moments, pooled
 
 HALVINGS = 32.0
-"""The reference time moves when it is so many half-lives away: rarely, and before 2^x hurts."""
+"""The reference time moves when it is so many half-lives away: rarely, and before 2^x overflows."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -32,7 +31,7 @@ class Row:
     """The newest report of one incarnation.
 
     as_of : float
-        What it speaks of, in this store's wall time.
+        The time that it describes, in this store's wall time.
     """
 
     report: Report
@@ -41,13 +40,13 @@ class Row:
 
     @property
     def from_client(self) -> bool:
-        """Only an aggregator has a fence to show."""
+        """Whether a client sent it: only an aggregator has a fence."""
         return not self.report.fence
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sealed:
-    """What a node's closed incarnations have left, folded together."""
+    """The closed incarnations of a node, folded into one."""
 
     summary: Summary | None
     moments: Moments | None
@@ -57,10 +56,10 @@ class Sealed:
 
 @dataclass(slots=True, eq=False)
 class _Contribution:
-    """What a node has told: summaries, and the times that they speak of.
+    """What a node has reported: summaries, and the times that they describe.
 
     newest : the latest of these times
-    read_as : the time that it was read as when they were merged
+    read_as : the time as of which they were merged
     """
 
     parts: list[tuple[Summary, float]]
@@ -77,7 +76,7 @@ class Pool:
     reference : float
         Wall time that all rows are faded to.
     latest : float
-        Wall time that no row is believed to be later than.
+        The latest wall time that a row may have.
     """
 
     def __init__(
@@ -88,10 +87,10 @@ class Pool:
         self._summaries = summaries
         self._tree: Tree = summaries.tree(schema)
         self._screen = OutlierScreen(schema, summaries, self._tree) if robust else None
-        self._reported: dict[str, _Contribution] = {}
+        self._contributions: dict[str, _Contribution] = {}
 
     def put(self, node: str, rows: Sequence[Row], sealed: Sealed | None) -> None:
-        """Replace what a node comes to; without rows of this schema it leaves."""
+        """Replace the rows of a node; without rows of this schema it leaves."""
         own = True
         parts = []
         for row in rows:
@@ -101,36 +100,36 @@ class Pool:
         if sealed is not None and sealed.summary is not None:
             parts.append((sealed.summary, sealed.as_of))
         if parts:
-            self._reported[node] = _Contribution(parts, own, max(as_of for _, as_of in parts))
+            self._contributions[node] = _Contribution(parts, own, max(as_of for _, as_of in parts))
             self._read(node)
-        elif node in self._reported:
-            del self._reported[node]
+        elif node in self._contributions:
+            del self._contributions[node]
             if self._screen is None:
                 del self._tree[node]
             else:
-                self._screen.forgets(node)
+                self._screen.remove(node)
 
     def _read(self, node: str) -> None:
-        """Merge what a node has told, none of it later than `latest`."""
-        reported = self._reported[node]
+        """Merge what a node has contribution, none of it later than `latest`."""
+        contribution = self._contributions[node]
         faded = [
             self.faded(summary, min(as_of, self.latest), self.reference)
-            for summary, as_of in reported.parts
+            for summary, as_of in contribution.parts
         ]
-        merged = self._summaries.merged(self.schema, faded, own=reported.own)
-        reported.read_as = min(reported.newest, self.latest)
+        merged = self._summaries.merged(self.schema, faded, own=contribution.own)
+        contribution.read_as = min(contribution.newest, self.latest)
         if self._screen is None:
             self._tree[node] = merged
         else:
-            unit = self._factor(reported.read_as, self.reference)
-            self._screen.hears(node, merged, client=reported.own, unit=unit)
+            unit = self._factor(contribution.read_as, self.reference)
+            self._screen.put(node, merged, client=contribution.own, unit=unit)
 
     def _read_again(self) -> None:
-        """Put right what was read when `latest` was another."""
+        """Read again the rows to which another `latest` applied."""
         if self.schema.half_life:
-            for node, reported in self._reported.items():
-                # Where the newest part is read as it should be, so are those before it.
-                if reported.read_as != min(reported.newest, self.latest):
+            for node, contribution in self._contributions.items():
+                # If the newest part was read as it should be, so were the earlier ones.
+                if contribution.read_as != min(contribution.newest, self.latest):
                     self._read(node)
 
     def summary(self, wall: float | None = None) -> Summary | None:
@@ -144,7 +143,7 @@ class Pool:
         return root if wall is None else self.faded(root, self.reference, wall)
 
     def outliers(self) -> Mapping[str, Outlier]:
-        """Return the clients that are left out, far from the others; none, if not robust."""
+        """Return the clients that are left out as outliers; none, if not robust."""
         if self._screen is None:
             return {}
         self._read_again()
@@ -171,21 +170,21 @@ class Pool:
         return self._summaries.faded(summary, self._factor(since, until))
 
     def _factor(self, since: float, until: float) -> float:
-        """What is left of a reading's weight."""
+        """Return what is left of a reading's weight."""
         half_life = self.schema.half_life
         if not half_life:
             return 1.0
-        # Rows so old that they weigh nothing keep their place, and a factor that is a number.
+        # Rows so old that they weigh nothing keep their place, with a finite factor.
         halvings = min(max((until - since) / half_life, -200.0), 200.0)
         return float(2.0**-halvings)
 
     def out_of_reach(self, wall: float) -> bool:
-        """Whether the reference time is too far from now."""
+        """Return whether the reference time is too far from now."""
         half_life = self.schema.half_life or math.inf
         return abs(wall - self.reference) > HALVINGS * half_life
 
 
-def added(parts: Iterable[Counts]) -> Counts:
+def total_of(parts: Iterable[Counts]) -> Counts:
     """Add counts up."""
     total = Counts()
     for part in parts:

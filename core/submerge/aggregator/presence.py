@@ -6,7 +6,7 @@ from submerge.protocol.messages import Incarnation
 
 
 class Presence:
-    """Incarnations that may still speak; all times are of the steady clock.
+    """Incarnations that may still report; all times are of the steady clock.
 
     Attributes
     ----------
@@ -24,15 +24,15 @@ class Presence:
 
     @property
     def nodes(self) -> tuple[str, ...]:
-        """All that have a row."""
+        """All nodes that have a row."""
         return tuple(self._live)
 
     def live(self, node: str) -> tuple[Incarnation, ...]:
-        """Return a node's incarnations, in the order that they came in."""
+        """Return a node's incarnations, in the order in which they were first heard."""
         return tuple(self._live.get(node, ()))
 
     def hear(self, node: str, incarnation: Incarnation, steady: float) -> None:
-        """Note that an incarnation was heard; the first time it comes in."""
+        """Note that an incarnation was heard; the first time adds it."""
         key = node, incarnation
         if key not in self.heard:
             self._live.setdefault(node, []).append(incarnation)
@@ -47,15 +47,15 @@ class Presence:
             del self._live[node]
 
     def longest_silent(self, node: str, spared: Incarnation) -> Incarnation:
-        """Return which incarnation of a node, but for one, was not heard for longest."""
+        """Return the longest silent incarnation of a node, except for `spared`."""
         others = [incarnation for incarnation in self._live[node] if incarnation != spared]
         return min(others, key=lambda each: (self.heard[node, each], each))
 
     def silence(self, node: str, incarnation: Incarnation, steady: float) -> float:
-        """Return for how long an incarnation was silent while the node spoke under another.
+        """Return for how long an incarnation was silent while the node reported under another.
 
-        Counted from when the other was first heard: a client that was away for days sends
-        its last life's final report only after it has come back.
+        Counted from when the other was first heard: a client that was away for days sends the
+        final report of its last incarnation only after it has come back.
         """
         heard = self.heard[node, incarnation]
         others = [

@@ -1,14 +1,15 @@
-"""Suspicion: which nodes of a group are kept out of the model, and why.
+"""Quarantine: which nodes of a group are kept out of the model, and why.
 
-A client's life says ever more, and never two things under one number: a restart begins another
-life, and a card that is copied or restored brings back only what was said. So a life that
-contradicts itself is run by two processes, a machine that was restored with its memory, or a
-liar's. It is set apart, as an operator may set any node apart: its rows are kept and taken, and
-no model is made of them, until somebody has looked.
+The reports of a client's incarnation only grow, and two different reports never share a number:
+a restart begins another incarnation, and a card that is copied or restored brings back only what
+was reported before. So an incarnation that contradicts itself is run by two processes, by a
+machine that was restored with its memory, or by a liar. Its node is quarantined: its rows are
+accepted and kept, but no model is made of them until a person releases it. An operator may
+quarantine any node.
 
-Never an aggregator: its rows may shrink, its store may be a backup, and a whole site is below
-it. Once is chance where two reports share a number: a digest may change with our own software.
-The same report again is no second time: brokers say things twice.
+An aggregator is never quarantined for this: its rows may shrink, its store may be a backup, and a
+whole site is below it. The first equivocation may be chance: our own software may change a
+digest. The same report again does not count: brokers deliver messages twice.
 """
 
 from __future__ import annotations
@@ -20,37 +21,39 @@ from submerge.protocol.machine import Now
 from submerge.protocol.messages import Reason, Report
 
 Cause = Literal["operator", "shrunk", "equivocated twice"]
-"""An operator said so; a life said less than before; two reports with one number, twice."""
+"""An operator's order; an incarnation that reports less than before; two pairs of reports with one
+number each."""
 
 AGAIN_S = 3600.0
-"""Two equivocations within this time are a second one."""
+"""A second equivocation counts only within this time of the first."""
 
 SLIPS, MOST_QUARANTINED = 256, 1024
-"""Nodes of a group that are remembered to have equivocated; that are set apart unasked."""
+"""Most nodes of a group that are remembered to have equivocated; most that are quarantined without
+an order."""
 
 
 class QuarantineEntry(NamedTuple):
-    """Why a node is kept out of the model, and since when (wall time; 0: nobody knows)."""
+    """Why a node is kept out of the model, and since when (wall time; 0: unknown)."""
 
     cause: Cause
     since: float
 
 
 class Slip(NamedTuple):
-    """When a node has equivocated last (wall time, for people), and the digest of what it said."""
+    """When a node equivocated last (wall time, for people), and the digest of that report."""
 
     at: float
-    said: bytes
+    digest: bytes
 
 
 class Quarantine:
-    """Nodes of one group that are set apart, or were contradicted once.
+    """Nodes of one group that are quarantined, or have equivocated once.
 
     Attributes
     ----------
-    apart : mapping of str to Apart
+    quarantined : mapping of str to QuarantineEntry
     slips : mapping of str to Slip
-        Both are replaced, never changed: they are what a store keeps.
+        A store keeps both: they are replaced, never changed.
     """
 
     def __init__(self) -> None:
@@ -61,56 +64,56 @@ class Quarantine:
     def load(
         self, quarantined: Mapping[str, QuarantineEntry], slips: Mapping[str, Slip], now: Now
     ) -> None:
-        """Take up what a store holds; slips count from now: who knows how long it was away."""
+        """Load a store's records; slips count from now, because the downtime is unknown."""
         self.quarantined, self.slips = quarantined, slips
         self._slipped = dict.fromkeys(slips, now.steady)
 
     @property
     def full(self) -> bool:
-        """Whether so many are set apart unasked that no more can be."""
+        """Whether the most nodes that may be are quarantined without an order."""
         return (
             sum(each.cause != "operator" for each in self.quarantined.values()) >= MOST_QUARANTINED
         )
 
-    def hears(self, report: Report, why: Reason, said: bytes, now: Now) -> Cause | None:
-        """Judge by a report that was refused; return a cause to set its node apart.
+    def judge_refused(self, report: Report, why: Reason, digest: bytes, now: Now) -> Cause | None:
+        """Return a cause to quarantine the node of a refused report, if there is one.
 
-        said : its digest
+        digest : of the report
         """
         node = report.stamp.node
         if report.fence or node in self.quarantined:
             return None
         if why is Reason.SHRUNK:
             return "shrunk"
-        if why is Reason.EQUIVOCATION and self._again(node, said, now):
+        if why is Reason.EQUIVOCATION and self._again(node, digest, now):
             return "equivocated twice"
         return None
 
     def put_in_quarantine(self, node: str, cause: Cause, now: Now) -> None:
-        """Keep a node out; if it is out already, it stays so for the first cause."""
+        """Quarantine a node; one that is quarantined already keeps its first cause."""
         if node not in self.quarantined:
             self.quarantined = {**self.quarantined, node: QuarantineEntry(cause, now.wall)}
             self._forget(node)
 
     def release(self, node: str) -> None:
-        """Let a node in again, and hold nothing against it."""
+        """Take a node out of quarantine, and forget its slip."""
         self.quarantined = {name: each for name, each in self.quarantined.items() if name != node}
         self._forget(node)
 
     def tidy(self, now: Now) -> None:
-        """Forget what was long ago."""
+        """Forget old slips."""
         for node in [n for n, at in self._slipped.items() if now.steady - at > AGAIN_S]:
             self._forget(node)
 
-    def _again(self, node: str, said: bytes, now: Now) -> bool:
-        """Whether it is the second time within the hour; remember it if not."""
+    def _again(self, node: str, digest: bytes, now: Now) -> bool:
+        """Return whether it is the second time within the hour; remember it if not."""
         self.tidy(now)
         last = self.slips.get(node)
         if last is not None:
-            return last.said != said
+            return last.digest != digest
         while len(self.slips) >= SLIPS:
             self._forget(min(self._slipped, key=lambda name: self._slipped[name]))
-        self.slips = {**self.slips, node: Slip(now.wall, said)}
+        self.slips = {**self.slips, node: Slip(now.wall, digest)}
         self._slipped[node] = now.steady
         return False
 

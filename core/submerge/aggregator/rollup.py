@@ -1,8 +1,8 @@
-"""Standing: how well the nodes below are heard, and how odd their readings are.
+"""Rollup: the silence, the scores and the alarms of all nodes below, added up.
 
-Facts about a group that every report and every model carries. Silence is counted in
-powers of two of a second: bins can be shifted by the time that a report was on its way,
-and added, at the price of rounding up.
+Every report and every model carries these facts of a group. Silence is counted in powers of two of
+a second: bins can be shifted by the time that a report was on its way, and added, with an error of
+rounding up.
 """
 
 from __future__ import annotations
@@ -24,17 +24,18 @@ from submerge.stats.quantile_sketch import merged, quantile
 from submerge.stats.score_limits import Limits
 
 SHARES = (0.5, 0.95, 0.99, 0.999)
-"""Limits in a model: scores that these shares of recent readings stayed below. The first is no
-limit, but says where the middle is."""
+"""Shares of recent readings whose scores are below a model's limits. The first is the median and no
+limit."""
 
 LEAST_CLIENTS, LEAST_HOURS = 5, 12
-"""Of fewer nobody can say who is unlike the others; nor by fewer hours."""
+"""With fewer clients, or of clients with fewer hours, none is unlike the others."""
 
 MOST_UNLIKE = 0.25
-"""Of the clients: where more are unlike the others, it is not faults that they have in common."""
+"""Largest share of clients that are left out as unlike the others: more are not all faulty."""
 
 UNLIKE = 4.0
-"""Times what half of the clients' usual hours come to: twice as far off, for SPE is a square."""
+"""A client is unlike the others if its median hour is over so many times the clients' median: twice
+as far off, for SPE (squared prediction error) is a square."""
 
 BINS = 30
 """2^30 s of silence are 34 years."""
@@ -52,7 +53,7 @@ def census(ledger: Ledger, now: Now) -> Census:
         elif row.report.census is not None:
             nodes += row.report.census.nodes
             for i, count in enumerate(row.report.census.ages):
-                # The middle of its bin, and the time since it was told.
+                # The middle of its bin, and the time since it was reported.
                 bins[_bin(1.5 * 2.0**i + silence)] += count
     while bins and not bins[-1]:
         bins.pop()
@@ -65,51 +66,51 @@ def staleness(counted: Census) -> tuple[float, float, float]:
 
 
 def scores(ledger: Ledger) -> ScoreSketches | None:
-    """Merge what the rows say of their scores."""
-    reported = [row.report.scores for row in ledger.current() if row.report.scores is not None]
-    if not reported:
+    """Merge the sketches of scores of the rows."""
+    sketches = [row.report.scores for row in ledger.current() if row.report.scores is not None]
+    if not sketches:
         return None
-    watched = _typical_maxima(ledger)
-    # A linear group has none, whatever a child makes of it.
+    maxima = _typical_maxima(ledger)
+    # A linear group has none, whatever a child sends.
     linear = [
-        each.linear for each in reported if each.linear is not None and not ledger.schema.linear
+        each.linear for each in sketches if each.linear is not None and not ledger.schema.linear
     ]
     return ScoreSketches(
-        merged(*(each.spe for each in reported)),
-        merged(*(each.t2 for each in reported)),
+        merged(*(each.spe for each in sketches)),
+        merged(*(each.t2 for each in sketches)),
         merged(*linear) if linear else None,
-        pooled_maxima(*watched) if watched else None,
+        pooled_maxima(*maxima) if maxima else None,
     )
 
 
-def limits(reported: ScoreSketches | None) -> Limits | None:
-    """Return the measured limits; None before the first score."""
-    if reported is None or not reported.spe.n or not reported.t2.n:
+def limits(sketches: ScoreSketches | None) -> Limits | None:
+    """Return the limits by measured scores; None before the first score."""
+    if sketches is None or not sketches.spe.n or not sketches.t2.n:
         return None
-    linear = reported.linear if reported.linear is not None and reported.linear.n else None
+    linear = sketches.linear if sketches.linear is not None and sketches.linear.n else None
     return Limits(
         SHARES,
-        tuple(quantile(reported.spe, share) for share in SHARES),
-        tuple(quantile(reported.t2, share) for share in SHARES),
-        reported.spe.n,
+        tuple(quantile(sketches.spe, share) for share in SHARES),
+        tuple(quantile(sketches.t2, share) for share in SHARES),
+        sketches.spe.n,
         () if linear is None else tuple(quantile(linear, share) for share in SHARES),
     )
 
 
 def _typical_maxima(ledger: Ledger) -> list[BlockMaxima]:
-    """Return what is told of peaks, without those of clients that are unlike the others.
+    """Return the block maxima of the nodes, without those of clients that are unlike the others.
 
-    A machine that was faulty while limits were measured must not set them: it is held to those of
-    the others. In its usual hour it comes to what theirs come to once in a blue moon.
+    A machine that was faulty while limits were measured must not raise them: the limits of the
+    others apply to it. Its median hour is as high as the rarest of their hours.
     """
     heard: dict[str, tuple[float, bool, BlockMaxima]] = {}
     for row in ledger.current():
-        stamp, reported = row.report.stamp, row.report.scores
+        stamp, sketches = row.report.stamp, row.report.scores
         at = ledger.heard[stamp.node, stamp.incarnation]
-        # A node's hours outlive its lives: two rows of it say the same twice.
+        # A node's hours outlive its incarnations: two rows of it contain the same hours.
         last, _, _ = heard.get(stamp.node, (-math.inf, False, None))
-        if reported is not None and reported.maxima is not None and at >= last:
-            heard[stamp.node] = at, row.from_client, reported.maxima
+        if sketches is not None and sketches.maxima is not None and at >= last:
+            heard[stamp.node] = at, row.from_client, sketches.maxima
     parts = [(single, maxima) for _, single, maxima in heard.values()]
     for kind in KINDS:
         middles = sorted(
@@ -121,7 +122,7 @@ def _typical_maxima(ledger: Ledger) -> list[BlockMaxima]:
             continue
         most = UNLIKE * middles[len(middles) // 2]
         if sum(middle > most for middle in middles) > MOST_UNLIKE * len(middles):
-            continue  # these are another kind of machine, not a faulty one
+            continue  # they are another kind of machine, and not faulty
         parts = [
             (single, each.without(kind))
             if single and each.of(kind).n >= LEAST_HOURS and quantile(each.of(kind), 0.5) > most
@@ -132,23 +133,23 @@ def _typical_maxima(ledger: Ledger) -> list[BlockMaxima]:
 
 
 def alarm_status(ledger: Ledger, *, desired: int) -> AlarmStatus | None:
-    """Add up what nodes say of their alarms: each by what was heard of it last."""
-    reported = [
+    """Add up the alarm statuses of the nodes, of each the latest."""
+    statuses = [
         row.report.alarm_status
         for _, row in latest_row_per_node(ledger)
         if row.report.alarm_status is not None
     ]
-    return pooled(reported, desired=desired) if reported or desired else None
+    return pooled(statuses, desired=desired) if statuses or desired else None
 
 
 def newest_version(ledger: Ledger) -> int:
-    """Return the highest model version that anyone below uses, and that can be true."""
+    """Return the highest model version that a node below uses, of those that can be true."""
     versions = (row.report.version for row in ledger.current())
     return max((version for version in versions if version <= BELIEVED), default=0)
 
 
 def latest_row_per_node(ledger: Ledger) -> Iterable[tuple[tuple[str, Incarnation], Row]]:
-    """The row of each node that was heard last: it speaks for the node's others."""
+    """Return the row of each node that was heard last: it stands for the node's others."""
     newest: dict[str, tuple[float, tuple[str, Incarnation]]] = {}
     for key in ledger.rows:
         heard = ledger.heard[key]

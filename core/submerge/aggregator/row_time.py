@@ -1,4 +1,4 @@
-"""What time a row is of: by its node's clock, by ours, or by what most rows say."""
+"""The time of a row: by its node's clock, by ours, or by the median row."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from submerge.protocol.machine import Now
 from submerge.protocol.messages import Report
 
 AHEAD_S = 30.0
-"""A clock may run ahead by so much before it is not believed."""
+"""The most that a believed clock may run ahead."""
 
 
 def time_of(report: Report, now: Now, max_age_s: float) -> float:
-    """Return the wall time that a report is of."""
+    """Return the wall time that a report describes."""
     if not report.synced:
-        # A clock that nobody vouches for counts as "when it came"; unless it is ours.
+        # Without a synchronized clock a report counts from its arrival, unless ours lacks one too.
         return now.wall
     if not now.synced:
         return report.as_of
@@ -24,11 +24,11 @@ def time_of(report: Report, now: Now, max_age_s: float) -> float:
 
 
 def seen_from(now: Now, rows: Iterable[Row]) -> float:
-    """Return the wall time that the rows are to be seen from.
+    """Return the wall time as of which the rows are read.
 
-    Now; but a clock that nobody vouches for may be years behind what synced children say, and
-    rows must not gain weight for coming from its future. Then it is the time that half of the
-    rows say it is, or later: one that lies moves it little.
+    Now, by a synchronized clock. Another clock may be years behind synchronized children, and rows
+    must not gain weight by coming from its future. Then it is at least the median time of the rows:
+    a single wrong one moves it little.
     """
     if now.synced:
         return now.wall

@@ -1,8 +1,8 @@
-"""Upward: an aggregator's tether, for one group, and what its children hear of the root.
+"""Upward: an aggregator's session with its parent, for one group, and what the root holds.
 
-An aggregator is a client of its parent, with one difference: its state lives in a database,
-which may be copied or restored behind its back. So each process draws a *fence*, and the
-parent lets only the newest heir of a line speak.
+An aggregator is a client of its parent, with one difference: its state is in a database, which may
+be copied or restored without its knowledge. So each process draws a *fence*, and the parent lets
+only the newest process of a lineage report.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from submerge.protocol.messages import Answer, Incarnation, Left, Report
 from submerge.protocol.session import ParentSession
 
 FENCES = 64
-"""Fences remembered: the parent may be restored from a backup of that many starts ago."""
+"""Fences remembered: the parent may be restored from a backup that many starts old."""
 
 MARKS = 8
-"""Reports on the way whose contents are remembered, for saying what the root holds."""
+"""Reports on the way that are remembered, to know what the root holds."""
 
 Child = tuple[str, Incarnation]
 
 
 @dataclass(frozen=True, slots=True)
 class Lineage:
-    """What a store keeps of its speaking: committed with the rows that it speaks of.
+    """What a store keeps of its reports: committed with the rows that they contain.
 
     seq : of the newest report
-    fence : this process's
-    past : those of processes before it, the newest last, and the seq that each was left at
-    admitted : the one that the parent let in last; it knows no later one
+    fence : of this process
+    past : fences of earlier processes, the newest last, and the last seq under each
+    admitted : the fence that the parent accepted last; it knows no later one
     """
 
     seq: int = 0
@@ -39,25 +39,25 @@ class Lineage:
     past: tuple[Left, ...] = ()
     admitted: bytes = b""
 
-    def drawn(self, fence: bytes) -> Lineage:
-        """Return the line under another fence."""
+    def with_fence(self, fence: bytes) -> Lineage:
+        """Return the lineage under another fence."""
         past = (*self.past, Left(self.fence, self.seq)) if self.fence else self.past
         if len(past) > FENCES:
-            # However many starts ago it was, the one that the parent holds stays.
+            # The fence that the parent holds stays, however many starts ago it was.
             spared = 1 if past[0].fence == self.admitted else 0
             past = past[:spared] + past[spared + 1 :]
         return replace(self, fence=fence, past=past)
 
 
 class Upward:
-    """One group's way up.
+    """One group's way to the parent.
 
     Attributes
     ----------
-    tether : Tether
-    line : Line
+    session : ParentSession
+    line : Lineage
     changed : bool
-        The rows say more than the newest report.
+        Whether the rows have changed since the newest report.
     root, durable : Incarnation or None, int
         The root's incarnation, and the newest report of ours that it holds.
     """
@@ -76,8 +76,8 @@ class Upward:
         return self.session.due_at(news=self.changed)
 
     def draw_fence(self, rng: np.random.Generator) -> None:
-        """Claim the line for this process, and ask to join under it."""
-        self.line = self.line.drawn(rng.bytes(16))
+        """Claim the lineage for this process, and join under it."""
+        self.line = self.line.with_fence(rng.bytes(16))
         self.session.join.now()
 
     def queue_report(self, report: Report, steady: float, rng: np.random.Generator) -> None:
@@ -86,22 +86,22 @@ class Upward:
         self.changed = False
         self.session.queue_report(report, steady, rng)
 
-    def acknowledged(self, answer: Answer) -> None:
-        """The parent holds a report; maybe the root does, too."""
-        self.session.confirmed(answer.newest)
+    def take_acknowledgement(self, answer: Answer) -> None:
+        """Take the parent's acknowledgement of a report, and what the root holds."""
+        self.session.confirm(answer.newest)
         if answer.root is None:
             return
         if answer.root != self.root:
-            # Another root holds nothing for certain until it says so.
+            # Nothing is known of another root until it reports what it holds.
             self._held.clear()
             self.durable = 0
-        # An older answer may come later.
+        # An older answer may arrive later.
         self.root, self.durable = answer.root, max(self.durable, answer.durable)
 
     # -- what the root holds of a child ------------------------------------------
 
     def mark(self, child: Child, seq: int) -> None:
-        """The next report is the first to hold a child's `seq`."""
+        """Note that the next report is the first with a child's `seq`."""
         marks = self._marks.setdefault(child, [])
         following = self.line.seq + 1
         if marks and marks[-1][1] == following:
@@ -111,14 +111,14 @@ class Upward:
         del marks[1 : len(marks) - MARKS + 1]
 
     def held(self, child: Child) -> int:
-        """Return the newest seq of a child that the root holds for certain."""
+        """Return the newest seq of a child that the root surely holds."""
         marks = self._marks.get(child, [])
         while marks and marks[0][1] <= self.durable:
             self._held[child] = marks.pop(0)[0]
         return self._held.get(child, 0)
 
     def only(self, children: Container[Child]) -> None:
-        """Forget what is remembered of others: their rows are gone."""
+        """Forget all other children: their rows are gone."""
         for known in (self._marks, self._held):
             for child in [child for child in known if child not in children]:
                 del known[child]

@@ -1,10 +1,10 @@
-"""WatchedHours: the peaks of one node's hours, and the false alarms that it allowed in them.
+"""WatchedHours: the block maxima of one node's hours, and the false alarms allowed in them.
 
-Its peaks are its part of the group's, which limits follow from. What was allowed and what was
-raised stand side by side: an alarm that no person has called a fault counts as false.
+Its maxima are its part of the group's, from which limits follow. Reports show the allowed alarms
+beside the raised ones: an alarm that no person confirmed as a fault counts as false.
 
 After a person has accepted an alarm, scores may go as high as they went (`spared`) until they have
-come down again; hours of that time are no part of what is usual in the group.
+come down again; the hours until then are not counted as normal hours of the group.
 """
 
 from __future__ import annotations
@@ -19,29 +19,29 @@ from submerge.protocol.settings import AlarmSettings
 from submerge.stats.block_maxima import HOUR_S, KINDS, BlockMaximaTally, By
 
 SPARE = 1.25
-"""Over what an accepted alarm came to: so far scores may go until they have come down."""
+"""Factor over the highest score of an accepted alarm, up to which scores are accepted."""
 
 BEYOND = 1.25
-"""Over the limit, what a peak counts for at most: whatever is higher was no ordinary hour, and a
-tail that is fitted to it would reach as far."""
+"""Largest maximum that counts, over its limit: a higher one is from no normal hour, and a tail that
+is fitted to it would reach as far."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WatchedHours:
-    """Hours that are over, and the one that is running.
+    """The hours that have ended, and the current one.
 
     Attributes
     ----------
-    tally : PeakTally
-        Of hours that are over.
+    tally : BlockMaximaTally
+        Of hours that have ended.
     spared, watched_s, allowed
         As in `Hours`.
     highest : mapping of kind to float
-        The highest levels of the hour that is running.
+        The k-of-m maxima of the current hour.
     near : mapping of kind to float
-        How far spared scores went over their limits in it.
+        The largest spared scores over their limits in it.
     passed_s, row : float, int
-        What has passed of it.
+        The time and the rows of it that have passed.
     """
 
     tally: BlockMaximaTally
@@ -61,14 +61,14 @@ class WatchedHours:
 
     @property
     def kept(self) -> Hours:
-        """What the next process has to know; what the running hour had come to is lost."""
+        """What the next process has to know; the maxima of the current hour are lost."""
         tally = self.tally
         return Hours(tally.windows, tally.hours, self.spared, self.watched_s, self.allowed)
 
     def spare(
         self, worst: float, judged_by: Mapping[By, float], known: AlarmLimits
     ) -> WatchedHours:
-        """Return them bearing scores that go so far over the limits that they were judged by."""
+        """Return them with scores accepted up to `worst` times the limits of the alarm."""
         spared = dict(self.spared)
         for kind in known.known or KINDS:
             bare = known.known.get(kind, 0.0)
@@ -78,7 +78,7 @@ class WatchedHours:
         return replace(self, spared=spared)
 
     def least_news(self, kind: By, rows: int, settings: AlarmSettings) -> float:
-        """Return what a level has to pass to be the highest of its hour; -1 if any may be."""
+        """Return what a score has to exceed to raise its hour's maximum; -1 if any may."""
         of_another = 0 < hour_rows(settings) < self.row + rows
         return -1.0 if self.spared or of_another else self.highest.get(kind, -1.0)
 
@@ -97,7 +97,7 @@ class WatchedHours:
         ----------
         kinds : sequence of kind
         statistics : (kinds, n) or None
-            -1 where a row does not count; None if no level is the highest of its hour.
+            k-of-m statistics, -1 where a row does not count; None if none raises a maximum.
         n : int
         passed_s : float
             The time that the rows stand for.
@@ -122,19 +122,19 @@ class WatchedHours:
 
     def _with_statistics(self, statistics: Mapping[By, float], limits: AlarmLimits) -> WatchedHours:
         highest, near, known = dict(self.highest), dict(self.near), limits.known
-        for kind, statistic in statistics.items():
-            if statistic < 0:
+        for kind, value in statistics.items():
+            if value < 0:
                 continue
             if not self.spared:
-                statistic = min(statistic, BEYOND * known.get(kind, math.inf))
-                highest[kind] = max(highest.get(kind, 0.0), statistic)
+                value = min(value, BEYOND * known.get(kind, math.inf))
+                highest[kind] = max(highest.get(kind, 0.0), value)
             elif known.get(kind, 0.0) > 0:
-                # What is borne here is not what is usual elsewhere.
-                near[kind] = max(near.get(kind, 0.0), statistic / known[kind])
+                # Scores that are accepted here are not normal elsewhere.
+                near[kind] = max(near.get(kind, 0.0), value / known[kind])
         return replace(self, highest=highest, near=near)
 
     def _closed(self, limits: AlarmLimits, settings: AlarmSettings) -> WatchedHours:
-        """Return them when the running hour is over."""
+        """Return them with the current hour ended."""
         watched_s = self.passed_s if (self.highest or self.near) and limits.known else 0.0
         spared = {
             kind: min(most, SPARE * self.near.get(kind, most)) for kind, most in self.spared.items()

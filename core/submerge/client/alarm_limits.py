@@ -1,15 +1,16 @@
-"""AlarmLimits: what a level may come to before there is an alarm, as the group's hours say.
+"""AlarmLimits: the limit of each statistic, from the block maxima of the group's hours.
 
-The level of a row is the k-th largest of the last m scores (`settings.after` of `settings.of`);
-the peak of an hour is its highest level (`stats.block_maxima`). With a rate r of false alarms
-that this node allows, K statistics that are watched, and hours of length h, the limit of each
-statistic is what a share
+The k-of-m statistic of a row is the k-th largest of the last m scores (`settings.after` of
+`settings.of`); the maximum of an hour is the largest of them (`stats.block_maxima`). Let this node
+allow r false alarms a second and monitor K statistics, and let an hour have the length h. The
+limit of each statistic is then exceeded in a share
 
     q = min(r h / K, 1/2)
 
-of the group's hours passes: counted where there are hours enough, and beyond them read off a
-generalized Pareto tail that is fitted to the highest peaks. By the union bound the K limits are
-passed in a share r h of the hours together, whatever the statistics have to do with one another.
+of the group's hours. It is counted while there are enough hours, and beyond them read off a
+generalized Pareto tail that is fitted to the highest maxima. By the union bound the K limits
+together are exceeded in at most a share r h of the hours, however the statistics depend on one
+another.
 
 References
 ----------
@@ -39,22 +40,22 @@ from submerge.stats.block_maxima import (
 from submerge.stats.quantile_sketch import QuantileSketch, quantile
 
 YOUNG = 2.0
-"""What limits are worth while a node's own mean is of one moment: about a mean that is a row drawn
+"""Factor of limits while a node's own mean comes from one moment: about a mean that is a row drawn
 like any other, rows vary twice as much."""
 
 LARGEST_SHARE = 0.5
-"""Of hours that a limit may be passed in: a node that allows more does not want alarms."""
+"""Largest share of hours in which a limit may be exceeded."""
 
 MATURE = ("t2", "channel")
-"""Statistics that are not watched before the node's own mean has seen a day."""
+"""Statistics that are not monitored before the node's own mean has seen a day."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Hours:
     """What is remembered of hours.
 
-    windows, hours : as in `PeakTally`
-    spared : over its limit, what accepted scores may come to; what is not there may not
+    windows, hours : as in `BlockMaximaTally`
+    spared : accepted scores over their limits, by statistic; 1 for one that is not there
     watched_s, allowed : as in `AlarmStatus`
     """
 
@@ -72,9 +73,9 @@ class AlarmLimits:
     Attributes
     ----------
     known : mapping of kind to float
-        The limit of each statistic; empty while none is believed.
+        The limit of each statistic; empty while none is known.
     ordinary : mapping of kind to float
-        What half of the group's hours stay below.
+        The median of the maxima of the group's hours.
     armed_in_s : float
         As in `AlarmStatus`.
     """
@@ -85,7 +86,7 @@ class AlarmLimits:
 
     @classmethod
     def of(cls, maxima: BlockMaxima | None, settings: AlarmSettings) -> AlarmLimits:
-        """Return the limits that a group's peaks ask for, at the rate that a node allows."""
+        """Return the limits by a group's maxima, at the rate of false alarms that a node allows."""
         kinds = [kind for kind in KINDS if maxima is not None and maxima.of(kind).n]
         if maxima is None or not kinds:
             return cls()
@@ -93,7 +94,7 @@ class AlarmLimits:
         missing_s = _missing_s(maxima, share, settings)
         if missing_s > 0:
             return cls(armed_in_s=missing_s)
-        # One statistic may have been measured for less long than others: it joins when it is known.
+        # A statistic that was measured for less time gets its limit later.
         kinds = [kind for kind in kinds if enough(maxima.of(kind), share)]
         return cls(
             {kind: limit(maxima.of(kind), share) for kind in kinds},
@@ -102,7 +103,7 @@ class AlarmLimits:
         )
 
     def limit(self, kind: By, spared: Mapping[By, float], *, settled: bool) -> float:
-        """Return what levels of a statistic may come to; infinite if it is not watched.
+        """Return the limit of a k-of-m statistic now; infinite if it is not monitored.
 
         spared : as in `Hours`
         settled : whether the node's own mean has seen a day
@@ -113,9 +114,9 @@ class AlarmLimits:
         return most if settled else YOUNG * most
 
     def calm(self, kind: By) -> float:
-        """Return what share of its limit a level has to stay below for an alarm to be over.
+        """Return the share of its limit that a statistic has to stay below for an alarm to end.
 
-        Half-way between the limit and an ordinary hour: scores of many directions come close to
+        Halfway between the limit and the median hour: scores of many directions come close to
         their limit all the time, and those of few seldom.
         """
         most = self.known.get(kind, 0.0)
@@ -129,13 +130,13 @@ def hour_rows(settings: AlarmSettings) -> int:
 
 
 def hour_length_s(settings: AlarmSettings) -> float:
-    """Return how long an hour is: a whole number of rows, where these have a period."""
+    """Return the length of an hour: a whole number of rows, if rows have a period."""
     rows = hour_rows(settings)
     return rows * settings.period_s if rows else HOUR_S
 
 
 def _missing_s(maxima: BlockMaxima, share: float, settings: AlarmSettings) -> float:
-    """Return how long it takes until a limit is known, if all goes on as it has."""
+    """Return the time until a limit is known, at the present pace."""
     hours, n = max(maxima.longest, 1), max(maxima.spe.n, 1)
     wanted = max(2 * LEAST_TAIL, math.ceil(1 / (share * REACH)))
     length_s = hour_length_s(settings)

@@ -1,6 +1,6 @@
-"""AlarmLog: the alarms of one node, as a value: how one begins, worsens, is held, and is over.
+"""AlarmLog: the alarms of one node, as a value: how one begins, worsens, withholds and ends.
 
-One alarm is open at a time: whatever goes wrong meanwhile is part of it.
+One alarm is open at a time: everything that goes wrong meanwhile is part of it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from submerge.protocol.alarm_status import REMEMBERED, TOP, Alarm, Cause, Verdic
 from submerge.stats.block_maxima import By
 
 BLAMED = 256
-"""Rows over their limit that the blame of an alarm is made of: of more, those before fade."""
+"""Rows over their limit that the blame of an alarm covers; with more, the earlier ones fade."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -32,9 +32,9 @@ class AlarmLog:
     max_withheld_s : float
         As in `AlarmSettings`.
     alarms : tuple of Alarm
-        The open one first, then those that were over last.
+        The open one first, then those that ended last.
     held_s, frozen, blame, raised, confirmed
-        As in `Watched`.
+        As in `DetectorState`.
     excused : frozenset of int
         Likewise.
     """
@@ -52,12 +52,12 @@ class AlarmLog:
 
     @property
     def open(self) -> Alarm | None:
-        """The alarm that is not over, if there is one."""
+        """The open alarm, if there is one."""
         return self.alarms[0] if self.alarms and self.alarms[0].is_open else None
 
     @property
     def withholds(self) -> bool:
-        """Whether there is an alarm whose rows are not learnt."""
+        """Whether there is an open alarm whose rows are not learnt."""
         alarm = self.open
         if alarm is None:
             return False
@@ -66,7 +66,7 @@ class AlarmLog:
     def begin(self, at: float, cause: Cause, version: int, *, counted: bool) -> AlarmLog:
         """Return it with an alarm that began at a wall time.
 
-        counted : whether there are limits: without, nothing is promised either
+        counted : whether there are limits: without any, it is not counted as raised
         """
         number = max(int(at * 1000), 1, *(alarm.number + 1 for alarm in self.alarms[:1]))
         alarm = Alarm(self.node, number, at, at, 0.0, 0.0, cause, (), version)
@@ -79,7 +79,7 @@ class AlarmLog:
         )
 
     def worsen(self, ratio: float, cause: Cause, at: float) -> AlarmLog:
-        """Return it with a row of the open alarm whose score is so many times its limit."""
+        """Return it with a row of the open alarm whose score is `ratio` times its limit."""
         alarm = self.alarms[0]
         if ratio <= alarm.worst:
             return self
@@ -87,7 +87,7 @@ class AlarmLog:
         return self._amend(worst=ratio, cause=cause, peaked=at)
 
     def hold(self, rows: int, each_s: float) -> tuple[AlarmLog, int]:
-        """Return it after so many rows of the open alarm, and how many of them are withheld."""
+        """Return it after more rows of the open alarm, and how many of them are withheld."""
         alarm, left_s, held = self.alarms[0], self.max_withheld_s - self.held_s, 0
         if alarm.verdict == "rejected":
             held = rows
@@ -97,7 +97,7 @@ class AlarmLog:
         return replace(log, held_s=self.held_s + each_s * rows), held
 
     def accuse(self, shares: Array, rows: int) -> AlarmLog:
-        """Return it with the channels that so many rows of the open alarm are anomalous by.
+        """Return it with the channels to blame for more rows of the open alarm.
 
         shares : (channels,), sums to 1
         """
@@ -110,11 +110,11 @@ class AlarmLog:
         return log._amend(top=tuple(each for each in top if each[1] > 0))
 
     def end(self, at: float) -> AlarmLog:
-        """Return it with the open alarm over."""
+        """Return it with the open alarm ended."""
         return replace(self, alarms=(self.alarms[0].over(at), *self.alarms[1:]), frozen={})
 
-    def judged(self, number: int, verdict: Verdict) -> AlarmLog:
-        """Return it with what a person makes of an alarm; the log itself if that is no news."""
+    def with_verdict(self, number: int, verdict: Verdict) -> AlarmLog:
+        """Return it with a verdict on an alarm; the log itself if nothing changes."""
         for i, alarm in enumerate(self.alarms):
             if alarm.number == number and alarm.verdict != verdict:
                 confirmed = (verdict == "rejected") - (alarm.verdict == "rejected")
@@ -133,18 +133,18 @@ class AlarmLog:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Exceedance:
-    """The scores of rows, held against the limits of the moment.
+    """The scores of rows over the limits of the moment.
 
     Attributes
     ----------
     over : (n,) of bool
-        Where an alarm begins, if none is open.
+        Rows at which an alarm begins, if none is open.
     high : (n,) of bool
-        Where an alarm that is open stays open.
+        Rows at which an open alarm stays open.
     ratio : (n,)
-        The largest of each row's scores, over its limit.
+        The largest of each row's scores, divided by its limit.
     causes : sequence of kind, (n,)
-        Which score that is.
+        Which statistic that is.
     times : (n,)
         Wall time of each row.
     """
@@ -159,7 +159,7 @@ class Exceedance:
 def follow(
     log: AlarmLog, seen: Exceedance, *, version: int, each_s: float, counted: bool
 ) -> tuple[AlarmLog, Mask, Mask]:
-    """Go from one beginning or end of an alarm to the next.
+    """Take rows into the log: from one beginning or end of an alarm to the next.
 
     Parameters
     ----------
@@ -176,7 +176,7 @@ def follow(
     -------
     log : AlarmLog
     alarmed, held : (n,) of bool
-        Rows of an alarm; those of them that are not to be learnt.
+        Rows of an alarm; those of them that are withheld.
     """
     n, i, over = len(seen.over), 0, seen.over.copy()
     alarmed, held = np.zeros(n, dtype=bool), np.zeros(n, dtype=bool)
@@ -197,6 +197,6 @@ def follow(
             held[i : i + still] = True
         if end < n:
             log = log.end(float(seen.times[end]))
-            over[end] = False  # calm is calm
+            over[end] = False  # an alarm that ends here does not begin here
         i = end + 1 if end < n else n
     return log, alarmed, held

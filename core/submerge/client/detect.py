@@ -1,24 +1,25 @@
-"""detect(): when scores become an alarm, when it is over, and which rows it keeps from learning.
+"""detect(): when scores become an alarm, when it ends, and which rows it withholds from learning.
 
     detector, decision = detect(detector, block, scores, situation)
 
-An `AlarmDetector` is a value: all that one node remembers to detect alarms with. Nothing changes
+An `AlarmDetector` is a value: everything that one node remembers for detection. Nothing changes
 it; the same detector, block and scores give the same decision.
 
-1. Let the *level* of a row be the `after`-th largest of the last `of` scores of one statistic. An
-   alarm is raised when a level is over the limit L of its statistic (`alarm_limits`).
-2. It is over when for `LONGER` times `of` rows no level was above c = (L + M) / 2, M being what
-   half of the group's hours stay below: hysteresis, so that an alarm neither flickers nor
-   stays where ordinary hours come close to the limit.
-3. Its rows are withheld from learning: what is alarmed at is not to become normal. After
-   `max_withheld_s` they are learnt all the same, as anomalous as ordinary rows are and no more,
-   unless a person rejects the alarm (a fault, never learnt) or accepts it (normal from now on:
-   the alarm is over). From that moment it is held to the limits of that moment.
-4. Other rows are learnt, clipped: lying d off the mean with a score s above `WILD` limits, a row
-   counts as if it lay d sqrt(WILD L / s) off, for SPE and T2 grow as the square of d. The first
-   rows of a fault are learnt before anything can know what they are.
-5. A channel that is stuck is an alarm, whatever scores say.
-6. A restart restores it as it was: an alarm that was raised before is not raised again.
+1. The k-of-m statistic of a row is the `after`-th largest of the last `of` scores of one kind. An
+   alarm is raised when it is over the limit L of its kind (`alarm_limits`).
+2. The alarm ends when for `LONGER` times `of` rows no k-of-m statistic was above c = (L + M) / 2,
+   where M is the median of the maxima of the group's hours. This hysteresis keeps an alarm from
+   flickering, and from staying open where normal hours come close to the limit.
+3. Its rows are withheld from learning, so that a fault does not become normal. After
+   `max_withheld_s` they are learnt, clipped to the distance of normal rows, unless a person rejects
+   the alarm (a fault, never learnt) or accepts it (normal from now on: the alarm ends). From that
+   moment on its limits do not change.
+4. Other rows are learnt, clipped: a row at a distance d from the mean with a score s above `WILD`
+   limits counts as if it lay at d sqrt(WILD L / s), for SPE (squared prediction error) and T2
+   (Hotelling's T-squared) grow as the square of d. The first rows of a fault are learnt before it
+   can be detected.
+5. A channel that is stuck is an alarm, whatever the scores are.
+6. A restart restores the detector: an open alarm is not raised again.
 
 References
 ----------
@@ -46,13 +47,13 @@ from submerge.protocol.machine import Now
 from submerge.stats.block_maxima import By, statistics
 
 LONGER = 4
-"""How many times the span that raises an alarm has to be calm for it to be over."""
+"""An alarm ends after so many times `of` rows below the halfway point."""
 
 WILD = 4.0
-"""Times a limit, what a row that is learnt may score: twice as far off as what is alarmed at."""
+"""Largest score of a row that is learnt, over its limit: twice as far off as a row at the limit."""
 
-SPOKEN = 16
-"""Rows of a block that are asked which channels are to blame: the last ones."""
+BLAME_ROWS = 16
+"""The last rows of a block, for which channels to blame are computed."""
 
 
 def detect(
@@ -72,11 +73,11 @@ def detect(
     AlarmDetector
         After the block.
     Decision
-        Which rows belong to an alarm, which are not to be learnt, and how the others are.
+        Which rows belong to an alarm, which are not learnt, and how the others are.
     """
     n = len(block)
     if not situation.ready:
-        # About a mean that is not known yet scores say nothing.
+        # Scores about a mean that is not known yet mean nothing.
         detector = _freeze(replace(detector, recent=RecentScores()))
         decision = Decision.learn(n)
         return detector, decision.withholding_all() if situation.paused else decision
@@ -84,16 +85,16 @@ def detect(
     if not situation.settled:
         even.pop("channel", None)
     predicted = scores.expected is not None
-    detector, alarmed, held, loud = _watch(detector, even, block, situation, stuck=predicted)
+    detector, alarmed, held, above = _watch(detector, even, block, situation, stuck=predicted)
     if predicted:
-        if loud.any():
-            shares = scores.blame(np.flatnonzero(loud)[-SPOKEN:]).mean(axis=0)
-            log = detector.log.accuse(shares, int(np.count_nonzero(loud)))
+        if above.any():
+            shares = scores.blame(np.flatnonzero(above)[-BLAME_ROWS:]).mean(axis=0)
+            log = detector.log.accuse(shares, int(np.count_nonzero(above)))
             detector = replace(detector, log=log)
-        usual = ~alarmed
+        normal = ~alarmed
         if not situation.settled or situation.paused:
-            usual = np.zeros(n, dtype=bool)
-        channels = detector.channels.after(block, scores, usual, block.time.seen_s(n))
+            normal = np.zeros(n, dtype=bool)
+        channels = detector.channels.after(block, scores, normal, block.time.seen_s(n))
         detector = _find_stuck(replace(detector, channels=channels), situation)
     factors = _clip(detector, even, alarmed, settled=situation.settled)
     if situation.paused:
@@ -109,7 +110,7 @@ def _watch(
     *,
     stuck: bool,
 ) -> tuple[AlarmDetector, Mask, Mask, Mask]:
-    """Hold levels to their limits; return rows of alarms, those withheld, those over a limit.
+    """Compare statistics with their limits; return rows of alarms, those withheld, those over one.
 
     stuck : whether a stuck channel keeps an alarm open
     """
@@ -118,7 +119,7 @@ def _watch(
     most = [detector.limit(kind, settled=situation.settled) for kind in kinds]
     span = _span(detector, even)
     recent = span[:, -(n + of - 1) :]
-    # So many have to be as high for a level to be: mostly they are not, and this is all.
+    # `after` scores have to be high for the statistic to be: mostly they are not, and that is all.
     least = [
         [min(limit, detector.hours.least_news(kind, n, settings))]
         for kind, limit in zip(kinds, most, strict=True)
@@ -126,7 +127,7 @@ def _watch(
     raised: Array | None = None
     if ((recent > least).sum(axis=1) >= after).any():
         raised = statistics(recent, of, after)
-    alarmed = held = loud = over = np.zeros(n, dtype=bool)
+    alarmed = held = above = over = np.zeros(n, dtype=bool)
     if raised is not None:
         over = np.asarray((raised > np.array(most)[:, None]).any(axis=0))
     was_open, log, limits = detector.log.open is not None, detector.log, detector.limits
@@ -136,8 +137,8 @@ def _watch(
             [limit * limits.calm(kind) for kind, limit in zip(kinds, most, strict=True)]
         )
         high = np.asarray((statistics(span, of, after) > calm[:, None]).any(axis=0))
-        high = _lately(high, LONGER * of)
-        # Without limits, as where a root begins again, nothing can say that it is over.
+        high = _recently(high, LONGER * of)
+        # Without limits, as when a root begins again, it is not known whether the alarm ends.
         unknown = was_open and not (limits.known or log.frozen or log.alarms[0].cause == "stuck")
         high |= unknown or (was_open and stuck and bool(detector.stuck))
         judged_by = dict(zip(kinds, most, strict=True))
@@ -145,8 +146,8 @@ def _watch(
         log, alarmed, held = follow(
             log, seen, version=situation.version, each_s=passed_s / n, counted=bool(limits.known)
         )
-        # Rows that are calm again are in the alarm, and anomalous by whatever comes.
-        loud = alarmed & (seen.ratio > 1)
+        # Rows below the limit again belong to the alarm, and no channel is to blame for them.
+        above = alarmed & (seen.ratio > 1)
         if raised is not None:
             # The first row of an alarm counts: rule 4 of `block_maxima`.
             raised[:, alarmed & np.concatenate(([was_open], alarmed[:-1]))] = -1.0
@@ -155,14 +156,14 @@ def _watch(
     detector = replace(
         detector, log=log, hours=hours, judged_by=judged_by, recent=RecentScores(kinds, span[:, n:])
     )
-    return detector, alarmed, held, loud
+    return detector, alarmed, held, above
 
 
 def _span(detector: AlarmDetector, even: Mapping[By, Array]) -> Array:
-    """Return scores (kinds, n) with those of a longer span before them."""
+    """Return scores (kinds, n) with those of earlier rows before them."""
     kinds, (known, before) = tuple(even), detector.recent
     if known != kinds:
-        # Of an alarm that was open before a restart it takes rows to say that it is over.
+        # After a restart, an open alarm needs that many rows before it can end.
         nothing = math.inf if detector.log.open is not None else 0.0
         new = np.full((len(kinds), (LONGER + 1) * detector.settings.of - 2), nothing)
         for kind in set(kinds) & set(known):
@@ -180,7 +181,7 @@ def _exceedance(
     now: Now,
     period_s: float,
 ) -> Exceedance:
-    """Return scores (kinds, n) over their limits, with the time of each row."""
+    """Return scores (kinds, n) divided by their limits, with the time of each row."""
     n = scores.shape[1]
     limits = np.array([limit if limit > 0 else math.inf for limit in most])
     ratios = scores / limits[:, None]
@@ -189,15 +190,15 @@ def _exceedance(
     return Exceedance(over, high, ratios.max(axis=0), causes, times)
 
 
-def _lately(high: Mask, span: int) -> Mask:
-    """Return whether any of the last `span` was high, for all but the first span - 1."""
+def _recently(high: Mask, span: int) -> Mask:
+    """Return whether any of the last `span` rows was high, for all but the first span - 1."""
     rows = np.arange(len(high))
     last = np.maximum.accumulate(np.where(high, rows, -span))
     return np.asarray(rows - last < span)[span - 1 :]
 
 
 def _find_stuck(detector: AlarmDetector, situation: Situation) -> AlarmDetector:
-    """Raise an alarm where a channel has become stuck; one that moved is excused no longer."""
+    """Raise an alarm if a channel has become stuck; a channel that moved is no longer excused."""
     log = detector.log
     log = replace(log, excused=log.excused & frozenset(detector.channels.stuck_detector.stuck))
     detector = replace(detector, log=log)
@@ -214,10 +215,9 @@ def _find_stuck(detector: AlarmDetector, situation: Situation) -> AlarmDetector:
 def _clip(
     detector: AlarmDetector, even: Mapping[By, Array], alarmed: Mask, *, settled: bool
 ) -> Array | None:
-    """Return what rows are multiplied by, (n,), as they lie off the mean; None if none is clipped.
+    """Return factors of the rows' distances to the mean, (n,); None if none is clipped.
 
-    Rows of an alarm that are learnt after all: until they are ordinary. Others: until they are
-    `WILD`.
+    Rows of an alarm that are learnt are clipped to the median hour, others to `WILD` limits.
     """
     limits, spared = detector.limits, detector.hours.spared
     known = [kind for kind in even if limits.ordinary.get(kind, 0.0) > 0]
@@ -232,7 +232,7 @@ def _clip(
 
 
 def _freeze(detector: AlarmDetector) -> AlarmDetector:
-    """Hold the open alarm to the limits of now once its rows are learnt, which would clear it."""
+    """Freeze the limits of the open alarm once its rows are learnt, for learning would end it."""
     log = detector.log
     if log.open is None or log.withholds or log.frozen:
         return detector

@@ -1,7 +1,7 @@
-"""AlarmDetector: what one node detects alarms with; `detect` takes it from block to block.
+"""AlarmDetector: the state of alarm detection at one node; `detect` takes it from block to block.
 
-It holds the alarms that a node tells of, its hours, its channels and its limits, and answers for
-reports and for an operator. `Watched` is the part that outlives the process.
+It holds the alarms of a node, its hours, its channels and its limits, makes the alarm status of
+reports and takes verdicts. `DetectorState` is the part that outlives the process.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ from submerge.stats.block_maxima import BlockMaxima, By
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Watched:
-    """What a detector remembers, for its next process.
+class DetectorState:
+    """What a detector keeps for the next process.
 
     Attributes
     ----------
     alarms : tuple of Alarm
-        The open one, and those that were over last.
+        The open one, and those that ended last.
     held_s : float
         For how long the open one has withheld rows.
     frozen : mapping of kind to float
-        Limits of the open one, since rows are learnt in spite of it; else empty.
+        Limits that the open one keeps while its rows are learnt; else empty.
     blame : (channels,)
-        Of the open one, in shares.
+        Blame for the open one, in shares.
     excused : tuple of int
-        Channels that were accepted as they are, until they move.
+        Stuck channels that a person accepted, until they move.
     raised, confirmed : int
         As in `AlarmStatus`.
     hours : Hours
@@ -55,11 +55,11 @@ class Watched:
     hours: Hours = field(default_factory=Hours)
 
     @property
-    def under_another_schema(self) -> Watched:
-        """What stays where scores mean something else: what is told to people."""
+    def under_another_schema(self) -> DetectorState:
+        """The part that stays valid under another schema: alarms, counts and monitored time."""
         hours = Hours(watched_s=self.hours.watched_s, allowed=self.hours.allowed)
         alarms = tuple(each.over(each.peaked) for each in self.alarms)
-        return Watched(alarms, raised=self.raised, confirmed=self.confirmed, hours=hours)
+        return DetectorState(alarms, raised=self.raised, confirmed=self.confirmed, hours=hours)
 
 
 class Situation(NamedTuple):
@@ -67,8 +67,8 @@ class Situation(NamedTuple):
 
     now : Now
     version : int, of the model that made the scores
-    ready, settled : whether the node's own mean is to be believed, for a moment and for a day
-    paused : whether an operator has stopped learning
+    ready, settled : whether the node's own mean covers a moment, and a day
+    paused : whether an operator has paused learning
     """
 
     now: Now
@@ -79,7 +79,7 @@ class Situation(NamedTuple):
 
 
 class RecentScores(NamedTuple):
-    """Scores (kinds, rows) of a span of rows, which levels of the next rows need."""
+    """Scores (kinds, rows) of earlier rows, which the k-of-m statistics of the next rows need."""
 
     kinds: tuple[By, ...] = ()
     scores: Array = np.zeros((0, 0))
@@ -87,7 +87,7 @@ class RecentScores(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AlarmDetector:
-    """What one node detects alarms with.
+    """The state of alarm detection at one node.
 
     Attributes
     ----------
@@ -97,8 +97,9 @@ class AlarmDetector:
     channels : ChannelState
     limits : AlarmLimits
     judged_by : mapping of kind to float
-        The limits that the open alarm was held to last.
-    recent : scores of the rows before
+        The limits that the open alarm was last compared with.
+    recent : RecentScores
+        Of the rows before.
     """
 
     settings: AlarmSettings
@@ -115,14 +116,14 @@ class AlarmDetector:
         node: str,
         settings: AlarmSettings,
         names: tuple[str, ...],
-        kept: Watched | None = None,
+        kept: DetectorState | None = None,
         channels: ChannelState | None = None,
     ) -> AlarmDetector:
         """Return the detector of a node whose channels have these names.
 
-        kept, channels : what the process before remembered
+        kept, channels : from the process before
         """
-        kept, n = kept or Watched(), len(names)
+        kept, n = kept or DetectorState(), len(names)
         log = AlarmLog(
             node,
             names,
@@ -139,10 +140,10 @@ class AlarmDetector:
         return cls(settings, log, WatchedHours.of(kept.hours), channels, judged_by=log.frozen)
 
     @property
-    def kept(self) -> Watched:
+    def kept(self) -> DetectorState:
         """What the next process has to know."""
         log = self.log
-        return Watched(
+        return DetectorState(
             log.alarms,
             log.held_s,
             log.frozen,
@@ -155,22 +156,22 @@ class AlarmDetector:
 
     @property
     def stuck(self) -> tuple[int, ...]:
-        """Channels that are stuck, and not accepted as they are."""
+        """Channels that are stuck, and not excused."""
         stuck = np.flatnonzero(self.channels.habits.stuck).tolist()
         return tuple(each for each in stuck if each not in self.log.excused)
 
     def limit(self, kind: By, *, settled: bool) -> float:
-        """Return what levels of a statistic may come to now."""
+        """Return the limit of a statistic now."""
         if self.log.frozen:
             return self.log.frozen.get(kind, math.inf)
         return self.limits.limit(kind, self.hours.spared, settled=settled)
 
-    def with_peaks(self, maxima: BlockMaxima | None) -> AlarmDetector:
-        """Return it with the limits that the group's newest peaks ask for."""
+    def with_maxima(self, maxima: BlockMaxima | None) -> AlarmDetector:
+        """Return it with the limits by the group's newest block maxima."""
         return replace(self, limits=AlarmLimits.of(maxima, self.settings))
 
     def state(self, *, ready: bool, paused: bool, stale: bool) -> State:
-        """Return which state the node is in; an alarm goes before all."""
+        """Return the state of the node; an open alarm goes first."""
         if self.log.open is not None:
             return "alarm"
         if paused:
@@ -180,7 +181,7 @@ class AlarmDetector:
         return "stale" if stale else "armed"
 
     def alarm_status(self, state: State, desired: int) -> AlarmStatus:
-        """Return what a report says of alarms."""
+        """Return the alarm status of a report."""
         return AlarmStatus(
             states=AlarmStatus.at(state),
             alarms=self.log.alarms,
@@ -194,14 +195,14 @@ class AlarmDetector:
         )
 
     def decide(self, number: int, *, accept: bool, at: float) -> AlarmDetector:
-        """Return it with what a person makes of an alarm; itself if that is no news."""
-        log = self.log.judged(number, "accepted" if accept else "rejected")
+        """Return it with a person's verdict on an alarm; itself if nothing changes."""
+        log = self.log.with_verdict(number, "accepted" if accept else "rejected")
         if log is self.log:
             return self
         alarm = self.log.open
         if not accept or alarm is None or alarm.number != number:
             return replace(self, log=log)
-        # Whatever it was raised by: all of it is to be normal now.
+        # Everything in the alarm is normal from now on, whatever raised it.
         return replace(
             self,
             log=replace(log, excused=log.excused | frozenset(self.stuck)).end(at),

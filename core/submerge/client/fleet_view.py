@@ -1,4 +1,4 @@
-"""FleetView: what a client knows of its fleet: the settled schema, and the newest model."""
+"""FleetView: the settled schema and the newest model, as one client knows them."""
 
 from __future__ import annotations
 
@@ -11,48 +11,48 @@ from submerge.schema import Schema, differences
 
 
 class FleetView:
-    """One client's.
+    """What one client knows of its fleet.
 
     Parameters
     ----------
-    asked : Schema
-        What its sensors send; scaling, or gamma, may be left to the fleet.
+    configured : Schema
+        Of what its sensors send; scaling or gamma may be left to the fleet.
     learns_scaling : bool
         As in `ClientSettings`.
 
     Attributes
     ----------
-    asked : Schema
+    configured : Schema
     schema : Schema
-        With what the fleet has settled since.
+        The same, with what the fleet has settled.
     model : Model or None
         The newest, for scoring.
     """
 
-    def __init__(self, asked: Schema, *, learns_scaling: bool) -> None:
-        self.asked = self.schema = asked
+    def __init__(self, configured: Schema, *, learns_scaling: bool) -> None:
+        self.configured = self.schema = configured
         self.model: Model | None = None
         self._learns_scaling = learns_scaling
 
     @property
     def version(self) -> int:
-        """Of the newest model; 0 without one."""
+        """Version of the newest model; 0 without one."""
         return 0 if self.model is None else self.model.version
 
     @property
     def is_settled(self) -> bool:
-        """Whether nothing of the schema is left for the fleet to say."""
+        """Whether the fleet has nothing left to settle."""
         return not self.is_raw and self.schema.features.settled
 
     @property
     def is_raw(self) -> bool:
-        """Whether readings have no common size yet."""
+        """Whether the scaling is not known yet."""
         return self._learns_scaling and self.schema.scaling is None
 
     def recall(self, model: Model) -> None:
-        """Take a model that was kept, and what the fleet had settled by then.
+        """Take a model that was kept, and the schema that the fleet had settled by then.
 
-        The next join says whether it holds.
+        The next join confirms or corrects it.
         """
         self._use(model)
         if self.is_settled:
@@ -60,42 +60,42 @@ class FleetView:
         try:
             schema = Schema.parse(model.schema)
         except PeerError:
-            return  # of a later form: it is settled at the join
-        if schema.is_like(self.asked):
+            return  # of a later form: the join settles it
+        if schema.is_like(self.configured):
             self.schema = schema
 
     def adopt(self, canonical: bytes) -> Note | None:
-        """Take the fleet's schema: the same channels, and what it has settled since.
+        """Take the fleet's schema, if it has the same channels.
 
         Returns
         -------
         Note or None
-            Why it is refused, if it is.
+            Why it is refused; None if it is taken.
         """
         try:
             schema = Schema.parse(canonical)
         except PeerError as error:
             return Note("schema refused", {"why": str(error)})
-        if not schema.is_like(self.asked):
-            # Scaling and gamma are the fleet's; what the channels are, the sensors say.
-            return Note("schema refused", {"lines": differences(schema, self.asked)})
+        if not schema.is_like(self.configured):
+            # The fleet decides on scaling and gamma, the sensors decide on the channels.
+            return Note("schema refused", {"lines": differences(schema, self.configured)})
         self.schema = schema
         return None
 
     def take(self, model: Model) -> bool:
-        """Keep a model that is newer, of this node's own schema; return whether it is."""
+        """Take a model if it is newer; return whether it is."""
         newer = self.version < model.version <= HIGHEST
         if newer:
             self._use(model)
         return newer
 
     def _use(self, model: Model) -> None:
-        """Score with a model; with the last that knew something, if a root begins anew."""
+        """Score with a model; if a root begins again, with the last summary that there was."""
         old = self.model
         if old is not None and old.fingerprint == model.fingerprint:
             if model.summary is None:
                 model = replace(model, summary=old.summary, limits=old.limits)
             if model.maxima is None:
-                # Where all below begin anew at once, for a moment nobody tells of hours.
+                # If all nodes below begin again at once, no hours are reported for a moment.
                 model = replace(model, maxima=old.maxima)
         self.model = model

@@ -1,8 +1,8 @@
-"""Life: one incarnation of a client, from zero to its last report.
+"""ClientIncarnation: one incarnation of a client, from zero to its last report.
 
-What it has learnt, what it has counted, and how far its parent knows of it. It never
-resumes from disk: a process that comes back starts another life, and what it had kept
-of this one travels as a final report under this one's name (`Checkpoint`).
+It holds what it has learnt and counted, and what its parent has confirmed. It never resumes from
+disk: a process that comes back starts another incarnation, and sends what it had kept of this one
+as a final report under this one's name (`Checkpoint`).
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ from submerge.stats.moments import Moments, pooled
 Priorities = npt.NDArray[np.uint64]
 
 FADE_STEPS = 64
-"""A half-life is walked in so many steps at least: no row's age is wrong by more than 1.1 %."""
+"""Steps in a half-life, at least: the weight of no row is wrong by more than 1.1 %."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Checkpoint:
-    """A life as it was, on disk: what is sent again should the process not come back.
+    """An incarnation on disk: it is sent as a final report if the process ends.
 
-    pin : None if it was written before the first join; such a one is never sent, since it
-        could bind to a second parent
+    pin : None if it was written before the first join; such a checkpoint is never sent, since
+        it could bind to a second parent
     delivered : readings of it that the parent had confirmed
     """
 
@@ -61,11 +61,11 @@ class ClientIncarnation:
     Parameters
     ----------
     learns : bool
-        Whether everything is settled that learning takes.
+        Whether everything that learning needs is settled.
     raw : bool
-        Whether not even scaling is: its readings have no common size.
+        Whether even the scaling is not settled.
     lost : int
-        Readings that lives before it could not deliver: it says so in their place.
+        Readings that earlier incarnations could not deliver: it declares them as lost.
 
     Attributes
     ----------
@@ -76,7 +76,7 @@ class ClientIncarnation:
     delivered : int
         Readings of it that the parent holds.
     root, durable : Incarnation or None, int
-        The root's incarnation, and the seq that it holds for certain.
+        The root's incarnation, and the newest seq that it surely holds.
     """
 
     def __init__(
@@ -98,7 +98,7 @@ class ClientIncarnation:
         self.seq = self.delivered = self.durable = 0
         self.root: Incarnation | None = None
         self.shown: Summary | None = None
-        """What the newest confirmed report said."""
+        """The summary of the newest confirmed report."""
         self._summaries = summaries
         self._learner: Learner | None = summaries.learner(schema) if learns else None
         self._moments: Moments | None = None
@@ -107,7 +107,7 @@ class ClientIncarnation:
 
     @property
     def learns(self) -> bool:
-        """False while it gathers moments, for a scaling or a gamma that is not known yet."""
+        """False while it only gathers moments, because the scaling or gamma is not known yet."""
         return self._learner is not None
 
     @property
@@ -117,14 +117,14 @@ class ClientIncarnation:
 
     @property
     def progress(self) -> tuple[int, int, Pin | None]:
-        """What a checkpoint would say: while it does not change, there is nothing to keep."""
+        """A checkpoint is due only if this changes."""
         return self.counts.generated, self.delivered, self.pin
 
     @property
     def largest(self) -> float:
-        """What scaled numbers have to be smaller than to be learnt.
+        """The bound of scaled numbers that are learnt.
 
-        Where the scaling is not known yet, only NumPy has to bear them.
+        While the scaling is not known, only NumPy has to be able to sum them.
         """
         return LARGEST if self.raw else LARGEST_SCALED
 
@@ -135,9 +135,9 @@ class ClientIncarnation:
     def learn(
         self, rows: Array, features: Storage, now: Now, priorities: Priorities | None = None
     ) -> None:
-        """Take in usable rows (n, channels), as scaled as can be, and their features (n, dim).
+        """Take in usable rows (n, channels), scaled if that is known, and their features (n, dim).
 
-        priorities : (n,), random: of the rows with the lowest, moments keep a sample
+        priorities : (n,), random: moments keep a sample of the rows with the lowest
         """
         if not len(rows):
             return
@@ -153,11 +153,11 @@ class ClientIncarnation:
         self.counts = self.counts + Counts(learnt=len(rows))
 
     def declare(self, lost: int) -> None:
-        """Say that so many readings will never be delivered."""
+        """Declare readings as lost."""
         self.counts = self.counts + Counts(lost=lost)
 
     def summary(self, now: Now) -> Summary | None:
-        """Return what was learnt, as of now; None before the first row."""
+        """Return the summary as of now; None before the first row."""
         if self._learner is None or not self.counts.learnt:
             return None
         return self._summaries.faded(self._learner.summary(), self._age_factor(now))
@@ -173,9 +173,9 @@ class ClientIncarnation:
         scores: ScoreSketches | None,
         alarm_status: AlarmStatus | None = None,
     ) -> Report:
-        """Return everything that it has seen, under the next number.
+        """Return a report of everything that it has seen, under the next number.
 
-        Before the first join it is pinned to nothing that exists.
+        Before the first join it is pinned to an incarnation that does not exist.
         """
         self.seq += 1
         return Report(
@@ -196,15 +196,15 @@ class ClientIncarnation:
         )
 
     def checkpoint(self, report: Report) -> Checkpoint:
-        """Return what to keep: `report` as the last that will be heard of this life."""
+        """Return a checkpoint: `report` as the last report of this incarnation."""
         return Checkpoint(replace(report, final=True), self.pin, self.delivered)
 
     def confirm(self, report: Report) -> None:
-        """The parent holds a report of it."""
+        """Note that the parent holds a report."""
         self.delivered, self.shown = report.counts.generated, report.summary
 
     def hear(self, answer: Answer) -> None:
-        """Learn what the root holds for certain; it starts again with another root."""
+        """Take what the root holds from an answer; another root begins at 0."""
         if answer.root is not None:
             known = self.durable if answer.root == self.root else 0
             # An older answer may come later.
@@ -213,6 +213,6 @@ class ClientIncarnation:
     def _age_factor(self, now: Now) -> float:
         if not self.schema.half_life:
             return 1.0
-        # 2^-1000 of a reading is still a number; a summary of weight zero is none.
+        # 2^-1000 of a reading is still a number; a summary of weight zero is invalid.
         halvings = (now.steady - self._faded_at) / self.schema.half_life
         return float(2.0 ** -min(halvings, 1000.0))

@@ -1,10 +1,10 @@
-"""Intake: what becomes of a client's readings: prepared, scored, judged, and then learnt.
+"""Ingest: the way of a client's readings: it prepares, scores and judges them, and learns them.
 
 1. Rows are scored with the newest model before they are learnt.
-2. Of the model nothing is learnt but what a gap was filled with.
+2. Nothing of the model is learnt, except the values in filled gaps.
 3. Every row counts, as learnt or as withheld.
-4. What is learnt follows from the `Decision` alone; without a model to score with, all is learnt
-   that no open alarm and no operator withholds.
+4. The `Decision` alone says what is learnt; without a model to score with, all rows are learnt that
+   no open alarm and no operator withholds.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 
 from submerge._linalg import Array
 from submerge.client.incarnation import ClientIncarnation, Priorities
-from submerge.client.monitor import Judgement, Kept, NodeMonitor
+from submerge.client.monitor import Judgement, MonitorState, NodeMonitor
 from submerge.judge.clock import RowClock
 from submerge.judge.prepare import Block, Fill, prepare
 from submerge.protocol.alarm_status import Alarm, AlarmStatus
@@ -27,20 +27,20 @@ from submerge.protocol.summaries import Summaries
 from submerge.stats.quantile_sketch import SketchTally
 
 
-class Intake:
-    """The way of a client's readings into its life.
+class Ingest:
+    """The way of a client's readings into its incarnation.
 
     Parameters
     ----------
     summaries : Summaries
     rng : numpy.random.Generator
-        For what decides which rows a fleet settles gamma by.
+        Draws which rows are in the sample that settles gamma.
     settings : ClientSettings
 
     Attributes
     ----------
-    lookout : Lookout or None
-        None before the first row under a schema that is settled.
+    monitor : NodeMonitor or None
+        None before the first row under a settled schema.
     """
 
     def __init__(
@@ -49,27 +49,27 @@ class Intake:
         self._summaries, self._rng, self._settings = summaries, rng, settings
         self._spe, self._t2, self._linear = SketchTally(), SketchTally(), SketchTally()
         self.monitor: NodeMonitor | None = None
-        self._kept: Kept | None = None
+        self._kept: MonitorState | None = None
         self._clock = RowClock(0.0 if settings.alarms is None else settings.alarms.period_s)
 
-    def load(self, kept: Kept | None) -> None:
-        """Take what the process before remembered."""
+    def load(self, kept: MonitorState | None) -> None:
+        """Take the monitor's state from the process before."""
         self._kept = kept
 
     @property
-    def kept(self) -> Kept | None:
+    def kept(self) -> MonitorState | None:
         """What the next process has to know; None if there is nothing."""
         return self._kept if self.monitor is None else self.monitor.kept
 
     @property
     def alarms(self) -> tuple[Alarm, ...]:
-        """The open one, and those that were over last."""
+        """The open one, and those that ended last."""
         if self.monitor is None:
-            return () if self._kept is None else self._kept.watched.alarms
+            return () if self._kept is None else self._kept.detector.alarms
         return self.monitor.alarms
 
-    def looks(self, current: ClientIncarnation) -> NodeMonitor | None:
-        """Return what looks at readings of that life's schema."""
+    def monitor_for(self, current: ClientIncarnation) -> NodeMonitor | None:
+        """Return the monitor for that incarnation's schema; None while it is not settled."""
         if not current.learns:
             return None
         if self.monitor is None or self.monitor.fingerprint != current.fingerprint:
@@ -77,28 +77,27 @@ class Intake:
         return self.monitor
 
     def alarm_status(self, now: Now) -> AlarmStatus | None:
-        """Return what a report says of alarms, if there is anything to say."""
+        """Return the alarm status of a report, if there is any."""
         return None if self.monitor is None else self.monitor.alarm_status(now)
 
     def apply(
         self, desired_states: Iterable[DesiredState], current: ClientIncarnation, now: Now
     ) -> list[Note]:
-        """Do what an operator wants of this node; return a note for each wish that was news."""
-        monitor, mine = self.looks(current), self._settings.node
-        return [
-            Note(
-                "an operator's wish", {"paused": desired.paused, "verdicts": len(desired.verdicts)}
-            )
-            for desired in desired_states
-            if monitor is not None and desired.node == mine and monitor.apply(desired, now)
-        ]
+        """Apply the desired states of this node; return a note for each that was new."""
+        monitor, notes = self.monitor_for(current), list[Note]()
+        for desired in desired_states:
+            if monitor is not None and desired.node == self._settings.node:
+                before = monitor.desired
+                if monitor.apply(desired, now):
+                    notes.append(_applied_note(before, desired))
+        return notes
 
     @property
     def scores(self) -> ScoreSketches | None:
-        """How odd recent readings were, and hours; None before the first score of all."""
+        """Sketches of recent scores, and the maxima of hours; None before the first score."""
         spe, linear = self._spe.sketch, self._linear.sketch
         maxima = None if self.monitor is None else self.monitor.maxima
-        # Hours are older than the process: its group must not lose them while it begins anew.
+        # Hours outlive the process: the group must not lose them while it begins again.
         if not spe.n and (maxima is None or not maxima.longest):
             return None
         return ScoreSketches(spe, self._t2.sketch, linear if linear.n else None, maxima)
@@ -106,15 +105,15 @@ class Intake:
     def read(
         self, rows: Array, current: ClientIncarnation, model: Model | None, now: Now
     ) -> Scored | None:
-        """Let a life learn rows (n, channels), in their units; return how odd the model finds them.
+        """Let an incarnation learn rows (n, channels), in their units; return their scores.
 
         Raises
         ------
         ShapeError
             If they have another number of channels than the schema; nothing changes.
         """
-        monitor = self.looks(current)
-        # Of what is not settled nothing can be known, whatever a parent says.
+        monitor = self.monitor_for(current)
+        # Without a settled schema there can be no model, whatever a parent sends.
         if model is not None and (
             monitor is None or model.summary is None or model.fingerprint != current.fingerprint
         ):
@@ -150,7 +149,7 @@ class Intake:
     def _learn(
         self, block: Block, judgement: Judgement | None, current: ClientIncarnation, now: Now
     ) -> None:
-        """Let a life, and the node's own mean, learn what was decided to be learnt."""
+        """Let an incarnation, and the node's own mean, learn what the decision allows."""
         monitor, rows, features = (
             self.monitor if current.learns else None,
             block.rows,
@@ -162,14 +161,14 @@ class Intake:
         if judgement is not None:
             decision = judgement.decision
             alarmed, learnt = decision.alarmed, ~decision.withheld
-            # Off the mean by as much as is ordinary: else a day of what is a hundred times that
-            # would be all that the fleet knows.
+            # At normal distances from the mean: else one day at a hundred times that distance
+            # would outweigh everything that the fleet has learnt.
             clipped = decision.clipped(rows, judgement.center)
         lifted = features
         if clipped is not rows:
             lifted = clipped if current.schema.linear else current.schema.features.lift(clipped)
         if monitor is not None:
-            # Where an alarm is learnt after all, or was accepted, the mean goes where rows are.
+            # If an alarm's rows are learnt, the mean follows them unclipped.
             raw = alarmed[:, None]
             own_rows = np.where(raw, rows, clipped)[learnt]
             monitor.learn(own_rows, np.where(raw, features, lifted)[learnt], block.time)
@@ -180,21 +179,21 @@ class Intake:
     def _count(self, judgement: Judgement) -> None:
         """Count scores of rows that belong to no alarm: the group's limits follow from them.
 
-        As they compare with those of whole rows: so limits mean the same wherever gaps are.
+        They are scaled to rows without gaps, so that limits mean the same with gaps.
         """
-        scores, usual = judgement.scores, ~judgement.decision.alarmed
+        scores, normal = judgement.scores, ~judgement.decision.alarmed
         for tally, even in (
             (self._spe, scores.even["spe"]),
             (self._t2, scores.even["t2"]),
             (self._linear, scores.even.get("linear")),
         ):
             if even is not None:
-                tally.add(even[usual])
+                tally.add(even[normal])
 
     def _priorities(self, n: int, current: ClientIncarnation) -> Priorities | None:
-        """Draw what decides which rows a fleet settles gamma by.
+        """Draw priorities for the sample that settles gamma.
 
-        Where their scaling is not known either they have no common size: moments must do.
+        None while the scaling is not known: without it, gamma follows from moments alone.
         """
         if current.learns or current.raw or current.schema.features.settled:
             return None
@@ -203,8 +202,8 @@ class Intake:
     def _fill(self, current: ClientIncarnation, model: Model | None, now: Now) -> Fill | None:
         """Return what fills gaps: the model, else what was learnt here, if gaps are filled at all.
 
-        Before either, the scaling's own offset, which is zero here; without a scaling nothing is
-        known yet, and the row is withheld.
+        Before either, the scaling's own offset, which is zero here; without a scaling, the row
+        is withheld.
         """
         if not self._settings.fills_gaps or current.raw:
             return None
@@ -218,3 +217,11 @@ class Intake:
             return rows if current.schema.scaling is None else np.nan_to_num(rows)
 
         return fill
+
+
+def _applied_note(before: DesiredState, desired: DesiredState) -> Note:
+    """Return the note that an operator's order has arrived."""
+    what = "operator's verdicts received" if desired.verdicts else "desired state received"
+    if desired.paused is not None and desired.paused != before.paused:
+        what = f"learning {'paused' if desired.paused else 'resumed'} by operator"
+    return Note(what, {"paused": desired.paused, "verdicts": len(desired.verdicts)})

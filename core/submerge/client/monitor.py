@@ -1,8 +1,8 @@
-"""Lookout: how one node looks at its readings: with which mean, by which model, for how long.
+"""NodeMonitor: how one node judges its readings: about which mean, and by which model.
 
-What it remembers outlives the process and every life, for it is never shipped: its own mean,
-how its channels behave, the alarm that is open, and what an operator wants (docs/decisions/0017).
-It belongs to one schema; under another it begins anew, but for the alarms that it tells of.
+Its state outlives the process and every incarnation, because it is never sent: its own mean, the
+behaviour of its channels, the open alarm, and the desired state (docs/decisions/0017). It belongs
+to one schema; under another it begins again, except for its alarms.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 from submerge._linalg import Array, Storage
 from submerge.client.channels import ChannelState
 from submerge.client.detect import detect
-from submerge.client.detector import AlarmDetector, Situation, Watched
+from submerge.client.detector import AlarmDetector, DetectorState, Situation
 from submerge.judge.clock import RowTime
 from submerge.judge.decision import Decision
 from submerge.judge.prepare import Block
@@ -35,76 +35,76 @@ from submerge.stats.stuck import Habits
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Kept:
-    """What a node's next process looks with.
+class MonitorState:
+    """What a monitor keeps for the node's next process.
 
     Attributes
     ----------
     fingerprint : str
-        Of the schema that it belongs to.
+        Of its schema.
     own : OwnMean or None
         None unless center = "own".
-    watched : Watched
-    wish : Wish
-    repeats : Repeats or None
+    detector : DetectorState
+    desired : DesiredState
+    run_lengths : RunLengths or None
     habits : Habits or None
-    usual : Usual or None
-        How its channels behave.
+    residual_scale : ResidualScale or None
+        The behaviour of its channels.
     reference : Model or None
-        What the open alarm is judged by, since its rows are learnt; else None.
+        The model that the open alarm is held to while its rows are learnt; else None.
     held : OwnMean or None
         The mean that belongs to it.
     """
 
     fingerprint: str
     own: OwnMean | None
-    watched: Watched
+    detector: DetectorState
     desired: DesiredState
     reference: Model | None = None
     held: OwnMean | None = None
     run_lengths: RunLengths | None = None
     habits: Habits | None = None
-    usual: ResidualScale | None = None
+    residual_scale: ResidualScale | None = None
 
-    def of_node(self, node: str) -> Kept:
-        """Return what of it holds for a node that may have got another name since."""
+    def of_node(self, node: str) -> MonitorState:
+        """Return what stays valid if the node has another name now."""
         if self.desired.node == node:
             return self
-        return replace(self, desired=DesiredState(node, 0), watched=Watched())
+        return replace(self, desired=DesiredState(node, 0), detector=DetectorState())
 
-    def of_schema(self, schema: Schema, channels: int) -> Kept:
-        """Return what of it holds under a schema.
+    def of_schema(self, schema: Schema, channels: int) -> MonitorState:
+        """Return what stays valid under a schema.
 
-        A record is checked by itself; whether it is as wide as the schema is seen here.
+        The record was checked by itself; its width is compared with the schema here.
         """
         if self.fingerprint != schema.fingerprint:
-            # Scores of another schema mean something else: what it tells of is all that stays.
-            watched = self.watched.under_another_schema
-            return Kept(schema.fingerprint, _no_mean(schema), watched, self.desired)
+            # Scores of another schema mean something else: only the alarms stay.
+            detector = self.detector.under_another_schema
+            return MonitorState(schema.fingerprint, _no_mean(schema), detector, self.desired)
         kept, own = self, _no_mean(schema)
         if own is None or self.own is None or not self.own.is_like(own):
             kept = replace(kept, own=own)
         if kept.channels is None or kept.channels.widths != {channels}:
-            kept = replace(kept, run_lengths=None, habits=None, usual=None)
+            kept = replace(kept, run_lengths=None, habits=None, residual_scale=None)
         if self.held is not None and (own is None or not self.held.is_like(own)):
             kept = replace(kept, reference=None, held=None)
         return kept
 
     @property
     def channels(self) -> ChannelState | None:
-        """How its channels behave, if all parts of that are known."""
-        if self.run_lengths is None or self.habits is None or self.usual is None:
+        """The behaviour of its channels, if all parts of it are known."""
+        if self.run_lengths is None or self.habits is None or self.residual_scale is None:
             return None
-        return ChannelState(self.run_lengths, self.habits, self.usual)
+        return ChannelState(self.run_lengths, self.habits, self.residual_scale)
 
 
 class Judgement(NamedTuple):
-    """What came of a block.
+    """The scores of a block, and the decision on it.
 
     scores : RowScores
     decision : Decision
     model : Model, by which its rows were scored
-    center : (channels,), where they were measured from
+    center : (channels,), the mean that they were measured from
     """
 
     scores: RowScores
@@ -114,22 +114,22 @@ class Judgement(NamedTuple):
 
 
 class NodeMonitor:
-    """One node's, under one schema.
+    """Judges the readings of one node, under one schema.
 
     Parameters
     ----------
     settings : ClientSettings
     schema : Schema
     summaries : Summaries
-    kept : Kept, optional
-        What the process before remembered, or the lookout under the schema before.
+    kept : MonitorState, optional
+        From the process before, or from the monitor under the schema before.
 
     Attributes
     ----------
     fingerprint : str
     own : OwnMean or None
         None unless center = "own".
-    wish : Wish
+    desired : DesiredState
     detector : AlarmDetector or None
         None if it raises no alarms.
     """
@@ -139,12 +139,14 @@ class NodeMonitor:
         settings: ClientSettings,
         schema: Schema,
         summaries: Summaries,
-        kept: Kept | None = None,
+        kept: MonitorState | None = None,
     ) -> None:
         node, self._lags = settings.node, settings.lags
         self._count = schema.width // settings.lags
         if kept is None:
-            kept = Kept(schema.fingerprint, _no_mean(schema), Watched(), DesiredState(node, 0))
+            kept = MonitorState(
+                schema.fingerprint, _no_mean(schema), DetectorState(), DesiredState(node, 0)
+            )
         kept = kept.of_node(node).of_schema(schema, self._count)
         self.fingerprint, self.own, self.desired = kept.fingerprint, kept.own, kept.desired
         self._summaries = summaries
@@ -153,13 +155,13 @@ class NodeMonitor:
         self._reference: tuple[Model, OwnMean | None] | None = None
         self._scoring: tuple[Model, ScoringModel] | None = None
         self._heard: Model | None = None
-        self._unlearnt_s = 0.0  # by which its mean has aged since rows were learnt
-        self._held_for = 0  # the number of the alarm whose reference it is
+        self._unlearnt_s = 0.0  # the age of its mean since rows were learnt
+        self._held_for = 0  # the number of the alarm that the reference is for
         self.detector: AlarmDetector | None = None
         if settings.alarms is not None:
             names = schema.names[: self._count]
             self.detector = AlarmDetector.of(
-                node, settings.alarms, names, kept.watched, self._channels
+                node, settings.alarms, names, kept.detector, self._channels
             )
             if kept.reference is not None:
                 self._reference = kept.reference, kept.held
@@ -167,12 +169,12 @@ class NodeMonitor:
             self._held_for = 0 if alarm is None else alarm.number
 
     @property
-    def kept(self) -> Kept:
+    def kept(self) -> MonitorState:
         """What the next process has to know."""
         model, held = self._reference or (None, None)
-        watched = Watched() if self.detector is None else self.detector.kept
+        watched = DetectorState() if self.detector is None else self.detector.kept
         channels = self.channels
-        return Kept(
+        return MonitorState(
             self.fingerprint,
             self.own,
             watched,
@@ -181,41 +183,41 @@ class NodeMonitor:
             held,
             channels.run_lengths,
             channels.habits,
-            channels.usual,
+            channels.residual_scale,
         )
 
     @property
     def channels(self) -> ChannelState:
-        """How its channels behave."""
+        """The behaviour of its channels."""
         return self._channels if self.detector is None else self.detector.channels
 
     @property
     def alarms(self) -> tuple[Alarm, ...]:
-        """The open one, and those that were over last."""
+        """The open one, and those that ended last."""
         return () if self.detector is None else self.detector.log.alarms
 
     @property
     def maxima(self) -> BlockMaxima | None:
-        """What its scores came to, hour by hour; None if it raises no alarms."""
+        """The block maxima of its hours; None if it raises no alarms."""
         return None if self.detector is None else self.detector.hours.tally.maxima
 
     @property
     def r2(self) -> Array:
-        """(channels,), how well each can be told from the others: NaN while nobody knows."""
+        """(channels,), how well the others predict each: NaN while that is not known."""
         return np.tile(self.channels.stuck_detector.r2, self._lags)
 
     @property
     def withholds(self) -> bool:
-        """Whether whatever comes is not to be learnt, as far as is known without looking at it."""
+        """Whether the next rows are not learnt, as far as that is known before they are scored."""
         return not self.learns or (self.detector is not None and self.detector.log.withholds)
 
     @property
     def learns(self) -> bool:
-        """Whether an operator lets it."""
-        return not self.desired.paused  # None as well: nobody has said
+        """Whether learning is not paused."""
+        return not self.desired.paused  # None as well: never set
 
     def alarm_status(self, now: Now) -> AlarmStatus | None:
-        """Return what a report says of it."""
+        """Return the alarm status of a report, if there is any."""
         if self.detector is None:
             return (
                 AlarmStatus((0,) * 5, desired=self.desired.number) if self.desired.number else None
@@ -228,12 +230,12 @@ class NodeMonitor:
         )
         return self.detector.alarm_status(state, self.desired.number)
 
-    def meet_another(self) -> None:
-        """Speak to another parent: that has numbers of its own."""
+    def change_parent(self) -> None:
+        """Go over to another parent, which counts its own numbers."""
         self.desired = replace(self.desired, number=0)
 
     def apply(self, desired: DesiredState, now: Now) -> bool:
-        """Do what an operator wants, unless it is known; return whether it was news."""
+        """Apply a desired state if it is newer; return whether it was."""
         if desired.number <= self.desired.number:
             return False
         self.desired = self.desired.after(desired, desired.number)
@@ -242,7 +244,7 @@ class NodeMonitor:
             for number, accept in desired.verdicts:
                 self.detector = self.detector.decide(number, accept=accept, at=now.wall)
             if was is not None and self.detector.log.open is None:
-                # What it took for its mean is no longer where it is.
+                # The accepted rows have another mean than before.
                 if self.own is not None:
                     self.own = self.own.restarted()
                 self._reference = None
@@ -251,36 +253,36 @@ class NodeMonitor:
     # -- rows ----------------------------------------------------------------------
 
     def filled(self, rows: Array, model: Model) -> Array:
-        """Return rows (n, channels), scaled, with each gap as it would most likely have been."""
-        chosen, own = self._chosen(model)
-        return self._scored_by(chosen).filled(rows, own)
+        """Return rows (n, channels), scaled, with the most likely value in each gap."""
+        reference, own = self._reference_for(model)
+        return self._scoring_model(reference).filled(rows, own)
 
     def judge(self, block: Block, model: Model, now: Now) -> Judgement:
-        """Score the rows of a block, and say which of them are learnt."""
+        """Score the rows of a block, and decide which of them are learnt."""
         if model is not self._heard:
             self._heard = model
             if self.detector is not None:
-                self.detector = self.detector.with_peaks(model.maxima)
-        chosen, own = self._chosen(model)
-        scoring = self._scored_by(chosen)
-        scores = score(block, scoring, own, self.channels.usual)
+                self.detector = self.detector.with_maxima(model.maxima)
+        reference, own = self._reference_for(model)
+        scoring = self._scoring_model(reference)
+        scores = score(block, scoring, own, self.channels.residual_scale)
         decision = Decision.learn(len(block))
         if self.detector is not None:
             situation = Situation(
                 now,
-                chosen.version,
+                reference.version,
                 ready=self.own is None or self.own.ready,
                 settled=self.own is None or self.own.settled,
                 paused=not self.learns,
             )
             self.detector, decision = detect(self.detector, block, scores, situation)
-            self._hold(self.detector, chosen, own)
+            self._hold(self.detector, reference, own)
         elif not self.learns:
             decision = decision.withholding_all()
-        return Judgement(scores, decision, chosen, scoring.center(own))
+        return Judgement(scores, decision, reference, scoring.center(own))
 
     def learn(self, rows: Array, features: Storage, time: RowTime) -> None:
-        """Take in rows that are learnt: the node's own mean is theirs."""
+        """Take rows that are learnt into the node's own mean."""
         n = len(rows)
         self._unlearnt_s += time.elapsed_s(n)
         if self.own is None or not n:
@@ -289,27 +291,28 @@ class NodeMonitor:
         self._unlearnt_s = 0.0
         self.own = self.own.after(rows, features, kept=kept, passed_s=time.seen_s(n))
 
-    def _chosen(self, model: Model) -> tuple[Model, OwnMean | None]:
+    def _reference_for(self, model: Model) -> tuple[Model, OwnMean | None]:
+        """Return the model and the mean to score with: those that the open alarm is held to."""
         if self._reference is not None:
             return self._reference
         own = self.own if self.own is not None and self.own.ready else None
         return model, own
 
     def _hold(self, detector: AlarmDetector, model: Model, own: OwnMean | None) -> None:
-        """Hold an alarm to what raised it, once its rows are learnt: else they would clear it."""
+        """Hold an alarm to its model and mean once its rows are learnt: learning would end it."""
         alarm = detector.log.open
         number = 0 if alarm is None else alarm.number
         if number != self._held_for:
             self._held_for = number
             if self._reference is not None and self._reference[1] is not None:
-                # It is back where it was before; what was learnt meanwhile was the fault.
+                # The node is back at its mean from before; meanwhile the fault was learnt.
                 self.own = self._reference[1]
             self._reference = None
         if alarm is not None and not detector.log.withholds and self._reference is None:
             self._reference = model, own
 
-    def _scored_by(self, model: Model) -> ScoringModel:
-        """What scores with a model: made once, for the newest."""
+    def _scoring_model(self, model: Model) -> ScoringModel:
+        """Return what scores with a model, made once for the newest."""
         if self._scoring is None or self._scoring[0] is not model:
             scoring = ScoringModel(
                 self._summaries, model.scoring_summary, model.limits, self._count
@@ -319,7 +322,7 @@ class NodeMonitor:
 
 
 def _no_mean(schema: Schema) -> OwnMean | None:
-    """The mean of a node that has read nothing; None where the group has one mean."""
+    """Return the mean of a node without readings; None if the group has one mean."""
     if schema.center != "own":
         return None
     return OwnMean.none(schema.width, None if schema.linear else schema.dim)

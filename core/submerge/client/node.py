@@ -1,11 +1,10 @@
 """ClientNode: every decision of an edge client, and none of its I/O.
 
-1. It joins before it reports; a parent's incarnation, once joined, is the one it keeps to.
-2. It scores readings with the newest model before it learns them; of the model nothing is
-   learnt but what a gap was filled with.
-3. A report says everything; a newer one takes the place of one that is still unanswered.
-4. A life never resumes from disk. What was kept of it is sent again as its final report.
-5. Whatever cannot be delivered is declared lost, in the reports of the life that follows.
+1. It joins before it reports; its incarnation stays with the parent incarnation that it joined.
+2. It scores rows by the newest model, then learns them; of a model it learns only filled gaps.
+3. A report holds everything; a newer one replaces one without an answer.
+4. An incarnation never resumes from disk. Its checkpoint is sent as its final report.
+5. Readings that cannot be delivered are declared lost, in the reports of the next incarnation.
 """
 
 from __future__ import annotations
@@ -18,8 +17,8 @@ import numpy as np
 
 from submerge.client.fleet_view import FleetView
 from submerge.client.incarnation import ClientIncarnation
-from submerge.client.ingest import Intake
-from submerge.client.pending_finals import CHECKPOINT, PAST, PendingFinals, given_up
+from submerge.client.ingest import Ingest
+from submerge.client.pending_finals import CHECKPOINT, PAST, PendingFinals, lost_note
 from submerge.client.report_news import ReportNews
 from submerge.errors import UsageError
 from submerge.protocol.alarm_changes import diff, is_urgent
@@ -40,8 +39,8 @@ from submerge.protocol.machine import (
     Records,
     Send,
     Start,
-    refused,
-    settled,
+    refusal_note,
+    settled_note,
 )
 from submerge.protocol.messages import (
     ANOTHER,
@@ -68,7 +67,7 @@ MODEL = ("model",)
 """The record that keeps the newest model; a client can do without any of its records."""
 
 MONITOR = ("lookout",)
-"""The record that keeps how it looks at its readings, and its alarms."""
+"""The record that keeps its monitor and its alarms; the key is bytes in checkpoints."""
 
 
 class ClientNode:
@@ -78,15 +77,15 @@ class ClientNode:
     ----------
     settings : ClientSettings
     schema : Schema
-        What its sensors send. Without scaling, or gamma, it takes the fleet's, if there is one.
+        Of what its sensors send. Without scaling or gamma it takes the fleet's, if there is one.
     summaries : Summaries
     rng : numpy.random.Generator
-        For names and waits. Two nodes must never share the same state of one.
+        For names and waits. Two nodes must never share the state of one.
 
     Attributes
     ----------
-    life : Life
-    finals : Finals
+    current : ClientIncarnation
+    finals : PendingFinals
     fleet : FleetView
         What it knows of its fleet.
     """
@@ -104,7 +103,7 @@ class ClientNode:
         self.finals = PendingFinals(settings)
         self.fleet = FleetView(schema, learns_scaling=settings.learns_scaling)
         self._summaries, self._rng = summaries, rng
-        self._intake = Intake(summaries, rng, settings)
+        self._ingest = Ingest(summaries, rng, settings)
         self._session = ParentSession(settings.report_every_s, settings.patience_s, settings.cap_s)
         self._news = ReportNews(settings, summaries, alarms=False)
         self._checkpoint_at = math.inf
@@ -115,23 +114,23 @@ class ClientNode:
 
     @property
     def model(self) -> Model | None:
-        """The newest, for scoring."""
+        """The newest model, for scoring."""
         return self.fleet.model
 
     @property
     def lifetime(self) -> int:
-        """Readings that it ever saw, as far as it remembers."""
+        """Readings that it has seen since it was set up, as far as it remembers."""
         counts = self.current.counts
         return self.finals.past.lifetime + counts.learnt + counts.withheld
 
     @property
     def acknowledged(self) -> int:
-        """The newest seq of this life that the parent is known to hold."""
+        """The newest seq of this incarnation that the parent is known to hold."""
         return self._session.acked
 
     @property
     def all_delivered(self) -> bool:
-        """Whether the parent holds everything that it has seen, earlier lives included."""
+        """Whether the parent holds everything that it has seen, in earlier incarnations too."""
         generated = self.current.counts.generated
         return self.current.delivered == generated and not self.finals.waiting
 
@@ -142,7 +141,7 @@ class ClientNode:
         return due if self._kept == self.current.progress else min(due, self._checkpoint_at)
 
     def step(self, event: Event, now: Now) -> list[Effect]:
-        """Return what is to be done about an event, in order.
+        """Return the effects of an event, in order.
 
         Raises
         ------
@@ -159,15 +158,15 @@ class ClientNode:
                 self._start(event.kept, now, effects)
             case Reading():
                 self._ending = False
-                before = self._intake.alarms
-                scored = self._intake.read(event.rows, self.current, self.model, now)
+                before = self._ingest.alarms
+                scored = self._ingest.read(event.rows, self.current, self.model, now)
                 effects += [] if scored is None else [scored]
-                self._tell_alarms(before, now, effects)
+                self._publish_alarms(before, now, effects)
             case Received():
                 self._receive(event.message, now, effects)
             case Linked():
-                self._session.linked()
-                self.finals.linked()
+                self._session.reopen()
+                self.finals.retry_now()
             case Flush():
                 self._session.hurry()
                 self._checkpoint_at, self._ending = now.steady, True
@@ -176,24 +175,24 @@ class ClientNode:
         self._advance(now, effects)
         return effects
 
-    # -- lives -----------------------------------------------------------------
+    # -- incarnations -----------------------------------------------------------------
 
     def _start(self, kept: Records, now: Now, effects: list[Effect]) -> None:
         self.finals.load(kept, effects)
-        self._intake.load(kept.get(MONITOR))
+        self._ingest.load(kept.get(MONITOR))
         model: Model | None = kept.get(MODEL)
         if model is not None:
             self.fleet.recall(model)
         self._checkpoint_at = now.steady + self.settings.checkpoint_every_s
         self._begin(now, lost=self.finals.past.lost)
-        self._intake.looks(self.current)
-        if self._intake.alarms:
-            effects.append(Alarmed(self._intake.alarms))
+        self._ingest.monitor_for(self.current)
+        if self._ingest.alarms:
+            effects.append(Alarmed(self._ingest.alarms))
 
     def _begin(self, now: Now, *, lost: int, floor: int = 0) -> None:
-        """Start a life, from zero; it has to join before it may speak."""
+        """Start an incarnation, from zero; it has to join before it may report."""
         self.current = ClientIncarnation(
-            Incarnation.drawn(now.wall_ms, floor, self._rng),
+            Incarnation.draw(now.wall_ms, floor, self._rng),
             self.fleet.schema,
             self._summaries,
             now,
@@ -202,18 +201,18 @@ class ClientNode:
             lost=lost,
         )
         self._kept = 0, 0, None
-        # Its parent forgets with the life before what that told: of an alarm it hears at once.
-        settings, alarms = self.settings, bool(self._intake.alarms)
-        self._news = ReportNews(settings, self._summaries, alarms=alarms)
+        # The parent drops the alarms of the incarnation before: this one reports them at once.
+        settings = self.settings
+        self._news = ReportNews(settings, self._summaries, alarms=bool(self._ingest.alarms))
         self._session = ParentSession(settings.report_every_s, settings.patience_s, settings.cap_s)
         self._session.delay(now.steady, self._rng)
         self._session.join.now()
 
     def _end(self, why: str, now: Now, effects: list[Effect], *, floor: int = 0) -> None:
-        """Give the life up; the next one declares what this one could not deliver."""
+        """End the incarnation; the next one declares what this one could not deliver."""
         lost = self.current.undelivered
-        effects.append(given_up(self._report(now), lost, why))
-        self.finals.closes(self.current, effects)
+        effects.append(lost_note(self._report(now), lost, why))
+        self.finals.close(self.current, effects)
         self._begin(now, lost=lost, floor=floor)
 
     # -- what comes in ---------------------------------------------------------
@@ -221,18 +220,18 @@ class ClientNode:
     def _receive(self, message: Message, now: Now, effects: list[Effect]) -> None:
         match message:
             case Joined():
-                self._joined(message, now, effects)
+                self._take_joined(message, now, effects)
             case Answer() if message.stamp.incarnation == self.current.incarnation:
-                self._answered(message, now, effects)
+                self._take_answer(message, now, effects)
             case Answer():
                 if message.reason is Reason.WRONG_PARENT:
-                    self._session.rejoin()  # having met it, finals are sent or given up
-                self.finals.answered(message, self.current, effects)
+                    self._session.rejoin()  # after the join, finals are sent or dropped
+                self.finals.take_answer(message, self.current, effects)
             case Hello() if message.node == self.settings.parent:
                 pin = self.current.pin
                 other = pin is None or pin.incarnation != message.incarnation
                 if message.boot != self._boot or other:
-                    self._session.greeted(now.steady, self._rng, first=self._boot is None)
+                    self._session.take_hello(now.steady, self._rng, first=self._boot is None)
                     self._boot = message.boot
             case Hello():
                 facts = {"expected": self.settings.parent, "got": message.node}
@@ -242,21 +241,21 @@ class ClientNode:
             case _:
                 effects.append(Note("ignored", {"message": type(message).__name__}))
 
-    def _joined(self, joined: Joined, now: Now, effects: list[Effect]) -> None:
+    def _take_joined(self, joined: Joined, now: Now, effects: list[Effect]) -> None:
         current, session = self.current, self._session
-        # Only the answer to the join that is pending: one from before may name a dead parent.
-        if not session.asked or joined.stamp.incarnation != current.incarnation:
+        # Only the answer to the pending join: an earlier one may name a dead parent.
+        if not session.awaits_joined or joined.stamp.incarnation != current.incarnation:
             return
         if joined.reason is Reason.STALE and current.pin is None:
-            # Nobody knows it by this name yet: another will do.
-            current.incarnation = Incarnation.drawn(now.wall_ms, joined.floor, self._rng)
+            # No node knows it by this name yet: it takes another.
+            current.incarnation = Incarnation.draw(now.wall_ms, joined.floor, self._rng)
             session.join.again()
         elif joined.reason is Reason.STALE:
             self._end("stale", now, effects, floor=joined.floor)
         elif joined.reason is not Reason.ACK or joined.pinned is None:
             session.join.unanswered = False
             if joined.reason is not Reason.UNAVAILABLE:
-                effects.append(refused("join", joined))
+                effects.append(refusal_note("join", joined))
         elif joined.schema and joined.schema != current.schema.canonical:
             self._adopt(joined.schema, now, effects)
         else:
@@ -266,16 +265,16 @@ class ClientNode:
             elif joined.stamp.seq > current.seq:
                 self._end(BEHIND, now, effects)
             else:
-                monitor = self._intake.looks(current)
+                monitor = self._ingest.monitor_for(current)
                 if current.pin != pin and monitor is not None:
-                    monitor.meet_another()
+                    monitor.change_parent()
                 current.pin = pin
                 self.finals.meet(pin, current, effects)
-                if session.joined(joined.stamp.seq):
+                if session.take_joined(joined.stamp.seq):
                     current.delivered = 0
 
     def keeps_incarnation(self, old: Pin | None, new: Pin) -> bool:
-        """Return whether the life goes on under another pin."""
+        """Return whether the incarnation goes on under another pin."""
         return binds(old, new)
 
     def _adopt(self, canonical: bytes, now: Now, effects: list[Effect]) -> None:
@@ -284,24 +283,24 @@ class ClientNode:
         if refusal is not None:
             effects.append(refusal)
             return
-        effects.append(settled(self.fleet.schema))
+        effects.append(settled_note(self.fleet.schema))
         counts = self.current.counts
         if counts.generated > counts.lost or self.current.pin is not None:
-            why = "the fleet has settled its schema: what came before only measured for it"
+            why = "the fleet has settled its schema: earlier readings only served to settle it"
             self._end(why, now, effects)
         else:
             self._begin(now, lost=counts.lost)
 
-    def _answered(self, answer: Answer, now: Now, effects: list[Effect]) -> None:
+    def _take_answer(self, answer: Answer, now: Now, effects: list[Effect]) -> None:
         current, session = self.current, self._session
         if current.pin is None or answer.pinned != current.pin.incarnation:
-            # It is from a store that this life does not belong to, or no longer.
+            # It is from a store that this incarnation does not belong to, or no longer does.
             if answer.reason is Reason.WRONG_PARENT:
                 session.rejoin()
             return
         match answer.reason:
             case Reason.ACK:
-                taken = session.confirmed(answer.newest)
+                taken = session.confirm(answer.newest)
                 if taken is not None:
                     current.confirm(taken)
                 current.hear(answer)
@@ -316,37 +315,37 @@ class ClientNode:
             case Reason.SCHEMA:
                 session.rejoin()
             case Reason.UNAVAILABLE:
-                pass  # the back-off goes on
+                pass  # the back-off continues
             case _:
-                effects.append(refused("report", answer))
+                effects.append(refusal_note("report", answer))
 
     def _take(self, model: Model, effects: list[Effect]) -> None:
-        """Keep a model that is newer, of this node's own schema."""
+        """Take a model that is newer, of this node's own schema."""
         if model.fingerprint != self.current.fingerprint:
-            if model.schema != self.fleet.asked.canonical:
+            if model.schema != self.fleet.configured.canonical:
                 self._session.rejoin()  # the fleet may have settled on a scaling, or a gamma
         elif self.fleet.take(model):
             effects.append(Keep({MODEL: self.model}))
 
     # -- alarms ----------------------------------------------------------------
 
-    def _tell_alarms(self, before: tuple[Alarm, ...], now: Now, effects: list[Effect]) -> None:
-        """Keep alarms that began, are over or were judged, and only then tell of them."""
-        alarms = self._intake.alarms
+    def _publish_alarms(self, before: tuple[Alarm, ...], now: Now, effects: list[Effect]) -> None:
+        """Keep alarms that began, ended or got a verdict, and only then report them."""
+        alarms = self._ingest.alarms
         if not is_urgent(diff(before, alarms)):
             return
-        effects += [Keep({MONITOR: self._intake.kept}), Alarmed(alarms)]
+        effects += [Keep({MONITOR: self._ingest.kept}), Alarmed(alarms)]
         self._news.alarms = True
         self._session.soon(now.steady)
 
     def _apply(
         self, desired_states: tuple[DesiredState, ...], now: Now, effects: list[Effect]
     ) -> None:
-        """Do what an operator wants, and say with the next report that it was heard."""
-        before, notes = self._intake.alarms, self._intake.apply(desired_states, self.current, now)
+        """Apply desired states, and confirm them with the next report."""
+        before, notes = self._ingest.alarms, self._ingest.apply(desired_states, self.current, now)
         if notes:
-            effects += [*notes, Keep({MONITOR: self._intake.kept})]
-            self._tell_alarms(before, now, effects)
+            effects += [*notes, Keep({MONITOR: self._ingest.kept})]
+            self._publish_alarms(before, now, effects)
             self._news.alarms = True
             self._session.soon(now.steady)
 
@@ -357,36 +356,37 @@ class ClientNode:
         if self._news.has_turned(self.current, now):
             self._session.soon(now.steady)
         if self._session.due_at(news=self._news.has_news(self.current)) <= now.steady:
-            self._speak(now, effects)
+            self._send_due(now, effects)
         worth = self.current.progress
-        # At its end also what the parent confirms: else it would be missed where it is held.
+        # At its end also what the parent confirmed: else the next process would not know it.
         if (self._checkpoint_at <= now.steady or self._ending) and worth != self._kept:
             self._kept = worth
             self._checkpoint_at = now.steady + self.settings.checkpoint_every_s
             checkpoint = self.current.checkpoint(self._report(now))
-            # With what earlier lives left: their write may have failed, and this one takes
-            # the place of the last that could have brought it back.
+            # With the record of earlier incarnations: its last write may have failed, and this
+            # checkpoint replaces the one that could have restored it.
             records: dict[Key, Any] = {CHECKPOINT: checkpoint, PAST: self.finals.past}
-            if self._intake.kept is not None:
-                records[MONITOR] = self._intake.kept
+            if self._ingest.kept is not None:
+                records[MONITOR] = self._ingest.kept
             effects.append(Keep(records))
 
-    def _speak(self, now: Now, effects: list[Effect]) -> None:
-        """Ask to join, or send the pending report, or a newer one in its place."""
+    def _send_due(self, now: Now, effects: list[Effect]) -> None:
+        """Send a join, or the pending report, or a newer one in its place."""
         settings, current, session = self.settings, self.current, self._session
-        if session.joining or session.knocks_instead() or current.pin is None:
+        if session.joining or session.joins_again_first() or current.pin is None:
             stamp = Stamp(settings.node, settings.group, current.incarnation, current.seq)
-            effects.append(Send(settings.parent, Join(stamp, b"", (), self.fleet.asked.canonical)))
+            join = Join(stamp, b"", (), self.fleet.configured.canonical)
+            effects.append(Send(settings.parent, join))
             session.join.tried(now.steady, self._rng)
             return
         if session.pending is None or session.forced or self._news.has_grown(current):
             session.queue_report(self._report(now), now.steady, self._rng)
-            self._news.said(current)
+            self._news.mark_reported(current)
         if session.pending is not None:
-            # Bound to another root since it was built, it is still the same report.
+            # It is the same report, also if it is bound to another root since it was made.
             session.pending = replace(session.pending, pinned=current.pin.incarnation)
             effects.append(Send(settings.parent, session.pending))
-            session.tried(now.steady, self._rng)
+            session.mark_sent(now.steady, self._rng)
 
     def _report(self, now: Now) -> Report:
         return self.current.report(
@@ -395,6 +395,6 @@ class ClientNode:
             now,
             version=self.fleet.version,
             lifetime=self.lifetime,
-            scores=self._intake.scores,
-            alarm_status=self._intake.alarm_status(now),
+            scores=self._ingest.scores,
+            alarm_status=self._ingest.alarm_status(now),
         )

@@ -1,8 +1,8 @@
-"""Finals: what a client's earlier lives left behind, and still has to be delivered.
+"""PendingFinals: final reports of a client's earlier incarnations that are not delivered yet.
 
-At each start the checkpoint of the life before becomes a final report, under that life's
-own name and parent; it is sent until it is taken or refused. What is refused, what never
-had a parent, and what is pushed out by newer ones is lost: the running life declares it.
+At each start the checkpoint of the incarnation before becomes a final report, under its own name
+and parent; it is sent until it is accepted or refused. A final that is refused, that never had a
+parent, or that newer ones push out is lost: the running incarnation declares its readings.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from submerge.protocol.retry import Retry
 from submerge.protocol.settings import ClientSettings
 
 CHECKPOINT, PAST = ("checkpoint",), ("past",)
-"""Records that a client keeps: of the running life, and of those before it."""
+"""Records that a client keeps: of the running incarnation, and of those before it."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Past:
-    """What earlier lives left behind, on disk.
+    """What earlier incarnations left behind, on disk.
 
-    absorbed : the life whose checkpoint is dealt with already
-    lost : readings that the life after it declares
-    lifetime : readings of all lives up to it
+    absorbed : the incarnation whose checkpoint is already handled
+    lost : readings that the next incarnation declares
+    lifetime : readings of all incarnations up to it
     """
 
     finals: tuple[Checkpoint, ...] = ()
@@ -37,12 +37,12 @@ class Past:
 
 
 class PendingFinals:
-    """Final reports that wait.
+    """Final reports that wait for an answer.
 
     Attributes
     ----------
     past : Past
-        As it is on disk.
+        As on disk.
     """
 
     def __init__(self, settings: ClientSettings) -> None:
@@ -52,34 +52,34 @@ class PendingFinals:
 
     @property
     def waiting(self) -> int:
-        """How many there are."""
+        """Number of finals that wait."""
         return len(self._waiting)
 
     @property
     def due_at(self) -> float:
-        """When the next one is to be tried."""
+        """When the next final is due."""
         return min((retry.at for _, retry in self._waiting), default=np.inf)
 
     def load(self, kept: Records, effects: list[Effect]) -> None:
-        """Take up what the disk holds; the last life's checkpoint becomes a final."""
+        """Load the records; the last incarnation's checkpoint becomes a final."""
         past: Past = kept.get(PAST, Past())
         last: Checkpoint | None = kept.get(CHECKPOINT)
         finals, lost, lifetime = list(past.finals), past.lost, past.lifetime
         absorbed = past.absorbed
         if last is not None and last.report.stamp.incarnation != absorbed:
             absorbed = last.report.stamp.incarnation
-            # What it had to declare is in its own report, so far as it knew then.
+            # Its own report declares what it knew as lost then.
             lost = max(0, lost - last.report.counts.lost)
             lifetime = max(lifetime, last.report.lifetime)
             if self.may_send(last):
                 finals.append(last)
             else:
                 lost += last.report.counts.generated
-                effects.append(given_up(last.report, last.undelivered, "kept before a join"))
+                effects.append(lost_note(last.report, last.undelivered, "kept before a join"))
         most = self._settings.finals
         for final in finals[:-most]:
             lost += final.undelivered
-            effects.append(given_up(final.report, final.undelivered, "too many wait"))
+            effects.append(lost_note(final.report, final.undelivered, "too many wait"))
         self._waiting = [(final, self._due()) for final in finals[-most:]]
         self.past = Past(tuple(finals[-most:]), absorbed, lost, lifetime)
         if last is not None:
@@ -89,8 +89,8 @@ class PendingFinals:
         """Return whether a checkpoint may be sent: unpinned, it could bind to a second parent."""
         return last.pin is not None
 
-    def closes(self, current: ClientIncarnation, effects: list[Effect]) -> None:
-        """Remember a life that ends while its process goes on: its checkpoint is not sent."""
+    def close(self, current: ClientIncarnation, effects: list[Effect]) -> None:
+        """Note that an incarnation ended while its process goes on: its checkpoint is not sent."""
         counts = current.counts
         self.past = replace(
             self.past,
@@ -101,26 +101,28 @@ class PendingFinals:
         effects.append(Keep({PAST: self.past}))
 
     def send(self, now: Now, rng: np.random.Generator, effects: list[Effect]) -> None:
-        """Try those that are due."""
+        """Send the finals that are due."""
         for final, retry in self._waiting:
             if retry.at <= now.steady:
                 effects.append(Send(self._settings.parent, final.report))
                 retry.tried(now.steady, rng)
 
-    def linked(self) -> None:
-        """The way is open again."""
+    def retry_now(self) -> None:
+        """Make all finals due now, because the way is open again."""
         for _, retry in self._waiting:
             retry.now()
 
     def meet(self, pin: Pin, current: ClientIncarnation, effects: list[Effect]) -> None:
-        """Having met the parent: send those that it may count, give up the others."""
+        """Bind the finals to the parent that answered; drop those that it may not count."""
         for final, _ in list(self._waiting):
             self._rebind(final, pin, current, effects)
 
-    def answered(self, answer: Answer, current: ClientIncarnation, effects: list[Effect]) -> None:
-        """One was answered, maybe; only its own parent can take or refuse it."""
+    def take_answer(
+        self, answer: Answer, current: ClientIncarnation, effects: list[Effect]
+    ) -> None:
+        """Take an answer that may be to a final; only its own parent can accept or refuse it."""
         for final, _ in list(self._waiting):
-            # Not what became of an earlier report of that life, which comes late.
+            # A late answer to an earlier report of that incarnation does not count.
             if final.report.stamp != answer.stamp or final.report.pinned != answer.pinned:
                 continue
             if answer.reason is Reason.ACK:
@@ -141,13 +143,13 @@ class PendingFinals:
     def _drop(
         self, final: Checkpoint, why: str | None, current: ClientIncarnation, effects: list[Effect]
     ) -> None:
-        """Be done with a final: it was taken, or its readings are lost."""
+        """Remove a final: it was accepted, or its readings are lost."""
         self._waiting = [pair for pair in self._waiting if pair[0] is not final]
         lost = self.past.lost
         if why is not None:
             lost += final.undelivered
             current.declare(final.undelivered)
-            effects.append(given_up(final.report, final.undelivered, why))
+            effects.append(lost_note(final.report, final.undelivered, why))
         finals = tuple(other for other, _ in self._waiting)
         self.past = replace(self.past, finals=finals, lost=lost)
         effects.append(Keep({PAST: self.past}))
@@ -158,6 +160,6 @@ class PendingFinals:
         return retry
 
 
-def given_up(report: Report, readings: int, why: str) -> Note:
-    """A life's undelivered readings are lost."""
+def lost_note(report: Report, readings: int, why: str) -> Note:
+    """Return the note that an incarnation's undelivered readings are lost."""
     return Note("lost", {"report": report, "readings": readings, "why": why})

@@ -1,4 +1,4 @@
-"""ReportNews: whether there is enough to report that the newest report does not say."""
+"""ReportNews: whether there is enough news since the newest report."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from submerge.protocol.summaries import Summaries
 
 
 class ReportNews:
-    """Of one life.
+    """The news of one incarnation.
 
     Parameters
     ----------
     settings : ClientSettings
     summaries : Summaries
     alarms : bool
-        Whether alarms are news from the start: a parent forgets them with the life before.
+        Whether alarms are news from the start: a parent forgets those of an earlier incarnation.
 
     Attributes
     ----------
     built : int
         Readings in the newest report.
     alarms : bool
-        Whether there is news of alarms, or of an order, that the newest report does not say.
+        Whether alarms or the desired state have changed since the newest report.
     """
 
     def __init__(self, settings: ClientSettings, summaries: Summaries, *, alarms: bool) -> None:
@@ -32,25 +32,25 @@ class ReportNews:
         self._look_at = settings.min_turned_rows
 
     def has_news(self, current: ClientIncarnation) -> bool:
-        """Whether a report is worth its bytes."""
+        """Return whether a report is worth its bytes."""
         settings = self._settings
         enough = settings.min_new_rows if self.built else settings.min_rows
         return self.alarms or current.counts.generated - self.built >= enough
 
     def has_grown(self, current: ClientIncarnation) -> bool:
-        """Whether a report would say anything new at all."""
+        """Return whether a report would contain anything new."""
         return self.alarms or current.counts.generated > self.built
 
     def has_turned(self, current: ClientIncarnation, now: Now) -> bool:
-        """Whether what is shown has turned so far that a report should not wait for the clock."""
+        """Return whether the subspace has turned so far that a report should be sent early."""
         if current.counts.learnt < self._look_at:
             return False
         self._look_at = current.counts.learnt + self._settings.min_turned_rows
         after = None if current.shown is None else current.summary(now)
         if current.shown is None or after is None:
             return False
-        return self._summaries.moved(current.shown, after) > self._settings.turned_by
+        return self._summaries.turn_degrees(current.shown, after) > self._settings.turned_by
 
-    def said(self, current: ClientIncarnation) -> None:
-        """A report has said everything."""
+    def mark_reported(self, current: ClientIncarnation) -> None:
+        """Note that a report with everything was made."""
         self.built, self.alarms = current.counts.generated, False

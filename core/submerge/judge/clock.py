@@ -1,4 +1,4 @@
-"""RowClock: how much time rows stand for. It is kept once, and handed down with each block."""
+"""RowClock: how much time rows stand for. Each block carries its own time."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ class RowTime(NamedTuple):
     since_s: float = 0.0
 
     def elapsed_s(self, rows: int) -> float:
-        """Return by how much so many of the rows are later than those before."""
+        """Return by how much `rows` rows are later than the rows before."""
         return rows * self.period_s if self.period_s else self.since_s
 
     def seen_s(self, rows: int) -> float:
-        """Return the time that so many of the rows have seen.
+        """Return the time that `rows` rows have seen.
 
         A sensor that was silent for a day has not seen a day.
         """
@@ -32,12 +32,12 @@ class RowTime(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RowClock:
-    """When rows came last.
+    """When rows arrived last.
 
     Attributes
     ----------
     period_s : float
-        What a row stands for; 0 goes by the clock.
+        Time that a row stands for; 0 goes by the clock.
     last_s : float or None
         Steady time of the newest rows; None before the first.
     """
@@ -46,6 +46,6 @@ class RowClock:
     last_s: float | None = None
 
     def read(self, steady_s: float) -> tuple[RowClock, RowTime]:
-        """Return the clock once rows have come at a steady time, and the time they stand for."""
+        """Return the clock after rows at a steady time, and the time that they stand for."""
         since_s = 0.0 if self.last_s is None else steady_s - self.last_s
         return replace(self, last_s=steady_s), RowTime(self.period_s, since_s)

@@ -1,4 +1,4 @@
-"""Decision: what detection says of the rows of one block, and so what is learnt of them."""
+"""Decision: which rows of a block are alarmed, and which are learnt."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ Mask = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Decision:
-    """What becomes of the rows of a block.
+    """What happens to the rows of a block.
 
     Attributes
     ----------
     alarmed : (n,) of bool
-        Rows of an alarm.
+        Rows that belong to an alarm.
     withheld : (n,) of bool
         Rows that are not learnt.
     factors : (n,) or None
-        What the others are multiplied by, as they lie off the mean, before they are learnt; None
-        if all are learnt as they are.
+        Factors of the distances to the mean with which the other rows are learnt; None if all are
+        learnt as they are.
     """
 
     alarmed: Mask
@@ -41,7 +41,7 @@ class Decision:
         return replace(self, withheld=np.ones(len(self.withheld), dtype=bool))
 
     def clipped(self, rows: Array, mean: Array) -> Array:
-        """Return rows (n, channels) drawn in towards a mean, as far as they are to be."""
+        """Return rows (n, channels) with their distances to a mean multiplied by `factors`."""
         if self.factors is None:
             return rows
         return np.asarray(mean + self.factors[:, None] * (rows - mean))

@@ -1,12 +1,13 @@
-"""prepare(): a sensor's rows as a block that can be scored and learnt, and why others cannot.
+"""prepare(): a block of rows that can be scored and learnt, and why other rows cannot.
 
 1. Rows are scaled, and rows outside the operating state are left out.
-2. The gaps of a row that shows half of its channels or more are filled, if there is anything to
-   fill them with; a row that still has a gap is left out.
-3. So is a row with a number that is too large to be a reading, or to be summed as a square.
-4. In a kernel group the rest is lifted into features, and what is too large there is left out.
+2. If a row has half of its channels or more, its gaps are filled, as far as that is possible. A row
+   that still has a gap is left out.
+3. A row with a number that is too large to be a reading, or to be summed as a square, is left out.
+4. In a kernel group the other rows are lifted into features; those with a feature that is too large
+   are left out.
 
-All that read rows come by here, so that a row has the same fate wherever it is read.
+Every reader of rows calls it, so that a row is treated alike wherever it is read.
 """
 
 from __future__ import annotations
@@ -24,11 +25,12 @@ from submerge.judge.decision import Mask
 from submerge.schema import Schema
 
 LARGEST_SCALED = 1e12
-"""Larger numbers are left out, features as well: the sum of ten years of their squares is no longer
-a float32, and no peer would take it."""
+"""Rows with larger numbers are left out, features as well: the sum of ten years of their squares is
+no float32 any more, and peers would refuse it."""
 
 REASONS = ("", "lead-in", "other state", "gaps", "too large")
-"""Why a row has no score; the first has one. A lead-in has no past yet to be laid beside."""
+"""Why a row has no score; the first entry is for rows with one. A lead-in row has too few rows
+before it for its lags."""
 
 LEAD_IN, OTHER_STATE, GAPS, TOO_LARGE = range(1, len(REASONS))
 
@@ -38,20 +40,20 @@ Fill = Callable[[Array], Array]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Block:
-    """Rows that came together.
+    """Rows that arrived together.
 
     Attributes
     ----------
     why : (n,) of int8
-        Places in `REASONS`, of all rows.
+        Indices into `REASONS`, for all rows.
     rows : (m, channels)
-        Scaled and without gaps: those that can be scored.
+        The rows that can be scored, scaled and without gaps.
     features : (m, dim)
-        Of the same rows; the rows themselves outside kernel groups.
+        Features of the same rows; the rows themselves in a linear group.
     gaps : (m, channels) of bool, or None
-        True where a number was filled in; None if none was.
+        True where a gap was filled; None if none was.
     time : RowTime
-        What they stand for.
+        The time that they stand for.
     """
 
     why: npt.NDArray[np.int8]
@@ -61,17 +63,17 @@ class Block:
     time: RowTime = field(default_factory=RowTime)
 
     def __len__(self) -> int:
-        """Rows that can be scored."""
+        """Number of rows that can be scored."""
         return len(self.rows)
 
     @property
     def which(self) -> npt.NDArray[np.int64]:
-        """(m,), where each row stood among all that came."""
+        """(m,), the index of each row among all that arrived."""
         return np.flatnonzero(self.why == 0)
 
     @property
     def left_out(self) -> int:
-        """Rows that cannot be scored."""
+        """Number of rows that cannot be scored."""
         return len(self.why) - len(self.rows)
 
 
@@ -90,28 +92,28 @@ def prepare(
     Parameters
     ----------
     rows : (n, channels)
-        In their units, lags included; NaN is a gap.
+        In their units, with lags; NaN is a gap.
     schema : Schema
     fill : callable, optional
-        What gaps are filled by, if any row needs it; None fills none.
+        Fills gaps, and is called only if a row needs it; None fills none.
     when : Condition, optional
-        The operating state; rows for which it does not hold are left out.
+        The operating state; rows outside it are left out.
     largest : float
         Scaled numbers have to be smaller.
     lifts : bool
-        Whether features are made; False while the schema does not say yet how.
+        Whether to make features; False while the schema does not settle how.
     time : RowTime
 
     Raises
     ------
     ShapeError
-        If they have another number of channels than the schema.
+        If the rows have another number of channels than the schema.
     """
     scaled, gaps, why = schema.scaled(rows), None, np.zeros(len(rows), dtype=np.int8)
     if fill is not None:
         gaps = np.isnan(scaled)
         some = gaps.any(axis=1) & ~np.isinf(scaled).any(axis=1)
-        # A row that shows less than half would be scored by what it was filled with.
+        # The score of a row with less than half would follow from what was filled in.
         some &= 2 * gaps.sum(axis=1) <= gaps.shape[1]
         if some.any():
             scaled = scaled.copy()

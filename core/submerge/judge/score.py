@@ -1,17 +1,16 @@
-"""score(): how far a block's rows are from what a model says, and which channels are to blame.
+"""score(): how far the rows of a block are from a model, and which channels are to blame.
 
 Four statistics: SPE, the squared prediction error, is how far a row lies off the subspace; T2,
-Hotelling's statistic, how far out along it. In a kernel group both are of a row's features, and
-`linear` is the SPE of the readings themselves. `channel` is the largest error of a single channel,
-predicted from all the others, over what is usual for it.
+Hotelling's T-squared, is how far out it lies within it. In a kernel group both are of a row's
+features, and `linear` is the SPE of the readings themselves. `channel` is the largest error of a
+single channel, predicted from all the others, over its typical error.
 
-1. `spe`, `t2` and `linear` are those of the row as it was filled. What was filled cannot be
-   anomalous, so a row with gaps scores less: `even` are the scores brought to what whole rows come
-   to. Limits are compared with these, and measured on these.
-2. About a mean that n readings are behind, rows vary 1 + 1/n times as much: scores are divided by
-   that.
-3. One rule says which channels are to blame, on score lines, in alarms and in files: the share of
-   each in the squared errors of predicting it from all the others, over what is usual for it
+1. `spe`, `t2` and `linear` are those of the filled row. A filled value cannot be anomalous, so a
+   row with gaps scores less: `even` are the scores scaled to those of rows without gaps. Limits are
+   compared with these, and measured on these.
+2. About a mean of n readings, rows vary 1 + 1/n times as much: scores are divided by that.
+3. One rule finds the channels to blame, on score lines, in alarms and in files: the share of each
+   in the squared errors of predicting it from all the others, over its typical squared error
    (reconstruction-based; docs/decisions/0020).
 
 References
@@ -40,55 +39,63 @@ from submerge.stats.residual_scale import ResidualScale
 from submerge.stats.score_limits import Limits
 
 PATTERNS = 256
-"""Patterns of gaps of which it is remembered what they take from scores."""
+"""Patterns of gaps for which the remaining share of scores is cached."""
 
 LEAST_LEFT = 0.25
-"""Of a score: below it, gaps have taken so much that the rest says nothing."""
+"""Least share of a score that is believed to remain: with less, the rest has no meaning."""
 
 
 class RowScoring(Protocol):
-    """SPE and T2 by one summary, and the SPE of the readings in a kernel group, else None."""
+    """Scores rows by one summary."""
 
     def scores(
         self, rows: Array, features: Storage, own: OwnMean | None = None, /
     ) -> tuple[Array, Array, Array | None]:
-        """Return them for rows (n, channels) with features (n, dim); `own`: about that mean."""
+        """Return SPE and T2, (n,) each, and in a kernel group the SPE of the readings, else None.
+
+        SPE and T2 are of the features (n, dim), the third is of the scaled rows (n, channels).
+
+        own : measure from there instead of the summary's mean
+        """
 
 
 class ScoringSummaries(Protocol):
-    """What `Summaries` has for scoring."""
+    """The part of `Summaries` that scores."""
 
     def scorer(self, summary: Any) -> RowScoring:
-        """Return what scores by a summary."""
+        """Return a scorer by a summary."""
 
     def placed(self, summary: Any, own: OwnMean) -> Any:
         """Return a summary about a node's own mean."""
 
     def center(self, summary: Any) -> Array:
-        """Return where scaled readings lie, (channels,)."""
+        """Return the mean of scaled readings, (channels,)."""
 
     def reconstruction(self, summary: Any, channels: int) -> Reconstruction | None:
-        """Return what predicts each channel from the others; None where nothing does."""
+        """Return what predicts each channel from the others; None without a direction.
+
+        channels : how many of the leading numbers of a row are current; the others are lags
+        """
 
     def shrunk(self, present: Mask, summary: Any) -> tuple[float, float]:
-        """Return what is left of SPE and of T2 where only some channels are present."""
+        """Return what is left of SPE and of T2 if only some channels are present."""
 
     def filled(self, rows: Array, summary: Any) -> Array:
-        """Return rows (n, channels), scaled, with each gap as it would most likely have been."""
+        """Return rows (n, channels), scaled, with the most likely value in each gap."""
 
 
 class ScoringModel:
-    """A model to score with. What follows from its summary alone is worked out once.
+    """A model to score with. What follows from its summary alone is computed once.
 
     Parameters
     ----------
     summaries : ScoringSummaries
     summary : Summary
     limits : Limits or None
-        Of recent scores of the group.
+        Limits on recent scores of the group.
     channels : int
-        How many of the leading numbers of a row are channels; what follows are copies of them from
-        rows before (lags).
+        How many of the leading numbers of a row are channels; the others are copies of them from
+        earlier rows (lags).
     """
 
     def __init__(
@@ -105,15 +112,15 @@ class ScoringModel:
         return self.summary if own is None else self._summaries.placed(self.summary, own)
 
     def center(self, own: OwnMean | None) -> Array:
-        """Return where scaled rows lie, (channels,)."""
+        """Return the mean of scaled rows, (channels,)."""
         return self._summaries.center(self.summary) if own is None else own.rows
 
     def filled(self, rows: Array, own: OwnMean | None) -> Array:
-        """Return rows (n, channels), scaled, with each gap as it would most likely have been."""
+        """Return rows (n, channels), scaled, with the most likely value in each gap."""
         return self._summaries.filled(rows, self.placed(own))
 
     def left(self, gaps: Mask) -> tuple[Array, Array]:
-        """Return what is left of SPE and of T2 where gaps (n, channels) were filled, (n,) each."""
+        """Return what is left of SPE and of T2 with gaps (n, channels) filled, (n,) each."""
         spe, t2 = np.ones(len(gaps)), np.ones(len(gaps))
         for i in np.flatnonzero(gaps.any(axis=1)).tolist():
             pattern = gaps[i].tobytes()
@@ -122,34 +129,34 @@ class ScoringModel:
                     self._left.clear()
                 self._left[pattern] = self._summaries.shrunk(~gaps[i], self.summary)
             spe[i], t2[i] = self._left[pattern]
-        # Not beyond: of a row with few channels left a score says little.
+        # Not less: a score of few channels says little.
         return np.maximum(spe, LEAST_LEFT), np.maximum(t2, LEAST_LEFT)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RowScores:
-    """How far each row of a block is from what a model says.
+    """How far each row of a block is from a model.
 
     Attributes
     ----------
     spe, t2 : (n,)
     linear : (n,) or None
-        None outside kernel groups.
+        None in a linear group.
     even : mapping of statistic to (n,)
-        Comparable from row to row: what gaps take from scores is given back.
+        Comparable from row to row: scaled to the scores of rows without gaps.
     over : mapping of statistic to (n,)
-        The highest share of the model's limits that each is above, 0 for none; without limits, 0.
-        Of `spe` and `t2`, and of `linear` where there is one.
+        The highest share whose limit each score is above, 0 for none; without limits, 0. For
+        `spe` and `t2`, and for `linear` if there is one.
     anomaly : (n,) or None
-        In a kernel group with limits: by the larger kind of SPE, 0 like the middle of recent rows,
-        1 at the 99 % limit.
+        In a kernel group with limits, by the larger kind of SPE: 0 for the median of recent rows, 1
+        at the 99 % limit.
     errors : (n, channels)
-        By how much each channel differs from what all the others say; lags are left out.
+        The error of predicting each channel from all the others; lags are left out.
     expected : (channels,) or None
-        Mean squares of `errors` under the model; None where nothing tells channels from others,
-        and `errors` are then how far the row is from the mean.
-    usual : Usual or None
-        Mean squares of errors at this node.
+        Mean squares of `errors` under the model. None where nothing predicts channels; `errors` are
+        then the distances to the mean.
+    residual_scale : ResidualScale or None
+        Typical squared errors at this node.
     """
 
     spe: Array
@@ -160,29 +167,33 @@ class RowScores:
     anomaly: Array | None
     errors: Array
     expected: Array | None
-    usual: ResidualScale | None
+    residual_scale: ResidualScale | None
 
     @property
     def over_spe(self) -> Array:
-        """(n,), the highest share that SPE of either kind is above."""
+        """(n,), the highest share whose limit SPE of either kind is above."""
         over = self.over["spe"]
         return over if self.linear is None else np.maximum(over, self.over["linear"])
 
     @property
     def rank(self) -> Array:
-        """(n,), what rows compare by, the most anomalous the largest."""
+        """(n,), a number to sort rows by, the most anomalous the largest."""
         if self.anomaly is not None:
             return self.anomaly
         return self.spe if self.linear is None else self.linear
 
     def blame(self, which: npt.NDArray[np.intp] | None = None) -> Array:
-        """Return which channels rows are anomalous by: (n, channels), shares that sum to 1.
+        """Return which channels make rows anomalous: (n, channels), shares that sum to 1.
 
-        All 0 for a row that is what it was expected to be.
+        All 0 for a row that is as predicted.
 
-        which : numbers of the rows to ask about; None asks about all
+        which : indices of rows; None takes all
         """
-        usual = self.usual.squares if self.usual is not None and self.usual.ready else None
+        usual = (
+            self.residual_scale.squares
+            if self.residual_scale is not None and self.residual_scale.ready
+            else None
+        )
         errors = self.errors if which is None else self.errors[which]
         return shares_of(errors, self.expected, usual)
 
@@ -197,7 +208,7 @@ def score(
     block: Block,
     model: ScoringModel,
     own: OwnMean | None = None,
-    usual: ResidualScale | None = None,
+    residual_scale: ResidualScale | None = None,
     *,
     excess: float | None = None,
 ) -> RowScores:
@@ -208,12 +219,12 @@ def score(
     block : Block
     model : ScoringModel
     own : OwnMean, optional
-        The node's own mean, to measure from instead of the model's.
-    usual : Usual, optional
-        How far each channel usually strays at this node.
+        The node's own mean, used instead of the model's.
+    residual_scale : ResidualScale, optional
+        Typical errors of each channel at this node.
     excess : float, optional
-        How much more rows vary about `own` than about where they lie. By default as `own` says;
-        1 of rows that are in `own` themselves.
+        How much more rows vary about `own` than about their true mean. By default `own.excess`; 1
+        for rows that are part of `own`.
     """
     spe, t2, linear = model.scorer.scores(block.rows, block.features, own)
     if own is not None:
@@ -232,10 +243,10 @@ def score(
     else:
         over = {kind: limits.above(scores, kind) for kind, scores in even.items()}
         if linear is not None:
-            anomaly = limits.anomaly_score(spe, linear)[0]
+            anomaly = limits.anomaly_score(spe, linear)
     centered, recall = block.rows - model.center(own), model.reconstruction
     errors = centered[:, : model.channels] if recall is None else recall.left_out(centered)
-    if recall is not None and usual is not None and usual.ready:
-        even["channel"] = usual.largest(errors, recall.expected)
+    if recall is not None and residual_scale is not None and residual_scale.ready:
+        even["channel"] = residual_scale.largest(errors, recall.expected)
     expected = None if recall is None else recall.expected
-    return RowScores(spe, t2, linear, even, over, anomaly, errors, expected, usual)
+    return RowScores(spe, t2, linear, even, over, anomaly, errors, expected, residual_scale)

@@ -1,6 +1,6 @@
 """What client and aggregator share: messages, settings, and the machine's events and effects.
 
-`messages` is what nodes say to one another, `machine` what a driver gives a node and gets from
-it, `session` the way to a parent, `summaries` what a node asks of a summary of either kind.
-Messages become bytes in `submerge_proto`, and no decision of one kind of node is made here.
+`messages` travel between nodes, `machine` is what a driver gives a node and gets from it, `session`
+is the way to a parent, and `summaries` is what a node does with summaries of either kind.
+`submerge_proto` turns messages into bytes. Decisions of one kind of node are not made here.
 """

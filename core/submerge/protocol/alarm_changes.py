@@ -1,11 +1,11 @@
-"""Alarm changes: what has happened between two states of alarms. All readers ask it here.
+"""diff(): what happened between two states of alarms. All readers of alarms use it.
 
 A state is every alarm that a node remembers, or that all nodes below an aggregator report.
 
 1. Two states give events, in the order in which the alarms began; an end follows its start.
 2. The order of the alarms in a state does not matter. Where two alarms of a state have one name,
-   the one that is over counts, then the one that has withheld more readings.
-3. `diff` remembers nothing. A reader that must not repeat itself keeps what it knew as `before`.
+   the ended one counts, then the one that has withheld more readings.
+3. `diff` remembers nothing. A reader that must not repeat itself keeps the last state as `before`.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from typing import Literal, NamedTuple
 from submerge.protocol.alarm_status import Alarm
 
 AlarmEventKind = Literal["start", "end", "change", "worse", "gone"]
-"""It began; it is over; its revision is another for a third reason (a person has judged it, or
-it is open again); only the figures of an open alarm moved; it is not in the state any more."""
+"""The alarm began; it ended; its revision changed otherwise (a verdict came, or it is open again);
+only the figures of an open alarm changed; it has left the state."""
 
 
 class AlarmEvent(NamedTuple):
     """One thing that happened to one alarm.
 
     kind : AlarmEventKind
-    alarm : the alarm as it is now; where it is gone, as it was
+    alarm : the alarm as it is now; as it was, if it is gone
     """
 
     kind: AlarmEventKind
@@ -32,7 +32,7 @@ class AlarmEvent(NamedTuple):
 
 
 def diff(before: Iterable[Alarm], after: Iterable[Alarm]) -> list[AlarmEvent]:
-    """Return what happened between two states; an alarm that is new and over has two events.
+    """Return what happened between two states; an alarm that is new and has ended has two events.
 
     O(n log n) for n alarms. Revisions are computed for alarms that are not equal, and only there.
     """
@@ -58,7 +58,7 @@ def diff(before: Iterable[Alarm], after: Iterable[Alarm]) -> list[AlarmEvent]:
 
 
 def is_urgent(events: Iterable[AlarmEvent]) -> bool:
-    """Return whether people wait for one of these events: all but figures that moved."""
+    """Return whether people wait for one of these events: for any but `worse`."""
     return any(event.kind != "worse" for event in events)
 
 

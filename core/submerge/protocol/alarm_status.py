@@ -1,8 +1,7 @@
-"""Vigil: what nodes say of their alarms, and how it adds up on the way to the root.
+"""AlarmStatus: the alarms of a node, and how statuses add up on the way to the root.
 
-An alarm is told as a state, like all else: open, or over and remembered for a while. Whoever
-missed its start hears of it with the next report, and nobody hears of it twice: its name says
-which it is.
+An alarm is reported as a state: open, or ended and remembered for a while. A reader that missed its
+start learns of it from the next report. Its name identifies it, so that no reader counts it twice.
 """
 
 from __future__ import annotations
@@ -23,50 +22,49 @@ from submerge.stats.quantile_sketch import varint
 
 State = Literal["learning", "armed", "alarm", "paused", "stale"]
 STATES: tuple[State, ...] = get_args(State)
-"""Of a client: it does not know yet what to alarm at; it watches; something is wrong; it watches,
-and learns nothing, for an operator said so; the model that it watches with has expired."""
+"""States of a client: its limits are not known yet; it detects alarms; one is open; an operator has
+paused its learning, and it still detects; its model has expired."""
 
 Cause = Literal["spe", "t2", "linear", "channel", "stuck"]
 CAUSES: tuple[Cause, ...] = get_args(Cause)
-"""What was over its limit: how far rows were off the model, or within it; the same of readings,
-where these are of features; a single channel, by what is usual for it; or it says the same for too
-long."""
+"""What was over its limit: SPE (squared prediction error: how far rows are off the subspace); T2
+(Hotelling's T-squared: how far out within it); in a kernel group the SPE of the readings; the error
+of a single channel, over its typical error; or a channel repeats one value for too long."""
 
 Verdict = Literal["", "accepted", "rejected"]
-VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
-"""What a person made of it: nothing; it is normal now, and learnt; it is a fault, and never is."""
+"""What a person decided: nothing; normal from now on, and learnt; a fault, and never learnt."""
 
 REMEMBERED = 8
-"""Alarms that are over and that a client still tells of."""
+"""Ended alarms that a client remembers and reports."""
 
 MOST_ALARMS = 64
-"""In one report: of more, those that are open go first, and the newest of them."""
+"""Alarms in one report: open ones first, then the newest."""
 
 TOP = 3
-"""Channels that are named."""
+"""Channels that an alarm names."""
 
 
 @dataclass(frozen=True, slots=True)
 class Alarm:
-    """Something that a person would get up for.
+    """A condition that a person has to look at.
 
     Attributes
     ----------
     node : str
     number : int
-        When it began, in milliseconds of a clock that may lie: of one node no two are alike.
+        When it began, in milliseconds of a clock that may be wrong; unique for a node.
     began, peaked, ended : float
         Wall time at the node, seconds; `ended` is 0 while it is open.
     worst : float
-        The highest score, over its limit.
+        The highest score, divided by its limit.
     cause : Cause
         Which score that was.
     top : tuple of (channel, share)
-        To blame, the guiltiest first; three at most.
+        Channels to blame, the largest share first; three at most.
     version : int
-        Of the model that raised it.
+        Version of the model that raised it.
     withheld : int
-        Readings that were not learnt for it.
+        Readings that were not learnt because of it.
     verdict : Verdict
     """
 
@@ -84,17 +82,17 @@ class Alarm:
 
     @property
     def name(self) -> str:
-        """What it is called: `pump-3-19aa41f2c30`."""
+        """Its name: `pump-3-19aa41f2c30`."""
         return f"{self.node}-{self.number:x}"
 
     @property
     def is_open(self) -> bool:
-        """Whether it is not over."""
+        """Whether it has not ended."""
         return not self.ended
 
     @property
     def packed(self) -> bytes:
-        """The bytes that two equal ones share."""
+        """Bytes that are equal for equal alarms."""
         top = "".join(f"{channel}\n{share.hex()}\n" for channel, share in self.top)
         return b"".join(
             (
@@ -106,25 +104,25 @@ class Alarm:
 
     @property
     def revision(self) -> bytes:
-        """A digest, 16 bytes, of what people have to hear at once: where it changes, there is news.
+        """A digest, 16 bytes, of what people must learn at once: when it changes, there is news.
 
-        Each reader computes it, the same on every machine; no message carries it. Counted are
+        Each reader computes it, the same on every machine; no message carries it. It covers
         `node`, `number`, `began`, `ended`, `version` and `verdict`, which change when something
-        happens. `peaked`, `worst`, `cause`, `top` and `withheld` are counted once the alarm is
-        over, because they are final then. While it is open they move with its rows: every row
+        happens. It covers `peaked`, `worst`, `cause`, `top` and `withheld` once the alarm has
+        ended, because they are final then. While it is open they change with its rows: every row
         would send a report at once, and every reader would look again.
         """
         return _revision(self)
 
     def over(self, at: float) -> Alarm:
-        """Return it as it is once it is over."""
+        """Return it ended at a wall time; unchanged if it has ended."""
         return self if self.ended else replace(self, ended=max(at, self.began, ulp(0.0)))
 
 
-# An aggregator is asked for thousands of them, again and again, and few have changed.
+# An aggregator computes thousands of them again and again, and few have changed.
 @lru_cache(maxsize=1 << 14)
 def _revision(alarm: Alarm) -> bytes:
-    # Equal alarms have equal text: with 0.0 added, 1 is 1.0 and -0.0 is 0.0.
+    # 0.0 is added so that equal alarms have equal text: 1 becomes 1.0, and -0.0 becomes 0.0.
     times = [alarm.began + 0.0, alarm.ended + 0.0]
     counted: list[object] = [alarm.node, alarm.number, alarm.version, alarm.verdict, *times]
     if not alarm.is_open:
@@ -133,42 +131,42 @@ def _revision(alarm: Alarm) -> bytes:
     return blake2b(json.dumps(counted).encode(), digest_size=16).digest()
 
 
-def parted(name: str) -> tuple[str, int]:
-    """Return the node and the number that an alarm's name has.
+def parse_alarm_name(name: str) -> tuple[str, int]:
+    """Return the node and the number in an alarm's name.
 
     Raises
     ------
     UsageError
-        If it is none.
+        If it is no name of an alarm.
     """
     found = re.fullmatch(rf"({NAME})-([0-9a-f]{{1,16}})", name)
     if not found:
-        raise UsageError(f"an alarm is called like pump-3-19aa41f2c30, got {name!r}")
+        raise UsageError(f"an alarm's name is like pump-3-19aa41f2c30, got {name!r}")
     return found[1], int(found[2], 16)
 
 
 @dataclass(frozen=True, slots=True)
 class AlarmStatus:
-    """How a client watches, or all below an aggregator do.
+    """The alarm status of a client, or of all clients below an aggregator.
 
     Attributes
     ----------
     states : tuple of int
         Nodes in each of `STATES`.
     alarms : tuple of Alarm
-        Open ones, and those that were over last.
+        Open ones, and those that ended last.
     open : int
-        Alarms that are open; more than are told, if there are very many.
+        Number of open alarms; more than `alarms` lists, if there are very many.
     watched_s : float
-        Time that was watched with limits, of all nodes together.
+        Time that was monitored with limits, summed over nodes.
     allowed : float
-        False alarms that were promised for that time, at most.
+        The most false alarms that the settings allow in that time.
     raised, confirmed : int
-        Alarms that were raised in it; those that a person has called faults.
+        Alarms that were raised in it; those that a person confirmed as faults.
     armed_in_s : float
-        Until a limit is known, as it looks; 0 where it is, -1 where nobody can say.
-    wish : int
-        Number of the newest wish that has come here from above.
+        Estimated time until a limit is known; 0 once it is known, -1 without an estimate.
+    desired : int
+        Number of the newest desired state that has arrived from above.
     """
 
     states: tuple[int, ...]
@@ -188,19 +186,19 @@ class AlarmStatus:
 
     @property
     def state(self) -> State:
-        """Of a client, which it is in."""
+        """The state of a client."""
         return STATES[max(range(len(STATES)), key=lambda i: self.states[i])]
 
     @property
     def packed(self) -> bytes:
-        """The bytes that two equal ones share."""
+        """Bytes that are equal for equal statuses."""
         times = struct.pack("<ddd", self.watched_s, self.allowed, self.armed_in_s)
         counts = (*self.states, self.open, self.raised, self.confirmed, self.desired)
         return b"".join((*map(varint, counts), times, *(each.packed for each in self.alarms)))
 
 
 def reportable(alarms: Iterable[Alarm]) -> tuple[Alarm, ...]:
-    """Return the alarms to tell of: open ones, then those that were over last, 64 at most."""
+    """Return the alarms to report: open ones, then those that ended last, 64 at most."""
     order = sorted(
         alarms,
         key=lambda each: (
@@ -212,7 +210,7 @@ def reportable(alarms: Iterable[Alarm]) -> tuple[Alarm, ...]:
 
 
 def pooled(parts: Iterable[AlarmStatus], *, desired: int = 0) -> AlarmStatus:
-    """Return what several nodes say as what one does."""
+    """Return the statuses of several nodes as one."""
     parts = list(parts)
     states = [sum(counts) for counts in zip(*(part.states for part in parts), strict=True)]
     waits = [part.armed_in_s for part in parts if part.armed_in_s > 0]

@@ -1,11 +1,10 @@
-"""Wishes: what an operator wants of a node, on its way down.
+"""DesiredState: what operators set for a node, on its way down.
 
-A wish is a state, like a report: all that is wanted of one node, under a number that only rises.
-It is kept where it was said and goes down with the answers to reports, level by level; a report
-says the number of the newest that has come that far. So it arrives in the end, once, whoever is
-away or restarts meanwhile. Where two levels want something of one node, what comes to be known
-later goes before, each thing by itself; and each level has numbers of its own, so that no clock
-has to agree with another.
+It is a state, like a report: everything that is set for one node, under a number that only rises.
+The aggregator where it was set keeps it, and it goes down level by level with the answers to
+reports; a report holds the number of the newest that has arrived. So it arrives once, whichever
+node is away or restarts meanwhile. If two levels set something for one node, the later arrival
+wins, for each setting by itself. Each level counts its own numbers, so that clocks need not agree.
 """
 
 from __future__ import annotations
@@ -14,26 +13,26 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 MOST_DESIRED = 4096
-"""Nodes of which something is wanted; of more, what was wanted first is forgotten."""
+"""Nodes with a desired state, at most; of more, the oldest is forgotten."""
 
 MOST_AT_ONCE = 16
-"""In one answer; the next one brings more."""
+"""Desired states in one answer, at most; the next answer brings more."""
 
 MOST_VERDICTS = 8
-"""On alarms of one node: as many as it remembers."""
+"""Verdicts on alarms of one node: as many as it remembers alarms."""
 
 
 @dataclass(frozen=True, slots=True)
 class DesiredState:
-    """What is wanted of a node.
+    """What operators set for a node.
 
     Attributes
     ----------
     node : str
     number : int
-        Of the parent that says it: rises with every change. Milliseconds of a clock, or more.
+        Counted by the parent that sends it: rises with every change. At least the wall time, ms.
     paused : bool or None
-        It is to learn nothing; None: nobody has said.
+        Whether learning is paused; None: never set.
     verdicts : tuple of (int, bool)
         On alarms, by number: true to accept, false to reject. The newest last.
     """
@@ -44,28 +43,28 @@ class DesiredState:
     verdicts: tuple[tuple[int, bool], ...] = ()
 
     @property
-    def judged(self) -> dict[int, bool]:
+    def accepted(self) -> dict[int, bool]:
         """Verdicts by alarm."""
         return dict(self.verdicts)
 
     def after(self, other: DesiredState, number: int) -> DesiredState:
-        """Return what is wanted once `other` is known as well, under another number."""
+        """Return this state changed by `other`, under another number."""
         paused = self.paused if other.paused is None else other.paused
-        judged = {**self.judged, **other.judged}
-        news = [*(each for each in judged if each not in other.judged), *other.judged]
+        judged = {**self.accepted, **other.accepted}
+        news = [*(each for each in judged if each not in other.accepted), *other.accepted]
         verdicts = tuple((each, judged[each]) for each in news[-MOST_VERDICTS:])
         return DesiredState(self.node, number, paused, verdicts)
 
 
 class DesiredStates:
-    """Those that an aggregator passes on, of one group.
+    """The desired states that an aggregator passes on, for one group.
 
     Parameters
     ----------
-    kept : mapping of str to Wish
+    kept : mapping of str to DesiredState
         By node.
     heard : int
-        Number of the newest that came from above.
+        Number of the newest that arrived from above.
     """
 
     def __init__(self, kept: Mapping[str, DesiredState] | None = None, heard: int = 0) -> None:
@@ -80,12 +79,12 @@ class DesiredStates:
         paused: bool | None = None,
         verdict: tuple[int, bool] | None = None,
     ) -> DesiredState:
-        """Want something more of a node: what is not named stays as it is."""
+        """Change the desired state of a node: what is not given stays as it is."""
         more = DesiredState(node, 0, paused, () if verdict is None else (verdict,))
         return self._learn(more, wall_ms)
 
     def take(self, desired_states: Iterable[DesiredState], wall_ms: int) -> bool:
-        """Take in what came from above, the oldest first; return whether anything is new."""
+        """Take in states from above, the oldest first; return whether any is new."""
         new = False
         for desired in desired_states:
             if desired.number > self.heard:
@@ -98,21 +97,18 @@ class DesiredStates:
         newest = max((desired.number for desired in self.by_node.values()), default=0)
         held = self.by_node.get(more.node, DesiredState(more.node, 0))
         desired = held.after(more, max(wall_ms, newest + 1))
-        self._keep(desired)
+        self.by_node.pop(desired.node, None)
+        self.by_node[desired.node] = desired
+        while len(self.by_node) > MOST_DESIRED:
+            del self.by_node[min(self.by_node, key=lambda node: self.by_node[node].number)]
         return desired
 
     def due(self, child: str, heard: int, *, is_client: bool) -> tuple[DesiredState, ...]:
-        """Return what a child has still to hear, that has heard so far."""
+        """Return the states that a child has to receive, after those up to the number `heard`."""
         desired_states = [
             desired
             for desired in self.by_node.values()
             if desired.number > heard and (not is_client or desired.node == child)
         ]
-        # The oldest first: what it says it has heard of then holds for all before.
+        # The oldest first: the number that a child confirms then covers all before it.
         return tuple(sorted(desired_states, key=lambda desired: desired.number)[:MOST_AT_ONCE])
-
-    def _keep(self, desired: DesiredState) -> None:
-        self.by_node.pop(desired.node, None)
-        self.by_node[desired.node] = desired
-        while len(self.by_node) > MOST_DESIRED:
-            del self.by_node[min(self.by_node, key=lambda node: self.by_node[node].number)]

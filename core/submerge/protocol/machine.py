@@ -1,11 +1,11 @@
-"""What a machine is told, and what it asks for.
+"""The events of a machine, and its effects.
 
     effects = node.step(event, now)
 
-The same state and the same event give the same effects. Effects are performed in order:
-an acknowledgement follows the `Keep` that it rests on, and where a `Keep` fails, none
-after it is performed and the machine is thrown away and started again from what was kept.
-`Start` is the first event that a machine is told, and comes once.
+The same state and the same event give the same effects. A driver performs them in order: an
+acknowledgement follows the `Keep` that it rests on. If a `Keep` fails, the driver performs no
+effect after it, discards the machine and starts another from the kept records. `Start` is the
+first event, and comes once.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ Records = Mapping[Key, Any]
 
 
 class Now(NamedTuple):
-    """Two clocks: waiting is measured on the one, and the other is only ever written down.
+    """Two clocks: waits are measured on the steady one; the wall clock is only written down.
 
-    steady : seconds, never set back; from any start
-    wall : Unix seconds; may lie by years
-    synced : whether somebody vouches for `wall`
+    steady : seconds from any start, never set back
+    wall : Unix seconds; may be wrong by years
+    synced : whether `wall` is synchronized
     """
 
     steady: float
@@ -48,7 +48,7 @@ class Now(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Start:
-    """The process begins; `kept` is what its store holds."""
+    """The process begins; `kept` are the records of its store."""
 
     kept: Records
 
@@ -62,7 +62,7 @@ class Reading:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Received:
-    """A message came in; `shared`: by a way that other aggregators listen on, too."""
+    """A message arrived; `shared`: other aggregators receive on the same way."""
 
     message: Message
     shared: bool = False
@@ -73,15 +73,15 @@ class Tick(NamedTuple):
 
 
 class Linked(NamedTuple):
-    """The way to the parent is open again: do not wait out the back-off, and join again."""
+    """The way to the parent is open again: the machine joins at once, without its back-off."""
 
 
 class Flush(NamedTuple):
-    """Report and keep what there is, now: the process is about to end, or someone asks."""
+    """Report and keep everything now: the process is about to end, or a person asks for it."""
 
 
 class Forget(NamedTuple):
-    """An operator takes a node out, as if it had never been; `ban` keeps it out."""
+    """An operator removes a node and all its readings; `ban` keeps it out."""
 
     group: str
     node: str
@@ -89,9 +89,9 @@ class Forget(NamedTuple):
 
 
 class Drop(NamedTuple):
-    """An operator takes out one incarnation: a dead aggregator's last row.
+    """An operator removes one incarnation: a dead aggregator's last row.
 
-    None takes out what closed ones have left; with `old`, all that is of a schema before.
+    None removes the sealed row of closed ones; with `old`, all rows of earlier schemas.
     """
 
     group: str
@@ -101,9 +101,9 @@ class Drop(NamedTuple):
 
 
 class SetDesired(NamedTuple):
-    """An operator wants a node to learn or not; or has judged one of its alarms.
+    """An operator pauses or resumes a node's learning, or decides on one of its alarms.
 
-    paused : it is to learn nothing; None: as before
+    paused : whether learning is paused; None: as before
     verdict : (number, accept) of an alarm; None: none
     """
 
@@ -114,9 +114,9 @@ class SetDesired(NamedTuple):
 
 
 class SetQuarantine(NamedTuple):
-    """An operator takes a node's rows out of the model, and keeps them; `apart` False: back in.
+    """An operator keeps a node's rows out of the model; `quarantined` False takes them in again.
 
-    Back in means that it is no longer banned either.
+    A node that is taken in again is no longer banned either.
     """
 
     group: str
@@ -146,23 +146,23 @@ class Publish(NamedTuple):
 class Keep:
     """Write records in one transaction; None deletes. On disk before the next effect.
 
-    anew : the store is another one from here on: delete all that it held first
+    new_store : another store begins: delete all earlier records first
     """
 
     records: Mapping[Key, Any | None]
-    anew: bool = False
+    new_store: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scored:
-    """Rows judged before they were learnt, by the model of that version.
+    """Scores of rows before they were learnt, by the model of that version.
 
-    block : which rows, and why not the others
-    scores : how far each is from the model, and by which channels
-    decision : which belong to an alarm, and which are not learnt
-    expired : that model is older than its root meant it to get
-    r2 : (channels,), the share of each channel's variance that the others tell, as measured here;
-        NaN where that is not known yet; None where nothing was filled
+    block : the scored rows, and why others have no score
+    scores : how far each row is from the model, and by which channels
+    decision : which rows belong to an alarm, and which are not learnt
+    expired : whether the model is past its expiry
+    r2 : (channels,), the share of each channel's variance that the others predict, as measured
+        here; NaN while it is not known; None if no gap was filled
     """
 
     block: Block
@@ -174,31 +174,31 @@ class Scored:
 
 
 class Alarmed(NamedTuple):
-    """An alarm began or is over, or a person has judged one: all that the node tells of.
+    """An alarm began, ended, or got a verdict; it holds all alarms that the node remembers.
 
-    Told again at the start of a process, so that whoever missed it hears of it.
+    It is repeated at the start of a process, for readers that missed it.
     """
 
     alarms: tuple[Alarm, ...]
 
 
 class Note(NamedTuple):
-    """Something for the log: what, and its facts as fields."""
+    """A line for the log: the text, and its facts as fields."""
 
     what: str
     facts: dict[str, Any]
 
 
-def refused(what: str, answer: Joined | Answer) -> Note:
-    """A join or a report was refused, and only a person may be able to mend that."""
+def refusal_note(what: str, answer: Joined | Answer) -> Note:
+    """Return the note that the parent refused a join or a report; a person may have to act."""
     facts: dict[str, Any] = {"reason": answer.reason.name, "meaning": answer.reason.value}
     if isinstance(answer, Joined):
         facts["lines"] = answer.lines
     return Note(f"{what} refused", facts)
 
 
-def settled(schema: Schema) -> Note:
-    """The fleet has settled what a schema left open: a person may want to know on what."""
+def settled_note(schema: Schema) -> Note:
+    """Return the note that the fleet has settled what the schema left open, with the values."""
     gamma = schema.features.spec().get("gamma")
     facts: dict[str, Any] = {"scaled": schema.scaling is not None}
     if isinstance(gamma, str):

@@ -1,7 +1,7 @@
-"""What nodes tell one another.
+"""The messages between nodes.
 
 Up: `Join`, then `Report`s. Down: `Joined`, an `Answer` to each report, `Hello`, `Model`.
-A report says everything that one incarnation has seen; it replaces the one before it and
+A report holds everything that one incarnation has seen; it replaces the report before it and
 is never added to it. Rules: docs/protocol.md.
 """
 
@@ -26,18 +26,18 @@ from submerge.stats.quantile_sketch import QuantileSketch, packed, varint
 from submerge.stats.score_limits import Limits
 
 BELIEVED, HIGHEST = 2**62, 2**63 - 1
-"""A model version in use above the one is a lie: no clock counts so many milliseconds. A root
-that was told just that still has as many to go, up to the other."""
-
+"""A model version in use above `BELIEVED` is not believed: no clock counts so many milliseconds. A
+root that received exactly that can still count up to `HIGHEST`."""
 
 LATEST = 2**61
-"""A life created later (ms) is a lie: a floor rises above it, and both are still to be told."""
+"""A later creation time (ms) of an incarnation is not believed: a floor that rises above it must
+still fit into a message."""
 
 
 class Incarnation(NamedTuple):
-    """One life of a state, from zero: a client's process, an aggregator's store.
+    """One uninterrupted run of a state, from zero: a client's process, an aggregator's store.
 
-    created_ms is by a clock that may lie: it names, it does not order.
+    created_ms is by a clock that may be wrong: it names an incarnation and does not order them.
     """
 
     created_ms: int
@@ -48,12 +48,12 @@ class Incarnation(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> Incarnation:
-        """Return the name that a text is.
+        """Return the incarnation that a text names.
 
         Raises
         ------
         UsageError
-            If it is none.
+            If the text names none.
         """
         found = re.fullmatch(r"([0-9a-f]{1,16})-([0-9a-f]{16})", text)
         if not found:
@@ -61,16 +61,16 @@ class Incarnation(NamedTuple):
         return cls(int(found[1], 16), int(found[2], 16))
 
     @classmethod
-    def drawn(cls, wall_ms: int, floor: int, rng: np.random.Generator) -> Incarnation:
+    def draw(cls, wall_ms: int, floor: int, rng: np.random.Generator) -> Incarnation:
         """Return a new name, created after `floor` whatever the clock says."""
-        # No further than anybody believes: a parent's wild floor must not spoil what we keep.
+        # No later than other nodes believe: a parent's wild floor must not spoil what we keep.
         created_ms = min(max(wall_ms, floor + 1, 1), LATEST)
         return cls(created_ms, int(rng.integers(2**63)))
 
 
-ANOTHER, BEHIND = "the parent is another", "the parent knows more of it"
-"""Why a life or a store ends: its parent's store is not the one that it belongs to; the parent
-holds what it does not know that it said."""
+ANOTHER = "the parent's store is another one"
+BEHIND = "the parent holds later reports than this node has sent"
+"""Why an incarnation or a store ends."""
 
 
 class Pin(NamedTuple):
@@ -82,17 +82,17 @@ class Pin(NamedTuple):
 
 
 def binds(old: Pin | None, new: Pin) -> bool:
-    """Return whether what is pinned to `old` may speak to `new`.
+    """Return whether what is pinned to `old` may report to `new`.
 
-    An incarnation belongs to one parent incarnation for ever, with one exception: from a
-    root that is gone to the root in its place. No two roots are ever merged, so what the
-    one has counted the other may count as well.
+    An incarnation belongs to one parent incarnation for ever, with one exception: it may go from a
+    root that is gone to the root in its place. Two roots are never merged, so both may count the
+    same readings.
     """
     return old is None or old.incarnation == new.incarnation or (old.top and new.top)
 
 
 class Stamp(NamedTuple):
-    """Who speaks, in which life, and how far that life has come (`seq` only rises)."""
+    """The sender, its incarnation, and the number of the message in it (`seq` only rises)."""
 
     node: str
     group: str
@@ -106,7 +106,7 @@ class Counts:
 
     learnt : counted in a summary
     withheld : seen and not learnt: a gap, or a number too large
-    lost : known to be lost for good, by lives before it that could not deliver them
+    lost : known to be lost, by earlier incarnations that could not deliver them
     """
 
     learnt: int = 0
@@ -115,7 +115,7 @@ class Counts:
 
     @property
     def generated(self) -> int:
-        """All that are known of."""
+        """All known readings."""
         return self.learnt + self.withheld + self.lost
 
     def __add__(self, other: Counts) -> Counts:
@@ -125,10 +125,12 @@ class Counts:
 
 
 class ScoreSketches(NamedTuple):
-    """How odd readings were to the model that had not seen them: sketches of recent ones.
+    """Sketches of recent scores, by models that had not seen the readings.
 
-    linear : SPE of the readings themselves, where `spe` and `t2` are of their features
-    peaks : what they came to, hour by hour: what alarms are judged by
+    spe : squared prediction errors
+    t2 : Hotelling's T-squared
+    linear : in a kernel group, SPE of the readings; `spe` and `t2` are of their features
+    maxima : block maxima of each hour; alarm limits follow from them
     """
 
     spe: QuantileSketch
@@ -154,25 +156,25 @@ class Report:
     Attributes
     ----------
     final : bool
-        No more will come: the process that gathered it is gone.
+        It is the last of its incarnation: the process that gathered it has ended.
     pinned : Incarnation
-        Of the parent that it is for; another parent must not count it.
+        Of the parent that it is for; no other parent may count it.
     fence : bytes
-        An aggregator's right to speak for its store, 16 bytes; empty from a client.
+        An aggregator's right to report for its store, 16 bytes; empty from a client.
     summary : Summary or None
-        None while scaling or gamma is not known; then `moments` say how large channels are.
+        None while scaling or gamma is not known; then `moments` describe the channels.
     as_of, synced : float, bool
-        Wall time that it speaks of, in seconds, and whether that clock is to be trusted.
+        Wall time that it describes, in seconds, and whether that clock is synchronized.
     version : int
         Of the newest model in use, here or below.
     lifetime : int
-        Readings that this node ever saw, restarts included, as far as it remembers.
+        Readings that this node has seen since it was set up, as far as it remembers.
     software : str
-        What sent it, for people; empty before it has travelled.
+        What sent it, for people; empty until it is decoded.
     certified_until : float
-        Wall time at which its sender's certificate ends, for people; 0 without one.
-    vigil : Vigil or None
-        How it watches, and its alarms; of an aggregator, of all below.
+        Wall time at which its sender's certificate expires, for people; 0 without one.
+    alarm_status : AlarmStatus or None
+        Of a client, or of all below an aggregator.
     """
 
     stamp: Stamp
@@ -195,39 +197,39 @@ class Report:
 
     @property
     def alarms(self) -> tuple[Alarm, ...]:
-        """All that it says of alarms."""
+        """The alarms that it lists."""
         return () if self.alarm_status is None else self.alarm_status.alarms
 
 
 class Reason(enum.Enum):
-    """Why a message was taken, or was not."""
+    """Why a message was accepted or refused."""
 
-    ACK = "taken, and committed"
+    ACK = "accepted, and committed"
     UNAVAILABLE = "not now: try again"
     WRONG_PARENT = "pinned to another incarnation of the parent"
     STALE = "this incarnation is closed"
     SHRUNK = "fewer readings than before, in the same incarnation"
     EQUIVOCATION = "two reports with one number"
-    FENCED = "another process speaks for this store: join again"
-    LINEAGE = "the store is a copy, or older than what its parent knows"
+    FENCED = "another process reports for this store: join again"
+    LINEAGE = "the store is a copy, or older than what its parent holds"
     SCHEMA = "another schema"
-    INVALID = "numbers, or so many directions, that no summary of the group has"
-    BANNED = "an operator has shut this node out"
+    INVALID = "numbers, or a number of directions, that no summary of the group has"
+    BANNED = "an operator has banned this node"
     VERSION = "another version of the protocol"
 
 
 class Left(NamedTuple):
-    """A fence that a store's processes have left behind, and the seq that it had come to."""
+    """A fence of an earlier process of a store, and the last seq that it reached."""
 
     fence: bytes
     seq: int
 
 
 class Join(NamedTuple):
-    """A child asks to speak; nothing is reported before it is answered.
+    """A child asks to join; it reports nothing before the answer.
 
-    seq : the newest that the child has given out
-    schema : canonical text of what the child is configured for; empty: whatever there is
+    stamp : its seq is the newest that the child has given out
+    schema : canonical text of the configured schema; empty: the child takes the parent's
     """
 
     stamp: Stamp
@@ -241,7 +243,7 @@ class Joined(NamedTuple):
 
     stamp : the child's, echoed; its seq is the newest that the parent holds, 0 for none
     pinned : the parent's incarnation; None where it cannot say (UNAVAILABLE)
-    lines : a refused schema's differences, one a line
+    lines : differences of a refused schema, one a line
     """
 
     stamp: Stamp
@@ -255,15 +257,15 @@ class Joined(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What became of a report.
+    """The answer to a report.
 
     stamp : the report's
     pinned, top : of the parent that answers
-    newest : the seq that it holds now
-    fence : the report's; two processes of one store can tell their answers apart
-    root, durable : the root's incarnation, and the seq of this row that it holds for certain
+    newest : the newest seq that it holds
+    fence : the report's; by it two processes of one store recognise their answers
+    root, durable : the root's incarnation, and the newest seq of this row that it surely holds
     floor : incarnations must be created later than this (ms)
-    wishes : what an operator wants of the child, or of nodes below it, and it has not heard of
+    desired_states : of the child and of nodes below it, those that it has not received
     """
 
     stamp: Stamp
@@ -279,7 +281,7 @@ class Answer(NamedTuple):
 
 
 class Hello(NamedTuple):
-    """A parent says that it is there; a new `boot` means: join again."""
+    """A parent announces itself; a new `boot` number means: join again."""
 
     node: str
     incarnation: Incarnation
@@ -289,16 +291,16 @@ class Hello(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Model:
-    """What the fleet considers normal: the root's merge, on its way down.
+    """What is normal in the fleet: the root's merge, on its way down.
 
     Attributes
     ----------
     staleness : (p50, p99, max)
-        Seconds since clients were heard, rounded up to powers of two.
+        Seconds since clients were last heard, rounded up to powers of two.
     created, expires : float
-        Wall time at the root, seconds. An expired model still scores, and says so.
-    peaks : Peaks or None
-        Of the whole group: what its nodes' limits follow from.
+        Wall time at the root, seconds. An expired model still scores, and is marked as expired.
+    maxima : BlockMaxima or None
+        Of the whole group: its nodes' alarm limits follow from them.
     """
 
     group: str
@@ -316,14 +318,20 @@ class Model:
 
     @property
     def scoring_summary(self) -> Summary:
-        """The summary of a model that is scored with: it has one."""
+        """The summary to score with.
+
+        Raises
+        ------
+        UsageError
+            If the model has none.
+        """
         if self.summary is None:
             raise UsageError(f"version {self.version} of {self.group} has learnt nothing")
         return self.summary
 
     @property
     def coverage(self) -> float:
-        """Share of the readings known of that it counts."""
+        """Share of the known readings that the model counts."""
         return self.counts.learnt / self.counts.generated if self.counts.generated else 0.0
 
 
@@ -331,9 +339,9 @@ Message = Join | Joined | Report | Answer | Hello | Model
 
 
 def payload(report: Report, summaries: Summaries) -> bytes:
-    """Return what a report says, as bytes: all but `final`, `pinned` and `fence`.
+    """Return the content of a report as bytes, without `final`, `pinned` and `fence`.
 
-    Compact, so that its length is an honest size; the wire itself is protobuf.
+    Compact, so that its length is a fair measure; the wire itself is protobuf.
     """
     stamp, counts = report.stamp, report.counts
     parts = [
@@ -356,24 +364,24 @@ def payload(report: Report, summaries: Summaries) -> bytes:
 
 
 def scores_bytes(report: Report) -> bytes:
-    """Return the part of a payload that its scores take, and what they lead to."""
-    reported, parts = report.scores, list[bytes]()
-    if reported is not None:
-        sketches = (reported.spe, reported.t2, reported.linear)
+    """Return the scores and the alarm status of a report as bytes."""
+    scores, parts = report.scores, list[bytes]()
+    if scores is not None:
+        sketches = (scores.spe, scores.t2, scores.linear)
         parts += [packed(sketch) for sketch in sketches if sketch is not None]
-        if reported.maxima is not None:
-            parts.append(reported.maxima.packed)
+        if scores.maxima is not None:
+            parts.append(scores.maxima.packed)
     if report.alarm_status is not None:
         parts.append(report.alarm_status.packed)
     return b"".join(parts)
 
 
 def size(report: Report, summaries: Summaries) -> int:
-    """Return what a report weighs on its way, in bytes."""
-    # pinned, fence, and what says whether it is final.
+    """Return the size of a report on its way, in bytes."""
+    # 16 bytes for pinned, the fence, and one for final.
     return len(payload(report, summaries)) + 16 + len(report.fence) + 1
 
 
 def digest(report: Report, summaries: Summaries) -> bytes:
-    """Return 16 bytes that two reports share only if they say the same."""
+    """Return 16 bytes that two reports share only if their contents are equal."""
     return hashlib.blake2b(payload(report, summaries), digest_size=16).digest()

@@ -1,7 +1,7 @@
-"""Retry: when to try again what was not answered.
+"""Retry: when to try again without an answer.
 
-Full jitter below a doubling ceiling: after a power cut a thousand clients come back at
-once, and their parent must not meet them all in the same second. It never gives up.
+Full jitter below a doubling ceiling: after a power cut a thousand clients come back at once,
+and must not all reach their parent in the same second. It never stops trying.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ class Retry:
     Parameters
     ----------
     patience_s : float
-        How long an answer may take; the first ceiling of the wait that follows, too.
+        How long an answer may take; also the first ceiling of the wait that follows.
     cap_s : float
         Longest time from one try to the next.
 
@@ -26,9 +26,9 @@ class Retry:
     at : float
         When the next try is due, on the steady clock; `inf` while there is nothing to try.
     tries : int
-        Made since it was first due.
+        Tries since it was first due.
     unanswered : bool
-        The last try may still bring something.
+        The last try may still get an answer.
     """
 
     def __init__(self, patience_s: float, cap_s: float) -> None:
@@ -43,23 +43,23 @@ class Retry:
         self.tries, self.at = 0, -math.inf
 
     def again(self) -> None:
-        """Make a first try due, not sooner than `patience_s` after the last of before.
+        """Make a first try due, not sooner than `patience_s` after the last one.
 
-        Where two sides cannot agree, they disagree at that pace, not at the network's.
+        Two sides that cannot agree repeat at that pace, not at the network's.
         """
         self.tries, self.at = 0, self._tried_at + self._patience
 
     def soon(self, steady: float, rng: np.random.Generator) -> None:
-        """Make a first try due within `patience_s`: many are told at once that they may."""
+        """Make a first try due within `patience_s`: many nodes get this hello at once."""
         self.tries, self.at = 0, min(self.at, steady + self._patience * rng.random())
 
     def stop(self) -> None:
-        """It was answered: nothing is due."""
+        """Note the answer: nothing is due."""
         self.tries, self.at = 0, math.inf
         self.unanswered = False
 
     def tried(self, steady: float, rng: np.random.Generator) -> None:
-        """Count a try made at `steady`; set when the next one is due."""
+        """Count a try at `steady`, and set when the next one is due."""
         # 2**20 s is beyond any cap: the exponent need not grow for ever.
         ceiling = min(self._cap, self._patience * 2.0 ** min(self.tries, 20))
         self.tries += 1

@@ -1,8 +1,8 @@
-"""Tether: the way to a parent. Join first; then one report at a time.
+"""ParentSession: when to join a parent, and when to report to it.
 
-Whoever reports upward, client or aggregator, has one of these. It holds the newest report
-that is not answered yet, and when to try what again. A newer report takes the place of one
-that is still waiting: however long the parent is away, one report waits.
+A client has one, and an aggregator one for each group. It holds the newest report without an
+answer, and the times of the next tries. A newer report replaces one that waits: however long the
+parent is away, one report waits.
 """
 
 from __future__ import annotations
@@ -14,21 +14,20 @@ import numpy as np
 from submerge.protocol.messages import Report
 from submerge.protocol.retry import Retry
 
-KNOCKS = 3
-"""Reports that go unanswered before it asks again to join: a join is small, and whichever
-store is there now answers it. On a shared broker nobody answers a report for a dead store."""
+REPORTS_BEFORE_JOIN = 3
+"""Reports without an answer before a join is sent again: a join is small, and the store that is
+there now answers it. On a shared broker, a report for a dead store gets no answer."""
 
 AGAIN = 10
-"""Reports are said again after so many intervals without news, in case the parent was
-restored from a backup and did not notice."""
-
+"""Intervals without news after which the last report is sent again, in case the parent was restored
+from a backup."""
 
 TWIN_S = 3600.0
-"""Contradicted twice within this time, a node keeps silent for as long."""
+"""A node that is contradicted twice within this time is silent for as long."""
 
 
 class Contradictions:
-    """When another process spoke as this one does: once it may be chance, twice it is a copy.
+    """When another process reported under this name: once may be chance, twice is a copy.
 
     Two copies that share even their random numbers would reset each other for ever.
     """
@@ -43,20 +42,20 @@ class Contradictions:
 
 
 class ParentSession:
-    """The way to a parent.
+    """The state of the way to a parent.
 
     Attributes
     ----------
     join, wait : Retry
-        Asking to speak; waiting for the pending report's answer.
+        Tries of the join; tries of the pending report.
     pending : Report or None
         Sent, and not answered.
     acked : int
         The newest seq that the parent is known to hold.
     forced : bool
-        Report now, news or not.
+        A report is due now, with news or without.
     silent_until : float
-        Nothing is sent before, on the steady clock.
+        Nothing is sent before this time of the steady clock.
     """
 
     def __init__(self, report_every_s: float, patience_s: float, cap_s: float) -> None:
@@ -65,22 +64,22 @@ class ParentSession:
         self.acked = 0
         self.forced = False
         self.silent_until = -math.inf
-        self._knocked = False
+        self._asked_again = False
         self._every = report_every_s
         self._built_at, self._report_at = math.inf, -math.inf
 
     @property
     def joining(self) -> bool:
-        """Whether a join is unanswered: nothing is reported before."""
+        """Whether a join is unanswered: nothing is reported meanwhile."""
         return self.join.at < math.inf
 
     @property
-    def asked(self) -> bool:
-        """Whether an answer to a join is waited for: one that comes unasked is an old one."""
+    def awaits_joined(self) -> bool:
+        """Whether a join was sent: only then an answer to it counts, any other is an old one."""
         return self.joining and self.join.tries > 0
 
     def due_at(self, *, news: bool) -> float:
-        """When something is to be sent, if nothing else happens."""
+        """Return when something is to be sent, if nothing else happens."""
         return max(self._due_at(news=news), self.silent_until)
 
     def _due_at(self, *, news: bool) -> float:
@@ -94,44 +93,45 @@ class ParentSession:
         return min(self._report_at if news else again, self.wait.at)
 
     def rejoin(self) -> None:
-        """Ask to speak, if that is not being asked already."""
+        """Join, unless a join is pending already."""
         if not self.joining:
             self.join.again()
 
-    def greeted(self, steady: float, rng: np.random.Generator, *, first: bool) -> None:
-        """The parent says that it is there: join it, soon.
+    def take_hello(self, steady: float, rng: np.random.Generator, *, first: bool) -> None:
+        """Join soon, because the parent has announced itself.
 
-        Not if a first join is on its way already, and this is the `first` that is heard of it:
-        a link that opens brings both at once, and the answer would come unasked.
+        Not if a first join is on its way and this hello is the `first`: a link that opens brings
+        both at once, and a second join would get an answer that counts as old.
         """
         if not (first and self.joining and self.join.unanswered and self.join.tries == 1):
             self.join.soon(steady, rng)
 
-    def joined(self, newest: int) -> bool:
-        """The parent lets it speak, and holds `newest`.
+    def take_joined(self, newest: int) -> bool:
+        """Note that the parent has accepted the join, and holds `newest`.
 
         Returns
         -------
-        bool : whether the parent has lost what it once held.
+        bool
+            Whether the parent has lost reports that it once held.
         """
         self.join.stop()
         behind = newest < self.acked
         self.acked = min(self.acked, newest)
         if self.pending is not None or behind:
-            # At once, and if that is in vain, too, no more often than before.
+            # At once; later tries keep their pace.
             self.wait.at = -math.inf
         return behind
 
     def hurry(self) -> None:
-        """Report now, whatever is being waited for."""
+        """Make a report due now."""
         self.forced = True
         if self.pending is not None:
             self.wait.now()
 
-    def linked(self) -> None:
-        """The way is open again: try at once what is being tried.
+    def reopen(self) -> None:
+        """Repeat pending tries at once, because the way is open again.
 
-        And join: at its other end may be an older self of the parent, or its copy.
+        Join as well: the other end may be an older state of the parent, or its copy.
         """
         for retry in (self.join, self.wait):
             if retry.at < math.inf:
@@ -143,30 +143,30 @@ class ParentSession:
         self._report_at = steady + self._every * float(rng.uniform(0.8, 1.2))
 
     def soon(self, steady: float) -> None:
-        """Do not wait for the interval to pass."""
+        """Make the next report due now, without waiting for the interval."""
         self._report_at = min(self._report_at, steady)
 
     def queue_report(self, report: Report, steady: float, rng: np.random.Generator) -> None:
-        """Take a new report, in place of one that may be waiting."""
+        """Take a new report, in place of one that waits."""
         self.pending, self.forced = report, False
         self._built_at = steady
         self.delay(steady, rng)
 
-    def knocks_instead(self) -> bool:
-        """Whether so many reports went unanswered that it asks to join again first."""
-        if self._knocked or not self.wait.tries or self.wait.tries % KNOCKS:
+    def joins_again_first(self) -> bool:
+        """Return whether a join goes first, because reports got no answer."""
+        if self._asked_again or not self.wait.tries or self.wait.tries % REPORTS_BEFORE_JOIN:
             return False
-        self._knocked = True
+        self._asked_again = True
         self.join.now()
         return True
 
-    def tried(self, steady: float, rng: np.random.Generator) -> None:
-        """The pending report goes out."""
+    def mark_sent(self, steady: float, rng: np.random.Generator) -> None:
+        """Note that the pending report was sent."""
         self.wait.tried(steady, rng)
-        self._knocked = False
+        self._asked_again = False
 
-    def confirmed(self, newest: int) -> Report | None:
-        """The parent holds `newest`; return the pending report if that is what it waited for."""
+    def confirm(self, newest: int) -> Report | None:
+        """Note that the parent holds `newest`; return the pending report if it holds that too."""
         self.acked = max(self.acked, newest)
         pending = self.pending
         if pending is None or newest < pending.stamp.seq:

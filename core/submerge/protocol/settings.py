@@ -1,4 +1,4 @@
-"""How nodes behave. Each setting: what it means, and what raising it does."""
+"""Settings of nodes. Each says what it means, and what raising it does."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from submerge.errors import UsageError, whole
 from submerge.protocol.names import NAME_RULE, is_name
 
 MOST_ROWS = 64
-"""Rows that an alarm is made of, at most: each is remembered."""
+"""Most rows that decide on an alarm: each of them is remembered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,18 +20,18 @@ class AlarmSettings:
     Attributes
     ----------
     at_most_per_s : float
-        False alarms of this node, a second. More are raised sooner, and for less.
+        False alarms of this node, a second. A higher rate raises alarms sooner, and for less.
     after, of : int
-        So many of the last so many rows have to be over the limit. A greater share is surer,
-        and misses what comes and goes; more rows are slower.
+        `after` of the last `of` rows have to be over the limit. A greater share is surer, and
+        misses faults that come and go; more rows are slower.
     settle_s : float
-        How long the group has to have been watched before a limit is believed. More arms later,
-        with limits that hold better.
+        How long the group has to be monitored before a limit is used. More arms later, with
+        limits that hold better.
     max_withheld_s : float
         How long an alarm keeps its rows from being learnt, unless a person decides. More keeps
-        a lasting fault out of the model for longer, and a new normal as well.
+        a lasting fault out of the model for longer, and a new normal state as well.
     period_s : float
-        What a row stands for; 0 goes by the clock.
+        Time that a row stands for; 0 goes by the clock.
     """
 
     at_most_per_s: float = 1 / 604800
@@ -54,35 +54,35 @@ class AlarmSettings:
 
 @dataclass(frozen=True, slots=True)
 class ClientSettings:
-    """How a client behaves.
+    """Settings of a client.
 
     Attributes
     ----------
     node, group, parent : str
-        Its own name; whom it shares a schema with; whom it reports to.
+        Its name; the group that shares its schema; the node that it reports to.
     learns_scaling : bool
-        The fleet works out center and scale: until it has, only moments are gathered.
+        The fleet computes center and scale; until then a client only gathers moments.
     report_every_s : float
-        More costs the model its freshness, fewer costs bytes. Each wait varies by 20 %.
+        More makes the model older, less costs bytes. Each wait varies by 20 %.
     checkpoint_every_s : float
-        More loses more readings with a crash, fewer wears the card.
+        More loses more readings in a crash, less wears the card.
     min_rows : int
-        Rows before the first report: ten times the rank, or it says little but noise.
+        Rows before the first report: ten times the rank; with fewer it is mostly noise.
     min_new_rows : int
-        Rows before each later one; more says less of any single reading.
+        Rows before each later report; more reveals less of a single reading.
     turned_by : float
-        Degrees by which what is shown may turn before a report is sent early.
+        Degrees by which the subspace may turn before a report is sent early.
     min_turned_rows : int
-        Rows between two looks whether it has.
+        Rows between two checks of that.
     patience_s, cap_s : float
         How long an answer may take; the longest wait between two tries.
     finals : int
-        Final reports of earlier lives that wait at most; the oldest is given up first.
+        Most final reports of earlier incarnations that wait; the oldest is dropped first.
     fills_gaps : bool
-        A row that shows half of its channels or more is learnt, and scored, with what the others
-        would most likely have been; otherwise a row with a gap is withheld.
+        A row with half of its channels or more is learnt and scored; each gap gets its most
+        likely value. Otherwise a row with a gap is withheld.
     alarms : AlarmSettings or None
-        None raises no alarms, and learns whatever comes.
+        None raises no alarms, and learns every row.
     lags : int
         Rows in a vector, the newest first: a channel is all its copies.
     learn_when : Condition or None
@@ -116,7 +116,7 @@ class ClientSettings:
 
 @dataclass(frozen=True, slots=True)
 class AggregatorSettings:
-    """How an aggregator behaves.
+    """Settings of an aggregator.
 
     Attributes
     ----------
@@ -126,13 +126,13 @@ class AggregatorSettings:
     report_every_s, patience_s, cap_s : float
         As for a client.
     model_every_s : float
-        A root's model follows its rows no faster than this.
+        Least time between two models of a root.
     seal_after_s : float
-        Silence after which a row is folded away, if its node speaks under another.
+        Silence after which a row is sealed, if its node reports under another incarnation.
     max_age_s : float
-        How long ago a report may claim to have been gathered.
+        The greatest age of a report that is believed.
     scaling_rows : int
-        Readings whose moments a root waits for before it settles on center, scale and gamma.
+        Readings whose moments a root waits for before it settles center, scale and gamma.
     """
 
     node: str
@@ -153,7 +153,7 @@ class AggregatorSettings:
 
 
 def check_names(*names: str) -> None:
-    """Refuse what is no `NAME`; and a node below itself."""
+    """Refuse a name that is no `NAME`, and a node that is its own parent."""
     for name in names:
         if not is_name(name):
             raise UsageError(f"a name has {NAME_RULE}, got {name!r}")
@@ -162,7 +162,7 @@ def check_names(*names: str) -> None:
 
 
 def _check_times(settings: object, *names: str) -> None:
-    """Refuse times that would have a node spin, or wait for ever."""
+    """Refuse times with which a node would spin, or wait for ever."""
     for name in names:
         seconds = getattr(settings, name)
         if not isinstance(seconds, int | float) or not 0 < seconds < math.inf:

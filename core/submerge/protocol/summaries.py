@@ -1,8 +1,8 @@
-"""What the two machines ask of a summary: learn it, merge it, fade it, score with it.
+"""Summaries: how the two machines learn, merge and fade a summary, and score with it.
 
-The machines count readings exactly once whatever a summary is. `Subspaces` is the real
-thing; `simulate.samples` puts sets of sample ids in its place, so that the simulator
-sees through the same code which reading went where.
+The machines count readings exactly once, whatever a summary is. `Subspaces` is the one in use;
+`simulate.samples` replaces it by sets of sample ids, so that the simulator follows each reading
+through the same code.
 """
 
 from __future__ import annotations
@@ -15,26 +15,27 @@ import numpy as np
 import numpy.typing as npt
 
 from submerge._linalg import Array, Storage
+from submerge.judge.score import RowScoring, ScoringSummaries
 from submerge.pca.merging import merge
 from submerge.pca.missing import fill, shrunk
 from submerge.pca.rank import FixedRank, RankRule
 from submerge.pca.reconstruct import Reconstruction
 from submerge.pca.sapca import SAPCA
-from submerge.pca.score import Scorer, contributions
+from submerge.pca.score import Scorer
 from submerge.pca.subspace import Subspace
 from submerge.pca.tree import MergeTree
-from submerge.protocol.kernel_summary import KernelEngine, kernel_contributions, summary_of
+from submerge.protocol.kernel_summary import KernelEngine, summary_of
 from submerge.robust.outliers import Screening, both, screen
 from submerge.schema import Schema
 from submerge.stats.node_mean import OwnMean
 
 MOST_TIMES = 4
-"""A child's summary has at most so many times the directions that a group keeps. Ranks may
-differ a little; but each report is merged again and again, at a price that grows with them."""
+"""A child's summary has at most so many times the directions that a group keeps. Ranks may differ a
+little; but each report is merged again and again, at a cost that grows with them."""
 
 
 class Summary(Protocol):
-    """What was learnt: the machines hand it on, and `Summaries` of its kind look inside."""
+    """What was learnt: the machines pass it on, and only `Summaries` of its kind look inside."""
 
     @property
     def weight(self) -> float:
@@ -42,23 +43,23 @@ class Summary(Protocol):
 
     @property
     def parts(self) -> tuple[Subspace, ...]:
-        """Subspaces that it is made of: what is learnt comes first, the readings last.
+        """The subspaces of it: of the features first, of the readings last.
 
-        One where features are the readings, two in a kernel group, none in a set of ids.
+        One in a linear group, two in a kernel group, none in a set of ids.
         """
 
 
 class Learner(Protocol):
-    """One incarnation's memory."""
+    """What one incarnation learns with."""
 
     def learn(self, rows: Array, features: Storage) -> None:
         """Take in rows (n, channels), scaled and finite, and their features (n, dim)."""
 
     def fade(self, factor: float) -> None:
-        """Count all that was learnt so far `factor` times."""
+        """Multiply the weight of everything learnt so far by `factor`."""
 
     def summary(self) -> Summary:
-        """Return all that was learnt, as it would travel."""
+        """Return everything learnt, as it would arrive."""
 
 
 class Tree(Protocol):
@@ -72,70 +73,34 @@ class Tree(Protocol):
         """Return the merge of all children, at least one."""
 
 
-class Scoring(Protocol):
-    """Judges rows by one summary."""
-
-    def scores(
-        self, rows: Array, features: Storage, own: OwnMean | None = None, /
-    ) -> tuple[Array, Array, Array | None]:
-        """Return SPE and T2 of features (n, dim): (n,) each.
-
-        In a kernel group SPE of the scaled rows (n, channels) themselves comes third; elsewhere
-        features are the rows, and it is None.
-
-        own : measure from there instead of the summary's mean
-        """
-
-
-class Summaries(Protocol):
-    """All that is done with summaries of one kind."""
+class Summaries(ScoringSummaries, Protocol):
+    """Everything that the machines do with summaries of one kind."""
 
     def learner(self, schema: Schema) -> Learner:
-        """Return an empty memory."""
+        """Return a learner that has learnt nothing."""
 
     def tree(self, schema: Schema) -> Tree:
         """Return a tree without children."""
 
     def merged(self, schema: Schema, parts: Sequence[Summary], *, own: bool) -> Summary:
-        """Merge; `own`: the parts are one client's, and its means merge whatever `center` is."""
+        """Merge; `own`: the parts are one client's, and their means merge whatever `center` is."""
 
     def fits(self, schema: Schema, summary: Summary) -> bool:
-        """Whether it can be merged with others of that schema."""
+        """Return whether it can be merged with others of that schema."""
 
     def faded(self, summary: Summary, factor: float) -> Summary:
-        """Return it with all that it has seen counted `factor` times."""
+        """Return it with its weight multiplied by `factor`."""
 
     def packed(self, summary: Summary) -> bytes:
-        """Return it as bytes, as small as it travels."""
+        """Return it as bytes, as small as on the wire."""
 
-    def scorer(self, summary: Summary) -> Scoring:
-        """Return what scores with it."""
-
-    def placed(self, summary: Summary, own: OwnMean) -> Summary:
-        """Return it about a node's own mean."""
-
-    def center(self, summary: Summary) -> Array:
-        """Return where scaled readings lie, (channels,)."""
-
-    def reconstruction(self, summary: Summary, channels: int) -> Reconstruction | None:
-        """Return what says of each channel what the others make of it; None where nothing does.
-
-        channels : how many of the leading numbers of a row are newest ones; others are lags
-        """
-
-    def shrunk(self, present: npt.NDArray[np.bool_], summary: Summary) -> tuple[float, float]:
-        """Return what is left of SPE and of T2 where only some channels are present."""
-
-    def filled(self, rows: Array, summary: Summary) -> Array:
-        """Return rows (n, channels), scaled, with what each gap would most likely have been."""
-
-    def moved(self, before: Summary, after: Summary) -> float:
-        """Return by how many degrees what is shown has turned; 0 where that has no answer."""
+    def turn_degrees(self, before: Summary, after: Summary) -> float:
+        """Return by how many degrees the shown directions turned; 0 where that is undefined."""
 
     def screen(self, schema: Schema, parts: Mapping[str, Summary], *, unit: float) -> Screening:
-        """Say which children are far from the others, and which count for too much.
+        """Return which children are outliers, and which count for too much.
 
-        unit : what one reading weighs in them, faded as they are
+        unit : the weight of one reading in them, faded as they are
         """
 
 
@@ -145,9 +110,9 @@ class Subspaces:
     Parameters
     ----------
     rank : int or RankRule
-        As in `SAPCA`: what is shown and scored with.
+        As in `SAPCA`: the directions that are shown and scored with.
     oversample : int
-        Spares, learnt, shipped and merged beside those shown.
+        Spare directions, learnt, sent and merged beside those shown.
     linear_rank : int, optional
         In a kernel group, directions of the readings themselves that are shown beside those of
         their features; by default as many, but at most half of the channels.
@@ -161,7 +126,7 @@ class Subspaces:
         self.linear_rank = linear_rank
 
     def learner(self, schema: Schema) -> Learner:
-        """Return an engine that has learnt nothing."""
+        """Return a learner that has learnt nothing."""
         rule = self.rule
         if isinstance(rule, FixedRank):
             rule = FixedRank(min(rule.start, schema.dim))
@@ -177,7 +142,7 @@ class Subspaces:
     def merged(self, schema: Schema, parts: Sequence[Summary], *, own: bool) -> Summary:
         """Merge in the order given."""
         center: Literal["fleet", "own"] = "own" if schema.center == "own" and not own else "fleet"
-        # By what they are: what is left of an earlier schema is folded as well.
+        # By their own dimensions: rows of an earlier schema are folded as well.
         columns = zip(*(summary.parts for summary in parts), strict=True)
         ranks = self._kept([part.dim for part in parts[0].parts])
         return summary_of(
@@ -188,9 +153,9 @@ class Subspaces:
         )
 
     def fits(self, schema: Schema, summary: Summary) -> bool:
-        """It is of the schema, of its dimensions, and of a rank that is not out of proportion.
+        """Return whether it has the schema, its dimensions, and a rank in proportion.
 
-        Nothing is before gamma is settled.
+        Never before gamma is settled.
         """
         if not schema.features.settled:
             return False
@@ -210,7 +175,7 @@ class Subspaces:
         """float32 columns, the rest in full: 4 dim k + 8 (dim + k) + 24 bytes, for each of two."""
         return b"".join(map(_packed, summary.parts))
 
-    def scorer(self, summary: Summary) -> Scoring:
+    def scorer(self, summary: Summary) -> RowScoring:
         """Score with the leading directions, without the spares."""
         return _PartScorers(self.shown(summary))
 
@@ -222,46 +187,34 @@ class Subspaces:
         return summary_of(*(replace(part, mean=mean) for part, mean in pairs))
 
     def center(self, summary: Summary) -> Array:
-        """Of the readings, in a kernel group."""
+        """Return the mean of the readings, also in a kernel group."""
         return summary.parts[-1].mean
 
     def reconstruction(self, summary: Summary, channels: int) -> Reconstruction | None:
-        """By the leading directions of the readings; None before there are any."""
+        """Return the prediction by the leading directions of the readings; None without any."""
         readings = self.shown(summary).parts[-1]
         return Reconstruction(readings, channels) if readings.rank else None
 
     def shrunk(self, present: npt.NDArray[np.bool_], summary: Summary) -> tuple[float, float]:
-        """As `missing.shrunk`; of features a gap may take nothing, as far as anybody knows."""
+        """As `missing.shrunk`; 1 in a kernel group, where the effect of a gap is unknown."""
         learnt, *readings = self.shown(summary).parts
         return (1.0, 1.0) if readings or not learnt.rank else shrunk(present, learnt)
 
     def filled(self, rows: Array, summary: Summary) -> Array:
-        """By the leading directions of the readings, as `missing.fill`."""
+        """As `missing.fill`, by the leading directions of the readings."""
         return fill(rows, self.shown(summary).parts[-1])[0]
 
     def shown(self, summary: Summary) -> Summary:
-        """Return the leading directions: those that are scored with."""
+        """Return the leading directions, which score rows."""
         parts = summary.parts
         ranks = self._shown([part.dim for part in parts])
         return summary_of(*(part.truncated(r) for part, r in zip(parts, ranks, strict=True)))
 
-    def contributions(
-        self, rows: Array, summary: Summary, schema: Schema, *, by_linear: npt.NDArray[np.bool_]
-    ) -> Array:
-        """Return the share of each channel in the SPE of rows (n, channels), scaled.
-
-        by_linear : (n,) of bool, which rows to judge by the readings rather than their features
-        """
-        learnt, *readings = self.shown(summary).parts
-        if not readings:
-            return contributions(rows, learnt)
-        return kernel_contributions(rows, learnt, readings[0], schema, by_linear=by_linear)
-
-    def moved(self, before: Summary, after: Summary) -> float:
-        """Largest principal angle between the shown directions, where a gap tells them apart."""
+    def turn_degrees(self, before: Summary, after: Summary) -> float:
+        """Return the largest principal angle between the shown directions, across a clear gap."""
         first, then, r = before.parts[0], after.parts[0], self.rule.start
         if first.rank < r or then.rank < r:
-            # A direction more is a turn of 90 degrees; fewer than r on both sides is young.
+            # One more direction is a turn of 90 degrees; fewer than r on both sides is young.
             return 90.0 if then.rank != first.rank else 0.0
         if then.rank > r and then.sigma[r - 1] < 1.1 * then.sigma[r]:
             return 0.0
@@ -269,7 +222,7 @@ class Subspaces:
         return float(np.degrees(np.arccos(np.clip(cosines.min(), 0.0, 1.0))))
 
     def screen(self, schema: Schema, parts: Mapping[str, Summary], *, unit: float) -> Screening:
-        """By the directions that are shown; in a kernel group, of features and of readings."""
+        """Screen by the shown directions; in a kernel group, of features and of readings."""
         means = schema.center != "own"
         screened = [
             screen(
@@ -290,11 +243,11 @@ class Subspaces:
         return min(self.linear_rank or min(self.rule.start, max(1, width // 2)), width)
 
     def _shown(self, dims: Sequence[int]) -> tuple[int, ...]:
-        """Directions shown of each part of a summary, of so many dimensions."""
+        """Directions shown of each part, for the dimensions of the parts."""
         return (self.rule.start, *map(self._linear_shown, dims[1:]))
 
     def _kept(self, dims: Sequence[int]) -> tuple[int, ...]:
-        """Directions kept of each part, spares included."""
+        """Directions kept of each part, with the spare ones."""
         kept = (self.rule.highest or self.rule.start) + self.oversample
         return (kept, *map(self.linear_kept, dims[1:]))
 
@@ -318,7 +271,7 @@ def _packed(subspace: Subspace) -> bytes:
 
 
 class _PartScorers:
-    """Judges scaled readings by all parts of a summary that is shown, without spares."""
+    """Scores scaled readings by all parts of a summary without spare directions."""
 
     def __init__(self, shown: Summary) -> None:
         self._learnt = Scorer(shown.parts[0])
@@ -358,7 +311,7 @@ class _PartTrees:
 
 
 class _Engine:
-    """SAPCA as a `Learner`: what it shows has float32 columns, as it will arrive."""
+    """SAPCA as a `Learner`; its summary has float32 columns, as it will arrive."""
 
     def __init__(self, engine: SAPCA) -> None:
         self._engine = engine

@@ -24,7 +24,7 @@ class SimulatedDisk:
 
     def write(self, keep: Keep) -> None:
         """Perform one transaction."""
-        records = {} if keep.anew else self.records
+        records = {} if keep.new_store else self.records
         for key, record in keep.records.items():
             if record is None:
                 records.pop(key, None)

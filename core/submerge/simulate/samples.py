@@ -111,12 +111,12 @@ class SampleSets:
         """Ids have no gaps."""
         return rows
 
-    def moved(self, before: Summary, after: Summary) -> float:
-        """Return 0: sets do not turn."""
+    def turn_degrees(self, before: Summary, after: Summary) -> float:
+        """Sets do not turn."""
         return 0.0
 
     def screen(self, schema: Schema, parts: Mapping[str, Summary], *, unit: float) -> Screening:
-        """Return no outliers."""
+        """No set is far from another."""
         return NO_OUTLIERS
 
 

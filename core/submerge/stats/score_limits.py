@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from submerge._linalg import Array
 from submerge.stats.block_maxima import By
@@ -46,10 +45,8 @@ class Limits:
                 highest[scores > limit] = share
         return highest
 
-    def anomaly_score(
-        self, spe: Array, linear: Array | None
-    ) -> tuple[Array, npt.NDArray[np.bool_]]:
-        """Return the anomaly score of each row: 0 at the median of recent SPE, 1 at the 99 % limit.
+    def anomaly_score(self, spe: Array, linear: Array | None) -> Array:
+        """Return how odd each row is: 0 like the middle of recent ones, 1 at the 99 % limit.
 
         SPE is the squared prediction error. The score is at most `MOST_ANOMALOUS`.
 
@@ -61,17 +58,12 @@ class Limits:
         ----------
         spe : (n,)
         linear : (n,) or None
-            SPE of the readings themselves, in a kernel group.
-
-        Returns
-        -------
-        (n,), and (n,) of bool: true where the readings' score is larger than their features'
+            As in `Scored`.
         """
         anomaly_score = self._above(spe, self.spe)
         if linear is None or not self.linear:
-            return anomaly_score, np.zeros(len(spe), dtype=bool)
-        other = self._above(linear, self.linear)
-        return np.maximum(anomaly_score, other), other > anomaly_score
+            return anomaly_score
+        return np.maximum(anomaly_score, self._above(linear, self.linear))
 
     def _above(self, spe: Array, values: tuple[float, ...]) -> Array:
         middle, limit = (

@@ -215,13 +215,13 @@ def _set_verdicts(
 
 def _check_id(name: str, views: list[AlarmView]) -> None:
     """Refuse what is no alarm's id; for a node's name say which alarm it has."""
-    from submerge.protocol.alarm_status import parted
+    from submerge.protocol.alarm_status import parse_alarm_name
 
     of_node = [view for view in views if view.node == name]
     if of_node:
         which = "open" if of_node[0].open else "last"
         raise UsageError(f"{name} is a node; its {which} alarm is {of_node[0].id}")
-    parted(name)
+    parse_alarm_name(name)
 
 
 def _outcome(name: str, node: str, verb: str, *, is_open: bool) -> str:

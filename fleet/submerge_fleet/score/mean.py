@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from submerge import PeerError, Schema, UsageError
-from submerge.client.monitor import Kept
+from submerge.client.monitor import MonitorState
 from submerge.client.node import MONITOR
 from submerge.judge.prepare import Block
 from submerge.stats.node_mean import READY, OwnMean
@@ -95,7 +95,7 @@ def of_checkpoint(path: Path, schema: Schema) -> Center:
 
     try:
         data = state_of(path).get(MONITOR)
-        kept: Kept | None = None if data is None else records.unpack(MONITOR, data)
+        kept: MonitorState | None = None if data is None else records.unpack(MONITOR, data)
     except OSError as error:
         raise UsageError(
             f"expected a client's checkpoint in {path}, got: {error.strerror}"
@@ -114,6 +114,6 @@ def of_checkpoint(path: Path, schema: Schema) -> Center:
     kept = kept.of_schema(schema, schema.width // lags_of(schema.names))
     own = kept.own
     if own is None or own.ready:
-        return Center(own, kept.usual)
+        return Center(own, kept.residual_scale)
     few = f"the mean in {path} is of {own.count} rows, fewer than {READY}"
-    return Center(None, kept.usual, notes=(f"{few}: the client scores with the fleet's",))
+    return Center(None, kept.residual_scale, notes=(f"{few}: the client scores with the fleet's",))

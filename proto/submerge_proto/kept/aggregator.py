@@ -1,12 +1,11 @@
-"""What aggregators keep, as protobuf and back.
+"""An aggregator's records as protobuf, and back.
 
-Apart from what clients keep: who loads this loads an aggregator's machinery.
+A module of its own: it imports the aggregator's code, which a client does not load.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import get_args
 
 from submerge import PeerError, Schema
 from submerge.aggregator.member import Membership
@@ -50,7 +49,7 @@ def _row_of(message: pb.Row) -> Row:
 def _sealed(value: Sealed) -> pb.Sealed:
     message = pb.Sealed(counts=parts.counts(value.counts), as_of_s=value.as_of)
     if value.summary is not None:
-        # As it is: folded once more, it must give the same bytes as if there had been no restart.
+        # Exact: folding it again must give the same bytes as without a restart.
         summaries.put(message, value.summary, exact=True)
         message.fingerprint = bytes.fromhex(value.summary.parts[0].schema)
     if value.moments is not None:
@@ -99,8 +98,8 @@ def _nodes_of(message: pb.Nodes) -> frozenset[str]:
 
 def _quarantined(value: Mapping[str, QuarantineEntry]) -> pb.Quarantined:
     nodes = (
-        pb.Quarantined.Node(name=name, cause=_CAUSES[quarantined.cause], since_s=quarantined.since)
-        for name, quarantined in value.items()
+        pb.Quarantined.Node(name=name, cause=_CAUSES[entry.cause], since_s=entry.since)
+        for name, entry in value.items()
     )
     return pb.Quarantined(nodes=nodes)
 
@@ -113,21 +112,20 @@ def _quarantined_of(message: pb.Quarantined) -> dict[str, QuarantineEntry]:
 
 
 def _cause_of(number: int) -> Cause:
-    for cause, name in _CAUSES.items():
-        if pb.Cause.Value(name) == number:
-            return cause
-    raise PeerError(f"expected a cause that is known, got {number}")
+    if number not in _CAUSE_OF:
+        raise PeerError(f"expected a known cause, got number {number}")
+    return _CAUSE_OF[number]
 
 
-def _suspected(value: Mapping[str, Slip]) -> pb.QuarantineSlips:
+def _slips(value: Mapping[str, Slip]) -> pb.QuarantineSlips:
     nodes = (
-        pb.QuarantineSlips.Node(name=name, at_s=slip.at, digest=slip.said)
+        pb.QuarantineSlips.Node(name=name, at_s=slip.at, digest=slip.digest)
         for name, slip in value.items()
     )
     return pb.QuarantineSlips(nodes=nodes)
 
 
-def _suspected_of(message: pb.QuarantineSlips) -> dict[str, Slip]:
+def _slips_of(message: pb.QuarantineSlips) -> dict[str, Slip]:
     nodes = message.nodes
     return {each.name: Slip(parts.real("time", each.at_s), each.digest) for each in nodes}
 
@@ -149,9 +147,12 @@ def _schema_of(message: pb.Text) -> bytes:
     return message.value
 
 
-_CAUSES: dict[Cause, str] = {
-    cause: f"CAUSE_{cause.upper().replace(' ', '_')}" for cause in get_args(Cause)
+_CAUSES: dict[Cause, pb.Cause] = {
+    "operator": pb.CAUSE_OPERATOR,
+    "shrunk": pb.CAUSE_SHRUNK,
+    "equivocated twice": pb.CAUSE_EQUIVOCATED_TWICE,
 }
+_CAUSE_OF: dict[int, Cause] = {number: cause for cause, number in _CAUSES.items()}
 
 _SCHEMA = RecordForm(pb.Text, lambda value: pb.Text(value=value), _schema_of)
 
@@ -165,7 +166,7 @@ FORMS = {
     "member": RecordForm(pb.Membership, _member, _member_of),
     "banned": RecordForm(pb.Nodes, _nodes, _nodes_of),
     "quarantined": RecordForm(pb.Quarantined, _quarantined, _quarantined_of),
-    "suspected": RecordForm(pb.QuarantineSlips, _suspected, _suspected_of),
+    "suspected": RecordForm(pb.QuarantineSlips, _slips, _slips_of),
     "wishes": RecordForm(pb.DesiredStates, _desired_states, _desired_states_of),
     "heard": _NUMBER,
     "schema": _SCHEMA,

@@ -1,4 +1,7 @@
-"""What a client remembers of its channels, as protobuf and back: means, habits, what is usual."""
+"""What a client remembers of its channels, as protobuf and back: means, habits, typical errors.
+
+A column of a record has a name. `HABITS` and `RUN_LENGTHS` say which field each name is.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +19,32 @@ from submerge_proto.v1 import kept_pb2 as pb
 from submerge_proto.wire import parts
 
 Known = TypeVar("Known", Habits, RunLengths)
+
+HABITS = {
+    "weight": "weight",
+    "mean": "mean",
+    "scatter": "scatter",
+    "error": "error",
+    "learnt": "learnt",
+    "others": "others",
+    "others_then": "others_then",
+    "stuck": "stuck",
+}
+"""Names of columns in records, in their order there, and the fields of `Habits`.
+
+The names on the left are bytes on disks and never change.
+"""
+
+RUN_LENGTHS = {
+    "last": "last",
+    "lowest": "lowest",
+    "highest": "highest",
+    "run": "run",
+    "longest": "longest",
+    "at_lowest": "at_lowest",
+    "at_highest": "at_highest",
+}
+"""The same of `RunLengths`."""
 
 
 def mean(value: OwnMean) -> pb.OwnMean:
@@ -40,14 +69,14 @@ def mean_of(message: pb.OwnMean) -> OwnMean:
     )
 
 
-def usual(value: ResidualScale) -> pb.ResidualScale:
-    """Return how far channels usually are from what the others make of them."""
+def residual_scale(value: ResidualScale) -> pb.ResidualScale:
+    """Return the typical errors of channels as a message."""
     squares, weight = floats(value.squares), floats(value.weight)
     return pb.ResidualScale(squares=squares, weight=weight, span_s=value.span_s)
 
 
-def usual_of(message: pb.ResidualScale) -> ResidualScale:
-    """Return how far channels usually are from what the others make of them."""
+def residual_scale_of(message: pb.ResidualScale) -> ResidualScale:
+    """Return the typical errors of channels that a message holds."""
     squares, weight = floats_of("squares", message.squares), floats_of("weight", message.weight)
     if len(squares) != len(weight):
         raise PeerError(f"expected as many weights as {len(squares)} squares", kind="shape")
@@ -56,29 +85,33 @@ def usual_of(message: pb.ResidualScale) -> ResidualScale:
 
 def columns(value: Habits | RunLengths) -> Iterable[pb.Column]:
     """Return what is known of each channel, field by field."""
-    return (pb.Column(name=name, values=floats(array)) for name, array in value._asdict().items())
+    fields = HABITS if isinstance(value, Habits) else RUN_LENGTHS
+    return (
+        pb.Column(name=name, values=floats(getattr(value, field))) for name, field in fields.items()
+    )
 
 
 def columns_of(messages: Any, none: Callable[[int], Known]) -> Known | None:
     """Return what is known of each channel; None if nothing is.
 
-    Fields of a later version are passed over, and those of an earlier one that are not there
-    are as they are before the first row.
+    A name that this version does not know is skipped: a later version wrote it. A field without
+    a column has its value from before the first row: an earlier version wrote the record.
 
-    none : what that is, of so many channels
+    none : makes the value from before the first row, for a number of channels
     """
     if not len(messages):
         return None
     known = none(len(messages[0].values) // 8)
+    fields = HABITS if isinstance(known, Habits) else RUN_LENGTHS
     for each in messages:
-        before = getattr(known, each.name, None) if each.name in known._fields else None
-        if before is not None:
-            known = known._replace(**{each.name: _column(each, before)})
+        field = fields.get(each.name)
+        if field is not None:
+            known = known._replace(**{field: _column(each, getattr(known, field))})
     return known
 
 
 def _column(message: pb.Column, before: Any) -> Any:
-    """Return a number for each channel, of the same kind as before; NaN where that may be."""
+    """Return a number for each channel, of the type of `before`; NaN only where that has NaN."""
     array = np.frombuffer(message.values, "<f8")
     if len(array) != len(before):
         raise PeerError(

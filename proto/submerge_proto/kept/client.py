@@ -1,4 +1,4 @@
-"""What clients keep, as protobuf and back; and the parts of it that aggregators keep, too."""
+"""A client's records as protobuf, and back; and the parts that aggregators share."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from submerge_proto.wire import forms, parts
 
 
 class RecordForm(NamedTuple):
-    """How one kind of record is kept: as which message, made how, and read how."""
+    """How one kind of record is kept: the message, its maker and its reader."""
 
     message: Any
     made: Callable[[Any], Any]
@@ -23,27 +23,27 @@ class RecordForm(NamedTuple):
 
 
 def report(value: Report) -> wire.ReportRequest:
-    """Return a report that is kept."""
+    """Return a report for a record."""
     message = forms.report(value)
-    message.header.software = value.software  # who sent it; not who keeps it
+    message.header.software = value.software  # the sender's, not ours
     return message
 
 
 def report_of(message: wire.ReportRequest) -> Report:
-    """Return a report that was kept."""
+    """Return the report in a record."""
     parts.check_version(message.header.version)
     return forms.report_of(message)
 
 
 def pin(value: Pin) -> pb.Pin:
-    """Return whom a life or a store belongs to."""
+    """Return a pin as a message."""
     return pb.Pin(
         parent=value.parent, incarnation=parts.incarnation(value.incarnation), top=value.top
     )
 
 
 def pin_of(message: Any) -> Pin | None:
-    """Return whom a life or a store belongs to, if that is known."""
+    """Return the pin in a record; None if there is none."""
     if not message.HasField("pin"):
         return None
     kept = message.pin

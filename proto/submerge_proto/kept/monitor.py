@@ -1,4 +1,4 @@
-"""What a client's lookout remembers, as protobuf and back: means, peaks, alarms, a wish."""
+"""A client's node monitor as protobuf, and back: means, maxima, alarms, the desired state."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Any
 
 from submerge import PeerError
 from submerge.client.alarm_limits import Hours
-from submerge.client.detector import Watched
-from submerge.client.monitor import Kept
+from submerge.client.detector import DetectorState
+from submerge.client.monitor import MonitorState
 from submerge.protocol.alarm_status import REMEMBERED
 from submerge.protocol.messages import Model
-from submerge.stats.block_maxima import KINDS, By
+from submerge.stats.block_maxima import By
 from submerge.stats.node_mean import OwnMean
 from submerge.stats.quantile_sketch import FINE, packed, unpacked
 from submerge.stats.run_lengths import RunLengths
@@ -23,24 +23,33 @@ from submerge_proto.wire import alarms, forms, parts
 
 
 def model_of(message: wire.Model) -> Model:
-    """Return a model that was kept."""
+    """Return the model in a record."""
     parts.check_version(message.header.version)
     return forms.model_of(message)
 
 
-def monitor(value: Kept) -> pb.NodeMonitor:
-    """Return what a client looks at its readings with."""
+STATISTICS: dict[str, By] = {"spe": "spe", "t2": "t2", "linear": "linear", "channel": "channel"}
+"""Names in records (`Value.of`, `Windows.of`), and what the code calls them.
+
+The names on the left are bytes on disks. A name that is not here is refused.
+"""
+
+_ON_DISK: dict[By, str] = {kind: name for name, kind in STATISTICS.items()}
+
+
+def monitor(value: MonitorState) -> pb.NodeMonitor:
+    """Return the monitor as a message."""
     message = pb.NodeMonitor(
         fingerprint=bytes.fromhex(value.fingerprint),
-        watched=_watched(value.watched),
+        detector=_detector(value.detector),
         desired=alarms.desired(value.desired),
     )
     if value.run_lengths is not None:
         message.run_lengths.extend(channels.columns(value.run_lengths))
     if value.habits is not None:
         message.habits.extend(channels.columns(value.habits))
-    if value.usual is not None:
-        message.usual.CopyFrom(channels.usual(value.usual))
+    if value.residual_scale is not None:
+        message.residual_scale.CopyFrom(channels.residual_scale(value.residual_scale))
     for field, mean in ((message.own, value.own), (message.held, value.held)):
         if mean is not None:
             field.CopyFrom(channels.mean(mean))
@@ -49,29 +58,31 @@ def monitor(value: Kept) -> pb.NodeMonitor:
     return message
 
 
-def monitor_of(message: pb.NodeMonitor) -> Kept:
-    """Return what a client looks at its readings with."""
+def monitor_of(message: pb.NodeMonitor) -> MonitorState:
+    """Return the monitor that a message holds."""
     own = channels.mean_of(message.own) if message.HasField("own") else None
     held = channels.mean_of(message.held) if message.HasField("held") else None
     reference = model_of(message.reference) if message.HasField("reference") else None
     fingerprint = parts.fingerprint(message.fingerprint)
     if reference is None and held is not None:
-        raise PeerError("expected a model beside the mean that belongs to it, got none")
+        raise PeerError("expected a model beside the mean of the open alarm, got none")
     other = reference is not None and reference.fingerprint != fingerprint
     if other or (reference is not None and reference.summary is None):
-        raise PeerError("expected a model of the same schema, that knows something")
+        raise PeerError("expected a model of the same schema that has learnt something")
     if own is not None and held is not None and _shape(own) != _shape(held):
         raise PeerError(f"means of one node: got {_shape(own)} and {_shape(held)}", kind="shape")
-    return Kept(
+    return MonitorState(
         fingerprint=fingerprint,
         own=own,
-        watched=_watched_of(message.watched),
+        detector=_detector_of(message.detector),
         desired=alarms.desired_of(message.desired),
         reference=reference,
         held=held,
         run_lengths=channels.columns_of(message.run_lengths, RunLengths.none),
         habits=channels.columns_of(message.habits, Habits.none),
-        usual=channels.usual_of(message.usual) if message.HasField("usual") else None,
+        residual_scale=channels.residual_scale_of(message.residual_scale)
+        if message.HasField("residual_scale")
+        else None,
     )
 
 
@@ -79,11 +90,11 @@ def _shape(mean: OwnMean) -> tuple[int, int]:
     return len(mean.rows), 0 if mean.features is None else len(mean.features)
 
 
-def _watched(value: Watched) -> pb.Watched:
-    return pb.Watched(
+def _detector(value: DetectorState) -> pb.DetectorState:
+    return pb.DetectorState(
         alarms=map(alarms.alarm, value.alarms),
         held_s=value.held_s,
-        frozen=_levels(value.frozen),
+        frozen=_values(value.frozen),
         blame=channels.floats(value.blame),
         excused=value.excused,
         raised=value.raised,
@@ -92,11 +103,11 @@ def _watched(value: Watched) -> pb.Watched:
     )
 
 
-def _watched_of(message: pb.Watched) -> Watched:
-    return Watched(
+def _detector_of(message: pb.DetectorState) -> DetectorState:
+    return DetectorState(
         alarms.alarms_of(message.alarms, 1 + REMEMBERED),
         parts.real("held_s", message.held_s),
-        _levels_of(message.frozen),
+        _values_of(message.frozen),
         channels.floats_of("blame", message.blame),
         tuple(message.excused),
         message.raised,
@@ -107,13 +118,13 @@ def _watched_of(message: pb.Watched) -> Watched:
 
 def _hours(value: Hours) -> pb.Hours:
     windows = (
-        pb.Hours.Windows(of=kind, before=packed(before), filling=packed(filling))
+        pb.Hours.Windows(of=_ON_DISK[kind], before=packed(before), filling=packed(filling))
         for kind, (before, filling) in value.windows.items()
     )
     return pb.Hours(
         windows=windows,
         hours=value.hours,
-        spared=_levels(value.spared),
+        spared=_values(value.spared),
         watched_s=value.watched_s,
         allowed=value.allowed,
     )
@@ -127,21 +138,23 @@ def _hours_of(message: pb.Hours) -> Hours:
     return Hours(
         windows,
         message.hours,
-        _levels_of(message.spared),
+        _values_of(message.spared),
         parts.real("watched_s", message.watched_s),
         parts.real("allowed", message.allowed),
     )
 
 
-def _levels(values: Mapping[By, float]) -> list[pb.Hours.Level]:
-    return [pb.Hours.Level(of=kind, value=min(n, parts.WORST)) for kind, n in values.items()]
+def _values(values: Mapping[By, float]) -> list[pb.Hours.Value]:
+    return [
+        pb.Hours.Value(of=_ON_DISK[kind], value=min(n, parts.WORST)) for kind, n in values.items()
+    ]
 
 
-def _levels_of(messages: Any) -> dict[By, float]:
+def _values_of(messages: Any) -> dict[By, float]:
     return {_kind(each.of): parts.real("a limit", each.value) for each in messages}
 
 
 def _kind(name: str) -> By:
-    if name not in KINDS:
-        raise PeerError(f"expected scores of a kind that is known, got {name[:80]!r}")
-    return name
+    if name not in STATISTICS:
+        raise PeerError(f"expected one of {', '.join(STATISTICS)}, got {name[:80]!r}")
+    return STATISTICS[name]

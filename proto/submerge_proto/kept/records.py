@@ -1,9 +1,9 @@
 """pack(), unpack(): the records that nodes keep, as bytes, and back.
 
-By the first word of a record's key. Both files hold a checksum over each record or over all of
-them, and hand over what matches it: a damaged card never gets here. What does may come from
-another version of submerge. So lengths, shapes and finiteness are looked at, and the ranges of
-our own numbers are not; what does not fit is one line, a `PeerError`.
+The first word of a record's key selects its form. Checkpoints and stores have a checksum over each
+record or over all of them: a record from a damaged card never arrives here. It may be from another
+version of submerge. So lengths, shapes and finiteness are checked, and the ranges of our own
+numbers are not; a record that does not fit is one line, a `PeerError`.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ def pack(key: Key, record: Any) -> bytes:
 
 
 def unpack(key: Key, data: bytes) -> Any:
-    """Return the record that some bytes are.
+    """Return the record that bytes hold.
 
     Raises
     ------
     PeerError
-        If they are none.
+        If they hold none.
     """
     form = _form(key)
     try:
@@ -42,7 +42,7 @@ def unpack(key: Key, data: bytes) -> Any:
         why = "" if isinstance(error, DecodeError | UnicodeDecodeError) else f": {error}"
         raise PeerError(f"expected a whole record {'/'.join(key)} of this version{why}") from error
     if key[0] == "row" and key != row_key(record):
-        raise PeerError(f"the record {'/'.join(key)} is {'/'.join(row_key(record))}")
+        raise PeerError(f"expected the record {'/'.join(key)}, got {'/'.join(row_key(record))}")
     return record
 
 
@@ -52,7 +52,7 @@ def unpack_all(kept: Mapping[Key, bytes]) -> dict[Key, Any]:
 
 
 def row_key(row: Row) -> Key:
-    """Return the key that a row is kept under."""
+    """Return the key of a row's record."""
     node, group, (created_ms, nonce), _ = row.report.stamp
     return "row", group, node, str(created_ms), str(nonce)
 
@@ -61,10 +61,10 @@ def _form(key: Key) -> RecordForm:
     word = key[0] if key else ""
     form = kept_by_client.FORMS.get(word)
     if form is None:
-        # Late: a client keeps none of these, and is 0.4 MiB smaller without.
+        # Imported late: a client keeps none of these, and is 0.4 MiB smaller without.
         from submerge_proto.kept import aggregator as kept_by_aggregator
 
         form = kept_by_aggregator.FORMS.get(word)
     if form is None:
-        raise PeerError(f"expected a record that is known, got {'/'.join(key)!r}")
+        raise PeerError(f"expected a known record, got {'/'.join(key)!r}")
     return form

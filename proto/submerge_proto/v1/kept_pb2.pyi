@@ -68,7 +68,7 @@ class OwnMean(_message.Message):
 
 class Hours(_message.Message):
     __slots__ = ("windows", "hours", "spared", "watched_s", "allowed")
-    class Level(_message.Message):
+    class Value(_message.Message):
         __slots__ = ("of", "value")
         OF_FIELD_NUMBER: _ClassVar[int]
         VALUE_FIELD_NUMBER: _ClassVar[int]
@@ -91,12 +91,12 @@ class Hours(_message.Message):
     ALLOWED_FIELD_NUMBER: _ClassVar[int]
     windows: _containers.RepeatedCompositeFieldContainer[Hours.Windows]
     hours: int
-    spared: _containers.RepeatedCompositeFieldContainer[Hours.Level]
+    spared: _containers.RepeatedCompositeFieldContainer[Hours.Value]
     watched_s: float
     allowed: float
-    def __init__(self, windows: _Optional[_Iterable[_Union[Hours.Windows, _Mapping]]] = ..., hours: _Optional[int] = ..., spared: _Optional[_Iterable[_Union[Hours.Level, _Mapping]]] = ..., watched_s: _Optional[float] = ..., allowed: _Optional[float] = ...) -> None: ...
+    def __init__(self, windows: _Optional[_Iterable[_Union[Hours.Windows, _Mapping]]] = ..., hours: _Optional[int] = ..., spared: _Optional[_Iterable[_Union[Hours.Value, _Mapping]]] = ..., watched_s: _Optional[float] = ..., allowed: _Optional[float] = ...) -> None: ...
 
-class Watched(_message.Message):
+class DetectorState(_message.Message):
     __slots__ = ("alarms", "held_s", "frozen", "blame", "excused", "raised", "confirmed", "hours")
     ALARMS_FIELD_NUMBER: _ClassVar[int]
     HELD_S_FIELD_NUMBER: _ClassVar[int]
@@ -108,13 +108,13 @@ class Watched(_message.Message):
     HOURS_FIELD_NUMBER: _ClassVar[int]
     alarms: _containers.RepeatedCompositeFieldContainer[_aggregator_service_pb2.Alarm]
     held_s: float
-    frozen: _containers.RepeatedCompositeFieldContainer[Hours.Level]
+    frozen: _containers.RepeatedCompositeFieldContainer[Hours.Value]
     blame: bytes
     excused: _containers.RepeatedScalarFieldContainer[int]
     raised: int
     confirmed: int
     hours: Hours
-    def __init__(self, alarms: _Optional[_Iterable[_Union[_aggregator_service_pb2.Alarm, _Mapping]]] = ..., held_s: _Optional[float] = ..., frozen: _Optional[_Iterable[_Union[Hours.Level, _Mapping]]] = ..., blame: _Optional[bytes] = ..., excused: _Optional[_Iterable[int]] = ..., raised: _Optional[int] = ..., confirmed: _Optional[int] = ..., hours: _Optional[_Union[Hours, _Mapping]] = ...) -> None: ...
+    def __init__(self, alarms: _Optional[_Iterable[_Union[_aggregator_service_pb2.Alarm, _Mapping]]] = ..., held_s: _Optional[float] = ..., frozen: _Optional[_Iterable[_Union[Hours.Value, _Mapping]]] = ..., blame: _Optional[bytes] = ..., excused: _Optional[_Iterable[int]] = ..., raised: _Optional[int] = ..., confirmed: _Optional[int] = ..., hours: _Optional[_Union[Hours, _Mapping]] = ...) -> None: ...
 
 class Column(_message.Message):
     __slots__ = ("name", "values")
@@ -135,26 +135,26 @@ class ResidualScale(_message.Message):
     def __init__(self, squares: _Optional[bytes] = ..., weight: _Optional[bytes] = ..., span_s: _Optional[float] = ...) -> None: ...
 
 class NodeMonitor(_message.Message):
-    __slots__ = ("fingerprint", "own", "watched", "desired", "reference", "held", "habits", "run_lengths", "usual")
+    __slots__ = ("fingerprint", "own", "detector", "desired", "reference", "held", "habits", "run_lengths", "residual_scale")
     FINGERPRINT_FIELD_NUMBER: _ClassVar[int]
     OWN_FIELD_NUMBER: _ClassVar[int]
-    WATCHED_FIELD_NUMBER: _ClassVar[int]
+    DETECTOR_FIELD_NUMBER: _ClassVar[int]
     DESIRED_FIELD_NUMBER: _ClassVar[int]
     REFERENCE_FIELD_NUMBER: _ClassVar[int]
     HELD_FIELD_NUMBER: _ClassVar[int]
     HABITS_FIELD_NUMBER: _ClassVar[int]
     RUN_LENGTHS_FIELD_NUMBER: _ClassVar[int]
-    USUAL_FIELD_NUMBER: _ClassVar[int]
+    RESIDUAL_SCALE_FIELD_NUMBER: _ClassVar[int]
     fingerprint: bytes
     own: OwnMean
-    watched: Watched
+    detector: DetectorState
     desired: _aggregator_service_pb2.DesiredState
     reference: _aggregator_service_pb2.Model
     held: OwnMean
     habits: _containers.RepeatedCompositeFieldContainer[Column]
     run_lengths: _containers.RepeatedCompositeFieldContainer[Column]
-    usual: ResidualScale
-    def __init__(self, fingerprint: _Optional[bytes] = ..., own: _Optional[_Union[OwnMean, _Mapping]] = ..., watched: _Optional[_Union[Watched, _Mapping]] = ..., desired: _Optional[_Union[_aggregator_service_pb2.DesiredState, _Mapping]] = ..., reference: _Optional[_Union[_aggregator_service_pb2.Model, _Mapping]] = ..., held: _Optional[_Union[OwnMean, _Mapping]] = ..., habits: _Optional[_Iterable[_Union[Column, _Mapping]]] = ..., run_lengths: _Optional[_Iterable[_Union[Column, _Mapping]]] = ..., usual: _Optional[_Union[ResidualScale, _Mapping]] = ...) -> None: ...
+    residual_scale: ResidualScale
+    def __init__(self, fingerprint: _Optional[bytes] = ..., own: _Optional[_Union[OwnMean, _Mapping]] = ..., detector: _Optional[_Union[DetectorState, _Mapping]] = ..., desired: _Optional[_Union[_aggregator_service_pb2.DesiredState, _Mapping]] = ..., reference: _Optional[_Union[_aggregator_service_pb2.Model, _Mapping]] = ..., held: _Optional[_Union[OwnMean, _Mapping]] = ..., habits: _Optional[_Iterable[_Union[Column, _Mapping]]] = ..., run_lengths: _Optional[_Iterable[_Union[Column, _Mapping]]] = ..., residual_scale: _Optional[_Union[ResidualScale, _Mapping]] = ...) -> None: ...
 
 class DesiredStates(_message.Message):
     __slots__ = ("desired_states",)

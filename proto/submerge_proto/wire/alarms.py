@@ -1,8 +1,8 @@
-"""What nodes say of alarms, and what is wanted of them, checked.
+"""Alarm statuses and desired states as protobuf, and back, checked.
 
-A cause, a verdict or a state of a later version does not cost the report: what is wrong is
-told first, and why as well as this version can. So a cause that is not known is read as SPE,
-which says no more than that readings are odd; a verdict that is not known, as none yet.
+A cause, a verdict or a state of a later version does not cost the report: that there is an alarm
+matters more than why. An unknown cause is read as SPE (squared prediction error), which only says
+that readings are anomalous; an unknown verdict is read as none.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from typing import Any
 from submerge import PeerError
 from submerge.protocol.alarm_status import (
     MOST_ALARMS,
-    STATES,
     TOP,
     Alarm,
     AlarmStatus,
@@ -37,14 +36,14 @@ from submerge_proto.wire.parts import (
 )
 
 CHANNEL_LETTERS, CHANNEL_BYTES = 40, 100
-"""Of a channel that is named to people; three of them, and the rest of an alarm, are 512 bytes."""
+"""Of a channel's name in an alarm; three of them and the rest of an alarm are 512 bytes."""
 
 LONGEST_S = float(MOST)
-"""Of all times together: as many seconds as there are numbers."""
+"""The longest sum of times: seconds up to the largest number."""
 
 
 def alarm(value: Alarm) -> pb.Alarm:
-    """Return an alarm; its times as those that people can be shown."""
+    """Return an alarm as a message; its times are cut to those that can be shown as dates."""
     top = (
         pb.Alarm.Share(channel=channel(each), share=min(max(share, 0.0), 1.0))
         for each, share in value.top[:TOP]
@@ -65,7 +64,7 @@ def alarm(value: Alarm) -> pb.Alarm:
 
 
 def alarm_of(message: pb.Alarm) -> Alarm:
-    """Return an alarm."""
+    """Return the alarm that a message holds."""
     if len(message.top) > TOP:
         raise PeerError(
             f"an alarm names at most {TOP} channels, got {len(message.top)}", kind="oversize"
@@ -86,23 +85,23 @@ def alarm_of(message: pb.Alarm) -> Alarm:
 
 
 def alarms_of(messages: Any, most: int) -> tuple[Alarm, ...]:
-    """Return several alarms."""
+    """Return the alarms that messages hold, at most `most`."""
     if len(messages) > most:
         raise PeerError(f"expected at most {most} alarms, got {len(messages)}", kind="oversize")
     return tuple(map(alarm_of, messages))
 
 
 def channel(value: str) -> str:
-    """Return a channel's name, as much of it as an alarm has room for."""
+    """Return a channel's name, cut to the room in an alarm."""
     value = text(value, CHANNEL_LETTERS)
     return value.encode()[:CHANNEL_BYTES].decode(errors="ignore")
 
 
 def alarm_status(value: AlarmStatus) -> pb.AlarmStatus:
-    """Return how nodes watch; sums as far as they are believed."""
-    states = zip(STATES, value.states, strict=True)
+    """Return an alarm status as a message; its sums are cut to what the parent accepts."""
+    counts = zip(_STATE_FIELDS, value.states, strict=True)
     return pb.AlarmStatus(
-        states=pb.AlarmStatus.States(**{state: min(n, MOST_CLIENTS) for state, n in states}),
+        states=pb.AlarmStatus.States(**{field: min(n, MOST_CLIENTS) for field, n in counts}),
         alarms=map(alarm, value.alarms[:MOST_ALARMS]),
         open=min(value.open, MOST_CLIENTS),
         watched_s=min(value.watched_s, LONGEST_S),
@@ -115,11 +114,11 @@ def alarm_status(value: AlarmStatus) -> pb.AlarmStatus:
 
 
 def alarm_status_of(message: pb.AlarmStatus) -> AlarmStatus:
-    """Return how nodes watch."""
-    states = (number("nodes", getattr(message.states, each), MOST_CLIENTS) for each in STATES)
+    """Return the alarm status that a message holds."""
+    counts = (getattr(message.states, field) for field in _STATE_FIELDS)
     wait = message.armed_in_s
     return AlarmStatus(
-        tuple(states),
+        tuple(number("nodes", each, MOST_CLIENTS) for each in counts),
         alarms_of(message.alarms, MOST_ALARMS),
         number("open alarms", message.open, MOST_CLIENTS),
         within("watched_s", message.watched_s, LONGEST_S),
@@ -127,25 +126,25 @@ def alarm_status_of(message: pb.AlarmStatus) -> AlarmStatus:
         number("alarms", message.raised),
         number("alarms", message.confirmed),
         wait if wait == -1.0 else within("armed_in_s", wait, LONGEST_S),
-        number("a wish", message.desired),
+        number("a desired state", message.desired),
     )
 
 
-def check_own(reported: AlarmStatus, node: str) -> None:
-    """Refuse what a client says of others, or of more than it is: a client is one node."""
-    for each in reported.alarms:
+def check_own(status: AlarmStatus, node: str) -> None:
+    """Refuse a client's status that covers other nodes, or of more than one."""
+    for each in status.alarms:
         if each.node != node:
             raise PeerError(f"a client has alarms of its own, got one of {each.node}", kind="name")
-    if sum(reported.states) > 1 or reported.open > len(reported.alarms):
+    if sum(status.states) > 1 or status.open > len(status.alarms):
         raise PeerError(
-            f"a client is one node with the alarms that it tells, got {sum(reported.states)} nodes"
-            f" and {reported.open} open of {len(reported.alarms)} alarms",
+            f"a client is one node with the alarms that it lists, got {sum(status.states)} nodes"
+            f" and {status.open} open of {len(status.alarms)} alarms",
             kind="range",
         )
 
 
 def desired(value: DesiredState) -> pb.DesiredState:
-    """Return what is wanted of a node."""
+    """Return a desired state as a message."""
     verdicts = (
         pb.DesiredState.Verdict(alarm=min(number, MOST), accept=accept)
         for number, accept in value.verdicts[-MOST_VERDICTS:]
@@ -157,38 +156,45 @@ def desired(value: DesiredState) -> pb.DesiredState:
 
 
 def desired_of(message: pb.DesiredState) -> DesiredState:
-    """Return what is wanted of a node."""
+    """Return the desired state that a message holds."""
     if len(message.verdicts) > MOST_VERDICTS:
         raise PeerError(
-            f"a wish has at most {MOST_VERDICTS} verdicts, got {len(message.verdicts)}",
+            f"a desired state has at most {MOST_VERDICTS} verdicts, got {len(message.verdicts)}",
             kind="oversize",
         )
     verdicts = tuple((number("an alarm", each.alarm), each.accept) for each in message.verdicts)
     paused = message.paused if message.HasField("paused") else None
-    return DesiredState(name(message.node), number("a wish", message.number), paused, verdicts)
+    return DesiredState(
+        name(message.node), number("a desired state", message.number), paused, verdicts
+    )
 
 
 def desired_states(values: Iterable[DesiredState]) -> list[pb.DesiredState]:
-    """Return what is wanted of several."""
+    """Return desired states as messages."""
     return list(map(desired, values))
 
 
 def desired_states_of(messages: Any, most: int = MOST_AT_ONCE) -> tuple[DesiredState, ...]:
-    """Return what is wanted of several."""
+    """Return the desired states that messages hold, at most `most`."""
     if len(messages) > most:
-        raise PeerError(f"expected at most {most} wishes, got {len(messages)}", kind="oversize")
+        raise PeerError(
+            f"expected at most {most} desired states, got {len(messages)}", kind="oversize"
+        )
     return tuple(map(desired_of, messages))
 
 
 def _time(what: str, value: float) -> float:
-    """Return a time that people can be shown."""
+    """Return a time that can be shown as a date."""
     return within(what, value, LAST_SECOND)
 
 
 def _shown(value: float) -> float:
-    """Return the nearest time that people can be shown: a clock may lie."""
+    """Return the nearest time that can be shown as a date: a clock may be wrong."""
     return min(max(value, 0.0), float(LAST_SECOND))
 
+
+_STATE_FIELDS = ("learning", "armed", "alarm", "paused", "stale")
+"""The message's field for each of `STATES`, in the order of these."""
 
 _CAUSES: dict[Cause, pb.Alarm.Cause] = {
     "spe": pb.Alarm.CAUSE_SPE,

@@ -1,8 +1,8 @@
-"""check(): bytes that would take far more memory than they weigh are refused before that.
+"""check(): refuses bytes that would take far more memory than their length, before they are parsed.
 
-Protobuf makes something of every part that it meets: two bytes that open an empty message stand
-for forty in memory, or for two hundred. So we walk over the bytes first, along the lengths that
-they claim, and make nothing. `check_text` does so for what comes as JSON.
+Protobuf makes an object of every part: two bytes that open an empty message take forty in memory,
+or two hundred. So we first walk over the bytes, along the lengths in them, and make nothing.
+`check_text` does the same for JSON.
 """
 
 from __future__ import annotations
@@ -13,33 +13,33 @@ from typing import Any
 from submerge import PeerError
 
 MOST_PARTS = 4096
-"""Fields of a message and of those within, and bytes of numbers that come in one run. An honest
-report has fifty, of 64 alarms 1400, a join with 256 past fences 800, a model with limits of 64
-shares 2100."""
+"""Most fields of a message and of those within, and bytes of packed numbers. An honest report has
+fifty, with 64 alarms 1400, a join with 256 past fences 800, a model with limits of 64 shares
+2100."""
 
 MOST_WORDS = 1 << 18
-"""Brackets and commas in a schema's text: of 50,000 channels, each with its scaling."""
+"""Most brackets and commas in a schema's text: 50,000 channels, each with its scaling."""
 
 Plan = dict[int, "Plan | None"]
-"""What to look into, by tag: a message, with its own plan; None for numbers in a run."""
+"""Fields to count inside, by tag: a message has its own plan, packed numbers have None."""
 
 
 def check(form: Any, data: bytes) -> None:
-    """Refuse bytes that are no message, or one of too many parts.
+    """Refuse bytes that are no message, or a message of too many parts.
 
-    form : the message that they should be; fields that it has not are counted and passed over
+    form : the expected message; unknown fields are counted and skipped
 
     Raises
     ------
     PeerError
-        "oversize" or "malformed". What passes may be malformed still: protobuf will say.
+        "oversize" or "malformed". Bytes that pass may still be malformed for protobuf.
     """
-    if len(data) > 2 * MOST_PARTS:  # or there is no room for more, and nothing to be gained
-        _walked(data, 0, len(data), _plan(form.DESCRIPTOR), MOST_PARTS)
+    if len(data) > 2 * MOST_PARTS:  # fewer bytes have no room for more parts
+        _walk(data, 0, len(data), _plan(form.DESCRIPTOR), MOST_PARTS)
 
 
 def check_text(text: bytes) -> None:
-    """Refuse a schema's text that JSON would make too much of."""
+    """Refuse a schema's text that would become too many objects."""
     words = sum(map(text.count, (b"[", b"{", b",")))
     if words > MOST_WORDS:
         raise PeerError(
@@ -47,7 +47,7 @@ def check_text(text: bytes) -> None:
         )
 
 
-def _walked(data: bytes, at: int, end: int, plan: Plan, left: int) -> int:
+def _walk(data: bytes, at: int, end: int, plan: Plan, left: int) -> int:
     """Walk from field to field; return how many more parts there may be."""
     while at < end:
         tag, at = _number(data, at, end)
@@ -60,7 +60,7 @@ def _walked(data: bytes, at: int, end: int, plan: Plan, left: int) -> int:
                 raise _cut_short()
             if tag in plan:
                 inner = plan[tag]
-                left = left - length if inner is None else _walked(data, start, at, inner, left)
+                left = left - length if inner is None else _walk(data, start, at, inner, left)
         elif wire == 0:
             _, at = _number(data, at, end)
         elif wire == 1:
@@ -68,7 +68,7 @@ def _walked(data: bytes, at: int, end: int, plan: Plan, left: int) -> int:
         elif wire == 5:
             at += 4
         else:
-            raise PeerError(f"expected a field of a kind that is in use, got tag {tag}")
+            raise PeerError(f"expected a field of a known wire type, got tag {tag}")
         if left < 0:
             raise PeerError(f"expected at most {MOST_PARTS} parts, got more", kind="oversize")
     if at > end:
@@ -77,7 +77,7 @@ def _walked(data: bytes, at: int, end: int, plan: Plan, left: int) -> int:
 
 
 def _number(data: bytes, start: int, end: int) -> tuple[int, int]:
-    """Return a number in seven bits a byte, the lowest first, and where it ends."""
+    """Return a varint (seven bits a byte, the lowest first), and where it ends."""
     number = 0
     for at in range(start, min(end, start + 10)):
         byte = data[at]
@@ -93,7 +93,7 @@ def _cut_short() -> PeerError:
 
 @cache
 def _plan(descriptor: Any) -> Plan:
-    """Return what to look into of a message."""
+    """Return the plan of a message."""
     plan: Plan = {}
     for field in descriptor.fields:
         tag = field.number << 3 | 2

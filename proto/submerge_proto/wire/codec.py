@@ -1,16 +1,15 @@
-"""encode(), decode(): messages as bytes, and back. Foreign bytes are distrusted here, once.
+"""encode(), decode(): messages as bytes, and back. Foreign bytes are checked here, once.
 
-What `decode` returns is safe to believe: names are names, numbers finite and of a size that
-sums can bear, bases orthonormal. What it cannot believe is a `PeerError`; if the header
-could be read it is a `MessageRefused`, so that the sender can be told why. docs/wire.md has the
-bytes, `tests/golden/v1` some that never change.
+What `decode` returns is safe to use: names are valid, numbers are finite and small enough for sums,
+bases are orthonormal. Anything else is a `PeerError`; if the header could be read it is a
+`MessageRefused`, so that the sender gets the reason. docs/wire.md describes the bytes;
+`tests/golden/v1` has some that never change.
 """
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, Literal, get_args
 
 from google.protobuf.message import DecodeError
@@ -29,26 +28,26 @@ from submerge.protocol.messages import (
 )
 from submerge_proto.v1 import aggregator_service_pb2 as pb
 from submerge_proto.v1 import header_pb2
-from submerge_proto.wire import bounds, columns, forms, parts
+from submerge_proto.wire import bounds, forms, parts
 
 Kind = Literal["join", "joined", "report", "answer", "watch"]
-"""What some bytes are, by the method or topic that they came by; hello and model are "watch"."""
+"""The kind of a message, by its method or topic; hello and model are "watch"."""
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
 
 class MessageRefused(PeerError):
-    """A message that cannot be taken, from somebody who can be told.
+    """A message that cannot be accepted, from a known sender, who gets the reason.
 
     Attributes
     ----------
     stamp : Stamp
-        Whose it is, as far as that could be read.
+        The sender's, as far as it could be read.
     reason : Reason
-        VERSION or INVALID: what it is told. `kind`, as of any `PeerError`, says more to us.
+        VERSION or INVALID, for the answer. `kind`, as of any `PeerError`, is more exact.
     fence : bytes
-        To be echoed: an aggregator passes over an answer to another process. Empty where
-        there is none, or it could not be read.
+        For the answer: an aggregator ignores an answer to another process. Empty if there is
+        none, or it could not be read.
     """
 
     def __init__(
@@ -59,7 +58,7 @@ class MessageRefused(PeerError):
 
 
 def kind_of(message: Message) -> Kind:
-    """Return by which method or topic a message goes."""
+    """Return the kind of a message: its method or topic."""
     match message:
         case Join():
             return "join"
@@ -74,7 +73,7 @@ def kind_of(message: Message) -> Kind:
 
 
 def encode(message: Message, *, coarse: bool = False) -> bytes:
-    """Return a message as bytes; `coarse`: columns as int8 where that does little harm."""
+    """Return a message as bytes; `coarse`: columns as int8 where the error is small."""
     match message:
         case Join():
             return forms.join(message).SerializeToString()
@@ -91,13 +90,12 @@ def encode(message: Message, *, coarse: bool = False) -> bytes:
 
 
 def decode(kind: Kind, data: bytes) -> Message:
-    """Return the message that some bytes are.
+    """Return the message that bytes hold.
 
     Raises
     ------
     PeerError
-        If they are none that an honest node of this version sends; `MessageRefused` where the
-        sender is known.
+        If no honest node of this version sends them; `MessageRefused` if the sender is known.
     """
     form, reader = _READERS[kind]
     try:
@@ -119,7 +117,7 @@ def decode(kind: Kind, data: bytes) -> Message:
     except PeerError as error:
         if kind not in ("join", "report"):
             raise
-        stamp = parts.stamp(message.header)  # or it is nobody's, and nobody can be told
+        stamp = parts.stamp(message.header)  # raises if there is no sender to answer
         fence = message.fence if len(message.fence) == parts.FENCE else b""
         raise MessageRefused(
             str(error), kind=error.kind, stamp=stamp, reason=Reason.INVALID, fence=fence
@@ -130,10 +128,10 @@ _NO_MESSAGE = (DecodeError, UnicodeDecodeError, PeerError)
 
 
 def _unreadable(kind: Kind, data: bytes, error: Exception) -> PeerError:
-    """Return why bytes are no message; another version may have put something else into it."""
+    """Return why bytes are no message; another version may have sent another form."""
     refusal = error if isinstance(error, PeerError) and error.kind == "oversize" else None
     with contextlib.suppress(*_NO_MESSAGE):
-        # Nothing but a header, which has its place in every version.
+        # Only the header, which is the same in every version.
         bounds.check(pb.WatchRequest, data)
         header = pb.WatchRequest.FromString(data).header
         refusal = (_foreign(header) if header.version else None) or refusal
@@ -141,7 +139,7 @@ def _unreadable(kind: Kind, data: bytes, error: Exception) -> PeerError:
 
 
 def _foreign(header: header_pb2.Header) -> PeerError | None:
-    """Refuse another version, by name if it gives one."""
+    """Return a refusal of another version, with the sender if it is named; else None."""
     if header.version == parts.VERSION:
         return None
     why = f"this node speaks version {parts.VERSION} of the protocol, got version {header.version}"
@@ -153,12 +151,6 @@ def _foreign(header: header_pb2.Header) -> PeerError | None:
     except PeerError:
         return PeerError(why, kind="version")
     return MessageRefused(why, kind="version", stamp=stamp, reason=Reason.VERSION)
-
-
-def as_it_arrives(value: Model) -> Model:
-    """Return a model as those below see it: they score with float32 columns."""
-    summary = value.summary
-    return value if summary is None else replace(value, summary=columns.arrived(summary))
 
 
 _READERS: dict[Kind, tuple[Any, Callable[[Any], Message]]] = {

@@ -1,46 +1,42 @@
-"""Subspaces as they travel: float32 columns, or coarser ones where that does no harm.
+"""Subspaces on the wire: float32 columns, or coarser ones where the error is small.
 
-The leading columns go as float32. Those whose sigma is at most 8 times the smallest may go
-as int8 and a scale: what rounding leaks from one into another is then small against either.
-The sender works out what the receiver will see, and says in `spectral_bound` by how much
-that is off.
+The leading columns are sent as float32. Those whose sigma is at most 8 times the smallest may be
+sent as int8 and a scale: the rounding error between two of them is then small against either. The
+sender computes what the receiver will have, and adds the error to `spectral_bound`.
 
-What comes in is checked here, number by number, and believed afterwards. Sizes are bounded by
-what merging keeps: the mean square of two sets together is at most the larger one of theirs.
-So a child's wild numbers, if they pass here, pass at the parent of its parent, too.
+Received subspaces are checked here, number by number, and trusted afterwards. Sizes are bounded by
+what merging keeps: the mean square of two sets together is at most the larger of theirs. So a
+child's wild numbers that pass here also pass at the parent of its parent.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import numpy as np
 
 from submerge import Array, PeerError, Subspace
-from submerge.protocol.kernel_summary import summary_of
-from submerge.protocol.summaries import Summary
 from submerge_proto.v1 import summary_pb2 as pb
 
 MOST_DIM, MOST_RANK = 1 << 20, 1 << 10
-"""Longer vectors, and more columns, than any device sends."""
+"""Most dimensions and most columns: more than any device sends."""
 
 ALIKE = 8.0
 """Columns may be coarse whose sigma is at most so many times the smallest."""
 
 OFF, OFF_COARSE, HONEST = 1e-3, 5e-2, 1e-5
-"""How far from orthonormal columns may be, coarse ones, and float32's own rounding."""
+"""How far from orthonormal columns may be: float32 ones, coarse ones, and by float32's rounding."""
 
 LARGEST = 3.4e38
-"""Squares beyond this are no float32."""
+"""Largest square that is a float32."""
 
 LEAST, FAINT = 2.0**-600, 1e-50
-"""A summary that weighs less is none; readings that differ less are the same. Below them,
-squares and quotients of what is merged are no longer numbers."""
+"""A summary with less weight is invalid; readings that differ by less are equal. Below these
+values, squares and quotients in a merge underflow."""
 
 
 def packed(subspace: Subspace, *, coarse: bool = False, exact: bool = False) -> pb.Subspace:
-    """Return a subspace as it travels; `exact`: as it is kept on one's own disk."""
+    """Return a subspace as a message; `exact`: as it is kept on one's own disk."""
     out = pb.Subspace(
         dim=subspace.dim,
         sigma=_bytes(subspace.sigma, "<f8"),
@@ -64,14 +60,14 @@ def packed(subspace: Subspace, *, coarse: bool = False, exact: bool = False) -> 
     try:
         seen = _columns(out, subspace.rank, subspace.rank, OFF_COARSE / 2)
     except PeerError:
-        # Long columns with a few large numbers: 127 steps do not do for the small ones.
+        # Long columns with a few large numbers: 127 steps are too coarse for the small ones.
         return packed(subspace)
     out.spectral_bound += _difference(subspace.basis, seen, subspace.sigma)
     return out
 
 
 def unpacked(message: pb.Subspace, fingerprint: str, *, kept: bool = False) -> Subspace:
-    """Return the subspace that a message holds; `kept`: it comes from one's own disk.
+    """Return the subspace that a message holds; `kept`: it is from one's own disk.
 
     Raises
     ------
@@ -92,7 +88,7 @@ def unpacked(message: pb.Subspace, fingerprint: str, *, kept: bool = False) -> S
     bound, weight = message.spectral_bound, message.weight
     if not kept:
         _check_sizes(message, mean)
-        # Of no eigenvalue can more be missing than there is.
+        # No more can be missing from an eigenvalue than the whole energy.
         bound, mean = min(bound, message.energy), _flushed(mean)
     held = int((sigma >= FAINT * weight**0.5).sum()) if weight >= LEAST else 0
     basis = _columns(message, len(sigma), held, OFF_COARSE)
@@ -108,15 +104,8 @@ def unpacked(message: pb.Subspace, fingerprint: str, *, kept: bool = False) -> S
     )
 
 
-def arrived(summary: Summary) -> Summary:
-    """Return what the other end sees of it: float32 columns."""
-    return summary_of(
-        *(replace(part, basis=np.asarray(part.basis, np.float32)) for part in summary.parts)
-    )
-
-
 def _check_numbers(message: pb.Subspace, sigma: Array) -> None:
-    """Refuse what no subspace has, whatever its data."""
+    """Refuse numbers that no subspace has, whatever its data."""
     numbers = message.weight, message.energy, message.spectral_bound
     if not all(map(math.isfinite, numbers)):
         raise PeerError("weight, energy and bound must be finite", kind="not_finite")
@@ -126,19 +115,19 @@ def _check_numbers(message: pb.Subspace, sigma: Array) -> None:
         raise PeerError("sigma must be descending", kind="unsorted")
     with np.errstate(over="ignore"):
         held = float(sigma @ sigma)
-    # Squares that are next to nothing round as they like.
+    # Squares near zero have large rounding errors.
     if not held * (1 - 1e-5) <= message.energy + 1e-300:
         raise PeerError("energy must not be less than what sigma holds", kind="energy")
 
 
 def _check_sizes(message: pb.Subspace, mean: Array) -> None:
-    """Refuse numbers that sums, quotients and fading do not bear."""
+    """Refuse numbers that overflow or underflow in sums, quotients and fading."""
     weight, most = message.weight, LARGEST**0.5
     if not LEAST <= weight < LARGEST:
         raise PeerError(f"weight must be {LEAST:.2g} to {LARGEST:g}, got {weight:g}", kind="range")
     if not np.abs(mean).max() < most:
         raise PeerError(f"means must be below {most:.2g}", kind="range")
-    # What is read has a mean square, and the union of two sets has none larger than both.
+    # The mean square of readings: that of a union of sets is never above both of theirs.
     square = (message.energy / weight + float(mean @ mean)) / message.dim
     if not square <= LARGEST:
         raise PeerError(
@@ -147,13 +136,13 @@ def _check_sizes(message: pb.Subspace, mean: Array) -> None:
 
 
 def _flushed(mean: Array) -> Array:
-    """Return a mean with zeros for what is next to zero: its difference to another is a sigma."""
+    """Return a mean with 0 for numbers near 0: its difference to another becomes a sigma."""
     faint = (np.abs(mean) < FAINT) & (mean != 0)
     return np.where(faint, 0.0, mean) if faint.any() else mean
 
 
 def _columns(message: pb.Subspace, k: int, held: int, off_coarse: float) -> Array:
-    """The first `held` of k columns, (dim, held), orthonormal."""
+    """Return the first `held` of k columns, (dim, held), orthonormal."""
     dim = message.dim
     if message.exact:
         rows = _matrix(message.exact, "<f8", k, dim)
@@ -174,7 +163,7 @@ def _columns(message: pb.Subspace, k: int, held: int, off_coarse: float) -> Arra
 
 
 def _orthonormal(rows: Array, off: float) -> Array:
-    """Return rows as they are, if they are orthonormal; else the nearest that are, if near."""
+    """Return orthonormal rows as they are, nearly orthonormal ones corrected; refuse others."""
     if not len(rows):
         return rows
     with np.errstate(over="ignore", invalid="ignore"):
@@ -195,12 +184,12 @@ def _orthonormal(rows: Array, off: float) -> Array:
 
 
 def _fine(sigma: Array) -> int:
-    """How many leading columns have to be float32."""
+    """Return how many leading columns have to be float32."""
     return int((sigma > ALIKE * sigma[-1]).sum()) if len(sigma) else 0
 
 
 def _difference(before: Array, after: Array, sigma: Array) -> float:
-    """||U S^2 U' - V S^2 V'||_2, by way of a basis of both."""
+    """Return ||U S^2 U' - V S^2 V'||_2, in a basis of both."""
     stacked = np.hstack([before, after]).astype(np.float64)
     both = np.asarray(np.linalg.qr(stacked, mode="r"))
     weights = np.concatenate([sigma**2, -(sigma**2)])

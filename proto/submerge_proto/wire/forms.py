@@ -1,8 +1,7 @@
-"""Each kind of message as protobuf, and back. Foreign ones are distrusted field by field.
+"""Each kind of message as protobuf, and back. Foreign messages are checked field by field.
 
-`codec` is for those who have bytes. Here is what they say; what several messages share
-is in `parts`, `columns`, `scores` and `alarms`. A reader raises `PeerError` for what no honest
-node says.
+`codec` reads and writes bytes. What several messages share is in `parts`, `columns`, `scores` and
+`alarms`. A reader raises `PeerError` for a message that no honest node sends.
 """
 
 from __future__ import annotations
@@ -28,8 +27,8 @@ from submerge_proto.v1 import aggregator_service_pb2 as pb
 from submerge_proto.v1 import header_pb2
 from submerge_proto.wire import alarms, parts, scores, summaries
 
-NOBODY = Incarnation(0, 0)
-"""Whose a model is: a group's."""
+NO_INCARNATION = Incarnation(0, 0)
+"""In a model's header: a model belongs to a group, and to no incarnation."""
 
 MOST_FENCES = 256
 """Past fences in a join: four times those that a node of this version remembers."""
@@ -145,7 +144,7 @@ def report_of(message: pb.ReportRequest) -> Report:
 
 
 def _certified_until_of(value: float) -> float:
-    """Return when a certificate ends: a time that people can be shown."""
+    """Return when a certificate ends: a time that can be shown as a date."""
     if not 0 <= parts.real("certified_until_s", value) <= LAST_SECOND:
         raise PeerError(
             f"a certificate ends from 1970 to 9999, got {value} s since 1970", kind="range"
@@ -154,18 +153,18 @@ def _certified_until_of(value: float) -> float:
 
 
 def _check_readings(report: Report) -> None:
-    """Refuse a client's report that makes more of its readings than it counts."""
+    """Refuse a client's report whose moments or summary hold more readings than it counts."""
     if report.fence:
-        return  # it adds up, and what is added up may have been cut
+        return  # an aggregator sends sums, and summands may have been cut
     learnt = report.counts.learnt
     if report.moments is not None and report.moments.count > learnt:
         raise PeerError(
-            f"moments of {report.moments.count} readings, of {learnt} that are counted",
+            f"expected moments of at most {learnt} readings, got {report.moments.count}",
             kind="range",
         )
     for part in () if report.summary is None else report.summary.parts:
         if part.weight > learnt * (1 + 1e-6):
-            raise PeerError(f"{learnt} readings weigh no more, got {part.weight:g}", kind="range")
+            raise PeerError(f"weight must be at most {learnt}, got {part.weight:g}", kind="range")
 
 
 def answer(value: Answer) -> pb.ReportResponse:
@@ -217,7 +216,7 @@ def model(value: Model) -> pb.Model:
     """Return a model."""
     p50, p99, most = value.staleness
     message = pb.Model(
-        header=parts.header(Stamp("", value.group, NOBODY, 0)),
+        header=parts.header(Stamp("", value.group, NO_INCARNATION, 0)),
         version=value.version,
         schema=value.schema,
         counts=parts.counts(value.counts),
@@ -247,7 +246,7 @@ def model_of(message: pb.Model) -> Model:
     if schema is not None and summary is not None:
         summaries.check_fits(summary, schema)
     if schema is not None and schema.linear:
-        # Not refused: one child's third sketch would take the model from all others.
+        # Not refused: one child's third sketch would cost all others the model.
         limits = limits and replace(limits, linear=())
         maxima = maxima and maxima.without("linear")
     return Model(
@@ -271,7 +270,7 @@ def model_of(message: pb.Model) -> Model:
 
 
 def _schema_of(text: bytes) -> bytes:
-    """Return a schema's text; whether it is one, the node says."""
+    """Return a schema's text, if its size is bearable; the node checks whether it is a schema."""
     parts.schema_of(text)
     return text
 
@@ -288,4 +287,4 @@ def _reason_of(number: int) -> Reason:
     try:
         return Reason[pb.Reason.Name(number).removeprefix("REASON_")]
     except (ValueError, KeyError) as error:
-        raise PeerError(f"expected a reason that is known, got number {number}") from error
+        raise PeerError(f"expected a known reason, got number {number}") from error

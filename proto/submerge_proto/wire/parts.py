@@ -1,7 +1,7 @@
 """Parts that several messages share, checked: names, incarnations, counts, moments.
 
-Sums are cut to what the next peer believes, on their way out: an aggregator adds up what its
-children say, each within bounds, and must not be refused for it.
+Sums are cut to what the next peer accepts when they are sent: an aggregator adds up its children's
+numbers, each within bounds, and must not be refused for the sum.
 """
 
 from __future__ import annotations
@@ -25,32 +25,32 @@ from submerge_proto.wire import bounds
 from submerge_proto.wire.columns import MOST_DIM
 
 VERSION = 1
-"""Of the protocol that we speak."""
+"""Version of the protocol."""
 
 SOFTWARE = f"submerge {__version__}"
 
 MOST = 2**62
-"""Numbers and times beyond this are a lie; ours can go on counting from there."""
+"""Larger numbers and times are not believed; ours can go on counting from there."""
 
 MOST_READINGS = 2**53
-"""In one message: as far as floats count, and sums of them still fit."""
+"""Most readings in one message: floats count exactly so far, and sums still fit."""
 
 WORST = sys.float_info.max
-"""A score over a limit that is next to nothing may be beyond all numbers."""
+"""Largest score over a limit: a limit near zero would make it infinite."""
 
 MOST_CLIENTS = 2**40
-"""Below one aggregator."""
+"""Most clients below one aggregator."""
 
 FENCE, FINGERPRINT = 16, 32
-"""Bytes of each."""
+"""Bytes of a fence, and of a fingerprint."""
 
 SOFTWARE_LETTERS, LINES, LETTERS = 64, 64, 400
-"""Of what is for people: who wrote a message; how many lines, and how long. A schema of 10,000
-channels differs in as many lines, and they would not fit into a message."""
+"""Bounds of text for people: length of a software name; number of lines, and their length. A schema
+of 10,000 channels may differ in as many lines, and they would not fit into a message."""
 
 
 def header(stamp: Stamp, software: str = "") -> header_pb2.Header:
-    """Return who speaks, of whom."""
+    """Return a header with the child's stamp."""
     return header_pb2.Header(
         version=VERSION,
         versions=[VERSION],
@@ -63,7 +63,7 @@ def header(stamp: Stamp, software: str = "") -> header_pb2.Header:
 
 
 def stamp(message: header_pb2.Header) -> Stamp:
-    """Return who speaks."""
+    """Return the stamp of a header."""
     return Stamp(
         name(message.node),
         name(message.group),
@@ -73,14 +73,14 @@ def stamp(message: header_pb2.Header) -> Stamp:
 
 
 def name(text: str) -> str:
-    """Return a node's or a group's name, if it is one."""
+    """Return a node's or a group's name, if it is valid."""
     if not is_name(text):
         raise PeerError(f"a name has {NAME_RULE}, got {text[:80]!r}", kind="name")
     return text
 
 
 def text(value: str, letters: int) -> str:
-    """Return text for people: so much of it, and nothing in it that moves a cursor."""
+    """Return text for people, cut to so many letters, with "?" for what is not printable."""
     value = value[:letters]
     if value.isprintable():
         return value
@@ -89,9 +89,9 @@ def text(value: str, letters: int) -> str:
 
 def lines(value: Sequence[str]) -> list[str]:
     """Return lines for people, the first of many."""
-    reported = [text(line, LETTERS) for line in value[:LINES]]
-    more = len(value) - len(reported)
-    return [*reported, f"and {more} more"] if more else reported
+    first = [text(line, LETTERS) for line in value[:LINES]]
+    more = len(value) - len(first)
+    return [*first, f"and {more} more"] if more else first
 
 
 def lines_of(message: Sequence[str]) -> tuple[str, ...]:
@@ -100,7 +100,7 @@ def lines_of(message: Sequence[str]) -> tuple[str, ...]:
 
 
 def number(what: str, value: int, most: int = MOST) -> int:
-    """Return a number that can be true."""
+    """Return a number that is at most `most`."""
     if value > most:
         raise PeerError(f"{what} must be at most {most}, got {value}", kind="range")
     return value
@@ -114,30 +114,30 @@ def real(what: str, value: float) -> float:
 
 
 def within(what: str, value: float, most: float = WORST) -> float:
-    """Return a number that can be true, and is not negative."""
+    """Return a finite number from 0 to `most`."""
     if not 0 <= real(what, value) <= most:
         raise PeerError(f"{what} must be 0 to {most:g}, got {value:g}", kind="range")
     return value
 
 
 def check_version(version: int) -> None:
-    """Refuse what was kept by another version."""
+    """Refuse a record of another version of the protocol."""
     if version != VERSION:
         raise PeerError(f"kept by version {version} of the protocol, this is {VERSION}")
 
 
 def incarnation(value: Incarnation) -> header_pb2.Incarnation:
-    """Return one life's name."""
+    """Return an incarnation as a message."""
     return header_pb2.Incarnation(created_ms=value.created_ms, nonce=value.nonce)
 
 
 def incarnation_of(message: header_pb2.Incarnation) -> Incarnation:
-    """Return one life's name."""
+    """Return the incarnation that a message holds."""
     return Incarnation(number("created_ms", message.created_ms, LATEST), message.nonce)
 
 
 def maybe_incarnation(message: object, field: str) -> Incarnation | None:
-    """Return the life that a field names, if it names one."""
+    """Return the incarnation in a field; None if it is absent."""
     return incarnation_of(getattr(message, field)) if message.HasField(field) else None  # type: ignore[attr-defined]
 
 
@@ -149,12 +149,12 @@ def fence(data: bytes) -> bytes:
 
 
 def left(parts: tuple[Left, ...]) -> list[wire.Left]:
-    """Return the fences that a line has left behind."""
+    """Return a lineage's earlier fences as messages."""
     return [wire.Left(fence=part.fence, seq=part.seq) for part in parts]
 
 
 def left_of(messages: object) -> tuple[Left, ...]:
-    """Return the fences that a line has left behind."""
+    """Return the earlier fences that messages hold."""
     if not all(message.fence for message in messages):  # type: ignore[attr-defined]
         raise PeerError(f"a past fence has {FENCE} bytes, got none", kind="name")
     return tuple(Left(fence(m.fence), number("seq", m.seq)) for m in messages)  # type: ignore[attr-defined]
@@ -173,7 +173,7 @@ def fingerprint_of_text(schema: bytes) -> str:
 
 
 def schema_of(text: bytes) -> Schema | None:
-    """Return the schema that a text is; None if the text is of a form not known here."""
+    """Return the schema of a text; None if the text has an unknown form."""
     bounds.check_text(text)
     try:
         schema = Schema.parse(text)
@@ -188,7 +188,7 @@ def schema_of(text: bytes) -> Schema | None:
 
 
 def counts(value: Counts) -> summary_pb2.Counts:
-    """Return counts; more readings than can be told are told as that many."""
+    """Return counts as a message, cut to the most readings that peers accept."""
     learnt, withheld, lost = (
         min(n, MOST_READINGS) for n in (value.learnt, value.withheld, value.lost)
     )
@@ -196,7 +196,7 @@ def counts(value: Counts) -> summary_pb2.Counts:
 
 
 def counts_of(message: summary_pb2.Counts) -> Counts:
-    """Return counts."""
+    """Return the counts that a message holds."""
     return Counts(
         *(
             number("readings", n, MOST_READINGS)
@@ -206,7 +206,7 @@ def counts_of(message: summary_pb2.Counts) -> Counts:
 
 
 def moments(value: Moments) -> summary_pb2.Moments:
-    """Return moments; of more readings than can be told, as of that many like them."""
+    """Return moments as a message, cut to the most readings that peers accept."""
     count = min(value.count, MOST_READINGS)
     m2 = value.m2 if count == value.count else value.m2 * (count / value.count)
     message = summary_pb2.Moments(count=count, mean=_bytes(value.mean), m2=_bytes(m2))
@@ -217,7 +217,7 @@ def moments(value: Moments) -> summary_pb2.Moments:
 
 
 def moments_of(message: summary_pb2.Moments) -> Moments:
-    """Return moments, if readings can have them."""
+    """Return the moments that a message holds, if readings can have them."""
     if len(message.mean) != len(message.m2) or len(message.mean) % 8 or not message.mean:
         raise PeerError(f"moments: expected float64, got {len(message.mean)} bytes", kind="shape")
     mean, m2 = np.frombuffer(message.mean, "<f8"), np.frombuffer(message.m2, "<f8")
@@ -226,7 +226,7 @@ def moments_of(message: summary_pb2.Moments) -> Moments:
         raise PeerError("moments must be finite", kind="not_finite")
     if not (count and (m2 >= 0).all()):
         raise PeerError("moments must be of one reading or more, not negative", kind="range")
-    # The mean square, which pooling keeps; honest readings are below LARGEST.
+    # Pooling keeps the mean square below this; honest readings are below LARGEST.
     most = LARGEST * (1 + 1e-6)
     if not (np.abs(mean).max() <= most and (m2 / count + mean**2 <= most**2).all()):
         raise PeerError(f"moments must be of readings below {LARGEST:g}", kind="range")
@@ -234,7 +234,7 @@ def moments_of(message: summary_pb2.Moments) -> Moments:
 
 
 def _sample_of(message: summary_pb2.Moments) -> Reservoir | None:
-    """Return the sample that comes with moments, if one does."""
+    """Return the sample beside moments, if there is one."""
     m, rest = divmod(len(message.priorities), 8)
     if rest or len(message.points) != 4 * NUMBERS * m or m > min(KEPT, message.count):
         raise PeerError(
@@ -258,13 +258,13 @@ def _sample_of(message: summary_pb2.Moments) -> Reservoir | None:
 
 
 def census(value: Census) -> summary_pb2.Census:
-    """Return how many clients have been silent for how long."""
+    """Return a census as a message."""
     nodes, *ages = (min(n, MOST_CLIENTS) for n in (value.nodes, *value.ages))
     return summary_pb2.Census(nodes=nodes, ages=ages)
 
 
 def census_of(message: summary_pb2.Census) -> Census:
-    """Return how many clients have been silent for how long."""
+    """Return the census that a message holds."""
     if len(message.ages) > 64:
         raise PeerError(f"a census has at most 64 bins, got {len(message.ages)}", kind="oversize")
     ages = tuple(number("clients", n, MOST_CLIENTS) for n in message.ages)

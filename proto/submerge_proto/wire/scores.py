@@ -1,4 +1,4 @@
-"""How odd readings were, checked: sketches of scores, peaks, and the limits that follow."""
+"""Sketches of scores, block maxima and limits as protobuf, and back, checked."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ from submerge_proto.wire.parts import MOST, MOST_READINGS, number, real
 
 
 def scores(value: ScoreSketches) -> summary_pb2.ScoreSketches:
-    """Return sketches of scores."""
+    """Return sketches of scores as a message."""
     linear = b"" if value.linear is None else packed(_thinned(value.linear))
     spe, t2 = packed(_thinned(value.spe)), packed(_thinned(value.t2))
-    reported = None if value.maxima is None else maxima(value.maxima)
-    return summary_pb2.ScoreSketches(spe=spe, t2=t2, linear=linear, maxima=reported)
+    hours = None if value.maxima is None else maxima(value.maxima)
+    return summary_pb2.ScoreSketches(spe=spe, t2=t2, linear=linear, maxima=hours)
 
 
 def scores_of(message: summary_pb2.ScoreSketches) -> ScoreSketches:
-    """Return sketches of scores."""
+    """Return the sketches of scores that a message holds."""
     linear = _sketch_of(message.linear) if message.linear else None
-    reported = maxima_of(message.maxima) if message.HasField("maxima") else None
-    return ScoreSketches(_sketch_of(message.spe), _sketch_of(message.t2), linear, reported)
+    hours = maxima_of(message.maxima) if message.HasField("maxima") else None
+    return ScoreSketches(_sketch_of(message.spe), _sketch_of(message.t2), linear, hours)
 
 
 def maxima(value: BlockMaxima) -> summary_pb2.BlockMaxima:
-    """Return what the scores of each hour came to."""
+    """Return block maxima as a message."""
     message = summary_pb2.BlockMaxima(longest=min(value.longest, MOST))
     for kind in KINDS:
         sketch = value.of(kind)
@@ -47,16 +47,16 @@ def maxima(value: BlockMaxima) -> summary_pb2.BlockMaxima:
 
 
 def maxima_of(message: summary_pb2.BlockMaxima) -> BlockMaxima:
-    """Return what the scores of each hour came to."""
-    reported = {kind: getattr(message, kind) for kind in KINDS}
+    """Return the block maxima that a message holds."""
+    fields = {kind: getattr(message, kind) for kind in KINDS}
     sketches = {
-        kind: _sketch_of(data, FINE) if data else empty(FINE) for kind, data in reported.items()
+        kind: _sketch_of(data, FINE) if data else empty(FINE) for kind, data in fields.items()
     }
     return BlockMaxima(longest=number("hours", message.longest), **sketches)
 
 
 def limits(value: Limits) -> summary_pb2.Limits:
-    """Return measured limits."""
+    """Return measured limits as a message."""
     n = min(value.n, MOST)
     return summary_pb2.Limits(
         shares=value.shares, spe=value.spe, t2=value.t2, n=n, linear=value.linear
@@ -64,7 +64,7 @@ def limits(value: Limits) -> summary_pb2.Limits:
 
 
 def limits_of(message: summary_pb2.Limits) -> Limits:
-    """Return measured limits."""
+    """Return the measured limits that a message holds."""
     if not 1 <= len(message.shares) == len(message.spe) == len(message.t2) <= 64:
         raise PeerError("limits: expected as many scores as shares, 1 to 64", kind="shape")
     if len(message.linear) not in (0, len(message.shares)):
@@ -81,16 +81,16 @@ def limits_of(message: summary_pb2.Limits) -> Limits:
 
 
 def _sketch_of(data: bytes, grain: Grain = COARSE) -> QuantileSketch:
-    """Return a sketch of as many scores as can be believed."""
+    """Return a sketch, if its number of scores is believable."""
     sketch = unpacked(data, grain)
     number("scores", sketch.n, MOST_READINGS)
     return sketch
 
 
 def _thinned(sketch: QuantileSketch) -> QuantileSketch:
-    """Return a sketch of fewer scores in the same bins, where there are more than are believed."""
+    """Return a sketch with its counts halved until the number of scores is believable."""
     while sketch.n > MOST_READINGS:
-        # Never below two: that so many bins were needed must still be seen.
+        # Never below two, so that it still shows how many bins were needed.
         bins = ((index, n if n <= 2 else max(2, n // 2)) for index, n in sketch.bins)
         sketch = replace(sketch, bins=tuple(bins))
     return sketch

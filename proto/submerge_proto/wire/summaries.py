@@ -1,8 +1,8 @@
 """Summaries in messages: one subspace, or the two of a kernel group.
 
-Reports, models and records of sums have the same two fields: `subspace`, and beside it
-`linear`, of the scaled readings where the first is of their features. Without `linear` the
-first is of the readings: so it was before there were kernel groups, and so it stays.
+Reports, models and sealed rows have the same two fields: `subspace`, and in a kernel group
+`linear`. Then `subspace` is of the features, and `linear` of the scaled readings. Without `linear`
+the subspace is of the readings, as before there were kernel groups.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from submerge_proto.v1 import aggregator_service_pb2 as wire
 from submerge_proto.v1 import kept_pb2, summary_pb2
 from submerge_proto.wire import columns, parts
 
-MOST_QUARANTINED = 1e-6
-"""How far the weights of the two may be apart: they are of the same readings."""
+WEIGHTS_APART = 1e-6
+"""Largest relative difference between the weights of the two: they hold the same readings."""
 
 Holder = wire.ReportRequest | wire.Model | kept_pb2.Sealed
 
@@ -30,7 +30,7 @@ def put(
 ) -> None:
     """Put a summary into a message, as `columns.packed`.
 
-    What has faded to nothing is left out, but for one's own disk (`exact`).
+    A summary that has faded to nothing is left out, except on one's own disk (`exact`).
     """
     if summary is None:
         return
@@ -64,8 +64,8 @@ def of(message: Holder, fingerprint: str, *, kept: bool = False) -> Summary | No
         return first
     linear = message.linear if kept else _weighing(first.weight, message.linear)
     parts.real("the weight of readings", message.linear.weight)
-    # What has all but faded away rounds as it likes.
-    if not abs(message.linear.weight - first.weight) <= MOST_QUARANTINED * first.weight + 1e-300:
+    # Weights near zero have large rounding errors.
+    if not abs(message.linear.weight - first.weight) <= WEIGHTS_APART * first.weight + 1e-300:
         raise PeerError(
             f"features and readings must weigh the same, got {first.weight!r}"
             f" and {message.linear.weight!r}",
@@ -77,8 +77,8 @@ def of(message: Holder, fingerprint: str, *, kept: bool = False) -> Summary | No
 def _weighing(weight: float, subspace: summary_pb2.Subspace) -> summary_pb2.Subspace:
     """Return a subspace of this weight.
 
-    From here on the two are added up and faded alike, and stay equal: what one child rounds is
-    no reason to refuse its parent.
+    From here on the two are added up and faded alike, and stay equal: a rounding error of one
+    child is no reason to refuse its parent.
     """
     if subspace.weight == weight:
         return subspace

@@ -248,7 +248,7 @@ def test_a_desired_state_is_on_disk(tmp_path):
     with closing(Store(house.store)) as store:
         kept = records.unpack_all(store.load())
 
-    assert {1: False} == kept["wishes", "room"]["c"].judged
+    assert {1: False} == kept["wishes", "room"]["c"].accepted
 
 
 def test_a_command_is_in_the_log(house):
@@ -275,7 +275,7 @@ def test_a_command_is_in_the_log(house):
         ("GET", "/alarms/mark?group=hall", 404, "no group hall here, but room"),
         ("GET", "/alarm-status?group=hall", 404, "no group hall here, but room"),
         ("POST", "/alarms/hall/c-1/accept", 404, "no group hall here, but room"),
-        ("POST", "/alarms/room/c/accept", 400, "an alarm is called like pump-3-19aa41f2c30"),
+        ("POST", "/alarms/room/c/accept", 400, "an alarm's name is like pump-3-19aa41f2c30"),
         ("POST", "/alarms/room/c-2/accept", 404, "no node reports alarm c-2 here; of c there are"),
         ("POST", "/alarms/room/d-2/accept", 404, "no node reports alarm d-2 here"),
         ("POST", "/alarms/room/c-1/burn", 404, "expected accept or reject, got 'burn'"),

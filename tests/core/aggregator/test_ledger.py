@@ -227,7 +227,7 @@ def test_a_final_on_an_older_number_seals_the_newer_row():
     assert RowVerdict(Reason.ACK, 7) == verdict
     assert {} == ledger.rows
     assert samples(range(7)) == ledger.summary()
-    assert ledger.over("c", new_incarnation(1)) == 7
+    assert ledger.closed_seq("c", new_incarnation(1)) == 7
 
 
 def test_a_final_that_comes_twice_is_taken_twice():

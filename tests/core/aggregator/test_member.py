@@ -14,9 +14,9 @@ def test_the_oldest_closed_incarnation_makes_way_and_lifts_the_floor():
 
     assert CLOSED == len(member.closed)
     assert new_incarnation(0) not in member.closed
-    assert 0 == member.over(new_incarnation(0))
-    assert CLOSED == member.over(new_incarnation(CLOSED))
-    assert None is member.over(new_incarnation(CLOSED + 1))
+    assert 0 == member.closed_seq(new_incarnation(0))
+    assert CLOSED == member.closed_seq(new_incarnation(CLOSED))
+    assert None is member.closed_seq(new_incarnation(CLOSED + 1))
 
 
 def test_the_one_just_closed_stays_however_old_it_is():
@@ -26,7 +26,7 @@ def test_the_one_just_closed_stays_however_old_it_is():
         member = member.with_closed(new_incarnation(i), i)
     member = member.with_closed(new_incarnation(0), 7)
 
-    assert 7 == member.over(new_incarnation(0))
+    assert 7 == member.closed_seq(new_incarnation(0))
 
 
 def test_fences_of_incarnations_without_a_row_make_way():
@@ -50,7 +50,7 @@ def test_a_copy_of_a_store_may_not_speak():
     ours, other = b"o" * 16, b"x" * 16
     member = Membership(fences={new_incarnation(1): ours})
 
-    assert member.lets_speak(new_incarnation(1), ours, {}, (ours, 5))
-    assert member.lets_speak(new_incarnation(1), other, {ours: 5}, (ours, 5))
-    assert not member.lets_speak(new_incarnation(1), other, {ours: 4}, (ours, 5))
-    assert not member.lets_speak(new_incarnation(1), other, {}, None)
+    assert member.admits(new_incarnation(1), ours, {}, (ours, 5))
+    assert member.admits(new_incarnation(1), other, {ours: 5}, (ours, 5))
+    assert not member.admits(new_incarnation(1), other, {ours: 4}, (ours, 5))
+    assert not member.admits(new_incarnation(1), other, {}, None)

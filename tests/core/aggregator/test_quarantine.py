@@ -226,6 +226,6 @@ def test_slips_are_dated_by_a_clock_that_does_not_jump():
     judged = []
     for wait in (0.0, AGAIN_S + 1, AGAIN_S + 1, 1.0):
         now = Now(now.steady + wait, EPOCH - now.steady * 50)
-        judged.append(quarantine.hears(TWICE[0], Reason.EQUIVOCATION, next(said), now))
+        judged.append(quarantine.judge_refused(TWICE[0], Reason.EQUIVOCATION, next(said), now))
 
     assert [None, None, None, "equivocated twice"] == judged

@@ -159,11 +159,11 @@ def test_an_aggregators_row_is_never_left_out():
     """It is a merge of many; nor is it capped, nor does it judge others."""
     parts, who = SOME.lying(NAMED["huge sigma"], 1)
     tree = MergeTree(rank=RANK + SPARES)
-    jury = OutlierScreen(SCHEMA, SUMMARIES, tree)
+    screen = OutlierScreen(SCHEMA, SUMMARIES, tree)
     for name, part in parts.items():
-        jury.hears(name, part, client=name not in who, unit=1.0)
+        screen.put(name, part, client=name not in who, unit=1.0)
 
-    assert {} == jury.outliers()
+    assert {} == screen.outliers()
     assert set(parts) == set(tree)
     assert all(tree[name] is parts[name] for name in who)
 
@@ -171,14 +171,14 @@ def test_an_aggregators_row_is_never_left_out():
 def test_only_what_changed_is_merged_again():
     """A child that stays as it was stays where it is."""
     tree = SUMMARIES.tree(SCHEMA)
-    jury = OutlierScreen(SCHEMA, SUMMARIES, tree)
+    screen = OutlierScreen(SCHEMA, SUMMARIES, tree)
     for name, part in SOME.parts.items():
-        jury.hears(name, part, client=True, unit=1.0)
-    jury.outliers()
+        screen.put(name, part, client=True, unit=1.0)
+    screen.outliers()
     put = []
     tree.__class__ = type("Watched", (type(tree),), {"__setitem__": lambda _, *it: put.append(it)})
-    jury.hears("node-03", SOME.parts["node-04"], client=True, unit=1.0)
-    jury.outliers()
+    screen.put("node-03", SOME.parts["node-04"], client=True, unit=1.0)
+    screen.outliers()
 
     assert [("node-03", SOME.parts["node-04"])] == put
 
@@ -240,8 +240,8 @@ def test_a_kernel_group_judges_features_and_readings():
         KernelSummary(liar.features, _reversed(liar.linear)),
         KernelSummary(_reversed(liar.features), liar.linear),
     ):
-        screening = SUMMARIES.screen(schema, parts | {"node-4": lie}, unit=1.0)
-        assert {"node-4"} == screening.outliers.keys()
+        judged = SUMMARIES.screen(schema, parts | {"node-4": lie}, unit=1.0)
+        assert {"node-4"} == judged.outliers.keys()
     assert {} == SUMMARIES.screen(schema, parts, unit=1.0).outliers
     loud = KernelSummary(liar.features, liar.linear.faded(1e6))
     assert {"node-4"} == SUMMARIES.screen(schema, parts | {"node-4": loud}, unit=1.0).factors.keys()

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from submerge.client.channels import ChannelState
 from submerge.client.detect import detect
-from submerge.client.detector import AlarmDetector, Situation, Watched
+from submerge.client.detector import AlarmDetector, DetectorState, Situation
 from submerge.judge.clock import RowClock
 from submerge.protocol.alarm_status import REMEMBERED, Alarm, AlarmStatus
 from submerge.protocol.machine import Now
@@ -43,7 +43,7 @@ class Watch:
     def __init__(
         self,
         settings: AlarmSettings = SETTINGS,
-        kept: Watched | None = None,
+        kept: DetectorState | None = None,
         minute: int = 0,
         maxima: BlockMaxima | None = None,
         channels: ChannelState | None = None,
@@ -82,7 +82,7 @@ class Watch:
         return self.detector.alarm_status(state, 0)
 
     def hear(self, maxima: BlockMaxima | None) -> None:
-        self.detector = self.detector.with_peaks(maxima)
+        self.detector = self.detector.with_maxima(maxima)
 
     def decide(self, number: int, *, accept: bool, at: float | None = None) -> bool:
         """Let a person judge an alarm; return whether that was news."""
@@ -457,7 +457,7 @@ def test_what_is_withheld_does_not_depend_on_the_cut(cuts, rejects):
     """Nor what hours come to: an alarm within one call is one, also its last rows."""
     rows = [*30 * [1.0], *25 * [9.0], *60 * [0.1], *70 * [9.0], *90 * [1.5]]
 
-    def run(cuts: list[int]) -> tuple[list[bool], Watched]:
+    def run(cuts: list[int]) -> tuple[list[bool], DetectorState]:
         watch, held, first = Watch(replace(SETTINGS, max_withheld_s=3000.0)), [], 0
         for cut in [*cuts, len(rows)]:
             if part := rows[first : first + cut]:

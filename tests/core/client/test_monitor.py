@@ -9,8 +9,8 @@ import pytest
 
 from submerge import Schema
 from submerge.client.incarnation import ClientIncarnation
-from submerge.client.ingest import Intake
-from submerge.client.monitor import Kept, NodeMonitor
+from submerge.client.ingest import Ingest
+from submerge.client.monitor import MonitorState, NodeMonitor
 from submerge.condition import Condition
 from submerge.protocol.desired_state import DesiredState
 from submerge.protocol.machine import Now, Scored
@@ -36,10 +36,12 @@ DAY = 144
 class Node:
     """A client's intake under a model of its fleet; rows of ten minutes."""
 
-    def __init__(self, settings: ClientSettings = SETTINGS, kept: Kept | None = None) -> None:
+    def __init__(
+        self, settings: ClientSettings = SETTINGS, kept: MonitorState | None = None
+    ) -> None:
         self.rng = np.random.default_rng(1)
         self.row = 0
-        self.intake = Intake(SUMMARIES, self.rng, settings)
+        self.intake = Ingest(SUMMARIES, self.rng, settings)
         self.intake.load(kept)
         self.current = ClientIncarnation(
             Incarnation(1, 1), SCHEMA, SUMMARIES, self.now, learns=True, raw=False, lost=0
@@ -204,8 +206,8 @@ def test_a_node_that_is_paused_does_not_learn_what_is_usual():
     node.reads(node.draw(2 * DAY))
     after = node.monitor.channels
 
-    assert before.usual.squares.tolist() == after.usual.squares.tolist()
-    assert before.usual.weight.tolist() == after.usual.weight.tolist()
+    assert before.residual_scale.squares.tolist() == after.residual_scale.squares.tolist()
+    assert before.residual_scale.weight.tolist() == after.residual_scale.weight.tolist()
     assert before.habits.learnt.tolist() == after.habits.learnt.tolist()
     assert before.run_lengths.last.tolist() != after.run_lengths.last.tolist()
 
@@ -282,7 +284,7 @@ def test_what_was_kept_for_vectors_of_another_length_is_not_taken():
     for broken in (
         replace(kept, own=short),
         replace(kept, own=None),
-        replace(kept, usual=ResidualScale.none(3)),
+        replace(kept, residual_scale=ResidualScale.none(3)),
         replace(kept, reference=node.model, held=short),
     ):
         again = Node(kept=broken)

@@ -277,7 +277,7 @@ def test_another_incarnation_of_the_parent_is_another_life():
     rejoined(table, pinned=OTHER)
 
     assert before != host.node.current.incarnation
-    assert ["the parent is another"] == host.why("lost")
+    assert ["the parent's store is another one"] == host.why("lost")
 
 
 def test_another_schema_is_another_life():
@@ -350,7 +350,7 @@ def test_a_parent_that_knows_more_of_a_life_ends_it():
     rejoined(table, seq=99)
 
     assert before != host.node.current.incarnation
-    assert ["the parent knows more of it"] == host.why("lost")
+    assert ["the parent holds later reports than this node has sent"] == host.why("lost")
 
 
 def test_rows_withheld_before_the_first_join_are_declared():

@@ -118,7 +118,8 @@ def test_a_channel_is_measured_by_what_is_usual_for_it():
     rows = draw(20, 7)
     usual = ResidualScale(np.linspace(0.1, 2.0, DIM), np.ones(DIM), READY_S)
     known, young = (
-        score(block(rows), MODEL, usual=each) for each in (usual, replace(usual, span_s=0.0))
+        score(block(rows), MODEL, residual_scale=each)
+        for each in (usual, replace(usual, span_s=0.0))
     )
 
     worst = (known.errors**2 / usual.squares).max(axis=1)

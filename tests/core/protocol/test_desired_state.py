@@ -40,7 +40,7 @@ def goes_on(table: Table, rounds: int = 2) -> None:
 
 def desired_of(table: Table, name: str = "c") -> DesiredState:
     """What a client has heard last that is wanted of it."""
-    monitor = table.hosts[name].node._intake.monitor
+    monitor = table.hosts[name].node._ingest.monitor
     assert monitor is not None
     return monitor.desired
 
@@ -95,7 +95,7 @@ def test_the_newest_verdicts_are_kept():
     assert [*(n for n in range(2, MOST_VERDICTS + 2) if n != 5), 5] == [
         n for n, _ in desired.verdicts
     ]
-    assert desired.judged[5] is False
+    assert desired.accepted[5] is False
 
 
 def test_a_wish_from_above_takes_the_place_of_an_older_one():
@@ -116,7 +116,7 @@ def test_what_two_levels_want_is_put_together():
     site = DesiredStates()
     site.set_desired("c", 9_000_000, paused=True, verdict=(1, True))  # an hour ahead
     site.take([DesiredState("c", 5, verdicts=((1, False), (2, True)))], 9_000_000)
-    assert (True, {1: False, 2: True}) == (site.by_node["c"].paused, site.by_node["c"].judged)
+    assert (True, {1: False, 2: True}) == (site.by_node["c"].paused, site.by_node["c"].accepted)
 
     site.take([DesiredState("c", 6, paused=False)], 9_000_000)
     assert (False, 9_000_002) == (site.by_node["c"].paused, site.by_node["c"].number)
@@ -173,14 +173,33 @@ def test_a_pause_goes_down_two_levels_and_is_obeyed():
     assert "paused" != table.reports("c")[-1].alarm_status.state
 
 
+def test_the_log_says_what_an_operators_order_changed():
+    """One line each; what stays as it was is not named again."""
+    table = fleet()
+    for order in (
+        SetDesired(GROUP, "c", paused=True),
+        SetDesired(GROUP, "c", verdict=(7, False)),
+        SetDesired(GROUP, "c", paused=False),
+    ):
+        table.step("r", order)
+        goes_on(table)
+
+    notes = [note for note in table.hosts["c"].notes if "verdicts" in note.facts]
+    assert [
+        ("learning paused by operator", {"paused": True, "verdicts": 0}),
+        ("operator's verdicts received", {"paused": True, "verdicts": 1}),
+        ("learning resumed by operator", {"paused": False, "verdicts": 1}),
+    ] == notes
+
+
 def test_a_verdict_goes_down_likewise():
     """On an alarm that the client may have forgotten: then it is heard, and nothing comes of it."""
     table = fleet()
     table.step("r", SetDesired(GROUP, "c", verdict=(7, False)))
     goes_on(table)
 
-    assert {7: False} == desired_of(table).judged
-    assert () == table.hosts["c"].node._intake.alarms
+    assert {7: False} == desired_of(table).accepted
+    assert () == table.hosts["c"].node._ingest.alarms
 
 
 def test_what_was_heard_is_said_upward_and_not_said_again():
@@ -276,7 +295,7 @@ def test_it_may_be_said_half_way():
     table.passes(1.0)
     table.step("a", SetDesired(GROUP, "c", verdict=(7, True)))
     goes_on(table)
-    assert (True, {7: True}) == (desired_of(table).paused, desired_of(table).judged)
+    assert (True, {7: True}) == (desired_of(table).paused, desired_of(table).accepted)
 
 
 def test_many_come_in_several_answers():

@@ -241,7 +241,7 @@ def test_an_alarm_is_accepted_or_rejected(alarms, house):
     assert (0, f"c-32 is accepted: c learns it as normal. {heard}\n") == accepted[:2]
     assert (0, f"c-1 is rejected, a fault. {heard}\n") == rejected[:2]
     (desired,) = message(house, "c", alarm("c", 50)).desired_states
-    assert {50: True, 1: False} == desired.judged
+    assert {50: True, 1: False} == desired.accepted
 
 
 def test_several_verdicts_at_once(alarms, house):
@@ -330,7 +330,7 @@ def test_a_group_is_asked_for_where_it_cannot_be_known(tmp_path, monkeypatch, su
     ("words", "said"),
     [
         (["alarms", "accept"], "Missing argument 'ID...'"),
-        (["alarms", "accept", "pump"], "an alarm is called like pump-3-19aa41f2c30, got 'pump'"),
+        (["alarms", "accept", "pump"], "an alarm's name is like pump-3-19aa41f2c30, got 'pump'"),
         (["alarms", "burn", "c-1"], "No such command 'burn'"),
         (["alarms", "--follow", "--open"], "leave out --open and --nodes"),
         (["learn", "pause"], "Missing argument 'NODE'"),

@@ -17,9 +17,12 @@ from typing import Any
 import pytest
 
 from submerge.aggregator.quarantine import QuarantineEntry
+from submerge.stats import block_maxima
+from submerge.stats.run_lengths import RunLengths
+from submerge.stats.stuck import Habits
 from submerge_proto.kept import aggregator as kept_by_aggregator
+from submerge_proto.kept import channels, monitor, records
 from submerge_proto.kept import client as kept_by_client
-from submerge_proto.kept import records
 from submerge_proto.v1 import kept_pb2
 from support.field_numbers import filled, places, reached, set_places
 from support.golden_kept import (
@@ -105,6 +108,13 @@ def test_what_was_read_is_written_alike(file, key):
     data = read(file)[key]
 
     assert data == records.pack(key, records.unpack(key, data))
+
+
+def test_each_field_that_is_kept_has_a_name_on_the_disk():
+    """One name each: a field that is renamed, or new, without a name would be lost in silence."""
+    assert list(Habits._fields) == list(channels.HABITS.values())
+    assert list(RunLengths._fields) == list(channels.RUN_LENGTHS.values())
+    assert list(block_maxima.KINDS) == list(monitor.STATISTICS.values())
 
 
 def test_names_alone_are_an_operators():

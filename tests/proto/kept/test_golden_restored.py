@@ -67,7 +67,7 @@ def test_a_client_tells_its_alarms_again(file):
     _, effects = client(file)
     (alarmed,) = (each for each in effects if isinstance(each, Alarmed))
 
-    assert restored(file)["lookout",].watched.alarms == alarmed.alarms
+    assert restored(file)["lookout",].detector.alarms == alarmed.alarms
     assert [True, False, False, False, False] == [each.is_open for each in alarmed.alarms]
 
 
@@ -145,7 +145,7 @@ def configured(file: str) -> dict[str, Schema]:
 def test_an_aggregator_goes_on_with_all_that_it_holds(file):
     """At its start it writes what is new alone: a fence below a root, a model's version at one."""
     _, effects = aggregator(file, **configured(file))
-    assert not any(effect.anew for effect in effects if isinstance(effect, Keep))
+    assert not any(effect.new_store for effect in effects if isinstance(effect, Keep))
     groups = {key[1] for key in read(file) if key[0] == "schema"}
     new = {("line" if file == SITE else "version", group) for group in groups}
     # Kept for the first time, and empty: earlier versions had no such records.

@@ -359,26 +359,26 @@ LOOKOUTS: dict[str, Callable[[Any], None]] = {
     "with a mean that weighs no number": _sets("own.weight", NAN),
     "with half of a feature": _sets("held.features", b"\0" * 4),
     "with a mean of no time": _sets("held.span_s", NAN),
-    "with an alarm of no name": _sets("watched.alarms.0.node", "a/b"),
-    "with too many alarms": lambda m: m.watched.alarms.extend([m.watched.alarms[0]] * 8),
-    "that held for no time": _sets("watched.held_s", NAN),
-    "with a limit of no kind": _sets("watched.frozen.0.of", "sp"),
-    "with a limit that is none": _sets("watched.frozen.0.value", INF),
-    "with a limit of a later kind": _sets("watched.frozen.0.of", "later"),
-    "that spares what is no kind": _sets("watched.hours.spared.0.of", ""),
-    "that spares for no number": _sets("watched.hours.spared.0.value", NAN),
-    "with half of the blame": _sets("watched.blame", b"\0" * 4),
-    "with blame that is none": _sets("watched.blame", [NAN]),
-    "with blame beyond numbers": _sets("watched.blame", [INF]),
-    "with squares of one channel": _sets("usual.squares", [1.0]),
+    "with an alarm of no name": _sets("detector.alarms.0.node", "a/b"),
+    "with too many alarms": lambda m: m.detector.alarms.extend([m.detector.alarms[0]] * 8),
+    "that held for no time": _sets("detector.held_s", NAN),
+    "with a limit of no kind": _sets("detector.frozen.0.of", "sp"),
+    "with a limit that is none": _sets("detector.frozen.0.value", INF),
+    "with a limit of a later kind": _sets("detector.frozen.0.of", "later"),
+    "that spares what is no kind": _sets("detector.hours.spared.0.of", ""),
+    "that spares for no number": _sets("detector.hours.spared.0.value", NAN),
+    "with half of the blame": _sets("detector.blame", b"\0" * 4),
+    "with blame that is none": _sets("detector.blame", [NAN]),
+    "with blame beyond numbers": _sets("detector.blame", [INF]),
+    "with squares of one channel": _sets("residual_scale.squares", [1.0]),
     "with a held mean of one channel": _sets("held.rows", [1.0]),
-    "with peaks of another form": _sets("watched.hours.windows.0.before", b"\xff" * 3),
-    "with peaks of no kind": _sets("watched.hours.windows.0.of", "peaks"),
-    "with peaks that are none": _sets("watched.hours.windows.0.before", b"\0\x03\0\x01"),
-    "with peaks half there": _sets("watched.hours.windows.0.filling", b""),
-    "with peaks cut short": _sets("watched.hours.windows.0.filling", b"\0"),
-    "that watched for no time": _sets("watched.hours.watched_s", NAN),
-    "that was allowed no number": _sets("watched.hours.allowed", INF),
+    "with peaks of another form": _sets("detector.hours.windows.0.before", b"\xff" * 3),
+    "with peaks of no kind": _sets("detector.hours.windows.0.of", "peaks"),
+    "with peaks that are none": _sets("detector.hours.windows.0.before", b"\0\x03\0\x01"),
+    "with peaks half there": _sets("detector.hours.windows.0.filling", b""),
+    "with peaks cut short": _sets("detector.hours.windows.0.filling", b"\0"),
+    "that watched for no time": _sets("detector.hours.watched_s", NAN),
+    "that was allowed no number": _sets("detector.hours.allowed", INF),
     "with a wish of no name": _sets("desired.node", ""),
     "with habits of nothing": _sets("habits.0.values", b""),
     "with repeats of half a number": _knows("run_lengths", "last", b"\0" * 12),
@@ -390,12 +390,12 @@ LOOKOUTS: dict[str, Callable[[Any], None]] = {
     "with habits of two widths": _knows("habits", "stuck", [1.0]),
     "with a weight that is none": _knows("habits", "weight", [1.0] * 5 + [NAN]),
     "with a flag beyond numbers": _knows("habits", "stuck", [1.0] * 5 + [INF]),
-    "with squares of half a number": _sets("usual.squares", b"\0"),
-    "with squares beyond numbers": _sets("usual.squares", [1.0] * 5 + [INF]),
-    "with squares that are none": _sets("usual.squares", [1.0] * 5 + [NAN]),
-    "with squares of no weight": _sets("usual.weight", [1.0]),
-    "with weights that are none": _sets("usual.weight", [1.0] * 5 + [NAN]),
-    "with squares of no time": _sets("usual.span_s", NAN),
+    "with squares of half a number": _sets("residual_scale.squares", b"\0"),
+    "with squares beyond numbers": _sets("residual_scale.squares", [1.0] * 5 + [INF]),
+    "with squares that are none": _sets("residual_scale.squares", [1.0] * 5 + [NAN]),
+    "with squares of no weight": _sets("residual_scale.weight", [1.0]),
+    "with weights that are none": _sets("residual_scale.weight", [1.0] * 5 + [NAN]),
+    "with squares of no time": _sets("residual_scale.span_s", NAN),
 }
 
 LIES: dict[str, tuple[tuple[str, ...], Callable[[], bytes]]] = {
@@ -594,20 +594,20 @@ def test_a_lookout_that_knows_nothing_of_channels_is_read():
     """As it is before the first row under a schema."""
     message = _monitor()
     del message.habits[:], message.run_lengths[:]
-    message.ClearField("usual")
+    message.ClearField("residual_scale")
     back = records.unpack(("lookout",), message.SerializeToString())
 
-    assert (None, None, None) == (back.run_lengths, back.habits, back.usual)
+    assert (None, None, None) == (back.run_lengths, back.habits, back.residual_scale)
 
 
 def test_limits_beyond_all_numbers_are_kept_as_the_highest():
     """What is spared after a score over a limit of nothing; the rest is not lost for it."""
     monitor = monitor_of(a_model())
-    hours = replace(monitor.watched.hours, spared={"spe": INF})
-    record = replace(monitor, watched=replace(monitor.watched, hours=hours))
+    hours = replace(monitor.detector.hours, spared={"spe": INF})
+    record = replace(monitor, detector=replace(monitor.detector, hours=hours))
     back = records.unpack(("lookout",), records.pack(("lookout",), record))
 
-    assert {"spe": np.finfo(float).max} == back.watched.hours.spared
+    assert {"spe": np.finfo(float).max} == back.detector.hours.spared
 
 
 def test_who_wrote_a_row_is_who_sent_it():

@@ -273,7 +273,7 @@ def reads(table):
 
 def monitor(table):
     """Return what the client looks with."""
-    return table.hosts["c"].node._intake.kept
+    return table.hosts["c"].node._ingest.kept
 
 
 def test_what_an_operator_wants_arrives_as_bytes_and_stays(table):

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from submerge import PeerError, Schema
@@ -41,7 +41,6 @@ from support.wire import (
     arrived,
     form_of,
     messages,
-    models,
     reported,
     reports,
     subspace_of,
@@ -324,13 +323,6 @@ def test_the_codec_loads_neither_grpc_nor_scipy():
 
     assert {"google", "numpy"} <= loaded
     assert not {"grpc", "scipy", "paho", "asyncio", "click", "rich", "msgspec"} & loaded
-
-
-@settings(max_examples=20)
-@given(models())
-def test_a_model_arrives_as_those_above_see_it(model):
-    """`as_it_arrives` is what travelling does: float32 columns."""
-    assert reported(codec.as_it_arrives(model)) == reported(travelled(model))
 
 
 def test_every_reason_can_be_said():

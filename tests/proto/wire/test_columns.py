@@ -50,7 +50,7 @@ def error(before: Subspace, after: Subspace) -> float:
 
 def as_f32(subspace: Subspace) -> Subspace:
     """Return a subspace as those on the way see it."""
-    return columns.arrived(subspace)
+    return replace(subspace, basis=np.asarray(subspace.basis, np.float32))
 
 
 # -- which columns ------------------------------------------------------------------

@@ -56,8 +56,8 @@ def test_no_name_is_later_than_anybody_believes():
     """Whatever the floor, and whatever the clock."""
     rng = np.random.default_rng(0)
 
-    assert LATEST == Incarnation.drawn(0, 2**62, rng).created_ms
-    assert LATEST == Incarnation.drawn(2**70, 0, rng).created_ms
+    assert LATEST == Incarnation.draw(0, 2**62, rng).created_ms
+    assert LATEST == Incarnation.draw(2**70, 0, rng).created_ms
 
 
 def test_an_aggregator_that_is_told_no_schema_asks_on(table):
