@@ -130,9 +130,9 @@ class Server:
         self._perform(began)
         self.ready = True
         say("serving", incarnation=self._incarnation())
-        self._watchdog.begun()
+        self._watchdog.start()
         while not self._stopping.is_set():
-            self._watchdog.turned(self._status)
+            self._watchdog.tick(self._status)
             await self._wait()
             await self._commit_batch(loop)
         await self._end(loop)
@@ -234,7 +234,7 @@ class Server:
         elif isinstance(item, Parted):
             why, credentials = item.why, self.worker.credentials
             if credentials is not None:
-                why = credentials.blamed(why, self._clock().wall)
+                why = credentials.explain(why, self._clock().wall)
             self._reach.parted(why)
         elif isinstance(item, Opened):
             self._reach.opened()

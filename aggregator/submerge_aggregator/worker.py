@@ -267,7 +267,7 @@ class CommitWorker:
             case Publish(message):
                 return [All(group_of(message), codec.encode(message))]
             case Note():
-                self._notes.tell(effect, self._clock().steady)
+                self._notes.write(effect, self._clock().steady)
         return []
 
     def _count_refusal(self, event: Event, answer: Joined | Answer) -> None:

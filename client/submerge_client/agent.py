@@ -1,8 +1,8 @@
-"""Agent: one thread that drives a `ClientNode`, and everything around it.
+"""Agent: one thread that drives a `ClientNode` and performs its effects.
 
-The sensor has a thread, the uplink has its own; both put what they have into one queue, and
-this loop alone touches the node: it steps it, and performs its effects in order. Rows wait
-outside while the node is behind; messages never do.
+The sensor and the uplink have threads of their own and put what they have into one queue. Only
+this loop touches the node: it steps it, and performs its effects in order. Rows wait outside
+while the node is behind; messages never do.
 """
 
 from __future__ import annotations
@@ -54,20 +54,20 @@ from submerge_client.watchdog import Watchdog
 from submerge_proto.wire import codec
 
 AHEAD = 4
-"""Blocks that a sensor may be ahead of the node."""
+"""Most blocks that a sensor may be ahead of the node."""
 
 LONGEST_WAIT_S = 3600.0
-"""A queue's wait has an upper limit; waking once an hour for nothing costs nothing."""
+"""A queue's wait has an upper limit; waking once an hour costs nothing."""
 
 
 class SensorEnded(NamedTuple):
-    """The sensor has no more; `error` if it failed."""
+    """The sensor has no more rows; `error` if it failed."""
 
     error: Exception | None
 
 
 class Stopped(NamedTuple):
-    """Somebody wants the program to end."""
+    """A signal or a caller asked the program to end."""
 
 
 class Agent:
@@ -78,32 +78,32 @@ class Agent:
     node : ClientNode
         Not started yet.
     uplink, sensor, disk, lags
-        The world.
+        The connections to the outside.
     scores : ScoreLines or None
     sinks : Sinks or None
         Where alarms go.
     clock : callable
     coarse : bool
-        Reports go with int8 columns where that does little harm.
-    papers : Papers or None
-        Until when its certificate holds, which reports tell.
+        Reports have int8 columns where that does little harm.
+    credentials : Credentials or None
+        Its certificates, whose expiry goes into reports.
     linger_s : float
         How long it waits at its end for the parent to have everything.
     watchdog : Watchdog or None
-        Hears that the loop turns.
+        Takes a tick with each round of the loop.
 
     Attributes
     ----------
     rows : int
         Rows that the sensor handed over.
     delivered : int
-        Readings of the running life that the parent is known to hold.
+        Readings of the running incarnation that the parent is known to hold.
     foreign : int
-        Messages that were none.
+        Messages that could not be decoded.
     refusal : str or None
-        Why the parent did not let it join, if it did not.
+        Why the parent refused the join, if it did.
     sent_bytes, heard_bytes : int
-        Of messages, without what the transport adds.
+        Bytes of messages, without what the transport adds.
     """
 
     def __init__(
@@ -136,21 +136,21 @@ class Agent:
         self._room = threading.BoundedSemaphore(AHEAD)
         self._stop = threading.Event()
         self._durable = 0  # the seq that the root is known to hold
-        self._first = 0  # of the sensor's rows in the block that is being read
+        self._first = 0  # the sensor's rows before the block that is being read
         self._reach = Reach()
         self._scoring = False
 
     def stop(self) -> None:
-        """Ask it to end; from any thread, or a signal handler."""
+        """End the run; callable from any thread or signal handler."""
         self._inbox.put(Stopped())
 
     def run(self) -> int:
-        """Run until stopped, or the sensor has no more; return the exit status."""
+        """Run until stopped, or until the sensor ends; return the exit status."""
         self._uplink.open(self._inbox.put)
         self._step(Start(self._disk.load()))
         if not self._sinks.alarms:
-            # Who was told of an alarm has to hear, too, that none is known any more.
-            self._sinks.tell(())
+            # A sink with an open alarm must learn that the node knows of none.
+            self._sinks.update(())
         say("reading", incarnation=str(self.node.current.incarnation))
         reading = threading.Thread(target=self._read, name="sensor", daemon=True)
         reading.start()
@@ -166,11 +166,11 @@ class Agent:
 
     def _loop(self) -> int:
         while True:
-            self._watchdog.turned(self._status)
+            self._watchdog.tick(self._status)
             item = self._next(self.node.wakes_at)
             match item:
                 case SensorEnded(None):
-                    say("the sensor has no more", rows=self.rows)
+                    say("the sensor has no more rows", rows=self.rows)
                     return 0
                 case SensorEnded(error):
                     say("the sensor failed", level=logging.ERROR, why=str(error))
@@ -182,11 +182,11 @@ class Agent:
                     self._take(item)
 
     def _next(self, until: float) -> Array | Heard | SensorEnded | Stopped | None:
-        """Wait for what comes in, at most until a time on the steady clock."""
+        """Wait for the next item, at most until a time on the steady clock."""
         wait = until - self._clock().steady
         wait = min(wait, self._reach.due_s, self._watchdog.due_s)
         try:
-            # What has come goes first: a tick that is due is in no hurry.
+            # Items in the queue go first: a tick that is due can wait.
             return self._inbox.get_nowait()
         except Empty:
             pass
@@ -212,12 +212,12 @@ class Agent:
                 self._step(Received(message))
             case Opened():
                 self._reach.opened()
-                self._watchdog.begun()
+                self._watchdog.start()
                 self._step(Linked())
             case Parted():
                 why, credentials = item.why, self._credentials
                 if credentials is not None:
-                    why = credentials.blamed(why, self._clock().wall)
+                    why = credentials.explain(why, self._clock().wall)
                 self._reach.parted(why)
             case SendRefused():
                 self._reach.refused(item.why)
@@ -226,9 +226,9 @@ class Agent:
             case SensorEnded() | Stopped():
                 pass
             case _:
-                self._hear_rows(item)
+                self._take_rows(item)
 
-    def _hear_rows(self, rows: Array) -> None:
+    def _take_rows(self, rows: Array) -> None:
         self._watchdog.rows()
         self._first, self.rows = self.rows, self.rows + len(rows)
         embedded = self._lags.embed(rows)
@@ -245,7 +245,7 @@ class Agent:
         alarms = self._sinks.alarms
         for effect in effects:
             if isinstance(effect, Alarmed):
-                alarms = effect.alarms  # of the rows that were scored before it is told, too
+                alarms = effect.alarms  # rows scored in the same step have its name, too
         for effect in effects:
             match effect:
                 case Keep():
@@ -253,24 +253,24 @@ class Agent:
                 case Send():
                     self._send(effect)
                 case Scored():
-                    self._tell_scores(effect, alarms, now)
+                    self._write_scores(effect, alarms, now)
                 case Alarmed():
-                    self._sinks.tell(effect.alarms)
+                    self._sinks.update(effect.alarms)
                 case Note():
-                    self._notes.tell(effect, now.steady)
+                    self._notes.write(effect, now.steady)
                     if effect.what == "join refused":
                         self.refusal = "; ".join(effect.facts["lines"]) or effect.facts["meaning"]
-        self._tell_progress()
+        self._log_progress()
 
-    def _tell_scores(self, scored: Scored, alarms: tuple[Alarm, ...], now: Now) -> None:
+    def _write_scores(self, scored: Scored, alarms: tuple[Alarm, ...], now: Now) -> None:
         if self._scores is not None:
             schema = self.node.current.schema
-            self._scores.tell(scored, schema, first=self._first, at=now.wall, alarms=alarms)
+            self._scores.write(scored, schema, first=self._first, at=now.wall, alarms=alarms)
 
     def _send(self, effect: Send) -> None:
         message, group = effect.message, self.node.settings.group
         if isinstance(message, Report) and not message.final and message.alarm_status is not None:
-            # What an aggregator hears of an alarm, others hear as well.
+            # Sinks get the same figures of an alarm as the aggregator.
             self._sinks.refresh(message.alarm_status.alarms)
         if self._credentials is not None:
             message = self._credentials.stamped(message)
@@ -280,11 +280,11 @@ class Agent:
             self._uplink.send(kind, group, data, final=final)
             self.sent_bytes += len(data)
         except TooLarge as error:
-            # Its configuration was judged by the same formula: this is a bug, or a final of an
+            # The configuration was checked by the same formula: this is a bug, or a final of an
             # earlier configuration. Neither ends a node.
             say("message too large", level=logging.ERROR, why=str(error))
 
-    def _tell_progress(self) -> None:
+    def _log_progress(self) -> None:
         current, model = self.node.current, self.node.model
         if model is not None and model.summary is not None and not self._scoring:
             self._scoring = True
@@ -297,9 +297,9 @@ class Agent:
             say("acknowledged", level=logging.DEBUG, **facts)
 
     def _status(self) -> str:
-        """Return how things are, in a line for people."""
+        """Return the state in one line for people."""
         away = "" if self._reach.why is None else f"; parent out of reach: {self._reach.why}"
-        # A loss that was declared is delivered as well, and no row.
+        # `delivered` includes declared losses, which are no rows.
         all_delivered = max(0, self.delivered - self.node.current.counts.lost)
         return f"{self.rows} rows, {all_delivered} with the parent{away}"
 
@@ -308,7 +308,7 @@ class Agent:
         return {"sent_bytes": self.sent_bytes, "heard_bytes": self.heard_bytes}
 
     def _finish(self) -> None:
-        """Report and keep what there is, and wait a little for it to arrive."""
+        """Report and keep all readings, and wait a little for the parent to have them."""
         self._watchdog.stopping(self._linger_s)
         while not self._inbox.empty():
             self._take(self._inbox.get())
@@ -319,23 +319,21 @@ class Agent:
         while not self.node.all_delivered and self._clock().steady < until:
             item = self._next(min(until, self.node.wakes_at))
             if isinstance(item, Stopped):
-                break  # asked twice
+                break  # the second request
             self._take(item)
-            self._watchdog.turned(self._status)
+            self._watchdog.tick(self._status)
         self._uplink.close()
         self._sinks.close()
         self._disk.close()
         current = self.node.current
         unreported = current.counts.generated - current.delivered
-        # What the parent does not know of is in the checkpoint, and the next start tells it, if
-        # this life has ever joined.
+        # Unreported readings are in the checkpoint. The next start reports them, if this
+        # incarnation has ever joined.
         level = logging.WARNING if unreported else logging.INFO
-        # A loss that was declared is delivered as well, and no row.
-        facts = {
-            "delivered": max(0, current.delivered - current.counts.lost),
-            "unreported": unreported,
-        }
-        facts |= {"withheld": current.counts.withheld, "lost": current.counts.lost}
+        # `delivered` includes declared losses, which are no rows.
+        facts = {"delivered": max(0, current.delivered - current.counts.lost)}
+        facts |= {"unreported": unreported, "withheld": current.counts.withheld}
+        facts |= {"lost": current.counts.lost}
         facts |= {f"sensor_{what}": n for what, n in self._sensor.counts.items() if n}
         say("ended", level=level, rows=self.rows, **facts, **self._traffic)
 

@@ -1,4 +1,4 @@
-"""assembled(): a client from its configuration, ready to run; each part loaded if it is used."""
+"""build_agent(): a client from its configuration, ready to run. Unused parts are not loaded."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ from submerge_client import clock
 from submerge_client.agent import Agent
 from submerge_client.alarms.factory import links_of, sinks_of
 from submerge_client.checkpoint import CheckpointFile
-from submerge_client.config.client_config import ClientConfig, MqttSensor
+from submerge_client.config.client_config import ClientConfig
+from submerge_client.config.sensors import MqttSensor
 from submerge_client.disk import RecordStore
 from submerge_client.logs import remark, say
-from submerge_client.scores import ScoreLines, Tell
-from submerge_client.sensors import opened
+from submerge_client.scores import ScoreLines, ScoreWriter
+from submerge_client.sensors import open_sensor
 from submerge_client.sensors.lags import Lags
 from submerge_client.uplink.factory import Allowed, make_uplink, tls_of, warn_of_insecure
 from submerge_client.uplink.identity import Credentials
@@ -31,21 +32,18 @@ def build_agent(config: ClientConfig, *, stdout: BinaryIO | None = None) -> Agen
     Raises
     ------
     UsageError
-        If something that the configuration names is not there.
+        If a file or an extra that the configuration needs is missing.
     """
     credentials = Credentials(tls_of(config.uplink, config.kit), node=config.node)
     schema = config.built_schema
     names = [channel.name for channel in config.schema.sensed]
-    sensor = opened(config.sensor, names, note=remark)
-    # Names and waits that no other node draws.
+    sensor = open_sensor(config.sensor, names, note=remark)
+    # Unseeded: incarnations and waits must differ from those of other nodes.
     node = ClientNode(config.settings, schema, config.summaries, np.random.default_rng())
     scores, out = None, sys.stdout.buffer if stdout is None else stdout
     if config.scores.to != "none":
-        scores = ScoreLines(
-            schema,
-            contributions=config.scores.contributions,
-            tell=_ear(config, out),
-        )
+        writer = _score_writer(config, out)
+        scores = ScoreLines(schema, contributions=config.scores.contributions, out=writer)
     warn_of_insecure(_links(config), idle=None if config.takes_kit else config.kit)
     uplink = make_uplink(
         config.uplink,
@@ -70,14 +68,14 @@ def build_agent(config: ClientConfig, *, stdout: BinaryIO | None = None) -> Agen
 
 
 def _links(config: ClientConfig) -> dict[str, Allowed | None]:
-    """Each way out, by its setting."""
+    """Return every link, by setting."""
     scores = config.scores_link if config.scores.to == "mqtt" else None
     sensor = config.sensor if isinstance(config.sensor, MqttSensor) else None
     return {"uplink": config.uplink, "scores": scores, "sensor": sensor, **links_of(config)}
 
 
 def _disk(config: ClientConfig) -> RecordStore:
-    """The checkpoint; a disk that does not work is no reason not to measure."""
+    """Return the checkpoint. A broken disk does not stop the measurements."""
     try:
         return RecordStore(CheckpointFile(config.state))
     except OSError as error:
@@ -85,25 +83,25 @@ def _disk(config: ClientConfig) -> RecordStore:
         return RecordStore(None)
 
 
-def _ear(config: ClientConfig, stdout: BinaryIO) -> Tell:
-    """Who is told the scores."""
+def _score_writer(config: ClientConfig, stdout: BinaryIO) -> ScoreWriter:
+    """Return where score lines go."""
     if config.scores.to == "mqtt":
         from submerge_client.scores_mqtt import Publisher
 
-        return Publisher(config.scores_link, config.node, config.kit).tell
+        return Publisher(config.scores_link, config.node, config.kit).publish
 
-    deaf = False
+    closed = False
 
-    def tell(lines: bytes) -> None:
-        nonlocal deaf
-        if deaf:
+    def write(lines: bytes) -> None:
+        nonlocal closed
+        if closed:
             return
         try:
             stdout.write(lines)
             stdout.flush()
         except OSError as error:
-            # Whoever listened is gone; the node learns and reports all the same.
-            deaf = True
-            say("scores no longer told", level=logging.WARNING, why=str(error))
+            # The reader is gone. The node still learns and reports.
+            closed = True
+            say("scores no longer written", level=logging.WARNING, why=str(error))
 
-    return tell
+    return write

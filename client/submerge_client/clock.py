@@ -1,7 +1,7 @@
-"""now(): this machine's two clocks, and whether anybody vouches for the one on the wall.
+"""now(): this machine's two clocks, and whether its wall clock is synchronised.
 
-A Pi has no clock that runs while it is off: until the network has told it the time, what
-its wall clock says is no age to fade a reading by. The kernel knows (adjtimex).
+A Raspberry Pi has no clock that runs while it is off. Until it has the time from the network, its
+wall clock must not give readings an age. The kernel knows (adjtimex).
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from submerge.protocol.machine import Now
 
 ASK_EVERY_S = 60.0
 
-_TIME_ERROR, _NOT_LET = 5, -1
-_TIMEX_BYTES = 512  # struct timex has 208 on 64 bits; zeros mean: only tell
+_TIME_ERROR, _FORBIDDEN = 5, -1
+_TIMEX_BYTES = 512  # struct timex has 208 on 64 bits; zeros change nothing
 
 _asked_at = -ASK_EVERY_S
 _synced = True
@@ -25,17 +25,17 @@ def now() -> Now:
     global _asked_at, _synced
     steady = time.monotonic()
     if steady - _asked_at >= ASK_EVERY_S:
-        _asked_at, _synced = steady, _vouched_for()
+        _asked_at, _synced = steady, _is_synced()
     return Now(steady, time.time(), _synced)
 
 
-def _vouched_for() -> bool:
-    """Whether the kernel thinks that its clock is in step; True where there is nobody to ask.
+def _is_synced() -> bool:
+    """Return whether the kernel reports a synchronised clock; True on systems without the call.
 
-    One that may not be asked (a seccomp filter, systemd's ProtectClock) vouches for nothing.
+    False where the call is forbidden (a seccomp filter, systemd's ProtectClock).
     """
     try:
         state = int(ctypes.CDLL(None).adjtimex(ctypes.create_string_buffer(_TIMEX_BYTES)))
     except (OSError, AttributeError):
         return True
-    return state not in (_TIME_ERROR, _NOT_LET)
+    return state not in (_TIME_ERROR, _FORBIDDEN)

@@ -18,31 +18,31 @@ import click
     "--config",
     "path",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="What the node is, as TOML. SUBMERGE__SECTION__KEY in the environment overrides it.",
+    help="The node's settings, as TOML. SUBMERGE__SECTION__KEY in the environment overrides one.",
 )
 @click.option(
     "--test",
     "trial",
     is_flag=True,
-    help="Read the sensors for ten seconds, show what would be learnt, and send nothing.",
+    help="Read the sensors for ten seconds, show what would be learnt, send nothing.",
 )
 @click.option("--log-json", is_flag=True, help="Log lines as JSON, one object a line.")
 @click.pass_context
 def command(context: click.Context, path: Path | None, trial: bool, log_json: bool) -> None:
-    """Run a client: sensors in, reports to its parent out, until it is stopped.
+    """Run a client: read sensors and report to a parent, until it is stopped.
 
-    SIGTERM and Ctrl-C report what there is, keep it, and end with status 0. Scores go to
-    standard output or a broker if the configuration says so, log lines to standard error.
+    On SIGTERM or Ctrl-C it reports and keeps all readings, and ends with status 0. Scores go to
+    standard output or to a broker if the configuration says so, log lines to standard error.
     """
     if context.invoked_subcommand is not None:
         return
     if path is None:
         raise click.UsageError("expected --config FILE; submerge client init prints a sample")
-    # Late: init needs none of it.
+    # Late: `init` needs none of it.
     from submerge_client import logs
     from submerge_client.config.client_config import load
 
-    logs.begin("warning", as_json=log_json)  # what a configuration is warned of
+    logs.begin("warning", as_json=log_json)  # for warnings about the configuration
     config = load(path, os.environ)
     logs.begin(config.log, as_json=log_json)
     if trial:
@@ -60,7 +60,7 @@ def command(context: click.Context, path: Path | None, trial: bool, log_json: bo
 
 @command.command(epilog="Example: submerge client init > client.toml")
 def init() -> None:
-    """Print a sample configuration: every setting, and what raising it does."""
+    """Print a sample configuration with every setting and the effect of raising it."""
     from submerge_client.config.sample import SAMPLE
 
     click.echo(SAMPLE, nl=False)

@@ -1,8 +1,8 @@
-"""Disk: a client's records in memory, in step with its checkpoint file.
+"""RecordStore: a client's records in memory, in step with its checkpoint file.
 
-A client can do without any of its records: what it loses is at most what it gathered since
-the newest one. So a disk that is full or read-only is said once, tried again with the next
-record, and never stops the node.
+A client can do without its records: it loses at most what it gathered since the newest one. So a
+disk that is full or read-only is logged once, tried again with the next record, and never stops
+the node.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from submerge_proto.kept import records
 
 
 class RecordStore:
-    """What a client keeps.
+    """The records that a client keeps.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ class RecordStore:
         self._failed = False
 
     def load(self) -> Records:
-        """Return what was kept; what cannot be read counts as not kept."""
+        """Return the kept records, without those that cannot be read."""
         if self._file is None:
             return {}
         kept = {}
@@ -52,14 +52,14 @@ class RecordStore:
         return kept
 
     def keep(self, effect: Keep) -> None:
-        """Write records, on disk before this returns, if the disk lets it."""
+        """Write records; on disk when this returns, unless the disk fails."""
         for key, record in effect.records.items():
             if record is None:
                 self._packed.pop(key, None)
             else:
                 self._packed[key] = records.pack(key, record)
         self._written = False
-        # Nothing rests on a model: it waits for the next record, and spares the card a write.
+        # A model alone can wait for the next record: that spares the card a write.
         if set(effect.records) != {MODEL}:
             self.flush()
 
@@ -79,7 +79,7 @@ class RecordStore:
         self._written, self._failed = True, False
 
     def close(self) -> None:
-        """Write what waits, and let the file go."""
+        """Write what waits, and close the file."""
         self.flush()
         if self._file is not None:
             self._file.close()

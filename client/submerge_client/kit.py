@@ -1,8 +1,8 @@
-"""Kit: one file that makes a node known, as `submerge pki issue` writes it.
+"""Kit: one file with a node's identity, as `submerge pki issue` writes it.
 
-A few lines for people, then PEM: the node's key, its certificate, and those of the authority
-that its fleet trusts. One file is easy to put on a card, to hand to systemd as a credential,
-and to replace as a whole: nobody ever sees a new certificate beside an old key.
+It has a few lines for people, then PEM: the node's key, its certificate, and those of the
+authority that its fleet trusts. One file is easy to put on a card, to hand to systemd as a
+credential, and to replace as a whole: a new certificate is never beside an old key.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from submerge.protocol.names import NAME
 HEAD = "submerge kit 1"
 
 LARGEST = 64 << 10
-"""Bytes; a kit has some 2,000."""
+"""Most bytes; a kit has some 2,000."""
 
 _BLOCK = re.compile(r"-----BEGIN ([A-Z0-9 ]+)-----\n.*?-----END \1-----\n?", re.DOTALL)
 _NODE = re.compile(rf"^node: ({NAME})$", re.MULTILINE)
 
 
 class Kit(NamedTuple):
-    """What a kit holds.
+    """The content of a kit.
 
     Attributes
     ----------
     node : str
-        Whose it says that it is; the certificate is what proves it.
+        The node that it names; the certificate proves it.
     key, cert, authority : bytes
         PEM.
     """
@@ -41,12 +41,12 @@ class Kit(NamedTuple):
 
 
 def read_kit(path: Path) -> Kit:
-    """Return what a kit file holds.
+    """Return the content of a kit file.
 
     Raises
     ------
     UsageError
-        If it cannot be read, or is none.
+        If it cannot be read, or is no kit.
     """
     try:
         with path.open("rb") as file:
@@ -64,10 +64,7 @@ def read_kit(path: Path) -> Kit:
     if len(keys) != 1 or len(certs) < 2:
         raise _none(path, f"{len(keys)} keys and {len(certs)} certificates")
     return Kit(
-        node[1],
-        key=keys[0].encode(),
-        cert=certs[0].encode(),
-        authority="".join(certs[1:]).encode(),
+        node[1], key=keys[0].encode(), cert=certs[0].encode(), authority="".join(certs[1:]).encode()
     )
 
 

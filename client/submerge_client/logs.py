@@ -1,6 +1,6 @@
-"""Log lines of a program: what happened, and its facts as fields; text for people, or JSON.
+"""Log lines of a program: what happened, and its facts as fields; as text or JSON.
 
-The machines say nothing by themselves: their notes come here, once, from the two shells.
+The machines of the core do no logging: client and aggregator log their notes here.
 """
 
 from __future__ import annotations
@@ -15,20 +15,18 @@ from typing import Any, TextIO
 from submerge.protocol.machine import Note
 from submerge.protocol.messages import Report
 
-LEVELS = ("debug", "info", "warning", "error")
-
 LOUD = {
     *("join refused", "report refused", "schema refused"),
     *("another parent answers", "copy suspected", "lost"),
     "broker unreachable, trying on",
     *("node quarantined", "quarantine is full"),
 }
-"""Notes that somebody should look into."""
+"""Notes that are warnings: a person should look into them."""
 
 AGAIN_S = 60.0
 
 log = logging.getLogger("submerge")
-log.addHandler(logging.NullHandler())  # commands that have no log say nothing
+log.addHandler(logging.NullHandler())  # commands without a log write nothing
 
 
 def begin(level: str, *, as_json: bool = False, stream: TextIO | None = None) -> None:
@@ -46,24 +44,24 @@ def say(what: str, /, *, level: int = logging.INFO, **facts: Any) -> None:
 
 
 class Notes:
-    """What one machine has to say; the same thing again, a minute later at the soonest."""
+    """Logs the notes of one machine; it repeats the same note after a minute at the soonest."""
 
     def __init__(self) -> None:
-        self._said: tuple[str, str] = "", ""
+        self._last: tuple[str, str] = "", ""
         self._at = -math.inf
 
-    def tell(self, note: Note, steady: float) -> None:
-        """Write a note."""
-        said = note.what, repr(note.facts)
-        if said == self._said and steady - self._at < AGAIN_S:
+    def write(self, note: Note, steady: float) -> None:
+        """Log a note."""
+        text = note.what, repr(note.facts)
+        if text == self._last and steady - self._at < AGAIN_S:
             return
-        self._said, self._at = said, steady
+        self._last, self._at = text, steady
         level = logging.WARNING if note.what in LOUD else logging.INFO
         log.log(level, "%s", note.what, extra={"facts": note.facts})
 
 
 def remark(what: str, /, **facts: object) -> None:
-    """Write one line, for parts of the world that only have remarks."""
+    """Log a remark of a sensor."""
     level = logging.WARNING if what in LOUD else logging.INFO
     log.log(level, "%s", what, extra={"facts": facts})
 
@@ -95,12 +93,12 @@ class _Json(logging.Formatter):
 
 
 def _shown(value: Any) -> str:
-    """A fact on one line: foreign text may not begin another."""
+    """Return a fact as text on one line: foreign text cannot begin another."""
     value = plain(value)
     if isinstance(value, float):
         return f"{value:.6g}"
     if isinstance(value, str) and value.isprintable() and " " not in value and value:
         return value
-    # Letters of any language; what does not print is escaped, and begins no line.
+    # Letters of any language stay; characters that do not print are escaped.
     text = json.dumps(value, ensure_ascii=False)
     return text if text.isprintable() else json.dumps(value)

@@ -1,25 +1,27 @@
-"""Score lines: how odd each row was, as flat JSON, one a line.
+"""Score lines: the scores of each row as flat JSON, one row a line.
 
     {"row": 4711, "at": 1767225600.0, "spe": 3.1, "t2": 9.7, "model": 1767225540123,
      "over": 0.99, "over_t2": 0.95, "top": {"flow": 0.81, "temp": 0.12}, "filled": {"hum": 41.5},
      "alarm": "pump-1-19aa41f2c30"}
 
-`row` counts the sensor's rows since the process began. `spe` and `t2` are the squared prediction
-error and Hotelling's T2 of the row, with what gaps were filled with. `over` and `over_t2` are the
-highest of the model's measured limits (95, 99, 99.9 %) that they are above, and are left out where
-they are above none; what was filled cannot be odd, so a row with gaps is over a limit at less.
-`top` are the channels to blame, with their shares, by the rule of alarms (docs/decisions/0020).
-`filled` is what a gap was taken for, in the channel's unit, and `virtual` the same where the others
-tell the channel so well that it can stand in for the sensor (R2 of 0.5 or more, as measured on this
-node). `expired` is there, and true, where the model is older than its root meant it to get;
-`alarm` is the name of the alarm that the row belongs to, left out where there is none; `withheld`
-is there, and true, where the row is not learnt.
+* `row` counts the sensor's rows since the process began.
+* `spe` and `t2` are the squared prediction error (SPE) and Hotelling's T-squared of the row with
+  its gaps filled. `over` and `over_t2` are the highest of the model's measured limits (95, 99,
+  99.9 %) that they exceed, if any. A filled value adds no error, so a row with gaps exceeds a
+  limit at a lower SPE.
+* `top` has the channels to blame and their shares, by the rule of alarms (docs/decisions/0020).
+* `filled` has the values that filled gaps, in the channel's unit. `virtual` has those that can
+  stand in for the sensor: the other channels predict it with an R2 of 0.5 or more on this node.
+* `expired` is true where the model is older than its root allows.
+* `alarm` is the name of the row's alarm, if there is one. `withheld` is true where the row is
+  not learnt.
 
 In a kernel group `spe` and `t2` are of a row's features; `linear` is the SPE of the readings
-themselves, and `over_linear` the limit that it is above. `over` is then by either kind of SPE.
-`odd` is the larger of what the two say, 0 like the middle of recent rows and 1 at the 99 % limit.
+themselves, and `over_linear` the limit that it exceeds. `over` is then by either kind of SPE.
+`anomaly_score` is the larger one of the two on a common scale: 0 in the middle of recent rows,
+1 at the 99 % limit.
 
-`submerge score` writes the same of rows in files: `scored_fields` is what both have in common.
+`submerge score` writes the same for rows in files; `scored_fields` is the common part.
 """
 
 from __future__ import annotations
@@ -38,7 +40,7 @@ from submerge.protocol.alarm_status import Alarm
 from submerge.protocol.machine import Scored
 from submerge.stats.stuck import WORTH
 
-Tell = Callable[[bytes], None]
+ScoreWriter = Callable[[bytes], None]
 
 
 class ScoreLines:
@@ -47,19 +49,19 @@ class ScoreLines:
     Parameters
     ----------
     schema : Schema
-        Its channels name what is to blame.
+        It has the names of the channels.
     contributions : int
-        Channels to name at most; more cost bytes, 0 names none.
-    tell : callable
-        Takes one line, with its line break.
+        Most channels in `top`; more cost bytes, 0 leaves it out.
+    out : callable
+        Takes the lines of a block, each with its line break.
     """
 
-    def __init__(self, schema: Schema, *, contributions: int, tell: Tell) -> None:
+    def __init__(self, schema: Schema, *, contributions: int, out: ScoreWriter) -> None:
         self._names = schema.names
-        self._contributions, self._tell = contributions, tell
+        self._contributions, self._out = contributions, out
         self._encode = msgspec.json.Encoder().encode
 
-    def tell(
+    def write(
         self,
         scored: Scored,
         schema: Schema,
@@ -68,12 +70,14 @@ class ScoreLines:
         at: float,
         alarms: tuple[Alarm, ...] = (),
     ) -> None:
-        """Tell the rows of one block, whose first row was the `first` of all, at a wall time.
+        """Write the lines of one block of rows.
 
-        schema : as it is settled: the scaling that rows have is its
+        schema : the settled one, whose scaling the rows have
+        first : the number of the sensor's rows before this block
+        at : wall time
         alarms : the newest first
         """
-        names, withheld = _named(scored.decision.alarmed, alarms), scored.decision.withheld
+        names, withheld = _alarm_names(scored.decision.alarmed, alarms), scored.decision.withheld
         fields = scored_fields(
             scored.block, scored.scores, schema, self._names, top=self._contributions
         )
@@ -89,15 +93,15 @@ class ScoreLines:
             if withheld[i]:
                 line["withheld"] = True
             lines.append(self._encode(line))
-        self._tell(b"\n".join([*lines, b""]))
+        self._out(b"\n".join([*lines, b""]))
 
 
 def scored_fields(
     block: Block, scores: RowScores, schema: Schema, names: tuple[str, ...], *, top: int
 ) -> Iterator[dict[str, Any]]:
-    """Yield what there is to say of each row of a block: its scores, limits, and channels.
+    """Yield the fields of each row of a block: its scores, limits, and channels.
 
-    top : channels to name at most; 0 leaves `top` out
+    top : most channels in `top`; 0 leaves it out
     """
     over = {"over": scores.over_spe, "over_t2": scores.over["t2"]}
     if scores.linear is not None:
@@ -125,8 +129,8 @@ def scored_fields(
         yield line
 
 
-def _named(alarmed: npt.NDArray[np.bool_], alarms: tuple[Alarm, ...]) -> dict[int, str]:
-    """The alarms that rows of a block belong to: its last stretch to the newest, and so on."""
+def _alarm_names(alarmed: npt.NDArray[np.bool_], alarms: tuple[Alarm, ...]) -> dict[int, str]:
+    """Return rows and their alarms: the last stretch of rows has the newest, and so on back."""
     names: dict[int, str] = {}
     if not alarmed.any():
         return names
@@ -139,12 +143,12 @@ def _named(alarmed: npt.NDArray[np.bool_], alarms: tuple[Alarm, ...]) -> dict[in
 
 
 def _virtual(filled: dict[str, float], scored: Scored, names: tuple[str, ...]) -> dict[str, Any]:
-    """What stands in for the sensors of gaps: those that the others tell well enough."""
+    """Return the filled values that other channels predict well enough to replace the sensor."""
     if scored.r2 is None:
         return {}
-    reported = {
+    virtual = {
         name: {"value": value, "r2": float(f"{scored.r2[names.index(name)]:.3f}")}
         for name, value in filled.items()
         if scored.r2[names.index(name)] >= WORTH
     }
-    return {"virtual": reported} if reported else {}
+    return {"virtual": virtual} if virtual else {}

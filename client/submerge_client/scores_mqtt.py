@@ -1,8 +1,8 @@
 """Publisher: score lines to a broker, one message a row, for dashboards and alarms.
 
-Flat JSON on `submerge/v1/{fleet}/score/{node}`, QoS 1, not retained. It has a connection of
-its own, so that scores can go elsewhere than reports, and a broker that is slow holds up no
-report: what it does not take in time is left out, and counted.
+Flat JSON on `submerge/v1/{fleet}/score/{node}`, QoS 1, not retained. It has a connection of its
+own: scores may go to another broker than reports, and a slow one delays no report. Lines that it
+does not take in time are left out and counted.
 """
 
 from __future__ import annotations
@@ -12,17 +12,16 @@ from pathlib import Path
 
 from submerge_client.config.links import UplinkConfig
 from submerge_client.logs import say
-from submerge_client.uplink.broker import Broker, Publication
-from submerge_client.uplink.factory import password_of, tls_of
+from submerge_client.uplink.broker import Publication, broker_of
 from submerge_client.uplink.line import BrokerConnection
 from submerge_proto.wire import topics
 
 MOST_WAITING = 1000
-"""Lines that wait for a broker that is slow; more are left out."""
+"""Most lines that wait for a slow broker; further ones are left out."""
 
 
 class Publisher:
-    """Tells scores to a broker.
+    """Publishes scores to a broker.
 
     Parameters
     ----------
@@ -30,12 +29,12 @@ class Publisher:
         The broker.
     node : str
     kit : Path, optional
-        The node's own.
+        The node's kit.
 
     Attributes
     ----------
     left_out : int
-        Lines that no broker took.
+        Lines that the broker did not get.
     """
 
     def __init__(self, link: UplinkConfig, node: str, kit: Path | None = None) -> None:
@@ -43,7 +42,7 @@ class Publisher:
         self._topic = topics.score(link.fleet, node)
         self._why: str | None = None
         self._line = BrokerConnection(
-            Broker(link.host, link.port, link.username, password_of(link), tls_of(link, kit)),
+            broker_of(link, kit),
             name=f"submerge:{link.fleet}:score:{node}",
             topics=(),
             will=None,
@@ -53,21 +52,21 @@ class Publisher:
         )
         self._line.open()
 
-    def tell(self, lines: bytes) -> None:
-        """Publish lines, if there is a broker that takes them."""
+    def publish(self, lines: bytes) -> None:
+        """Publish lines, if a broker is connected and takes them."""
         for line in lines.splitlines():
             if self._line.is_open and self._line.waiting < MOST_WAITING:
-                # Each is its own: none takes the place of another.
+                # Each line has a key of its own: none replaces another.
                 self._line.put(object(), Publication(self._topic, line, retain=False))
             else:
                 self.left_out += 1
 
     def _opened(self) -> None:
         if self._why is not None:
-            say("scores told again", left_out=self.left_out)
+            say("scores reach the broker again", left_out=self.left_out)
         self._why = None
 
     def _parted(self, why: str) -> None:
         if why != self._why:
             self._why = why
-            say("scores not told, trying on", level=logging.WARNING, why=why)
+            say("scores do not reach the broker, trying on", level=logging.WARNING, why=why)

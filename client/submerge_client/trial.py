@@ -1,4 +1,4 @@
-"""try_out(): what a client would learn, before it runs: ten seconds of its sensors, told.
+"""try_out(): reads a client's sensors for ten seconds and shows what it would learn.
 
 Nothing is sent, and nothing is kept.
 """
@@ -17,26 +17,26 @@ import numpy as np
 
 from submerge import Array
 from submerge_client.config.client_config import ClientConfig
-from submerge_client.sensors import opened
+from submerge_client.sensors import open_sensor
 from submerge_client.sensors.lags import Lags
 
 TRIAL_S = 10.0
-"""How long it listens."""
+"""How long the sensor is read."""
 
 SHOWN = 5
 """Rows to show."""
 
 ENOUGH_ROWS = 100_000
-"""A file that is replayed as fast as possible has shown enough."""
+"""Enough rows of a file that is replayed as fast as possible."""
 
 TAKEN = {"taken", "rows", "passes"}
-"""What sensors count that is not left out."""
+"""Counts of sensors that are not about readings left out."""
 
 MOST_UNKNOWN = 10
-"""Names that are no channels, to show."""
+"""Unknown names to show."""
 
 NARROW = 12
-"""With fewer dimensions there is little for a subspace to be narrower than."""
+"""With fewer dimensions a subspace has little to leave out."""
 
 
 class Listened(NamedTuple):
@@ -44,8 +44,8 @@ class Listened(NamedTuple):
 
     rows : (n, channels)
     counts : what it left out, by kind
-    ended : it came to an end by itself
-    unknown : names that it met, or topics, and that are no channels; the first ones
+    ended : whether it ended by itself
+    unknown : the first names or topics that are no channels
     """
 
     rows: Array
@@ -56,20 +56,20 @@ class Listened(NamedTuple):
 
 
 def try_out(config: ClientConfig, *, seconds: float = TRIAL_S) -> None:
-    """Read the sensor for a while; print aligned rows, scaling, and what a report weighs.
+    """Read the sensor; print rows, scaling, and the size of a report.
 
     Without a row the process ends with status 1.
     """
     click.echo(f"listening to the sensors for {seconds:g} s ...", err=True)
-    heard = listened(config, seconds=seconds)
-    for line in trial_lines(config, heard.rows, heard.seconds, heard.counts, heard.unknown):
+    got = listen(config, seconds=seconds)
+    for line in trial_lines(config, got.rows, got.seconds, got.counts, got.unknown):
         click.echo(line)
-    if not len(heard.rows):
+    if not len(got.rows):
         sys.exit(1)
 
 
-def listened(config: ClientConfig, *, seconds: float, enough: int = ENOUGH_ROWS) -> Listened:
-    """Read the sensor, no longer than so many seconds, until there are enough rows."""
+def listen(config: ClientConfig, *, seconds: float, enough: int = ENOUGH_ROWS) -> Listened:
+    """Read the sensor for at most `seconds`, or until there are enough rows."""
     names = [channel.name for channel in config.schema.sensed]
     unknown: list[str] = []
 
@@ -78,7 +78,7 @@ def listened(config: ClientConfig, *, seconds: float, enough: int = ENOUGH_ROWS)
             said = str(facts.get("names", facts.get("topic", "")))
             unknown.extend(name for name in said.split(", ") if name not in {"", "…"})
 
-    sensor = opened(config.sensor, names, note=note)
+    sensor = open_sensor(config.sensor, names, note=note)
     blocks: list[Array] = []
     stop = threading.Event()
     failed: list[Exception] = []
@@ -108,9 +108,9 @@ def listened(config: ClientConfig, *, seconds: float, enough: int = ENOUGH_ROWS)
     return Listened(rows, dict(sensor.counts), time.monotonic() - began, ended, first)
 
 
-def of_unknown(unknown: Sequence[str], channels: Sequence[str]) -> str:
-    """Return which names are no channels, beside those that are."""
-    # Quoted as JSON: what others call their readings does nothing to a terminal.
+def unknown_names(unknown: Sequence[str], channels: Sequence[str]) -> str:
+    """Return a sentence with the unknown names and the channels."""
+    # Quoted as JSON: foreign names cannot control a terminal.
     named = ", ".join(json.dumps(name) for name in unknown)
     more = ", ..." if len(channels) > MOST_UNKNOWN else ""
     return f"unknown {named}; channels are {', '.join(channels[:MOST_UNKNOWN])}{more}"
@@ -123,13 +123,13 @@ def trial_lines(
     counts: dict[str, int],
     unknown: Sequence[str] = (),
 ) -> list[str]:
-    """Return what rows (n, channels) say about a configuration, a line each."""
+    """Return the lines to print about rows (n, channels) under a configuration."""
     schema, numbers = config.built_schema, config.schema.width
     names = [channel.name for channel in config.schema.sensed]
     width = max(9, *(len(name) for name in names))
     lines = [f"{len(rows)} rows of {len(names)} channels in {seconds:.1f} s"]
     lines += [f"left out: {what} {n}" for what, n in counts.items() if n and what not in TAKEN]
-    lines += [of_unknown(unknown, names)] if unknown else []
+    lines += [unknown_names(unknown, names)] if unknown else []
     if not len(rows):
         return [*lines, "no rows: is the source sending, and are its names those of the channels?"]
     lines.append(" ".join(f"{name:>{width}}" for name in names))
@@ -142,8 +142,8 @@ def trial_lines(
     when, learnt = config.settings.learn_when, len(embedded)
     if when is not None and len(embedded):
         learnt = int(when.holds(embedded).sum())
-        message = "" if learnt else "; as here, nothing is learnt or scored"
-        lines.append(f"[learn] when = {when}: so in {learnt} of {len(embedded)} vectors{message}")
+        message = "" if learnt else "; nothing is learnt or scored"
+        lines.append(f"[learn] when = {when}: true in {learnt} of {len(embedded)} vectors{message}")
     ranks = f"rank {config.summary.rank} + {config.summary.oversample}"
     of_features = ""
     if not schema.linear:
@@ -157,7 +157,7 @@ def trial_lines(
     if numbers < NARROW and schema.linear:
         lags = -(-NARROW * 2 // len(names))
         lines.append(
-            f"few dimensions: a subspace has little to find in {numbers}; with [schema]"
+            f"few dimensions: a subspace finds little in {numbers}; with [schema]"
             f" lags = {lags} it sees how channels move over time"
         )
     report, every = config.largest_report, config.timing.report_every_s
@@ -170,17 +170,17 @@ def trial_lines(
 
 
 def _line_of(name: str, unit: str, column: Array, scaled: tuple[float, float] | None) -> str:
-    """Say what came of one channel (n,); `scaled`: by which offset and scale."""
+    """Return a line about one channel (n,); `scaled`: its offset and scale."""
     known = column[~np.isnan(column)]
     if not len(known):
         return f"{name}: only gaps"
-    with np.errstate(over="ignore", invalid="ignore"):  # a wild number is shown, not warned of
+    with np.errstate(over="ignore", invalid="ignore"):  # a wild number is shown, without warning
         mean, deviation = known.mean(), known.std()
-    said = f"{name}: mean {mean:.4g}{f' {unit}' if unit else ''}, deviation {deviation:.4g}"
+    line = f"{name}: mean {mean:.4g}{f' {unit}' if unit else ''}, deviation {deviation:.4g}"
     gaps = len(column) - len(known)
-    said += f", {gaps} gaps" if gaps else ""
-    said += ", constant" if deviation == 0 else ""
+    line += f", {gaps} gaps" if gaps else ""
+    line += ", constant" if deviation == 0 else ""
     if scaled is not None:
         offset, scale = scaled
-        said += f"; scaled: mean {(mean - offset) / scale:.3g}, deviation {deviation / scale:.3g}"
-    return said
+        line += f"; scaled: mean {(mean - offset) / scale:.3g}, deviation {deviation / scale:.3g}"
+    return line

@@ -248,19 +248,19 @@ def test_lags_make_one_vector_of_several_rows():
 
 
 class Dog(Watchdog):
-    """Writes down what it is told."""
+    """Writes down the calls that it gets."""
 
     def __init__(self):
         super().__init__()
         self.reported = []
 
-    def begun(self):
-        self.reported.append("begun")
+    def start(self):
+        self.reported.append("start")
 
     def rows(self):
         self.reported.append("rows")
 
-    def turned(self, status):
+    def tick(self, status):
         self.reported.append(status())
 
     def stopping(self, at_most_s):
@@ -273,7 +273,7 @@ def test_the_watchdog_hears_of_each_turn_and_of_the_rows():
     agent(uplink=Parent(), watchdog=dog).run()
 
     assert "0 rows, 0 with the parent" == dog.reported[0]
-    assert "begun" in dog.reported
+    assert "start" in dog.reported
     assert 4 == dog.reported.count("rows")
     assert any("200 rows" in each for each in dog.reported[: dog.reported.index("stopping")])
 

@@ -1,4 +1,4 @@
-"""Whether anybody vouches for the wall clock."""
+"""Whether the wall clock is synchronised."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from submerge_client import clock
 
 
 @pytest.mark.parametrize(("state", "synced"), [(0, True), (1, True), (5, False), (-1, False)])
-def test_the_kernel_is_believed_and_one_that_may_not_be_asked_vouches_for_nothing(
+def test_the_kernel_is_believed_and_a_forbidden_call_counts_as_not_synchronised(
     monkeypatch, state, synced
 ):
     """0 to 4 are clocks in step, 5 is none; a seccomp filter answers -1."""
     kernel = SimpleNamespace(adjtimex=lambda _: state)
     monkeypatch.setattr(ctypes, "CDLL", lambda _: kernel)
 
-    assert synced is clock._vouched_for()
+    assert synced is clock._is_synced()
 
 
-def test_where_there_is_nobody_to_ask_the_clock_is_taken_as_it_is(monkeypatch):
+def test_without_the_call_the_clock_counts_as_synchronised(monkeypatch):
     """Not every system has the call."""
     monkeypatch.setattr(ctypes, "CDLL", lambda _: SimpleNamespace())
 
-    assert clock._vouched_for()
+    assert clock._is_synced()

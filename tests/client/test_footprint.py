@@ -64,7 +64,7 @@ def held(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
             text=True,
         )
         with client:
-            awaited = {"the sensor has no more", "parent unreachable"}
+            awaited = {"the sensor has no more rows", "parent unreachable"}
             while awaited:
                 line = client.stderr.readline()
                 assert line, f"the client has ended without {awaited}"

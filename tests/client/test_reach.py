@@ -84,7 +84,7 @@ def test_one_that_stays_away_is_reminded_of_when_it_is_time(log):
 
 
 def test_a_parent_that_wants_less_is_said_once_a_minute(log):
-    """It is no refusal that a person has to mend: nobody is asked to look."""
+    """It is no refusal, and no person has to look."""
     clock = Clock()
     reach = Reach(clock)
     for _ in range(100):

@@ -36,8 +36,8 @@ def lines(
     scored: Scored, *, named: int = 2, alarms: tuple[Alarm, ...] = (), schema: Schema = LINEAR
 ) -> list[dict]:
     reported: list[bytes] = []
-    writer = ScoreLines(schema, contributions=named, tell=reported.append)
-    writer.tell(scored, schema, first=10, at=7.0, alarms=alarms)
+    writer = ScoreLines(schema, contributions=named, out=reported.append)
+    writer.write(scored, schema, first=10, at=7.0, alarms=alarms)
     return [json.loads(line) for line in b"".join(reported).splitlines()]
 
 
@@ -57,7 +57,7 @@ def judged(schema: Schema, row: list[float], **by: object) -> dict:
 
 
 def test_a_linear_groups_lines_have_one_spe() -> None:
-    """Which row, when, how odd, over which limit, and by which channels."""
+    """The row, its time, its scores, the limit, and the channels."""
     limits = replace(LIMITS, linear=())
     first, second = lines(scored_rows([0.05, 0.7], limits=limits))
 
@@ -78,7 +78,7 @@ def test_the_middle_of_what_is_usual_is_no_limit() -> None:
     [(1.0, 1.0, 1.0, 0.95), (0.1, 19.0, 2.0, 0.99), (0.1, 1.0, 0.0, None), (1.9, 5.5, 2.0, 0.99)],
 )
 def test_a_kernel_groups_lines_say_the_larger_of_both(spe, linear, anomaly_score, over) -> None:
-    """`odd` is 0 in the middle and 1 at the 99 % limit; `over` is by either."""
+    """`anomaly_score` is 0 in the middle and 1 at the 99 % limit; `over` is by either."""
     (line,) = lines(scored_rows([spe], linear=[linear], limits=LIMITS))
 
     assert (linear, pytest.approx(anomaly_score), over) == (
@@ -134,7 +134,7 @@ def test_what_was_filled_counts_for_a_limit() -> None:
 
 
 def test_before_limits_are_measured_a_line_says_only_what_it_knows() -> None:
-    """Both kinds of SPE, and no `odd`."""
+    """Both kinds of SPE, and no `anomaly_score`."""
     (line,) = lines(scored_rows([0.5], linear=[2.0]))
 
     assert {"row", "at", "spe", "t2", "model", "linear", "top"} == set(line)
@@ -183,7 +183,7 @@ def test_a_row_that_was_judged_about_another_mean_is_explained_by_it() -> None:
 
 
 def test_a_virtual_sensor_is_offered_where_the_others_tell_enough() -> None:
-    """R2 of 0.5 or more, as measured; below it, and while nobody knows, a gap was just filled."""
+    """R2 of 0.5 or more, as measured; below it, and before it is known, a gap was only filled."""
     gaps, schema = np.array([[True, True, True]]), Schema(tuple(map(Channel, "abc")))
     reported = replace(scored_rows([1.0], gaps=gaps), r2=np.array([0.5, 0.49, np.nan]))
     (line,) = lines(reported, schema=schema)

@@ -79,10 +79,10 @@ def facts():
 def test_it_is_ready_with_the_first_row(manager, clock):
     """Before that it starts, and asks for the time that it takes."""
     dog = Watchdog(60.0, environ=manager.environ, steady=clock)
-    dog.turned(facts)
+    dog.tick(facts)
     assert [{"EXTEND_TIMEOUT_USEC": "90000000", "STATUS": "starting; 7 rows"}] == manager.hears()
     dog.rows()
-    dog.turned(facts)
+    dog.tick(facts)
 
     assert [{"READY": "1", "WATCHDOG": "1", "STATUS": "7 rows"}] == manager.hears()
 
@@ -90,24 +90,24 @@ def test_it_is_ready_with_the_first_row(manager, clock):
 def test_it_is_ready_without_rows_once_its_parent_is_there(manager, clock):
     """A sensor that reads once an hour is no failed start; and it is said once."""
     dog = Watchdog(3600.0, environ=manager.environ, steady=clock)
-    dog.begun()
-    dog.turned(facts)
+    dog.start()
+    dog.tick(facts)
     clock.at += EVERY_S
-    dog.turned(facts)
+    dog.tick(facts)
 
     assert ["1", None] == [said.get("READY") for said in manager.hears()]
 
 
 def test_it_is_fed_twice_as_often_as_is_asked(manager, clock):
-    """The loop is told when; more turns say nothing more."""
+    """The loop knows when; more rounds report nothing more."""
     dog = Watchdog(60.0, environ=manager.environ | {"WATCHDOG_USEC": "8000000"}, steady=clock)
     dog.rows()
-    dog.turned(facts)
+    dog.tick(facts)
     assert 4.0 == dog.due_s
     fed = len(manager.hears())
     for _ in range(8):
         clock.at += 1.0
-        dog.turned(facts)
+        dog.tick(facts)
 
     assert (1, 2) == (fed, len(manager.hears()))
 
@@ -116,7 +116,7 @@ def test_a_watchdog_that_is_for_another_process_sets_no_pace(manager, clock):
     """systemd started a shell, which started us."""
     asked = {"WATCHDOG_USEC": "2000000", "WATCHDOG_PID": str(os.getpid() + 1)}
     dog = Watchdog(60.0, environ=manager.environ | asked, steady=clock)
-    dog.turned(facts)
+    dog.tick(facts)
 
     assert EVERY_S == dog.due_s
 
@@ -125,14 +125,14 @@ def test_a_loop_that_turns_without_rows_is_not_fed(manager, clock, log):
     """The sensor has died: the last that is heard says so, and the log does."""
     dog = Watchdog(60.0, environ=manager.environ | {"WATCHDOG_USEC": MINUTE_US}, steady=clock)
     dog.rows()
-    dog.turned(facts)
+    dog.tick(facts)
     manager.hears()
     while clock.at < 160.0:
         clock.at += dog.due_s
-        dog.turned(facts)
+        dog.tick(facts)
     heard = manager.hears()
     clock.at += 600.0
-    dog.turned(facts)
+    dog.tick(facts)
 
     assert {"STATUS": "the sensor is silent; 7 rows"} == heard[-1]
     assert all("WATCHDOG" in said for said in heard[:-1])
@@ -145,10 +145,10 @@ def test_rows_that_come_again_feed_it_again(manager, clock, log):
     dog = Watchdog(10.0, environ=manager.environ, steady=clock)
     dog.rows()
     clock.at += 10.0
-    dog.turned(facts)
+    dog.tick(facts)
     manager.hears()
     dog.rows()
-    dog.turned(facts)
+    dog.tick(facts)
 
     assert ["1"] == [said.get("WATCHDOG") for said in manager.hears()]
     assert "the sensor delivers again" == log()[-1]
@@ -158,7 +158,7 @@ def test_a_start_without_rows_and_parent_is_given_up(manager, clock):
     """It asks for no more time once the sensor has been silent for too long."""
     dog = Watchdog(60.0, environ=manager.environ, steady=clock)
     while clock.at < 300.0:
-        dog.turned(facts)
+        dog.tick(facts)
         clock.at += dog.due_s
     asked = ["EXTEND_TIMEOUT_USEC" in said for said in manager.hears()]
 
@@ -169,12 +169,12 @@ def test_its_end_takes_the_time_it_needs(manager, clock):
     """Rows do not matter any more, and nothing keeps the loop from sleeping."""
     dog = Watchdog(5.0, environ=manager.environ, steady=clock)
     dog.rows()
-    dog.turned(facts)
+    dog.tick(facts)
     manager.hears()
     dog.stopping(10.0)
     (said,) = manager.hears()
     clock.at += 10.0
-    dog.turned(facts)
+    dog.tick(facts)
 
     assert ("1", "35000000") == (said["STOPPING"], said["EXTEND_TIMEOUT_USEC"])
     assert not dog.silent
@@ -182,15 +182,15 @@ def test_its_end_takes_the_time_it_needs(manager, clock):
 
 
 def test_what_could_not_be_said_is_said_at_the_next_turn(clock, log):
-    """The manager was away for a moment; it is told all the same that we are ready."""
+    """The manager was away for a moment; READY is reported again."""
     with tempfile.TemporaryDirectory() as folder:
         name = f"{folder}/notify"
         dog = Watchdog(60.0, environ={"NOTIFY_SOCKET": name}, steady=clock)
         dog.rows()
-        dog.turned(facts)
+        dog.tick(facts)
         manager = Manager(name)
         clock.at += dog.due_s
-        dog.turned(facts)
+        dog.tick(facts)
         (said,) = manager.hears()
         manager.close()
 
@@ -202,7 +202,7 @@ def test_a_status_is_one_line(manager, clock):
     """Foreign words, as an error has them, cannot say anything else in its name."""
     dog = Watchdog(60.0, environ=manager.environ, steady=clock)
     dog.rows()
-    dog.turned(lambda: "refused:\nSTOPPING=1")
+    dog.tick(lambda: "refused:\nSTOPPING=1")
 
     assert ["refused: STOPPING=1"] == [said["STATUS"] for said in manager.hears()]
 
@@ -211,10 +211,10 @@ def test_a_status_is_one_line(manager, clock):
 def test_without_anybody_to_tell_it_wakes_nobody(environ, clock, log):
     """The loop may sleep until the sensor has been silent for too long, which is logged."""
     dog = Watchdog(60.0, environ=environ, steady=clock)
-    dog.turned(facts)
+    dog.tick(facts)
     assert 60.0 == dog.due_s
     clock.at += 60.0
-    dog.turned(facts)
+    dog.tick(facts)
 
     assert ["the sensor is silent for_s=60"] == log()
     assert float("inf") == dog.due_s
@@ -224,17 +224,17 @@ def test_a_file_is_touched_as_long_as_it_is_fed(tmp_path: Path, clock):
     """For a health check: not before rows come, not after they have ceased, gone at the end."""
     alive = tmp_path / "alive"
     dog = Watchdog(60.0, alive=alive, steady=clock)
-    dog.turned(facts)
+    dog.tick(facts)
     assert not alive.exists()
     dog.rows()
-    dog.turned(facts)
+    dog.tick(facts)
     os.utime(alive, (0, 0))
     clock.at += EVERY_S
-    dog.turned(facts)
+    dog.tick(facts)
     assert 0 < alive.stat().st_mtime
     os.utime(alive, (0, 0))
     clock.at += 60.0
-    dog.turned(facts)
+    dog.tick(facts)
     assert 0 == alive.stat().st_mtime
     dog.stopping(1.0)
 
@@ -244,10 +244,10 @@ def test_a_file_is_touched_as_long_as_it_is_fed(tmp_path: Path, clock):
 def test_a_file_that_cannot_be_touched_is_said_once(tmp_path: Path, clock, log):
     """And stops nothing."""
     dog = Watchdog(alive=tmp_path / "nowhere" / "alive", steady=clock)
-    dog.begun()
+    dog.start()
     for _ in range(3):
-        dog.turned(facts)
+        dog.tick(facts)
         clock.at += EVERY_S
 
     (line,) = log()
-    assert line.startswith("no sign of life given why=")
+    assert line.startswith("watchdog not fed why=")

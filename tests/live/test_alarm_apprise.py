@@ -105,8 +105,8 @@ def test_each_event_arrives_once_and_in_order(server, tmp_path):
     """Each state is told twice, and each by a process of its own that begins in the middle."""
     for state in HISTORY:
         sinks = sinks_at(server, tmp_path)
-        sinks.tell(state)
-        sinks.tell(state)
+        sinks.update(state)
+        sinks.update(state)
         sinks.close()
 
     assert EXPECTED == events(server)
@@ -117,14 +117,14 @@ def test_what_is_refused_is_told_when_the_server_is_well_again(server, tmp_path)
     """By a process that begins meanwhile, too: the end comes after its start, both once."""
     log = Log()
     sinks = sinks_at(server, tmp_path)
-    sinks.tell(())
+    sinks.update(())
     server.answers = [500, 503, 404, 302] + [500] * 1000
-    sinks.tell(HISTORY[1])
+    sinks.update(HISTORY[1])
     until(lambda: server.tries >= 6)
     sinks.close()
     server.answers.clear()
     after = sinks_at(server, tmp_path)
-    after.tell(HISTORY[2])
+    after.update(HISTORY[2])
     until(lambda: len(server.came) >= 2)
     after.close()
 
@@ -145,7 +145,7 @@ def test_a_service_that_fails_holds_no_other_up(server, tmp_path):
     journal = Journal(tmp_path / "journal", [apprise_name(url, "pumps") for url in urls])
     sinks = Sinks(apprise_sinks(urls, "pumps", journal))
     for state in HISTORY[:3]:
-        sinks.tell(state)
+        sinks.update(state)
     until(lambda: len(server.came) >= 4)
     sinks.close()
 
@@ -163,8 +163,8 @@ def test_nothing_secret_is_shown(server, tmp_path, monkeypatch, capfd):
     file = urls_at(server, tmp_path, "s3cret")
     server.answers = [500, 302, 404]
     sinks = sinks_at(server, tmp_path)
-    sinks.tell(())
-    sinks.tell(HISTORY[1])
+    sinks.update(())
+    sinks.update(HISTORY[1])
     until(lambda: len(server.came) == 1)
     sinks.close()
     unreachable = AppriseService(open_service(SecretUrl("json://127.0.0.1:1/s3cret", 1)))

@@ -80,7 +80,7 @@ def test_home_assistant_finds_all_there_is_whenever_it_comes(mosquitto, home):
     """Things, state and that somebody watches, all retained; each template finds its field."""
     reported = sink(mosquitto)
     early = home()
-    reported.tell(HISTORY[1])
+    reported.update(HISTORY[1])
     early.until(THERE, b"online", also=ALL)
     heard = home().until(THERE, b"online", also=ALL)
     reported.close(1.0)
@@ -100,8 +100,8 @@ def test_an_alarm_goes_on_and_off_once(mosquitto, home):
     watching.until(THERE, b"online")
     states = []
     for state in HISTORY:
-        reported.tell(state)
-        reported.tell(state)
+        reported.update(state)
+        reported.update(state)
         states.append(watching.next())
     reported.close(1.0)
     last = watching.next()
@@ -114,7 +114,7 @@ def test_an_alarm_goes_on_and_off_once(mosquitto, home):
 def test_a_broker_that_lost_all_hears_all_again(mosquitto, home):
     """It keeps nothing over a restart here; nobody has to do anything."""
     reported = sink(mosquitto)
-    reported.tell(HISTORY[1])
+    reported.update(HISTORY[1])
     early = home()
     early.until(THERE, b"online", also=ALL)
     early.close()
@@ -133,7 +133,7 @@ from submerge_client.config.links import UplinkConfig
 from support.alarms import HISTORY
 link = UplinkConfig(url=f"mqtt://127.0.0.1:{sys.argv[1]}", insecure=True, fleet="f")
 sink = MqttAlarms(link, node="pump-1", group="pumps", discovery="homeassistant")
-sink.tell(HISTORY[int(sys.argv[2])])
+sink.update(HISTORY[int(sys.argv[2])])
 sys.stdin.read()
 """
 

@@ -17,7 +17,7 @@ pytest.importorskip("cryptography")
 from submerge import UsageError
 from submerge_client.alarms import post as posting
 from submerge_client.alarms.journal import Journal
-from submerge_client.alarms.payloads import Request, shape_of
+from submerge_client.alarms.payloads import Request, payload_of
 from submerge_client.alarms.post import HttpPost
 from submerge_client.alarms.webhook import Webhook, WebhookDelivery
 from submerge_client.config.alarm_sinks import WebhookConfig
@@ -79,7 +79,7 @@ def hooked(server, folder, *, wall=time.time, **settings):
     hook = WebhookConfig(url=url, **settings)
     journal = Journal(folder / "c.state.alarms", ("hook",))
     delivery = WebhookDelivery(
-        shape_of(hook, "pumps"),
+        payload_of(hook, "pumps"),
         HttpPost(hook),
         journal,
         name="hook",
@@ -93,8 +93,8 @@ def test_each_event_arrives_once_and_in_order(server, tmp_path):
     """Also by a process that begins anew in the middle."""
     for state in HISTORY:
         hook = hooked(server, tmp_path)
-        hook.tell(state)
-        hook.tell(state)
+        hook.update(state)
+        hook.update(state)
         hook.close(10.0)
 
     first, second = alarm(0).name, alarm(1).name
@@ -109,23 +109,23 @@ def test_what_is_refused_is_told_again(server, tmp_path, monkeypatch):
     log = Log()
     server.answers = [(500, {}), (503, {"Retry-After": "0"}), (404, {})]
     hook = hooked(server, tmp_path)
-    hook.tell(())
-    hook.tell(HISTORY[1])
+    hook.update(())
+    hook.update(HISTORY[1])
     until(lambda: len(server.came) == 4)
     hook.close(10.0)
 
     assert 1 == len({reported["id"] for _, reported, _ in server.came})
     whys = ["it answers 500", "it answers 503", "it answers 404: is the url right?"]
     assert whys == [line["why"] for line in log.lines if "why" in line]
-    assert "alarms told to the webhook again" == log.said()[-1]
+    assert "alarms reach the webhook again" == log.said()[-1]
     assert "s3cret" not in str(log.lines)
 
 
 def test_alertmanager_hears_at_its_own_path(server, tmp_path):
     """One list of one alert, as JSON."""
     hook = hooked(server, tmp_path, path="/am", shape="alertmanager")
-    hook.tell(())
-    hook.tell(HISTORY[1])
+    hook.update(())
+    hook.update(HISTORY[1])
     hook.close(10.0)
     ((path, (reported,), headers),) = server.came
 
@@ -137,8 +137,8 @@ def test_alertmanager_hears_times_of_its_own_clock(server, tmp_path):
     """Its answer says how late it is; a node that thinks it is 2001 tells it again."""
     old = alarm(0, began=1e9 - 60, number=1, peaked=1e9)
     hook = hooked(server, tmp_path, shape="alertmanager", wall=lambda: 1e9)
-    hook.tell(())
-    hook.tell((old,))
+    hook.update(())
+    hook.update((old,))
     hook.close(10.0)
     years = [reported["startsAt"][:4] for _, (reported,), _ in server.came]
 
@@ -149,8 +149,8 @@ def test_ntfy_hears_at_its_root_with_a_token(server, tmp_path):
     """The topic is inside."""
     (tmp_path / "token").write_text("tk_abc\n")
     hook = hooked(server, tmp_path, shape="ntfy", token_file=tmp_path / "token")
-    hook.tell(())
-    hook.tell(HISTORY[1])
+    hook.update(())
+    hook.update(HISTORY[1])
     hook.close(10.0)
     ((path, reported, headers),) = server.came
 
@@ -231,15 +231,15 @@ def test_a_port_that_nobody_listens_on_is_said():
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
 
-    assert f"nobody listens on localhost:{port}" == post(url=f"http://localhost:{port}/x").why
+    assert f"nothing listens on localhost:{port}" == post(url=f"http://localhost:{port}/x").why
 
 
 @pytest.mark.parametrize(
     ("said", "message"),
     [
-        (b"", "what 127.0.0.1:{} says is not HTTP"),
-        (b"\x15\x03\x01\x00\x02\x02\x46", "what 127.0.0.1:{} says is not HTTP"),
-        (b"220 mail\r\n", "what 127.0.0.1:{} says is not HTTP"),
+        (b"", "the answer of 127.0.0.1:{} is not HTTP"),
+        (b"\x15\x03\x01\x00\x02\x02\x46", "the answer of 127.0.0.1:{} is not HTTP"),
+        (b"220 mail\r\n", "the answer of 127.0.0.1:{} is not HTTP"),
     ],
 )
 def test_what_is_not_http_is_said(said, message):
@@ -295,8 +295,8 @@ def test_nobody_else_is(server, secure):
     stranger = post(server, url=url).why
     alias = post(server, url=url.replace("127.0.0.1", "localhost"), ca=ca).why
 
-    assert "is not to be trusted: " in stranger
-    assert "is not to be trusted: " in alias
+    assert "is not trusted: " in stranger
+    assert "is not trusted: " in alias
     assert [] == server.came
 
 
@@ -314,7 +314,7 @@ def test_another_authority_is_taken_while_the_program_runs(secure, tmp_path):
     ca.unlink()
     gone = poster(Request(url, b"{}")).why
 
-    assert "is not to be trusted: " in before
+    assert "is not trusted: " in before
     assert "" == after
     assert f"expected ca in PEM form, got {ca}: No such file or directory" == gone
 

@@ -33,7 +33,7 @@ def test_each_line_is_a_message_in_its_order(mosquitto, publisher):
     client.subscribe("submerge/v1/f/score/#", 1)
     client.loop_start()
     heard.get(timeout=PATIENCE_S)
-    publisher.tell(b"".join(b'{"row":%d}\n' % i for i in range(50)))
+    publisher.publish(b"".join(b'{"row":%d}\n' % i for i in range(50)))
     got = [heard.get(timeout=PATIENCE_S) for _ in range(50)]
     client.disconnect()
     client.loop_stop()
@@ -46,7 +46,7 @@ def test_what_no_broker_takes_is_left_out_and_counted(mosquitto, publisher):
     """A broker that is away costs its scores, and no memory."""
     mosquitto.stop()
     until(lambda: not publisher._line.is_open)
-    publisher.tell(b"{}\n" * 5000)
+    publisher.publish(b"{}\n" * 5000)
 
     assert 5000 == publisher.left_out
     assert publisher._line.waiting <= MOST_WAITING

@@ -15,6 +15,7 @@ import pytest
 
 paho = pytest.importorskip("paho.mqtt.client")
 
+from submerge_client.config.sensors import MqttSensor  # noqa: E402
 from submerge_client.sensors import mqtt  # noqa: E402
 from submerge_client.sensors.mqtt import MqttReadings  # noqa: E402
 from support.broker import PROGRAM, REQUIRED, Mosquitto  # noqa: E402
@@ -101,7 +102,9 @@ def listening(broker: Broker) -> Iterator[Callable[..., Reading]]:
             "max_age_s": 60.0,
         } | chosen
         sensor = MqttReadings(
-            ("temp", "hum"), note=lambda what, /, **facts: notes.append((what, facts)), **chosen
+            ("temp", "hum"),
+            MqttSensor(**chosen),
+            note=lambda what, /, **facts: notes.append((what, facts)),
         )
         begun.append(Reading(sensor, notes))
         if connected:
@@ -207,7 +210,7 @@ def test_a_loop_that_fails_is_started_anew(broker, listening, monkeypatch) -> No
     broker.publish("plant/temp/value", "8")
 
     reading.row_with(8, np.nan)
-    assert reading.noted("MQTT client failed, starting anew") == 1
+    assert reading.noted("MQTT client failed, restarting it") == 1
 
 
 def test_a_node_that_is_behind_loses_readings_by_number(broker, listening, monkeypatch) -> None:

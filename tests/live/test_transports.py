@@ -477,7 +477,7 @@ def test_a_place_that_is_taken_is_the_callers_mistake(way, meeting):
         pytest.skip("a broker bears many: they part one another, which is heard")
     assert meeting.host
     with pytest.raises(
-        UsageError, match=r"expected .* somebody does: close|already in use.* name another"
+        UsageError, match=r"expected no parent .* close the first|already in use.* name another"
     ):
         Host(way.downlink())
 

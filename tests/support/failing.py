@@ -169,18 +169,18 @@ def _dies_around_telling(fuse: Fuse, *, before: bool) -> None:
     from submerge.protocol.alarm_status import Alarm
     from submerge_client.alarms import Sinks
 
-    tell = Sinks.tell
+    update = Sinks.update
 
     def reported(sinks: Sinks, alarms: tuple[Alarm, ...]) -> None:
         known = [(each.number, each.ended) for each in sinks.alarms]
         burns = known != [(each.number, each.ended) for each in alarms] and fuse.burns()
         if burns and before:
             die()
-        tell(sinks, alarms)
+        update(sinks, alarms)
         if burns:
             die()
 
-    Sinks.tell = reported  # type: ignore[method-assign]
+    Sinks.update = reported  # type: ignore[method-assign]
 
 
 def _dies_after(kind: type, name: str, fuse: Fuse) -> None:

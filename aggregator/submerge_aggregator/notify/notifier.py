@@ -75,7 +75,7 @@ class AlarmNotifier:
                 subtree.hear(heard[name].alarms, whole=heard[name].whole)
             now = self._clock()
             if name in heard or subtree.due_s <= now.steady:
-                sinks.tell(subtree.state(now.steady, now.wall))
+                sinks.update(subtree.state(now.steady, now.wall))
 
     def _wait(self, known: set[str]) -> tuple[dict[str, AlarmsChanged], bool]:
         """Wait for news, or until a missing alarm is over; return the news."""

@@ -1,14 +1,12 @@
-"""Where alarms of a client go: sinks, each of which is told a state, and tells what is new.
+"""Sinks: where alarms of a client go. Each one receives a state and delivers what is new in it.
 
-1. A sink hears all the alarms that the node remembers: the open one, and those that were over
-   last. It hears them when one begins, is over or is judged, at each start, and now and then.
-2. What it has told before it knows by itself (`told`), whoever was killed meanwhile. So each
-   alarm has one start and one end, in that order, however often it is heard.
-3. A sink holds nothing up: what cannot be told now is in the state, and is told with a later one.
-   Nothing piles up; of more alarms than the node remembers, the oldest go untold.
-4. What fails in a sink stops neither the node nor another sink.
-
-No alarm is raised or ended here: `submerge.client` does that.
+1. A sink receives all alarms that the node remembers: the open one and the last ended ones. It
+   receives them when an alarm begins, ends or is judged, at each start, and now and then.
+2. A sink knows what it has delivered (`delivered`), also after a kill. So each alarm has one
+   start and one end, in that order, however often the sink receives it.
+3. A sink never blocks. What it cannot deliver now is in the state and goes with a later one.
+   Nothing piles up: of more alarms than the node remembers, the oldest are not delivered.
+4. A failure in a sink stops neither the node nor another sink.
 """
 
 from __future__ import annotations
@@ -23,21 +21,21 @@ from submerge.protocol.alarm_status import Alarm
 from submerge_client.logs import say
 
 GRACE_S = 2.0
-"""For all sinks together, when the program ends: what is not told by then, the next start tells."""
+"""For all sinks together at the end of the program. The next start delivers the rest."""
 
 
 class Sink(Protocol):
-    """Somewhere that alarms are told."""
+    """One destination of alarms."""
 
-    def tell(self, alarms: tuple[Alarm, ...]) -> None:
-        """Hear the alarms that the node remembers; tell what is new, now or soon."""
+    def update(self, alarms: tuple[Alarm, ...]) -> None:
+        """Take the alarms that the node remembers; deliver what is new, now or soon."""
 
     def close(self, patience_s: float) -> None:
-        """Tell what can still be told in so many seconds; then end."""
+        """Deliver what is possible within `patience_s` seconds, then end."""
 
 
 class Sinks:
-    """All that a client has.
+    """All sinks of a client.
 
     Parameters
     ----------
@@ -46,7 +44,7 @@ class Sinks:
     Attributes
     ----------
     alarms : tuple of Alarm
-        As they were told last.
+        The newest state that the sinks received.
     """
 
     def __init__(self, sinks: Sequence[Sink] = ()) -> None:
@@ -54,34 +52,34 @@ class Sinks:
         self._sinks = list(sinks)
         self._failed: set[int] = set()
 
-    def tell(self, alarms: tuple[Alarm, ...]) -> None:
-        """Tell every sink."""
+    def update(self, alarms: tuple[Alarm, ...]) -> None:
+        """Hand a state to every sink."""
         self.alarms = alarms
         for i, sink in enumerate(self._sinks):
             try:
-                sink.tell(alarms)
+                sink.update(alarms)
             except Exception as error:  # rule 4
-                self._blame(i, error)
+                self._log_once(i, error)
 
     def refresh(self, alarms: tuple[Alarm, ...]) -> None:
-        """Tell the same alarms with newer figures.
+        """Hand over newer figures of the same alarms.
 
-        A report that is sent again may be older than what the sinks know: it tells them nothing.
+        A report that is sent again may be older than what the sinks know: it is ignored.
         """
         if not is_urgent(diff(self.alarms, alarms)):
-            self.tell(alarms)
+            self.update(alarms)
 
     def close(self) -> None:
-        """Let each tell what it can, for a moment."""
+        """Close every sink, within `GRACE_S` for all together."""
         until = time.monotonic() + GRACE_S
         for i, sink in enumerate(self._sinks):
             try:
                 sink.close(max(0.0, until - time.monotonic()))
             except Exception as error:
-                self._blame(i, error)
+                self._log_once(i, error)
 
-    def _blame(self, i: int, error: Exception) -> None:
+    def _log_once(self, i: int, error: Exception) -> None:
         if i not in self._failed:
             self._failed.add(i)
             sink, why = type(self._sinks[i]).__name__, f"{type(error).__name__}: {error}"
-            say("alarms not told", level=logging.ERROR, sink=sink, why=why)
+            say("a bug in an alarm sink, please report it", level=logging.ERROR, sink=sink, why=why)

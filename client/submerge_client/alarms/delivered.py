@@ -1,8 +1,8 @@
-"""Told: what a sink has told of alarms, and what is new to it.
+"""Delivered: what a sink has delivered of alarms, and what is new to it.
 
-Alarms come as a state: all that the node remembers, or all nodes below an aggregator do. What has
-to be told is the difference to what was told before; so nobody has to remember what was on its
-way when he was killed.
+Alarms come as a state: all alarms that the node remembers, or all nodes below an aggregator. A
+sink delivers the difference between that state and what it delivered before. So a kill loses
+nothing: what was on its way is still in the difference.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ from submerge.protocol.alarm_changes import AlarmEvent, diff
 from submerge.protocol.alarm_status import Alarm
 
 MOST = 32
-"""Alarms of a node that are over and that a sink knows it has told; it remembers a quarter."""
+"""Ended alarms of a node that a sink remembers; the node itself remembers a quarter of that."""
 
 MOST_IN_ALL = 20_000
-"""Of all nodes together."""
+"""Ended alarms of all nodes together that a sink remembers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Delivered:
-    """What one sink has told.
+    """What one sink has delivered.
 
     Attributes
     ----------
     open : tuple of Alarm
-        Whose start was told and whose end was not, as they were then.
+        Alarms whose start is delivered and whose end is not, as they were at the start.
     over : tuple of str
-        Names of alarms of which there is nothing more to tell; each node's newest ones.
+        Names of alarms of which all is delivered; each node's newest ones.
     """
 
     open: tuple[Alarm, ...] = ()
@@ -38,16 +38,16 @@ class Delivered:
 
     @classmethod
     def since(cls, alarms: Iterable[Alarm], begun: Collection[str] = ()) -> Delivered:
-        """Return where a new sink begins: what was over before it came, it need not tell.
+        """Return where a new sink begins: alarms that ended before count as delivered.
 
-        `begun`: names of those whose start is known to have been told all the same.
+        `begun`: names of alarms whose start is delivered and whose end is still due.
         """
         over = [each for each in alarms if not each.is_open and each.name not in begun]
         over.sort(key=lambda each: (each.number, each.node))
         return cls((), _newest([each.name for each in over]))
 
     def after(self, event: AlarmEvent) -> Delivered:
-        """Return it once a start or an end is delivered."""
+        """Return a copy that counts a start or an end as delivered."""
         name = event.alarm.name
         others = tuple(each for each in self.open if each.name != name)
         if event.kind == "start":
@@ -55,15 +55,15 @@ class Delivered:
         return Delivered(others, _newest([*(each for each in self.over if each != name), name]))
 
     def started(self, alarm: Alarm) -> Alarm | None:
-        """Return an alarm as it was when its start was told; None if it is not told as open."""
+        """Return an alarm as it was when its start was delivered; None if it is not open here."""
         return next((each for each in self.open if each.name == alarm.name), None)
 
 
 def undelivered(delivered: Delivered, alarms: Iterable[Alarm]) -> list[AlarmEvent]:
     """Return the starts and ends that a sink has not delivered, in the order in which they came.
 
-    An alarm that is open for the sink and that the node no longer knows is over, too: with its
-    state file a node loses its alarms, and then nothing else ends them.
+    An alarm that is open for the sink and unknown to the node is over as well: a node that loses
+    its state file loses its alarms, and nothing else would end them.
     """
     over, begun = frozenset(delivered.over), {each.name: each for each in delivered.open}
     # Its start may have been delivered when it was over already: its end is still due.
@@ -78,7 +78,7 @@ def undelivered(delivered: Delivered, alarms: Iterable[Alarm]) -> list[AlarmEven
 
 
 def _newest(names: list[str]) -> tuple[str, ...]:
-    """The last of each node, in the order in which they are."""
+    """Return the last names of each node, in the same order."""
     counts = Counter[str]()
     kept: list[str] = []
     for name in reversed(names):

@@ -1,8 +1,8 @@
-"""Discovery: what Home Assistant is to make of a node's alarms, so that nobody writes YAML.
+"""Discovery: the messages by which Home Assistant finds a node's alarms, without any YAML.
 
-One device for each node, with three things that all read one retained message: a problem (on
-while an alarm is open), the highest score of that alarm over its limit, and the channel that is
-most to blame. All else that is known of the alarm comes as attributes of the problem.
+Each node is one device with three entities that read one retained message: a problem (on while
+an alarm is open), the highest score of that alarm over its limit, and the channel with the
+largest share. All other facts of the alarm are attributes of the problem.
 
     homeassistant/binary_sensor/pump-1/alarm/config
     homeassistant/sensor/pump-1/score/config
@@ -19,14 +19,14 @@ from submerge_client.alarms.event import facts, rounded
 from submerge_proto.wire import topics
 
 ONLINE, OFFLINE = b"online", b"offline"
-"""Home Assistant's own words for it, where nothing else is said."""
+"""Home Assistant's defaults for availability."""
 
 
 def state(node: str, group: str, alarms: tuple[Alarm, ...]) -> dict[str, Any]:
-    """Return what the retained message says: how it is, and all of the newest alarm."""
+    """Return the retained message: whether there is an alarm, and the facts of the newest one."""
     newest = alarms[0] if alarms else None
     is_open = newest is not None and newest.is_open
-    reported: dict[str, Any] = {
+    message: dict[str, Any] = {
         "node": node,
         "group": group,
         "alarm": "ON" if is_open else "OFF",
@@ -34,20 +34,20 @@ def state(node: str, group: str, alarms: tuple[Alarm, ...]) -> dict[str, Any]:
         "channel": newest.top[0][0] if newest is not None and is_open and newest.top else None,
     }
     if newest is not None:
-        reported |= facts(newest, group, over=not is_open)
-    return reported
+        message |= facts(newest, group, over=not is_open)
+    return message
 
 
 def configs(prefix: str, fleet: str, node: str, group: str) -> dict[str, dict[str, Any]]:
-    """Return what is published, retained, and where."""
-    reads = topics.alarm(fleet, node)
-    known = f"submerge_{fleet}_{node}"
+    """Return the discovery messages by topic; they are published as retained."""
+    state_topic = topics.alarm(fleet, node)
+    device = f"submerge_{fleet}_{node}"
     shared: dict[str, Any] = {
-        "state_topic": reads,
+        "state_topic": state_topic,
         "availability_topic": topics.alarm_state(fleet, node),
         "qos": 1,
         "device": {
-            "identifiers": [known],
+            "identifiers": [device],
             "name": node,
             "manufacturer": "submerge",
             "model": group,
@@ -55,12 +55,12 @@ def configs(prefix: str, fleet: str, node: str, group: str) -> dict[str, dict[st
         },
         "origin": {"name": "submerge", "sw_version": __version__},
     }
-    things: dict[tuple[str, str], dict[str, Any]] = {
+    entities: dict[tuple[str, str], dict[str, Any]] = {
         ("binary_sensor", "alarm"): {
             "name": "Alarm",
             "device_class": "problem",
             "value_template": "{{ value_json.alarm }}",
-            "json_attributes_topic": reads,
+            "json_attributes_topic": state_topic,
         },
         ("sensor", "score"): {
             "name": "Score over limit",
@@ -76,10 +76,10 @@ def configs(prefix: str, fleet: str, node: str, group: str) -> dict[str, dict[st
         },
     }
     return {
-        topics.discovery(prefix, component, node, thing): {
+        topics.discovery(prefix, component, node, entity): {
             **shared,
-            "unique_id": f"{known}_{thing}",
-            **each,
+            "unique_id": f"{device}_{entity}",
+            **config,
         }
-        for (component, thing), each in things.items()
+        for (component, entity), config in entities.items()
     }

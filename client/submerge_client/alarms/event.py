@@ -1,12 +1,12 @@
-"""Events in words and figures: a start or an end of an alarm, as JSON has it, and for people.
+"""Events: a start or an end of an alarm, as JSON and as text for people.
 
     {"event": "start", "id": "pump-1-19aa41f2c30", "node": "pump-1", "group": "pumps",
      "at": "2026-01-01T00:00:00.000Z", "began": 1767225600.0, "peaked": 1767225610.0,
      "ended": null, "worst": 3.2, "cause": "spe", "top": {"flow": 0.81, "temp": 0.12},
      "model": 1767225540123, "withheld": 7, "verdict": ""}
 
-`at` is when that came about, at the node; `began`, `peaked` and `ended` the same in seconds;
-`worst` the highest score so far, over its limit; `top` the channels to blame, with their shares.
+`at` is the time of the event at the node. `began`, `peaked` and `ended` are Unix seconds. `worst`
+is the highest score so far, over its limit. `top` has the channels to blame and their shares.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ CAUSES: dict[Cause, str] = {
     "channel": "a channel is not where it is when all is well",
     "stuck": "a channel says the same for too long",
 }
-"""In words for whoever is woken."""
+"""Each cause, in words for the person who is woken."""
 
 
 def facts(alarm: Alarm, group: str, *, over: bool) -> dict[str, Any]:
-    """Return what is known of an alarm as it began, or, with `over`, as it is once it is over."""
+    """Return the facts of an alarm as JSON has them: of its start, or, with `over`, of its end."""
     return {
         "id": alarm.name,
         "node": alarm.node,
@@ -49,7 +49,7 @@ def facts(alarm: Alarm, group: str, *, over: bool) -> dict[str, Any]:
 
 
 def alarm_of(facts: Mapping[str, Any]) -> Alarm:
-    """Return the alarm that facts describe: a line's, or an operator's view of it."""
+    """Return the alarm that `facts` describe: those of a line or of the operator's view."""
     return Alarm(
         facts["node"],
         parse_alarm_name(facts["id"])[1],
@@ -72,12 +72,12 @@ def event_facts(event: AlarmEvent, group: str) -> dict[str, Any]:
 
 
 def headline(event: AlarmEvent) -> str:
-    """Return what a person reads first."""
+    """Return the title of a message."""
     return f"{event.alarm.node}: {'alarm' if event.kind == 'start' else 'the alarm is over'}"
 
 
 def sentence(event: AlarmEvent) -> str:
-    """Return what a person reads next."""
+    """Return the text of a message: cause, channels to blame, times and name."""
     alarm, over = event.alarm, event.kind == "end"
     what = CAUSES[alarm.cause]
     if alarm.worst:
@@ -91,11 +91,11 @@ def sentence(event: AlarmEvent) -> str:
 
 def stamp(seconds: float) -> str:
     """Return Unix seconds as UTC in ISO 8601, to the millisecond."""
-    # A clock that is off by more than that has no date.
+    # Later times have no date: the clock is wrong.
     whole, ms = divmod(int(min(max(seconds, 0.0), LAST_SECOND) * 1000), 1000)
     return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(whole))}.{ms:03d}Z"
 
 
 def rounded(value: float) -> float:
-    """Return a figure as far as anybody reads it."""
+    """Return a figure rounded to four significant digits."""
     return float(f"{value:.4g}")

@@ -1,4 +1,4 @@
-"""sinks_of(): the sinks that a configuration names; what another kind needs is not loaded."""
+"""sinks_of(): the sinks that a configuration names. Modules of other kinds are not loaded."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from submerge_client.config.client_config import ClientConfig
 
 STREAM = "-"
-"""Instead of a path: standard output."""
+"""In place of a path, this means standard output."""
 
 
 class SinkSettings(Protocol):
-    """A section that says who is told: a client's, or an aggregator's."""
+    """The section that lists sinks, of a client or of an aggregator."""
 
     @property
     def ndjson(self) -> str | None:
@@ -28,7 +28,7 @@ class SinkSettings(Protocol):
 
     @property
     def webhook(self) -> tuple[WebhookConfig, ...]:
-        """Servers."""
+        """Servers that receive a POST."""
 
 
 def sinks_of(config: ClientConfig, stdout: BinaryIO) -> Sinks:
@@ -37,7 +37,7 @@ def sinks_of(config: ClientConfig, stdout: BinaryIO) -> Sinks:
     Raises
     ------
     UsageError
-        If something that the configuration names cannot be used.
+        If a file or server that the configuration names cannot be used.
     """
     alarms, group = config.alarms, config.group
     journal = journal_of(alarms, config.state, [group])
@@ -46,22 +46,15 @@ def sinks_of(config: ClientConfig, stdout: BinaryIO) -> Sinks:
     if link is not None:
         from submerge_client.alarms.over_mqtt import MqttAlarms
 
-        sinks.append(
-            MqttAlarms(
-                link,
-                node=config.node,
-                group=group,
-                discovery=alarms.discovery,
-                kit=config.kit,
-            )
-        )
+        node, discovery = config.node, alarms.discovery
+        sinks.append(MqttAlarms(link, node=node, group=group, discovery=discovery, kit=config.kit))
     return Sinks(sinks)
 
 
 def journal_of(
     alarms: SinkSettings, store: Path, groups: Iterable[str], others: Collection[str] = ()
 ) -> Journal | None:
-    """Return what remembers who was told of what, beside a store; None if nobody is told.
+    """Return the journal beside a store; None if there are no sinks.
 
     `others`: names of sinks that are built elsewhere.
     """
@@ -74,41 +67,41 @@ def journal_of(
 
 
 def line_sinks(alarms: SinkSettings, group: str, journal: Journal, stdout: BinaryIO) -> list[Sink]:
-    """Return the sinks of one group that have to remember what they have told."""
+    """Return the sinks of one group that need the journal."""
     sinks: list[Sink] = []
     if alarms.ndjson is not None:
         from submerge_client.alarms.ndjson import File, LineSink, Stream
 
-        paper = Stream(stdout) if alarms.ndjson == STREAM else File(Path(alarms.ndjson))
-        sinks.append(LineSink(paper, journal, name=_name(alarms.ndjson, group), group=group))
+        output = Stream(stdout) if alarms.ndjson == STREAM else File(Path(alarms.ndjson))
+        sinks.append(LineSink(output, journal, name=_name(alarms.ndjson, group), group=group))
     if alarms.webhook:
-        from submerge_client.alarms.payloads import shape_of
+        from submerge_client.alarms.payloads import payload_of
         from submerge_client.alarms.post import HttpPost
         from submerge_client.alarms.webhook import Webhook, WebhookDelivery
 
-        # One that is named twice is one.
+        # A server that is listed twice is one sink.
         for name, hook in {_name(hook, group): hook for hook in alarms.webhook}.items():
             where = origin(hook.url)
-            shape, post = shape_of(hook, group), HttpPost(hook)
-            delivery = WebhookDelivery(shape, post, journal, name=name, where=where)
+            payload, post = payload_of(hook, group), HttpPost(hook)
+            delivery = WebhookDelivery(payload, post, journal, name=name, where=where)
             sinks.append(Webhook(delivery, f"webhook {where}"))
     return sinks
 
 
 def names_of(alarms: SinkSettings, group: str) -> list[str]:
-    """Return what the journal calls the sinks of a group."""
+    """Return the names of a group's sinks in the journal."""
     lines = [] if alarms.ndjson is None else [_name(alarms.ndjson, group)]
     return [*lines, *(_name(hook, group) for hook in alarms.webhook)]
 
 
 def links_of(config: ClientConfig) -> Mapping[str, Allowed | None]:
-    """Return each way out for alarms, by its setting."""
+    """Return the links for alarms, by setting."""
     hooks = {f"alarms.webhook[{i}]": hook for i, hook in enumerate(config.alarms.webhook)}
     return {"alarms": config.alarms_link, **hooks}
 
 
 def _name(sink: WebhookConfig | str, group: str) -> str:
-    """What the journal calls a sink: the same after a restart, and no secret."""
+    """Return a sink's name in the journal: the same after a restart, without secrets."""
     if isinstance(sink, str):
         return f"{group}: ndjson {sink}"
     return f"{group}: {sink.shape} {blake2b(sink.url.encode(), digest_size=8).hexdigest()}"

@@ -1,8 +1,8 @@
-"""Journal: what each sink has told, in a small file beside the checkpoint.
+"""Journal: what each sink has delivered, in a small file beside the checkpoint.
 
-It promises that `note` returns when the file is on disk, and that power lost at any moment
-leaves the file before or the one after. A disk that does not take it is said once: what was
-told is then remembered until the process ends, and may be told again by the next.
+It promises that `note` returns when the file is on disk, and that a power loss at any moment
+leaves either the old file or the new one. A disk that fails is logged once. What was delivered
+is then remembered until the process ends, and the next process may deliver it again.
 """
 
 from __future__ import annotations
@@ -15,31 +15,71 @@ from pathlib import Path
 
 import msgspec
 
+from submerge.protocol.alarm_status import Alarm, Cause, Verdict
 from submerge_client.alarms.delivered import Delivered
 from submerge_client.atomic_file import atomic_write, sync_folder
 from submerge_client.logs import say
 
 FORM = 1
+UNREADABLE = "alarm journal unreadable, starting a new one"
+NOT_WRITTEN = "alarm journal not written: a restart may send alarms again"
 MOST_BYTES = 1 << 24
-"""What is larger is no journal."""
+"""A larger file is no journal."""
+
+
+class _Alarm(msgspec.Struct):
+    """An alarm in the file. These names are bytes on disk, whatever `Alarm` calls its fields."""
+
+    node: str
+    number: int
+    began: float
+    peaked: float
+    ended: float
+    worst: float
+    cause: Cause
+    top: tuple[tuple[str, float], ...]
+    version: int
+    withheld: int = 0
+    verdict: Verdict = ""
+
+    @classmethod
+    def of(cls, a: Alarm) -> _Alarm:
+        rest = a.worst, a.cause, a.top, a.version, a.withheld, a.verdict
+        return cls(a.node, a.number, a.began, a.peaked, a.ended, *rest)
+
+    def alarm(self) -> Alarm:
+        rest = self.worst, self.cause, self.top, self.version, self.withheld, self.verdict
+        return Alarm(self.node, self.number, self.began, self.peaked, self.ended, *rest)
+
+
+class _Sink(msgspec.Struct):
+    """What one sink has delivered, in the file."""
+
+    open: tuple[_Alarm, ...] = ()
+    over: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, delivered: Delivered) -> _Sink:
+        return cls(tuple(map(_Alarm.of, delivered.open)), delivered.over)
+
+    def delivered(self) -> Delivered:
+        return Delivered(tuple(each.alarm() for each in self.open), self.over)
 
 
 class _File(msgspec.Struct, forbid_unknown_fields=True):
-    """What stands in it."""
-
     form: int
-    sinks: dict[str, Delivered]
+    sinks: dict[str, _Sink]
 
 
 class Journal:
-    """What each sink has told; for sinks in threads of their own, too.
+    """What each sink has delivered; safe to use from the threads of several sinks.
 
     Parameters
     ----------
     path : Path
-        It is made when there is something to note.
+        The file is created with the first note.
     sinks : collection of str
-        Names of those that there are; what others have told is forgotten.
+        Names of the configured sinks. Entries of other sinks are dropped.
     """
 
     def __init__(self, path: Path, sinks: Collection[str]) -> None:
@@ -51,21 +91,21 @@ class Journal:
         }
 
     def delivered(self, sink: str) -> Delivered | None:
-        """Return what a sink has told; None if it is new."""
+        """Return what a sink has delivered; None if it is new."""
         return self._delivered.get(sink)
 
     def note(self, sink: str, delivered: Delivered) -> None:
-        """Remember what a sink has told; on disk when this returns, if the disk lets it."""
+        """Remember what a sink has delivered; on disk when this returns, unless the disk fails."""
         with self._lock:
             if self._delivered.get(sink) == delivered and not self._failed:
                 return
             self._delivered[sink] = delivered
             try:
-                self._write(msgspec.json.encode(_File(FORM, self._delivered)))
+                self._write()
             except OSError as error:
                 if not self._failed:
                     why = f"{error.strerror or error}"
-                    say("what was told of alarms not kept", level=logging.ERROR, why=why)
+                    say(NOT_WRITTEN, level=logging.ERROR, why=why)
                 self._failed = True
             else:
                 self._failed = False
@@ -77,15 +117,17 @@ class Journal:
         except FileNotFoundError:
             return {}
         except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as error:
-            say("what was told of alarms unreadable", level=logging.WARNING, why=str(error))
+            say(UNREADABLE, level=logging.WARNING, why=str(error))
             return {}
         if read.form != FORM:
             why = f"it is of form {read.form}, and this submerge knows {FORM}"
-            say("what was told of alarms unreadable", level=logging.WARNING, why=why)
+            say(UNREADABLE, level=logging.WARNING, why=why)
             return {}
-        return read.sinks
+        return {name: sink.delivered() for name, sink in read.sinks.items()}
 
-    def _write(self, data: bytes) -> None:
+    def _write(self) -> None:
+        sinks = {name: _Sink.of(delivered) for name, delivered in self._delivered.items()}
+        data = msgspec.json.encode(_File(FORM, sinks))
         # One name: after a power cut it is written over, and files do not pile up on a card.
         atomic_write(self._path, data, mode=0o600, beside=f"{self._path.name}.new")
         sync_folder(self._path.parent)

@@ -1,11 +1,11 @@
 """Lines: one line of JSON for each start and each end of an alarm, in a file or on a stream.
 
-A line is appended with one write and is on disk before it is noted as told. A file is its own
-witness: what its end says was told, so nothing is in it twice, whoever was killed in between. A
-stream cannot be read again: killed between a line and the note of it, it is told that line twice.
+A line is appended with one write and is on disk before the journal notes it. The end of the file
+is read again, so no line is in it twice, also after a kill in between. A stream cannot be read
+again: after a kill between a line and its note, that line is written twice.
 
-The file may be rotated by whoever likes: it is opened anew when its name belongs to another one,
-and `copytruncate` does no harm. What a full disk cut short stays, on a line of its own.
+Other programs may rotate the file: it is opened again when its name belongs to another file, and
+`copytruncate` does no harm. A line that a full disk cut short stays, on a line of its own.
 """
 
 from __future__ import annotations
@@ -32,37 +32,37 @@ TAIL_BYTES = 1 << 16
 
 
 class LineOutput(Protocol):
-    """What lines are written on."""
+    """A file or a stream that takes lines."""
 
     def read(self) -> Collection[tuple[str, str]]:
-        """Return name and event of lines that are known to be there; OSError if nobody can."""
+        """Return name and event of the lines that are known to be there."""
 
     def write(self, line: bytes) -> None:
-        """Append a line, safely there when this returns; OSError if it may not be."""
+        """Append a line. It is safe when this returns; otherwise this raises OSError."""
 
     def close(self) -> None:
-        """Let it go."""
+        """Release the output."""
 
 
 class LineSink:
-    """Tells alarms as lines.
+    """A sink that writes alarms as lines.
 
     Parameters
     ----------
-    paper : Paper
+    output : LineOutput
     journal : Journal
     name : str
-        Of this sink, in the journal.
+        The name of this sink in the journal.
     group : str
     """
 
-    def __init__(self, paper: LineOutput, journal: Journal, *, name: str, group: str) -> None:
-        self._output, self._journal, self._name, self._group = paper, journal, name, group
+    def __init__(self, output: LineOutput, journal: Journal, *, name: str, group: str) -> None:
+        self._output, self._journal, self._name, self._group = output, journal, name, group
         self._encode = msgspec.json.Encoder().encode
         self._why: str | None = None
 
-    def tell(self, alarms: tuple[Alarm, ...]) -> None:
-        """Write what is new; what cannot be written is tried again with the next state."""
+    def update(self, alarms: tuple[Alarm, ...]) -> None:
+        """Write what is new. A line that fails is tried again with the next state."""
         try:
             self._write(alarms)
         except OSError as error:
@@ -89,17 +89,17 @@ class LineSink:
             self._journal.note(self._name, delivered)
 
     def close(self, patience_s: float) -> None:
-        """Let the paper go: all that can be told is told."""
+        """Close the output. Nothing waits: every line was written at once or failed."""
         self._output.close()
 
 
 class File:
-    """Lines in a file, which others may read, rotate or take away.
+    """Lines in a file that other programs may read, rotate or remove.
 
     Raises
     ------
     UsageError
-        If it is no file: a folder, or a pipe, which would hold up the node.
+        If the path is a folder, or a pipe, which would block the node.
     """
 
     def __init__(self, path: Path) -> None:
@@ -114,38 +114,38 @@ class File:
         try:
             self._open()
         except OSError as error:
-            # A disk that does not work is no reason not to measure.
+            # A broken disk does not stop the measurements.
             why = error.strerror or str(error)
-            say("no file for alarms, trying on", level=logging.ERROR, path=str(path), why=why)
+            say("alarm file not opened, trying on", level=logging.ERROR, path=str(path), why=why)
 
     def read(self) -> frozenset[tuple[str, str]]:
-        """Return what the end of the file told when it was opened."""
+        """Return the events at the end of the file when it was opened."""
         if not self._is_it():
             self._open()
         return self._written
 
     def write(self, line: bytes) -> None:
         """Append a line, on disk when this returns."""
-        # What was cut short would else swallow this line as well.
+        # Without the line break, a line that was cut short would swallow this one.
         data = b"\n" + line if self._torn else line
         try:
             if os.write(self._fd, data) < len(data):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             os.fsync(self._fd)
         except OSError:
-            # What is there of it, only the file knows: it is read again.
+            # Part of the line may be there: the file is read again.
             self.close()
             raise
         self._torn = False
 
     def close(self) -> None:
-        """Close it; the next line opens it."""
+        """Close the file; the next line opens it."""
         fd, self._fd = self._fd, -1
         if fd >= 0:
             os.close(fd)
 
     def _is_it(self) -> bool:
-        """Whether the open file is still the one that has the name."""
+        """Return whether the open file still has the name."""
         if self._fd < 0:
             return False
         try:
@@ -163,28 +163,28 @@ class File:
 
 
 class Stream:
-    """Lines on standard output, which nobody can read again."""
+    """Lines on standard output, which cannot be read again."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
 
     def read(self) -> tuple[tuple[str, str], ...]:
-        """Return nothing: who wrote there before cannot be known."""
+        """Return nothing: earlier lines cannot be known."""
         return ()
 
     def write(self, line: bytes) -> None:
-        """Write a line, handed over when this returns."""
+        """Write a line and flush it."""
         self._stream.write(line)
         self._stream.flush()
 
     def close(self) -> None:
-        """It is everybody's: others go on with it."""
+        """Do nothing: standard output is shared."""
 
 
 def _event(line: bytes) -> tuple[str, str] | None:
-    """Which start or end a line tells; None if it is none, or cut short."""
+    """Return name and event of a line; None if it is no event, or cut short."""
     try:
-        delivered = json.loads(line)
-        return str(delivered["id"]), str(delivered["event"])
+        facts = json.loads(line)
+        return str(facts["id"]), str(facts["event"])
     except (ValueError, TypeError, KeyError):
         return None

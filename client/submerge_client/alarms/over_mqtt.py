@@ -1,8 +1,8 @@
-"""OverMqtt: whether a node is well, as one retained message that always says how it is now.
+"""MqttAlarms: the alarm state of a node as one retained message that is always up to date.
 
-A state needs no memory of what was told: said twice, it is the same. It is said again with each
-connection, for a broker may have lost what it had. Whether somebody watches over the node at all
-stands beside it: "online", and as last will "offline".
+A state needs no journal: a second copy changes nothing. It is published again with each
+connection, because a broker may have lost it. A second topic says whether the client runs:
+"online", and "offline" as its last will.
 """
 
 from __future__ import annotations
@@ -21,29 +21,28 @@ from submerge.protocol.alarm_status import Alarm
 from submerge_client.alarms.discovery import OFFLINE, ONLINE, configs, state
 from submerge_client.config.links import UplinkConfig
 from submerge_client.logs import say
-from submerge_client.uplink.broker import Broker, Publication
-from submerge_client.uplink.factory import password_of, tls_of
+from submerge_client.uplink.broker import Publication, broker_of
 from submerge_client.uplink.line import BrokerConnection
 from submerge_proto.wire import topics
 
 AGAIN_S = 60.0
-"""Between two messages of one alarm, at least, while nothing changes but its figures."""
+"""The least time between two messages of one alarm while only its figures change."""
 
 
 class MqttAlarms:
-    """Tells a broker, and through it Home Assistant.
+    """A sink that publishes to a broker, and through it to Home Assistant.
 
     Parameters
     ----------
     link : UplinkConfig
-        The broker, and the fleet that its topics are of.
+        The broker, and the fleet in its topics.
     node, group : str
     discovery : str
-        Below which topic Home Assistant looks; "" tells it nothing.
+        The topic prefix of Home Assistant's discovery; "" publishes no discovery.
     kit : Path, optional
-        The node's own.
+        The node's kit.
     clock : callable
-        Seconds, never set back.
+        A steady clock, in seconds.
     """
 
     def __init__(
@@ -58,7 +57,7 @@ class MqttAlarms:
     ) -> None:
         self._node, self._group, self._clock = node, group, clock
         self._topic = topics.alarm(link.fleet, node)
-        self._there = topics.alarm_state(link.fleet, node)
+        self._availability = topics.alarm_state(link.fleet, node)
         self._encode = msgspec.json.Encoder().encode
         self._configs = [
             Publication(topic, self._encode(config), retain=True)
@@ -66,53 +65,54 @@ class MqttAlarms:
                 configs(discovery, link.fleet, node, group) if discovery else {}
             ).items()
         ]
-        # Or else a new connection could say what was so before.
+        # Without it, a new connection could publish an older state.
         self._lock = threading.Lock()
-        self._said: Publication | None = None
+        self._published: Publication | None = None
         self._known: tuple[Alarm, ...] = ()
         self._at = -math.inf
         self._why: str | None = None
         self._line = BrokerConnection(
-            Broker(link.host, link.port, link.username, password_of(link), tls_of(link, kit)),
+            broker_of(link, kit),
             name=f"submerge:{link.fleet}:alarm:{node}",
             topics=(),
-            will=Publication(self._there, OFFLINE, retain=True),
+            will=Publication(self._availability, OFFLINE, retain=True),
             opened=self._opened,
             parted=self._parted,
             came=lambda *_: None,
         )
         self._line.open()
 
-    def tell(self, alarms: tuple[Alarm, ...]) -> None:
-        """Publish how it is; figures that changed no more than once a minute."""
+    def update(self, alarms: tuple[Alarm, ...]) -> None:
+        """Publish the state; if only figures changed, at most once a minute."""
         now = self._clock()
         if not is_urgent(diff(self._known, alarms)) and now - self._at < AGAIN_S:
             return
         self._known, self._at = alarms, now
         data = self._encode(state(self._node, self._group, alarms))
-        said = Publication(self._topic, data, retain=True)
+        publication = Publication(self._topic, data, retain=True)
         with self._lock:
-            if said != self._said:
-                self._said = said
-                self._line.put(self._topic, said)
+            if publication != self._published:
+                self._published = publication
+                self._line.put(self._topic, publication)
 
     def close(self, patience_s: float) -> None:
-        """Say that nobody watches any more."""
-        self._line.close(Publication(self._there, OFFLINE, retain=True))
+        """Publish "offline" and end."""
+        self._line.close(Publication(self._availability, OFFLINE, retain=True))
 
     def _opened(self) -> None:
         if self._why is not None:
-            say("alarms told to the broker again")
+            say("alarms reach the broker again")
         self._why = None
         for config in self._configs:
             self._line.put(config.topic, config)
         with self._lock:
-            if self._said is not None:
-                self._line.put(self._topic, self._said)
-        # Last: what Home Assistant shows as there is then known.
-        self._line.put(self._there, Publication(self._there, ONLINE, retain=True))
+            if self._published is not None:
+                self._line.put(self._topic, self._published)
+        # Last: Home Assistant shows entities as available once their state is there.
+        online = Publication(self._availability, ONLINE, retain=True)
+        self._line.put(self._availability, online)
 
     def _parted(self, why: str) -> None:
         if why != self._why:
             self._why = why
-            say("alarms not told to the broker, trying on", level=logging.WARNING, why=why)
+            say("alarms do not reach the broker, trying on", level=logging.WARNING, why=why)

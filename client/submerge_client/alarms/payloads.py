@@ -1,12 +1,11 @@
-"""Shapes: what is posted to whom: to Alertmanager, to ntfy, or plain JSON to whoever takes it.
+"""Payloads: the POST for Alertmanager, for ntfy, or plain JSON for any other server.
 
-Alertmanager knows an alert by its labels, so they stay what they were when it was told the start:
-a channel that becomes the guiltiest later does not make another alert of it. It forgets what is
-not repeated, and all of it when it is started again: so an open alarm is told every three minutes,
-as its documentation asks. It is also told, each time, to take the alarm for open for an hour from
-then on: left to itself it would call it resolved after five minutes without a word, which a slow
-line has often enough, and then raise it again. A node that died with an open alarm is resolved
-an hour later.
+Alertmanager knows an alert by its labels, so they keep their values from the start: a channel
+that gets the largest share later does not make another alert. It forgets alerts that are not
+repeated, and all of them at a restart. So an open alarm is posted every three minutes, as its
+documentation asks, and each time with an end in an hour. Without that end it would resolve the
+alert after five minutes of silence, which a slow line often has, and then raise it again. The
+alarm of a node that died is resolved an hour later.
 
 ntfy shows a message once for each of its sequence ids (since 2.16): a start that is sent twice
 changes nothing on a phone.
@@ -29,7 +28,7 @@ REPEATED_S = 180.0
 """Alertmanager asks for 30 s to 3 min."""
 
 LEASE_S = 3600.0
-"""For so long Alertmanager takes an alarm for open without hearing of it."""
+"""How long Alertmanager keeps an alarm open without a repetition."""
 
 PATH = "/api/v2/alerts"
 
@@ -38,7 +37,7 @@ HIGH, NORMAL = 4, 3
 
 
 class Request(NamedTuple):
-    """What is posted; it does not print: its url may be a secret."""
+    """A POST. Its `repr` leaves out the url, which may be a secret."""
 
     url: str
     body: bytes
@@ -51,25 +50,25 @@ Out = TypeVar("Out", covariant=True)
 
 
 class Payload(Protocol[Out]):
-    """How a webhook wants to hear of alarms."""
+    """How one kind of server expects alarms."""
 
     repeats_s: float | None
-    """How often of one that is open; None: once."""
+    """How often an open alarm is posted again; None: never."""
 
     timed: bool
-    """Whether it compares times with its own clock."""
+    """Whether the server compares times with its own clock."""
 
     def request(self, event: AlarmEvent, first: Alarm, *, now: float, skew: float) -> Out:
-        """Return what tells an event.
+        """Return the request for an event.
 
-        first : the alarm as it was when its start was told
+        first : the alarm as it was when its start was delivered
         now : wall time here
-        skew : what has to be added to a time of ours to be one of theirs
+        skew : the server's clock minus ours, seconds
         """
 
 
-def shape_of(config: WebhookConfig, group: str) -> Payload[Request]:
-    """Return the shape that a webhook asks for."""
+def payload_of(config: WebhookConfig, group: str) -> Payload[Request]:
+    """Return the payload that a webhook's `shape` names."""
     match config.shape:
         case "alertmanager":
             return Alertmanager(config, group)
@@ -91,12 +90,12 @@ class Alertmanager:
         self._config, self._group = config, group
 
     def request(self, event: AlarmEvent, first: Alarm, *, now: float, skew: float) -> Request:
-        """Return the one alert, open or resolved."""
+        """Return the alert, open or resolved."""
         alarm, theirs = event.alarm, now + skew
         starts = min(alarm.began + skew, theirs)
         ends = theirs + LEASE_S
         if event.kind == "end":
-            # Not in the future, or it would be open until then.
+            # Not in the future: the alert would be open until then.
             ends = max(starts, min(alarm.ended + skew, theirs))
         alert: dict[str, Any] = {
             "labels": {
@@ -123,7 +122,7 @@ class Alertmanager:
 
 
 class Ntfy:
-    """Messages of ntfy, as its JSON: a header would not bear every channel's name."""
+    """Messages of ntfy, as JSON: a header cannot hold every channel's name."""
 
     repeats_s: float | None = None
     timed = False
@@ -133,7 +132,7 @@ class Ntfy:
         self._config, self._group = config, group
 
     def request(self, event: AlarmEvent, first: Alarm, *, now: float, skew: float) -> Request:
-        """Return the message; an end makes less noise."""
+        """Return the message; an end has a lower priority."""
         begins = event.kind == "start"
         name = f"{event.alarm.name}/{event.kind}".encode()
         message: dict[str, Any] = {
@@ -142,7 +141,7 @@ class Ntfy:
             "message": sentence(event),
             "priority": HIGH if begins else NORMAL,
             "tags": ["warning" if begins else "white_check_mark"],
-            # A name of ours may have a dot, and be longer than 64.
+            # An alarm's name may have a dot and more than 64 characters.
             "sequence_id": blake2b(name, digest_size=16).hexdigest(),
         }
         message |= _link("click", self._config, event.alarm, self._group)
@@ -159,13 +158,13 @@ class PlainJson:
         self._config, self._group = config, group
 
     def request(self, event: AlarmEvent, first: Alarm, *, now: float, skew: float) -> Request:
-        """Return the event; whoever takes it tells two of them apart by `id` and `event`."""
-        reported = event_facts(event, self._group)
-        reported |= _link("link", self._config, event.alarm, self._group)
-        return Request(self._config.url, msgspec.json.encode(reported))
+        """Return the event; `id` and `event` together are unique."""
+        facts = event_facts(event, self._group)
+        facts |= _link("link", self._config, event.alarm, self._group)
+        return Request(self._config.url, msgspec.json.encode(facts))
 
 
 def _link(key: str, config: WebhookConfig, alarm: Alarm, group: str) -> dict[str, str]:
-    """The page about an alarm, under a key of its own, if there is one."""
+    """Return the page about an alarm under `key`, if there is one."""
     link = config.link_of(alarm.node, group, alarm.name)
     return {key: link} if link else {}

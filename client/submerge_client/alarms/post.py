@@ -1,10 +1,10 @@
-"""Posting: one POST over HTTP or HTTPS, and what came of it in words for people.
+"""HttpPost: one POST over HTTP or HTTPS, and its outcome in words for people.
 
-Whoever configures no webhook does not load this: HTTP and TLS are 2 to 3 MiB of memory.
+A client without webhooks does not load this module: HTTP and TLS take 2 to 3 MiB of memory.
 
 1. No redirect is followed: a token is meant for one host, and a POST would become a GET.
-2. Urls, tokens and what a server answers stay out of the reasons that are given.
-3. A server that takes its time costs `TIMEOUT_S` for each word that it says, and a thread.
+2. Reasons contain no url, no token and no answer of a server.
+3. A slow server costs `TIMEOUT_S` for each read, and a thread.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from submerge_client.uplink.tls import Tls
 
 TIMEOUT_S = 10.0
 LONGEST_PAUSE_S = 3600.0
-"""That a server may ask for."""
+"""The longest pause that a server may ask for."""
 
 
 class HttpAnswer(NamedTuple):
-    """What came of a POST.
+    """The outcome of a POST.
 
-    why : what is wrong, for people; "" where nothing is
-    at : wall time at the server, if it said so
-    pause_s : how long it wants to be left alone
+    why : what is wrong, for people; "" after a success
+    at : wall time at the server, if it has sent it
+    pause_s : how long it asks us to wait
     """
 
     why: str = ""
@@ -53,7 +53,7 @@ class HttpPost:
     Raises
     ------
     UsageError
-        If a file that it names cannot be used.
+        If a file in `config` cannot be used.
     """
 
     def __init__(self, config: WebhookConfig) -> None:
@@ -71,11 +71,11 @@ class HttpPost:
         """Post, and wait for the answer."""
         try:
             self._renew()
-            # Of http:// or https://, as its section has checked.
-            asked = http.Request(  # noqa: S310
+            # The configuration has checked that the url is http:// or https://.
+            post = http.Request(  # noqa: S310
                 request.url, request.body, self._headers(), method="POST"
             )
-            with self._opener.open(asked, timeout=TIMEOUT_S) as answer:
+            with self._opener.open(post, timeout=TIMEOUT_S) as answer:
                 return HttpAnswer("", _time(answer.headers))
         except HTTPError as error:
             with error:
@@ -88,14 +88,14 @@ class HttpPost:
 
     def _why(self, error: Exception) -> str:
         if isinstance(error, HTTPException):
-            return f"what {self._server} says is not HTTP"
+            return f"the answer of {self._server} is not HTTP"
         if isinstance(error, ValueError) and not isinstance(error, OSError | UsageError):
-            # Its words may have the url in them.
-            return f"{self._server} cannot be asked: {type(error).__name__}"
+            # The error's text may contain the url.
+            return f"no request to {self._server} is possible: {type(error).__name__}"
         return reason(error, self._server)
 
     def _renew(self) -> None:
-        """Read certificates again if they are others."""
+        """Read the certificates again if their files have changed."""
         stamp = () if self._tls is None else self._tls.stamp()
         if stamp != self._stamp:
             context = None if self._tls is None else self._tls.context()
@@ -111,21 +111,18 @@ class HttpPost:
             self._stamp = stamp
 
     def _headers(self) -> dict[str, str]:
-        headers = {
-            "Content-Type": "application/json",
-            "User-Agent": f"submerge/{__version__}",
-        }
+        headers = {"Content-Type": "application/json", "User-Agent": f"submerge/{__version__}"}
         if self._token_file is not None:
             headers["Authorization"] = f"Bearer {_token(self._token_file)}"
         return headers
 
 
 def _token(path: Path) -> str:
-    """The token that a file holds; it is read each time, for it may be another by then."""
+    """Return the token in a file. It is read each time, because it may have changed."""
     try:
         token = path.read_text(encoding="ascii").strip()
     except (OSError, ValueError) as error:
-        # A decoding error shows a piece of what it could not decode.
+        # A decoding error quotes a piece of the token.
         why = error.strerror if isinstance(error, OSError) else "it is not plain text"
         raise UsageError(f"token_file must be a file to read, got {path}: {why}") from None
     if not token or not token.isprintable() or " " in token:
@@ -134,7 +131,7 @@ def _token(path: Path) -> str:
 
 
 def _refusal(error: HTTPError) -> str:
-    """What an answer other than yes means."""
+    """Say what an error status means."""
     if 300 <= error.code < 400:
         where = error.headers.get("Location", "")
         try:
@@ -142,8 +139,12 @@ def _refusal(error: HTTPError) -> str:
         except ValueError:
             where = ""
         return f"it answers {error.code}: it has moved{where}; put its new url into the settings"
-    said = {401: ": is the token right?", 403: ": may this token?", 404: ": is the url right?"}
-    return f"it answers {error.code}{said.get(error.code, '')}"
+    hints = {
+        401: ": is the token right?",
+        403: ": may this token post?",
+        404: ": is the url right?",
+    }
+    return f"it answers {error.code}{hints.get(error.code, '')}"
 
 
 def _time(headers: Message) -> float | None:
@@ -154,12 +155,12 @@ def _time(headers: Message) -> float | None:
 
 
 def _pause(headers: Message) -> float:
-    """How long the server wants to be left alone, in seconds or until a time."""
-    asked = headers.get("Retry-After") or ""
-    if asked.isdecimal():
-        return min(float(asked), LONGEST_PAUSE_S)
+    """Return the pause that the server asks for, as seconds or as a date."""
+    after = headers.get("Retry-After") or ""
+    if after.isdecimal():
+        return min(float(after), LONGEST_PAUSE_S)
     try:
-        pause = parsedate_to_datetime(asked).timestamp() - time.time()
+        pause = parsedate_to_datetime(after).timestamp() - time.time()
     except (TypeError, ValueError, OverflowError):
         return 0.0
     return min(max(pause, 0.0), LONGEST_PAUSE_S)

@@ -1,13 +1,13 @@
-"""Webhook: tells one server of each start and each end, for as long as that takes.
+"""Webhook: posts each start and each end to one server, and retries until it succeeds.
 
-1. One event at a time, in order: an end never overtakes its start. What is to be told follows
-   from the newest state (`told`), so that whatever happens nothing piles up.
-2. An event is told when the server has answered yes; then it is noted, and not told again. A
-   process that is killed between the two tells it once more: at least once. Alertmanager and
-   ntfy know it again; whoever takes plain JSON knows it by `id` and `event`.
-3. Whatever a server answers but yes, and silence, is tried again, with full jitter below a
-   ceiling that doubles to five minutes: an unwilling server may be mended, and so may its token.
-4. Times are told on the server's clock, if it says how late it is: that of a device may lie.
+1. One event at a time, in order: an end never overtakes its start. What is due follows from the
+   newest state (`undelivered`), so nothing piles up.
+2. An event is delivered once the server has answered with success; then the journal notes it. A
+   process that is killed between the two posts it again: at least once. Alertmanager and ntfy
+   recognise the copy; a server that takes plain JSON recognises it by `id` and `event`.
+3. Any other answer, and silence, is retried with full jitter below a ceiling that doubles to
+   five minutes: the server or its token may be repaired meanwhile.
+4. Times are sent on the server's clock, if its answers have a date: a device's clock may be wrong.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from submerge_client.logs import say
 PATIENCE_S = 2.0
 CAP_S = 300.0
 SLACK_S = 60.0
-"""What two clocks may differ by, and be the same."""
+"""Clocks that differ by less count as equal."""
 
 LONGEST_WAIT_S = 3600.0
 
@@ -45,24 +45,24 @@ class WebhookDelivery(Generic[Requested]):
 
     Parameters
     ----------
-    shape : Shape
+    payload : Payload
     post : callable
-        Posts a request, and waits for the answer.
+        Posts a request and waits for the answer.
     journal : Journal
     name : str
-        Of this sink, in the journal.
+        The name of this sink in the journal.
     where : str
-        The server, for the log: nothing that is secret.
+        The server, for the log, without secrets.
     kind : str
-        What it is, for the log.
+        The kind of server, for the log.
     clock, wall : callable
-        Seconds, never set back; and Unix seconds.
+        A steady clock in seconds, and Unix seconds.
     rng : numpy.random.Generator, optional
     """
 
     def __init__(
         self,
-        shape: Payload[Requested],
+        payload: Payload[Requested],
         post: Callable[[Requested], HttpAnswer],
         journal: Journal,
         *,
@@ -73,72 +73,74 @@ class WebhookDelivery(Generic[Requested]):
         wall: Callable[[], float] = time.time,
         rng: np.random.Generator | None = None,
     ) -> None:
-        self._shape, self._post, self._journal = shape, post, journal
+        self._payload, self._post, self._journal = payload, post, journal
         self._name, self._clock, self._wall = name, clock, wall
         self._kind = kind
         self._where: dict[str, Any] = {kind: where}
         self._rng = np.random.default_rng() if rng is None else rng
         self._retry = Retry(PATIENCE_S, CAP_S)
-        self._said_at: dict[str, float] = {}
+        self._posted_at: dict[str, float] = {}
         self._skew = 0.0
         self._is_second = False
         self._why: str | None = None
 
-    def meet(self, alarms: tuple[Alarm, ...]) -> None:
-        """Begin with a state, if this sink is new: what comes after it is news."""
+    def begin(self, alarms: tuple[Alarm, ...]) -> None:
+        """Begin with a state, if this sink is new: only what comes after it is delivered."""
         if self._journal.delivered(self._name) is None:
             self._journal.note(self._name, Delivered.since(alarms))
 
-    def turn(self, alarms: tuple[Alarm, ...]) -> float:
-        """Post what is due, if anything is; return the seconds until there may be more."""
+    def post_due(self, alarms: tuple[Alarm, ...]) -> float:
+        """Post the next event that is due; return the seconds until there may be more."""
         if self._retry.tries and self._clock() < self._retry.at:
             return self._retry.at - self._clock()
         delivered = self._journal.delivered(self._name) or Delivered.since(alarms)
         new = undelivered(delivered, alarms)
         if new:
-            return self._say(new[0], delivered)
-        repeated = self._repetition(alarms, delivered)
-        if repeated is None or self._shape.repeats_s is None:
+            return self._send(new[0], delivered)
+        repeated = self._oldest_open(alarms, delivered)
+        if repeated is None or self._payload.repeats_s is None:
             return LONGEST_WAIT_S
-        wait = self._said(repeated) + self._shape.repeats_s - self._clock()
-        return wait if wait > 0 else self._say(AlarmEvent("start", repeated), delivered, again=True)
+        wait = self._last_post(repeated) + self._payload.repeats_s - self._clock()
+        if wait > 0:
+            return wait
+        return self._send(AlarmEvent("start", repeated), delivered, again=True)
 
-    def _repetition(self, alarms: tuple[Alarm, ...], delivered: Delivered) -> Alarm | None:
-        """The open alarm that was said longest ago: servers may want to hear of it again."""
+    def _oldest_open(self, alarms: tuple[Alarm, ...], delivered: Delivered) -> Alarm | None:
+        """Return the open alarm whose last post is the oldest: some servers want repetitions."""
         begun = {each.name for each in delivered.open}
-        self._said_at = {name: at for name, at in self._said_at.items() if name in begun}
+        self._posted_at = {name: at for name, at in self._posted_at.items() if name in begun}
         open_ = (each for each in alarms if each.is_open and each.name in begun)
-        return min(open_, key=self._said, default=None)
+        return min(open_, key=self._last_post, default=None)
 
-    def _said(self, alarm: Alarm) -> float:
-        # A process that has just begun does not know for how long nothing was said.
-        return self._said_at.get(alarm.name, -math.inf)
+    def _last_post(self, alarm: Alarm) -> float:
+        # A new process does not know when the last one posted: it posts at once.
+        return self._posted_at.get(alarm.name, -math.inf)
 
-    def _say(self, each: AlarmEvent, delivered: Delivered, *, again: bool = False) -> float:
-        """Post an event; return the seconds until there may be more to say."""
+    def _send(self, each: AlarmEvent, delivered: Delivered, *, again: bool = False) -> float:
+        """Post an event; return the seconds until there may be more to post."""
         first = delivered.started(each.alarm) or each.alarm
-        request = self._shape.request(each, first, now=self._wall(), skew=self._skew)
+        request = self._payload.request(each, first, now=self._wall(), skew=self._skew)
         answer = self._post(request)
         moved = self._set_clock(answer)
         if answer.why:
-            return self._failed(answer)
+            return self._retry_later(answer)
         self._retry.stop()
         if self._why is not None:
             self._why = None
-            say(f"alarms told to the {self._kind} again", **self._where)
+            say(f"alarms reach the {self._kind} again", **self._where)
         if moved and not self._is_second:
-            # What it took was said in times that it does not have.
+            # The server took times that were not on its clock: post once more.
             self._is_second = True
             return 0.0
         self._is_second = False
-        self._said_at[each.alarm.name] = self._clock()
+        self._posted_at[each.alarm.name] = self._clock()
         if not again:
             self._journal.note(self._name, delivered.after(each))
         return 0.0
 
     def _set_clock(self, answer: HttpAnswer) -> bool:
-        """Hear how late it is at the server; return whether that was news."""
-        if answer.at is None or not self._shape.timed:
+        """Take over the server's clock; return whether it differs from what was known."""
+        if answer.at is None or not self._payload.timed:
             return False
         skew = answer.at - self._wall()
         skew = skew if abs(skew) > SLACK_S else 0.0
@@ -146,10 +148,10 @@ class WebhookDelivery(Generic[Requested]):
         self._skew = skew
         return moved
 
-    def _failed(self, answer: HttpAnswer) -> float:
+    def _retry_later(self, answer: HttpAnswer) -> float:
         if answer.why != self._why:
             self._why = answer.why
-            what = f"alarms not told to the {self._kind}, trying on"
+            what = f"alarms do not reach the {self._kind}, trying on"
             say(what, level=logging.WARNING, **self._where, why=answer.why)
         now = self._clock()
         self._retry.tried(now, self._rng)
@@ -158,56 +160,56 @@ class WebhookDelivery(Generic[Requested]):
 
 
 class Webhook:
-    """A courier, in a thread of its own.
+    """A sink that runs a `WebhookDelivery` in a thread of its own.
 
     Parameters
     ----------
-    courier : Courier
+    delivery : WebhookDelivery
     name : str
-        Of the thread.
+        The name of the thread.
     """
 
     def __init__(self, delivery: WebhookDelivery[Any], name: str) -> None:
         self._delivery = delivery
-        self._heard: tuple[Alarm, ...] | None = None
-        self._news = threading.Condition()
+        self._alarms: tuple[Alarm, ...] | None = None
+        self._changed = threading.Condition()
         self._closing = self._idle = False
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 
-    def tell(self, alarms: tuple[Alarm, ...]) -> None:
-        """Have the newest state told; returns at once."""
-        # Here, and not when the thread comes to it: there may be news by then.
-        self._delivery.meet(alarms)
-        with self._news:
-            self._heard, self._idle = alarms, False
-            self._news.notify_all()
+    def update(self, alarms: tuple[Alarm, ...]) -> None:
+        """Have the newest state delivered; returns at once."""
+        # Here, and not in the thread: the state may have changed by the time that it runs.
+        self._delivery.begin(alarms)
+        with self._changed:
+            self._alarms, self._idle = alarms, False
+            self._changed.notify_all()
 
     def close(self, patience_s: float) -> None:
-        """Wait a moment for what is on its way; the next start tells the rest."""
-        with self._news:
-            self._news.wait_for(lambda: self._idle or self._heard is None, patience_s)
+        """Wait at most `patience_s` for what is on its way; the next start sends the rest."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._idle or self._alarms is None, patience_s)
             self._closing = True
-            self._news.notify_all()
+            self._changed.notify_all()
 
     def _run(self) -> None:
         while True:
-            with self._news:
+            with self._changed:
                 if self._closing:
                     return
-                heard, self._idle = self._heard, False
+                alarms, self._idle = self._alarms, False
             wait = LONGEST_WAIT_S
-            if heard is not None:
+            if alarms is not None:
                 try:
-                    wait = self._delivery.turn(heard)
+                    wait = self._delivery.post_due(alarms)
                 except Exception as error:  # no thread dies in silence
                     wait = CAP_S
                     why = f"{type(error).__name__}: {error}"
-                    say("alarms not told to the webhook", level=logging.ERROR, why=why)
+                    say("a bug in the webhook, please report it", level=logging.ERROR, why=why)
             if wait <= 0:
                 continue
-            with self._news:
-                if heard is self._heard and not self._closing:
+            with self._changed:
+                if alarms is self._alarms and not self._closing:
                     self._idle = True
-                    self._news.notify_all()
-                    self._news.wait(min(wait, LONGEST_WAIT_S))
+                    self._changed.notify_all()
+                    self._changed.wait(min(wait, LONGEST_WAIT_S))

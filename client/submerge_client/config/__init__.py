@@ -1,6 +1,5 @@
 """The configuration of a client: one TOML file becomes frozen structs, one module a section.
 
-`client_config` is the whole; `tomlfile`, `decoding`, `sections` and `hints` turn each mistake
-into one line. The aggregator reads its own file with the same tools. Nothing is opened here but
-the file itself.
+`client_config` is the whole. `tomlfile`, `decoding`, `sections` and `hints` turn each mistake
+into one line; the aggregator uses them, too. Nothing is opened here but the file itself.
 """

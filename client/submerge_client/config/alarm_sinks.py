@@ -1,4 +1,4 @@
-"""BrokerConfig, WebhookConfig: where alarms go, beside the broker that reports go to."""
+"""BrokerConfig, WebhookConfig: destinations of alarms other than the uplink's broker."""
 
 from __future__ import annotations
 
@@ -15,53 +15,53 @@ from submerge_client.config.links import Link, UplinkConfig, check_insecure
 from submerge_client.config.sections import Name, Section, Text, refusal, shown
 
 PREFIX = r"[A-Za-z0-9_-]+(/[A-Za-z0-9_-]+)*"
-"""What Home Assistant lets topics of its own begin with."""
+"""The topic prefixes that Home Assistant allows."""
 
 TOPIC = re.compile(r"/([A-Za-z0-9_-]{1,64})/?")
-"""A url's path, where it is a topic of ntfy."""
+"""The path of a url that is a topic of ntfy."""
 
 Prefix = Annotated[
     str, Meta(pattern=rf"^({PREFIX})?\Z", description='a topic such as "homeassistant", or ""')
 ]
-Payload = Literal["alertmanager", "ntfy", "json"]
+Shape = Literal["alertmanager", "ntfy", "json"]
 
 
 class BrokerConfig(Link, frozen=True, kw_only=True):
-    """A broker for alarms or scores alone.
+    """A broker for alarms or scores only.
 
     Attributes
     ----------
     fleet : str, optional
-        As the uplink's, if left out.
+        Left out, the uplink's.
     """
 
     fleet: Name | None = None
 
     def beside(self, uplink: UplinkConfig) -> UplinkConfig:
-        """Return it as a link of its own."""
+        """Return the broker as a link, with the uplink's fleet by default."""
         return UplinkConfig(**{**asdict(self), "fleet": self.fleet or uplink.fleet})
 
 
 class WebhookConfig(Section, frozen=True, kw_only=True):
-    """A server that hears of each start and each end.
+    """A server that gets a POST for each start and each end.
 
     Attributes
     ----------
     url : str
-        Of "alertmanager" the server, of "ntfy" the topic, else whatever takes a POST.
+        The server for "alertmanager", the topic for "ntfy", any url that takes a POST for "json".
     shape : {"json", "alertmanager", "ntfy"}
     token_file : Path, optional
         A file that holds a token and nothing else; it is sent as `Authorization: Bearer`.
     ca : Path, optional
-        Certificates of whom to trust; left out, the system's.
+        Certificates of trusted authorities; left out, the system's.
     insecure : bool
-        Allow http:// to another machine: on this network everybody is trusted.
+        Allow http:// to another machine, on a trusted network.
     link : str, optional
-        A page about the node, for whoever hears of it; {node}, {group} and {id} are put in.
+        A page about the node; {node}, {group} and {id} are replaced.
     """
 
     url: Text
-    shape: Payload = "json"
+    shape: Shape = "json"
     token_file: Path | None = None
     ca: Path | None = None
     insecure: bool = False
@@ -70,7 +70,7 @@ class WebhookConfig(Section, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         parts = _parts("url", self.url)
         if self.shape == "ntfy" and not TOPIC.fullmatch(parts.path):
-            # Not shown: a topic is as good as a password.
+            # Not shown: a topic works as a password.
             raise refusal(
                 "url",
                 expected="a topic of ntfy, https://host/topic",
@@ -108,7 +108,7 @@ class WebhookConfig(Section, frozen=True, kw_only=True):
 
     @property
     def topic(self) -> str:
-        """What the url's path is called by ntfy."""
+        """The topic of ntfy in the url."""
         found = TOPIC.fullmatch(urlsplit(self.url).path)
         return found[1] if found else ""
 
@@ -127,7 +127,7 @@ def origin(url: str) -> str:
 
 
 def _parts(key: str, url: str) -> SplitResult:
-    """A url in its parts; refused without being shown, since it may be a secret."""
+    """Return the parts of a url. An error does not show it: it may be a secret."""
     expected = "https://host/path"
     if key == "link":
         expected += ", with {node}, {group} or {id} where these belong"
@@ -150,7 +150,7 @@ def _parts(key: str, url: str) -> SplitResult:
 
 
 def is_here(host: str) -> bool:
-    """Return whether what is said to a host does not leave this machine."""
+    """Return whether messages to a host stay on this machine."""
     if host == "localhost":
         return True
     try:

@@ -1,4 +1,4 @@
-"""LearnConfig, AlarmsConfig: what is learnt and judged, when that is an alarm, and who hears."""
+"""LearnConfig, AlarmsConfig: which rows are learnt, when there is an alarm, and where it goes."""
 
 from __future__ import annotations
 
@@ -29,23 +29,23 @@ PER = {
 OFTEN = re.compile(rf"{NUMBER}false per ({'|'.join(PER)})\s*")
 
 OFF = "off"
-"""Instead of a rate: no alarms."""
+"""In place of a rate: no alarms."""
 
 MOST_NAMED = 10
-"""Channels that are listed for somebody who wrote none of them."""
+"""Most channels that an error line lists."""
 
 When = Annotated[str, Meta(min_length=1, description="a condition in quotes, such as 'rpm > 50'")]
 Span = Annotated[str, Meta(min_length=1, description='a time in quotes, such as "12h" or "3d"')]
 
 
 class LearnConfig(Section, frozen=True, kw_only=True):
-    """What is learnt and judged at all.
+    """Which rows are learnt and scored.
 
     Attributes
     ----------
     when : str, optional
-        An operating state, such as "rpm > 50"; rows that are not in it are passed over. Left
-        out, every row counts.
+        An operating state, such as "rpm > 50"; other rows are ignored. Left out, every row
+        counts.
     max_withheld : str
         How long an alarm keeps its rows from being learnt, unless a person decides. Raising it
         keeps a lasting fault out of the model for longer, and a new normal as well.
@@ -59,45 +59,44 @@ class LearnConfig(Section, frozen=True, kw_only=True):
 
     @property
     def max_withheld_s(self) -> float:
-        """It in seconds."""
+        """`max_withheld` in seconds."""
         return _span("max_withheld", self.max_withheld)
 
     def condition(self, schema: SchemaConfig) -> Condition | None:
-        """Return `when` as it is asked of a vector; None if every row counts."""
+        """Return `when` as a condition on vectors; None if every row counts."""
         if self.when is None:
             return None
         try:
             return Condition.parse(self.when, schema.names)
         except UnknownChannel as error:
             near = nearest(error.name, error.known)
-            meant = f"did you mean {shown(near)}?" if near else _known(schema)
+            meant = f"did you mean {shown(near)}?" if near else _channel_list(schema)
             raise BadSetting(("when",), f"{error}; {meant}") from error
         except UsageError as error:
             raise BadSetting(("when",), str(error)) from error
 
 
 class AlarmsConfig(Section, frozen=True, kw_only=True):
-    """When a score is an alarm, and who hears of it.
+    """When a score is an alarm, and where alarms go.
 
     Attributes
     ----------
     at_most : str
-        False alarms of this node, "1 false per week"; "off" raises none. Raising it raises
-        alarms sooner, and for less.
+        False alarms of this node, "1 false per week"; "off" raises no alarms. Raising it raises
+        alarms sooner, and for smaller deviations.
     settle : str
-        How long the group has to have been watched before a limit is believed. Raising it arms
-        nodes later, with limits that hold better.
+        How long the group must have been observed before a limit is used. Raising it arms nodes
+        later, with limits that hold better.
     period_s : float, optional
-        Seconds that a row stands for; left out, the sensor's period, and where the sensor has
-        none it goes by the clock.
+        Seconds between rows; left out, the sensor's period, or the clock where it has none.
     ndjson : str, optional
-        A file that a line is appended to for each start and each end; "-" is standard output.
+        A file that gets a line for each start and each end; "-" is standard output.
     mqtt : bool, optional
-        Tell the uplink's broker, or `broker`, which is told if nothing is said.
+        Publish to the uplink's broker, or to `broker`. Left out, true if there is `broker`.
     discovery : str
-        Below which topic Home Assistant looks for what there is; "" tells it nothing.
+        The topic prefix of Home Assistant's discovery; "" publishes no discovery.
     broker : BrokerConfig, optional
-        Another one in its place.
+        Another broker in place of the uplink's.
     webhook : tuple of WebhookConfig
     """
 
@@ -124,7 +123,7 @@ class AlarmsConfig(Section, frozen=True, kw_only=True):
             expected = f'"NUMBER false per {"|".join(PER)}" or "{OFF}"'
             raise refusal("at_most", expected=expected, got=shown(self.at_most))
         if not 0 < often <= 1 / PER["hour"]:
-            # Limits are those of whole hours.
+            # Limits are for the maxima of whole hours.
             raise refusal(
                 "at_most",
                 expected="more than 0, and at most 1 false per hour",
@@ -134,7 +133,7 @@ class AlarmsConfig(Section, frozen=True, kw_only=True):
         return often
 
     def link(self, uplink: UplinkConfig) -> UplinkConfig | None:
-        """Return the broker that hears of alarms; None if none does."""
+        """Return the broker for alarms; None if there is none."""
         if self.broker is not None and self.mqtt is False:
             raise refusal(
                 "mqtt",
@@ -155,7 +154,7 @@ class AlarmsConfig(Section, frozen=True, kw_only=True):
         return uplink
 
     def settings(self, learn: LearnConfig, sensor_period_s: float = 0.0) -> AlarmSettings | None:
-        """Return it as the node sees it; None without alarms."""
+        """Return the node's settings; None without alarms."""
         often = self.at_most_per_s
         if not often:
             return None
@@ -177,7 +176,7 @@ def _span(key: str, text: str) -> float:
     return span
 
 
-def _known(schema: SchemaConfig) -> str:
+def _channel_list(schema: SchemaConfig) -> str:
     names = [channel.name for channel in schema.sensed]
     more = ", ..." if len(names) > MOST_NAMED else ""
     return f"channels are {', '.join(names[:MOST_NAMED])}{more}"

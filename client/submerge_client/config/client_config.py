@@ -1,7 +1,7 @@
-"""ClientConfig: all that a client is told, from one TOML file.
+"""ClientConfig: all settings of a client, from one TOML file.
 
-Whatever can be known to be wrong before anything is opened or sent is refused here, in one
-line. Files and brokers are not looked for: who opens them says so.
+Mistakes that show before anything is opened or sent are refused here, in one line. Files and
+brokers are checked where they are opened.
 """
 
 from __future__ import annotations
@@ -31,45 +31,24 @@ from submerge_client.config.sections import (
     refusal,
     shown,
 )
-from submerge_client.config.sensors import (
-    AnySensor,
-    FileSensor,
-    HostSensor,
-    MqttSensor,
-    NdjsonSensor,
-)
+from submerge_client.config.sensors import AnySensor, HostSensor, MqttSensor
 from submerge_client.config.sizes import check_join, check_size, size_of_report
 from submerge_client.config.summary import SummaryConfig, check_rank
 from submerge_client.config.tomlfile import read
 
-__all__ = [
-    "AnySensor",
-    "ClientConfig",
-    "ClientTiming",
-    "FileSensor",
-    "HostSensor",
-    "MqttSensor",
-    "NdjsonSensor",
-    "SchemaConfig",
-    "ScoresConfig",
-    "UplinkConfig",
-    "WatchConfig",
-    "load",
-]
-
 SILENCE_S = 600.0
-"""Without a row, where nobody says how long may pass."""
+"""The default of `silence_s` for short periods."""
 
 
 class ClientTiming(Section, frozen=True, kw_only=True):
-    """When a client speaks, and how often it keeps what it has; see `ClientSettings`.
+    """How often a client reports, and writes its checkpoint; see `ClientSettings`.
 
     Attributes
     ----------
     report_every_s : float
-        Raising it costs the model its freshness, lowering it costs bytes.
+        Raising it makes the model staler, lowering it costs bytes.
     checkpoint_every_s : float
-        Raising it loses more readings with a crash, lowering it wears the card.
+        Raising it loses more readings in a crash, lowering it wears the card.
     min_rows : int, optional
         Rows before the first report; left out, ten times the rank.
     """
@@ -86,9 +65,9 @@ class ScoresConfig(Section, frozen=True, kw_only=True):
     ----------
     to : {"none", "stdout", "mqtt"}
     contributions : int
-        Channels that are named with each score, the guiltiest first.
+        Channels that are named with each score, those with the largest shares.
     broker : BrokerConfig, optional
-        Another one than the uplink's.
+        Another broker than the uplink's.
     """
 
     to: Literal["none", "stdout", "mqtt"] = "none"
@@ -109,14 +88,14 @@ class ScoresConfig(Section, frozen=True, kw_only=True):
 
 
 class WatchConfig(Section, frozen=True, kw_only=True):
-    """What tells others that the program is at work; see `Watchdog`.
+    """How others see that the program works; see `Watchdog`.
 
     Attributes
     ----------
     silence_s : float, optional
-        How long the sensor may give no row before the program counts as stuck: systemd then
-        starts it again. Raising it bears a slower sensor, and finds a dead one later. Left
-        out, 600, or ten of the sensor's periods if that is more.
+        How long the sensor may give no row before the program counts as stuck and systemd
+        restarts it. Raising it allows a slower sensor, and finds a dead one later. Left out,
+        600, or ten of the sensor's periods if that is more.
     alive : Path, optional
         A file that is touched every 15 s as long as the program is not stuck.
     """
@@ -126,35 +105,35 @@ class WatchConfig(Section, frozen=True, kw_only=True):
 
 
 class ClientConfig(Section, frozen=True, kw_only=True):
-    """All that a client is told.
+    """All settings of a client.
 
     Attributes
     ----------
     node : str
-        Its name, the same for ever, and its certificate's; left out, its kit's.
+        Its permanent name, also in its certificate; left out, its kit's.
     group : str
-        Whom it shares a schema and a model with.
+        The nodes that share a schema and a model with it.
     parent : str
         The aggregator that it reports to.
     state : Path
-        The file of its checkpoints: what a restart brings back.
+        The file of its checkpoint, for a restart.
     kit : Path, optional
-        The file that makes it known, for links with TLS that name no files of their own.
+        Its certificate and key, for links with TLS that name no files of their own.
     uplink : UplinkConfig
     schema : SchemaConfig
     sensor : AnySensor
     summary : SummaryConfig
-    timing : TimingConfig
+    timing : ClientTiming
     learn : LearnConfig
     alarms : AlarmsConfig
     gaps : {"fill", "withhold"}
-        A row with a gap: fill it with what was most likely, or do not learn it.
+        A row with a gap: fill it with the most likely value, or do not learn the row.
     scores : ScoresConfig
     watch : WatchConfig
     log : {"debug", "info", "warning", "error"}
-        The least that is worth a line.
+        The least level of a log line.
     advanced : RetryConfig
-        For tests, the demo and benchmarks: in no sample.
+        For tests, the demo and benchmarks; not in the sample.
     """
 
     node: Name
@@ -188,7 +167,7 @@ class ClientConfig(Section, frozen=True, kw_only=True):
         _ = self.settings
 
     def _check_sizes(self) -> None:
-        """Whether reports fit, and the join."""
+        """Refuse settings whose reports or join are too large."""
         at, limit = ("uplink", "max_message_bytes"), self.uplink.limit
         features = "" if self.schema.features is None else "schema.features.features, "
         raised = ", or raise it as far as the other end does"
@@ -200,7 +179,7 @@ class ClientConfig(Section, frozen=True, kw_only=True):
             lower=f"{features}schema.lags, summary.rank or summary.oversample{raised}",
             linear=self.summary.linear(self.schema),
         )
-        # Built only now: the text of a schema that fits.
+        # Built only now, when the dimensions are known to fit.
         check_join(self.schema.text_bytes, limit, at=at, lower=self.schema.lengthy + raised)
 
     def _check_topics(self) -> None:
@@ -235,7 +214,7 @@ class ClientConfig(Section, frozen=True, kw_only=True):
 
     @property
     def period_s(self) -> float:
-        """Seconds from row to row, where the sensor says so; else 0."""
+        """Seconds between rows, if the sensor has a period; else 0."""
         return self.sensor.period_s if isinstance(self.sensor, HostSensor | MqttSensor) else 0.0
 
     @property
@@ -247,10 +226,10 @@ class ClientConfig(Section, frozen=True, kw_only=True):
 
     @property
     def settings(self) -> ClientSettings:
-        """How its node behaves."""
+        """The settings of its node."""
         timing = {**asdict(self.timing), **asdict(self.advanced)}
         if self.timing.min_rows is None:
-            # With fewer a report says little but noise.
+            # With fewer rows a report is mostly noise.
             timing["min_rows"] = 10 * self.summary.rank
         return ClientSettings(
             self.node,
@@ -271,18 +250,18 @@ class ClientConfig(Section, frozen=True, kw_only=True):
 
     @property
     def summaries(self) -> Subspaces:
-        """What its node learns with."""
+        """The summaries that its node learns."""
         return self.summary.summaries
 
     @property
     def built_schema(self) -> Schema:
-        """What its vectors mean, lags included. Landmarks are read from their file."""
+        """The schema of its vectors, lags included. It reads landmarks from their file."""
         with placed("schema"):
             return self.schema.built
 
     @property
     def takes_kit(self) -> bool:
-        """Whether some link has TLS by the node's kit."""
+        """Whether a link has TLS by the node's kit."""
         scores = self.scores.to == "mqtt" and self.scores_link.takes_kit
         alarms = self.alarms_link is not None and self.alarms_link.takes_kit
         return self.uplink.takes_kit or scores or alarms
@@ -295,13 +274,13 @@ class ClientConfig(Section, frozen=True, kw_only=True):
 
     @property
     def alarms_link(self) -> UplinkConfig | None:
-        """The broker that hears of alarms; None if none does."""
+        """The broker for alarms; None if there is none."""
         with placed("alarms"):
             return self.alarms.link(self.uplink)
 
     @property
     def largest_report(self) -> int:
-        """Bytes of the largest report that it will send."""
+        """Bytes of the largest report."""
         dim = self.schema.dim
         linear = self.summary.linear(self.schema)
         return size_of_report(dim, min(self.summary.kept, dim), linear=linear)

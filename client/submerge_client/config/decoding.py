@@ -1,7 +1,7 @@
-"""decoded(): a table of TOML as the section that it should be.
+"""decoded(): a table of TOML as a section.
 
-msgspec walks the table and says where the first mistake is. This module translates that place
-into one line in the words of TOML: where, what was expected, what came, what to do.
+msgspec checks the table and gives the path of the first mistake. This module translates it into
+one line in the words of TOML: where, what was expected, what came, what to do.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from submerge_client.config.sections import BadSetting, Key, Section, refusal, s
 T = TypeVar("T", bound=Section)
 
 PLACE = re.compile(r"(.*?)(?: - at `(key` in `)?\$(.*)`)?", re.DOTALL)
-"""A message of msgspec: what is wrong, whether it is a table's key, and where it stands."""
+"""A message of msgspec: what is wrong, whether it is a table's key, and its path."""
 
 STEP = re.compile(r"\.(\w+)|\[(\d+)\]|\[\.\.\.\]")
 """A field, an element of a list, or a value in a table of any names."""
@@ -33,15 +33,15 @@ def decoded(table: dict[str, Any], kind: type[T]) -> T:
     Raises
     ------
     BadSetting
-        For the first setting that cannot be.
+        For the first wrong setting.
     """
     try:
-        return cast(T, _converted(table, kind))
+        return cast(T, _convert(table, kind))
     except msgspec.ValidationError as error:
-        raise _translated(error, table, kind) from error.__cause__
+        raise _translate(error, table, kind) from error.__cause__
 
 
-def _converted(value: Any, kind: Any) -> Any:
+def _convert(value: Any, kind: Any) -> Any:
     return msgspec.convert(value, kind, dec_hook=_path)
 
 
@@ -55,14 +55,14 @@ def _path(kind: type, value: Any) -> Path:
 
 def _fits(value: Any, kind: Any) -> bool:
     try:
-        _converted(value, kind)
+        _convert(value, kind)
     except msgspec.ValidationError:
         return False
     return True
 
 
-def _translated(error: msgspec.ValidationError, table: dict[str, Any], root: Any) -> BadSetting:
-    """Return msgspec's error with its place in TOML's words."""
+def _translate(error: msgspec.ValidationError, table: dict[str, Any], root: Any) -> BadSetting:
+    """Return msgspec's error in TOML's words."""
     found = PLACE.fullmatch(str(error))
     message, of_key, path = found.groups() if found else (str(error), None, None)
     keys, value, kind = tuple[Key, ...](), cast(Any, table), root
@@ -79,17 +79,17 @@ def _translated(error: msgspec.ValidationError, table: dict[str, Any], root: Any
         keys = (*keys, value)
     elif isinstance(value, dict) and message.startswith("Object"):
         return _wrong_key(keys, value, _meant(value, kind), root, message.split("`")[1])
-    return refusal(*keys, expected=_wanted(kind), got=shown(value), hint=_hint(value, kind))
+    return refusal(*keys, expected=_type_words(kind), got=shown(value), hint=_hint(value, kind))
 
 
 def _inside(value: Any, kind: Any, name: str, index: str) -> tuple[Key, Any, Any]:
-    """Return the key of a step, what stands there, and the type that it should have."""
+    """Return the key of a step, its value, and the type that it should have."""
     if name:
         return name, value.get(name), _settings(_meant(value, kind))[name]
     if index:
         inner = next(get_args(each)[0] for each in choices(kind) if get_origin(each) is tuple)
         return int(index), value[int(index)], inner
-    # msgspec does not say which.
+    # msgspec does not name the key.
     inner = get_args(_table_of(kind))[1]
     key = next(key for key, item in value.items() if not _fits(item, inner))
     return key, value[key], inner
@@ -100,14 +100,14 @@ def _table_of(kind: Any) -> Any:
 
 
 def _meant(table: dict[str, Any], kind: Any) -> Any:
-    """Return the section that a table is; where its tag says none, all that it may be."""
+    """Return the section that a table's tag names; without a valid tag, the whole union."""
     tag, sections = sections_of(kind)
-    said = table.get(tag, "") if tag else ""
-    return sections.get(said, kind) if isinstance(said, str) else kind
+    name = table.get(tag, "") if tag else ""
+    return sections.get(name, kind) if isinstance(name, str) else kind
 
 
 def _settings(section: Any) -> dict[str, Any]:
-    """Return the type of each setting, and of the one that tells sections apart."""
+    """Return the type of each setting, with that of the tag."""
     tag, sections = sections_of(section)
     settings = {field.name: field.type for field in fields(section)} if is_section(section) else {}
     return settings | ({tag: Literal[tuple(sections)]} if tag else {})
@@ -116,13 +116,13 @@ def _settings(section: Any) -> dict[str, Any]:
 def _wrong_key(
     keys: tuple[Key, ...], table: dict[str, Any], section: Any, root: type[Section], missing: str
 ) -> BadSetting:
-    """Return the refusal of the first unknown key, or else of a missing one."""
+    """Return the error for the first unknown key, or else for a missing one."""
     known = _settings(section)
     for key in (key for key in table if key not in known and is_section(section)):
         place = f"a setting of [{written(keys)}]" if keys else "a setting or a [section]"
         meant = hint(root, section, key)
         return refusal(*keys, key, expected=place, got=shown(key), hint=meant)
-    wanted = _wanted(known[missing])
+    wanted = _type_words(known[missing])
     add = f"add [{missing}]" if wanted == _TABLE else f"add {missing} = ..."
     return refusal(*keys, missing, expected=wanted, got="nothing", hint=add)
 
@@ -140,7 +140,7 @@ _WORDS = {
 }
 
 
-def _wanted(kind: Any) -> str:
+def _type_words(kind: Any) -> str:
     """Return a type in the words of TOML."""
     *others, last = dict.fromkeys(word for choice in choices(kind) for word in _words(choice))
     return f"{', '.join(others)} or {last}" if others else last
@@ -153,13 +153,13 @@ def _words(kind: Any) -> Iterator[str]:
     elif origin is Literal:
         yield from map(shown, get_args(kind))
     elif origin is tuple:
-        yield f"a list of {_wanted(get_args(kind)[0])}"
+        yield f"a list of {_type_words(get_args(kind)[0])}"
     else:
         yield _WORDS.get(kind, _TABLE)
 
 
 def _hint(value: Any, kind: Any) -> str:
-    """Return what to do about the mistakes that are made most."""
+    """Return what to do about the most frequent mistakes."""
     lists = [get_args(choice)[0] for choice in choices(kind) if get_origin(choice) is tuple]
     if isinstance(value, dict) and any(map(is_section, lists)):
         return "put its name in [[ ]], for there may be several"
@@ -177,7 +177,7 @@ def _hint(value: Any, kind: Any) -> str:
 
 
 def _plain(text: str) -> Iterator[object]:
-    """Yield what a text would be without its quotes."""
+    """Yield the values that a text would have without its quotes."""
     if text in ("true", "false"):
         yield text == "true"
     for number in (int, float):

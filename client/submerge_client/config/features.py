@@ -1,7 +1,7 @@
-"""FeaturesConfig: the kernel of a group whose normal is curved, as both ends write it down.
+"""FeaturesConfig: the kernel of a group, in the files of clients and roots.
 
-With it a vector's features are learnt beside the vector itself: what is normal may then be a
-bent sheet or a ring where without it it is flat.
+A kernel group learns features of a vector beside the vector itself. What is normal may then be a
+bent sheet or a ring; without a kernel it is flat.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ MAPS = {
     "matern": FOURIER,
     "polynomial": ("tensorsketch", "nystrom"),
 }
-"""What each kernel's features can be made by, the usual way first."""
+"""The maps for each kernel, the default first."""
 
 ONLY_FOR = {
     "degree": ("kernel", "polynomial"),
@@ -56,40 +56,40 @@ ONLY_FOR = {
     "landmarks": ("map", "nystrom"),
     "buckets": ("map", "countsketch"),
 }
-"""Settings that say nothing without another."""
+"""Settings that need a value of another one."""
 
 
 class FeaturesConfig(Section, frozen=True, kw_only=True):
-    """A kernel, and the features that stand in for it.
+    """A kernel, and the features that approximate it.
 
     Attributes
     ----------
     kernel : {"gaussian", "laplace", "matern", "polynomial"}
     gamma : float or "auto"
-        Of the kernel, for scaled readings. Raising it tells near readings apart, and forgets
-        what far ones have in common. "auto" lets the root work it out from all nodes.
+        The kernel's width, for scaled readings. Raising it separates near readings, and loses
+        what distant ones have in common. "auto" lets the root compute it from all nodes.
     map : str, optional
         How features are made: "orthogonal", "fourier-pair", "fourier-cos", "quasi" (at most 8
         dimensions), "countsketch" (very wide, mostly zeros), "tensorsketch" (polynomial),
-        "nystrom" (from landmarks). Left out, "orthogonal", or what a polynomial kernel needs.
+        "nystrom" (from landmarks). Left out, "orthogonal", or "tensorsketch" for a polynomial.
     features : int
         Raising it comes closer to the kernel, for memory, time and bytes in proportion. With
-        landmarks, how many of them there are.
+        landmarks, their number.
     seed : int
-        Another gives other features of the same kernel.
+        Another seed gives other features of the same kernel.
     nu : float, optional
         Smoothness of a Matern kernel, 1.5 or 2.5.
     degree : int, optional
-        Of a polynomial kernel, 2 if left out.
+        For a polynomial kernel; left out, 2.
     coef0 : float, optional
-        Of a polynomial kernel, 0 if left out.
+        For a polynomial kernel; left out, 0.
     landmarks : Path, optional
-        A table of typical vectors, scaled as the schema says: a column for each channel, "flow",
+        A table of typical vectors, scaled as in the schema: a column for each channel, "flow",
         and for each of its lags, "flow-1", by name; without a header, in the schema's order.
-        They become part of the schema, and everybody in the group has them: name no reading
+        They become part of the schema, and every node of the group has them: use no reading
         that must stay on its device.
     buckets : int, optional
-        To which "countsketch" folds a vector, 4096 if left out.
+        Dimensions to which "countsketch" folds a vector; left out, 4096.
     """
 
     kernel: Literal["gaussian", "laplace", "matern", "polynomial"] = "gaussian"
@@ -117,9 +117,9 @@ class FeaturesConfig(Section, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if self.gamma != "auto" and not 0 < self.gamma < math.inf:
             raise refusal("gamma", expected='a number above 0, or "auto"', got=shown(self.gamma))
-        chosen = {"kernel": self.kernel, "map": self._map}
+        settings = {"kernel": self.kernel, "map": self._map}
         for name, (other, value) in ONLY_FOR.items():
-            if getattr(self, name) is not None and chosen[other] != value:
+            if getattr(self, name) is not None and settings[other] != value:
                 raise refusal(
                     name,
                     expected=f"nothing, since it is for {other} = {shown(value)}",
@@ -136,10 +136,10 @@ class FeaturesConfig(Section, frozen=True, kw_only=True):
                 expected=f"one for {self.kernel}: {', '.join(MAPS[self.kernel])}",
                 got=shown(self.map),
             )
-        _ = self._built_kernel if self.landmarks else self.built
+        _ = self._kernel if self.landmarks else self.built
 
     def check_width(self, width: int) -> None:
-        """Refuse a map that does not take vectors of so many dimensions."""
+        """Refuse a map that does not take vectors of `width` dimensions."""
         if self._map == "quasi":
             try:
                 self.built.dim(width)
@@ -148,15 +148,15 @@ class FeaturesConfig(Section, frozen=True, kw_only=True):
 
     @property
     def built(self) -> FeatureMap:
-        """The map, of any but landmarks."""
-        kernel = self._built_kernel
+        """The map, unless it has landmarks."""
+        kernel = self._kernel
         if isinstance(kernel, Polynomial):
             return TensorSketch(kernel, self.features, self.seed)
         if self._map == "countsketch":
             return CountSketch(kernel, self.features, self.buckets or 4096, self.seed)
         return RandomFourier(kernel, self.features, cast(Kind, self._map), self.seed)
 
-    def built_for(self, names: Sequence[str]) -> FeatureMap:
+    def build_for(self, names: Sequence[str]) -> FeatureMap:
         """Return the map for channels of these names, their lags included.
 
         Landmarks are read from their file.
@@ -164,7 +164,7 @@ class FeaturesConfig(Section, frozen=True, kw_only=True):
         Raises
         ------
         UsageError
-            If that is no table of as many landmarks, all of whose channels have a number.
+            If the file is no table of `features` landmarks without gaps.
         """
         if self.landmarks is None:
             return self.built
@@ -176,7 +176,7 @@ class FeaturesConfig(Section, frozen=True, kw_only=True):
                 got=str(self.features),
             )
         try:
-            return Landmarks(self._built_kernel, points)
+            return Landmarks(self._kernel, points)
         except UsageError as error:
             raise BadSetting(("landmarks",), f"{self.landmarks}: {error}") from error
 
@@ -185,7 +185,7 @@ class FeaturesConfig(Section, frozen=True, kw_only=True):
         return self.map or MAPS[self.kernel][0]
 
     @property
-    def _built_kernel(self) -> Kernel:
+    def _kernel(self) -> Kernel:
         gamma = None if self.gamma == "auto" else float(self.gamma)
         match self.kernel:
             case "gaussian":
@@ -225,7 +225,7 @@ def _landmarks(path: Path, names: Sequence[str]) -> Array:
 
 
 def _place(path: Path, name: str, columns: Sequence[str]) -> int:
-    """Return the place of a channel's column."""
+    """Return the index of a channel's column."""
     if name in columns:
         return columns.index(name)
     near = nearest(name, columns)

@@ -1,7 +1,7 @@
-"""hint(): which setting a person meant who wrote one that does not exist.
+"""hint(): which setting was meant by one that does not exist.
 
-Most often it stands in the wrong section: in TOML, whatever follows a `[section]` belongs
-to it. Otherwise it is misspelt.
+Most often it is in the wrong section: in TOML, all settings after a `[section]` belong to it.
+Otherwise it is misspelt.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ def is_section(kind: Any) -> bool:
 
 
 def sections_of(kind: Any) -> tuple[str | None, dict[str, type[Section]]]:
-    """Return the sections of a type by what tells them apart, and the key that does."""
+    """Return the tag key of a type, and its sections by tag."""
     found: list[type[Section]] = [each for each in choices(kind) if is_section(each)]
     key = found[0].__struct_config__.tag_field if found else None
     return key, {str(each.__struct_config__.tag or ""): each for each in found}
 
 
-def nearest(said: str, known: Iterable[str]) -> str | None:
-    """Return the word that was most likely meant; None where that would be a guess."""
+def nearest(word: str, known: Iterable[str]) -> str | None:
+    """Return the known word that was most likely meant; None without a close one."""
     import difflib  # late: most configurations have no mistake
 
-    near = difflib.get_close_matches(said, known, n=1, cutoff=0.75)
+    near = difflib.get_close_matches(word, known, n=1, cutoff=0.75)
     return near[0] if near else None
 
 
 class _Place(NamedTuple):
-    """Where a setting is at home."""
+    """The right place of a setting."""
 
     keys: tuple[str, ...]
     section: type[Section]
@@ -61,17 +61,17 @@ class _Place(NamedTuple):
         return f"in [{'.'.join(self.keys)}]{only}"
 
 
-def hint(root: type[Section], section: type[Section], said: str) -> str:
+def hint(root: type[Section], section: type[Section], key: str) -> str:
     """Return what to do about an unknown setting."""
     own = [field.name for field in fields(section) if is_listed(field.name)]
     places = [place for place in _places(root, ()) if place.section is not section]
-    exact = list(dict.fromkeys(str(place) for place in places if place.setting == said))
+    exact = list(dict.fromkeys(str(place) for place in places if place.setting == key))
     if exact:
         return f"it belongs {' or '.join(exact[:3])}"
-    near = nearest(said, own)
+    near = nearest(key, own)
     if near is not None:
         return f"did you mean {shown(near)}?"
-    near = nearest(said, [place.setting for place in places])
+    near = nearest(key, [place.setting for place in places])
     if near is not None:
         place = next(place for place in places if place.setting == near)
         return f"did you mean {shown(near)} {place}?"
@@ -79,7 +79,7 @@ def hint(root: type[Section], section: type[Section], said: str) -> str:
 
 
 def _places(section: type[Section], keys: tuple[str, ...]) -> Iterator[_Place]:
-    """Every setting of a section and of those inside of it."""
+    """Yield every setting of a section and of the sections inside it."""
     for field in fields(section):
         if not is_listed(field.name):
             continue
@@ -90,7 +90,7 @@ def _places(section: type[Section], keys: tuple[str, ...]) -> Iterator[_Place]:
 
 
 def _sections(kind: Any) -> Iterator[tuple[tuple[str, ...], type[Section]]]:
-    """Sections that a field may hold, and by what further key."""
+    """Yield the sections that a field may hold, and their further keys."""
     for choice in choices(kind):
         if is_section(choice):
             yield (), choice

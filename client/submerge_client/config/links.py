@@ -1,7 +1,7 @@
-"""Links: where another program is, and what makes it safe to speak to it.
+"""Links: the address of another program, and what protects the connection.
 
-A url without TLS is refused unless somebody says `insecure = true`: summaries are not secret
-by themselves, and whoever can write to the link can write to the model.
+A url without TLS needs `insecure = true`: on an open link others can read summaries, and whatever
+they write there can reach the model.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from submerge_client.config.sections import (
 from submerge_client.config.sizes import GRPC_LIMIT, MQTT_LIMIT
 
 PORTS = {"grpc": 8470, "grpcs": 8470, "mqtt": 1883, "mqtts": 8883}
-"""Where nothing else is said."""
+"""Default ports."""
 
 
 class Address(NamedTuple):
-    """A url in its parts; of `memory://name` the host is the name."""
+    """The parts of a url; the host of `memory://name` is the name."""
 
     scheme: str
     host: str
@@ -35,25 +35,25 @@ class Address(NamedTuple):
 
 
 class Endpoint(NamedTuple):
-    """Where a server listens; port 0 is any that is free."""
+    """Where a server listens; port 0 is any free one."""
 
     host: str
     port: int
 
 
 class Link(Section, frozen=True, kw_only=True):
-    """A url, and how both ends know one another.
+    """A url, and how both ends identify each other.
 
     Attributes
     ----------
     url : str
         `mqtt://host:port`, or `mqtts://` with TLS.
     insecure : bool
-        Allow a url without TLS: on this network everybody is trusted.
+        Allow a url without TLS, on a trusted network.
     ca : Path, optional
-        Certificates of whom to trust; left out, the system's.
+        Certificates of trusted authorities; left out, the system's.
     cert, key : Path, optional
-        This node's own certificate, and the key to it.
+        This node's own certificate and its key.
     username : str, optional
     password_file : Path, optional
         A file that holds the password and nothing else.
@@ -117,22 +117,22 @@ class Link(Section, frozen=True, kw_only=True):
 
     @property
     def port(self) -> int:
-        """The scheme's own where the url has none; 0 in memory."""
+        """The url's port, or the scheme's default; 0 in memory."""
         return address_of(self.url, self.schemes).port
 
     @property
     def takes_kit(self) -> bool:
-        """Whether the node's kit is what protects it: it has TLS, and names no files."""
+        """Whether the node's kit protects it: it has TLS, and names no files."""
         return self.tls and (self.ca, self.cert) == (None, None)
 
     @property
     def tls(self) -> bool:
-        """Whether the other end proves who it is, and nobody can listen."""
+        """Whether it is encrypted, and the other end proves its name."""
         return f"{self.scheme}://" in _TLS
 
 
 class UplinkConfig(Link, frozen=True, kw_only=True):
-    """The way to a parent.
+    """The link to a parent.
 
     Attributes
     ----------
@@ -155,7 +155,7 @@ class UplinkConfig(Link, frozen=True, kw_only=True):
 
     @property
     def limit(self) -> int:
-        """Bytes that a message may have: 120 KiB on MQTT, 4 MiB elsewhere, if nothing is said."""
+        """Most bytes of a message; by default 120 KiB on MQTT, 4 MiB elsewhere."""
         if self.max_message_bytes is not None:
             return self.max_message_bytes
         return MQTT_LIMIT if self.scheme in ("mqtt", "mqtts") else GRPC_LIMIT
@@ -185,7 +185,7 @@ def address_of(url: str, schemes: tuple[str, ...]) -> Address:
     Raises
     ------
     BadSetting
-        If it is none, or of another scheme.
+        If it is no url, or has another scheme.
     """
     try:
         parts = urlsplit(url)
@@ -239,7 +239,7 @@ def check_pair(cert: Path | None, key: Path | None) -> None:
 
 
 def check_insecure(insecure: bool, what: str) -> None:
-    """Refuse `insecure` where it changes nothing: somebody expects that it does."""
+    """Refuse `insecure` where it has no effect."""
     if insecure:
         raise refusal(
             "insecure",

@@ -1,8 +1,8 @@
-"""tolerate(): settings of earlier versions. Each costs one log line, and never a start.
+"""tolerate(): settings of earlier versions. Each costs one log line, and no start fails.
 
-Most are ignored: what they set is a constant of `protocol.settings` now. What says what a group's
-vectors mean, or where scores go, is still used, for ignoring it would begin another schema. From
-version `REFUSED_FROM` on each is an unknown setting, and this module goes.
+Most are ignored: they are constants of `protocol.settings` now. Settings of a group's schema, and
+of the place where scores go, are still used: ignoring them would change the schema. From version
+`REFUSED_FROM` on they are unknown settings, and this module goes.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ INTERNAL = "advanced"
 
 
 class Removal(NamedTuple):
-    """What becomes of a setting that was removed.
+    """How a removed setting is treated.
 
-    mend : what to do about it
-    used : it still counts, in this version
+    hint : what to do about it
+    used : whether this version still uses it
     """
 
     hint: str
@@ -33,7 +33,7 @@ LEAVES = Removal("take it out: it is a constant in later versions", used=True)
 MOVED = Removal("write it into [scores.broker]", used=True)
 
 LINK = ("url", "insecure", "ca", "cert", "key", "username", "password_file", "fleet")
-"""What [scores] said of its broker by itself."""
+"""The settings of a broker that [scores] had itself."""
 
 CLIENT: dict[str, Removal] = {
     "timing.min_new_rows": CONSTANT,
@@ -66,7 +66,7 @@ AGGREGATOR: dict[str, Removal] = {
 def tolerate(
     table: dict[str, Any], removed: Mapping[str, Removal]
 ) -> list[tuple[tuple[str, ...], Removal]]:
-    """Take removed settings out of a table, or put them where they belong; return which."""
+    """Take removed settings out of a table, or move them; return which."""
     found = []
     for pattern, removal in removed.items():
         for keys, place in _places(table, pattern.split(".")):
@@ -81,7 +81,7 @@ def tolerate(
 def _places(
     table: Any, steps: list[str], above: tuple[str, ...] = ()
 ) -> Iterator[tuple[tuple[str, ...], dict[str, Any]]]:
-    """Yield where a pattern's key stands, and the section that has it."""
+    """Yield the keys that match a pattern, each with its section."""
     if not isinstance(table, dict):
         return
     step, *more = steps
@@ -93,7 +93,7 @@ def _places(
 
 
 def _move_broker(scores: dict[str, Any], uplink: Any) -> None:
-    """Give scores their broker as a section; without a url it was the uplink's."""
+    """Move the broker of scores into a section; without a url it was the uplink's."""
     broker = {name: scores.pop(name) for name in LINK if name in scores}
     if scores.get("to") != "mqtt" or "broker" in scores:
         return  # they had no effect
@@ -103,6 +103,6 @@ def _move_broker(scores: dict[str, Any], uplink: Any) -> None:
 
 
 def is_listed(name: str) -> bool:
-    """Return whether people are told of a setting or a section of this name."""
+    """Return whether hints may name a setting or a section of this name."""
     leaving = {key.rpartition(".")[2] for key, removal in CLIENT.items() if removal is LEAVES}
     return name != INTERNAL and name not in leaving

@@ -1,78 +1,78 @@
-"""SAMPLE: a client's configuration with every setting in it, and what each is for.
+"""SAMPLE: a client's configuration with every setting, and the effect of each.
 
-It loads as it stands, and reports to the root of the aggregator's own sample. A line that begins
-with `#` and no blank is a setting; those of one paragraph can be taken in together. Tests hold it
-against the settings that there are.
+It loads as it is, and reports to the root of the aggregator's own sample. A line that begins with
+`#` without a space is a setting; those of one paragraph can be used together. Tests compare it
+with the settings that exist.
 """
 
 SAMPLE = """\
-# A client of submerge: it learns what is normal for this device's sensors, reports a summary
-# of it (never a reading), and scores readings with what the whole fleet considers normal.
+# A client of submerge. It learns what is normal for this device's sensors, reports a summary
+# (never a reading), and scores readings with the model of the whole fleet.
 #
 # `submerge client init` prints this file; `submerge client --config FILE` starts from it.
-# Every setting can also come from the environment: SUBMERGE__UPLINK__URL, SUBMERGE__NODE.
-# A line that begins with "#" and no blank is a setting: what holds if it is left out, or
-# another way, a paragraph of them together. Paths start where the program is started.
+# Each setting can also come from the environment: SUBMERGE__UPLINK__URL, SUBMERGE__NODE.
+# A line that begins with "#" without a space is a setting: its default, or an alternative. The
+# settings of one paragraph belong together. Paths are relative to the working directory.
 
-# This device's name: the same for ever, no other node's, and the one in its certificate.
+# This device's name. It never changes, is unique, and is the name in its certificate.
 node = "pump-1"
 # Nodes that share a schema and a model: all pumps, all presses.
 group = "pumps"
-# The aggregator that it reports to, by its node name.
+# The node name of the aggregator that it reports to.
 parent = "root"
-# What a restart brings back: readings not yet reported, the newest model. A few kilobytes.
+# A file for restarts: the newest model and unreported readings. A few kilobytes.
 state = "pump-1.state"
-# What makes it known, as `submerge pki issue` writes it: key, certificate and authority in one
-# file, for every link with TLS that names no files of its own. `node` may then be left out.
+# Key, certificate and authority in one file, as `submerge pki issue` writes it, for every link
+# with TLS that names no files of its own. `node` may then be left out.
 #kit = "pump-1.kit"
-# A row with a gap: "fill" learns it with what was most likely, if it shows half of its
-# channels or more; "withhold" does not learn it.
+# A row with a gap: "fill" learns it with the most likely value, if at least half of its channels
+# are there; "withhold" does not learn it.
 #gaps = "fill"
-# The least that is worth a line: "debug", "info", "warning" or "error".
+# The least level of a log line: "debug", "info", "warning" or "error".
 #log = "info"
 
 
-# The way to the parent.
+# The connection to the parent.
 [uplink]
 # grpc://host:port or mqtt://host:port (a broker that the parent listens on); with TLS
-# grpcs:// or mqtts://. Ports, if left out: 8470, 1883, with TLS 8470, 8883.
+# grpcs:// or mqtts://. Default ports: 8470, 1883, with TLS 8470, 8883.
 url = "grpc://127.0.0.1:8470"
-# Needed for a url without TLS. Anybody on the network can then read and forge what is sent.
+# Required for a url without TLS. Others on the network can then read and forge messages.
 insecure = true
 
-# With TLS: a kit (above) is all that it takes. Or else ca: whom to trust; left out, the system's
-# authorities. cert and key: this node's own, for a parent that asks for them.
+# With TLS: a kit (above) is enough. Otherwise ca: the trusted authorities; left out, the
+# system's. cert and key: this node's own, if the parent asks for them.
 #url = "grpcs://aggregator.example:8470"
 #insecure = false
 #ca = "ca.pem"
 #cert = "pump-1.pem"
 #key = "pump-1.key"
 
-# Through a broker that asks for a password; the file holds it, and nothing else.
+# With a broker that asks for a password. The file holds nothing else.
 #url = "mqtts://broker.example:8883"
 #insecure = false
 #username = "pump-1"
 #password_file = "pump-1.password"
 
-# MQTT topics begin with submerge/v1/{fleet}/: fleets on one broker need different ones.
+# MQTT topics begin with submerge/v1/{fleet}/: fleets on one broker need different names.
 #fleet = "default"
-# Bytes that a message may have; left out, 122880 on MQTT and 4194304 on gRPC. Raise it only
-# as far as the broker and the parent do: what they refuse never arrives.
+# Most bytes of a message; left out, 122880 on MQTT and 4194304 on gRPC. Raise it only as far as
+# the broker and the parent do: a larger message never arrives.
 #max_message_bytes = 122880
-# "i8" sends the weaker directions in a quarter of the bytes, and coarser.
+# "i8" sends the weaker directions in a quarter of the bytes, with less precision.
 #columns = "f32"
 
 
-# What a vector means: the same for all nodes of the group, and at the root.
+# The meaning of a vector: the same for all nodes of the group, and at the root.
 [schema]
 # "name", "name [unit]" or { name = "flow", unit = "l/min" }, in the order of the readings.
 channels = ["flow [l/min]", "pressure [bar]", "current [A]", "temperature [°C]"]
-# Rows in a vector, the newest first. Raising it shows what follows what, for channels x lags
-# dimensions in memory and in each report.
+# Rows in a vector, the newest first. Raising it shows how channels follow each other, for
+# channels x lags dimensions in memory and in each report.
 lags = 4
-# How channels of different units are brought to one size: "none" leaves readings as they are;
-# "fleet" lets the root work it out from all nodes, so that nothing is learnt until it has;
-# "fixed" takes (reading - offset) / scale. Raising a scale gives its channel less weight.
+# How channels of different units get the same size: "none" leaves readings as they are; with
+# "fleet" the root computes it from all nodes, and nothing is learnt before; "fixed" takes
+# (reading - offset) / scale. Raising a scale gives its channel less weight.
 scaling = "fleet"
 
 #channels = [
@@ -81,47 +81,46 @@ scaling = "fleet"
 #]
 #scaling = "fixed"
 
-# What is subtracted before variation is measured: "own", each node's own mean, so that devices
-# may differ in what is usual for them, and share how it varies; "fleet", one mean of all nodes;
-# "none".
+# What is subtracted first: "own", each node's own mean, for devices with different levels that
+# vary alike; "fleet", one mean of all nodes; "none".
 #center = "own"
 # Seconds after which a reading counts for half; left out, it counts for ever. Raising it makes
 # the model steadier, and slower to follow.
 #half_life_s = 2592000.0
 
 # A kernel: what is normal may then be curved, a ring or a bent sheet; without one it is flat.
-# Features of each vector are learnt beside the vector itself, for 4 bytes x features each of
-# their directions in every report: [summary] rank = 16 is then a good start.
+# Features of each vector are learnt beside the vector itself, for 4 bytes x features for each of
+# their directions in every report. [summary] rank = 16 is then a good start.
 #[schema.features]
 #kernel = "gaussian"
-# How near two vectors have to be to be alike, in scaled units: "auto" lets the root work it out
-# from all nodes, so that nothing is learnt until it has; or a number, exp(-gamma distance^2).
-# Raising it tells near ones apart, and forgets what far ones have in common.
+# The kernel's width in scaled units, exp(-gamma distance^2). With "auto" the root computes it
+# from all nodes, and nothing is learnt before. Raising it separates near vectors, and loses what
+# distant ones have in common.
 #gamma = "auto"
 # Raising it comes closer to the kernel, for memory, time and bytes in proportion.
 #features = 512
-# How they are made: "orthogonal"; also "fourier-pair", "fourier-cos", "quasi" (at most 8
+# How features are made: "orthogonal"; also "fourier-pair", "fourier-cos", "quasi" (at most 8
 # dimensions).
 #map = "orthogonal"
 
-# Rougher ones: "laplace", and "matern", smooth to 1.5 or 2.5.
+# Less smooth kernels: "laplace", and "matern" with nu 1.5 or 2.5.
 #[schema.features]
 #kernel = "matern"
 #nu = 1.5
 
-# Products of so many readings: (gamma <x, y> + coef0) to the power of degree.
+# Products of `degree` readings: (gamma <x, y> + coef0) to the power of degree.
 #[schema.features]
 #kernel = "polynomial"
 #degree = 2
 #coef0 = 1.0
 #map = "tensorsketch"
 
-# Very many dimensions, nearly all of them 0.
+# For very many dimensions, nearly all of them 0.
 #[schema.features]
 #map = "countsketch"
 
-# Features from so many typical vectors, scaled, in a table that everybody in the group has: a
-# column for each channel, and with lags for each of these, as "flow" and "flow-1".
+# Features from typical vectors, scaled, in a table that every node of the group has: a column
+# for each channel, and with lags for each of these, as "flow" and "flow-1".
 #[schema.features]
 #map = "nystrom"
 #landmarks = "landmarks.csv"
@@ -133,7 +132,7 @@ scaling = "fleet"
 # Directions of normal variation, at most channels x lags. Raising it explains more of what is
 # normal, and in the end faults as well.
 #rank = 8
-# Spare directions, learnt and sent beside them. Raising it makes merges more exact, for
+# Spare directions, learnt and sent in addition. Raising it makes merges more exact, for
 # 4 bytes x channels x lags each in every report.
 #oversample = 5
 
@@ -143,13 +142,13 @@ scaling = "fleet"
 # A line of JSON on standard input for each row: {"flow": 21.5, "pressure": null} or [21.5, ...].
 kind = "ndjson"
 
-# Files, as if they came in live: numbers in CSV or columns, .npy, Intel Lab logs; also gzip.
+# Files, read as if live: CSV or columns of numbers, .npy, Intel Lab logs; also gzip.
 #[sensor]
 #kind = "file"
 #paths = ["history.csv"]
 # Rows a second; 0 is as fast as possible.
 #speed = 0.0
-# Begin again at the end: the readings are counted again, as new ones.
+# Begin again at the end. The readings then count again, as new ones.
 #loop = false
 # Columns to leave out.
 #skip = []
@@ -163,22 +162,20 @@ kind = "ndjson"
 #kind = "mqtt"
 #url = "mqtt://127.0.0.1:1883"
 #insecure = true
-# {channel} stands for each channel's name.
+# {channel} is replaced by each channel's name.
 #topic = "plant/{channel}/value"
-# Where the number is in a message's JSON: "value", "reading.celsius"; "" if it is all of it.
+# The path of the number in a message's JSON: "value", "reading.celsius"; "" for a bare number.
 #value = "value"
-# Where its time is; "" takes the time at which it arrives.
+# The path of its time; "" takes the time of arrival.
 #time = ""
-# Seconds from row to row. Raising it gives fewer rows.
+# Seconds between rows. Raising it gives fewer rows.
 #period_s = 10.0
-# Seconds that a row waits for values still on their way. Raising it catches more of them, and
-# scores later.
+# Seconds that a row waits for late values. Raising it catches more of them, and scores later.
 #lateness_s = 2.0
-# Seconds for which a value stands for its channel. Raising it bridges longer silence, with
-# staler values.
+# Seconds for which a value is used. Raising it bridges longer silence, with staler values.
 #max_age_s = 30.0
 # A channel's value in a row: "hold", the newest; "mean", of all since the row before, or else
-# the newest; "drop", the newest, but a row without one of each channel is left out.
+# the newest; "drop", the newest, but rows with a gap are left out.
 #missing = "hold"
 
 # The same with TLS and a password; ca, cert and key as in [uplink].
@@ -192,59 +189,59 @@ kind = "ndjson"
 #username = "pump-1"
 #password_file = "pump-1.password"
 
-# What this machine says of itself.
+# This machine's own figures: load, memory, disk, network, temperature.
 #[sensor]
 #kind = "host"
-# Seconds from row to row. Raising it costs less, and sees less.
+# Seconds between rows. Raising it costs less, and sees less.
 #period_s = 10.0
 
 
-# When it speaks. These hold if they are left out.
+# How often it reports.
 [timing]
-# Seconds between reports, give or take 20 %. Raising it costs the model its freshness, lowering
-# it costs bytes.
+# Seconds between reports, give or take 20 %. Raising it makes the model staler, lowering it costs
+# bytes.
 #report_every_s = 300.0
-# Seconds between writes to `state`. Raising it loses more readings with a crash, lowering it
-# wears the card.
+# Seconds between writes to `state`. Raising it loses more readings in a crash, lowering it wears
+# the card.
 #checkpoint_every_s = 240.0
-# Rows before the first report; left out, ten times the rank: fewer say little but noise.
+# Rows before the first report; left out, ten times the rank. Fewer rows are mostly noise.
 #min_rows = 80
 
 
-# What is learnt and judged at all.
+# Which rows are learnt and scored.
 [learn]
-# An operating state: rows that are not in it are neither learnt nor scored. A channel, one of
-# < <= > >= == !=, a number; more of them after `and`; a name with blanks in it in double quotes.
-# Left out, every row counts. A gap in a channel that it names is not in it.
+# An operating state; rows in any other state are ignored. It is a channel, one of
+# < <= > >= == !=, and a number; join several by `and`; put a name with blanks in double quotes.
+# A row with a gap in such a channel is ignored. Left out, every row counts.
 #when = "flow > 2 and current > 0.5"
-# Rows of an open alarm are not learnt, unless a person decides otherwise: for so long. Raising
-# it keeps a lasting fault out of the model for longer, and a new normal as well.
+# How long rows of an open alarm are not learnt, unless a person decides. Raising it keeps a
+# lasting fault out of the model for longer, and a new normal as well.
 #max_withheld = "24h"
 
 
 # When a score is an alarm. Limits come from what the whole group has measured.
 [alarms]
-# False alarms of this node, at most: "NUMBER false per hour", day, week, month or year; "off"
-# raises no alarms. Raising it raises them sooner, and for less.
+# Most false alarms of this node: "NUMBER false per hour", day, week, month or year; "off"
+# raises no alarms. Raising it raises alarms sooner, and for smaller deviations.
 #at_most = "1 false per week"
-# How long the group has to have been watched before a limit is believed. Raising it arms nodes
-# later, with limits that hold better.
+# How long the group must have been observed before a limit is used. Raising it arms nodes later,
+# with limits that hold better.
 #settle = "3d"
-# Seconds that a row stands for, where rows come faster or slower than they were measured, as
-# from a file; left out, the sensor's own period, or the clock where the sensor has none.
+# Seconds between rows, for files that are read faster or slower than they were measured; left
+# out, the sensor's period, or the clock where it has none.
 #period_s = 10.0
 
-# Who hears of alarms: each start once, and each end once. A line of JSON for each of them: in
-# a file, which may be rotated, or "-" for standard output.
+# Where alarms go: each start once, and each end once. Here as lines of JSON, in a file, which
+# may be rotated, or "-" for standard output.
 #ndjson = "alarms.ndjson"
 
-# true: the broker of [uplink] keeps a message that says how this node is, under the topic
+# true: the broker of [uplink] keeps a message with this node's alarm state, under the topic
 # submerge/v1/{fleet}/alarm/{node}.
 #mqtt = false
-# The topic below which Home Assistant looks for what there is; "" tells it nothing.
+# The topic prefix of Home Assistant's discovery; "" publishes no discovery.
 #discovery = "homeassistant"
 
-# Another broker in its place; all as in [uplink].
+# Another broker instead; all as in [uplink].
 #[alarms.broker]
 #url = "mqtts://home.example:8883"
 #fleet = "default"
@@ -255,29 +252,29 @@ kind = "ndjson"
 #username = "pump-1"
 #password_file = "pump-1.password"
 
-# Servers that take a POST, as many as you like: Alertmanager ("alertmanager"), a topic of
-# ntfy ("ntfy"), or whatever takes JSON ("json").
+# Servers that take a POST, any number of them: Alertmanager ("alertmanager"), a topic of ntfy
+# ("ntfy"), or any other ("json").
 #[[alarms.webhook]]
 #url = "https://alertmanager.example:9093"
 #shape = "alertmanager"
-# A file that holds a token, and nothing else; it is sent as "Authorization: Bearer".
+# A file that holds a token and nothing else; it is sent as "Authorization: Bearer".
 #token_file = "alertmanager.token"
-# Whom to trust; left out, the system's authorities.
+# The trusted authorities; left out, the system's.
 #ca = "ca.pem"
-# A page about the node, for whoever hears of it: {node}, {group} and {id} are put in.
+# A page about the node; {node}, {group} and {id} are replaced.
 #link = "https://dashboards.example/{node}"
 
-# Needed for http:// to another machine. Anybody on the network can then read and forge it.
+# Required for http:// to another machine. Others on the network can then read and forge messages.
 #[[alarms.webhook]]
 #url = "http://192.168.1.20:8080/alarms"
 #insecure = true
 
 
-# How odd each row was, as a line of JSON.
+# The scores of each row, as a line of JSON.
 [scores]
-# "none"; "stdout"; or "mqtt", as submerge/v1/{fleet}/score/{node}.
+# "none"; "stdout"; or "mqtt", under the topic submerge/v1/{fleet}/score/{node}.
 to = "stdout"
-# Channels that are named with each, the guiltiest first. Raising it costs bytes.
+# Channels that are named with each score, those with the largest shares. Raising it costs bytes.
 #contributions = 3
 
 # To the broker of [uplink], or to another one; all as in [uplink].
@@ -294,15 +291,14 @@ to = "stdout"
 #password_file = "pump-1.password"
 
 
-# Who looks after this program: systemd (client/submerge-client.service), or a container's
-# health check. These hold if they are left out.
+# How systemd (client/submerge-client.service) or a container's health check sees that it works.
 [watch]
-# Seconds that the sensor may give no row before the program counts as stuck, and systemd
-# starts it again; left out, 600, or ten of its periods if that is more. Raising it bears a
-# slower sensor, and finds a dead one later.
+# Seconds without a row after which the program counts as stuck, and systemd restarts it; left
+# out, 600, or ten of the sensor's periods if that is more. Raising it allows a slower sensor, and
+# finds a dead one later.
 #silence_s = 600.0
 
-# A file that is touched every 15 s as long as it is not stuck.
+# A file that is touched every 15 s as long as the program is not stuck.
 #[watch]
 #alive = "/run/submerge/alive"
 """

@@ -1,7 +1,7 @@
-"""SchemaConfig: what a group's vectors mean, as both ends write it down.
+"""SchemaConfig: the meaning of a group's vectors, in the files of clients and roots.
 
-With lags a vector is the newest row and those before it, one after the other: what follows
-what is then part of what is normal.
+With lags a vector is the newest row and those before it, one after the other: the order of events
+is then part of what is normal.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ from submerge_client.config.sections import (
 )
 
 MOST = 1 << 16
-"""Dimensions of a vector: more is a slip of the pen, not a device."""
+"""Most dimensions of a vector: more are a mistake in the file, not a device."""
 
 LONGEST = float.fromhex("0x1.fffffffffffffp-1022")
-"""No number takes more letters in a schema's text."""
+"""The number with the most characters in a schema's text."""
 
 MAP = 512
 """Bytes of a map in a schema's text, without its landmarks."""
 
 
 class ChannelConfig(Section, frozen=True, kw_only=True):
-    """A channel with more to it than a name.
+    """A channel with a unit or scaling of its own.
 
     Attributes
     ----------
@@ -57,24 +57,24 @@ class ChannelConfig(Section, frozen=True, kw_only=True):
 
 
 class SchemaConfig(Section, frozen=True, kw_only=True):
-    """What a vector means.
+    """The meaning of a vector.
 
     Attributes
     ----------
     channels : tuple of str or ChannelConfig
-        "name", "name [unit]" or a table, in the order in which readings come.
+        "name", "name [unit]" or a table, in the order of the readings.
     lags : int
-        Rows in a vector, the newest first. Raising it shows what follows what, for
+        Rows in a vector, the newest first. Raising it shows how channels follow each other, for
         `channels x lags` dimensions in memory and in each report.
     center : {"fleet", "own", "none"}
         What is subtracted: one mean of all nodes, each node's own, or nothing. With "own" the
-        fleet shares how readings vary, and each node keeps what is usual for it.
+        fleet shares how readings vary, and each node keeps its own mean.
     half_life_s : float, optional
         Seconds after which a reading counts for half; left out, it counts for ever. Raising it
         makes the model steadier, and slower to follow.
     scaling : {"none", "fixed", "fleet"}
-        Readings as they are; by each channel's offset and scale; by the mean and deviation
-        that the root works out from all nodes.
+        No scaling; by each channel's offset and scale; by the mean and deviation that the root
+        computes from all nodes.
     features : FeaturesConfig, optional
         A kernel: what is normal may then be curved. Left out, it is flat.
     """
@@ -87,7 +87,7 @@ class SchemaConfig(Section, frozen=True, kw_only=True):
     features: FeaturesConfig | None = None
 
     def __post_init__(self) -> None:
-        # Nothing is built here: it may be far too large.
+        # The schema is not built here: it may be far too large.
         if not self.channels:
             raise refusal("channels", expected="at least one", got="an empty list")
         if self.width > MOST:
@@ -145,16 +145,16 @@ class SchemaConfig(Section, frozen=True, kw_only=True):
 
     @property
     def dim(self) -> int:
-        """Dimensions that are learnt in: a vector's numbers, or its features."""
+        """Dimensions of what is learnt: a vector's numbers, or its features."""
         return self.width if self.features is None else self.features.features
 
     @property
     def built(self) -> Schema:
-        """The schema. Landmarks are read from their file."""
+        """The schema. It reads landmarks from their file."""
         units = [channel.unit for channel in self._tables] * self.lags
         return Schema(
             tuple(map(Channel, self.names, units)),
-            scaling=self._fixed,
+            scaling=self._fixed_scaling,
             features=self._map,
             center=self.center,
             half_life=self.half_life_s,
@@ -162,9 +162,9 @@ class SchemaConfig(Section, frozen=True, kw_only=True):
 
     @property
     def text_bytes(self) -> int:
-        """What the schema's text weighs at most, which goes with each join and each model.
+        """The largest size of the schema's text, which goes with each join and each model.
 
-        With all that the fleet settles in it; no file is read for it.
+        It includes what the fleet settles. No file is read.
         """
         if self.features is None or self.features.landmarks is None:
             schema = self.built
@@ -187,7 +187,7 @@ class SchemaConfig(Section, frozen=True, kw_only=True):
 
     @property
     def learns_scaling(self) -> bool:
-        """Whether the root works out center and scale."""
+        """Whether the root computes center and scale."""
         return self.scaling == "fleet"
 
     @property
@@ -195,10 +195,10 @@ class SchemaConfig(Section, frozen=True, kw_only=True):
         if self.features is None:
             return Identity()
         with placed("features"):
-            return self.features.built_for(self.names)
+            return self.features.build_for(self.names)
 
     @property
-    def _fixed(self) -> Scaling | None:
+    def _fixed_scaling(self) -> Scaling | None:
         if self.scaling != "fixed":
             return None
         offset, scale = (
@@ -209,7 +209,7 @@ class SchemaConfig(Section, frozen=True, kw_only=True):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of a vector: all channels at lag 0, then all at lag 1 as `name-1`, and so on."""
+        """Names in a vector: all channels at lag 0, then all at lag 1 as `name-1`, and so on."""
         sensed = [channel.name for channel in self._tables]
         past = (f"{name}-{lag}" for lag in range(1, self.lags) for name in sensed)
         return (*sensed, *past)

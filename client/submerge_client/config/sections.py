@@ -1,7 +1,7 @@
-"""Sections of a configuration: frozen structs, and the one line that refuses a setting.
+"""Sections of a configuration: frozen structs, and the one-line error for a wrong setting.
 
-A section checks in `__post_init__` what its settings must be to one another; what it refuses
-gets its place in front on the way up. Nothing here knows of files or of the environment.
+A section checks in `__post_init__` how its settings fit together. Its errors get their place in
+front on the way up. Nothing here knows of files or of the environment.
 """
 
 from __future__ import annotations
@@ -22,12 +22,9 @@ from submerge.protocol.names import NAME, NAME_RULE
 MOST = sys.float_info.max
 
 Key = str | int
-"""Of a table; or the place in a list, from zero."""
+"""The key of a table, or the index in a list."""
 
-Name = Annotated[
-    str,
-    Meta(pattern=rf"^{NAME}\Z", description=f"a name in quotes, {NAME_RULE}"),
-]
+Name = Annotated[str, Meta(pattern=rf"^{NAME}\Z", description=f"a name in quotes, {NAME_RULE}")]
 """Fits a certificate, a topic and a file."""
 
 Text = Annotated[str, Meta(min_length=1, description="text in quotes")]
@@ -45,13 +42,13 @@ class Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class BadSetting(UsageError):
-    """A setting that cannot be.
+    """A setting is wrong.
 
     Attributes
     ----------
     keys : tuple of Key
-        Where it stands, as seen from the section that refused it.
-    says : str
+        Its place inside the section that refused it.
+    message : str
         What was expected, what came, what to do.
     """
 
@@ -60,13 +57,13 @@ class BadSetting(UsageError):
         super().__init__(f"{written(keys)}: {message}" if keys else message)
 
     def under(self, *outer: Key) -> BadSetting:
-        """Return it as seen from further out."""
+        """Return the error with the keys of an outer section in front."""
         return BadSetting((*outer, *self.keys), self.message)
 
 
 @contextmanager
 def placed(*keys: Key) -> Iterator[None]:
-    """Put keys in front of what is refused inside."""
+    """Put keys in front of the errors of the body."""
     try:
         yield
     except BadSetting as error:
@@ -74,12 +71,12 @@ def placed(*keys: Key) -> Iterator[None]:
 
 
 def refusal(*keys: Key, expected: str, got: str, hint: str = "") -> BadSetting:
-    """Return the error that says what is wrong with a setting."""
+    """Return the error for a wrong setting."""
     return BadSetting(keys, f"expected {expected}, got {got}" + (f"; {hint}" if hint else ""))
 
 
 def written(keys: Iterable[Key]) -> str:
-    """Return where something stands, as TOML writes it: `groups.pumps.schema.channels[0]`."""
+    """Return a place as TOML writes it: `groups.pumps.schema.channels[0]`."""
     out = ""
     for key in keys:
         if isinstance(key, int):

@@ -1,6 +1,6 @@
-"""What is sensed: the kinds of sensor, and the settings of each.
+"""The kinds of sensor, and the settings of each.
 
-A sensor yields rows in the order of the schema's channels; how, is `sensors/`.
+A sensor yields rows in the order of the schema's channels; the package `sensors` has the code.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ class NdjsonSensor(Section, frozen=True, kw_only=True, tag_field="kind", tag="nd
 
 
 class FileSensor(Section, frozen=True, kw_only=True, tag_field="kind", tag="file"):
-    """Files of a fleet's history, as if they came in live.
+    """Files with a fleet's history, read as if they came in live.
 
     Attributes
     ----------
     paths : tuple of Path
-        One table of numbers, or several of the same columns, one after the other.
+        One table of numbers, or several with the same columns, one after the other.
     speed : float
         Rows a second; 0 is as fast as possible.
     loop : bool
-        Begin again at the end. The readings are then counted again, as new ones.
+        Begin again at the end. The readings then count again, as new ones.
     skip : tuple of str
         Columns to leave out.
     zero_is_missing : bool
@@ -53,23 +53,22 @@ class MqttSensor(Link, frozen=True, kw_only=True, tag_field="kind", tag="mqtt"):
     Attributes
     ----------
     topic : str
-        With `{channel}` where a channel's name stands: "plant/{channel}/value".
+        With `{channel}` in place of a channel's name: "plant/{channel}/value".
     value : str
-        Where in the JSON of a message the number is: "value", "reading.celsius"; "" if the
-        message is nothing but a number.
+        The path of the number in a message's JSON: "value", "reading.celsius"; "" if the
+        message is a bare number.
     time : str
-        Where its time is, in seconds since 1970 or as ISO 8601; "" takes the time of arrival.
+        The path of its time, in seconds since 1970 or ISO 8601; "" takes the time of arrival.
     period_s : float
-        Seconds from row to row. Raising it gives fewer rows.
+        Seconds between rows. Raising it gives fewer rows.
     lateness_s : float
-        Seconds that a row waits for values that are still on their way. Raising it catches
-        more of them, and scores later.
+        Seconds that a row waits for late values. Raising it catches more of them, and scores
+        later.
     max_age_s : float
-        Seconds for which a value still stands for its channel. Raising it bridges longer
-        silence, with staler values.
+        Seconds for which a value is used. Raising it bridges longer silence, with staler values.
     missing : {"hold", "mean", "drop"}
-        What a channel's value in a row is: the newest; the mean of all since the row before,
-        or else the newest; the newest, but a row without one of each channel is left out.
+        A channel's value in a row: the newest; the mean of all since the row before, or else
+        the newest; the newest, but rows with a gap are left out.
     """
 
     topic: Text
@@ -92,12 +91,12 @@ class MqttSensor(Link, frozen=True, kw_only=True, tag_field="kind", tag="mqtt"):
 
 
 class HostSensor(Section, frozen=True, kw_only=True, tag_field="kind", tag="host"):
-    """What this machine says of itself: load, memory, disk, network, temperature.
+    """Figures of the machine itself: load, memory, disk, network, temperature.
 
     Attributes
     ----------
     period_s : float
-        Seconds from row to row. Raising it costs less, and sees less.
+        Seconds between rows. Raising it costs less, and sees less.
     """
 
     period_s: Seconds = 10.0

@@ -1,6 +1,6 @@
-"""What the largest report weighs, known before the first is built.
+"""The size of the largest report, known before the first is built.
 
-A broker that refuses a message does not say so to whoever sent it: a configuration whose
+A broker that refuses a message does not report it to the sender. So a configuration whose
 reports could not pass is refused at the start, with the numbers.
 """
 
@@ -22,38 +22,38 @@ ENVELOPE = 256
 """Bytes of a report beside subspace and scores: names, incarnations, counts, fingerprint."""
 
 SKETCHES = 400
-"""Bytes that scores are allowed: two sketches of 16 buckets, 98 bytes each while counts are
-below 2^28, and never above 178. What they leave is room for names of 64 letters."""
+"""Bytes for scores: two sketches of 16 buckets, 98 bytes each while counts are below 2^28, and
+never above 178. The rest is room for names of 64 letters."""
 
 MAXIMA = 3 * FINE.bytes
-"""What they come to hour by hour: off the subspace, within it, and of single channels."""
+"""Block maxima of scores: off the subspace, within it, and of single channels."""
 
 ALARM = 512
-"""A name of 64 letters, and three channels of 100 bytes: 477. What is left of nine of them is
-room for what else is said of alarms."""
+"""A name of 64 letters, and three channels of 100 bytes: 477. The rest of nine of them is room
+for the other alarm fields."""
 
 SCORES = SKETCHES + MAXIMA + (1 + REMEMBERED) * ALARM
-"""Scores, and what is made of them."""
+"""Scores, block maxima and alarms."""
 
 BELOW = 300 + (MOST_ALARMS - 1 - REMEMBERED) * ALARM
-"""What an aggregator's report has beside: a fence, a census, sums of many, alarms of many."""
+"""Further bytes of an aggregator's report: a fence, a census, sums and alarms of many nodes."""
 
 LINEAR = 256 + FINE.bytes
-"""What a kernel group's report has beside the numbers of its second subspace: lengths, a
-third sketch of scores, and a fourth of peaks."""
+"""Further bytes of a kernel group's report beside its second subspace: lengths, a third sketch
+of scores, and a fourth of block maxima."""
 
 SAMPLE = 1536
-"""64 readings, 8 bytes of priority and 16 of points each: they go with moments."""
+"""64 readings, each with 8 bytes of priority and 16 of points; they go with moments."""
 
 JOIN = 512
-"""What a join has beside its schema's text: names of 64 letters, there and in its topic."""
+"""Bytes of a join beside its schema's text: names of 64 letters, there and in its topic."""
 
 FENCES = 64 * 32
-"""What an aggregator's join has beside: the fences of starts before."""
+"""Further bytes of an aggregator's join: the fences of earlier starts."""
 
 
 class Linear(NamedTuple):
-    """The second subspace of a kernel group: that of the readings, scaled.
+    """The second subspace of a kernel group: that of the scaled readings.
 
     width, k : numbers in a reading, channels times lags; columns, spare ones included
     """
@@ -63,28 +63,28 @@ class Linear(NamedTuple):
 
 
 def size_of_report(dim: int, k: int, *, merged: bool = False, linear: Linear | None = None) -> int:
-    """Return what a report weighs at most, in bytes: 4 dim k + 8 (dim + k) + 256 + scores.
+    """Return the largest size of a report, in bytes: 4 dim k + 8 (dim + k) + 256 + scores.
 
-    In a kernel group it is that, of the features, and as much of the readings beside.
+    A kernel group has that for the features, and once more for the readings.
 
     Parameters
     ----------
     dim : int
         Features: channels, times lags.
     k : int
-        Columns, spare ones included. Counted as float32: how many of them can be coarser, the
-        data decide.
+        Columns, spare ones included. They count as float32: how many can be coarser depends
+        on the data.
     merged : bool
-        It is an aggregator's: that has more to say.
+        Whether it is an aggregator's, which has more fields.
     linear : Linear, optional
         In a kernel group, where `dim` is that of the features.
     """
     beside = ENVELOPE + SCORES + BELOW * merged
     if linear is None:
-        # Moments, which go before the scaling is known, are 16 dim: as much as two columns.
+        # Moments, sent before the scaling is known, take 16 dim: as much as two columns.
         return 4 * dim * max(k, 2) + 8 * (dim + k) + beside
     both = sum(4 * d * columns + 8 * (d + columns) for d, columns in ((dim, k), linear))
-    # Before scaling and gamma are known, moments go, of the readings.
+    # Before scaling and gamma are known, moments of the readings are sent.
     return max(both, 16 * linear.width + SAMPLE) + LINEAR + beside
 
 
@@ -104,19 +104,19 @@ def check_size(
     Parameters
     ----------
     dim, k : int
-        Features; columns, spare ones included, of which there are never more than dim.
+        Features; columns, spare ones included, at most dim of them.
     limit : int
         In bytes.
     at : tuple of Key
-        The setting that says what the limit is.
+        The setting of the limit.
     lower : str
-        What else can be changed.
+        The settings to lower.
     text : int
-        Bytes that go with it: a model carries its schema.
+        Further bytes: a model carries its schema.
     merged : bool
-        It is an aggregator's report.
+        Whether it is an aggregator's report.
     linear : Linear, optional
-        In a kernel group, its second subspace; of columns there are never more than `width`.
+        In a kernel group, its second subspace; at most `width` columns.
 
     Raises
     ------
@@ -130,7 +130,7 @@ def check_size(
     if size > limit:
         raise refusal(
             *at,
-            expected=f"room for {size} bytes: {_reckoned(dim, k, linear, size)}",
+            expected=f"room for {size} bytes: {_terms(dim, k, linear, size)}",
             got=f"a limit of {limit} bytes",
             hint=f"lower {lower}",
         )
@@ -139,7 +139,7 @@ def check_size(
 def check_join(
     text: int, limit: int, *, at: tuple[Key, ...], lower: str, merged: bool = False
 ) -> None:
-    """Refuse a configuration whose join is above a limit: it carries the schema's text.
+    """Refuse a configuration whose join, with the schema's text, is above a limit.
 
     Parameters
     ----------
@@ -163,8 +163,8 @@ def check_join(
         )
 
 
-def _reckoned(dim: int, k: int, linear: Linear | None, size: int) -> str:
-    """Return how a size comes about."""
+def _terms(dim: int, k: int, linear: Linear | None, size: int) -> str:
+    """Return the terms of a size, for people."""
     if linear is None:
         more = size - size_of_report(dim, k) + ENVELOPE + SCORES
         return (

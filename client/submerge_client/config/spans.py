@@ -1,4 +1,4 @@
-"""seconds(): how long, as people write it: 90s, 5m, 3h, 2d, 1y."""
+"""seconds(): a duration as people write it: 90s, 5m, 3h, 2d, 1y."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ DURATION = re.compile(NUMBER + "(y|d|h|m|s|ms)")
 
 
 def seconds(text: str) -> float:
-    """Return seconds: of `1y` (365 days), `2d`, `3h`, `5m`, `90s` or `50ms`.
+    """Return the seconds of `1y` (365 days), `2d`, `3h`, `5m`, `90s` or `50ms`.
 
     Raises
     ------
     UsageError
-        If it is no time, or one without end.
+        If it is no time, or an infinite one.
     """
     found = DURATION.fullmatch(text)
     if found is None or not math.isfinite(span := float(found[1]) * SECONDS[found[2]]):

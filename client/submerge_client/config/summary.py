@@ -1,4 +1,4 @@
-"""SummaryConfig: how much of the readings is remembered, as both ends write it down."""
+"""SummaryConfig: how much of the readings is remembered, in the files of clients and roots."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ class SummaryConfig(Section, frozen=True, kw_only=True):
         Directions of normal variation, at most dim. Raising it explains more of what is
         normal, and in the end faults as well.
     oversample : int
-        Spare directions, learnt and sent beside them. Raising it makes merges more exact, for
+        Spare directions, learnt and sent in addition. Raising it makes merges more exact, for
         4 bytes x dim each in every report.
     linear_rank : int, optional
         With a kernel, directions of the readings themselves, beside `rank` of their features;
-        left out, as many, but at most half of channels x lags. Fewer than these in any case:
-        what they leave over is what is judged by.
+        left out, as many, but at most half of channels x lags. It must be less than channels x
+        lags: the score is the part of a reading outside of these directions.
     """
 
     rank: Whole = 8
@@ -42,12 +42,12 @@ class SummaryConfig(Section, frozen=True, kw_only=True):
 
     @property
     def summaries(self) -> Subspaces:
-        """What learns and merges so many."""
+        """The summaries that learn and merge so many directions."""
         return Subspaces(self.rank, oversample=self.oversample, linear_rank=self.linear_rank)
 
 
 def check_rank(summary: SummaryConfig, schema: SchemaConfig) -> None:
-    """Refuse more directions than a vector has; of a kernel group's readings, also as many."""
+    """Refuse more directions than a vector has; in a kernel group, as many `linear_rank` too."""
     width = f"channels x lags = {len(schema.channels)} x {schema.lags} = {schema.width}"
     if schema.features is None:
         if summary.linear_rank is not None:
@@ -67,7 +67,7 @@ def check_rank(summary: SummaryConfig, schema: SchemaConfig) -> None:
         )
     linear = summary.linear_rank
     if linear is not None and linear > max(1, schema.width - 1):
-        # All of them would leave nothing over to judge by but rounding.
+        # All of them would leave only rounding errors to score.
         raise refusal(
             *("summary", "linear_rank"),
             expected=f"fewer than {width}" if schema.width > 1 else f"1, since {width}",

@@ -1,8 +1,8 @@
-"""read(): one TOML file, and the environment over it, as a configuration.
+"""read(): one TOML file as a configuration, with overrides from the environment.
 
-`SUBMERGE__SECTION__KEY=value` takes the place of `key` in `[section]`; deeper sections take
-further `__`. A value that reads as TOML is taken as such, else as text. Whatever is wrong,
-with the file or with a variable, is one line: where, what was expected, what came, what to do.
+`SUBMERGE__SECTION__KEY=value` replaces `key` in `[section]`; deeper sections take further `__`. A
+value that is valid TOML is read as TOML, any other as text. A mistake in the file or in a
+variable is one line: where, what was expected, what came, what to do.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ T = TypeVar("T", bound=Section)
 
 
 class Variable(NamedTuple):
-    """An environment variable that a setting came from, and its value as text."""
+    """The environment variable of a setting, and its value as text."""
 
     name: str
     text: str
@@ -44,26 +44,26 @@ def read(
     program: str = "client",
     removed: Mapping[str, Removal] = {},
 ) -> T:
-    """Return the configuration that a file and an environment describe.
+    """Return the configuration of a file and an environment.
 
     Parameters
     ----------
     path : Path or str
     kind : type
-        The section that the whole file is.
+        The section of the whole file.
     environ : mapping of str to str
-        Where overrides are looked for; other variables do not matter.
+        Where overrides are looked for; other variables are ignored.
     program : str
-        Whose `init` prints a sample: `submerge client init`.
+        The program whose `init` prints a sample: `submerge client init`.
     removed : mapping of str to Removal
-        Settings of earlier versions. Each that is there is a line in the log.
+        Settings of earlier versions. Each one in the file is a line in the log.
 
     Raises
     ------
     UsageError
         For the first mistake, in one line.
     """
-    table = _parsed(path, program)
+    table = _parse(path, program)
     variables = _override(table, environ)
     _name(table, variables)
     for keys, removal in tolerate(table, removed):
@@ -73,13 +73,13 @@ def read(
         if removal is MOVED and keys in variables:
             variables["scores", "broker", keys[-1]] = variables[keys]
     try:
-        return _decoded(table, kind, variables)
+        return _decode(table, kind, variables)
     except BadSetting as error:
         raise _line(f"{_where(path, error.keys, variables)}: {error.message}") from error.__cause__
 
 
-def _decoded(table: dict[str, Any], kind: type[T], variables: Variables) -> T:
-    """Return the section; where a variable's value cannot be it, its text may be."""
+def _decode(table: dict[str, Any], kind: type[T], variables: Variables) -> T:
+    """Return the section. A variable whose value does not fit is tried as text."""
     try:
         return decoded(table, kind)
     except BadSetting as error:
@@ -94,16 +94,16 @@ def _decoded(table: dict[str, Any], kind: type[T], variables: Variables) -> T:
         # A node may be called 12, and a password's file 2024-01-01.
         place[last] = variables[error.keys].text
         try:
-            return _decoded(table, kind, variables)
+            return _decode(table, kind, variables)
         except BadSetting as again:
             raise (error if again.keys == error.keys else again) from again.__cause__
 
 
-def _parsed(path: Path | str, program: str) -> dict[str, Any]:
-    """The file as a table."""
+def _parse(path: Path | str, program: str) -> dict[str, Any]:
+    """Return the file as a table."""
     sample = f"submerge {program} init > {program}.toml"
     try:
-        # Notepad puts a mark in front that TOML does not know.
+        # Notepad writes a byte order mark, which TOML does not allow.
         text = Path(path).read_bytes().decode("utf-8-sig")
         return tomllib.loads(text)
     except FileNotFoundError:
@@ -129,16 +129,16 @@ def _not_toml(text: str, why: str) -> str:
 
 
 def _override(table: dict[str, Any], environ: Mapping[str, str]) -> Variables:
-    """Put the environment's values into a table; return which variable brought which key."""
+    """Put the environment's values into a table; return the variable of each key."""
     variables: Variables = {}
-    # Sorted, a whole section comes before what is set in it.
+    # Sorted, a whole section comes before the settings in it.
     for variable in sorted(environ):
         if not variable.startswith(PREFIX):
             continue
         *sections, last = variable.removeprefix(PREFIX).lower().split("__")
         place, keys = table, tuple[Key, ...]()
         for section in sections:
-            key = _spelt(section, place)
+            key = _spelling(section, place)
             keys = (*keys, key)
             if key not in place:
                 place[key], variables[keys] = {}, Variable(variable, "")
@@ -147,38 +147,38 @@ def _override(table: dict[str, Any], environ: Mapping[str, str]) -> Variables:
                 message = f"expected {written(keys)} to be a section, got {shown(inner)}"
                 raise _line(f"{variable}: {message}; take the variable away")
             place = inner
-        key = _spelt(last, place)
+        key = _spelling(last, place)
         place[key] = _value(environ[variable])
         variables[*keys, key] = Variable(variable, environ[variable])
     return variables
 
 
 def _name(table: dict[str, Any], variables: Variables) -> None:
-    """Take the node's name from its kit, if nothing else says it: one file makes a device."""
+    """Take the node's name from its kit, if it is not set."""
     given = variables.get(("kit",))
     kit = given.text if given and not isinstance(table["kit"], str) else table.get("kit")
     if "node" not in table and isinstance(kit, str):
         table["node"] = read_kit(Path(kit)).node
 
 
-def _spelt(name: str, place: dict[str, Any]) -> str:
-    """A key as the file spells it: a variable has no case, and neither `-` nor `.`."""
+def _spelling(name: str, place: dict[str, Any]) -> str:
+    """Return a key as the file spells it: a variable has no case, and neither `-` nor `.`."""
     alike = (key for key in place if re.sub("[-.]", "_", key.lower()) == name)
     return next(alike, name)
 
 
 def _value(text: str) -> object:
-    """A value as TOML, or the text itself."""
+    """Return a value as TOML, or the text itself."""
     try:
         table = tomllib.loads(f"value = {text}")
     except tomllib.TOMLDecodeError:
         return text
-    # More keys: the text has lines of its own.
+    # More keys: the text has further lines.
     return table["value"] if len(table) == 1 else text
 
 
 def _where(path: Path | str, keys: tuple[Key, ...], variables: Variables) -> str:
-    """Where a setting stands: a variable, inside of one, or the file."""
+    """Return the place of a setting: a variable, inside one, or the file."""
     for n in range(len(keys), 0, -1):
         if keys[:n] in variables:
             inside = f": {written(keys)}" if n < len(keys) else ""

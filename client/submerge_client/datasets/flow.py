@@ -1,9 +1,9 @@
-"""Flow: a file's rows a block at a time, as a sensor would yield them.
+"""Flow: a file's rows a block at a time, as a sensor yields them.
 
-1. Text is read as it is wanted: a gigabyte takes no more memory than a kilobyte.
-2. An Intel Lab log and a `.npy` are read at once, and held: a log tells one mote after
-   another, so that its first row is complete only when its last line is read.
-3. Columns are chosen before rows are read; in the others anything may stand.
+1. Text is read on demand: a gigabyte takes no more memory than a kilobyte.
+2. An Intel Lab log and a `.npy` are read at once and held in memory: a log has one mote after
+   another, so its first row is complete only when its last line is read.
+3. Columns are chosen before rows are read; other columns may have any content.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from submerge_client.datasets.table import Table, check_distinct
 
 @dataclass(frozen=True)
 class Flow:
-    """One file, looked at but not yet read.
+    """One file, opened but not yet read.
 
     path : as the caller named it
-    names : what the columns are called; `x0, x1, ...` if the file does not say
-    named : whether the file says
-    notes : what was left out or guessed on the way, a sentence each
+    names : of the columns; `x0, x1, ...` if the file has none
+    named : whether the file has names
+    notes : what was left out or guessed, a sentence each
     """
 
     path: Path
@@ -37,7 +37,7 @@ class Flow:
 
     @classmethod
     def of(cls, path: Path, *, quantity: str = "temperature") -> Flow:
-        """Look at a file, and refuse what is no table.
+        """Open a file, and refuse one that is no table.
 
         Parameters
         ----------

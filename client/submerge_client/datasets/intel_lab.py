@@ -7,12 +7,12 @@ It becomes a matrix, an epoch a row and a mote a column (with "all", four column
 The log was written by radios with dying batteries, so a bad line is counted and
 left out where other formats would be refused:
 
-1. A line that ends before the mote's number is truncated; one whose fields are not
-   finite numbers, or too many, is broken; a mote outside 1..54 is unknown.
-2. Fields may be missing at the end of a line, or inside it: then two separators
-   stand side by side, and the later fields keep their places.
+1. A line that ends before the mote's number is truncated. A line with too many fields, or
+   with one that is no finite number, is broken. A mote outside 1..54 is unknown.
+2. Fields may be missing at the end of a line, or inside it: then there are two separators
+   side by side, and the later fields keep their places.
 3. Of several readings of a mote in an epoch, the last one counts.
-4. Epochs and motes without one reading of the wanted quantity do not occur.
+4. Epochs and motes without any reading of the quantity are left out.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ CHOICES = (*QUANTITIES, "all")
 MOTES = 54
 FIELDS = 8
 LATEST = 2**53
-"""No epoch is later: the log's last is 65535, and a number beyond is a broken field."""
+"""The log's last epoch is 65535; a number beyond this is a broken field."""
 
 BAD = {
     "truncated": ("truncated row", "truncated rows"),
@@ -66,22 +66,22 @@ class MoteReadings(NamedTuple):
 
 
 def recognizes(head: bytes) -> bool:
-    """Whether one of the first lines is date, time, epoch, mote; others may be broken."""
+    """Return whether one of the first lines is date, time, epoch, mote; others may be broken."""
     return _LINE.search(head[:4096]) is not None
 
 
 def read(source: Source, quantity: str) -> Table:
     """Read one quantity of a log, or "all".
 
-    One pass over the lines. Kept of each are 17 bytes (41 for "all"); arranging them
-    takes up to five times as much for a moment.
+    One pass over the lines keeps 17 bytes of each (41 for "all"); arranging them takes up to
+    five times as much for a moment.
     """
     wanted = QUANTITIES if quantity == "all" else (quantity,)
     first = QUANTITIES.index(wanted[0])
     with source.unpacked() as stream:
         # GzipFile finds lines in Python; a buffer over it finds them in C.
         lines = io.BufferedReader(stream, _BUFFER) if source.packed else stream  # type: ignore[type-var]
-        readings, left_out = _collected(lines, slice(first, first + len(wanted)))
+        readings, left_out = _collect(lines, slice(first, first + len(wanted)))
 
     name = source.path.name
     present = np.flatnonzero(~np.isnan(readings.values).all(axis=1))
@@ -108,8 +108,8 @@ def read(source: Source, quantity: str) -> Table:
     return Table.of(source.path, rows, names=names, notes=notes)
 
 
-def _collected(lines: Iterable[bytes], wanted: slice) -> tuple[MoteReadings, Counter[str]]:
-    """Read the lines once; return what is usable, and count the rest by kind."""
+def _collect(lines: Iterable[bytes], wanted: slice) -> tuple[MoteReadings, Counter[str]]:
+    """Read the lines once; return the usable readings, and the counts of bad lines by kind."""
     epochs, motes, values = array("q"), array("b"), array("d")
     left_out = Counter(dict.fromkeys(BAD, 0))
     for line in lines:
@@ -127,7 +127,7 @@ def _collected(lines: Iterable[bytes], wanted: slice) -> tuple[MoteReadings, Cou
         except ValueError:
             left_out["broken"] += 1
             continue
-        # Python takes 1_000 for a number; a log does not.
+        # Python reads 1_000 as a number; a log has no such numbers.
         if (
             len(fields) > FIELDS
             or not 0 <= epoch <= LATEST
@@ -149,10 +149,10 @@ def _collected(lines: Iterable[bytes], wanted: slice) -> tuple[MoteReadings, Cou
 
 
 def _in_place(line: bytes) -> list[bytes]:
-    """Split a line that has not eight words; a missing field becomes nan in its place."""
+    """Split a line without eight words; a missing field becomes nan in its place."""
     fields = _SEPARATOR.split(line.rstrip(b"\r\n"))
     if len(fields) > FIELDS or b"" in fields[:4]:
-        # Not single separators, then, but columns padded with blanks.
+        # These are columns padded with blanks, not single separators.
         fields = line.split()
     if len(fields) < 4:
         return fields
@@ -168,8 +168,8 @@ def _matrix(readings: MoteReadings) -> tuple[npt.NDArray[np.int8], Array, int]:
     flat = np.full((len(epochs) * len(motes), width), np.nan)
     for quantity in range(width):
         present = np.flatnonzero(~np.isnan(readings.values[:, quantity]))
-        # NumPy does not promise which of several writes to a cell wins, so we choose:
-        # the first from the end.
+        # NumPy does not define which of several writes to a cell wins. Reversed, the first
+        # of each cell is the last reading.
         present = present[::-1]
         cells, last = np.unique(cell[present], return_index=True)
         flat[cells, quantity] = readings.values[present[last], quantity]

@@ -16,11 +16,11 @@ REAL = "biuf"
 """Kinds of dtype that are real numbers: bool, integers, floats."""
 
 UNREADABLE = (ValueError, TypeError, KeyError, SyntaxError, TokenError, RecursionError, MemoryError)
-"""What NumPy raises for a damaged header, which it reads as a Python literal."""
+"""Errors of NumPy for a damaged header, which it parses as a Python literal."""
 
 
 def recognizes(head: bytes) -> bool:
-    """Whether a file that begins so is `.npy`."""
+    """Return whether `head` is the start of a `.npy` file."""
     return head.startswith(npy.MAGIC_PREFIX)
 
 

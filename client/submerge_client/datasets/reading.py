@@ -1,4 +1,4 @@
-"""read(): files in, one table out; which loader takes which file."""
+"""read(): one table from one or more files; it chooses the loader of each."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Literal
 from submerge import UsageError
 from submerge_client.datasets import intel_lab, npy, text
 from submerge_client.datasets.source import Source, binary
-from submerge_client.datasets.table import Table, stacked
+from submerge_client.datasets.table import Table, stack
 
 Format = Literal["npy", "log", "text"]
 
@@ -27,7 +27,7 @@ def read(
     quantity : {"temperature", "humidity", "light", "voltage", "all"}
         What to take from an Intel Lab log; other files have one quantity only.
     skip : collection of str
-        Columns to leave out, by name; what stands in them is not looked at.
+        Columns to leave out, by name; their content is not read.
 
     Raises
     ------
@@ -38,7 +38,7 @@ def read(
     check_quantity(quantity)
     if not paths:
         raise UsageError("expected at least one file to read, got none; name one")
-    return stacked(paths, [_read(Source.of(path), quantity, skip) for path in paths])
+    return stack(paths, [_read(Source.of(path), quantity, skip) for path in paths])
 
 
 def _read(source: Source, quantity: str, skip: Collection[str]) -> Table:
@@ -53,8 +53,8 @@ def _read(source: Source, quantity: str, skip: Collection[str]) -> Table:
 
 
 def format_of(source: Source) -> Format:
-    """Recognise a file by what is in it, or refuse it."""
-    # The suffix counts where the content does not: a broken .npy should be called that.
+    """Recognise a file by its content, or refuse it."""
+    # The suffix counts as well: a broken .npy should be reported as one.
     if npy.recognizes(source.head) or ".npy" in source.path.suffixes[-2:]:
         return "npy"
     # Before the search for zero bytes: in a log they break one line, not the file.
@@ -66,7 +66,7 @@ def format_of(source: Source) -> Format:
 
 
 def check_quantity(quantity: str) -> None:
-    """Refuse what no Intel Lab log has, whatever the files are."""
+    """Refuse a quantity that no Intel Lab log has, whatever the files are."""
     if quantity not in intel_lab.CHOICES:
         near = difflib.get_close_matches(quantity, intel_lab.CHOICES, n=1)
         hint = f"; did you mean {near[0]!r}?" if near else ""

@@ -1,8 +1,7 @@
-"""Source: one file, plain or gzip, as bytes or text; and how a file is refused.
+"""Source: one file, plain or gzip, as bytes or text; and the errors about files.
 
-Whatever goes wrong between the disk and a loader (no such file, no permission, a
-gzip that breaks off) leaves this module as a `UsageError`. Gzip is known by its
-first two bytes, so a suffix may be missing or wrong.
+Every failure between the disk and a loader (no such file, no permission, a gzip that breaks off)
+becomes a `UsageError`. Gzip is known by its first two bytes: the suffix does not matter.
 """
 
 from __future__ import annotations
@@ -27,11 +26,11 @@ ARCHIVES = {
     b"\xfd7zXZ\x00": "an xz archive",
     b"BZh": "a bzip2 archive",
 }
-"""What people hand over still packed, by first bytes."""
+"""Archives that must be unpacked first, by first bytes."""
 
 
 class Place(NamedTuple):
-    """Where in a file: lines and columns count from one, as editors do."""
+    """A place in a file. Lines and columns count from one, as in editors."""
 
     path: Path
     line: int | None = None
@@ -46,7 +45,7 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True)
 class Source:
-    """A file that can be read from the start, as often as it takes.
+    """A file that can be read from the start any number of times.
 
     path : as the caller named it
     packed : whether it is gzip
@@ -59,7 +58,7 @@ class Source:
 
     @classmethod
     def of(cls, path: Path) -> Source:
-        """Look at a file, and refuse what is none."""
+        """Open a path, and refuse one that is no file."""
         with _blaming(path):
             mode = path.stat().st_mode
             if stat.S_ISDIR(mode):
@@ -90,9 +89,9 @@ class Source:
 
     @contextmanager
     def damage_first(self) -> Iterator[None]:
-        """Blame a damaged gzip for its damage, not for what comes of it.
+        """Report the damage of a gzip file rather than the wrong rows that it causes.
 
-        Its wrong rows are met first: its checksum stands at the very end.
+        The wrong rows come first: the checksum is at the very end.
         """
         try:
             yield
@@ -105,10 +104,10 @@ class Source:
 
     @contextmanager
     def text(self) -> Iterator[TextIO]:
-        """Open the file as UTF-8; bytes that are none become lone surrogates.
+        """Open the file as UTF-8; invalid bytes become lone surrogates.
 
-        They fail as numbers, and `illegible` tells them from text; a decoding error
-        could not say in which line it came.
+        They fail as numbers, and `illegible` finds them. A decoding error would not have the
+        line.
         """
         with (
             self.unpacked() as stream,
@@ -120,8 +119,8 @@ class Source:
 
 
 def refusal(where: object, *, expected: str, got: str, hint: str) -> UsageError:
-    """Return the error that says what is wrong with a file, in one line."""
-    # Names of files and columns may have line breaks; a message has one line.
+    """Return the one-line error about a file."""
+    # Names of files and columns may have line breaks.
     return UsageError(" ".join(f"{where}: expected {expected}, got {got}; {hint}".splitlines()))
 
 
@@ -133,7 +132,7 @@ def empty(path: Path) -> UsageError:
 
 
 def binary(where: object, head: bytes, got: str) -> UsageError:
-    """Return the error for a file that is not text: `got`, or the archive that it is."""
+    """Return the error for a file that is not text: `got`, or the name of an archive."""
     for magic, archive in ARCHIVES.items():
         if head.startswith(magic):
             return refusal(where, expected="a table", got=archive, hint="unpack it first")
@@ -146,7 +145,7 @@ def binary(where: object, head: bytes, got: str) -> UsageError:
 
 
 def illegible(text: str) -> str:
-    """Name the first character that no text has, or return an empty string."""
+    """Return a description of the first character that is no text, or an empty string."""
     for character in text:
         if character == "\0":
             return "a zero byte"
@@ -156,7 +155,7 @@ def illegible(text: str) -> str:
 
 
 def shown(text: str) -> str:
-    """Quote a field, shortened to fit a message."""
+    """Return a field in quotes, shortened for a message."""
     return repr(text if len(text) <= 40 else text[:39] + "…")
 
 

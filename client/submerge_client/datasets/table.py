@@ -1,7 +1,7 @@
-"""Table: what every loader returns, and what makes one usable.
+"""Table: the result of every loader, and the checks of one.
 
-A usable table has at least one row and two columns of different names. Its numbers
-are finite or NaN: the loaders see to that, because only they know the place.
+A table has at least one row and two columns of different names. Its numbers are finite or NaN:
+the loaders check that, because only they know the place.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from submerge_client.datasets.source import Place, refusal
 class Table:
     """Readings in rows, one column a channel.
 
-    names : what the columns are called; `x0, x1, ...` if the file does not say
+    names : of the columns; `x0, x1, ...` if the file has none
     rows : (n, dim), NaN where a value is missing
-    notes : what was left out or counted on the way, a sentence each
+    notes : what was left out or counted, a sentence each
     """
 
     names: tuple[str, ...]
@@ -34,7 +34,7 @@ class Table:
     def of(
         cls, path: Path, rows: Array, *, names: Sequence[str] = (), notes: Sequence[str] = ()
     ) -> Table:
-        """Return the table read from `path`, or refuse what no PCA can use."""
+        """Return the table read from `path`, or refuse one that PCA cannot use."""
         n, dim = rows.shape
         names = tuple(name or f"x{i}" for i, name in enumerate(names or [""] * dim))
         if dim < 2:
@@ -77,7 +77,7 @@ def check_distinct(path: Path, names: Sequence[str]) -> None:
 
 
 def columns_but(path: Path, names: Sequence[str], skip: Collection[str]) -> list[int]:
-    """Return the places of all columns but those named, which must be there."""
+    """Return the indices of all columns but those in `skip`, which must exist."""
     for name in skip:
         if name not in names:
             near = difflib.get_close_matches(name, names, n=1)
@@ -90,8 +90,8 @@ def columns_but(path: Path, names: Sequence[str], skip: Collection[str]) -> list
     return [i for i, name in enumerate(names) if name not in skip]
 
 
-def stacked(paths: Sequence[Path], tables: Sequence[Table]) -> Table:
-    """Put tables of the same columns below one another."""
+def stack(paths: Sequence[Path], tables: Sequence[Table]) -> Table:
+    """Return one table of all rows; the columns must be the same."""
     first = tables[0]
     for path, table in zip(paths, tables, strict=True):
         if len(table.names) != len(first.names):
@@ -116,7 +116,7 @@ def stacked(paths: Sequence[Path], tables: Sequence[Table]) -> Table:
 
 
 def counted(number: int, one: str, many: str = "") -> str:
-    """Say `1 row`, `2 rows`."""
+    """Return `1 row`, `2 rows`."""
     return f"{number} {one if number == 1 else many or one + 's'}"
 
 

@@ -4,10 +4,10 @@
    quotes; else any whitespace.
 2. The first row is a header if any of its fields is text (CSV), or all are
    (whitespace). An empty field, NA, nan and ? are missing values, not text.
-3. `numpy.loadtxt` reads what it can, some hundred lines at a time. What it refuses,
-   missing values among it, is read again row by row; that pass alone decides what is
-   an error, and where. From the first quote on, it reads all of a CSV: a field in
-   quotes may run over any number of lines.
+3. `numpy.loadtxt` reads some hundred lines at a time. Lines that it refuses, such as those
+   with missing values, are read again row by row; only that pass finds errors and their
+   places. It also reads all of a CSV from the first quote on: a field in quotes may have any
+   number of lines.
 
 No comments, no decimal commas, no digits grouped by underscores.
 """
@@ -26,31 +26,23 @@ from typing import NamedTuple
 import numpy as np
 
 from submerge import Array
-from submerge_client.datasets.source import (
-    Place,
-    Source,
-    binary,
-    empty,
-    illegible,
-    refusal,
-    shown,
-)
+from submerge_client.datasets.source import Place, Source, binary, empty, illegible, refusal, shown
 from submerge_client.datasets.table import Table, columns_but
 
 BLOCK = 512
-"""Most rows that are read at once: enough for the speed of C, few enough for a small device."""
+"""Most rows read at once: enough for the speed of C, few enough for a small device."""
 
 MISSING = frozenset({"", "NA", "nan", "NaN", "?"})
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
 _INFINITE = re.compile(r"[+-]?inf(inity)?", re.IGNORECASE)
 _NAN = re.compile(r"[+-]?nan", re.IGNORECASE)
-_USUAL = re.compile(r"[0-9eE.+\-NaA?]*")
-"""What rows of numbers and missing values are made of: no `_`, no inf, ASCII digits."""
+_PLAIN = re.compile(r"[0-9eE.+\-NaA?]*")
+"""The characters of numbers and missing values: no `_`, no inf, ASCII digits."""
 
 
 class TextForm(NamedTuple):
-    """How a file is written.
+    """The form of a text file.
 
     delimiter : None for any whitespace
     names : of the columns; none without a header
@@ -67,12 +59,12 @@ class TextForm(NamedTuple):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """What the columns are called: their names, or `x0, x1, ...`."""
+        """The columns' names, or `x0, x1, ...`."""
         return tuple(name or f"x{i}" for i, name in enumerate(self.names or [""] * self.width))
 
 
 def read(source: Source, skip: Collection[str] = ()) -> Table:
-    """Read a matrix of numbers, with or without a header, but for the columns in `skip`."""
+    """Read a matrix of numbers, with or without a header, without the columns in `skip`."""
     form = form_of(source)
     used = columns_but(source.path, form.columns, skip)
     numbers, n = array("d"), 0
@@ -86,7 +78,7 @@ def read(source: Source, skip: Collection[str] = ()) -> Table:
 
 
 def blocks(source: Source, form: TextForm, used: Sequence[int]) -> Iterator[Array]:
-    """Yield the columns `used`, in that order, `BLOCK` rows at a time; no more are held."""
+    """Yield the columns `used`, in that order, at most `BLOCK` rows at a time."""
     with source.text() as lines:
         line = 1 + sum(1 for _ in islice(lines, form.skip))
         while chunk := list(islice(lines, BLOCK)):
@@ -102,7 +94,7 @@ def blocks(source: Source, form: TextForm, used: Sequence[int]) -> Iterator[Arra
 
 
 def form_of(source: Source) -> TextForm:
-    """Look at the first two rows of a file: how it is written."""
+    """Return the form of a file, from its first two rows."""
     delimiter = _delimiter(source.head)
     with source.text() as lines:
         rows = list(islice(_rows(source, lines, delimiter), 2))
@@ -133,7 +125,7 @@ def _delimiter(head: bytes) -> str | None:
 def _rows(
     source: Source, lines: Iterable[str], delimiter: str | None, first: int = 1
 ) -> Iterator[tuple[int, list[str]]]:
-    """Yield the fields of each row that is not blank, after the line it begins in."""
+    """Yield the first line and the fields of each row that is not blank."""
     if delimiter is None:
         for number, line in enumerate(lines, first):
             if fields := line.split():
@@ -161,7 +153,7 @@ def _at_once(form: TextForm, used: Sequence[int], chunk: list[str]) -> Array | N
         return np.empty((0, len(used)))
     as_it_is = list(used) == list(range(form.width))
     if not as_it_is and not all(len(line.split(form.delimiter)) == form.width for line in chunk):
-        # NumPy would not mind, as long as the columns in use are there.
+        # NumPy would accept such lines if they have the columns in use.
         return None
     try:
         rows = np.loadtxt(
@@ -173,7 +165,7 @@ def _at_once(form: TextForm, used: Sequence[int], chunk: list[str]) -> Array | N
             encoding=None,
         )
     except ValueError:
-        # Its messages count rows, not lines; the other pass says it better.
+        # Its messages count rows, not lines; the other pass has better ones.
         return None
     return None if rows.shape[1] != len(used) or np.isinf(rows).any() else rows
 
@@ -181,7 +173,7 @@ def _at_once(form: TextForm, used: Sequence[int], chunk: list[str]) -> Array | N
 def _row_by_row(
     source: Source, form: TextForm, used: Sequence[int], first: int, lines: Iterable[str]
 ) -> Iterator[Array]:
-    """Read lines with care: missing values become NaN, and errors have a place."""
+    """Yield blocks of rows; missing values become NaN, and errors have a place."""
     rows = _rows(source, lines, form.delimiter, first)
     while some := [_numbers(source, form, used, *row) for row in islice(rows, BLOCK)]:
         yield np.array(some)
@@ -192,8 +184,8 @@ def _numbers(
 ) -> list[float]:
     if len(fields) == form.width:
         wanted = [fields[i] for i in used]
-        if _USUAL.fullmatch("".join(wanted)):
-            # Nearly all rows: several times as fast as asking each field what it is.
+        if _PLAIN.fullmatch("".join(wanted)):
+            # True for nearly all rows, and several times as fast as a check of each field.
             with suppress(ValueError):
                 row = [math.nan if field in MISSING else float(field) for field in wanted]
                 if math.inf not in row and -math.inf not in row:
@@ -232,7 +224,7 @@ def _number(field: str, place: Place) -> float:
 
 
 def _is_value(field: str) -> bool:
-    """Whether a field is meant as a number, missing and infinite ones included."""
+    """Return whether a field stands for a number, missing and infinite ones included."""
     text = field.strip()
     return text in MISSING or any(p.fullmatch(text) for p in (_NUMBER, _NAN, _INFINITE))
 
@@ -243,7 +235,7 @@ def _check_legible(source: Source, line: int, fields: list[str]) -> None:
 
 
 def remarks(source: Source, form: TextForm) -> list[str]:
-    """Say what a reader of the result could not guess about its names."""
+    """Return notes about names that may surprise the user."""
     remarks = []
     place = f"line {form.first} of {source.path.name}"
     numbers = [name for name in form.names if _NUMBER.fullmatch(name)]

@@ -1,9 +1,8 @@
-"""Sensors: where rows come from; one kind of source a file.
+"""Sensors: the sources of rows, one kind in each module.
 
-A sensor has a thread of its own, in which it reads and hands rows over. It has no queue,
-or one that is bounded and counts what it drops: `hand` blocks while the node is behind.
-Whatever a sensor leaves out is in its `counts`. What one kind needs (paho-mqtt, psutil) is
-loaded when that kind is opened. No row is scaled, filled or scored here.
+A sensor reads in a thread of its own and hands rows over. It has no queue, or a bounded one that
+counts what it drops: `hand` blocks while the node is behind. `counts` says what a sensor left
+out. Libraries of one kind (paho-mqtt, psutil) are loaded when that kind is opened.
 """
 
 from __future__ import annotations
@@ -21,17 +20,15 @@ from submerge_client.config.sensors import (
     MqttSensor,
     NdjsonSensor,
 )
-from submerge_client.sensors.tally import SensorLog, unheard
-
-__all__ = ["Sensor", "SensorLog", "opened"]
+from submerge_client.sensors.tally import SensorLog, no_log
 
 
 class Sensor(Protocol):
-    """A source of rows. A mistake in its configuration is a UsageError of its constructor."""
+    """A source of rows. Its constructor raises UsageError for a wrong configuration."""
 
     @property
     def counts(self) -> dict[str, int]:
-        """What was left out, dropped or late, by kind; read from any thread."""
+        """Rows and readings left out, dropped or late, by kind; read from any thread."""
 
     def read(self, hand: Callable[[Array], None], stop: threading.Event) -> None:
         """Hand over rows until the source ends or `stop` is set.
@@ -40,18 +37,18 @@ class Sensor(Protocol):
         ----------
         hand : callable
             Takes rows (n, channels) in the schema's order, float64, NaN for a gap. It
-            blocks while the node is behind, and keeps what it is given.
+            blocks while the node is behind, and keeps the array.
         stop : threading.Event
-            Looked at twice a second or more often.
+            Checked at least twice a second.
 
         Raises
         ------
         UsageError
-            If the source turns out to be unusable on the way.
+            If the source becomes unusable on the way.
         """
 
 
-def opened(config: AnySensor, channels: Sequence[str], *, note: SensorLog = unheard) -> Sensor:
+def open_sensor(config: AnySensor, channels: Sequence[str], *, note: SensorLog = no_log) -> Sensor:
     """Return the sensor that a configuration describes.
 
     Parameters
@@ -59,13 +56,13 @@ def opened(config: AnySensor, channels: Sequence[str], *, note: SensorLog = unhe
     config : AnySensor
     channels : sequence of str
         The schema's names, in its order.
-    note : Note
+    note : SensorLog
         Takes remarks for the log, from any thread.
 
     Raises
     ------
     UsageError
-        If it cannot be what it is told to be, or an extra is not installed.
+        If the configuration is impossible, or an extra is not installed.
     """
     match config:
         case NdjsonSensor():
@@ -75,47 +72,17 @@ def opened(config: AnySensor, channels: Sequence[str], *, note: SensorLog = unhe
         case FileSensor():
             from submerge_client.sensors.files import FileReplay
 
-            return FileReplay(
-                channels,
-                paths=config.paths,
-                speed=config.speed,
-                loop=config.loop,
-                skip=config.skip,
-                zero_is_missing=config.zero_is_missing,
-                quantity=config.quantity,
-                note=note,
-            )
+            return FileReplay(channels, config, note=note)
         case MqttSensor():
             with _extra("paho", "mqtt"):
                 from submerge_client.sensors.mqtt import MqttReadings
 
-            return MqttReadings(
-                channels,
-                url=config.url,
-                insecure=config.insecure,
-                ca=config.ca,
-                cert=config.cert,
-                key=config.key,
-                username=config.username,
-                password_file=config.password_file,
-                topic=config.topic,
-                value=config.value,
-                time=config.time,
-                period_s=config.period_s,
-                max_age_s=config.max_age_s,
-                lateness_s=config.lateness_s,
-                missing=config.missing,
-                note=note,
-            )
+            return MqttReadings(channels, config, note=note)
         case HostSensor():
-            return _host(config, channels, note)
+            with _extra("psutil", "host"):
+                from submerge_client.sensors.host import HostMeter
 
-
-def _host(config: HostSensor, channels: Sequence[str], note: SensorLog) -> Sensor:
-    with _extra("psutil", "host"):
-        from submerge_client.sensors.host import HostMeter
-
-    return HostMeter(channels, period_s=config.period_s, note=note)
+            return HostMeter(channels, period_s=config.period_s, note=note)
 
 
 @contextmanager

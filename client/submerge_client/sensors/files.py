@@ -1,34 +1,33 @@
-"""FileReplay: files as if a sensor read them out, in their order, at any speed.
+"""FileReplay: the rows of files in their order, at any speed, as if from a sensor.
 
-1. Columns are found by name: each channel has one, the others are not looked at. A file
-   without a header, or a schema without names, goes by place: the width must fit.
-2. At `speed` rows a second, no row comes before its time, and none waits for its turn
-   longer than a twentieth of a second; at 0, rows come as fast as the node takes them.
-3. A node that falls behind is not hurried: after a second of delay the plan moves with it.
-4. Text is streamed (`datasets.flow` says what is not), again from the start with `loop`.
+1. Columns are found by name: each channel has one, and others are ignored. A file without a
+   header, or a schema without names, goes by position: the width must fit.
+2. At `speed` rows a second, no row comes before its time or more than a twentieth of a second
+   after it. At 0, rows come as fast as the node takes them.
+3. A node that falls behind is not hurried: after a second of delay the schedule moves with it.
+4. Text is streamed (`datasets.flow` lists what is not), again from the start with `loop`.
 
-The constructor looks at every file. A bad number deep inside one is met on the way, and
-leaves `read` as a UsageError that says where it stands.
+The constructor opens every file. A bad number inside a file is found on the way: `read` raises a
+UsageError with its place.
 """
 
 from __future__ import annotations
 
 import difflib
-import math
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
-from pathlib import Path
 
 import numpy as np
 
-from submerge import Array, UsageError
+from submerge import Array
+from submerge_client.config.sensors import FileSensor
 from submerge_client.datasets import Flow
 from submerge_client.datasets.source import refusal
 from submerge_client.datasets.table import columns_but
-from submerge_client.sensors.tally import SensorLog, unheard
+from submerge_client.sensors.tally import SensorLog, no_log
 
-TURN_S = 0.05
+TOGETHER_S = 0.05
 """Rows that are due within this time are handed over together."""
 
 BEHIND_S = 1.0
@@ -42,24 +41,14 @@ class FileReplay:
     ----------
     channels : sequence of str
         The schema's names, in its order.
-    paths : sequence of Path or str
-        Whitespace matrices, CSV, `.npy` or Intel Lab logs, plain or gzip, one after another.
-    speed : float
-        Rows a second; 0 for as fast as the node takes them.
-    loop : bool
-        Begin again at the end, for ever.
-    skip : collection of str
-        Columns to leave out, by name; needed only where columns go by place.
-    zero_is_missing : bool
-        Read 0 as a gap: mote files mean it so.
-    quantity : {"temperature", "humidity", "light", "voltage", "all"}
-        What to take from an Intel Lab log.
-    note : Note
+    config : FileSensor
+        Whitespace matrices, CSV, `.npy` or Intel Lab logs, plain or gzip.
+    note : SensorLog
         Takes remarks for the log.
     clock : callable
-        Seconds, never set back.
+        A steady clock, in seconds.
     wait : callable
-        `wait(stop, seconds)` returns at the latest when `stop` is set.
+        `wait(stop, seconds)` returns when `stop` is set, at the latest.
 
     Attributes
     ----------
@@ -76,33 +65,23 @@ class FileReplay:
     def __init__(
         self,
         channels: Sequence[str],
+        config: FileSensor,
         *,
-        paths: Sequence[Path | str],
-        speed: float = 0.0,
-        loop: bool = False,
-        skip: Collection[str] = (),
-        zero_is_missing: bool = False,
-        quantity: str = "temperature",
-        note: SensorLog = unheard,
+        note: SensorLog = no_log,
         clock: Callable[[], float] = time.monotonic,
         wait: Callable[[threading.Event, float], object] = threading.Event.wait,
     ) -> None:
-        if not (0 <= speed < math.inf):
-            raise UsageError(f"speed must be rows a second, or 0 for no limit, got {speed}")
-        if not paths:
-            raise UsageError("expected at least one file to replay, got none; name one")
-        self._speed = speed
-        self._loop = loop
-        self._zero_is_missing = zero_is_missing
+        self._speed, self._loop = config.speed, config.loop
+        self._zero_is_missing = config.zero_is_missing
         self._clock = clock
         self._wait = wait
         self.counts = {"passes": 0, "zeros": 0, "late": 0}
         self._flows: list[tuple[Flow, list[int]]] = []
-        for path in paths:
-            flow = Flow.of(Path(path), quantity=quantity)
+        for path in config.paths:
+            flow = Flow.of(path, quantity=config.quantity)
             for remark in flow.notes:
                 note("replay", file=flow.path.name, remark=remark)
-            self._flows.append((flow, _used(flow, channels, skip)))
+            self._flows.append((flow, _columns(flow, channels, config.skip)))
 
     def read(self, hand: Callable[[Array], None], stop: threading.Event) -> None:
         """Hand over rows until the files end or `stop` is set.
@@ -122,7 +101,7 @@ class FileReplay:
 
     def _pieces(self) -> Iterator[Array]:
         """Yield rows in the pieces in which they are handed over."""
-        most = 1 + int(self._speed * TURN_S) if self._speed else BLOCK
+        most = 1 + int(self._speed * TOGETHER_S) if self._speed else BLOCK
         while True:
             for flow, used in self._flows:
                 for rows in flow.blocks(used):
@@ -137,7 +116,7 @@ class FileReplay:
                 return
 
     def _when_due(self, due: float, stop: threading.Event) -> float:
-        """Wait until rows are due; return when they were, or now if that was long ago."""
+        """Wait until rows are due; return that time, or now if that was long ago."""
         now = self._clock()
         while now < due and not stop.is_set():
             self._wait(stop, due - now)
@@ -148,8 +127,8 @@ class FileReplay:
         return now
 
 
-def _used(flow: Flow, channels: Sequence[str], skip: Collection[str]) -> list[int]:
-    """Return the place of each channel's column."""
+def _columns(flow: Flow, channels: Sequence[str], skip: Collection[str]) -> list[int]:
+    """Return the index of each channel's column."""
     left = columns_but(flow.path, flow.names, skip)
     places = {flow.names[i]: i for i in left}
     nameless = list(channels) == [f"x{i}" for i in range(len(channels))]

@@ -1,30 +1,30 @@
-"""Grid: readings that come one by one, each channel in its own time, become rows.
+"""Grid: makes rows of readings that arrive one by one, each channel at its own times.
 
 Pure: time is an argument. The points of the grid are the multiples of `period_s`.
 
-1. A reading belongs to the first point that is not before it: point p has what was read
-   after p - period_s, up to p. Two readings of a channel at the same time are one: the
-   later to arrive counts.
+1. A reading belongs to the first point that is not before it: point p has the readings after
+   p - period_s, up to p. Of two readings of a channel at the same time, the later to arrive
+   counts.
 2. A point is given out once, when now >= p + lateness_s, and points in their order. A
    reading whose point has been given out is late: it is counted and dropped.
 3. "hold": a channel's value at p is its newest reading, if that is no older than
    max_age_s at p. "mean": the mean of the readings that belong to p; if none do, as
    "hold". "drop": as "hold", but a row with any gap is counted ("incomplete") and left out.
-4. A channel without a value is a gap, NaN. A row of gaps alone is no row ("empty").
-5. Of many points due at once, the newest 256 are given out; the others are "skipped", but
-   what was read then is remembered. So a clock that leaps ahead makes no flood of rows.
+4. A channel without a value is a gap, NaN. A row of gaps alone is left out ("empty").
+5. Of many points due at once, the newest 256 are given out. The others are "skipped", but
+   their readings are remembered. So a clock that leaps ahead makes no flood of rows.
 6. A reading is too early if its point lies more than lateness_s and one period ahead of
    the next `rows(now)`. It is dropped there.
-7. A clock set back by more than lateness_s and a period begins the grid anew there
-   ("turned_back"): else nothing would be given out until it has caught up.
-8. The first `rows(now)` gives nothing out: it says where the grid begins. What was put
-   before is remembered by rule 3.
-9. No more than `most` readings wait for their points; beyond that they are "crowded" out.
+7. A clock set back by more than lateness_s and a period begins the grid again there
+   ("turned_back"): otherwise nothing would be given out until it has caught up.
+8. The first `rows(now)` gives nothing out: it sets where the grid begins. Earlier readings
+   are remembered by rule 3.
+9. At most `most` readings wait for their points; further ones are "crowded" out.
 
-However readings arrive, as long as none is late, repeated or crowded out, the rows are
-the same, bit for bit. Each reading put is one of `waiting` or counted once as "taken",
-"late", "early", "repeated", "crowded" or "unusable"; each point passed is one of "rows",
-"empty", "incomplete" or "skipped".
+The order of arrival does not change a bit of the rows, as long as no reading is late, repeated
+or crowded out. Each reading is one of `waiting`, or counted once as "taken", "late", "early",
+"repeated", "crowded" or "unusable". Each passed point is one of "rows", "empty", "incomplete" or
+"skipped".
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ Missing = Literal["hold", "mean", "drop"]
 
 SHORTEST_S = 0.001
 LATEST_S = 1e12
-"""Times beyond this, in the year 33658, are none."""
+"""Later times, after the year 33658, are unusable."""
 MOST_ROWS = 256
 MOST_WAITING = 1 << 16
 
@@ -68,7 +68,7 @@ class Grid:
     Attributes
     ----------
     counts : dict of str to int
-        Readings and points by what became of them.
+        Readings and points, by outcome.
     """
 
     def __init__(
@@ -116,13 +116,13 @@ class Grid:
         Parameters
         ----------
         channel : int
-            Its place in the schema, from 0.
+            Its index in the schema.
         time : float
-            Seconds, of the same clock as `rows` is told.
+            Seconds, of the same clock as `now` of `rows`.
         value : float
             A number that an engine takes; others are counted as unusable.
         """
-        # Written so that NaN fails, too.
+        # This form is false for NaN, too.
         if not (abs(time) <= LATEST_S and abs(value) <= LARGEST):
             self.counts["unusable"] += 1
             return
@@ -153,17 +153,17 @@ class Grid:
         self._remember_until(first - 1)
         rows = [self._row(point) for point in range(first, due + 1)]
         self._next = due + 1
-        return self._kept(np.array(rows).reshape(-1, self.channels))
+        return self._drop_gaps(np.array(rows).reshape(-1, self.channels))
 
     def _drop_early(self, last: int) -> None:
         for point in [point for point in self._waiting if point > last]:
-            self.counts["early"] += self._counted_out(self._waiting.pop(point))
+            self.counts["early"] += self._count_out(self._waiting.pop(point))
 
     def _begin_after(self, due: int, now: float) -> None:
         """Begin the grid, for the first time or because the clock was set back."""
         if self._begun:
             self.counts["turned_back"] += 1
-            # What was read in a future that is none would be the newest for ever.
+            # Readings from a wrong future would be the newest for ever.
             self._times[self._times > now + self._lateness] = -math.inf
         self._remember_until(due)
         self._begun = True
@@ -171,14 +171,14 @@ class Grid:
         self._now = now
 
     def _remember_until(self, last: int) -> None:
-        """Take what belongs to points that are not given out."""
+        """Take the readings of points that are not given out."""
         for point in sorted(point for point in self._waiting if point <= last):
             self._take(point)
 
     def _take(self, point: int) -> dict[int, dict[float, float]]:
-        """Take what belongs to a point, and hold each channel's newest reading."""
+        """Take the readings of a point, and hold each channel's newest one."""
         bucket = self._waiting.pop(point, {})
-        self.counts["taken"] += self._counted_out(bucket)
+        self.counts["taken"] += self._count_out(bucket)
         for channel, readings in bucket.items():
             time = max(readings)
             self._times[channel] = time
@@ -195,8 +195,8 @@ class Grid:
                 row[channel] = math.fsum(readings.values()) / len(readings)
         return row
 
-    def _kept(self, rows: Array) -> Array:
-        """Leave out rows that say nothing, or too little."""
+    def _drop_gaps(self, rows: Array) -> Array:
+        """Leave out empty and incomplete rows."""
         gaps = np.isnan(rows)
         empty = gaps.all(axis=1)
         left_out = gaps.any(axis=1) if self._missing == "drop" else empty
@@ -205,8 +205,8 @@ class Grid:
         self.counts["rows"] += int(np.count_nonzero(~left_out))
         return rows[~left_out]
 
-    def _counted_out(self, bucket: dict[int, dict[float, float]]) -> int:
-        """Return how many readings a point has, which wait no longer."""
+    def _count_out(self, bucket: dict[int, dict[float, float]]) -> int:
+        """Return how many readings a point has, and count them out of `waiting`."""
         number = sum(map(len, bucket.values()))
         self.waiting -= number
         return number

@@ -1,9 +1,8 @@
-"""HostMeter: what a machine says of itself: processor, memory, disk, network, temperature.
+"""HostMeter: a machine's own figures: processor, memory, disk, network, temperature.
 
-A channel's name says what it measures; `cpu.percent`, `load.1`, `mem.percent`,
-`net.rx_Bps`, `temp.max` are there nearly everywhere. A name that ends in `_Bps` is a rate:
-what a total grew by since the row before, bytes a second. What cannot be read for a while
-is a gap.
+A channel's name says what it measures; `cpu.percent`, `load.1`, `mem.percent`, `net.rx_Bps` and
+`temp.max` exist nearly everywhere. A name that ends in `_Bps` is a rate: the growth of a total
+since the last row, in bytes a second. A channel that cannot be read for a while is a gap.
 """
 
 from __future__ import annotations
@@ -18,30 +17,30 @@ import numpy as np
 import psutil
 
 from submerge import Array, UsageError
-from submerge_client.sensors.tally import ProblemTally, SensorLog, unheard
+from submerge_client.sensors.tally import ProblemTally, SensorLog, no_log
 
 RATE = "_Bps"
 UNREADABLE = (OSError, psutil.Error, NotImplementedError)
-"""What a system answers that does not have something, or does not show it."""
+"""The errors of a system that does not have a figure, or does not show it."""
 
 Look = dict[str, float]
 
 
 class HostMeter:
-    """A row about this machine every `period_s`.
+    """A sensor that yields a row about this machine every `period_s`.
 
     Parameters
     ----------
     channels : sequence of str
-        The schema's names, in its order; each must be one of `measured()`.
+        The schema's names, in its order; each must be one of `channel_names()`.
     period_s : float
         Seconds from row to row, above 0.
-    note : Note
+    note : SensorLog
         Takes remarks for the log.
     clock : callable
-        Seconds, never set back.
+        A steady clock, in seconds.
     wait : callable
-        `wait(stop, seconds)` returns at the latest when `stop` is set.
+        `wait(stop, seconds)` returns when `stop` is set, at the latest.
 
     Attributes
     ----------
@@ -60,7 +59,7 @@ class HostMeter:
         channels: Sequence[str],
         *,
         period_s: float,
-        note: SensorLog = unheard,
+        note: SensorLog = no_log,
         clock: Callable[[], float] = time.monotonic,
         wait: Callable[[threading.Event, float], object] = threading.Event.wait,
     ) -> None:
@@ -76,11 +75,11 @@ class HostMeter:
         here = self._look(self._families)
         for name in channels:
             if name not in here:
-                raise _unknown(name)
+                raise _unknown_channel(name)
 
     def read(self, hand: Callable[[Array], None], stop: threading.Event) -> None:
         """Hand over a row every period, the first after one, until `stop` is set."""
-        # Rates and the processor's shares are of the time between two looks.
+        # Rates and the processor's shares cover the time between two looks.
         before, then = self._look(self._families), self._clock()
         due = then + self._period
         while True:
@@ -107,7 +106,7 @@ class HostMeter:
         return look
 
 
-def measured() -> list[str]:
+def channel_names() -> list[str]:
     """Return the names of all channels that this host has."""
     names: list[str] = []
     for look in FAMILIES.values():
@@ -123,7 +122,7 @@ def _family(name: str) -> str:
 
 
 def _value(name: str, look: Look, before: Look, seconds: float) -> float:
-    """Return a channel's value, or NaN: it is not there, or its total began anew."""
+    """Return a channel's value, or NaN if it is not there or its total began again at 0."""
     value = look.get(name, math.nan)
     if not name.endswith(RATE):
         return value
@@ -131,8 +130,8 @@ def _value(name: str, look: Look, before: Look, seconds: float) -> float:
     return grown / seconds if grown >= 0 and seconds > 0 else math.nan
 
 
-def _unknown(name: str) -> UsageError:
-    names = measured()
+def _unknown_channel(name: str) -> UsageError:
+    names = channel_names()
     near = difflib.get_close_matches(name, names, n=1)
     hint = f"did you mean {near[0]!r}? " if near else ""
     return UsageError(
@@ -171,7 +170,7 @@ def _disk() -> Look:
 
 
 def _net() -> Look:
-    # Without loopback: what a machine says to itself is no traffic.
+    # Without loopback, which is no traffic.
     cards = {n: c for n, c in psutil.net_io_counters(pernic=True).items() if n != "lo"}
     look: Look = {
         "net.rx_Bps": sum(card.bytes_recv for card in cards.values()),
@@ -202,4 +201,4 @@ FAMILIES: dict[str, Callable[[], Look]] = {
     "net": _net,
     "temp": _temp,
 }
-"""Channels by the first word of their names: a family is read at once."""
+"""Channels by the first word of their names; a family is read as a whole."""

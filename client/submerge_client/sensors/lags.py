@@ -1,7 +1,7 @@
-"""Lags: each row together with those before it, so that a summary sees time.
+"""Lags: puts each row together with those before it, so that a summary sees time.
 
-One channel that swings has no direction of its own; next to its own past it has two.
-The memory is the last `lags - 1` rows, whatever has gone by.
+One channel that swings has no direction of its own; next to its own past it has two. The last
+`lags - 1` rows are remembered, however much time lies between them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from submerge.errors import ShapeError, whole
 
 
 class Lags:
-    """Lays rows beside their past.
+    """Puts rows side by side with their past.
 
     Parameters
     ----------
@@ -26,7 +26,7 @@ class Lags:
     Attributes
     ----------
     counts : dict of str to int
-        "lead_in": rows that gave none, because their past is not known.
+        "lead_in": rows that gave no vector, because their past is unknown.
 
     Examples
     --------
@@ -47,11 +47,11 @@ class Lags:
         Parameters
         ----------
         rows : (n, width)
-            The next rows; NaN is a gap, and stays one in each row it comes into.
+            The next rows; NaN is a gap, and stays one in each vector that contains it.
 
         Notes
         -----
-        Lag-major: all channels as they are, then all as they were a row ago, and so on.
+        Lag-major: all channels of this row, then all of the row before, and so on.
         """
         if rows.ndim != 2 or rows.shape[1] != self.width:
             raise ShapeError("rows", expected=f"(n, {self.width})", got=rows.shape)

@@ -1,7 +1,7 @@
-"""Lines: bytes as they come in, cut at line ends; a line has a number and a bound.
+"""LineReader: cuts incoming bytes into numbered lines of bounded length.
 
-No I/O. Memory is bounded by the longest line that is taken, whatever is fed: a longer
-one is passed over to its end, and still counts as a line.
+No I/O. Memory is bounded by the longest line that is taken. A longer line is skipped to its end,
+and still counts as a line.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 LONGEST = 1 << 20
-"""Bytes of the longest line that is taken: 50,000 numbers."""
+"""Bytes of the longest line that is taken, some 50,000 numbers."""
 
 
 class LineReader:
@@ -24,34 +24,33 @@ class LineReader:
     def __init__(self, longest: int = LONGEST) -> None:
         self._longest = longest
         self._begun = bytearray()
-        self._passing_over = False
+        self._skipping = False
         self._number = 1
 
     def cut(self, chunk: bytes) -> Iterator[tuple[int, bytes | None]]:
-        """Yield each line that the chunk ends, after its number; None for one too long."""
+        """Yield number and bytes of each line that the chunk ends; None for a line too long."""
         rest, *others = chunk.split(b"\n")
         for following in others:
-            yield self._ended(rest)
+            yield self._end(rest)
             rest = following
-        self._begin(rest)
+        self._extend(rest)
 
     def last(self) -> Iterator[tuple[int, bytes | None]]:
-        """Yield the line that no line end followed, if there is one."""
-        if self._begun or self._passing_over:
-            yield self._ended(b"")
+        """Yield the last line, if no line end followed it."""
+        if self._begun or self._skipping:
+            yield self._end(b"")
 
-    def _begin(self, part: bytes) -> None:
+    def _extend(self, part: bytes) -> None:
         self._begun += part
-        if len(self._begun) > self._longest:
-            self._passing_over = True
-        if self._passing_over:
+        self._skipping = self._skipping or len(self._begun) > self._longest
+        if self._skipping:
             self._begun.clear()
 
-    def _ended(self, part: bytes) -> tuple[int, bytes | None]:
-        self._begin(part)
-        line = None if self._passing_over else bytes(self._begun)
+    def _end(self, part: bytes) -> tuple[int, bytes | None]:
+        self._extend(part)
+        line = None if self._skipping else bytes(self._begun)
         number = self._number
         self._number += 1
-        self._passing_over = False
+        self._skipping = False
         self._begun.clear()
         return number, line

@@ -1,16 +1,15 @@
 """MqttReadings: values that others publish, a topic for each channel, put on one grid.
 
-1. What a message means is in `published.py`. One that means nothing is counted, and lost.
-   Topics of names that are no channels are passed over.
-2. With `time`, a reading has the time that its message states. Without, it has that of its
-   arrival, by a clock that is never set back; a retained message is then passed over: it
-   may be days old.
+1. `published.py` defines the meaning of a message. A malformed one is counted and lost. Topics
+   of names that are no channels are ignored.
+2. With `time`, a reading has the time in its message. Without, it has the time of its arrival,
+   by a steady clock; retained messages are then ignored, because they may be days old.
 3. The grid makes rows of readings; its rules are in `grid.py`.
-4. The connection comes back by itself, for ever. That it is away is said once a minute.
+4. A lost connection is tried again without end, and logged once a minute.
 
-paho's thread calls us; what it brings waits in a bounded queue, and is dropped and counted
-when that is full. An exception in a callback would end the thread in silence, so each is
-caught, counted and noted; should paho itself fail, it is started anew.
+Callbacks run on paho's thread. Readings wait in a bounded queue; when it is full they are
+dropped and counted. An exception in a callback would end the thread in silence, so each one is
+caught, counted and logged. If paho itself fails, a new client takes over.
 """
 
 from __future__ import annotations
@@ -18,9 +17,8 @@ from __future__ import annotations
 import math
 import sys
 import threading
-import time as clocks
+import time
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from queue import Empty, Full, Queue
 from typing import Any, NamedTuple
 
@@ -28,12 +26,11 @@ from paho.mqtt.client import Client, MQTTMessage
 from paho.mqtt.enums import CallbackAPIVersion
 
 from submerge import Array
-from submerge_client.config.links import Link
-from submerge_client.sensors.grid import Grid, Missing
+from submerge_client.config.sensors import MqttSensor
+from submerge_client.sensors.grid import Grid
 from submerge_client.sensors.published import Published
-from submerge_client.sensors.tally import ProblemTally, SensorLog, unheard
-from submerge_client.uplink.factory import password_of
-from submerge_client.uplink.tls import Tls
+from submerge_client.sensors.tally import ProblemTally, SensorLog, no_log
+from submerge_client.uplink.factory import password_of, tls_of
 
 WAITING = 8192
 """Most readings between paho's thread and ours."""
@@ -51,84 +48,57 @@ class _Reading(NamedTuple):
 
 
 class MqttReadings:
-    """Rows from what others publish.
+    """A sensor that makes rows of published values.
 
     Parameters
     ----------
     channels : sequence of str
         The schema's names, in its order.
-    url, insecure, ca, cert, key, username, password_file
-        The broker, as in `submerge_client.config.links.Link`.
-    topic, value, time : str
-        What messages look like, as in `Published`.
-    period_s, max_age_s, lateness_s, missing
-        How rows are made, as in `Grid`.
-    note : Note
+    config : MqttSensor
+        The broker, the form of messages as in `Published`, and the grid as in `Grid`.
+    note : SensorLog
         Takes remarks for the log, from any thread.
 
     Raises
     ------
     UsageError
-        If a setting cannot be, or a file cannot be read.
+        If a setting is impossible, or a file cannot be read.
     """
 
     def __init__(
-        self,
-        channels: Sequence[str],
-        *,
-        url: str,
-        topic: str,
-        insecure: bool = False,
-        ca: Path | None = None,
-        cert: Path | None = None,
-        key: Path | None = None,
-        username: str | None = None,
-        password_file: Path | None = None,
-        value: str = "value",
-        time: str = "",
-        period_s: float = 10.0,
-        max_age_s: float = 30.0,
-        lateness_s: float = 2.0,
-        missing: Missing = "hold",
-        note: SensorLog = unheard,
+        self, channels: Sequence[str], config: MqttSensor, *, note: SensorLog = no_log
     ) -> None:
-        self._link = Link(
-            url=url,
-            insecure=insecure,
-            ca=ca,
-            cert=cert,
-            key=key,
-            username=username,
-            password_file=password_file,
+        self._link, tls = config, tls_of(config)
+        self._tls = None if tls is None else tls.context()
+        self._password = password_of(config)
+        self._published = Published(
+            channels, topic=config.topic, value=config.value, time=config.time
         )
-        self._tls = Tls(ca, cert, key).context() if self._link.tls else None
-        self._password = password_of(self._link)
-        self._published = Published(channels, topic=topic, value=value, time=time)
         self._grid = Grid(
             len(channels),
-            period_s=period_s,
-            max_age_s=max_age_s,
-            lateness_s=lateness_s,
-            missing=missing,
+            period_s=config.period_s,
+            max_age_s=config.max_age_s,
+            lateness_s=config.lateness_s,
+            missing=config.missing,
         )
-        self._nap_s = min(NAP_S, period_s)
-        self._timed = bool(time)
-        self._clock = clocks.time if time else clocks.monotonic
+        self._nap_s = min(NAP_S, config.period_s)
+        self._timed = bool(config.time)
+        self._clock = time.time if self._timed else time.monotonic
         self._note = note
         self._tally = ProblemTally(
             note,
             *("malformed", "null", "unknown", "retained", "dropped"),
             *("unreachable", "refused", "failed"),
         )
-        self._say_at = -math.inf
-        self._say_subscribed = True
+        self._remind_at = -math.inf
+        self._log_subscribed = True
         self._queue: Queue[_Reading] = Queue(WAITING)
         self._over = threading.Event()
-        self._client = self._made()
+        self._client = self._make_client()
 
     @property
     def counts(self) -> dict[str, int]:
-        """Messages by what became of them, failures of the connection, and the grid's counts."""
+        """Messages by outcome, failures of the connection, and the grid's counts."""
         return {**self._tally.counts, **self._grid.counts}
 
     def read(self, hand: Callable[[Array], None], stop: threading.Event) -> None:
@@ -144,7 +114,7 @@ class MqttReadings:
         finally:
             self._over.set()
             self._client.disconnect()
-            # It may be connecting, which takes five seconds to fail; it ends by itself then.
+            # A try to connect takes five seconds to fail; the thread ends by itself after it.
             listening.join(NAP_S)
 
     def _fill_grid(self) -> None:
@@ -164,27 +134,27 @@ class MqttReadings:
                 self._client.connect_async(self._link.host, self._link.port)
                 self._client.loop_forever(retry_first_connection=True)
             except Exception as error:
-                # Bytes that paho did not expect: this client is in no known state.
-                self._tally.add("failed", "MQTT client failed, starting anew", error=repr(error))
-                self._say_subscribed = True
+                # Bytes that paho did not expect: the client's state is unknown.
+                self._tally.add("failed", "MQTT client failed, restarting it", error=repr(error))
+                self._log_subscribed = True
                 self._over.wait(1.0)
-                self._client = self._made()
+                self._client = self._make_client()
 
-    def _made(self) -> Client:
+    def _make_client(self) -> Client:
         client = Client(CallbackAPIVersion.VERSION2, clean_session=True)
         client.reconnect_delay_set(1, AGAIN_S)
         if self._link.username is not None:
             client.username_pw_set(self._link.username, self._password)
         if self._tls is not None:
             client.tls_set_context(self._tls)
-        client.on_connect = self._guarded(self._on_connect)
-        client.on_connect_fail = self._guarded(self._on_connect_fail)
-        client.on_disconnect = self._guarded(self._on_disconnect)
-        client.on_subscribe = self._guarded(self._on_subscribe)
-        client.on_message = self._guarded(self._on_message)
+        client.on_connect = self._guard(self._on_connect)
+        client.on_connect_fail = self._guard(self._on_connect_fail)
+        client.on_disconnect = self._guard(self._on_disconnect)
+        client.on_subscribe = self._guard(self._on_subscribe)
+        client.on_message = self._guard(self._on_message)
         return client
 
-    def _guarded(self, callback: Callable[..., None]) -> Callable[..., None]:
+    def _guard(self, callback: Callable[..., None]) -> Callable[..., None]:
         def call(*arguments: Any) -> None:
             try:
                 callback(*arguments)
@@ -205,7 +175,7 @@ class MqttReadings:
         if self._over.is_set():
             client.disconnect()
         else:
-            # paho keeps the reason to itself, but calls this while it handles it.
+            # paho passes no reason, but calls this while it handles the exception.
             self._away(str(sys.exception()))
 
     def _on_disconnect(
@@ -216,9 +186,9 @@ class MqttReadings:
 
     def _away(self, why: str) -> None:
         self._tally.add("unreachable")
-        if clocks.monotonic() >= self._say_at:
-            self._say_at = clocks.monotonic() + REMIND_S
-            self._say_subscribed = True
+        if time.monotonic() >= self._remind_at:
+            self._remind_at = time.monotonic() + REMIND_S
+            self._log_subscribed = True
             self._note("broker unreachable, trying on", url=self._link.url, why=why)
 
     def _on_subscribe(
@@ -228,28 +198,28 @@ class MqttReadings:
         for reason in reasons:
             if reason.is_failure:
                 self._tally.add("refused", "subscription refused", topic=topic, why=str(reason))
-            elif self._say_subscribed:
-                self._say_subscribed = False
+            elif self._log_subscribed:
+                self._log_subscribed = False
                 self._note("subscribed", url=self._link.url, topic=topic)
 
     def _on_message(self, _client: Client, _data: Any, message: MQTTMessage) -> None:
         channel = self._published.channel(message.topic)
         if channel is None:
-            self._tally.add("unknown", "no channel of the schema, passed over", topic=message.topic)
+            self._tally.add("unknown", "no channel of the schema, ignored", topic=message.topic)
             return
         if message.retain and not self._timed:
             self._tally.add("retained")
             return
         try:
-            said = self._published.read(message.payload)
+            reading = self._published.read(message.payload)
         except (ValueError, OverflowError, RecursionError) as error:
             self._tally.add("malformed", "malformed message", topic=message.topic, error=str(error))
             return
-        if said.value is None:
+        if reading.value is None:
             self._tally.add("null")
             return
-        at = self._clock() if said.time is None else said.time
+        at = self._clock() if reading.time is None else reading.time
         try:
-            self._queue.put_nowait(_Reading(channel, at, said.value))
+            self._queue.put_nowait(_Reading(channel, at, reading.value))
         except Full:
             self._tally.add("dropped", "the node is behind, readings dropped")

@@ -1,18 +1,18 @@
-"""JsonLines: one JSON value a line, from standard input or any pipe.
+"""NdjsonReadings: one JSON value a line, from standard input or any pipe.
 
     [21.5, null, 1013.2]
     {"temp": 21.5, "pressure": 1013.2, "time": "2026-05-04T12:00:00Z"}
 
 1. An array has a number for each channel, in the schema's order. An object names its
-   channels; what it does not name is a gap, and so are null, NaN and infinity.
-2. "t" and "time" are passed over, unless they are channels. Any other name that is no
-   channel is counted and noted once, and passed over.
-3. A line that is neither costs that line; so does one over 1 MiB, or an object that
-   names no channel at all. An empty line is nothing.
-4. What has come in is handed on at once, in blocks of at most 64 rows. Nothing is read
-   ahead while the node is behind: the pipe fills, and its writer waits.
+   channels. A missing channel is a gap, and so are null, NaN and infinity.
+2. "t" and "time" are ignored, unless they are channels. Any other name that is no channel is
+   ignored too; it is counted and logged once.
+3. A line that is neither is lost, and so is a line over 1 MiB or an object without any channel.
+   Empty lines are ignored.
+4. Rows are handed on at once, in blocks of at most 64. Nothing is read ahead while the node is
+   behind: the pipe fills, and its writer waits.
 
-A reading has no time but that of its arrival.
+The time of a reading is that of its arrival.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ import numpy as np
 
 from submerge import Array, UsageError
 from submerge_client.sensors.lines import LineReader
-from submerge_client.sensors.tally import ProblemTally, SensorLog, unheard
+from submerge_client.sensors.tally import ProblemTally, SensorLog, no_log
 
 BLOCK = 64
 CHUNK = 1 << 16
 PATIENCE_MS = 250
-"""How long a silent pipe is listened to before `stop` is looked at."""
+"""How long a silent pipe is polled before `stop` is checked."""
 
 TIMES = ("t", "time")
 MOST_NAMES = 1000
-"""Unknown names that are told apart; a sender that makes up names fills no memory."""
+"""Most unknown names that are remembered, so that made-up names cannot fill the memory."""
 
 Values = list[float | None]
 
@@ -53,8 +53,8 @@ class NdjsonReadings:
     channels : sequence of str
         The schema's names, in its order.
     stream : BinaryIO, optional
-        A pipe, file or terminal; left out, standard input.
-    note : Note
+        A pipe, file or terminal; standard input by default.
+    note : SensorLog
         Takes remarks for the log.
 
     Attributes
@@ -70,7 +70,7 @@ class NdjsonReadings:
     """
 
     def __init__(
-        self, channels: Sequence[str], *, stream: BinaryIO | None = None, note: SensorLog = unheard
+        self, channels: Sequence[str], *, stream: BinaryIO | None = None, note: SensorLog = no_log
     ) -> None:
         self._channels = tuple(channels)
         self._stream = _readable(stream)
@@ -94,7 +94,7 @@ class NdjsonReadings:
             except BlockingIOError:
                 continue
             except OSError as error:
-                # A terminal that went away: there is no more, as at any other end.
+                # A terminal that was closed: the input ends here.
                 self._note("input broke off", error=str(error))
                 chunk = b""
             cut = lines.cut(chunk) if chunk else lines.last()
@@ -108,7 +108,7 @@ class NdjsonReadings:
                 return
 
     def _rows(self, number: int, line: bytes | None) -> Iterator[Values]:
-        """Yield the row that a line says, if it says one."""
+        """Yield the row in a line, if there is one."""
         if line is None:
             self._tally.add("too_long", "line too long", line=number)
         elif line and not line.isspace():
@@ -122,42 +122,42 @@ class NdjsonReadings:
 
     def _row(self, number: int, line: bytes) -> Values | None:
         try:
-            said = self._decode(line)
+            values = self._decode(line)
         except ValueError:
-            # NaN, which JSON does not have, or something nested under another name.
-            said = self._with_care(line)
-        if isinstance(said, list):
-            if len(said) != len(self._channels):
-                raise ValueError(f"expected {len(self._channels)} values, got {len(said)}")
-            return said
-        if not said.keys() <= self._known:
-            self._meet(number, said.keys() - self._known)
-        if self._wanted.isdisjoint(said):
+            # NaN, which JSON does not have, or a nested value under an unknown name.
+            values = self._decode_slowly(line)
+        if isinstance(values, list):
+            if len(values) != len(self._channels):
+                raise ValueError(f"expected {len(self._channels)} values, got {len(values)}")
+            return values
+        if not values.keys() <= self._known:
+            self._count_unknown(number, values.keys() - self._known)
+        if self._wanted.isdisjoint(values):
             self._tally.add("empty", "object without a channel", line=number)
             return None
-        row = [said.get(name) for name in self._channels]
-        # Only a time, or what is passed over, may be text.
+        row = [values.get(name) for name in self._channels]
+        # Only a time, or an ignored name, may have text.
         if str in set(map(type, row)):
             raise ValueError("expected a number or null, got str")
         return cast("Values", row)
 
-    def _with_care(self, line: bytes) -> Values | dict[str, float | str | None]:
-        """Read what is not only numbers and null: NaN, and anything under other names."""
-        said = json.loads(line)
-        if isinstance(said, list):
-            return [_number(value) for value in said]
-        if isinstance(said, dict):
+    def _decode_slowly(self, line: bytes) -> Values | dict[str, float | str | None]:
+        """Decode a line with NaN, or with any value under other names than channels."""
+        values = json.loads(line)
+        if isinstance(values, list):
+            return [_number(value) for value in values]
+        if isinstance(values, dict):
             wanted = self._wanted
-            return {name: _number(said[name]) if name in wanted else None for name in said}
-        raise ValueError(f"expected an array or an object, got {type(said).__name__}")
+            return {name: _number(values[name]) if name in wanted else None for name in values}
+        raise ValueError(f"expected an array or an object, got {type(values).__name__}")
 
-    def _meet(self, number: int, names: Set[str]) -> None:
-        """Count names that are no channels, and note them, once each."""
+    def _count_unknown(self, number: int, names: Set[str]) -> None:
+        """Count and log names that are no channels, once each."""
         if len(self._known) - len(self._wanted) < MOST_NAMES:
             self._known |= names
             self.counts["unknown"] += len(names)
             some = ", ".join(sorted(names)[:10]) + ", …" * (len(names) > 10)
-            self._note("no channels of the schema, passed over", names=some, line=number)
+            self._note("no channels of the schema, ignored", names=some, line=number)
 
 
 def _number(value: object) -> float | None:
@@ -169,7 +169,7 @@ def _number(value: object) -> float | None:
 
 
 def _readable(stream: BinaryIO | None) -> BinaryIO:
-    """Return a stream that the system can watch, standard input by default, or refuse it."""
+    """Return a stream that `poll` can watch, standard input by default; UsageError if it can't."""
     if stream is None:
         stream = getattr(sys.stdin, "buffer", None)
     if stream is None or not _watchable(stream):

@@ -1,7 +1,7 @@
-"""Published: what an MQTT message means: which channel, which number, at what time.
+"""Published: the meaning of an MQTT message: its channel, its number and its time.
 
-No I/O. `plant/{channel}/value` is subscribed to as `plant/+/value`; where `{channel}` is a
-part of its level, as in `plant/sensor-{channel}`, that whole level is.
+No I/O. The subscription to `plant/{channel}/value` is `plant/+/value`. Where `{channel}` is a
+part of a level, as in `plant/sensor-{channel}`, the whole level becomes `+`.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ LATEST_S = 1e11
 
 
 class PublishedValue(NamedTuple):
-    """A message's reading.
+    """The reading in a message.
 
-    value : None if it says that there is none
-    time : seconds since 1970; None if it does not say
+    value : None for a message that says that there is no value
+    time : seconds since 1970; None without a time
     """
 
     value: float | None
@@ -41,21 +41,21 @@ class Published:
     topic : str
         With `{channel}` in it once.
     value : str
-        Where in the JSON of a message the number is: "value", "reading.celsius"; "" if the
-        message is nothing but a number.
+        The path of the number in a message's JSON: "value", "reading.celsius"; "" if the
+        message is a bare number.
     time : str
-        Where its time is, in seconds since 1970 or as ISO 8601, of which UTC is meant if it
-        does not say; "" if nowhere.
+        The path of its time, in seconds since 1970 or ISO 8601 (UTC without an offset); "" if
+        messages have none.
 
     Attributes
     ----------
     subscription : str
-        The topic filter that all channels are under.
+        The topic filter for all channels.
 
     Raises
     ------
     UsageError
-        If topic and channels do not fit, or a bare number is to have a time.
+        If topic and channels do not fit, or `time` is set for bare numbers.
     """
 
     def __init__(self, channels: Sequence[str], *, topic: str, value: str, time: str) -> None:
@@ -72,8 +72,8 @@ class Published:
                 )
         if time and not value:
             raise UsageError(
-                f"time must be left out where a message is nothing but a number, got {time!r}:"
-                " or say in value where the number is"
+                f"time must be left out where a message is a bare number, got {time!r}:"
+                " or set value to the path of the number"
             )
         levels = topic.split("/")
         self.subscription = "/".join("+" if PLACE in level else level for level in levels)
@@ -83,18 +83,18 @@ class Published:
         self._time = time.split(".") if time else []
 
     def channel(self, topic: str) -> int | None:
-        """Return the place of the channel that a topic is about, or None."""
+        """Return the index of a topic's channel, or None."""
         if not (topic.startswith(self._before) and topic.endswith(self._behind)):
             return None
         return self._places.get(topic[len(self._before) : len(topic) - len(self._behind)])
 
     def read(self, payload: bytes | bytearray) -> PublishedValue:
-        """Return what a message says.
+        """Return the reading in a message.
 
         Raises
         ------
         ValueError
-            If it is not what it should be.
+            If the message has no such reading.
         """
         if len(payload) > LARGEST_PAYLOAD:
             raise ValueError(f"expected {LARGEST_PAYLOAD} bytes at most, got {len(payload)}")
@@ -118,7 +118,7 @@ def _at(path: Sequence[str], content: Any) -> Any:
 
 
 def _number(value: object) -> float:
-    """Return a number, or what a text says that holds one: many devices write it so."""
+    """Return a number, also from text: many devices write it so."""
     if type(value) in (int, float) or (isinstance(value, str) and "_" not in value):
         return float(value)  # type: ignore[arg-type]
     raise ValueError(f"expected a number, got {value!r:.40}")

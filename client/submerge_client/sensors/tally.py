@@ -1,7 +1,7 @@
-"""Tally: counts what goes wrong, and says so less and less often.
+"""ProblemTally: counts problems, and logs them less and less often.
 
-A broken sensor breaks on every line. The first three mishaps of a kind are said, then
-the tenth, the hundredth and so on; the counts have them all.
+A broken sensor fails on every line. The first three problems of a kind are logged, then the
+tenth, the hundredth and so on. The counts have all of them.
 """
 
 from __future__ import annotations
@@ -10,24 +10,24 @@ from typing import Protocol
 
 
 class SensorLog(Protocol):
-    """Takes a remark for the log: what it is about, and its facts. Any thread may call it."""
+    """Takes a remark for the log, from any thread."""
 
     def __call__(self, what: str, /, **facts: object) -> None:
-        """Take one."""
+        """Log what happened and its facts."""
 
 
-def unheard(what: str, /, **facts: object) -> None:
-    """Take a remark, and tell nobody."""
+def no_log(what: str, /, **facts: object) -> None:
+    """Drop a remark."""
 
 
 class ProblemTally:
-    """Counts by kind.
+    """Counts problems by kind.
 
     Parameters
     ----------
-    note : Note
+    note : SensorLog
     *kinds : str
-        What is counted; each starts at 0, so that a reader sees what could have been.
+        All kinds. Each starts at 0, so that a reader sees what is counted.
 
     Attributes
     ----------
@@ -39,12 +39,12 @@ class ProblemTally:
         self._note = note
 
     def add(self, kind: str, what: str = "", **facts: object) -> None:
-        """Count one of a kind, and perhaps note `what` and its facts."""
+        """Count a problem of a kind, and log `what` and its facts if it is due."""
         self.counts[kind] += 1
-        if what and worth_saying(self.counts[kind]):
+        if what and worth_logging(self.counts[kind]):
             self._note(what, **{kind: self.counts[kind]}, **facts)
 
 
-def worth_saying(nth: int) -> bool:
-    """Whether the nth mishap of a kind is noted: the first three, then the powers of ten."""
+def worth_logging(nth: int) -> bool:
+    """Return whether the nth problem of a kind is logged: the first three, then powers of ten."""
     return nth <= 3 or str(nth).rstrip("0") == "1"

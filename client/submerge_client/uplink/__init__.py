@@ -1,15 +1,15 @@
-"""Uplink: the way to one parent, over gRPC, MQTT or in memory.
+"""Uplink: the connection to one parent, over gRPC, MQTT or in memory.
 
-It carries bytes and decides nothing: what is said again, and when, is the node's business.
-What every uplink promises (tests/live/test_transports.py holds all to it):
+It carries bytes and decides nothing: the node decides what is sent again, and when. Every uplink
+makes these promises (tests/live/test_transports.py checks them for all):
 
-1. `send` never blocks and never raises for want of a connection: what cannot go now is lost,
-   or replaced by the newest of its kind. Nothing piles up.
-2. Whatever is heard is handed to `hear`, from any thread: `Came`, `Opened` each time that the
-   way is open (again), `Parted` when it is not, saying why, once for each time; `SendRefused` and
-   `Slowed`, by transports that can tell, for what was sent in vain.
-3. No thread dies in silence: what fails inside one is a `Parted`, and it tries again.
-4. What is too large is refused before it is sent: `send` raises `TooLarge`.
+1. `send` never blocks and never raises for a missing connection: a message that cannot go now is
+   lost, or replaced by the newest of its kind. Nothing piles up.
+2. Events go to `hear`, from any thread: `Came`; `Opened` each time that the connection opens;
+   `Parted` once, with the reason, each time that it closes; `SendRefused` and `Slowed`, where
+   the transport knows, for messages that were not taken.
+3. No thread dies in silence: a failure inside one is a `Parted`, and it tries again.
+4. A message that is too large is refused before it is sent: `send` raises `TooLarge`.
 """
 
 from __future__ import annotations
@@ -29,23 +29,23 @@ class Came(NamedTuple):
 
 
 class Opened(NamedTuple):
-    """The way is open, or open again."""
+    """The connection is open, or open again."""
 
 
 class Parted(NamedTuple):
-    """The way is closed; it is tried again without end."""
+    """The connection is closed. It is tried again without end."""
 
     why: str
 
 
 class SendRefused(NamedTuple):
-    """The way is open, and the other end does not take what was sent: a person has to look."""
+    """The connection is open, and the parent refuses the message: a person has to look."""
 
     why: str
 
 
 class Slowed(NamedTuple):
-    """The way is open, and the other end has had too much of it: later it takes the newest."""
+    """The connection is open, and the parent gets too much: it takes the newest one later."""
 
     why: str
 
@@ -55,20 +55,20 @@ Hear = Callable[[Heard], None]
 
 
 class Uplink(Protocol):
-    """The way to one parent."""
+    """The connection to one parent."""
 
     def open(self, hear: Hear) -> None:
-        """Begin to connect, and to hand over what is heard; returns at once."""
+        """Begin to connect and to hand events to `hear`; returns at once."""
 
     def send(self, kind: Kind, group: str, data: bytes, *, final: bool = False) -> None:
-        """Send a join or a report; a `final` one does not take a running one's place."""
+        """Send a join or a report; a `final` one does not replace a running one."""
 
     def close(self) -> None:
-        """Let what is on its way go out, for a moment; then stop hearing."""
+        """Wait a moment for messages that are on their way; then end."""
 
 
 class TooLarge(UsageError):
-    """A message over what the transport carries; it was not sent."""
+    """A message is larger than the transport carries. It was not sent."""
 
     def __init__(self, kind: Kind, *, size: int, most: int) -> None:
         super().__init__(
@@ -78,6 +78,6 @@ class TooLarge(UsageError):
 
 
 def check_size(kind: Kind, data: bytes, most: int) -> None:
-    """Refuse a message that would not arrive, before it is tried."""
+    """Raise TooLarge for a message of more than `most` bytes."""
     if len(data) > most:
         raise TooLarge(kind, size=len(data), most=most)

@@ -1,19 +1,22 @@
-"""Broker: where it is, what goes to it, and in words for people why the way there is closed."""
+"""Broker: its address, what is published there, and why a connection failed, for people."""
 
 from __future__ import annotations
 
 import socket
 import ssl
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import NamedTuple
 
 from submerge import UsageError
+from submerge_client.config.links import Link
+from submerge_client.uplink.factory import password_of, tls_of
 from submerge_client.uplink.tls import Tls
 
 
 @dataclass(frozen=True, slots=True)
 class Broker:
-    """Where an MQTT broker is, and as whom to come; it prints as `host:port`."""
+    """The address of an MQTT broker, and credentials; it prints as `host:port`."""
 
     host: str
     port: int
@@ -25,8 +28,13 @@ class Broker:
         return f"{self.host}:{self.port}"
 
 
+def broker_of(link: Link, kit: Path | None = None) -> Broker:
+    """Return the broker of a link, with its credentials; `kit` as in `tls_of`."""
+    return Broker(link.host, link.port, link.username, password_of(link), tls_of(link, kit))
+
+
 class Publication(NamedTuple):
-    """What goes out; a broker keeps the newest `retain`ed one for those that come later."""
+    """A message to publish. A broker keeps the newest `retain`ed one for later subscribers."""
 
     topic: str
     data: bytes
@@ -43,18 +51,18 @@ def overhead(topic: str) -> int:
 
 
 def reason(error: Exception, broker: Broker) -> str:
-    """Return in words for people why a connection ended, or came to none."""
+    """Return why a connection ended or failed, in words for people."""
     match error:
         case Parting() | UsageError():
             return str(error)
         case socket.gaierror():
             return f"no host {broker.host!r} is known: {error.strerror}"
         case ConnectionRefusedError():
-            return f"nobody listens on {broker}"
+            return f"nothing listens on {broker}"
         case TimeoutError():
             return f"{broker} does not answer"
         case ssl.SSLCertVerificationError():
-            return f"the certificate of {broker} is not to be trusted: {error.verify_message}"
+            return f"the certificate of {broker} is not trusted: {error.verify_message}"
         case OSError():
             return f"{broker}: {error.strerror or error}"
         case _:

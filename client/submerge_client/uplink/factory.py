@@ -1,4 +1,4 @@
-"""chosen(): the uplink that a configuration names; what another kind needs is not loaded."""
+"""make_uplink(): the uplink that a configuration names. Modules of other kinds are not loaded."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from submerge_client.uplink.tls import Tls
 def make_uplink(
     link: UplinkConfig, *, parent: str, node: str, groups: Sequence[str], kit: Path | None = None
 ) -> Uplink:
-    """Return the way to a parent, not open yet; `kit`: as in `tls_of`.
+    """Return the uplink to a parent, not open yet; `kit` as in `tls_of`.
 
     Raises
     ------
@@ -49,7 +49,8 @@ def make_uplink(
     except ImportError as error:
         extra = "grpc" if link.scheme.startswith("grpc") else "mqtt"
         raise UsageError(
-            f"{link.url} needs {error.name}, which is not here: pip install 'submerge[{extra}]'"
+            f"{link.url} needs {error.name}, which is not installed:"
+            f" pip install 'submerge[{extra}]'"
         ) from error
     from submerge_client.uplink.in_memory import hub
 
@@ -57,9 +58,9 @@ def make_uplink(
 
 
 def tls_of(link: Link, kit: Path | None = None) -> Tls | None:
-    """Return the files that protect a link; None if nothing does.
+    """Return the files that protect a link; None for a link without TLS.
 
-    `kit` is the node's own; a link that names files is of another authority.
+    `kit` is the node's own. A link that names its own files has another authority.
     """
     if not link.tls:
         return None
@@ -69,28 +70,25 @@ def tls_of(link: Link, kit: Path | None = None) -> Tls | None:
 
 
 class Allowed(Protocol):
-    """A section in which somebody may allow a link without TLS."""
+    """A section that may allow a link without TLS."""
 
     @property
     def insecure(self) -> bool:
-        """Whether somebody has."""
+        """Whether it does."""
 
 
 def warn_of_insecure(links: Mapping[str, Allowed | None], *, idle: Path | None = None) -> None:
-    """Say of each link that nothing protects: somebody has allowed it, perhaps long ago.
-
-    `idle` is a kit that protects none: somebody believes that it does.
-    """
+    """Log each link without TLS, and `idle`, a kit that is configured and protects no link."""
     if idle is not None:
         hint = "take out insecure, and write grpcs:// for grpc://"
         say("the kit is used by no link", level=WARNING, kit=str(idle), hint=hint)
     for setting, link in links.items():
         if link is not None and link.insecure:
-            say("no TLS: whoever is on the way can read and forge", level=WARNING, link=setting)
+            say("no TLS: others can read and forge this link", level=WARNING, link=setting)
 
 
 def password_of(link: Link) -> str | None:
-    """Return the password that a file holds, without the line break at its end."""
+    """Return the password in a file, without the line break at its end."""
     if link.password_file is None:
         return None
     try:

@@ -1,8 +1,8 @@
-"""Identity: what a node's own certificate says, and until when it holds.
+"""Identity: the name in a node's own certificate, and when it expires.
 
-A certificate is looked at by being shown to oneself: a handshake in memory, in which this
-side's trust in its own authority, the key and the certificate are all put to use. What passes
-here passes at the other end, and no other library than Python's own is needed on the device.
+A certificate is checked by a TLS handshake in memory, with this side as both client and server.
+It uses the authority, the key and the certificate. What passes here passes at the parent, and
+the device needs no library but Python's own.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ if TYPE_CHECKING:
 
 Stamped = TypeVar("Stamped", bound=Message)
 
-WHENEVER = 0x200000
-"""OpenSSL's X509_V_FLAG_NO_CHECK_TIME: what has ended is to be told, not to be refused."""
+NO_CHECK_TIME = 0x200000
+"""OpenSSL's X509_V_FLAG_NO_CHECK_TIME: an expired certificate is reported, not refused."""
 
 
 class NodeIdentity(NamedTuple):
-    """A certificate in words.
+    """The facts of a certificate.
 
     Attributes
     ----------
     node : str
-        The common name: the node's.
+        The common name, which is the node's name.
     begins, until : float
         Unix seconds.
     hosts : tuple of str
-        Names and addresses that it may serve under; none for a client's.
+        Names and addresses of a server; empty for a client.
     """
 
     node: str
@@ -45,30 +45,30 @@ class NodeIdentity(NamedTuple):
 
 
 def identity(tls: Tls) -> NodeIdentity:
-    """Return what the certificate of links that have one says, whether or not it holds now.
+    """Return the facts of the certificate in `tls`, whether or not it is valid now.
 
     Raises
     ------
     UsageError
-        If a file is of no use, the key is another's, or the authority has not signed it.
+        If a file is unusable, the key does not match, or the authority has not signed it.
     """
     import ssl
 
     shown = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     shown.check_hostname, shown.verify_mode = False, ssl.CERT_NONE
     tls.prove(shown)
-    judge = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    tls.prove(judge)  # whoever answers needs one, too
-    judge.verify_mode = ssl.CERT_REQUIRED
-    judge.verify_flags |= WHENEVER
+    checks = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.prove(checks)  # a server needs a certificate, too
+    checks.verify_mode = ssl.CERT_REQUIRED
+    checks.verify_flags |= NO_CHECK_TIME
     if tls.kit is not None:
-        judge.load_verify_locations(cadata=read_kit(tls.kit).authority.decode())
+        checks.load_verify_locations(cadata=read_kit(tls.kit).authority.decode())
     elif tls.ca is not None:
-        judge.load_verify_locations(cafile=tls.ca)
+        checks.load_verify_locations(cafile=tls.ca)
     else:
-        judge.load_default_certs(ssl.Purpose.CLIENT_AUTH)
+        checks.load_default_certs(ssl.Purpose.CLIENT_AUTH)
     try:
-        found = _seen(judge, shown)
+        found = _handshake(checks, shown)
     except ssl.SSLError as error:
         why = getattr(error, "verify_message", "") or error.reason or str(error)
         raise UsageError(
@@ -79,12 +79,12 @@ def identity(tls: Tls) -> NodeIdentity:
 
 
 def check_name(tls: Tls, node: str) -> NodeIdentity:
-    """Return what a node's certificate says; refuse another's.
+    """Return the facts of a node's certificate.
 
     Raises
     ------
     UsageError
-        If it is of no use, or names another node.
+        If it is unusable, or names another node.
     """
     found = identity(tls)
     if found.node != node:
@@ -96,19 +96,19 @@ def check_name(tls: Tls, node: str) -> NodeIdentity:
 
 
 class Credentials:
-    """How long a node's certificates hold, looked up again when their files have changed.
+    """When a node's certificates expire; read again when their files have changed.
 
     Parameters
     ----------
     *links : Tls or None
-        What protects its links; None for one that nothing does.
+        The TLS files of its links; None for a link without TLS.
     node : str
-        Whose they have to be.
+        The name that every certificate must have.
 
     Raises
     ------
     UsageError
-        If one is of no use, or names another node.
+        If a certificate is unusable, or names another node.
     """
 
     def __init__(self, *links: Tls | None, node: str) -> None:
@@ -118,23 +118,25 @@ class Credentials:
 
     @property
     def until(self) -> float:
-        """When the first of them ends, Unix seconds; 0 without any."""
+        """When the first of them expires, Unix seconds; 0 without any."""
         for tls, (stamp, _) in self._known.items():
             now = tls.stamp()
             if now != stamp:
                 try:
                     self._known[tls] = now, check_name(tls, self._node)
                 except UsageError:
-                    continue  # half replaced, or wrongly: what is connected stays connected
+                    continue  # replaced by half, or wrongly: open connections stay open
         return min((each.until for _, each in self._known.values()), default=0.0)
 
-    def blamed(self, why: str, wall: float) -> str:
-        """Return why a way is closed: whoever refuses a certificate that has ended never says so.
+    def explain(self, why: str, wall: float) -> str:
+        """Return why a connection failed, with a hint if our certificate has expired.
+
+        The server that refuses an expired certificate never says so.
 
         Parameters
         ----------
         why : str
-            What the way itself says.
+            The reason that the transport gives.
         wall : float
             Now, Unix seconds.
         """
@@ -145,18 +147,18 @@ class Credentials:
         return f"the certificate of {self._node} ended on {ended}: renew its kit; {why}"
 
     def stamped(self, message: Stamped) -> Stamped:
-        """Return a message as it goes out: a report tells when the certificate ends."""
+        """Return a message as it is sent: a report says when the certificate expires."""
         if isinstance(message, Report) and self._known:
             return replace(message, certified_until=self.until)
         return message
 
 
-def _seen(judge: ssl.SSLContext, shown: ssl.SSLContext) -> dict[str, Any]:
-    """Show a certificate to a judge; return what that one sees."""
+def _handshake(checks: ssl.SSLContext, shown: ssl.SSLContext) -> dict[str, Any]:
+    """Return the certificate of `shown` as the server `checks` sees it."""
     import ssl
 
     up, down = ssl.MemoryBIO(), ssl.MemoryBIO()
-    server = judge.wrap_bio(up, down, server_side=True)
+    server = checks.wrap_bio(up, down, server_side=True)
     client = shown.wrap_bio(down, up)
     waiting = [client, server]
     for _ in range(10):  # a handshake takes three or four

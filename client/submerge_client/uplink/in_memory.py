@@ -1,12 +1,12 @@
-"""Memory: where a parent and its children meet inside one process, for embedding and for tests.
+"""Memory: connects a parent and its children inside one process, for embedding and for tests.
 
-    meeting = hub("site")                       # the same for all who say memory://site
-    uplink = meeting.uplink("pump-3", ["press"])
-    meeting.cut("pump-3"), meeting.heal("pump-3"), meeting.drop("pump-3", "answer")
+    memory = hub("site")                        # the same object for every memory://site
+    uplink = memory.uplink("pump-3", ["press"])
+    memory.cut("pump-3"), memory.heal("pump-3"), memory.drop("pump-3", "answer")
 
-Bytes go as they would over a network: the newest of each kind and group waits while there is
-no way, and what is too large is refused. Nobody has a thread: a child hears on its parent's
-event loop, so its `hear` must not block, as that of an agent does not. The parent's side is
+Bytes go as over a network: the newest message of each kind and group waits while there is no
+connection, and one that is too large is refused. There are no threads: `hear` of a child is
+called on its parent's event loop and must not block; an agent's does not. The parent's side is
 `submerge_aggregator.downlink.in_memory`.
 """
 
@@ -25,29 +25,29 @@ from submerge_client.uplink import Came, Hear, Heard, Opened, Parted, check_size
 from submerge_proto.wire.codec import Kind
 
 AGAIN_S = 0.5
-"""After a `hear` that raised, its way stays closed for so long."""
+"""How long a connection stays closed after its `hear` raised."""
 
 
 class Parent(Protocol):
-    """What children need of whoever listens."""
+    """What children need of a parent."""
 
     def soon(self, what: Callable[[], None], *, after_s: float = 0.0) -> None:
-        """Call on its event loop, from any thread; a RuntimeError if that loop has ended."""
+        """Call on its event loop, from any thread; RuntimeError if that loop has ended."""
 
     def take(self, child: InMemoryUplink, kind: Kind, data: bytes) -> None:
         """Take what a child sent; on the loop."""
 
     def newest(self, groups: Sequence[str]) -> list[bytes]:
-        """Return what a child that has just come is told."""
+        """Return the messages for a child that has just connected."""
 
 
 class Memory:
-    """A place to meet, for one parent at a time.
+    """A network in memory, for one parent at a time.
 
     Parameters
     ----------
     name : str
-        For what people read.
+        For messages to people.
     """
 
     def __init__(self, name: str) -> None:
@@ -61,19 +61,19 @@ class Memory:
     def uplink(
         self, node: str, groups: Sequence[str], *, limit: int = GRPC_LIMIT
     ) -> InMemoryUplink:
-        """Return the way up for a node, not open yet."""
+        """Return the uplink of a node, not open yet."""
         return InMemoryUplink(self, node, groups, limit)
 
     # -- for tests ---------------------------------------------------------------
 
     def cut(self, node: str) -> None:
-        """Let nothing through from a node or to it."""
+        """Block all messages from and to a node."""
         with self._lock:
             self._cut.add(node)
         self._stir_all()
 
     def heal(self, node: str) -> None:
-        """Let everything through again."""
+        """Let messages of a node through again."""
         with self._lock:
             self._cut.discard(node)
         self._stir_all()
@@ -86,24 +86,24 @@ class Memory:
     # -- for both ends -----------------------------------------------------------
 
     def listen(self, parent: Parent) -> None:
-        """Be whom all children speak to.
+        """Make `parent` the parent of all children.
 
         Raises
         ------
         UsageError
-            If somebody is already.
+            If there is one already.
         """
         with self._lock:
             if self._parent is not None:
                 raise UsageError(
-                    f"expected nobody to listen on memory://{self.name} yet, but somebody does:"
-                    " close that one, or take another name"
+                    f"expected no parent on memory://{self.name} yet, got a second one:"
+                    " close the first, or take another name"
                 )
             self._parent = parent
         self._stir_all()
 
     def leave(self, parent: Parent) -> None:
-        """Listen no more."""
+        """Remove a parent."""
         with self._lock:
             if self._parent is not parent:
                 return
@@ -111,19 +111,19 @@ class Memory:
         self._stir_all()
 
     def children(self) -> list[InMemoryUplink]:
-        """Return those that are open."""
+        """Return the open uplinks."""
         with self._lock:
             return list(self._children)
 
     def parent_of(self, node: str) -> Parent | str:
-        """Return who listens to a node; if nobody, why."""
+        """Return the parent that a node reaches, or why there is none."""
         with self._lock:
             if node in self._cut:
                 return f"memory://{self.name} is cut for {node}"
-            return self._parent or f"nobody listens on memory://{self.name}"
+            return self._parent or f"nothing listens on memory://{self.name}"
 
     def loses(self, node: str, kind: Kind) -> bool:
-        """Return whether a message is to be lost, once for each that is."""
+        """Return whether this message is lost, and count it off."""
         with self._lock:
             if not self._drops[node, kind]:
                 return False
@@ -131,19 +131,19 @@ class Memory:
             return True
 
     def join(self, child: InMemoryUplink) -> None:
-        """Let a child in."""
+        """Add a child."""
         with self._lock:
             self._children.append(child)
         self.stir(child)
 
     def part(self, child: InMemoryUplink) -> None:
-        """Let a child go."""
+        """Remove a child."""
         with self._lock:
             if child in self._children:
                 self._children.remove(child)
 
     def stir(self, child: InMemoryUplink, *, after_s: float = 0.0) -> None:
-        """Let a child look how things are, on the loop if there is one."""
+        """Have a child check its connection, on the parent's loop if there is one."""
         with self._lock:
             parent = self._parent
         if parent is None:
@@ -151,7 +151,7 @@ class Memory:
             return
         try:
             parent.soon(partial(child.look, parent), after_s=after_s)
-        except RuntimeError:  # its loop has ended, and it did not say so
+        except RuntimeError:  # its loop has ended without `leave`
             self.leave(parent)
 
     def _stir_all(self) -> None:
@@ -165,7 +165,7 @@ class InMemoryUplink:
     Attributes
     ----------
     failures : int
-        Times that `hear` raised something.
+        How often `hear` raised.
     """
 
     def __init__(self, memory: Memory, node: str, groups: Sequence[str], limit: int) -> None:
@@ -174,18 +174,18 @@ class InMemoryUplink:
         self._memory, self._limit = memory, limit
         self._hear: Hear = lambda _: None
         self._lock = threading.Lock()
-        self._telling = threading.RLock()  # who tells, decides what there is to tell
+        self._events = threading.RLock()  # held while the connection changes and `hear` runs
         self._waiting: dict[tuple[Kind, str, bytes], bytes] = {}
         self._stirred = self._open = self._closed = False
         self._why: str | None = None
 
     def open(self, hear: Hear) -> None:
-        """Come to the meeting."""
+        """Begin to connect."""
         self._hear = hear
         self._memory.join(self)
 
     def send(self, kind: Kind, group: str, data: bytes, *, final: bool = False) -> None:
-        """Send a join or a report, or keep it, if it is the newest, until there is a way."""
+        """Send a join or a report; the newest of its kind waits for a connection."""
         check_size(kind, data, self._limit)
         with self._lock:
             if self._closed:
@@ -196,7 +196,7 @@ class InMemoryUplink:
             self._memory.stir(self)
 
     def close(self) -> None:
-        """Hear no more; what was sent still goes out."""
+        """End; what was sent still goes out."""
         with self._lock:
             self._closed = True
         self._memory.part(self)
@@ -204,12 +204,12 @@ class InMemoryUplink:
     # -- for the other end, on its loop --------------------------------------------
 
     def look(self, parent: Parent | None) -> None:
-        """See whether there is a way, say so if that is new, and send what waits.
+        """Check the connection, report a change, and send what waits.
 
-        On the loop of `parent`; on any thread if there is none. A parent that has come since
-        lets us look again.
+        Called on the loop of `parent`, or on any thread if there is none. A parent that has
+        come since calls again.
         """
-        with self._telling:
+        with self._events:
             self._stirred = False
             found = self._memory.parent_of(self.node)
             if isinstance(found, str):
@@ -219,8 +219,8 @@ class InMemoryUplink:
                 self._flush(found)
 
     def hear(self, kind: Kind, data: bytes) -> None:
-        """Hear from the parent, if the way is open."""
-        with self._telling:
+        """Take a message of the parent, if the connection is open."""
+        with self._events:
             cut = isinstance(self._memory.parent_of(self.node), str)
             if self._open and not cut and not self._memory.loses(self.node, kind):
                 self._hand(Came(kind, data))
@@ -243,17 +243,17 @@ class InMemoryUplink:
                 parent.take(self, kind, data)
 
     def _part(self, why: str) -> None:
-        reported, self._why, self._open = self._why == why, why, False
-        if not reported:
+        known, self._why, self._open = self._why == why, why, False
+        if not known:
             self._hand(Parted(why))
 
     def _hand(self, heard: Heard) -> None:
-        """Let `hear` know; what it raises closes the way, for a moment."""
+        """Call `hear`; an exception closes the connection for `AGAIN_S`."""
         if self._closed:
             return
         try:
             self._hear(heard)
-        except Exception as error:  # whoever else is on this loop must not suffer for it
+        except Exception as error:  # others on this loop must not suffer from it
             self.failures += 1
             if not isinstance(heard, Parted):
                 self._part(f"{type(error).__name__}: {error}")
@@ -265,7 +265,7 @@ _hubs_lock = threading.Lock()
 
 
 def hub(name: str) -> Memory:
-    """Return the place that `memory://name` means, the same for all who ask while it is in use."""
+    """Return the network `memory://name`: one object as long as it is in use."""
     with _hubs_lock:
         found = _hubs.get(name)
         if found is None:

@@ -1,23 +1,23 @@
 """Line: one connection to an MQTT broker, kept up by a thread of its own, for either end.
 
-It says when it is open and why it is not, hands over what arrives, and publishes what it is
-given, at QoS 1. It knows no topics but those that it is told, and no messages.
+It reports when it opens and why it closes, hands over what arrives, and publishes at QoS 1. It
+knows only the topics that it is given, and does not read messages.
 
-1. Only the line's own thread touches paho. Others `put`, and ring.
-2. Each connection has a paho client of its own. One that is kept sends again what it still
-   holds, before anything newer, and what the broker cannot bear parts the two for ever.
-3. What waits is the newest for each key. What the broker has not acknowledged is at most
-   `WINDOW` messages, one for each key; they are lost with their connection.
-4. Whatever is raised, by paho, by the network or by those who are told, ends the connection
-   and is given as the reason; then it is tried again. paho's own thread would end in silence.
-5. The wait is `Retry`'s, up to `LONGEST_WAIT_S`, and is short again only after a connection that
+1. Only the line's own thread touches paho. Other threads `put` and ring.
+2. Each connection has a new paho client. A reused client sends what it still holds before
+   anything newer, and a message that the broker refuses would end every later connection.
+3. Only the newest publication of each key waits. At most `WINDOW` messages, one for each key,
+   are unacknowledged; they are lost with their connection.
+4. Any exception, of paho, of the network or of a callback, ends the connection and is given as
+   the reason; then it is tried again. paho's own thread would end in silence.
+5. The wait is `Retry`'s, up to `LONGEST_WAIT_S`. It is short again only after a connection that
    held as long: paho takes any CONNACK for success, and two processes of one name would
-   chase each other off once a second.
+   disconnect each other once a second.
 6. The thread waits with `selectors`: paho's own loop uses `select`, which ends at file 1024,
    and an aggregator has more connections than that.
 
-MQTT 3.1.1: brokers of 5 speak it, and some in use speak nothing else. What 5 would add is why
-a message was refused; nodes answer one another, and learn from silence what they must.
+It speaks MQTT 3.1.1, which all brokers in use speak. Version 5 would only add why a message was
+refused. Nodes do not need that: they acknowledge each other's messages.
 """
 
 from __future__ import annotations
@@ -38,26 +38,25 @@ from submerge_client.uplink.broker import Broker, Parting, Publication, reason
 from submerge_client.uplink.waker import Waker
 
 WINDOW = 20
-"""Messages that the broker has yet to acknowledge, at most; more wait here, where a newer one
-takes their place."""
+"""Most unacknowledged messages. Further ones wait here, where a newer one replaces them."""
 
 KEEPALIVE_S = 60
-"""Seconds without a word before either side asks. Less finds out sooner that a way is dead."""
+"""Seconds of silence before either side pings. Less detects a dead connection sooner."""
 
 PATIENCE_S = 10.0
-"""How long a broker may take to let us in and grant all topics."""
+"""How long a broker may take to accept the connection and grant all topics."""
 
 UNACKNOWLEDGED_S = 30.0
-"""How long a broker may keep a message to itself before another connection is tried."""
+"""How long a message may stay unacknowledged before another connection is tried."""
 
 LONGEST_WAIT_S = 60.0
-"""Between two tries; also, how long a connection must hold before the wait is short again."""
+"""Longest wait between two tries; also, how long a connection must hold to shorten the wait."""
 
 GRACE_S = 1.0
-"""For what is on its way when the line is closed."""
+"""For messages that are on their way when the line is closed."""
 
 LOOK_S = 5.0
-"""How long the thread sleeps at most: paho looks after its keepalive when it is called."""
+"""How long the thread sleeps at most: paho handles its keepalive when it is called."""
 
 
 class BrokerConnection:
@@ -67,31 +66,31 @@ class BrokerConnection:
     ----------
     broker : Broker
     name : str
-        The client id: a broker hangs up on an older connection of the same name.
+        The client id: a broker disconnects an older connection of the same name.
     topics : sequence of str
-        To subscribe to; none is enough for who only speaks.
+        To subscribe to; empty for a line that only publishes.
     will : Publication or None
-        What the broker says for us when the connection breaks.
+        What the broker publishes when the connection breaks.
     opened : callable
-        Told when every topic is granted. This and the next two are called by the line's
-        thread, and not once `close` has returned.
+        Called when every topic is granted. The line's thread makes this call and the next two,
+        none of them after `close` has returned.
     parted : callable
-        Told why, after each connection, and each try that came to none.
+        Called with the reason after each connection and each failed try.
     came : callable
-        Handed topic and payload of what arrives.
+        Called with topic and payload of each message.
     first_wait_s : float
-        Before the second try; see rule 5.
+        The wait before the second try; see rule 5.
 
     Attributes
     ----------
     is_open : bool
     failures : int
-        Errors raised on the thread that are no network's.
+        Errors on the thread other than network errors.
 
     Raises
     ------
     UsageError
-        If a file of `broker.tls` is of no use.
+        If a file of `broker.tls` is unusable.
     """
 
     def __init__(
@@ -107,9 +106,9 @@ class BrokerConnection:
         first_wait_s: float = 1.0,
     ) -> None:
         if broker.tls is not None:
-            broker.tls.context()  # said at once; each connection reads them again: they are renewed
+            broker.tls.context()  # an error is raised now; each connection reads the files again
         self._broker, self._name, self._topics, self._will = broker, name, tuple(topics), will
-        self._tell_opened, self._tell_parted, self._hand_over = opened, parted, came
+        self._on_opened, self._on_parted, self._on_came = opened, parted, came
         self._first_wait_s = first_wait_s
         self.is_open = False
         self.failures = 0
@@ -117,7 +116,7 @@ class BrokerConnection:
         self._waiting: dict[Hashable, Publication] = {}
         self._unacknowledged: dict[int, tuple[Hashable, float]] = {}
         self._closing = threading.Event()
-        self._ring: Callable[[], None] = _nobody_sleeps
+        self._ring: Callable[[], None] = _no_ring
         self._thread = threading.Thread(target=self._run, name=f"mqtt {name}", daemon=True)
 
     def open(self) -> None:
@@ -125,7 +124,7 @@ class BrokerConnection:
         self._thread.start()
 
     def put(self, key: Hashable, publication: Publication) -> None:
-        """Publish as soon as possible, in place of what waits under the same key."""
+        """Publish as soon as possible; replaces what waits under the same key."""
         with self._lock:
             if self._closing.is_set():
                 return
@@ -143,14 +142,14 @@ class BrokerConnection:
         return len(self._waiting)
 
     def close(self, last: Publication | None = None) -> None:
-        """Send what waits, and `last`, if that takes no more than a moment; then end."""
+        """Send what waits, and `last`, within `GRACE_S`; then end."""
         with self._lock:
             if last is not None:
                 self._waiting[last.topic] = last
             self._closing.set()
         self._ring()
         if self._thread.is_alive():
-            # One that hangs in a name server's silence ends by itself, and tells nobody.
+            # A thread that waits for a silent name server ends by itself later.
             self._thread.join(2 * GRACE_S)
 
     # -- the thread --------------------------------------------------------------
@@ -170,18 +169,18 @@ class BrokerConnection:
             self._closing.wait(retry.at - ended)
 
     def _part(self, error: Exception) -> None:
-        """Say why the way is closed."""
+        """Report why the connection is closed."""
         if not isinstance(error, Parting | UsageError | OSError):
             self.failures += 1
         if self._closing.is_set():
             return
         try:
-            self._tell_parted(reason(error, self._broker))
-        except Exception:  # there is nobody else to tell
+            self._on_parted(reason(error, self._broker))
+        except Exception:  # a failure of the callback itself
             self.failures += 1
 
     def _connect(self) -> None:
-        """Hold one connection until it breaks, or nobody wants it any more."""
+        """Hold one connection until it breaks or the line closes."""
         client = self._client()
         client.connect(self._broker.host, self._broker.port, keepalive=KEEPALIVE_S)
         connection = client.socket()
@@ -196,23 +195,23 @@ class BrokerConnection:
                 self._serve(client, connection, selector, waker)
             client.disconnect()
         finally:
-            # Closed without a farewell, the broker speaks our last will.
+            # Closed without a DISCONNECT, the broker publishes our last will.
             connection.close()
             waker.close()
-            self._ring = _nobody_sleeps
+            self._ring = _no_ring
             self.is_open = False
             self._unacknowledged.clear()
 
     def _serve(
         self, client: mqtt.Client, connection: Any, selector: selectors.BaseSelector, waker: Waker
     ) -> None:
-        """Let paho read and write, until all is said and the line is closing."""
+        """Let paho read and write, until the line is closing and all is sent."""
         granted_by = time.monotonic() + PATIENCE_S
         ends_at = float("inf")
         while True:
             if self._closing.is_set():
                 ends_at = min(ends_at, time.monotonic() + GRACE_S)
-                if not self._has_more_to_say() or time.monotonic() >= ends_at:
+                if not self._has_unsent() or time.monotonic() >= ends_at:
                     return
             if self.is_open:
                 self._publish(client)
@@ -223,7 +222,7 @@ class BrokerConnection:
                 raise self._hung_up()
             wants = selectors.EVENT_WRITE if client.want_write() else 0
             selector.modify(connection, selectors.EVENT_READ | wants)
-            # TLS may hold what has arrived, and the socket looks empty.
+            # TLS may hold bytes that have arrived while the socket looks empty.
             held = self._broker.tls is not None and connection.pending() > 0
             wait = 0.0 if held else max(0.0, min(LOOK_S, ends_at - time.monotonic()))
             ready = {key.fileobj: events for key, events in selector.select(wait)}
@@ -237,11 +236,11 @@ class BrokerConnection:
             if client.socket() is None:
                 raise Parting(f"{self._broker} has fallen silent")
 
-    def _has_more_to_say(self) -> bool:
+    def _has_unsent(self) -> bool:
         return self.is_open and bool(self._waiting or self._unacknowledged)
 
     def _publish(self, client: mqtt.Client) -> None:
-        """Give paho what waits, as far as the window reaches."""
+        """Give paho the waiting messages that fit into the window."""
         while len(self._unacknowledged) < WINDOW:
             busy = {key for key, _ in self._unacknowledged.values()}
             with self._lock:
@@ -253,15 +252,15 @@ class BrokerConnection:
             self._unacknowledged[sent.mid] = key, time.monotonic()
 
     def _check_acknowledged(self) -> None:
-        """Look at the oldest: a key that is never free again would be silent for ever."""
+        """End a connection whose oldest message is overdue: its key would be blocked for ever."""
         for _, sent_at in self._unacknowledged.values():
             if time.monotonic() > sent_at + UNACKNOWLEDGED_S:
-                raise Parting(f"{self._broker} acknowledges nothing any more")
+                raise Parting(f"{self._broker} no longer acknowledges messages")
             return
 
     def _check(self, code: MQTTErrorCode) -> None:
         if code == MQTTErrorCode.MQTT_ERR_PROTOCOL:
-            raise Parting(f"what {self._broker} says is not MQTT")
+            raise Parting(f"the answer of {self._broker} is not MQTT")
         if code != MQTTErrorCode.MQTT_ERR_SUCCESS:
             raise self._hung_up()
 
@@ -271,8 +270,8 @@ class BrokerConnection:
             question = f"is it an MQTT broker, {how} TLS?"
             return Parting(f"{self._broker} hung up before it let us in: {question}")
         return Parting(
-            f"{self._broker} hung up: it has stopped, another process calls itself {self._name},"
-            " or it forbids what was said"
+            f"{self._broker} hung up: it has stopped, another process is connected as"
+            f" {self._name}, or its access rules forbid a message"
         )
 
     # -- paho --------------------------------------------------------------------
@@ -317,7 +316,7 @@ class BrokerConnection:
     def _granted(self) -> None:
         if not self._closing.is_set():
             self.is_open = True
-            self._tell_opened()
+            self._on_opened()
 
     def _on_publish(self, client: Any, _: Any, mid: int, code: Any, more: Any) -> None:
         self._unacknowledged.pop(mid, None)
@@ -326,10 +325,10 @@ class BrokerConnection:
         try:
             topic = message.topic
         except UnicodeDecodeError:
-            topic = ""  # as foreign as any that nobody asked for
+            topic = ""  # foreign, as any topic without a subscription
         if not self._closing.is_set():
-            self._hand_over(topic, bytes(message.payload))
+            self._on_came(topic, bytes(message.payload))
 
 
-def _nobody_sleeps() -> None:
-    """Ring where nobody waits for sockets: what was put is found when somebody does."""
+def _no_ring() -> None:
+    """Do nothing: without a connection no thread waits for sockets."""

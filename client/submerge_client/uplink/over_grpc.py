@@ -1,8 +1,8 @@
-"""OverGrpc: the way up over gRPC, with synchronous stubs: two threads, no event loop.
+"""GrpcUplink: the uplink over gRPC, with synchronous stubs: two threads, no event loop.
 
-A watch on the parent's stream says whether the way is open: its first message is a hello.
-Joins and reports are unary calls, each with a deadline; a call that fails is not repeated
-here, since the node says it again, or something newer in its place.
+The parent's watch stream shows whether the connection is open: its first message is a hello.
+Joins and reports are unary calls, each with a deadline. A failed call is not repeated here: the
+node sends it again, or something newer.
 """
 
 from __future__ import annotations
@@ -36,20 +36,20 @@ from submerge_proto.wire.codec import Kind
 SERVICE = pb.DESCRIPTOR.services_by_name["AggregatorService"].full_name
 
 CALL_S = 10.0
-"""Deadline of a call: the node's own patience."""
+"""Deadline of a call: as long as the node itself waits."""
 
 MOST_CALLS = 8
-"""Calls of one kind and group at once: a report, and finals of earlier lives. Of what is more,
-the newest waits for one of them to end."""
+"""Calls of one kind and group at once: a report, and finals of earlier incarnations. Of further
+messages, the newest waits for one of them to end."""
 
 AGAIN_S, CAP_S = 0.5, 30.0
-"""Between two tries of a watch that broke: at least, and at most."""
+"""Least and longest wait before a broken watch is tried again."""
 
 CLOSE_S = 2.0
 """For calls that are on their way when it is closed."""
 
 THROTTLED = "submerge-throttled"
-"""In the metadata behind an UNAVAILABLE: there was too much from here."""
+"""Metadata of an UNAVAILABLE that means that this node sent too much."""
 
 QUIET = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.CANCELLED)
 """Failures that only mean "not now"."""
@@ -61,7 +61,7 @@ OPTIONS = (
     ("grpc.http2.max_pings_without_data", 0),
     ("grpc.initial_reconnect_backoff_ms", 500),
     ("grpc.max_reconnect_backoff_ms", 10_000),
-    ("grpc.enable_retries", 0),  # one layer says things again, and it is the node
+    ("grpc.enable_retries", 0),  # one layer repeats messages, and it is the node
     ("grpc.use_local_subchannel_pool", 1),
 )
 
@@ -75,7 +75,7 @@ class GrpcUplink:
         host:port.
     node : str
     groups : sequence of str
-        Whose models it wants to hear of.
+        The groups whose models it receives.
     limit : int
         Most bytes of a message, either way.
     tls : Tls or None
@@ -84,27 +84,21 @@ class GrpcUplink:
     Attributes
     ----------
     failures : int
-        Errors on its threads that are no network's.
+        Errors on its threads other than network errors.
 
     Raises
     ------
     UsageError
-        If a file of `tls` is of no use.
+        If a file of `tls` is unusable.
     """
 
     def __init__(
-        self,
-        target: str,
-        *,
-        node: str,
-        groups: Sequence[str],
-        limit: int,
-        tls: Tls | None = None,
+        self, target: str, *, node: str, groups: Sequence[str], limit: int, tls: Tls | None = None
     ) -> None:
         self._target, self._node, self._groups, self._limit = target, node, tuple(groups), limit
         self._tls = tls
         if tls is not None:
-            tls.context()  # said at once, and not where nobody listens
+            tls.context()  # an unusable file raises here, not on a thread
         self.failures = 0
         self._hear: Hear = lambda _: None
         self._channel: Any = None
@@ -114,7 +108,7 @@ class GrpcUplink:
         self._streams: dict[str, Any] = {}
         self._calls: dict[tuple[Kind, str], set[Any]] = {}
         self._waiting: dict[tuple[Kind, str], bytes] = {}
-        # A call that is over when its callback is set calls it at once, on this very thread.
+        # A call that has ended runs its new callback at once, on this very thread.
         self._lock = threading.RLock()
         self._changed = threading.Condition(self._lock)
         self._why: str | None = None
@@ -131,7 +125,7 @@ class GrpcUplink:
             thread.start()
 
     def send(self, kind: Kind, group: str, data: bytes, *, final: bool = False) -> None:
-        """Make a call; its answer is heard. If too many are on their way, it is the next."""
+        """Make a call, whose answer goes to `hear`. Over `MOST_CALLS` calls it is the next."""
         check_size(kind, data, self._limit)
         with self._lock:
             if self._closing.is_set() or self._channel is None:
@@ -154,7 +148,7 @@ class GrpcUplink:
             thread.join(CLOSE_S)
 
     def _connect(self) -> None:
-        """Have a channel, with the certificates that there are now."""
+        """Make a channel with the present certificates."""
         options = (
             *OPTIONS,
             ("grpc.max_receive_message_length", self._limit),
@@ -175,9 +169,9 @@ class GrpcUplink:
         self._watching = channel.unary_stream(f"/{SERVICE}/Watch")
 
     def _renew(self) -> None:
-        """After a connection that broke: if its certificates were replaced, use the new ones.
+        """Use new certificates after a connection that broke, if the files have changed.
 
-        One that holds is left alone: who it is was proven when it began.
+        An open connection is left alone: its identity was proven when it began.
         """
         with self._lock:
             if self._tls is None or self._closing.is_set() or self._tls.stamp() == self._stamp:
@@ -186,7 +180,7 @@ class GrpcUplink:
             try:
                 self._connect()
             except UsageError:
-                return  # half replaced: the old ones may still do, and it is looked at again
+                return  # half replaced: the old ones may still work, and the next try looks again
         old.close()
 
     # -- calls -----------------------------------------------------------------
@@ -212,12 +206,12 @@ class GrpcUplink:
             return
         code = call.code()
         if code is grpc.StatusCode.OK:
-            self._tell(Came("joined" if kind == "join" else "answer", call.result()))
+            self._hand(Came("joined" if kind == "join" else "answer", call.result()))
         elif THROTTLED in dict(call.trailing_metadata() or ()):
-            self._tell(Slowed(str(call.details())))
+            self._hand(Slowed(str(call.details())))
         elif code not in QUIET:
-            # It is open, and we are refused: nothing but a person can mend that.
-            self._tell(SendRefused(f"{code.name}: {call.details()}"))
+            # The connection works and the message is refused: only a person can change that.
+            self._hand(SendRefused(f"{code.name}: {call.details()}"))
 
     # -- the watch -------------------------------------------------------------
 
@@ -232,7 +226,7 @@ class GrpcUplink:
                 return
             if why != self._why:
                 self._why = why
-                self._tell(Parted(why))
+                self._hand(Parted(why))
             if opened:
                 retry.stop()
             now = time.monotonic()
@@ -248,9 +242,9 @@ class GrpcUplink:
             for data in stream:
                 if not opened:
                     opened, self._why = True, None
-                    if not self._tell(Opened()):
-                        return True, "nobody listens here"
-                self._tell(Came("watch", data))
+                    if not self._hand(Opened()):
+                        return True, "a bug in this program, please report it"
+                self._hand(Came("watch", data))
         except grpc.RpcError as error:
             return opened, f"{error.code().name}: {error.details()}"
         except Exception as error:  # promise 3: no thread dies in silence
@@ -260,11 +254,11 @@ class GrpcUplink:
             self._streams.pop(group, None)
         return opened, "the parent ended the stream"
 
-    def _tell(self, heard: Heard) -> bool:
-        """Let `hear` know; what it raises ends no thread."""
+    def _hand(self, heard: Heard) -> bool:
+        """Call `hear`; return whether it took the event. What it raises ends no thread."""
         try:
             self._hear(heard)
-        except Exception:  # there is nobody else to tell
+        except Exception:
             self.failures += 1
             return False
         return True

@@ -1,8 +1,8 @@
-"""OverMqtt: the way to a parent through an MQTT broker.
+"""MqttUplink: the uplink to a parent through an MQTT broker.
 
-That it is open says that the broker is there, not the parent: a parent says so in its hello.
-What is sent while the broker is out of reach waits, the newest of each kind and group; a
-report stays with the broker, so that a parent that comes later finds it.
+`Opened` means that the broker is reachable; that the parent is, its hello shows. While the broker
+is out of reach, the newest message of each kind and group waits. The broker retains a report, so
+that a parent that comes later finds it.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ class MqttUplink:
     host, port : str, int
         The broker's.
     fleet, parent, node : str
-        They stand in every topic, and together they name this client to the broker, which
-        bears one client of a name: a second process of this node chases this one off.
+        They are in every topic, and together they are the client id. A broker allows one
+        connection for an id: a second process of this node disconnects this one.
     groups : sequence of str
-        Whose models it wants to hear of.
+        The groups whose models it receives.
     limit : int
-        Most bytes of a message on its way, topic and header included.
+        Most bytes of a message, topic and header included.
     username, password : str or None
     tls : Tls or None
         None: unprotected.
@@ -40,12 +40,12 @@ class MqttUplink:
     Attributes
     ----------
     counts : dict of str to int
-        What was heard and passed over: `foreign` topics, `too_large`, `empty`.
+        Messages that were ignored: `foreign` topics, `too_large`, `empty`.
 
     Raises
     ------
     UsageError
-        If a file of `tls` is of no use.
+        If a file of `tls` is unusable.
     """
 
     def __init__(
@@ -92,15 +92,15 @@ class MqttUplink:
         self._line.open()
 
     def send(self, kind: Kind, group: str, data: bytes, *, final: bool = False) -> None:
-        """Send a join or a report, or keep it, if it is the newest, until there is a broker."""
+        """Send a join or a report; the newest of its kind waits for the broker."""
         topic = topics.up(self._fleet, self._parent, self._node, kind, group)
         check_size(kind, data, self._limit - overhead(topic))
-        # The broker keeps the running life's report; those of lives before it wait by themselves.
+        # The broker retains the report of the running incarnation; a final waits under its own key.
         key = (topic, data) if final else topic
         self._line.put(key, Publication(topic, data, retain=kind == "report" and not final))
 
     def close(self) -> None:
-        """Let what waits go out, say "offline", and end."""
+        """Send what waits, publish "offline", and end."""
         self._line.close(Publication(self._state, b"offline", True))
 
     # -- on the line's thread ----------------------------------------------------
@@ -122,6 +122,6 @@ class MqttUplink:
         elif len(data) > self._limit:
             self.counts["too_large"] += 1
         elif not data:
-            self.counts["empty"] += 1  # somebody has cleared a retained topic
+            self.counts["empty"] += 1  # a retained topic was cleared
         else:
             self._hear(Came(kind, data))

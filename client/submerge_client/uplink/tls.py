@@ -1,4 +1,4 @@
-"""Tls: which files make a connection safe, the same for gRPC and MQTT, at both ends.
+"""Tls: the certificate files of a connection, the same for gRPC and MQTT, at both ends.
 
 They are read again for each new connection: certificates are renewed while programs run.
 """
@@ -21,11 +21,11 @@ class Tls(NamedTuple):
     Attributes
     ----------
     ca : Path or None
-        Certificates of whom to trust; None: the system's.
+        Certificates of the trusted authorities; None: the system's.
     cert, key : Path or None
-        One's own certificate, and the key to it; both, or none.
+        Our own certificate and its key; both, or neither.
     kit : Path or None
-        All three in one file (`kit`); then the others are None.
+        All three in one file (`submerge_client.kit`); then the others are None.
     """
 
     ca: Path | None = None
@@ -35,7 +35,7 @@ class Tls(NamedTuple):
 
     @property
     def proves(self) -> bool:
-        """Whether it has a certificate of its own."""
+        """Whether it includes a certificate of our own."""
         return self.cert is not None or self.kit is not None
 
     def context(self) -> ssl.SSLContext:
@@ -44,9 +44,9 @@ class Tls(NamedTuple):
         Raises
         ------
         UsageError
-            If a file cannot be read, or is not what it should be.
+            If a file cannot be read, or has the wrong content.
         """
-        import ssl  # 2 MiB that a link without TLS need not hold
+        import ssl  # 2 MiB, which a link without TLS does not need
 
         trusted = None if self.kit is None else read_kit(self.kit).authority.decode()
         try:
@@ -57,7 +57,7 @@ class Tls(NamedTuple):
         return context
 
     def prove(self, context: ssl.SSLContext) -> None:
-        """Let a context show this side's certificate, if there is one."""
+        """Load this side's certificate into a context, if there is one."""
         cert, key = (self.kit, self.kit) if self.kit is not None else (self.cert, self.key)
         if cert is None:
             return
@@ -70,26 +70,26 @@ class Tls(NamedTuple):
             raise _unusable(what, got, error) from error
 
     def contents(self) -> tuple[bytes | None, bytes | None, bytes | None]:
-        """Return ca, key and cert as bytes, in the order that gRPC takes them.
+        """Return ca, key and cert as bytes, in gRPC's order.
 
         Raises
         ------
         UsageError
-            If a file cannot be read, or is not what it should be.
+            If a file cannot be read, or has the wrong content.
         """
-        self.context()  # gRPC itself says nothing of a file that it cannot use
+        self.context()  # gRPC itself reports no error for a file that it cannot use
         if self.kit is not None:
             kit = read_kit(self.kit)
             return kit.authority, kit.key, kit.cert
         paths = (self.ca, self.key, self.cert)
         try:
             ca, key, cert = (None if path is None else path.read_bytes() for path in paths)
-        except OSError as error:  # taken away since: a renewal is under way
+        except OSError as error:  # removed since: a renewal is under way
             raise _unusable("ca, cert and key", error.filename, error) from error
         return ca, key, cert
 
     def stamp(self) -> tuple[object, ...]:
-        """Return what changes when a file is replaced, or is there again."""
+        """Return a value that changes when a file is replaced, removed or restored."""
         return tuple(None if path is None else _stamp(path) for path in self)
 
 

@@ -1,4 +1,4 @@
-"""Bell: one thread wakes another that waits for sockets."""
+"""Waker: one thread wakes another that waits for sockets."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import threading
 
 
 class Waker:
-    """Something for a selector to watch; however often it is rung, it holds one byte."""
+    """A socket for a selector to watch. It holds one byte at most, however often it is rung."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -15,25 +15,25 @@ class Waker:
         self._inner, self._outer = socket.socketpair()
 
     def fileno(self) -> int:
-        """Return what the selector watches."""
+        """Return the descriptor for the selector."""
         return self._inner.fileno()
 
     def ring(self) -> None:
-        """Wake whoever waits, from any thread."""
+        """Wake the waiting thread, from any thread."""
         with self._lock:
             if not self._rung and self._outer.fileno() >= 0:
                 self._rung = True
                 self._outer.send(b"!")
 
     def hush(self) -> None:
-        """Get ready to be rung again."""
+        """Take the byte out: the next `ring` wakes again."""
         with self._lock:
             if self._rung:
                 self._inner.recv(1)
                 self._rung = False
 
     def close(self) -> None:
-        """Ring no more."""
+        """Close both sockets; later calls of `ring` do nothing."""
         with self._lock:
             self._inner.close()
             self._outer.close()

@@ -147,7 +147,7 @@ def member(plan: CrowdPlan, name: str, sensor: Paced) -> CrowdMember:
         sensor=sensor,
         disk=RecordStore(None if plan.state is None else _checkpoint(plan.state / f"{name}.state")),
         lags=Lags(1, SCHEMA.width),
-        scores=ScoreLines(SCHEMA, contributions=0, tell=ear.tell),
+        scores=ScoreLines(SCHEMA, contributions=0, out=ear.tell),
         clock=clock.now,
         coarse=plan.link.columns == "i8",
         credentials=Credentials(tls_of(plan.link, kit), node=name),

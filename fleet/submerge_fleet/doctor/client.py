@@ -10,8 +10,9 @@ import numpy as np
 
 from submerge import UsageError
 from submerge_client import clock
-from submerge_client.config.client_config import ClientConfig, FileSensor, MqttSensor, NdjsonSensor
-from submerge_client.trial import TAKEN, listened, of_unknown
+from submerge_client.config.client_config import ClientConfig
+from submerge_client.config.sensors import FileSensor, MqttSensor, NdjsonSensor
+from submerge_client.trial import TAKEN, listen, unknown_names
 from submerge_client.uplink.factory import tls_of
 from submerge_fleet.console.units import in_words, size_of
 from submerge_fleet.doctor import links, machine
@@ -109,7 +110,7 @@ def sensor(
         return
     late = config.sensor.lateness_s if isinstance(config.sensor, MqttSensor) else 0.0
     try:
-        heard = listened(config, seconds=10.0 + config.period_s + late, enough=1)
+        heard = listen(config, seconds=10.0 + config.period_s + late, enough=1)
     except (UsageError, OSError) as error:
         hint = "mend [sensor], or what it names"
         yield fails("sensor", str(error), hint)
@@ -118,7 +119,7 @@ def sensor(
     left_out = [f"{n} {what}" for what, n in heard.counts.items() if n and what not in TAKEN]
     names = [channel.name for channel in config.schema.sensed]
     also = f"; left out: {', '.join(left_out)}" if left_out else ""
-    also += f"; {of_unknown(heard.unknown, names)}" if heard.unknown else ""
+    also += f"; {unknown_names(heard.unknown, names)}" if heard.unknown else ""
     if not len(heard.rows):
         hint = "submerge client --test --config FILE shows more"
         message = f"no row in {in_words(heard.seconds)}"

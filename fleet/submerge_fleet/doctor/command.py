@@ -108,7 +108,8 @@ def looks(path: Path, program: Program) -> Iterator[Finding]:
 
 def _client(path: Path) -> Iterator[Finding]:
     from submerge_client import logs
-    from submerge_client.config.client_config import HostSensor, MqttSensor, load
+    from submerge_client.config.client_config import load
+    from submerge_client.config.sensors import HostSensor, MqttSensor
     from submerge_fleet.doctor import software
     from submerge_fleet.doctor.client import looks
 

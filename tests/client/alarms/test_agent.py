@@ -1,4 +1,4 @@
-"""The agent tells its sinks of alarms once these are kept, and names them in its scores."""
+"""The agent hands alarms to its sinks once these are kept, and names them in its scores."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ class Ear:
         self.heard, self.closed = [], False
         self._order, self._fails = order, fails
 
-    def tell(self, alarms):
+    def update(self, alarms):
         self.heard.append(alarms)
         if self._order is not None:
-            self._order.append("told")
+            self._order.append("delivered")
         if self._fails:
             raise self._fails
 
@@ -124,7 +124,7 @@ def test_sinks_hear_each_state_once_it_is_there():
 
 
 def test_sinks_hear_at_the_start_what_was_kept():
-    """And do not hear before that there is none: somebody would take it for an end."""
+    """And no empty state comes before: a sink would take it for an end."""
     ear = Ear()
     run(Scripted(start=[Alarmed(HISTORY[3])]), ear)
 
@@ -132,12 +132,12 @@ def test_sinks_hear_at_the_start_what_was_kept():
 
 
 def test_what_is_told_was_kept_before():
-    """Effects are performed in order: killed between the two, it is told at the next start."""
+    """Effects are performed in order: killed between the two, the next start delivers it."""
     order = []
     effects = [Keep({("lookout",): None}), Alarmed(HISTORY[1])]
     run(Scripted(reading=[effects]), Ear(order), disk=Written(order))
 
-    assert ["told", "kept", "told"] == order[:3]
+    assert ["delivered", "kept", "delivered"] == order[:3]
 
 
 def test_a_report_brings_newer_figures_of_the_same_alarms():
@@ -165,17 +165,19 @@ def test_a_sink_that_fails_costs_no_other_and_not_the_node():
     fails, ear = Ear(fails=ZeroDivisionError("a bug")), Ear()
     run(Scripted(reading=[[Alarmed(state)] for state in HISTORY[1:]]), fails, ear)
 
-    (line,) = [line for line in log.lines if line["what"] == "alarms not told"]
+    (line,) = [
+        line for line in log.lines if line["what"] == "a bug in an alarm sink, please report it"
+    ]
     assert ("Ear", "ZeroDivisionError: a bug") == (line["sink"], line["why"])
     assert list(HISTORY) == ear.heard
 
 
 def test_rows_that_raise_an_alarm_already_have_its_name():
-    """They are scored before it is told: both come of one step."""
+    """They are scored before it is delivered: both are effects of one step."""
     named = []
 
     class Lines:
-        def tell(self, scored, schema, *, first, at, alarms):
+        def write(self, scored, schema, *, first, at, alarms):
             named.append(alarms)
 
     scored = scored_rows([0.0])

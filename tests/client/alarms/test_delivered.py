@@ -1,4 +1,4 @@
-"""What a sink has told: each start once, each end once, whoever was away or killed meanwhile."""
+"""What a sink has delivered: each start once, each end once, also after a kill."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ GOLDEN = Path(__file__).parents[2] / "golden" / "alarms" / "journal-1.json"
 """A journal that a program wrote which knew of no revisions."""
 
 
-def told_all(delivered: Delivered, alarms) -> tuple[Delivered, list[tuple[str, str]]]:
-    """All that is new is told."""
+def deliver_all(delivered: Delivered, alarms) -> tuple[Delivered, list[tuple[str, str]]]:
+    """Deliver all that is new."""
     said = []
     for each in undelivered(delivered, alarms):
         said.append((each.alarm.name, each.kind))
@@ -41,11 +41,11 @@ def states(lengths: list[bool]):
         yield over
 
 
-def test_who_hears_every_state_tells_each_change():
+def test_every_state_gives_each_change_once():
     """A start, its end; then the next."""
     delivered, said = Delivered(), []
     for state in HISTORY:
-        delivered, new = told_all(delivered, state)
+        delivered, new = deliver_all(delivered, state)
         said += new
 
     first, second = alarm(0).name, alarm(1).name
@@ -56,16 +56,16 @@ def test_who_hears_every_state_tells_each_change():
 
 @settings(max_examples=40)
 @given(st.lists(st.integers(0, 2), min_size=1, max_size=30))
-def test_who_is_away_misses_nothing_and_repeats_nothing(heard):
+def test_a_sink_that_is_away_misses_nothing_and_repeats_nothing(heard):
     """States are skipped or heard again and again: one start and one end of each, in order."""
     every = list(states([True] * 6))
     delivered, said = Delivered(), []
     at = 0
     for step in heard:
         at = min(at + step, len(every) - 1)
-        delivered, new = told_all(delivered, every[at])
+        delivered, new = deliver_all(delivered, every[at])
         said += new
-    delivered, new = told_all(delivered, every[-1])
+    delivered, new = deliver_all(delivered, every[-1])
     said += new
 
     names = [alarm(n).name for n in range(6)]
@@ -81,15 +81,15 @@ def test_one_that_came_and_went_unheard_is_one_start_and_one_end():
     )
 
 
-def test_what_was_over_before_a_sink_came_it_does_not_tell():
-    """A webhook that is set up today does not ring for last week; the open one it tells."""
+def test_what_was_over_before_a_sink_came_it_does_not_deliver():
+    """A webhook that is set up today does not ring for last week; the open alarm is delivered."""
     state = (alarm(2), alarm(1, over=True), alarm(0, over=True))
 
     assert [AlarmEvent("start", state[0])] == undelivered(Delivered.since(state), state)
 
 
 def test_an_alarm_that_its_node_has_forgotten_is_over():
-    """With its state file a node loses its alarms, and nobody else would ever end them."""
+    """With its state file a node loses its alarms, and nothing else would ever end them."""
     delivered = Delivered((alarm(0),), ())
     lost = alarm(0, ended=alarm(0).peaked)
 
@@ -100,13 +100,13 @@ def test_an_alarm_that_its_node_has_forgotten_is_over():
 
 def test_a_node_that_remembers_what_was_so_before_changes_nothing():
     """Its card failed, and it has the state of an hour ago: the alarm is open again, for it."""
-    delivered, _ = told_all(Delivered(), HISTORY[2])
+    delivered, _ = deliver_all(Delivered(), HISTORY[2])
 
     assert [] == undelivered(delivered, HISTORY[1])
 
 
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), max_size=30))
-def test_each_start_and_each_end_is_told_once_whatever_states_come(seen):
+def test_each_start_and_each_end_is_delivered_once_whatever_states_come(seen):
     """Worse, judged, forgotten, open again: of two alarms, in any order of states."""
     delivered, said = Delivered(), []
     for looks in seen:
@@ -117,7 +117,7 @@ def test_each_start_and_each_end_is_told_once_whatever_states_come(seen):
                 *([], [alarm(n)], [alarm(n, worst=9.0)], [alarm(n, **over)]),
                 [alarm(n, **over, verdict="rejected")],
             ][look]
-        delivered, new = told_all(delivered, state)
+        delivered, new = deliver_all(delivered, state)
         said += new
 
     for n in range(2):
@@ -132,7 +132,7 @@ def test_a_sink_remembers_no_more_than_it_has_to():
     """Years of alarms are no more than the last ones."""
     delivered = Delivered()
     for n in range(100):
-        delivered, _ = told_all(delivered, (alarm(n, over=True),))
+        delivered, _ = deliver_all(delivered, (alarm(n, over=True),))
 
     assert MOST == len(delivered.over)
     assert all(a < b for a, b in pairwise(delivered.over))
@@ -154,7 +154,7 @@ def test_a_journal_outlives_its_process(tmp_path):
 
 
 def test_a_journal_from_before_revisions_is_read(tmp_path):
-    """After an upgrade nothing is told twice, and nothing that was to be told is lost."""
+    """After an upgrade nothing is delivered twice, and nothing that was due is lost."""
     names = "ndjson alarms.ndjson", "json 0011223344556677", "ntfy 8899aabbccddeeff"
     path = tmp_path / "c.state.alarms"
     path.write_bytes(GOLDEN.read_bytes())
@@ -165,9 +165,9 @@ def test_a_journal_from_before_revisions_is_read(tmp_path):
         *(other(alarm(n, over=True)) for n in (5, 3, 0)),
         alarm(0, over=True, verdict="rejected"),
     )
-    said = [told_all(journal.delivered(f"pumps: {name}"), state)[1] for name in names]
+    said = [deliver_all(journal.delivered(f"pumps: {name}"), state)[1] for name in names]
 
-    # The file has told all but what began and was over since; the webhook was half-way through it.
+    # The file has all but the alarm that began and ended since; the webhook has half of the rest.
     quick, half, known = other(alarm(3)).name, other(alarm(0)).name, alarm(1).name
     assert [(quick, "start"), (quick, "end")] == said[0]
     assert [(half, "end"), (known, "start"), (quick, "end")] == said[1]
@@ -198,12 +198,12 @@ def test_a_damaged_journal_is_none(damage, tmp_path):
     journal = Journal(path, ("a",))
     journal.note("a", Delivered((), ("pump-1-1",)))
 
-    assert ["what was told of alarms unreadable"] == log.said()
+    assert ["alarm journal unreadable, starting a new one"] == log.said()
     assert Delivered((), ("pump-1-1",)) == Journal(path, ("a",)).delivered("a")
 
 
 def test_a_disk_that_is_full_is_said_once_and_tried_again(tmp_path, monkeypatch):
-    """What was told is remembered meanwhile."""
+    """What was delivered is remembered meanwhile."""
     log = Log()
     journal = Journal(tmp_path / "c.state.alarms", ("a",))
 
@@ -216,7 +216,7 @@ def test_a_disk_that_is_full_is_said_once_and_tried_again(tmp_path, monkeypatch)
             journal.note("a", Delivered((), (f"pump-1-{n}",)))
     journal.note("a", Delivered((), ("pump-1-2",)))
 
-    assert ["what was told of alarms not kept"] == log.said()
+    assert ["alarm journal not written: a restart may send alarms again"] == log.said()
     assert Delivered((), ("pump-1-2",)) == journal.delivered("a")
     assert Delivered((), ("pump-1-2",)) == Journal(tmp_path / "c.state.alarms", ("a",)).delivered(
         "a"

@@ -40,7 +40,7 @@ class Place:
         self.begin()
 
     def delivered(self, *paths):
-        """What the file tells; a line that was cut short tells nothing."""
+        """The events in the file, without lines that were cut short."""
         text = b"".join(path.read_bytes() for path in (*paths, self.path))
         return list(chain.from_iterable(map(_delivered, text.split(b"\n"))))
 
@@ -63,7 +63,7 @@ def place(tmp_path):
 def test_a_line_says_all_that_is_known(place):
     """As documented; the top channels by their names, in any language."""
     for state in HISTORY[:3]:
-        place.lines.tell(state)
+        place.lines.update(state)
     start, end = map(json.loads, place.path.read_bytes().splitlines())
 
     expected = {
@@ -89,8 +89,8 @@ def test_a_line_says_all_that_is_known(place):
 
 def test_the_start_of_one_that_is_over_does_not_say_when(place):
     """It is the line that would have been written then."""
-    place.lines.tell(())
-    place.lines.tell(HISTORY[2])
+    place.lines.update(())
+    place.lines.update(HISTORY[2])
     start, end = map(json.loads, place.path.read_bytes().splitlines())
 
     assert (None, BEGAN + 60) == (start["ended"], end["ended"])
@@ -99,9 +99,9 @@ def test_the_start_of_one_that_is_over_does_not_say_when(place):
 def test_heard_again_it_is_not_told_again(place):
     """Within a process, and in the next one, with or without its journal."""
     for state in chain.from_iterable((state, state) for state in HISTORY):
-        place.lines.tell(state)
+        place.lines.update(state)
         place.again()
-        place.lines.tell(state)
+        place.lines.update(state)
         place.state.unlink()
         place.again()
 
@@ -126,7 +126,7 @@ def _lived(folder, killer, monkeypatch):
                 try:
                     if place is None:
                         place = Place(folder)
-                    place.lines.tell(state)
+                    place.lines.update(state)
                     break
                 except Killed:
                     place = None
@@ -136,7 +136,7 @@ def _lived(folder, killer, monkeypatch):
 @pytest.mark.slow
 @pytest.mark.parametrize("when", ["before", "after", "within"])
 def test_killed_between_any_two_steps_it_tells_each_once(tmp_path_factory, monkeypatch, when):
-    """Kept and not told, told and not noted, noted and not named: one start, one end."""
+    """Kept and not written, written and not noted, noted and not named: one start, one end."""
     n = operations(tmp_path_factory, monkeypatch)
 
     assert n > 40
@@ -149,10 +149,10 @@ def test_killed_between_any_two_steps_it_tells_each_once(tmp_path_factory, monke
 
 def test_a_file_that_was_rotated_is_left_alone(place, tmp_path):
     """Whoever moved it has what was in it; the next line begins a new one."""
-    place.lines.tell(())
-    place.lines.tell(HISTORY[1])
+    place.lines.update(())
+    place.lines.update(HISTORY[1])
     place.path.rename(tmp_path / "alarms.ndjson.1")
-    place.lines.tell(HISTORY[2])
+    place.lines.update(HISTORY[2])
 
     assert EXPECTED[1:2] == place.delivered()
     assert EXPECTED[:2] == place.delivered(tmp_path / "alarms.ndjson.1")
@@ -160,10 +160,10 @@ def test_a_file_that_was_rotated_is_left_alone(place, tmp_path):
 
 def test_a_file_that_was_emptied_goes_on(place):
     """As by logrotate's copytruncate."""
-    place.lines.tell(())
-    place.lines.tell(HISTORY[1])
+    place.lines.update(())
+    place.lines.update(HISTORY[1])
     os.truncate(place.path, 0)
-    place.lines.tell(HISTORY[2])
+    place.lines.update(HISTORY[2])
 
     assert EXPECTED[1:2] == place.delivered()
 
@@ -171,13 +171,13 @@ def test_a_file_that_was_emptied_goes_on(place):
 def test_what_a_full_disk_cut_short_is_written_again(place, monkeypatch):
     """On a line of its own, once there is room; it is said once."""
     log = Log()
-    place.lines.tell(())
+    place.lines.update(())
     with monkeypatch.context() as patched:
         write = os.write
         patched.setattr(ndjson.os, "write", lambda fd, data: write(fd, data[:20]))
         for _ in range(3):
-            place.lines.tell(HISTORY[1])
-    place.lines.tell(HISTORY[1])
+            place.lines.update(HISTORY[1])
+    place.lines.update(HISTORY[1])
 
     assert EXPECTED[:1] == place.delivered()
     assert ["alarms not written, trying on", "alarms written again"] == log.said()
@@ -185,13 +185,13 @@ def test_what_a_full_disk_cut_short_is_written_again(place, monkeypatch):
 
 def test_what_only_lacks_its_line_break_is_not_written_again(place, monkeypatch):
     """The next line brings it."""
-    place.lines.tell(())
+    place.lines.update(())
     with monkeypatch.context() as patched:
         write = os.write
         patched.setattr(ndjson.os, "write", lambda fd, data: write(fd, data[:-1]))
-        place.lines.tell(HISTORY[1])
+        place.lines.update(HISTORY[1])
     for state in HISTORY[1:]:
-        place.lines.tell(state)
+        place.lines.update(state)
 
     assert EXPECTED == place.delivered()
 
@@ -202,9 +202,9 @@ def test_nodes_may_share_a_file(tmp_path):
     for node in ("a", "b"):
         journal = Journal(tmp_path / f"{node}.state.alarms", ("lines",))
         lines.append(LineSink(File(tmp_path / "f"), journal, name="lines", group="g"))
-        lines[-1].tell(())
+        lines[-1].update(())
     for each, node in zip(lines, ("a", "b"), strict=True):
-        each.tell((alarm(0, node=node),))
+        each.update((alarm(0, node=node),))
         each.close(0.0)
 
     delivered = [json.loads(line)["node"] for line in (tmp_path / "f").read_bytes().splitlines()]
@@ -215,18 +215,18 @@ def test_no_folder_stops_no_node(tmp_path):
     """It may be mounted later."""
     log = Log()
     place = Place(tmp_path / "mounted")
-    place.lines.tell(())
-    place.lines.tell(HISTORY[1])
+    place.lines.update(())
+    place.lines.update(HISTORY[1])
     (tmp_path / "mounted").mkdir()
-    place.lines.tell(HISTORY[1])
+    place.lines.update(HISTORY[1])
     place.file.close()
 
     assert EXPECTED[:1] == place.delivered()
-    assert {"no file for alarms, trying on", "alarms written again"} <= set(log.said())
+    assert {"alarm file not opened, trying on", "alarms written again"} <= set(log.said())
 
 
 def test_a_pipe_is_refused(tmp_path):
-    """It would hold up the node until somebody reads."""
+    """It would block the node until there is a reader."""
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(UsageError) as error:
         File(tmp_path / "pipe")
@@ -239,7 +239,7 @@ def test_a_stream_takes_them_as_well(tmp_path):
     out = io.BytesIO()
     path = tmp_path / "c.state.alarms"
     for state in HISTORY:
-        LineSink(Stream(out), Journal(path, ("-",)), name="-", group="g").tell(state)
+        LineSink(Stream(out), Journal(path, ("-",)), name="-", group="g").update(state)
 
     delivered = list(chain.from_iterable(map(_delivered, out.getvalue().split(b"\n"))))
     assert EXPECTED == delivered

@@ -61,9 +61,9 @@ class Told:
         )
         self.line = made[0]
 
-    def tell(self, alarms):
+    def update(self, alarms):
         """What is published for it."""
-        self.sink.tell(alarms)
+        self.sink.update(alarms)
         return [json.loads(data) for _, data in self.line.taken()]
 
 
@@ -74,7 +74,7 @@ def delivered(monkeypatch):
 
 def test_each_connection_hears_all_and_last_that_somebody_watches(delivered):
     """A broker may have lost what it had."""
-    delivered.tell(HISTORY[1])
+    delivered.update(HISTORY[1])
     for _ in range(2):
         delivered.line.opened()
         topics = [topic for topic, _ in delivered.line.put_down]
@@ -110,7 +110,7 @@ def test_without_discovery_home_assistant_hears_nothing(monkeypatch):
 def test_a_change_is_said_at_once_and_nothing_twice(delivered):
     """A start, an end, a verdict."""
     judged = (alarm(0, over=True, verdict="rejected"),)
-    said = [delivered.tell(state) for state in (*HISTORY[:3], HISTORY[2], judged)]
+    said = [delivered.update(state) for state in (*HISTORY[:3], HISTORY[2], judged)]
 
     assert ["OFF", "ON", "OFF", None, "OFF"] == [
         each[0]["alarm"] if each else None for each in said
@@ -123,7 +123,7 @@ def test_figures_of_an_open_alarm_are_said_once_a_minute(delivered):
     scores = []
     for second in range(int(3 * AGAIN_S)):
         delivered.now = float(second)
-        scores += [each["score"] for each in delivered.tell((alarm(0, worst=float(second + 1)),))]
+        scores += [each["score"] for each in delivered.update((alarm(0, worst=float(second + 1)),))]
 
     assert [1.0, 1.0 + AGAIN_S, 1.0 + 2 * AGAIN_S] == scores
 
@@ -131,12 +131,12 @@ def test_figures_of_an_open_alarm_are_said_once_a_minute(delivered):
 def test_a_broker_that_is_away_is_said_once(delivered):
     """And when it is back."""
     log = Log()
-    for why in ("nobody listens", "nobody listens"):
+    for why in ("nothing listens", "nothing listens"):
         delivered.line.parted(why)
     delivered.line.opened()
     delivered.line.opened()
 
     assert [
-        "alarms not told to the broker, trying on",
-        "alarms told to the broker again",
+        "alarms do not reach the broker, trying on",
+        "alarms reach the broker again",
     ] == log.said()

@@ -13,7 +13,7 @@ from submerge.protocol.alarm_status import Alarm
 from submerge_client.alarms import delivered as module
 from submerge_client.alarms.delivered import MOST, Delivered, undelivered
 from submerge_client.alarms.journal import Journal
-from submerge_client.alarms.payloads import REPEATED_S, shape_of
+from submerge_client.alarms.payloads import REPEATED_S, payload_of
 from submerge_client.alarms.post import HttpAnswer
 from submerge_client.alarms.webhook import WebhookDelivery
 from submerge_client.config.alarm_sinks import WebhookConfig
@@ -57,7 +57,7 @@ def test_a_node_with_many_alarms_pushes_out_no_other(monkeypatch):
 
 @pytest.fixture
 def delivery(tmp_path):
-    """A courier to Alertmanager, what it has posted, and its clock."""
+    """A delivery to Alertmanager, what it has posted, and its clock."""
     posted: list[str] = []
     clock = [BEGAN]
 
@@ -68,7 +68,7 @@ def delivery(tmp_path):
 
     hook = WebhookConfig(url="https://alertmanager.example:9093", shape="alertmanager")
     delivery = WebhookDelivery(
-        shape_of(hook, "pumps"),
+        payload_of(hook, "pumps"),
         post,
         Journal(tmp_path / "root.db.alarms", ("hook",)),
         name="hook",
@@ -83,12 +83,12 @@ def delivery(tmp_path):
 def test_each_open_alarm_is_repeated_for_who_wants_that(delivery):
     """Every three minutes, each of them; one that is over no more."""
     delivery, posted, clock = delivery
-    delivery.meet(())
+    delivery.begin(())
 
     def works(*alarms: Alarm, for_s: float) -> Counter[str]:
         posted.clear()
         until = clock[0] + for_s
-        while (wait := delivery.turn(alarms)) + clock[0] <= until:
+        while (wait := delivery.post_due(alarms)) + clock[0] <= until:
             clock[0] += wait
         clock[0] = until
         return Counter(posted)

@@ -1,4 +1,4 @@
-"""What is posted to whom, and what Home Assistant is told."""
+"""What is posted to each kind of server, and what Home Assistant gets."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from submerge.protocol.alarm_status import CAUSES
 from submerge_client.alarms import event
 from submerge_client.alarms.discovery import configs, state
 from submerge_client.alarms.event import event_facts, stamp
-from submerge_client.alarms.payloads import LEASE_S, REPEATED_S, shape_of
+from submerge_client.alarms.payloads import LEASE_S, REPEATED_S, payload_of
 from submerge_client.config.alarm_sinks import WebhookConfig
 from support.alarms import BEGAN, HISTORY, alarm
 
@@ -23,7 +23,7 @@ START, END = AlarmEvent("start", alarm(0)), AlarmEvent("end", alarm(0, over=True
 def posted(news, *, first=None, now=BEGAN + 60, skew=0.0, **settings):
     """The url and the object that are posted."""
     hook = WebhookConfig(**{"url": "https://hooks.example/x", **settings})
-    request = shape_of(hook, "pumps").request(news, first or news.alarm, now=now, skew=skew)
+    request = payload_of(hook, "pumps").request(news, first or news.alarm, now=now, skew=skew)
     return request.url, json.loads(request.body)
 
 
@@ -121,7 +121,7 @@ def test_an_alert_is_the_same_whatever_becomes_guilty_later():
 def test_alertmanager_wants_to_hear_of_it_again():
     """Its documentation says 30 s to 3 min; the others hear of it once."""
     shapes = [
-        shape_of(WebhookConfig(url="https://x/y", shape=shape), "g")
+        payload_of(WebhookConfig(url="https://x/y", shape=shape), "g")
         for shape in ("alertmanager", "ntfy", "json")
     ]
 
@@ -185,7 +185,7 @@ def test_a_link_leads_to_the_node(shape, key):
 def test_a_request_does_not_print_what_is_secret():
     """Neither its path nor what is in it."""
     hook = WebhookConfig(url="https://hooks.example/s3cret?k=s3cret")
-    request = shape_of(hook, "s3cret").request(START, alarm(0), now=0.0, skew=0.0)
+    request = payload_of(hook, "s3cret").request(START, alarm(0), now=0.0, skew=0.0)
 
     assert "s3cret" not in repr(request)
 

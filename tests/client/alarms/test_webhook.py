@@ -11,7 +11,7 @@ import pytest
 
 from submerge_client.alarms.event import stamp
 from submerge_client.alarms.journal import Journal
-from submerge_client.alarms.payloads import LEASE_S, REPEATED_S, shape_of
+from submerge_client.alarms.payloads import LEASE_S, REPEATED_S, payload_of
 from submerge_client.alarms.post import HttpAnswer
 from submerge_client.alarms.webhook import CAP_S, Webhook, WebhookDelivery
 from submerge_client.config.alarm_sinks import WebhookConfig
@@ -23,7 +23,7 @@ EXPECTED = [(name, event) for name in NAMES for event in ("start", "end")]
 
 
 class Server:
-    """What takes posts, and a clock; it answers what it is told to, and else yes."""
+    """What takes posts, and a clock; it gives the prepared answers, and then success."""
 
     def __init__(self, folder, shape="json", *, skew=None):
         self.now = BEGAN
@@ -36,7 +36,7 @@ class Server:
     def begin(self):
         """A process begins."""
         self.delivery = WebhookDelivery(
-            shape_of(self._hook, "pumps"),
+            payload_of(self._hook, "pumps"),
             self.post,
             Journal(self.journal, ("hook",)),
             name="hook",
@@ -56,18 +56,18 @@ class Server:
         return answer._replace(at=at)
 
     def hear(self, alarms, *, for_s=0.0):
-        """Let the courier work for a while; return how long it wants to be left alone."""
+        """Let the delivery work for a while; return how long it wants to wait."""
         until = self.now + for_s
-        self.delivery.meet(alarms)
+        self.delivery.begin(alarms)
         while True:
-            wait = self.delivery.turn(alarms)
+            wait = self.delivery.post_due(alarms)
             if self.now + wait > until:
                 self.now = until
                 return wait
             self.now += wait
 
     def events(self):
-        """What was taken, as plain JSON tells it."""
+        """The events that were taken, from plain JSON."""
         return [(each["id"], each["event"]) for each in self.taken]
 
 
@@ -100,7 +100,7 @@ def test_what_is_refused_is_told_later_and_in_order(server):
 def test_what_cannot_be_told_is_tried_ever_more_seldom(server):
     """At least every five minutes, and without end."""
     server.hear(())
-    server.answers = [HttpAnswer("nobody listens")] * 1000
+    server.answers = [HttpAnswer("nothing listens")] * 1000
     server.hear(HISTORY[1], for_s=86400.0)
 
     assert 86400 / CAP_S <= server.tries <= 4 * 86400 / CAP_S
@@ -113,8 +113,8 @@ def test_it_is_said_once_why_nothing_is_told(server):
     server.answers = [HttpAnswer("a")] * 5 + [HttpAnswer("b")] * 5
     server.hear(HISTORY[1], for_s=3600.0)
 
-    trying = "alarms not told to the webhook, trying on"
-    assert [trying, trying, "alarms told to the webhook again"] == log.said()
+    trying = "alarms do not reach the webhook, trying on"
+    assert [trying, trying, "alarms reach the webhook again"] == log.said()
     assert ["a", "b", None] == [line.get("why") for line in log.lines]
     assert "s3cret" not in str(log.lines)
 
@@ -139,7 +139,7 @@ def test_many_alarms_while_it_was_away_are_all_told(server):
 
 
 def test_a_new_webhook_does_not_ring_for_what_is_over(server):
-    """What it then hears of, it tells."""
+    """Later alarms are delivered."""
     server.hear(HISTORY[3])
     server.hear(HISTORY[4])
 
@@ -218,7 +218,7 @@ def test_a_repetition_that_fails_is_tried_again(tmp_path):
     server = Server(tmp_path, "alertmanager")
     server.hear(())
     server.hear(HISTORY[1])
-    server.answers = [HttpAnswer("nobody listens")] * 3
+    server.answers = [HttpAnswer("nothing listens")] * 3
     server.hear(HISTORY[1], for_s=2 * REPEATED_S)
 
     assert 2 <= len(server.taken)
@@ -260,30 +260,30 @@ def test_a_server_whose_clock_jumps_is_told_no_more_than_twice(tmp_path):
 
 
 def test_the_thread_tells_what_it_hears_and_ends(tmp_path):
-    """Also what is heard while it waits; `close` waits for what can still be told."""
+    """Also states that come while it waits; `close` waits for what can still be delivered."""
     server = Server(tmp_path)
     hook = Webhook(server.delivery, "hook")
     for state in HISTORY:
-        hook.tell(state)
+        hook.update(state)
     hook.close(10.0)
 
     assert EXPECTED == server.events()
 
 
 def test_closing_does_not_wait_for_a_server_that_is_away(tmp_path):
-    """The next start tells it."""
+    """The next start delivers it."""
     server = Server(tmp_path)
     tried = threading.Event()
 
     def away(_):
         tried.set()
-        return HttpAnswer("nobody listens")
+        return HttpAnswer("nothing listens")
 
     server.post = away
     server.begin()
     hook = Webhook(server.delivery, "hook")
-    hook.tell(())
-    hook.tell(HISTORY[1])
+    hook.update(())
+    hook.update(HISTORY[1])
 
     assert tried.wait(PATIENCE_S)
     hook.close(600.0)  # would take ten minutes
@@ -296,15 +296,15 @@ def test_what_fails_in_the_thread_is_said():
     failed = threading.Event()
 
     class Broken:
-        def meet(self, alarms):
+        def begin(self, alarms):
             pass
 
-        def turn(self, alarms):
+        def post_due(self, alarms):
             failed.set()
             raise ZeroDivisionError("a bug")
 
     hook = Webhook(Broken(), "hook")
-    hook.tell(())
+    hook.update(())
     assert failed.wait(PATIENCE_S)
     hook.close(10.0)
 

@@ -213,7 +213,7 @@ def test_a_trial_says_how_many_rows_count():
     """Only they are learnt; the first row has no past, and a gap is not in any state."""
     lines = trial_lines(client(learn={"when": "rpm>50"}), ROWS, 1.0, {})
 
-    assert "[learn] when = rpm > 50: so in 2 of 4 vectors" in lines
+    assert "[learn] when = rpm > 50: true in 2 of 4 vectors" in lines
     assert any(line.startswith("learnt: 2 vectors of 4 dimensions") for line in lines)
 
 
@@ -221,9 +221,7 @@ def test_a_trial_without_a_row_that_counts_says_so():
     """A machine that stands still, or a condition that nothing fulfills."""
     lines = trial_lines(client(learn={"when": "rpm > 5000"}), ROWS, 1.0, {})
 
-    expected = (
-        "[learn] when = rpm > 5000: so in 0 of 4 vectors; as here, nothing is learnt or scored"
-    )
+    expected = "[learn] when = rpm > 5000: true in 0 of 4 vectors; nothing is learnt or scored"
     assert expected in lines
 
 

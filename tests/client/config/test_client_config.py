@@ -1,4 +1,4 @@
-"""A client's configuration: what a file and the environment may say, and how mistakes are told."""
+"""A client's configuration: the file, the environment, and the error lines for mistakes."""
 
 from __future__ import annotations
 
@@ -20,20 +20,13 @@ from submerge.protocol.messages import Counts, Incarnation, Report, ScoreSketche
 from submerge.protocol.settings import ClientSettings
 from submerge.stats.quantile_sketch import QuantileSketch, packed
 from submerge_client.config import client_config as config
-from submerge_client.config.client_config import (
-    ClientConfig,
-    FileSensor,
-    HostSensor,
-    MqttSensor,
-    NdjsonSensor,
-    SchemaConfig,
-    UplinkConfig,
-    load,
-)
+from submerge_client.config.client_config import ClientConfig, load
 from submerge_client.config.decoding import decoded
-from submerge_client.config.links import RetryConfig
+from submerge_client.config.links import RetryConfig, UplinkConfig
 from submerge_client.config.sample import SAMPLE
+from submerge_client.config.schemas import SchemaConfig
 from submerge_client.config.sections import Section
+from submerge_client.config.sensors import FileSensor, HostSensor, MqttSensor, NdjsonSensor
 from submerge_client.config.sizes import MAXIMA, SCORES, SKETCHES, size_of_report
 from submerge_proto.wire import alarms, codec, scores
 from support.alarm_statuses import most_peaks, most_vigil
@@ -53,7 +46,7 @@ SECTIONS = {
 
 
 def toml(top: str = TOP, **sections: str) -> str:
-    """A whole file, with some sections said anew or added."""
+    """A whole file, with some sections replaced or added."""
     return top + "".join(f"[{name}]\n{text}\n" for name, text in {**SECTIONS, **sections}.items())
 
 
@@ -654,7 +647,7 @@ def test_a_password_in_a_url_is_refused_and_not_repeated(url) -> None:
     ],
 )
 def test_scores_need_a_broker(refused, scores, expected) -> None:
-    """Its mistakes are told as those of [scores]."""
+    """Its mistakes are reported as those of [scores]."""
     line = refused(toml(scores=scores))
 
     assert line.startswith(f"client.toml: scores.{expected}")
@@ -728,7 +721,7 @@ def test_a_folder_is_no_file(tmp_path) -> None:
 
 
 def test_other_encodings_are_refused_and_a_mark_is_not(path) -> None:
-    """Notepad's byte order mark does no harm; Latin-1 is told by its line."""
+    """Notepad's byte order mark does no harm; Latin-1 is reported with its line."""
     path.write_text(toml(), encoding="utf-8-sig")
     assert "pump-1" == load(path, {}).node
 
@@ -766,7 +759,7 @@ def test_a_variable_takes_the_place_of_a_setting(read, variable, value, expected
 
 
 def test_other_variables_do_not_matter(read) -> None:
-    """One underscore is somebody else's."""
+    """One underscore belongs to other programs."""
     assert "pump-1" == read(toml(), SUBMERGE_NODE="x", submerge__node="y", NODE="z").node
 
 

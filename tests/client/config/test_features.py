@@ -1,4 +1,4 @@
-"""A group's kernel in a configuration: what it comes to, and how mistakes are told."""
+"""A group's kernel in a configuration: its size, and the error lines for mistakes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def schema(channels=CHANNELS, **features) -> SchemaConfig:
 
 
 def client(*, summary=None, features=None, **top) -> ClientConfig:
-    trial_lines = {
+    table = {
         "node": "c",
         "group": "g",
         "parent": "root",
@@ -42,7 +42,7 @@ def client(*, summary=None, features=None, **top) -> ClientConfig:
         "sensor": {"kind": "ndjson"},
         "schema": {"channels": CHANNELS, "features": features or {}},
     }
-    return decoded(trial_lines | ({"summary": summary} if summary else {}) | top, ClientConfig)
+    return decoded(table | ({"summary": summary} if summary else {}) | top, ClientConfig)
 
 
 @pytest.mark.parametrize(
@@ -88,8 +88,8 @@ def landmarks(path, text: str | np.ndarray, *, channels=("flow", "temp"), lags=1
         path = path / "landmarks.npy"
         np.save(path, text)
         text = ""
-    trial_lines = {"map": "nystrom", "landmarks": str(path), "features": features, "gamma": 0.1}
-    table = {"channels": list(channels), "lags": lags, "features": trial_lines}
+    table = {"map": "nystrom", "landmarks": str(path), "features": features, "gamma": 0.1}
+    table = {"channels": list(channels), "lags": lags, "features": table}
     return decoded(table, SchemaConfig).built.features
 
 
@@ -167,9 +167,9 @@ def test_a_table_that_is_none_of_landmarks_is_refused_in_one_line(tmp_path, tabl
     with pytest.raises(UsageError) as error:
         landmarks(tmp_path, table)
 
-    trial_lines = str(error.value)
-    assert trial_lines.startswith(line.format(path=tmp_path / "landmarks.csv"))
-    assert "\n" not in trial_lines
+    message = str(error.value)
+    assert message.startswith(line.format(path=tmp_path / "landmarks.csv"))
+    assert "\n" not in message
 
 
 def test_a_client_says_where_its_landmarks_are_named(tmp_path) -> None:
@@ -213,11 +213,11 @@ def test_a_mistake_is_one_line_under_its_setting(features, line) -> None:
     with pytest.raises(UsageError) as error:
         schema(**features)
 
-    trial_lines = str(error.value)
-    assert line in trial_lines
-    assert trial_lines.startswith("features")
-    assert "\n" not in trial_lines
-    assert "None" not in trial_lines  # TOML has none
+    message = str(error.value)
+    assert line in message
+    assert message.startswith("features")
+    assert "\n" not in message
+    assert "None" not in message  # TOML has none
 
 
 def test_few_channels_may_have_quasi_random_features() -> None:
@@ -306,8 +306,8 @@ def test_no_schema_has_a_longer_text_than_was_reckoned(
 @pytest.mark.parametrize("kernel", ["gaussian", "polynomial"])
 def test_the_text_of_landmarks_is_reckoned_without_them(tmp_path, kernel) -> None:
     """Nobody has to have the file to know whether a message fits."""
-    trial_lines = {"kernel": kernel, "map": "nystrom", "features": 300}
-    made = schema(**trial_lines, landmarks=str(tmp_path / "none.npy"))
+    table = {"kernel": kernel, "map": "nystrom", "features": 300}
+    made = schema(**table, landmarks=str(tmp_path / "none.npy"))
 
     points = np.random.default_rng(0).standard_normal((300, 9))
     map_ = Landmarks(
@@ -321,19 +321,19 @@ def test_a_join_that_does_not_fit_is_refused_with_the_numbers() -> None:
     """It carries the schema's text, in which landmarks are many bytes, and no report has."""
     features = {"map": "nystrom", "landmarks": "none.npy", "features": 512}
     channels = [f"s{i}" for i in range(54)]
-    trial_lines = {"channels": channels, "features": features}
+    table = {"channels": channels, "features": features}
     broker = {"url": "mqtt://x", "insecure": True}
-    size = decoded(trial_lines, SchemaConfig).text_bytes
+    size = decoded(table, SchemaConfig).text_bytes
 
-    assert client(schema=trial_lines).largest_report < 122880 < size  # gRPC takes it
+    assert client(schema=table).largest_report < 122880 < size  # gRPC takes it
     with pytest.raises(UsageError) as error:
-        client(schema=trial_lines, uplink=broker)
+        client(schema=table, uplink=broker)
     assert (
         f"uplink.max_message_bytes: expected room for {size + 512} bytes: to join, a schema of"
         f" {size}, and 512, got a limit of 122880 bytes; lower schema.features.features or"
         " schema.lags, or raise it as far as the other end does"
     ) == str(error.value)
-    client(schema=trial_lines, uplink=broker | {"max_message_bytes": size + 512})
+    client(schema=table, uplink=broker | {"max_message_bytes": size + 512})
 
 
 def test_a_trial_says_what_is_learnt_of_readings_and_of_features() -> None:

@@ -130,7 +130,7 @@ def test_what_nothing_protects_is_said_in_the_log(caplog):
     assembly.warn_of_insecure({"uplink": load(open_).uplink})
     assembly.warn_of_insecure({"uplink": load(CLIENT).uplink})
 
-    assert ["no TLS: whoever is on the way can read and forge"] == caplog.messages
+    assert ["no TLS: others can read and forge this link"] == caplog.messages
 
 
 @pytest.mark.parametrize(("more", "said"), [("", 1), ('ca = "root.kit"\n', 0), (None, 0)])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from submerge import UsageError
-from submerge_client.sensors.files import BEHIND_S, TURN_S, FileReplay
+from submerge_client.config.decoding import decoded
+from submerge_client.config.sensors import FileSensor
+from submerge_client.sensors.files import BEHIND_S, TOGETHER_S, FileReplay
 
 nan = np.nan
 
@@ -28,22 +30,29 @@ def file(tmp_path: Path) -> Callable[[str, str], Path]:
     return write
 
 
+def replay(channels: Sequence[str], *, paths: Sequence[Path], **chosen: Any) -> FileReplay:
+    """Return a replay, with settings as from a file and arguments of the class."""
+    own = {key: chosen.pop(key) for key in ("note", "clock", "wait") if key in chosen}
+    settings = {"kind": "file", "paths": list(map(str, paths)), **chosen}
+    return FileReplay(channels, decoded(settings, FileSensor), **own)
+
+
 def replayed(*channels: str, **chosen: Any) -> np.ndarray:
     """All rows that a replay hands over."""
     blocks = [np.empty((0, len(channels)))]
-    FileReplay(channels, **chosen).read(blocks.append, threading.Event())
+    replay(channels, **chosen).read(blocks.append, threading.Event())
     return np.concatenate(blocks)
 
 
 def refused(*channels: str, **chosen: Any) -> str:
     with pytest.raises(UsageError) as caught:
-        FileReplay(channels, **chosen)
+        replay(channels, **chosen)
     assert "\n" not in str(caught.value)
     return str(caught.value)
 
 
 class Watch:
-    """A clock that moves when somebody waits, and remembers when rows came."""
+    """A clock that moves with each wait, and remembers when rows came."""
 
     def __init__(self) -> None:
         self.now = 100.0
@@ -98,9 +107,9 @@ def test_names_that_look_like_places_are_names_if_the_file_has_them(file) -> Non
         ("1 2 3\n", {"skip": ["x7"]}, "a.txt: expected a column 'x7' to skip, got no such column"),
         ("a,b,a\n1,2,3\n", {}, "expected different names for all columns, got 'a' for columns 1"),
         ("a,b\n", {}, "expected rows of numbers below line 1, got only a header"),
-        ("a,b\n1,2\n", {"speed": -1}, "speed must be rows a second, or 0 for no limit, got -1"),
-        ("a,b\n1,2\n", {"speed": nan}, "speed must be rows a second, or 0 for no limit, got nan"),
-        ("a,b\n1,2\n", {"quantity": "lihgt"}, "did you mean 'light'?"),
+        ("a,b\n1,2\n", {"speed": -1}, "speed: expected a number of at least 0, got -1"),
+        ("a,b\n1,2\n", {"speed": nan}, "speed: expected a number of at least 0, got nan"),
+        ("a,b\n1,2\n", {"quantity": "lihgt"}, 'did you mean "light"?'),
     ],
 )
 def test_what_does_not_fit_is_refused_before_the_first_row(file, content, chosen, message) -> None:
@@ -110,15 +119,15 @@ def test_what_does_not_fit_is_refused_before_the_first_row(file, content, chosen
 
 def test_no_file_is_refused(tmp_path) -> None:
     """An empty list, and a path where nothing is."""
-    assert refused("a", paths=[]).startswith("expected at least one file to replay, got none")
-    assert "nope: expected a file, got nothing" in refused("a", paths=[str(tmp_path / "nope")])
+    assert refused("a", paths=[]).startswith("paths: expected at least one path, got an empty list")
+    assert "nope: expected a file, got nothing" in refused("a", paths=[tmp_path / "nope"])
 
 
 def test_a_bad_number_further_on_is_met_on_the_way(file) -> None:
     """After the rows of the blocks before it, with file, line and column."""
     path = file("a.csv", "a,b\n" + "1,2\n" * 600 + "1,?x\n")
     blocks: list[np.ndarray] = []
-    sensor = FileReplay(("a", "b"), paths=[path])
+    sensor = replay(("a", "b"), paths=[path])
 
     with pytest.raises(UsageError, match=r"a.csv, line 602, column 2 \(b\): expected a number"):
         sensor.read(blocks.append, threading.Event())
@@ -128,7 +137,7 @@ def test_a_bad_number_further_on_is_met_on_the_way(file) -> None:
 def test_zero_may_mean_missing(file) -> None:
     """Only when asked for, and counted."""
     path = file("a.csv", "a,b\n0,2\n-0.0,0\n")
-    sensor = FileReplay(("a", "b"), paths=[path], zero_is_missing=True)
+    sensor = replay(("a", "b"), paths=[path], zero_is_missing=True)
     blocks: list[np.ndarray] = []
     sensor.read(blocks.append, threading.Event())
 
@@ -140,7 +149,7 @@ def test_zero_may_mean_missing(file) -> None:
 def test_a_loop_goes_on_until_it_is_stopped(file) -> None:
     """From the last file to the first, until `stop` is set."""
     paths = [file("one.csv", "a,b\n1,2\n"), file("two.csv", "a,b\n3,4\n")]
-    sensor = FileReplay(("a", "b"), paths=paths, loop=True)
+    sensor = replay(("a", "b"), paths=paths, loop=True)
     stop, got = threading.Event(), []
 
     def hand(rows: np.ndarray) -> None:
@@ -160,14 +169,14 @@ def test_rows_come_neither_early_nor_late(tmp_path_factory, speed, n) -> None:
     path = tmp_path_factory.getbasetemp() / "numbers.dat"
     path.write_text("".join(f"{i} 0\n" for i in range(n)))
     watch = Watch()
-    FileReplay(("a", "b"), paths=[path], speed=speed, clock=watch.clock, wait=watch.wait).read(
+    replay(("a", "b"), paths=[path], speed=speed, clock=watch.clock, wait=watch.wait).read(
         watch.hand, threading.Event()
     )
 
     rounding = 1e-9
     at = [(row[0], when - 100) for when, rows in watch.came for row in rows]
     assert list(range(n)) == [i for i, _ in at]
-    assert all(-rounding <= when - i / speed <= TURN_S + rounding for i, when in at)
+    assert all(-rounding <= when - i / speed <= TOGETHER_S + rounding for i, when in at)
 
 
 def test_a_node_that_falls_behind_is_not_hurried(file) -> None:
@@ -179,7 +188,7 @@ def test_a_node_that_falls_behind_is_not_hurried(file) -> None:
         if len(watch.came) == 2:
             watch.now += 3600
 
-    sensor = FileReplay(
+    sensor = replay(
         ("a", "b"), paths=[file("a.dat", "1 1\n" * 5)], speed=1, clock=watch.clock, wait=watch.wait
     )
     sensor.read(hand, threading.Event())
@@ -197,7 +206,7 @@ def test_it_stops_while_it_waits(file) -> None:
         stop.set()
 
     handed: list[np.ndarray] = []
-    FileReplay(
+    replay(
         ("a", "b"), paths=[file("a.dat", "1 1\n" * 5)], speed=1 / 3600, clock=lambda: 0.0, wait=wait
     ).read(handed.append, stop)
 
@@ -207,7 +216,7 @@ def test_it_stops_while_it_waits(file) -> None:
 def test_what_is_worth_knowing_of_a_file_is_noted(file) -> None:
     """Guesses about names, and what an Intel Lab log left out."""
     notes: list[tuple[str, dict[str, object]]] = []
-    FileReplay(
+    replay(
         ("a", "1"),
         paths=[file("a.csv", "a,1\n3,4\n")],
         note=lambda what, /, **facts: notes.append((what, facts)),

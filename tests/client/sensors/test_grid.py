@@ -250,7 +250,7 @@ def test_a_clock_set_back_begins_the_grid_anew() -> None:
 
 
 def test_a_small_step_back_only_waits() -> None:
-    """A clock that is set right by less than a period begins nothing anew."""
+    """A clock that is set right by less than a period does not begin the grid again."""
     grid = grid_of()
     grid.rows(5.5)
 

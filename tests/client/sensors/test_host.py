@@ -13,7 +13,7 @@ from submerge import UsageError
 psutil = pytest.importorskip("psutil")
 
 from submerge_client.sensors import host  # noqa: E402
-from submerge_client.sensors.host import HostMeter, measured  # noqa: E402
+from submerge_client.sensors.host import HostMeter, channel_names  # noqa: E402
 
 
 class Warmth(NamedTuple):
@@ -24,7 +24,7 @@ class Warmth(NamedTuple):
 
 
 class Machine:
-    """A clock that moves when somebody waits, and totals that grow with it."""
+    """A clock that moves with each wait, and totals that grow with it."""
 
     def __init__(self, rows: int) -> None:
         self.now, self.rows = 50.0, rows
@@ -64,7 +64,7 @@ def test_a_host_has_the_usual_channels() -> None:
     assert rows.shape == (2, 6)
     assert np.isfinite(rows).all()
     assert (rows >= 0).all()
-    assert set(usual) <= set(measured())
+    assert set(usual) <= set(channel_names())
 
 
 def test_an_unknown_channel_is_refused_with_all_that_there_are() -> None:

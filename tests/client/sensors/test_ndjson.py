@@ -140,7 +140,7 @@ def test_mishaps_are_said_less_and_less_often(said) -> None:
 
 
 def test_a_name_that_is_no_channel_is_counted_and_noted_once(said) -> None:
-    """Whoever sends more than the schema has is told, but not with every line."""
+    """Names beyond the schema are logged, but not with every line."""
     rows, sensor, notes = said('{"a": 1, "x": 2}\n' * 5 + '{"a": 1, "x": 2, "y": "z", "w": 0}\n')
 
     assert len(rows) == 6
@@ -213,7 +213,7 @@ def test_a_single_line_is_handed_on_at_once(pipe) -> None:
 
 @pytest.mark.slow
 def test_it_stops_while_the_pipe_is_silent(pipe) -> None:
-    """Although nobody writes."""
+    """Although no line comes."""
     out, _ = pipe
     stop = threading.Event()
     sensor = NdjsonReadings(CHANNELS, stream=out)

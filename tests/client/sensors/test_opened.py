@@ -1,4 +1,4 @@
-"""opened(): from a configuration to its sensor, and nothing that it does not need."""
+"""open_sensor(): from a configuration to its sensor, and nothing that it does not need."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import pytest
 
 from submerge import UsageError
 from submerge_client.config.sensors import FileSensor, HostSensor, MqttSensor, NdjsonSensor
-from submerge_client.sensors import opened
-from submerge_client.sensors.tally import worth_saying
+from submerge_client.sensors import open_sensor
+from submerge_client.sensors.tally import worth_logging
 
 PLANT = {"url": "mqtt://localhost", "insecure": True, "topic": "plant/{channel}"}
 
@@ -30,14 +30,15 @@ def test_each_kind_opens_its_sensor(tmp_path, monkeypatch) -> None:
             "HostMeter": HostSensor(),
         }
 
-        assert list(kinds) == [type(opened(kind, ["load.1"])).__name__ for kind in kinds.values()]
+        made = [type(open_sensor(kind, ["load.1"])).__name__ for kind in kinds.values()]
+        assert list(kinds) == made
 
 
 def test_what_a_file_cannot_be_is_said_when_it_is_opened(tmp_path) -> None:
     """The constructor refuses it, not the thread."""
     config = FileSensor(paths=(tmp_path / "nope",))
     with pytest.raises(UsageError, match="expected a file, got nothing of that name"):
-        opened(config, ["a"])
+        open_sensor(config, ["a"])
 
 
 @pytest.mark.parametrize(
@@ -52,7 +53,7 @@ def test_a_broker_that_cannot_be_reached_so_is_refused(chosen, message) -> None:
     """Files that are not there, and times that no grid has, are said before connecting."""
     pytest.importorskip("paho.mqtt")
     with pytest.raises(UsageError, match=message):
-        opened(MqttSensor(**PLANT | chosen), ["a"])
+        open_sensor(MqttSensor(**PLANT | chosen), ["a"])
 
 
 @pytest.mark.parametrize(
@@ -68,7 +69,7 @@ def test_a_missing_extra_is_named(module, config, extra, monkeypatch) -> None:
         monkeypatch.delitem(sys.modules, f"submerge_client.sensors.{name}", raising=False)
 
     with pytest.raises(UsageError) as caught:
-        opened(config, ["a"])
+        open_sensor(config, ["a"])
 
     assert f"pip install 'submerge[{extra}]'" in str(caught.value)
 
@@ -86,6 +87,6 @@ def test_a_kind_loads_what_it_needs_alone() -> None:
     assert not heavy & set(done.stdout.split())
 
 
-def test_the_first_three_and_the_powers_of_ten_are_worth_saying() -> None:
+def test_the_first_three_and_the_powers_of_ten_are_worth_logging() -> None:
     """A sensor that breaks on every line fills no log."""
-    assert [1, 2, 3, 10, 100, 1000, 10_000] == [n for n in range(1, 20_000) if worth_saying(n)]
+    assert [1, 2, 3, 10, 100, 1000, 10_000] == [n for n in range(1, 20_000) if worth_logging(n)]

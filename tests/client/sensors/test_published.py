@@ -82,7 +82,7 @@ def test_what_a_message_says(value, time, payload, said) -> None:
     ],
 )
 def test_a_message_that_means_nothing_says_why(value, time, payload, error) -> None:
-    """It is a ValueError, which whoever listens counts."""
+    """It is a ValueError, which the sensor counts."""
     with pytest.raises(ValueError, match=re.escape(error)):
         published(value=value, time=time).read(payload)
 
@@ -94,7 +94,7 @@ def test_a_message_that_means_nothing_says_why(value, time, payload, error) -> N
         (("a",), {"topic": "{channel}/{channel}"}, "topic must have {channel} in it once"),
         (("a",), {"topic": "+/{channel}"}, "write it as in 'plant/{channel}/value'"),
         (("a/b",), {}, "channels of an MQTT sensor are parts of a topic, got 'a/b'"),
-        (("a",), {"value": "", "time": "t"}, "time must be left out where a message is nothing"),
+        (("a",), {"value": "", "time": "t"}, "time must be left out where a message is a bare"),
     ],
 )
 def test_settings_that_do_not_fit_are_refused(channels, chosen, message) -> None:

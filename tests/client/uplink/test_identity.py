@@ -63,7 +63,7 @@ def test_three_files_do_what_a_kit_does(fleet):
 
 
 def test_anothers_name_is_refused(fleet):
-    """Name and certificate are one: whoever has two kits has mixed them up."""
+    """Name and certificate must agree: two kits may be mixed up."""
     with pytest.raises(UsageError, match="expected the certificate of pump-1, got that of pump-2"):
         check_name(Tls(kit=fleet.kit("pump-2")), "pump-1")
 
@@ -148,11 +148,11 @@ def test_a_certificate_that_has_ended_is_to_blame(fleet):
     ended = Credentials(Tls(kit=fleet.kit("late", lasts_s=-60)), node="late")
     holds = Credentials(Tls(kit=fleet.kit("early", lasts_s=600)), node="early")
 
-    said = ended.blamed("Socket closed", time.time())
+    said = ended.explain("Socket closed", time.time())
 
     assert said.startswith("the certificate of late ended on ")
     assert said.endswith("; Socket closed")
-    assert "Socket closed" == holds.blamed("Socket closed", time.time())
+    assert "Socket closed" == holds.explain("Socket closed", time.time())
 
 
 def test_a_file_that_goes_away_between_two_looks_is_bad_input(tmp_path, monkeypatch):

@@ -99,11 +99,11 @@ class Client:
         self.step(Received(self.model))
 
     def step(self, event: object) -> None:
-        writer = ScoreLines(self.schema, contributions=3, tell=self._hear)
+        writer = ScoreLines(self.schema, contributions=3, out=self._hear)
         now = Now(PERIOD_S * self.row, EPOCH + PERIOD_S * self.row)
         for effect in self.node.step(event, now):
             if isinstance(effect, Scored):
-                writer.tell(effect, self.schema, first=self.first, at=now.wall)
+                writer.write(effect, self.schema, first=self.first, at=now.wall)
             if isinstance(effect, Keep) and MONITOR in effect.records:
                 self.kept = effect.records
 
