@@ -1,1 +1,1 @@
-"""Generated fleets whose faults are known (docs/plants.md). Nothing that ships uses them."""
+"""Generated fleets with known faults (docs/plants.md). No shipped package uses them."""

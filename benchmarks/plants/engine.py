@@ -1,15 +1,14 @@
-"""Engines that wear, generated: 21 sensors, 3 settings, 40 engines, a row every 10 minutes.
+"""Generated engines that wear: 21 sensors, 3 settings, 40 engines, a row every 10 minutes.
 
-In the spirit of NASA's C-MAPSS runs, and none of their numbers: an engine is flown in one of six
-regimes at a time, which move every sensor far more than anything else does; within a regime its
-power, the air and what is bled from it move them together. No two engines were made alike. Wear
-hardly shows at first, and then runs away; then the engine is overhauled. docs/plants.md says what
-and how much.
+The idea is that of NASA's C-MAPSS runs, without their numbers. An engine is flown in one of six
+regimes at a time, which move every sensor far more than anything else. Within a regime power, air
+and bleed move the sensors together. No two engines are alike. Wear hardly shows at first, and
+accelerates until the engine is overhauled. docs/plants.md has the details.
 
-1. The same arguments give the same rows, bit for bit, whatever rows are read, and when. It reads
+1. The same arguments give the same rows, bit for bit, in whatever order they are read. It reads
    no clock, no file, no global randomness.
-2. A fault changes its own channels at its own engine within its own span, and nothing else.
-3. Memory does not grow with what was read; 40 bytes a row of the run are kept from the start.
+2. A fault changes only its own channels at its own engine within its own span.
+3. Memory does not grow with what was read; 40 bytes for each row of the run are kept.
 """
 
 from __future__ import annotations
@@ -21,7 +20,14 @@ import numpy as np
 import numpy.typing as npt
 
 from plants.engine_kind import CHANNELS, NAMES, SCALING, SETTINGS, WEAR
-from plants.faults import SENSOR_KINDS, Injected, added, checked, placed, within
+from plants.faults import (
+    SENSOR_KINDS,
+    Injected,
+    check_faults,
+    check_range,
+    offsets_of,
+    place_faults,
+)
 from submerge import Array, Schema
 
 __all__ = ["KINDS", "Engines"]
@@ -41,13 +47,13 @@ REGIMES = np.array(
         [1.1, 1.2, 0.4],
     ]
 )
-"""Settings, as far from the paper's as they go: the engine on the ground, climbing, cruising."""
+"""Settings of the regimes: the engine on the ground, climbing, cruising."""
 
 STAYS = 2 / 3
-"""Chance that the next row is of the same regime."""
+"""Probability that the next row is of the same regime."""
 
 CAUSES_H = np.array([0.5, 12.0, 24.0, 2.0])
-"""For how long power, the air's temperature, its pressure and what is bled stay about the same."""
+"""Correlation times of power, the air's temperature and pressure, and bleed."""
 
 NOISE = 0.3
 LOST = 0.0002
@@ -63,13 +69,13 @@ class Engines:
     Parameters
     ----------
     seed : int
-        Draws everything.
+        Seed of all that is drawn.
     nodes, days : int
         How many engines, for how long.
     quiet_days : float
-        No drawn fault begins before.
+        Drawn faults begin later.
     faults : sequence of Injected, optional
-        What goes wrong; left out, `n_faults` are drawn, by default one at six of ten engines.
+        By default `n_faults` are drawn, by default one at six of ten engines.
 
     Attributes
     ----------
@@ -101,7 +107,7 @@ class Engines:
         self.n_rows = round(days * 86400 / PERIOD_S)
         self.schema = Schema(CHANNELS, SCALING, center="own")
         rng, dim, causes = self._rng(_KIND), len(CHANNELS), len(CAUSES_H)
-        # What regimes and causes do to sensors of this kind of engine, in scales.
+        # Effects of regimes and causes on sensors of this kind of engine, in scales.
         self._slope = rng.normal(0, 12, (SETTINGS, dim))
         self._bend = rng.normal(0, 4, (SETTINGS, dim))
         self._answer = rng.normal(0, 0.6, (causes, dim))
@@ -111,24 +117,24 @@ class Engines:
         self._slope[:, :SETTINGS] = np.diag([36.0, 15.0, 13.0])
         self._answer[:, :SETTINGS] = self._answer_there[:, :, :SETTINGS] = 0
         self._made = self._rng(_MADE).normal(0, 2, (nodes, dim))
-        self._regime, self._causes = self._flown(self._rng(_FLOWN))
+        self._regime, self._causes = self._fly(self._rng(_FLOWN))
         if faults is None:
-            faults = placed(
+            faults = place_faults(
                 self._rng(_FAULTS),
                 KINDS,
-                _drawn,
+                _draw,
                 nodes=nodes,
                 count=nodes * 6 // 10 if n_faults is None else n_faults,
                 first=int(quiet_days * 86400 / PERIOD_S),
                 last=self.n_rows,
                 period_s=PERIOD_S,
             )
-        self.faults = checked(faults, kinds=KINDS, nodes=nodes, names=NAMES)
+        self.faults = check_faults(faults, kinds=KINDS, nodes=nodes, names=NAMES)
         self._pages: dict[int, tuple[int, Array]] = {}
 
     def rows(self, node: int, start: int, stop: int) -> Array:
         """Return rows `start` to `stop` of one engine, (stop - start, 24), NaN where lost."""
-        within(self, node, start, stop)
+        check_range(self, node, start, stop)
         pages = range(start // PAGE, -(-stop // PAGE))
         parts = [
             self._page(node, page)[max(0, start - page * PAGE) : stop - page * PAGE]
@@ -139,11 +145,11 @@ class Engines:
     # -- inside ----------------------------------------------------------------
 
     def _rng(self, *place: int) -> np.random.Generator:
-        """A generator of its own for every purpose, engine and page: none shifts another."""
+        """Return a generator for one purpose, engine and page, independent of the others."""
         return np.random.default_rng([self.seed, *place])
 
-    def _flown(self, rng: np.random.Generator) -> tuple[npt.NDArray[np.int64], Array]:
-        """Draw in which regime (nodes, n) each engine is, and its causes (n, causes, nodes)."""
+    def _fly(self, rng: np.random.Generator) -> tuple[npt.NDArray[np.int64], Array]:
+        """Draw each engine's regime (nodes, n) and causes (n, causes, nodes)."""
         n = -(-self.n_rows // PAGE) * PAGE
         latest = np.where(rng.random((self.nodes, n)) < STAYS, 0, np.arange(n))
         drawn = rng.integers(len(REGIMES), size=(self.nodes, n))
@@ -156,7 +162,7 @@ class Engines:
         return regime, causes
 
     def _page(self, node: int, page: int) -> Array:
-        """(PAGE, channels): rows of an engine as they are heard; its newest page is kept."""
+        """Return (PAGE, channels): rows of an engine with faults; its newest page is kept."""
         if self._pages.get(node, (-1,))[0] == page:
             return self._pages[node][1]
         rows, first = self._sound(node, page), page * PAGE
@@ -170,7 +176,7 @@ class Engines:
         return rows
 
     def _sound(self, node: int, page: int) -> Array:
-        """(PAGE, channels): what sensors of a good engine would say, in scales."""
+        """Return (PAGE, channels): rows of the engine without faults, in scales."""
         here = slice(page * PAGE, page * PAGE + PAGE)
         regime, causes = self._regime[node, here], self._causes[here, :, node]
         settings = REGIMES[regime]
@@ -180,7 +186,7 @@ class Engines:
         return np.asarray(rows + self._made[node] + NOISE * noise)
 
     def _spoil(self, rows: Array, fault: Injected, at: Array, rng: np.random.Generator) -> None:
-        """Do to rows, in place, what a fault does to them."""
+        """Apply a fault to rows, in place."""
         inside = (at >= fault.start) & (at < fault.end)
         column = NAMES.index(fault.channels[0])
         if fault.kind in WEAR:
@@ -192,11 +198,11 @@ class Engines:
             page, line = divmod(fault.start, PAGE)
             rows[inside, column] = self._sound(fault.node, page)[line, column]
         else:
-            rows[:, column] += added(fault, at, PERIOD_S, rng.standard_normal(PAGE))
+            rows[:, column] += offsets_of(fault, at, PERIOD_S, rng.standard_normal(PAGE))
 
 
-def _drawn(rng: np.random.Generator, kind: str) -> tuple[tuple[str, ...], float, float]:
-    """Draw which channels, how large and for how many days: see docs/plants.md."""
+def _draw(rng: np.random.Generator, kind: str) -> tuple[tuple[str, ...], float, float]:
+    """Draw channels, size and days of a fault (docs/plants.md)."""
     sign, size, days = float(rng.choice([-1, 1])), rng.uniform(), rng.uniform(1.5, 3.0)
     if kind in WEAR:
         most = sorted(WEAR[kind], key=lambda name: -abs(WEAR[kind][name]))

@@ -1,4 +1,4 @@
-"""The kind of engine that `plant_engine` flies: what it tells, and how it wears."""
+"""The kind of engine in `engine`: its channels, and how it wears."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ NAMES = tuple(name for name, *_ in SENSORS)
 CHANNELS = tuple(Channel(name, unit) for name, unit, *_ in SENSORS)
 SCALING = Scaling(tuple(p for *_, p, _ in SENSORS), tuple(s for *_, s in SENSORS))
 SETTINGS = 3
-"""The first channels say how the engine is flown: nothing moves them but the pilot."""
+"""The first channels are set by the pilot."""
 
 WEAR: dict[str, dict[str, float]] = {
     "compressor wear": {
@@ -63,4 +63,4 @@ WEAR: dict[str, dict[str, float]] = {
         "fuel flow": 0.5,
     },
 }
-"""What each kind of wear moves, at its end, in parts of `size` scales."""
+"""Channels that each kind of wear moves, at its end, as shares of `size` scales."""

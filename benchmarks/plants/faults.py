@@ -1,8 +1,8 @@
-"""What goes wrong at a generated plant's nodes, as plain records: the truth on file.
+"""Faults of a generated plant's nodes, as plain records.
 
-A fault holds from row `start` up to, not including, `end`; then someone has mended it. Four
-kinds befall any sensor, the same at every plant; the others belong to a plant and are told in
-docs/plants.md. Sizes are in the channel's scale, as the plant's schema has it.
+A fault holds from row `start` up to, not including, `end`; then it is repaired. Four kinds are of
+sensors, the same at every plant; docs/plants.md describes the others. Sizes are in the channel's
+scale, as in the plant's schema.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ import numpy as np
 from submerge import Array, UsageError
 
 SENSOR_KINDS = ("bias", "drift", "stuck", "noise")
-"""Is `size` off; moves away at `size` a day; repeats one reading; gains noise of that size."""
+"""A sensor is `size` off; drifts by `size` a day; repeats one reading; has noise of that size."""
 
 DAY_S = 86400.0
 
 
 @dataclass(frozen=True, slots=True)
 class Injected:
-    """One fault of one node: what a detector is held against.
+    """One fault of one node, which alarms are compared with.
 
     Attributes
     ----------
@@ -31,12 +31,12 @@ class Injected:
         From 0.
     kind : str
     channels : tuple of str
-        Those that are right to name: the sensor that is out of order, or what the fault acts on
-        first. Of a sensor's fault the first one is the sensor.
+        Channels that are right to name: the faulty sensor, or what the fault acts on first. For
+        a sensor's fault the first one is the sensor.
     start, end : int
         Rows, half open.
     size : float
-        0 where the kind has none.
+        0 if the kind has none.
     """
 
     node: int
@@ -56,10 +56,10 @@ class Injected:
 
 
 Draw = Callable[[np.random.Generator, str], tuple[tuple[str, ...], float, float]]
-"""Draws for a kind which channels, how large, and for how many days."""
+"""Draws channels, size and days for a kind."""
 
 
-def placed(
+def place_faults(
     rng: np.random.Generator,
     kinds: Sequence[str],
     draw: Draw,
@@ -90,12 +90,12 @@ def placed(
     return tuple(sorted(faults, key=lambda fault: (fault.start, fault.node)))
 
 
-def added(fault: Injected, rows: Array, period_s: float, noise: Array) -> Array:
-    """Return what a sensor's fault adds at rows (n,), not all of them whole, in scales.
+def offsets_of(fault: Injected, rows: Array, period_s: float, noise: Array) -> Array:
+    """Return what a sensor's fault adds at rows (n,), which may be fractions, in scales.
 
     noise : (n,), standard normal
 
-    Nothing outside the fault's span, nor by a kind that does not add.
+    Zero outside of the fault's span, and for a kind that does not add.
     """
     inside = (rows >= fault.start) & (rows < fault.end)
     days = (rows - fault.start) * (period_s / DAY_S)
@@ -103,10 +103,10 @@ def added(fault: Injected, rows: Array, period_s: float, noise: Array) -> Array:
     return np.zeros_like(rows) if shape is None else np.where(inside, fault.size * shape, 0.0)
 
 
-def checked(
+def check_faults(
     faults: Sequence[Injected], *, kinds: Sequence[str], nodes: int, names: Sequence[str]
 ) -> tuple[Injected, ...]:
-    """Return a plant's faults by their start; refuse any that cannot befall it."""
+    """Return a plant's faults by their start; refuse any that it cannot have."""
     for fault in faults:
         if fault.kind not in kinds:
             raise UsageError(f"a fault's kind must be one of {', '.join(kinds)}, got {fault.kind}")
@@ -119,13 +119,13 @@ def checked(
 
 
 class Readable(Protocol):
-    """What has rows of nodes."""
+    """A plant with rows of nodes."""
 
     nodes: int
     n_rows: int
 
 
-def within(plant: Readable, node: int, start: int, stop: int) -> None:
+def check_range(plant: Readable, node: int, start: int, stop: int) -> None:
     """Refuse rows that a plant does not have."""
     if not 0 <= start <= stop <= plant.n_rows or not 0 <= node < plant.nodes:
         raise UsageError(

@@ -1,8 +1,8 @@
-"""A day of all plants of `plant_loop`, minute by minute: what sensors say, and what that moves.
+"""A day of all plants of `loop`, minute by minute: sensors, controllers, process.
 
-Sensors read the process, each with its own error; analyzers say every six minutes (products:
-every fifteen) what they took the time before; controllers act on what they are told, right or
-wrong. Faults come in where they do in a plant: at the sensor, at the valve, in the process.
+Sensors read the process, each with its own error. Analyzers show every six minutes (products:
+every fifteen) the sample that they took the time before. Controllers act on readings, right or
+wrong. Faults act where they do in a plant: at the sensor, at the valve, in the process.
 """
 
 from __future__ import annotations
@@ -13,22 +13,22 @@ from dataclasses import dataclass
 import numpy as np
 
 from plants import loop_process as process
-from plants.faults import SENSOR_KINDS, Injected, added
+from plants.faults import SENSOR_KINDS, Injected, offsets_of
 from plants.loop_sensors import ANALYZERS, COUNT, NAMES, NOISE, PAPER, SCALE
 from submerge import Array
 
 MINUTES, EACH = 1440, 3
-"""Of a day; and from row to row."""
+"""Minutes of a day; from row to row."""
 
 PERIOD_S = 60.0 * EACH
 KNOT = 480
-"""Minutes: operators look at their set points three times a day."""
+"""Minutes between changes of set points by operators."""
 
 RAMP = 60
-"""Minutes that a change of theirs takes."""
+"""Minutes that such a change takes."""
 
 SPAN = np.array([27.0, 66, 40.8, 90, 480, 2700, 1, 1, 1, 1, 1])[:, None]
-"""What a controller's error is divided by: flows and the pressure, by what they are on paper."""
+"""Divisors of controllers' errors: the nominal flows and pressure."""
 
 AIMS = PAPER[list(process.HELD)]
 _HELD = list(process.HELD)
@@ -40,8 +40,8 @@ class Moment:
     """All that the next minute depends on; columns are plants.
 
     x : (STATES, n)
-    shown, taken : (analyzers, n), what they say now and next
-    stuck : (measurements, n), what a sensor that is stuck repeats
+    shown, taken : (analyzers, n), values shown now and next
+    stuck : (measurements, n), readings that stuck sensors repeat
     """
 
     x: Array
@@ -51,32 +51,32 @@ class Moment:
 
     @classmethod
     def first(cls, nodes: int) -> Moment:
-        """Return one that is near the operating point."""
+        """Return a state near the operating point."""
         shown = np.repeat(PAPER[ANALYZERS], nodes, axis=1)
         return cls(process.at_rest(nodes), shown, shown.copy(), np.zeros((COUNT, nodes)))
 
     def copy(self) -> Moment:
-        """Return one to go on from that leaves this one as it is."""
+        """Return a copy."""
         return Moment(self.x.copy(), self.shown.copy(), self.taken.copy(), self.stuck.copy())
 
 
 @dataclass(frozen=True, slots=True)
 class Fleet:
-    """What does not change: how plants are built, sensors' errors, and what operators want.
+    """What does not change in a run: plants, sensors' errors, set points.
 
     gain, off : (measurements, n)
-    orders : (knots, 3, n), rate and mix as shares, and degrees
+    set_points : (knots, 3, n), rate and mix as shares, and degrees
     """
 
     build: process.Build
     gain: Array
     off: Array
-    orders: Array
+    set_points: Array
 
     @classmethod
-    def drawn(cls, rng: np.random.Generator, nodes: int, days: int) -> Fleet:
-        """Draw plants of one kind, no two alike, and what is asked of them."""
-        build = process.Build.drawn(rng, nodes)
+    def draw(cls, rng: np.random.Generator, nodes: int, days: int) -> Fleet:
+        """Draw plants of one kind, no two equal, and their set points."""
+        build = process.Build.draw(rng, nodes)
         gain = 1 + 0.01 * rng.standard_normal((COUNT, nodes))
         off = 0.5 * SCALE * rng.standard_normal((COUNT, nodes))
         knots = days * MINUTES // KNOT + 1
@@ -89,7 +89,7 @@ class Fleet:
     def aims(self, minute: int) -> Array:
         """Return every controller's set point (11, n)."""
         knot, past = divmod(minute, KNOT)
-        before, after = self.orders[max(0, knot - 1)], self.orders[knot]
+        before, after = self.set_points[max(0, knot - 1)], self.set_points[knot]
         rate, mix, degrees = before + (after - before) * min(1.0, past / RAMP)
         aims = np.repeat(AIMS, self.off.shape[1], axis=1)
         aims[:4] *= 0.98 + rate
@@ -99,8 +99,8 @@ class Fleet:
         return aims
 
 
-class Wrong:
-    """The faults of a day, ready to be asked minute by minute.
+class DayFaults:
+    """The faults of a day, minute by minute.
 
     Parameters
     ----------
@@ -120,24 +120,24 @@ class Wrong:
             (
                 fault,
                 (NAMES.index(fault.channels[0]), fault.node),
-                added(fault, at, PERIOD_S, draws),
+                offsets_of(fault, at, PERIOD_S, draws),
             )
             for fault, draws in zip(faults, noise, strict=True)
             if fault.kind in SENSOR_KINDS
         ]
 
-    def spoils(self, reported: Array, stuck: Array, minute: int) -> None:
-        """Do to measurements (measurements, n), in place, what is wrong with their sensors."""
+    def spoil(self, readings: Array, stuck: Array, minute: int) -> None:
+        """Apply sensor faults to readings (measurements, n), in place."""
         at = self._at[minute]
         for fault, place, extra in self._sensors:
             if fault.kind != "stuck":
-                reported[place] += extra[minute] * SCALE[place[0], 0]
+                readings[place] += extra[minute] * SCALE[place[0], 0]
             elif at < fault.start or at >= fault.end:
-                stuck[place] = reported[place]
+                stuck[place] = readings[place]
             else:
-                reported[place] = stuck[place]
+                readings[place] = stuck[place]
 
-    def acts(self, minute: int) -> tuple[Array, Array, Array]:
+    def act(self, minute: int) -> tuple[Array, Array, Array]:
         """Return lost cooling (n,), added inert (n,), and how far valves stick (11, n)."""
         fouling, inert = np.zeros(self._nodes), np.zeros(self._nodes)
         band = np.zeros((len(process.VALVE_NAMES), self._nodes))
@@ -153,8 +153,10 @@ class Wrong:
         return fouling, inert, band
 
 
-def live(now: Moment, fleet: Fleet, day: int, wrong: Wrong, noise: Array, steps: Array) -> Array:
-    """Live through a day, and leave in `now` how the next one begins.
+def run_day(
+    now: Moment, fleet: Fleet, day: int, wrong: DayFaults, noise: Array, steps: Array
+) -> Array:
+    """Run a day, and leave in `now` the state at its end.
 
     Parameters
     ----------
@@ -172,20 +174,20 @@ def live(now: Moment, fleet: Fleet, day: int, wrong: Wrong, noise: Array, steps:
     for minute in range(MINUTES):
         x[process.WANDER] *= process.KEEP
         x[process.WANDER] += steps[minute]
-        fouling, inert, band = wrong.acts(minute)
+        fouling, inert, band = wrong.act(minute)
         there = process.advance(x, fleet.build, fouling, inert, day * 24 + minute / 60)
         there += noise[minute]
         _analyze(now, there, minute)
-        reported = fleet.gain * (there - PAPER) + PAPER + fleet.off
-        wrong.spoils(reported, now.stuck, minute)
-        valves = _control(x, reported, fleet.aims(day * MINUTES + minute), band)
+        readings = fleet.gain * (there - PAPER) + PAPER + fleet.off
+        wrong.spoil(readings, now.stuck, minute)
+        valves = _control(x, readings, fleet.aims(day * MINUTES + minute), band)
         if minute % EACH == EACH - 1:
-            rows[minute // EACH, :COUNT], rows[minute // EACH, COUNT:] = reported, valves
+            rows[minute // EACH, :COUNT], rows[minute // EACH, COUNT:] = readings, valves
     return rows
 
 
 def _analyze(now: Moment, there: Array, minute: int) -> None:
-    """Put what analyzers say in the place of what is there."""
+    """Replace true values by those that analyzers show."""
     due = [minute % 6 == 0] * 14 + [minute % 15 == 0] * 5
     if any(due):
         now.shown[due] = now.taken[due]
@@ -193,12 +195,12 @@ def _analyze(now: Moment, there: Array, minute: int) -> None:
     there[ANALYZERS] = now.shown
 
 
-def _control(x: Array, reported: Array, aims: Array, band: Array) -> Array:
-    """Return what eleven controllers tell their valves (11, n), and move those that obey."""
-    error = (aims - reported[_HELD]) / SPAN
+def _control(x: Array, readings: Array, aims: Array, band: Array) -> Array:
+    """Return the eleven controllers' outputs (11, n), and move valves that do not stick."""
+    error = (aims - readings[_HELD]) / SPAN
     wanted = process.OPEN + process.GAIN * (error + x[process.INTEGRAL])
     valves = np.clip(wanted, 0.0, 1.0)
-    # Against its stop a controller does not go on summing up what it cannot mend.
+    # Anti-windup: a controller at its limit does not integrate further.
     x[process.INTEGRAL] += np.where(wanted == valves, error / process.RESET, 0.0)
     way = valves - x[process.VALVES]
     x[process.VALVES] += np.where(np.abs(way) > band, way * process.MOVES, 0.0)

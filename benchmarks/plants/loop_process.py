@@ -1,4 +1,4 @@
-"""The process behind `plant_loop`: reactor, separator, stripper, eleven loops, minute by minute.
+"""The process of `loop`: reactor, separator, stripper, eleven control loops, minute by minute.
 
 Two reactions make P and Q of three feeds, a third one waste: A + D -> P, A + E -> Q, D -> F; B is
 inert. Products gather in the reactor's liquid, evaporate into gas that a compressor drives round,
@@ -40,20 +40,20 @@ VALVE_NAMES = (
     "condenser valve",
 )
 HELD = (0, 1, 2, 3, 4, 6, 11, 14, 17, 8, 10)
-"""For each valve the measurement that its controller holds at its set point."""
+"""For each valve the measurement that its controller holds."""
 
 OPEN = np.array([0.45, 0.5, 0.5, 0.5, 0.5, 0.4, 0.45, 0.45, 0.47, 0.45, 0.4])[:, None]
 GAIN = np.array([0.3, 0.3, 0.3, 0.3, -0.8, -3.0, -0.010, -0.010, 0.015, -0.04, -0.02])[:, None]
 RESET = np.array([2.0, 2.0, 2.0, 2.0, 4.0, 60.0, 90.0, 90.0, 25.0, 25.0, 20.0])[:, None]
-"""Of PI controllers: valve a unit of error, and minutes."""
+"""Of PI controllers: valve position for a unit of error, and minutes."""
 
 MOVES = 1 - np.exp(-1 / np.array([1.0, 1, 1, 1, 1, 1.5, 1, 1, 1.5, 1.5, 1.5]))[:, None]
-"""Share of the way to where it is told that a valve goes in a minute."""
+"""Share of the way to its set position that a valve moves in a minute."""
 
 _KEEP_H = np.array([1.0, 1, 1, 1, 8, 6, 12, 3, 30, 10])
 KEEP = np.exp(-1 / (60 * _KEEP_H))[:, None]
 SWING = np.array([0.01, 0.01, 0.01, 0.01, 0.006, 0.8, 0.8, 0.015, 0.015, 1.5])[:, None]
-"""What wanders, for how many hours, how far: four feeds' pressures, the inert share of the mix,
+"""Correlation times and sizes of what wanders: four feeds' pressures, the inert share of the mix,
 both cooling waters, steam, the catalyst, the air."""
 
 _VOLATILE = np.array([0.5, 0.5, 0.35, 0.25, 0.05, 0.002, 0.001])[:, None]
@@ -65,10 +65,10 @@ CONTINUOUS, ANALYZED = 22, 19
 
 @dataclass(frozen=True, slots=True)
 class Build:
-    """What tells one plant from another: (n,) each, 1 for the plant on paper.
+    """Differences between plants: (n,) each, 1 for the nominal plant.
 
     rates : (3, n), of the reactions
-    reactor_cooling, condenser_cooling, feeds, compressor : how well each of them works
+    reactor_cooling, condenser_cooling, feeds, compressor : efficiency of each
     """
 
     rates: Array
@@ -78,7 +78,7 @@ class Build:
     compressor: Array
 
     @classmethod
-    def drawn(cls, rng: np.random.Generator, nodes: int) -> Build:
+    def draw(cls, rng: np.random.Generator, nodes: int) -> Build:
         """Draw plants that are a few percent apart."""
         rates = 1 + 0.05 * rng.uniform(-1, 1, (3, nodes))
         others = 1 + 0.06 * rng.uniform(-1, 1, (3, nodes))
@@ -99,7 +99,7 @@ def at_rest(nodes: int) -> Array:
 
 
 def advance(x: Array, build: Build, fouling: Array, inert: Array, clock: float) -> Array:
-    """Let a minute pass for states x (STATES, n), in place; return what sensors would see.
+    """Advance states x (STATES, n) by a minute, in place; return the true measurements.
 
     fouling : (n,), share of the reactor's cooling that is lost
     inert : (n,), added to the share of B in the mixed feed
@@ -107,7 +107,7 @@ def advance(x: Array, build: Build, fouling: Array, inert: Array, clock: float) 
 
     Returns
     -------
-    (CONTINUOUS + ANALYZED, n), without noise, in the order of `plant_loop.MEASURED`.
+    (CONTINUOUS + ANALYZED, n), without noise, in the order of `loop_sensors.MEASURED`.
     """
     gas, liquid, condensed, stripped = x[GAS], x[REACTOR], x[SEPARATOR], x[STRIPPER]
     reactor, water, separator, cold, stripper = x[HEAT]

@@ -1,4 +1,4 @@
-"""What a plant of `plant_loop` tells: 41 measurements and 11 valves, their noise and their size."""
+"""Channels of a plant of `loop`: 41 measurements and 11 valves, with noise and scale."""
 
 from __future__ import annotations
 

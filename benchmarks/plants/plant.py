@@ -1,7 +1,7 @@
-"""Plants: generated fleets whose faults are known, one protocol for all of them.
+"""One protocol for generated fleets with known faults (docs/plants.md).
 
-Three are shipped: a closed-loop process (`plant_loop`), engines that wear (`plant_engine`), and
-rooms full of motes (`plant_room`). docs/plants.md describes them.
+There are a closed-loop process (`loop`), engines that wear (`engine`), and rooms of motes
+(`room`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ PLANTS = {
 
 
 class Plant(Protocol):
-    """A fleet of nodes that read alike, for a time.
+    """A fleet of nodes with the same channels.
 
     Attributes
     ----------
@@ -34,14 +34,14 @@ class Plant(Protocol):
     period_s : float
         From row to row.
     schema : Schema
-        Each node has its own mean, and sizes are given: `replace(schema, scaling=None)` leaves
-        them to the fleet.
+        Each node has its own mean, and scales are given: with `replace(schema, scaling=None)`
+        the fleet learns them.
     rank : int
         Directions that are worth keeping.
     nodes, n_rows : int
-        Rows are as many at each node.
+        Each node has as many rows.
     faults : tuple of Injected
-        The truth, by start.
+        The true faults, by start.
     lingers : int
         Rows after a fault's end in which it may still show.
     """
@@ -70,7 +70,7 @@ def plant(
     quiet_days: float = 10.0,
     faults: Sequence[Injected] | None = None,
 ) -> Plant:
-    """Return a plant by its name; `faults` left out, they are drawn."""
+    """Return a plant by its name; by default `faults` are drawn."""
     if name not in PLANTS:
         raise UsageError(f"a plant is one of {', '.join(PLANTS)}, got {name!r}")
     module, cls = PLANTS[name]

@@ -1,7 +1,7 @@
-"""The generated room as a plant: nine nodes a building, six motes each, faults of every kind.
+"""The generated room as a plant: nine nodes in a building, six motes each, faults of every kind.
 
-What a node reads is what a node of `submerge crowd` reads (`crowd_motes`): a row of motes from
-the windows to the back wall. The readings are those of `room.Room`, every other snapshot.
+A node reads what a node of `submerge crowd` reads (`crowd/motes.py`): a line of motes from the
+windows to the back wall. The readings are those of `Room`, every other snapshot.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from plants.faults import Injected, checked, placed, within
+from plants.faults import Injected, check_faults, check_range, place_faults
 from submerge import Array, Schema
 from submerge_fleet.crowd.motes import CHANNELS, NODES, RANK, SCALING
 from submerge_fleet.plants.room import DAY, PAGE, Room
@@ -21,13 +21,13 @@ from submerge_fleet.plants.room_plan import ROWS
 __all__ = ["KINDS", "RoomNodes"]
 
 EVERY = 2
-"""Of so many snapshots a node reads one."""
+"""A node reads one of so many snapshots."""
 
 NAMES = tuple(channel.name for channel in CHANNELS)
 SCALES = dict(zip(QUANTITIES, SCALING.scale, strict=False))
 
 _FAULTS = 100
-"""Beyond what a `Room` draws by the same seed."""
+"""A stream that `Room` does not use with the same seed."""
 
 
 class RoomNodes:
@@ -36,15 +36,15 @@ class RoomNodes:
     Parameters
     ----------
     seed : int
-        Draws everything.
+        Seed of all that is drawn.
     nodes, days : int
         How many nodes, nine to a building; for how long.
     quiet_days : float
-        No drawn fault begins before.
+        Drawn faults begin later.
     faults : sequence of Injected, optional
-        What goes wrong; left out, `n_faults` are drawn, by default one at half of the nodes.
+        By default `n_faults` are drawn, by default one at half of the nodes.
     half_life_days : float, optional
-        After which a reading counts for half: batteries run down, and seasons are none.
+        Time after which a reading counts half: batteries run down, and there are no seasons.
 
     Attributes
     ----------
@@ -77,20 +77,20 @@ class RoomNodes:
         half_life = None if half_life_days is None else 86400 * half_life_days
         self.schema = Schema(CHANNELS, SCALING, center="own", half_life=half_life)
         if faults is None:
-            faults = placed(
+            faults = place_faults(
                 np.random.default_rng([seed, _FAULTS]),
                 KINDS,
-                _drawn,
+                _draw,
                 nodes=nodes,
                 count=nodes // 2 if n_faults is None else n_faults,
                 first=int(quiet_days * DAY / EVERY),
                 last=self.n_rows,
                 period_s=self.period_s,
             )
-        self.faults = checked(faults, kinds=KINDS, nodes=nodes, names=NAMES)
+        self.faults = check_faults(faults, kinds=KINDS, nodes=nodes, names=NAMES)
         self._buildings = [
             Room(
-                # A room's seed draws a whole building: a fleet's are apart by more than fleets are.
+                # Seeds of buildings, which differ for all fleets of up to 1000 buildings.
                 seed=1000 * seed + number,
                 days=days,
                 faults=[_mote(each) for each in self.faults if each.node // NODES == number],
@@ -101,7 +101,7 @@ class RoomNodes:
 
     def rows(self, node: int, start: int, stop: int) -> Array:
         """Return rows `start` to `stop` of one node, (stop - start, 24), NaN where silent."""
-        within(self, node, start, stop)
+        check_range(self, node, start, stop)
         building, place = divmod(node, NODES)
         motes = place + NODES * np.arange(ROWS)
         columns = (4 * motes[:, None] + np.arange(4)).ravel()
@@ -113,7 +113,7 @@ class RoomNodes:
         return np.concatenate(parts) if parts else np.empty((0, len(CHANNELS)))
 
     def _page(self, building: int, page: int) -> Array:
-        """(lines, 216): a page of a building's snapshots, thinned; its newest two are kept."""
+        """Return (lines, 216): every other snapshot of a page; a building's newest two are kept."""
         pages = self._pages.setdefault(building, {})
         if page not in pages:
             room = self._buildings[building]
@@ -127,7 +127,7 @@ class RoomNodes:
 
 
 def _mote(fault: Injected) -> Fault:
-    """Return what befalls a node as what befalls a mote of its building."""
+    """Return a node's fault as a fault of a mote in its building."""
     row, quantity = fault.channels[0].split(".")
     mote = NODES * (int(row[1:]) - 1) + fault.node % NODES + 1
     kind: Any = fault.kind
@@ -135,10 +135,10 @@ def _mote(fault: Injected) -> Fault:
     return Fault(mote, quantity, kind, EVERY * fault.start, EVERY * fault.end, size)
 
 
-def _drawn(rng: np.random.Generator, kind: str) -> tuple[tuple[str, ...], float, float]:
-    """Draw which channels, how large and for how many days, as `Room` does."""
-    befalls: Any = kind  # a plant's kinds are plain words
-    sizes = SIZES[befalls]
+def _draw(rng: np.random.Generator, kind: str) -> tuple[tuple[str, ...], float, float]:
+    """Draw channels, size and days of a fault, as `Room` does."""
+    mote_kind: Any = kind  # a plant's kinds are plain strings
+    sizes = SIZES[mote_kind]
     row, quantity = int(rng.integers(ROWS)) + 1, str(rng.choice(list(sizes)))
     size = rng.uniform(*sizes[quantity]) / SCALES[quantity]
     sign = -1.0 if quantity == "voltage" else float(rng.choice([-1, 1]))

@@ -9,7 +9,7 @@ import pytest
 
 from plants.engine_kind import NAMES as ENGINE
 from plants.engine_kind import WEAR
-from plants.faults import Injected, added, placed
+from plants.faults import Injected, offsets_of, place_faults
 from plants.loop_sensors import COUNT, MEASURED
 from plants.loop_sensors import NAMES as LOOP
 from plants.plant import PLANTS, plant
@@ -303,7 +303,7 @@ def test_bad_input_says_what_was_expected(make, said):
 def test_more_faults_than_nodes_are_refused():
     """A node each."""
     with pytest.raises(UsageError, match="n_faults must be from 0 to 2, a node each, got 3"):
-        placed(
+        place_faults(
             np.random.default_rng(0),
             ("bias",),
             lambda *_: (("x",), 1.0, 1.0),
@@ -318,6 +318,6 @@ def test_more_faults_than_nodes_are_refused():
 def test_a_fault_adds_nothing_outside_its_span():
     """Half open: the row that it starts with is in, the one that it ends with is not."""
     rows = np.arange(10.0)
-    got = added(Injected(0, "bias", ("x",), 3, 6, 2.0), rows, 60.0, np.zeros(10))
+    got = offsets_of(Injected(0, "bias", ("x",), 3, 6, 2.0), rows, 60.0, np.zeros(10))
 
     assert [0, 0, 0, 2, 2, 2, 0, 0, 0, 0] == list(got)

@@ -271,7 +271,7 @@ def test_what_is_not_http_is_said(said, message):
 @pytest.fixture
 def secure(server, tmp_path):
     """The same with TLS, by an authority of its own; its url, and the authority's file."""
-    authority = Authority.founded("f", now=datetime.now(UTC), lasts=DAY)
+    authority = Authority.create("f", now=datetime.now(UTC), lasts=DAY)
     made = authority.certify("hooks", ("127.0.0.1",), now=datetime.now(UTC), lasts=DAY)
     (tmp_path / "ca.pem").write_bytes(authority.pem)
     (tmp_path / "hooks.pem").write_bytes(made.certificate + made.key)
@@ -304,7 +304,7 @@ def test_another_authority_is_taken_while_the_program_runs(secure, tmp_path):
     """As certificates are renewed everywhere else; one that is gone is said, not raised."""
     url, ca = secure
     trusted = ca.read_bytes()
-    other = Authority.founded("f", now=datetime.now(UTC), lasts=DAY)
+    other = Authority.create("f", now=datetime.now(UTC), lasts=DAY)
     ca.write_bytes(other.pem)
     poster = HttpPost(WebhookConfig(url=url, ca=ca))
     before = poster(Request(url, b"{}")).why

@@ -48,7 +48,7 @@ class Fleet:
     def __init__(self, programs: Programs) -> None:
         self._programs = programs
         now, day = datetime.now(UTC), timedelta(days=1)
-        authority = Authority.founded("crowd", now=now, lasts=day)
+        authority = Authority.create("crowd", now=now, lasts=day)
         hosts = {"root": ("127.0.0.1",), **{f"n{i + 1}": () for i in range(NODES)}}
         for node, names in hosts.items():
             certified = authority.certify(node, names, now=now, lasts=day)

@@ -24,11 +24,11 @@ from submerge_fleet.demo.command import command as demo
 from submerge_fleet.demo.live import fleet_table
 from submerge_fleet.demo.nodes import resident
 from submerge_fleet.demo.outcome import DemoSettings
-from submerge_fleet.demo.processes import Gone, OutputLine, Processes
+from submerge_fleet.demo.processes import OutputLine, ProcessEnd, Processes
 from submerge_fleet.demo.report import lines, picture
 from submerge_fleet.demo.run import Demo
 from submerge_fleet.demo.site import free_ports
-from submerge_fleet.demo.wires import wired
+from submerge_fleet.demo.wires import open_wire
 from support.patience import PATIENCE_S, until
 from support.programs import DETACHED
 
@@ -59,7 +59,7 @@ def heard_of(processes):
 
     def is_gone():
         heard.extend(processes.wait(0.1))
-        return any(isinstance(each, Gone) for each in heard)
+        return any(isinstance(each, ProcessEnd) for each in heard)
 
     until(is_gone, lambda: f"an end after {len(heard)} lines", lambda: len(heard))
     return heard
@@ -75,7 +75,7 @@ def test_what_is_written_is_read_and_answered():
         *said, gone = heard_of(processes)
 
     assert [OutputLine(echo, "out", row) for row in rows] == said
-    assert Gone(echo, 0) == gone
+    assert ProcessEnd(echo, 0) == gone
 
 
 def test_nothing_is_left_behind():
@@ -105,7 +105,7 @@ def test_a_killed_process_is_heard_to_its_end():
         *_, gone = heard_of(processes)
         processes.write(deaf, b"more")
 
-    assert Gone(deaf, -9) == gone
+    assert ProcessEnd(deaf, -9) == gone
 
 
 # -- the whole -----------------------------------------------------------------
@@ -120,7 +120,7 @@ def run_of(settings):
         if not seen.getvalue() and run.alarms.raised:
             console.print(fleet_table(run, width=80))
 
-    with tempfile.TemporaryDirectory() as folder, wired(None, mqtt=False) as wire:
+    with tempfile.TemporaryDirectory() as folder, open_wire(None, mqtt=False) as wire:
         run = Demo(settings, Path(folder), wire)
         outcome = run.run(look)
     console.print(fleet_table(run, width=80))
@@ -187,7 +187,7 @@ def test_a_kernel_group_says_that_it_is_one(kernel):
     said = dict(lines(kernel.outcome))
 
     assert "a kernel, 128 features" in " ".join(kernel.seen.split())
-    assert " odd " in kernel.seen
+    assert " anomaly score " in kernel.seen
     assert "a Gaussian kernel, 128 features" in said["fleet"]
     assert "all learnt rows' features" in said["accuracy"]
     assert {"readings", "balance", "alarms"} < said.keys()
@@ -229,7 +229,8 @@ def test_every_figure_is_told(short):
         "traffic",
         "memory",
         "alarms",
-        "promise",
+        "faults",
+        "false",
     ):
         assert name in names
     assert "WRONG" not in names
@@ -279,7 +280,7 @@ def test_a_broker_that_is_not_there_is_refused(submerge):
     nowhere = submerge("--mqtt", "127.0.0.1:99999").exception
 
     assert isinstance(nobody, UsageError)
-    assert "start one, or say --mqtt alone" in str(nobody)
+    assert "start one, or use --mqtt alone" in str(nobody)
     assert "mqtt://host:port" in str(nowhere)
 
 

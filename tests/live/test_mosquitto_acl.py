@@ -35,7 +35,7 @@ def site(tmp_path: Path) -> Iterator[Site]:
     """Mosquitto as it is shipped."""
     if PROGRAM is None and not REQUIRED:
         pytest.skip("mosquitto is not installed")
-    authority = Authority.founded("f", now=datetime.now(UTC), lasts=DAY)
+    authority = Authority.create("f", now=datetime.now(UTC), lasts=DAY)
     site = Site(Mosquitto(tmp_path), authority, tmp_path)
     site.kit("broker", "127.0.0.1")
     site.broker.start(*shipped(tmp_path))
@@ -269,7 +269,7 @@ def test_who_has_no_certificate_is_not_let_in(site):
 
 def test_a_stranger_is_not_let_in(site):
     """A certificate of another authority, whatever name it has."""
-    stranger = Authority.founded("f", now=datetime.now(UTC), lasts=DAY)
+    stranger = Authority.create("f", now=datetime.now(UTC), lasts=DAY)
     kit = site.kit("n1", authority=stranger)
     context = Tls(kit=kit).context()
     context.load_verify_locations(cadata=site.authority.pem.decode())

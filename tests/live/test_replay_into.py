@@ -127,7 +127,7 @@ def test_the_center_is_as_the_group_has_it(root, tmp_path):
     options = (tmp_path / "rows.csv", "--group", "rows", "--insecure", "--rank", 2)
 
     refused = into(root, *options)
-    assert "center: expected fleet, got own; --center says it" in str(refused.exception)
+    assert "center: expected fleet, got own; choose it with --center" in str(refused.exception)
     assert not root.worker.node.ledger("rows").rows
     assert 200 == json.loads(into(root, *options, "--center", "fleet").stdout)["acknowledged"]
 

@@ -24,7 +24,7 @@ class Certified:
         self.folder = folder
         # A day before: one may ask for a kit that has ended.
         now = datetime.now(UTC) - timedelta(days=1)
-        self.authority = Authority.founded("test", now=now, lasts=timedelta(days=10))
+        self.authority = Authority.create("test", now=now, lasts=timedelta(days=10))
 
     def kit(self, node: str, *hosts: str, lasts_s: float = 3600.0) -> Path:
         """Make a node's kit, or renew it."""

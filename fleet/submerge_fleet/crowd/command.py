@@ -1,4 +1,4 @@
-"""`submerge crowd`: simulated nodes as a service, for a fleet that has no sensors yet."""
+"""`submerge crowd`: simulated nodes as a service, for a fleet without sensors."""
 
 from __future__ import annotations
 
@@ -29,47 +29,47 @@ GROUP = "room"
 
 
 class CrowdEnded(SubmergeError):
-    """A node that has ended by itself."""
+    """A node ended by itself."""
 
 
 @click.group(
     invoke_without_command=True,
     epilog="Example: submerge crowd --into grpc://127.0.0.1:8470 --insecure --anomalous 1",
 )
-@click.option("--into", "url", help="Their parent: grpcs://host:port, or mqtts:// of a broker.")
-@default_option("--parent", "root", "Its node name.")
+@click.option("--into", "url", help="The parent: grpcs://host:port, or mqtts:// of a broker.")
+@default_option("--parent", "root", "Node name of the parent.")
 @default_option("--group", GROUP, "The group that they report to.")
 @default_option("--fleet", "default", "First word of MQTT topics.")
 @default_option("--nodes", 8, type=click.IntRange(1, 200))
-@default_option("--prefix", "node-", "Before each one's number, from 1.")
+@default_option("--prefix", "node-", "Prefix of the nodes' numbers, from 1.")
 @click.option(
     "--kits",
     type=click.Path(path_type=Path, exists=True, file_okay=False),
-    help="A folder with each one's NODE.kit.",
+    help="A folder with a NODE.kit for each node.",
 )
 @flag_option("--insecure", "Allow a url without TLS.")
 @default_option(
     "--rate",
     1.0,
-    "Rows a second and node. Each is 31 s of the room's time.",
+    "Rows a second and node; a row is 31 s of the room's time.",
     type=click.FloatRange(0, 1000, min_open=True),
 )
 @default_option(
     "--report-every",
     30.0,
-    "Seconds between a node's reports, give or take 20 %.",
+    "Seconds between a node's reports, within 20 %.",
     type=click.FloatRange(0, min_open=True),
 )
 @click.option(
     "--state",
     type=FOLDER,
-    help="A folder for checkpoints; without one, what is not reported dies with the process.",
+    help="A folder for checkpoints; without one, unreported rows are lost with the process.",
 )
 @default_option(
-    "--anomalous", 0, "Nodes of which one mote drifts after a while.", type=click.IntRange(0)
+    "--anomalous", 0, "Nodes with one mote that drifts after a while.", type=click.IntRange(0)
 )
-@default_option("--anomalous-after", 600.0, "Seconds until then.", type=click.FloatRange(0))
-@default_option("--seed", 0, "Draws the room.", type=click.IntRange(0))
+@default_option("--anomalous-after", 600.0, "Seconds before the drift.", type=click.FloatRange(0))
+@default_option("--seed", 0, "Seed of the room.", type=click.IntRange(0))
 @default_option(
     "--say-every",
     60.0,
@@ -80,24 +80,24 @@ class CrowdEnded(SubmergeError):
     "--alive",
     type=FILE,
     envvar="SUBMERGE__WATCH__ALIVE",
-    help="A file that is touched as long as every node reads on, for a health check.",
+    help="A file that is touched as long as every node reads rows, for a health check.",
 )
-@json_option("Print facts as JSON, an object a line.")
+@json_option("Print facts as JSON, one object per line.")
 @LOG_JSON
 @click.pass_context
 def command(context: click.Context, /, **given: Any) -> None:
-    """Run simulated nodes until SIGTERM or Ctrl-C: each is a client of its own.
+    """Run simulated nodes, each a client, until SIGTERM or Ctrl-C.
 
-    They read the generated room in real time, six motes each, all the same 24 channels:
-    `submerge crowd schema` prints what the root's configuration needs to know of them.
+    They read the generated room in real time, six motes each, all with the same 24 channels:
+    `submerge crowd schema` prints their section for the root's configuration.
     """
     if context.invoked_subcommand is not None:
         return
-    plan = _planned(given)
+    plan = _plan(given)
     from submerge_client import logs
     from submerge_fleet.crowd.run import Crowd
 
-    # Of each node, only what somebody should look into.
+    # Only warnings of the nodes.
     logs.begin("warning", as_json=given["log_json"])
     _name_the_node(frozenset(plan.nodes))
     crowd = Crowd(plan)
@@ -105,14 +105,14 @@ def command(context: click.Context, /, **given: Any) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
 
-    def tell() -> None:
+    def print_facts() -> None:
         facts = crowd.facts
-        click.echo(json.dumps(facts) if given["as_json"] else _said(facts))
+        click.echo(json.dumps(facts) if given["as_json"] else _text(facts))
 
-    crowd.run(stop, tell, given["say_every"], given["alive"])
+    crowd.run(stop, print_facts, given["say_every"], given["alive"])
     if crowd.errors:
         name, why = next(iter(crowd.errors.items()))
-        raise CrowdEnded(f"{name} ended by itself, and all with it: {why}")
+        raise CrowdEnded(f"{name} ended by itself, so all nodes were ended: {why}")
 
 
 @command.command(epilog="Example: submerge crowd schema >> root.toml")
@@ -120,25 +120,25 @@ def command(context: click.Context, /, **given: Any) -> None:
 def schema(group: str) -> None:
     """Print the group's section for a root's configuration.
 
-    Aggregators below a root take the schema from it; their summary has to be the same.
+    Other aggregators get the schema from the root; their summary has to be the same.
     """
     from submerge_fleet.crowd.motes import sections
 
     click.echo(sections(group), nl=False)
 
 
-def _planned(given: dict[str, Any]) -> CrowdPlan:
-    """Judge the options."""
+def _plan(given: dict[str, Any]) -> CrowdPlan:
+    """Check the options."""
     from submerge_client.config.links import UplinkConfig, address_of
     from submerge_client.config.sections import BadSetting
     from submerge_fleet.crowd.member import CrowdPlan
     from submerge_fleet.crowd.run import names
 
     if given["url"] is None:
-        raise click.UsageError("expected --into URL, the way to the nodes' parent")
+        raise click.UsageError("expected --into URL, the address of the nodes' parent")
     if given["anomalous"] > given["nodes"]:
         raise UsageError(
-            f"--anomalous is of the {given['nodes']} nodes there are, got {given['anomalous']}"
+            f"--anomalous must be at most the {given['nodes']} nodes, got {given['anomalous']}"
         )
     try:
         scheme = address_of(given["url"], UplinkConfig.schemes).scheme
@@ -153,7 +153,7 @@ def _planned(given: dict[str, Any]) -> CrowdPlan:
     except BadSetting as error:
         raise UsageError(f"--into: {error}") from error
     if link.tls and given["kits"] is None:
-        raise UsageError("expected --kits DIR with a link that has TLS, got none")
+        raise UsageError("expected --kits DIR with a TLS url, got none")
     if not is_name(given["fleet"]):
         raise UsageError(f"--fleet has {NAME_RULE}, got {given['fleet']!r}")
     return CrowdPlan(
@@ -172,7 +172,7 @@ def _planned(given: dict[str, Any]) -> CrowdPlan:
 
 
 def _name_the_node(nodes: frozenset[str]) -> None:
-    """Let log lines say which of the nodes they are from: it is its thread's name."""
+    """Add the node to log lines: it is the thread's name."""
     from submerge_client.logs import log
 
     def name(record: logging.LogRecord) -> bool:
@@ -183,11 +183,12 @@ def _name_the_node(nodes: frozenset[str]) -> None:
     log.handlers[0].addFilter(name)
 
 
-def _said(facts: dict[str, Any]) -> str:
+def _text(facts: dict[str, Any]) -> str:
     return (
         f"{facts['joined']} of {facts['nodes']} nodes joined, {facts['scoring']} score;"
         f" {facts['rows']} rows read, {facts['delivered']} with the parent,"
-        f" {facts['untold']} on their way, {facts['withheld']} withheld, {facts['lost']} lost,"
-        f" {facts['skipped']} skipped; {facts['sent_bytes'] / 1000:,.0f} kB up;"
-        f" the oddest: {facts['oddest'] or 'none yet'}"
+        f" {facts['unreported']} not reported yet, {facts['withheld']} withheld,"
+        f" {facts['lost']} lost, {facts['skipped']} skipped;"
+        f" {facts['sent_bytes'] / 1000:,.0f} kB up;"
+        f" most anomalous: {facts['most_anomalous'] or 'none yet'}"
     )

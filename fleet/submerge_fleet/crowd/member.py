@@ -1,4 +1,4 @@
-"""Member: one of a crowd, a `submerge client` in all but its process.
+"""One node of a crowd: like `submerge client`, but in a thread.
 
 It has a node, an agent, an uplink, a kit and a checkpoint of its own.
 """
@@ -27,22 +27,22 @@ from submerge_client.sensors.lags import Lags
 from submerge_client.uplink.factory import make_uplink, tls_of
 from submerge_client.uplink.identity import Credentials
 from submerge_fleet.crowd.motes import OVERSAMPLE, RANK, SCHEMA
-from submerge_fleet.crowd.pace import Paced
+from submerge_fleet.crowd.pace import PacedSensor
 
 MIN_ROWS = 3 * RANK
-"""Before a first report: who watches a crowd wants to see it soon."""
+"""Rows before a first report: few, so that a crowd shows up soon."""
 
 REMEMBERED = 200.0
-"""Newest rows that a level of scores is of, about: weather comes and goes."""
+"""Rows that a running mean of scores covers, about: weather changes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CrowdPlan:
-    """Who they are, and how they reach whom.
+    """The nodes of a crowd, and their parent.
 
-    kits : folder of NODE.kit files, for a link with TLS that names no other
+    kits : folder of NODE.kit files, for a link with TLS
     state : folder of checkpoints, if any
-    odd : nodes of which one mote drifts, `odd_after` rows after the beginning
+    anomalous : nodes with one mote that drifts, `anomalous_after` rows after the start
     """
 
     link: UplinkConfig
@@ -59,30 +59,27 @@ class CrowdPlan:
 
     @property
     def anomalous_places(self) -> frozenset[int]:
-        """Which of the nodes are odd, counted from zero."""
+        """Indices of the anomalous nodes, from zero."""
         drawn = np.random.default_rng(self.seed).permutation(len(self.nodes))
         return frozenset(drawn[: self.anomalous].tolist())
 
 
-class Ear:
-    """How far off and how far out a node's newest rows were, from its own score lines.
+class MeanScores:
+    """Running means of a node's scores, from its score lines; None before the first row.
 
-    Attributes
-    ----------
-    spe, t2 : float or None
-        Their levels; None before the first row that was scored.
+    `spe` is the squared prediction error (SPE), `t2` Hotelling's T-squared (T2).
     """
 
     def __init__(self) -> None:
         self.spe: float | None = None
         self.t2: float | None = None
 
-    def tell(self, lines: bytes) -> None:
-        """Hear score lines."""
+    def add(self, lines: bytes) -> None:
+        """Add score lines."""
         for line in lines.splitlines():
             score = msgspec.json.decode(line)
-            self.t2 = _level(self.t2, score["t2"])
-            self.spe = _level(self.spe, score["spe"])
+            self.t2 = _mean(self.t2, score["t2"])
+            self.spe = _mean(self.spe, score["spe"])
 
 
 class CrowdMember:
@@ -91,17 +88,17 @@ class CrowdMember:
     Attributes
     ----------
     error : str or None
-        What ended it, if nobody asked it to end.
+        Why it ended, if it ended by itself.
     """
 
-    def __init__(self, name: str, agent: Agent, sensor: Paced, ear: Ear) -> None:
-        self.name, self.agent, self.sensor, self.ear = name, agent, sensor, ear
+    def __init__(self, name: str, agent: Agent, sensor: PacedSensor, scores: MeanScores) -> None:
+        self.name, self.agent, self.sensor, self.scores = name, agent, sensor, scores
         self.error: str | None = None
         self.thread: threading.Thread | None = None
 
     def start(self, stop: threading.Event) -> None:
-        """Begin; should it end by itself, it sets `stop`."""
-        # By its thread's name log lines know whose they are.
+        """Start its thread, which sets `stop` if it ends by itself."""
+        # Log lines take the node from the thread's name.
         self.thread = threading.Thread(target=self._run, args=(stop,), name=self.name)
         self.thread.start()
 
@@ -120,16 +117,16 @@ class CrowdMember:
         stop.set()
 
 
-def member(plan: CrowdPlan, name: str, sensor: Paced) -> CrowdMember:
-    """Return one of them, not started yet.
+def make_member(plan: CrowdPlan, name: str, sensor: PacedSensor) -> CrowdMember:
+    """Return one node, not started yet.
 
     Raises
     ------
     UsageError
-        If its kit is missing or another's, or its checkpoint cannot be used.
+        If its kit is missing or of another node, or its checkpoint cannot be used.
     """
     kit = None if plan.kits is None else plan.kits / f"{name}.kit"
-    ear = Ear()
+    scores = MeanScores()
     settings = ClientSettings(
         name,
         plan.group,
@@ -147,20 +144,20 @@ def member(plan: CrowdPlan, name: str, sensor: Paced) -> CrowdMember:
         sensor=sensor,
         disk=RecordStore(None if plan.state is None else _checkpoint(plan.state / f"{name}.state")),
         lags=Lags(1, SCHEMA.width),
-        scores=ScoreLines(SCHEMA, contributions=0, out=ear.tell),
+        scores=ScoreLines(SCHEMA, contributions=0, out=scores.add),
         clock=clock.now,
         coarse=plan.link.columns == "i8",
         credentials=Credentials(tls_of(plan.link, kit), node=name),
     )
-    return CrowdMember(name, agent, sensor, ear)
+    return CrowdMember(name, agent, sensor, scores)
 
 
 def _checkpoint(path: Path) -> CheckpointFile:
     try:
         return CheckpointFile(path)
     except OSError as error:
-        raise UsageError(f"--state: expected a place for {path}, got: {error}") from error
+        raise UsageError(f"--state: cannot use {path} as a checkpoint: {error}") from error
 
 
-def _level(before: float | None, value: float) -> float:
+def _mean(before: float | None, value: float) -> float:
     return value if before is None else before + (value - before) / REMEMBERED

@@ -1,12 +1,12 @@
-"""What the nodes of a crowd read: six motes each, a row of them through the generated room.
+"""The readings of a crowd's nodes: each has six motes, a line of them through the generated room.
 
-The room has nine such rows, each from the windows (`m1`) to the back wall (`m6`), with four
-quantities a mote. So all nodes have the same 24 channels, and what belongs together at one
-belongs together at all; what tells them apart is each sensor's own offset, for which the schema
-lets each node have its own mean. The tenth node is in another building, in other weather.
+The room has nine such lines, each from the windows (`m1`) to the back wall (`m6`), with four
+quantities for each mote. So all nodes have the same 24 channels with the same correlations. They
+differ in their sensors' offsets, so the schema gives each node its own mean. The tenth node is in
+another building, in other weather.
 
-1. Time begins with a Monday's morning, and again every four weeks: rows never end.
-2. All who stand in one building read it at about the same time: it keeps two pages.
+1. Time starts on a Monday morning, and again every four weeks: rows never end.
+2. All nodes of one building read it at about the same time: it keeps two pages.
 """
 
 from __future__ import annotations
@@ -23,25 +23,25 @@ from submerge_fleet.plants.room_faults import QUANTITIES, Fault
 from submerge_fleet.plants.room_plan import COLUMNS, ROWS
 
 NODES = COLUMNS
-"""In one building."""
+"""Nodes in one building."""
 
 DAYS = 28.0
 """Whole weeks: a Monday follows the last Sunday."""
 
 FIRST = round(7 / 24 * DAY)
-"""At seven the sun is up, and nobody is in yet: the first minutes have something to learn."""
+"""At seven the sun is up and the room is empty: the first minutes have something to learn."""
 
 OFFSET, SCALE = (21.0, 33.0, 200.0, 2.7), (1.0, 3.0, 300.0, 0.04)
-"""By quantity. A sound sensor's own noise is a thirtieth of the scale, about."""
+"""By quantity. The noise of a sound sensor is about a thirtieth of the scale."""
 
 RANK, OVERSAMPLE = 6, 5
-"""Sun, weather, people, lamps and radiators: the sixth direction has half a percent."""
+"""Sun, weather, people, lamps and radiators; the sixth direction has half a percent."""
 
 DRIFT_A_DAY = 24.0
-"""Degrees, of a mote that is out of order; a day passes in 2787 rows."""
+"""Degrees a day (2787 rows) of the faulty mote."""
 
 DRIFTING_ROW = 2
-"""Of its six motes, the one that does; from zero."""
+"""The mote that drifts, of a node's six; from zero."""
 
 
 CHANNELS = tuple(
@@ -51,19 +51,19 @@ CHANNELS = tuple(
 )
 SCALING = Scaling(OFFSET * ROWS, SCALE * ROWS)
 SCHEMA = Schema(CHANNELS, SCALING, center="own")
-"""What each node's vectors mean."""
+"""The schema of each node."""
 
 
 class Building:
-    """One generated room, for those who read it all at about the same time.
+    """One generated room, for nodes that read it at about the same time.
 
     Parameters
     ----------
     seed : int
     drifting : sequence of int
-        Places, 0 to 8, of nodes of which one mote drifts, up or down.
+        Places, 0 to 8, of nodes with one mote that drifts, up or down.
     drift_from : int
-        The row with which that begins.
+        The first row of the drift.
     """
 
     def __init__(self, seed: int, drifting: Sequence[int] = (), drift_from: int = 0) -> None:
@@ -94,7 +94,7 @@ class Building:
         page, line = divmod(snapshot, PAGE)
         with self._lock:
             if page not in self._pages:
-                # Two: some are still in the one before when the first ask for the next.
+                # Two pages: some nodes still read the one before when the first reach the next.
                 self._pages = dict(list(self._pages.items())[-1:])
                 end = min((page + 1) * PAGE, self._room.n_snapshots)
                 self._pages[page] = self._room.readings(page * PAGE, end)
@@ -102,7 +102,7 @@ class Building:
 
 
 def sections(group: str) -> str:
-    """Return the group's sections, as a person would write them."""
+    """Return the group's sections of a configuration."""
     channels = "".join(
         f"    {{ name = {_quoted(channel.name)}, unit = {_quoted(channel.unit)},"
         f" offset = {offset!r}, scale = {scale!r} }},\n"
@@ -117,5 +117,5 @@ def sections(group: str) -> str:
 
 
 def _quoted(text: str) -> str:
-    """A string as TOML has it: JSON's form, but letters beyond ASCII as they are."""
+    """Return a TOML string: JSON's form, with letters beyond ASCII as they are."""
     return json.dumps(text, ensure_ascii=False)

@@ -1,4 +1,4 @@
-"""Crowd: many clients in one process, fed in real time until somebody ends them.
+"""Many clients in one process, fed in real time until they are stopped.
 
 They share a clock, the rooms that they read, and a few lines of facts.
 """
@@ -8,17 +8,18 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 from submerge import UsageError
-from submerge_fleet.crowd.member import CrowdMember, CrowdPlan, member
+from submerge_fleet.crowd.member import CrowdMember, CrowdPlan, make_member
 from submerge_fleet.crowd.motes import NODES, Building
-from submerge_fleet.crowd.pace import Paced, RealTimePace, Rows
+from submerge_fleet.crowd.pace import PacedSensor, RealTimePace
 
 LOOK_S = 2.0
-"""Between two looks whether everybody reads on."""
+"""Seconds between two checks that every node reads rows."""
 
 
 class Crowd:
@@ -27,7 +28,7 @@ class Crowd:
     Raises
     ------
     UsageError
-        If a kit is missing or another's, or something else cannot be used.
+        If a kit or a checkpoint cannot be used.
     """
 
     def __init__(self, plan: CrowdPlan) -> None:
@@ -40,31 +41,34 @@ class Crowd:
             for number, first in enumerate(range(0, len(plan.nodes), NODES))
         ]
         pace = RealTimePace(plan.rate)
+        rows = [
+            partial(buildings[i // NODES].rows, place=i % NODES) for i in range(len(plan.nodes))
+        ]
         self.members: list[CrowdMember] = [
-            member(plan, name, Paced(_rows(buildings[place // NODES], place % NODES), pace))
-            for place, name in enumerate(plan.nodes)
+            make_member(plan, name, PacedSensor(own, pace))
+            for name, own in zip(plan.nodes, rows, strict=True)
         ]
 
     def run(
         self,
         stop: threading.Event,
-        tell: Callable[[], None],
+        report: Callable[[], None],
         every_s: float,
         alive: Path | None = None,
     ) -> None:
         """Run until `stop` is set, or a node ends by itself; then end all, gracefully.
 
-        `tell` is called every so many seconds, and once when all have ended; `alive`, a file,
-        is touched as long as every node reads on.
+        `report` is called every `every_s` seconds, and once when all have ended; the file `alive`
+        is touched as long as every node reads rows.
         """
-        tell_at, seen = time.monotonic() + every_s, [0] * len(self.members)
+        report_at, seen = time.monotonic() + every_s, [0] * len(self.members)
         try:
             for member in self.members:
                 member.start(stop)
-            while not stop.wait(min(LOOK_S, max(0.0, tell_at - time.monotonic()))):
-                if time.monotonic() >= tell_at:
-                    tell()
-                    tell_at += every_s
+            while not stop.wait(min(LOOK_S, max(0.0, report_at - time.monotonic()))):
+                if time.monotonic() >= report_at:
+                    report()
+                    report_at += every_s
                 read = [member.agent.rows for member in self.members]
                 if alive is not None and all(
                     now > then for now, then in zip(read, seen, strict=True)
@@ -77,26 +81,26 @@ class Crowd:
             for member in self.members:
                 if member.thread is not None:
                     member.thread.join()
-        tell()
+        report()
 
     @property
     def errors(self) -> dict[str, str]:
-        """Nodes that have ended by themselves, and why."""
+        """Nodes that ended by themselves, with the reason."""
         return {member.name: member.error for member in self.members if member.error}
 
     @property
     def facts(self) -> dict[str, Any]:
-        """Return how far they are, ready for JSON; from any thread.
+        """Return the progress of all nodes for JSON; callable from any thread.
 
-        `rows` were read; of the lives that run, `delivered` are known to be with the parent
-        (of these `withheld` and `lost` only counted), and `untold` are not.
+        `rows` were read. Of the running incarnations, the parent has acknowledged `delivered` rows
+        (`withheld` and `lost` ones are only counted), and not the `unreported` ones.
         """
         agents = [member.agent for member in self.members]
         incarnations = [agent.node.current for agent in agents if hasattr(agent.node, "current")]
         return {
             "nodes": len(agents),
             "joined": sum(current.pin is not None for current in incarnations),
-            "scoring": sum(member.ear.spe is not None for member in self.members),
+            "scoring": sum(member.scores.spe is not None for member in self.members),
             "rows": sum(agent.rows for agent in agents),
             "delivered": sum(current.delivered for current in incarnations),
             "unreported": sum(
@@ -112,15 +116,15 @@ class Crowd:
 
     @property
     def _most_anomalous(self) -> str | None:
-        """The node that is the farthest from the middle one, whatever that means: no alarm."""
-        ears = [(m.name, m.ear.spe, m.ear.t2) for m in self.members]
-        known = [(name, spe, t2) for name, spe, t2 in ears if spe is not None and t2 is not None]
+        """The node whose mean scores are highest relative to the median node; this is no alarm."""
+        means = [(m.name, m.scores.spe, m.scores.t2) for m in self.members]
+        known = [(name, spe, t2) for name, spe, t2 in means if spe is not None and t2 is not None]
         if not known:
             return None
-        # No 0 below the line: SPE is 0 where nothing is left over.
-        far = max(median(spe for _, spe, _ in known), 1e-12)
-        out = max(median(t2 for _, _, t2 in known), 1e-12)
-        return max(known, key=lambda each: each[1] / far + each[2] / out)[0]
+        # At least 1e-12, as SPE is 0 for rows within the subspace.
+        middle_spe = max(median(spe for _, spe, _ in known), 1e-12)
+        middle_t2 = max(median(t2 for _, _, t2 in known), 1e-12)
+        return max(known, key=lambda each: each[1] / middle_spe + each[2] / middle_t2)[0]
 
 
 def _touch(alive: Path) -> None:
@@ -130,10 +134,6 @@ def _touch(alive: Path) -> None:
         raise UsageError(
             f"--alive: expected a file that can be touched, got {alive}: {error.strerror}"
         ) from error
-
-
-def _rows(building: Building, place: int) -> Rows:
-    return lambda start, stop: building.rows(start, stop, place)
 
 
 def names(prefix: str, nodes: int) -> Sequence[str]:

@@ -1,7 +1,7 @@
-"""The merged model against exact PCA of every row that the fleet learnt, as it was read.
+"""The merged model compared with exact PCA of every row that the fleet learnt.
 
-Rows that an alarm withholds do not count. A row far over its limit is learnt as if it were not so
-far, and counts here as it was: that is part of the error.
+Rows that an alarm withholds do not count. A row far over its limit is learnt as if it were nearer,
+but counts here as it was read: the difference is part of the error.
 """
 
 from __future__ import annotations
@@ -19,25 +19,23 @@ from submerge_fleet.replay.exact import ratio
 
 @dataclass(frozen=True, slots=True)
 class Accuracy:
-    """The merged model against exact PCA of every filled row.
+    """The merged model compared with exact PCA of every filled row.
 
     Attributes
     ----------
     rank : int
-        That it is shown at.
+        The rank that is shown.
     error, optimum : float
-        Squared distance of all rows to the merged and to the exact subspace, both at
-        the rank that is shown, a row.
+        Mean squared distance of a row to the merged and to the exact subspace, both at `rank`.
     ratio : float or None
         error / optimum: 1 is perfect.
     energy_kept : float
         Share of all variation that the merged subspace holds.
     separated : int
-        How many leading directions are compared by angle: up to the last eigenvalue,
-        within the rank, that is twice the next (directions of equal variance may
-        turn into one another freely).
-    angle_deg : float
-        Largest principal angle between those of both.
+        Leading directions that are compared by angle: up to the last eigenvalue within the rank
+        that is twice the next (directions of equal variance may rotate into one another).
+        e_deg : float
+        Largest principal angle between these directions of both.
     merged, exact : tuple of float
         Variance along each leading direction.
     """
@@ -54,20 +52,20 @@ class Accuracy:
 
 
 class Pooled:
-    """The scatter of all rows; no member of the fleet could afford to keep it."""
+    """The scatter matrix of all rows, which a node of the fleet could not afford to keep."""
 
     def __init__(self, dim: int) -> None:
         self._n = 0
         self._sum, self._square = np.zeros(dim), np.zeros((dim, dim))
 
     def add(self, rows: Array) -> None:
-        """Take rows (n, dim) in."""
+        """Add rows (n, dim)."""
         self._n += len(rows)
         self._sum += rows.sum(axis=0)
         self._square += rows.T @ rows
 
     def compare(self, model: Subspace, *, rank: int) -> Accuracy:
-        """Hold a model of these rows against their exact PCA, both at `rank`."""
+        """Compare a model of these rows with their exact PCA, both at `rank`."""
         scatter = self._square - np.outer(self._sum, self._sum) / self._n
         exact, vectors = np.linalg.eigh(scatter)
         exact, vectors = exact[::-1], vectors[:, ::-1]
@@ -97,7 +95,7 @@ class Pooled:
 
 
 class Pools:
-    """All rows pooled, each as it was learnt: in a kernel group as features and as readings."""
+    """All learnt rows, pooled: in a kernel group once as features and once as readings."""
 
     def __init__(self, schema: Schema) -> None:
         self._schema = schema
@@ -105,18 +103,15 @@ class Pools:
         self._pools = [Pooled(dim) for dim in dims]
 
     def add(self, rows: Array) -> None:
-        """Take in whole rows (n, channels), in their units."""
+        """Add rows (n, channels) without gaps, in their units."""
         self._add(self._schema.scaled(rows))
 
-    def guess(self, rows: Array, model: Summary) -> None:
-        """Take in rows with gaps of which nobody has said what they were taken for."""
+    def add_filled(self, rows: Array, model: Summary) -> None:
+        """Add rows whose gaps no score line filled; `model` fills them."""
         self._add(fill(self._schema.scaled(rows), model.parts[-1])[0])
 
     def compare(self, model: Summary, summaries: Subspaces) -> tuple[Accuracy, Accuracy | None]:
-        """Hold a model of these rows against their exact PCA, at the rank that is shown.
-
-        In a kernel group that of the features, then that of the readings.
-        """
+        """Compare a model with exact PCA at the shown rank: of features, then of readings."""
         parts = zip(self._pools, model.parts, summaries.shown(model).parts, strict=True)
         learnt, *readings = (pool.compare(part, rank=shown.rank) for pool, part, shown in parts)
         return learnt, readings[0] if readings else None

@@ -1,19 +1,19 @@
-"""The alarms that clients raise, as their supervisor hears them, and what its operator does.
+"""The alarms that clients raise, and what the demo's operator does about them.
 
-Clients say on their standard output when an alarm begins and when it is over, and which three
-channels are to blame (`[alarms] ndjson = "-"`). They look at one room in turn, so what is wrong
-is seen by several of them. The operator's rule, whole:
+Clients write to standard output when an alarm starts and when it ends, and which three channels
+are to blame (`[alarms] ndjson = "-"`). They read the same room in turn, so several of them see the
+same fault. The operator has three rules:
 
-1. It is woken by a start, never by a score.
-2. A mote is taken out of service when two clients have an alarm open that was raised with a
-   channel of that mote among the three, with a share of `LEAST` or more; with one client alone,
-   when that one has.
-3. From there on its readings are gaps. Nothing is put back into service.
+1. The start of an alarm makes it act, never a score.
+2. It takes a mote out of service when two clients have an open alarm that was raised with a
+   channel of that mote among the three, with a share of `LEAST` or more. In a fleet of one client,
+   one is enough.
+3. From then on the mote's readings are gaps. It never puts a mote back into service.
 
 `submerge demo --seed N --json` for N = 0..7: 43 of 48 faults found, 42 with the right channel
-first; 2 false alarms. Light that is stuck by night or noisy by a window, slow drifts and noise that
-is learnt before it is seen are missed. A fleet of processes does not do the same twice: one or two
-more or less are no surprise.
+first; 2 false incidents. Light that is stuck by night or noisy by a window, slow drifts and noise
+that is learnt before it is seen are missed. Processes are scheduled differently in each run, so
+these counts vary by one or two.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from submerge.protocol.alarm_status import Alarm
 from submerge_client.alarms.event import alarm_of
 
 LEAST = 0.15
-"""Share of the blame from which the operator goes to look at a mote."""
+"""Share of the blame from which the operator considers a mote."""
 
 AGREE = 2
-"""Clients that have to say the same, if there are so many."""
+"""Clients that have to blame the same mote, if there are as many."""
 
 Blame = tuple[tuple[str, float], ...]
 
 
 @dataclass(slots=True)
-class Raised:
+class RaisedAlarm:
     """One alarm of one client.
 
     Attributes
@@ -44,12 +44,11 @@ class Raised:
     node, name : str
     cause : str
         Which kind of score was over its limit; or `stuck`.
-    began : int
-        The newest snapshot that the client had scored when it said so.
+    began, ended : int
+        The newest snapshot that the client had scored when it reported this; `ended` is None
+        while the alarm is open.
     blamed : tuple of (channel, share)
-        Three at most, as it was raised.
-    ended : int or None
-        As `began`; None while it is open.
+        At most three, at the alarm's start.
     """
 
     node: str
@@ -60,79 +59,73 @@ class Raised:
     ended: int | None = None
 
     def figures(self) -> dict[str, Any]:
-        """Return it ready for JSON."""
+        """Return its fields for JSON."""
         names = ("node", "name", "cause", "began", "ended")
         return {name: getattr(self, name) for name in names} | {"top": dict(self.blamed)}
 
 
 @dataclass(frozen=True, slots=True)
 class NamedAlarm:
-    """A mote that is named: for which quantity, and at which snapshot."""
+    """A mote that an alarm names, with the quantity and the snapshot."""
 
     mote: int
     quantity: str
     snapshot: int
 
 
-class HeardAlarms:
-    """All alarms of a run.
-
-    Parameters
-    ----------
-    clients : int
-        How many there are.
+class FleetAlarms:
+    """All alarms of a run of `clients` clients.
 
     Attributes
     ----------
-    raised : list of Raised
-        In the order in which they were heard.
-    out : list of Named
-        Motes that are out of service, since when, and for what.
+    raised : list of RaisedAlarm
+        In order of arrival.
+    out : list of NamedAlarm
+        Motes that are out of service, since when, and for which quantity.
     """
 
     def __init__(self, clients: int) -> None:
-        self.raised: list[Raised] = []
+        self.raised: list[RaisedAlarm] = []
         self.out: list[NamedAlarm] = []
         self._agree = min(AGREE, clients)
-        self._by_name: dict[str, Raised] = {}
-        self._heard: dict[str, Alarm] = {}
+        self._by_name: dict[str, RaisedAlarm] = {}
+        self._latest: dict[str, Alarm] = {}
 
     @property
-    def open(self) -> list[Raised]:
-        """Those that are not over."""
+    def open(self) -> list[RaisedAlarm]:
+        """Alarms that have not ended."""
         return [alarm for alarm in self.raised if alarm.ended is None]
 
-    def hear(self, event: Mapping[str, Any], snapshot: int) -> None:
-        """Take in what a client says of an alarm; what was heard before is no news.
-
-        A client that was killed may say again what it was about to say.
-        """
+    def add(self, event: Mapping[str, Any], snapshot: int) -> None:
+        """Add an event of a client; a repetition, after a kill for example, changes nothing."""
         alarm = alarm_of(event)
-        before = self._heard.get(alarm.name)
+        before = self._latest.get(alarm.name)
         for kind, _ in diff(() if before is None else (before,), (alarm,)):
             if kind == "start" and alarm.is_open:
-                self.raised.append(Raised(alarm.node, alarm.name, alarm.cause, snapshot, alarm.top))
+                self.raised.append(
+                    RaisedAlarm(alarm.node, alarm.name, alarm.cause, snapshot, alarm.top)
+                )
                 self._by_name[alarm.name] = self.raised[-1]
                 self._act(snapshot)
             elif kind == "end" and before is not None:
                 self._by_name[alarm.name].ended = snapshot
         if before is None or before.is_open:
-            self._heard[alarm.name] = alarm
+            self._latest[alarm.name] = alarm
 
     def _act(self, snapshot: int) -> None:
-        """Take out of service what enough clients blame."""
+        """Take motes out of service that enough clients blame."""
         gone = {each.mote for each in self.out}
         votes: dict[int, dict[str, str]] = {}
         for alarm in self.open:
-            for mote, quantity in named(alarm.blamed, least=LEAST):
+            for mote, quantity in motes_of(alarm.blamed, least=LEAST):
                 votes.setdefault(mote, {}).setdefault(alarm.node, quantity)
         for mote, by in votes.items():
             if mote not in gone and len(by) >= self._agree:
                 self.out.append(NamedAlarm(mote, next(iter(by.values())), snapshot))
 
 
-def named(blamed: Blame, *, least: float = 0.0) -> list[tuple[int, str]]:
-    """Return the motes and quantities that an alarm names, the guiltiest first."""
+def motes_of(blamed: Blame, *, least: float = 0.0) -> list[tuple[int, str]]:
+    """Return the motes and quantities that an alarm names, the largest share first."""
     found = []
     for channel, share in blamed:
         mote, quantity = channel.split(".")
@@ -141,9 +134,9 @@ def named(blamed: Blame, *, least: float = 0.0) -> list[tuple[int, str]]:
     return found
 
 
-def incidents(raised: Collection[Raised]) -> list[list[Raised]]:
-    """Return alarms that overlap in time as one each: several clients see the same."""
-    groups: list[list[Raised]] = []
+def incidents(raised: Collection[RaisedAlarm]) -> list[list[RaisedAlarm]]:
+    """Group alarms that overlap in time: several clients see the same fault."""
+    groups: list[list[RaisedAlarm]] = []
     until = -1.0
     for alarm in sorted(raised, key=lambda each: each.began):
         if alarm.began > until:

@@ -1,10 +1,10 @@
-"""Every reading accounted for: what was fed against what the stores hold in the end.
+"""Every reading accounted for: what was fed compared with what the stores hold at the end.
 
     fed = learnt + withheld + declared lost + lost with a kill
 
-A client that was never killed must be held to the reading: neither more nor less. Of one
-that was, the stores must hold all that had been acknowledged, and no more than it was given;
-what lies between, it took with it.
+For a client that was never killed the stores must hold exactly what it was given. For a killed
+client they must hold all that had been acknowledged, and no more than it was given; the rest was
+lost with the kill.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from submerge_fleet.demo.stores import Held
 
 @dataclass(frozen=True, slots=True)
 class Balance:
-    """Where all readings are.
+    """What became of all readings.
 
     Attributes
     ----------
@@ -28,11 +28,11 @@ class Balance:
     learnt, withheld, declared_lost : int
         As the root holds them.
     lost_with_kill : dict of str to int
-        By client, of those that were killed.
-    exact : int
-        Clients that were not, and are held to the reading.
-    wrong : tuple of str
-        What does not add up, a sentence each; empty if all is well.
+        By killed client.
+        t : int
+        Clients that were never killed, and whose count must be exact.
+        g : tuple of str
+        What does not add up, one sentence each; empty if all is well.
     """
 
     fed: int
@@ -44,12 +44,12 @@ class Balance:
     wrong: tuple[str, ...]
 
 
-def balanced(
+def add_up(
     stints: Sequence[Stint],
     aggregators: Mapping[str, Mapping[str, Held]],
     root: Mapping[str, Held],
 ) -> Balance:
-    """Add up.
+    """Return the balance of a run.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ def balanced(
     wrong: list[str] = []
     with_kill: dict[str, int] = {}
     for node in holders.keys() - clients.keys():
-        wrong.append(f"{node} is held, and nobody fed it")
+        wrong.append(f"{node} is in a store, but was never fed")
     for node, own in clients.items():
         missing = _missing(node, own, holders.get(node, []), wrong)
         if any(stint.killed for stint in own):
@@ -77,12 +77,12 @@ def balanced(
         above = root[name].counts if name in root else Counts()
         here = _counts(children)
         if above != here:
-            wrong.append(f"{name} holds {here}, and the root {above} of it")
+            wrong.append(f"{name} holds {here}, but the root holds {above} of it")
     total = _counts(root)
     for place, children in {**aggregators, "root": root}.items():
         learnt, weight = _counts(children).learnt, sum(c.weight for c in children.values())
         if abs(weight - learnt) > 1e-6 * max(1, learnt):
-            wrong.append(f"{place} counts {learnt} readings, and its summaries {weight:.1f}")
+            wrong.append(f"{place} counts {learnt} readings, but its summaries {weight:.1f}")
     return Balance(
         fed=sum(stint.given for stint in stints),
         learnt=total.learnt,
@@ -95,18 +95,18 @@ def balanced(
 
 
 def seen_by_killed(stints: Sequence[Stint], held: Held) -> int:
-    """Return how many readings of a client's killed processes are held, learnt or withheld."""
+    """Return how many readings of a client's killed processes the store counts."""
     return _seen(held.counts) - _seen_by_running(stints, held)
 
 
 def _seen_by_running(stints: Sequence[Stint], held: Held) -> int:
-    """The same of the process that was not: it is known by the names that it spoke under."""
+    """Return the same for the process that was not killed, by its incarnations."""
     names = {current for stint in stints if not stint.killed for current in stint.incarnations}
     return sum(_seen(counts) for current, counts in held.incarnations.items() if current in names)
 
 
 def _missing(node: str, own: Sequence[Stint], holders: Sequence[Held], wrong: list[str]) -> int:
-    """Return how many of a client's readings nobody holds; say what cannot be."""
+    """Return how many of a client's readings no store holds; add impossible counts to `wrong`."""
     if len(holders) > 1:
         wrong.append(f"{node} is held by {len(holders)} aggregators")
     held = holders[0] if holders else Held()
@@ -115,16 +115,17 @@ def _missing(node: str, own: Sequence[Stint], holders: Sequence[Held], wrong: li
     since, lost = given - before, held.counts.lost
     running = _seen_by_running(own, held)
     if running > since:
-        wrong.append(f"{node} was given {since} readings, and {running} are counted")
+        wrong.append(f"{node} was given {since} readings, but {running} are counted")
     if running + lost < since:
         wrong.append(f"{since - running - lost} of {since} readings of {node} are missing")
     seen, acknowledged = seen_by_killed(own, held), sum(stint.acknowledged for stint in killed)
     if seen < acknowledged:
         wrong.append(
-            f"{acknowledged} readings of {node} were acknowledged before its kill, {seen} are held"
+            f"{acknowledged} readings of {node} were acknowledged before its kill,"
+            f" but {seen} are held"
         )
     if seen > before:
-        wrong.append(f"{node} was given {before} readings before its kill, and {seen} are counted")
+        wrong.append(f"{node} was given {before} readings before its kill, but {seen} are counted")
     return given - held.counts.generated
 
 

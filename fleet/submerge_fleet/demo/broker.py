@@ -1,7 +1,7 @@
 """`python -m submerge_fleet.demo.broker PORT`: aMQTT on loopback, in a process of its own.
 
-For the demo alone: it knows MQTT 3.1.1, no TLS and no names, and keeps nothing on disk. A
-fleet that is meant wants Mosquitto or its like.
+For the demo only: it speaks MQTT 3.1.1 without TLS or user names, and keeps nothing on disk. A
+real fleet needs a broker like Mosquitto.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from submerge_fleet.demo.site import LOOPBACK
 
 
 async def serve(port: int) -> None:
-    """Serve until SIGTERM; say "serving" when there is something to connect to."""
+    """Serve until SIGTERM; log "serving" once clients can connect."""
     broker = Broker(
         {
             "listeners": {"default": {"type": "tcp", "bind": f"{LOOPBACK}:{port}"}},

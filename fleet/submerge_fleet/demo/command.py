@@ -1,13 +1,12 @@
 """`submerge demo`: the whole system on a generated room, every node a process of its own.
 
-A room of 54 motes (room.py) is dealt in turn to eight clients; four at a time report to an
-aggregator, both aggregators to a root; the root's model goes back down, and clients score
-with it what they have not learnt yet. They are the programs that run in the field, over gRPC
-or MQTT; the demo is their sensors, their supervisor and their operator (demo_run.py), who
-takes motes out of service that their alarms name (demo_alarms.py). On the way a client and
-an aggregator are killed. At the end every reading is accounted for
-(demo_balance.py), the merged model is held against exact PCA of all rows, and the alarms
-against the truth.
+Eight clients get the snapshots of a room of 54 motes in turn (`plants/room.py`). Four clients
+report to each aggregator, both aggregators to a root. The root's model goes back down, and clients
+score rows with it before they learn them. These are the programs that run in the field, over gRPC
+or MQTT. The demo is their sensors, their supervisor (`run.py`) and their operator, which takes
+motes out of service that alarms name (`alarms.py`). It kills a client and an aggregator on the
+way. At the end it accounts for every reading (`balance.py`), compares the merged model with exact
+PCA of all rows (`accuracy.py`), and the alarms with the true faults (`verdict.py`).
 """
 
 from __future__ import annotations
@@ -42,39 +41,39 @@ FOR_MQTT = ("paho.mqtt",)
 FOR_OWN_BROKER = ("amqtt",)
 
 RANK, KERNEL_RANK, FEATURES = 10, 16, 512
-"""What `--rank` and `--features` are if nothing is said: a curve takes more directions."""
+"""Defaults of `--rank` and `--features`: a curve takes more directions."""
 
 OWN = "own"
-"""What `--mqtt` means without a value."""
+"""The value of `--mqtt` when it is given without one."""
 
 
 @click.command(
     epilog="Example: submerge demo --plot demo.png, or submerge demo --mqtt 127.0.0.1:1883"
 )
-@default_option("--seed", 0, "Another is another room.", type=click.IntRange(0))
+@default_option("--seed", 0, "Seed of the room and its faults.", type=click.IntRange(0))
 @default_option(
     "--days",
     14.0,
-    "Length of the run; below ten, limits rest on little.",
+    "Days of the room; below ten, limits rest on few rows.",
     type=click.FloatRange(1, 366),
 )
 @default_option(
     "--seconds",
     20.0,
-    "How long these days take; more if the machine cannot keep up.",
+    "How long the run takes; longer if the machine cannot keep up.",
     type=click.FloatRange(1, 86400),
 )
 @default_option(
     "--clients",
     8,
-    "Base stations; four to an aggregator, each a process of 70 MB.",
+    "Clients, four to an aggregator, each a process of 70 MB.",
     type=click.IntRange(1, 64),
 )
 @click.option(
     "--rank",
     type=click.IntRange(1, 100),
     show_default=f"{RANK}, with --kernel {KERNEL_RANK}",
-    help="Directions to show; more cost bytes and let faults in.",
+    help="Directions of the model; more cost bytes and fit faults too.",
 )
 @click.option(
     "--kernel", is_flag=True, help="Learn features of a Gaussian kernel beside the readings."
@@ -83,28 +82,24 @@ OWN = "own"
     "--features",
     type=click.IntRange(2, 4096),
     show_default=f"{FEATURES}, with --kernel",
-    help="How many, an even number; more cost bytes and time.",
+    help="Kernel features, an even number; more cost bytes and time.",
 )
 @click.option(
     "--mqtt",
     is_flag=False,
     flag_value=OWN,
     metavar="[HOST:PORT]",
-    help="Speak MQTT, not gRPC: through a broker that is there, or one of our own.",
+    help="Use MQTT, not gRPC: with the broker at HOST:PORT, or one that the demo starts.",
 )
 @click.option(
     "--keep",
     type=FOLDER,
-    help="Leave configurations and stores in this folder, which is made or empty.",
+    help="Keep configurations and stores in this folder, which must be new or empty.",
 )
 @click.option("--plot", type=FILE, help="Draw the run into this PNG.")
 @json_option()
 @QUIET
 def command(
-    seed: int,
-    days: float,
-    seconds: float,
-    clients: int,
     rank: int | None,
     kernel: bool,
     features: int | None,
@@ -113,71 +108,66 @@ def command(
     plot: Path | None,
     as_json: bool,
     quiet: bool,
+    **run: Any,
 ) -> None:
     """Show the whole system on a generated room of sensors, two weeks in half a minute.
 
-    Ends with every reading accounted for, the merged model against exact PCA, bytes moved,
-    memory of each process, and the alarms: faults that were found and missed, and what was
-    false. Exit status 1: a reading that was acknowledged is missing, or one is counted twice.
+    The report accounts for every reading, compares the merged model with exact PCA, and shows
+    bytes moved, memory of each process, faults found and missed, and false alarms. Exit status 1:
+    an acknowledged reading is missing, or a reading is counted twice.
     """
     _check_extras(mqtt)
     if features is not None and not kernel:
-        raise UsageError(f"--features {features} is for a kernel group: say --kernel as well")
+        raise UsageError(f"--features {features} is for a kernel group: give --kernel as well")
     if plot is not None:
-        # A missing extra, or a place that cannot be, is said before the work.
+        # Refuse a missing extra or an impossible path before the work.
         from submerge_fleet.demo.plot import draw
 
         check_target(plot)
     from submerge_fleet.demo.fleet import FleetFailed
     from submerge_fleet.demo.outcome import DemoSettings
     from submerge_fleet.demo.run import Demo
-    from submerge_fleet.demo.wires import wired
+    from submerge_fleet.demo.wires import open_wire
 
-    settings = DemoSettings(
-        seed=seed,
-        days=days,
-        clients=clients,
-        rank=rank or (KERNEL_RANK if kernel else RANK),
-        seconds=seconds,
-        features=(features or FEATURES) if kernel else 0,
-    )
+    rank = rank or (KERNEL_RANK if kernel else RANK)
+    settings = DemoSettings(rank=rank, features=(features or FEATURES) if kernel else 0, **run)
+    broker = None if mqtt == OWN else mqtt
     console = Console(highlight=False)
     began = time.perf_counter()
     try:
         with ExitStack() as stack:
-            stack.enter_context(_ending_on_signals())
+            stack.enter_context(_end_on_signals())
             folder = stack.enter_context(_folder(keep))
-            wire = stack.enter_context(wired(None if mqtt == OWN else mqtt, mqtt=mqtt is not None))
+            wire = stack.enter_context(open_wire(broker, mqtt=mqtt is not None))
             demo = Demo(settings, folder, wire)
             live = console.is_terminal and not as_json
-            outcome = demo.run(_shown(stack, demo, quiet=quiet, live=live))
+            outcome = demo.run(_open_display(stack, demo, quiet=quiet, live=live))
     except FleetFailed as error:
         click.echo(f"submerge: {error}", err=True)
         sys.exit(1)
-    _tell(console, demo, outcome, time.perf_counter() - began, as_json=as_json)
+    _print_report(console, demo, outcome, time.perf_counter() - began, as_json=as_json)
     if plot is not None:
         draw(plot, demo, outcome)
-    _tell_files(plot, keep, as_json=as_json)
+    _print_files(plot, keep, as_json=as_json)
     if outcome.balance.wrong:
         sys.exit(1)
 
 
-def _tell(
+def _print_report(
     console: Console, demo: Demo, outcome: DemoOutcome, took: float, *, as_json: bool
 ) -> None:
-    """Print what came of the run."""
     if as_json:
         click.echo(json.dumps(outcome.figures() | {"took_s": round(took, 3)}))
         return
-    from submerge_fleet.demo.report import tell
+    from submerge_fleet.demo.report import print_report
 
     limit = demo.watch.limits.spe if demo.watch.limits else None
-    tell(console, outcome, demo.history, limit)
-    click.echo(f"{'time':<10} {took:.1f} s, from the first process's start to the last's end")
+    print_report(console, outcome, demo.history, limit)
+    click.echo(f"{'time':<10} {took:.1f} s from the start of the first process to the last end")
 
 
-def _tell_files(plot: Path | None, keep: Path | None, *, as_json: bool) -> None:
-    """Say what was written, and what could be."""
+def _print_files(plot: Path | None, keep: Path | None, *, as_json: bool) -> None:
+    """Print which files were written, and which option writes a picture."""
     if plot is not None:
         click.echo(f"{'picture':<10} {plot}", err=as_json)
     elif not as_json and importlib.util.find_spec("matplotlib") is None:
@@ -189,7 +179,7 @@ def _tell_files(plot: Path | None, keep: Path | None, *, as_json: bool) -> None:
 
 
 def _check_extras(mqtt: str | None) -> None:
-    """Refuse, in one line, where something is not installed."""
+    """Refuse, in one line, if a package is not installed."""
     needed = NEEDED + (FOR_MQTT if mqtt else ()) + (FOR_OWN_BROKER if mqtt == OWN else ())
     for module in needed:
         try:
@@ -204,7 +194,7 @@ def _check_extras(mqtt: str | None) -> None:
 
 @contextmanager
 def _folder(keep: Path | None) -> Iterator[Path]:
-    """Yield the folder that the fleet lives in."""
+    """Yield the folder with the fleet's files."""
     if keep is None:
         with TemporaryDirectory(prefix="submerge-demo-") as folder:
             yield Path(folder).resolve()
@@ -220,11 +210,11 @@ def _folder(keep: Path | None) -> Iterator[Path]:
 
 
 @contextmanager
-def _ending_on_signals() -> Iterator[None]:
-    """Leave in order at each signal that ends programs: no process of ours may stay behind.
+def _end_on_signals() -> Iterator[None]:
+    """Turn signals that end programs into exceptions, so that child processes are ended.
 
-    SIGINT too: a shell script's `&` starts programs with it ignored. A SIGHUP that is ignored
-    stays so, for `nohup` asks for that.
+    SIGINT too: a shell script's `&` starts programs with it ignored. An ignored SIGHUP stays
+    ignored, as `nohup` asks.
     """
     handlers: dict[int, Any] = {signal.SIGTERM: _leave, signal.SIGINT: signal.default_int_handler}
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
@@ -241,14 +231,14 @@ def _leave(number: int, _: object) -> None:
     sys.exit(128 + number)
 
 
-def _shown(stack: ExitStack, demo: Demo, *, quiet: bool, live: bool) -> Callable[[], None]:
-    """Open what a person watches meanwhile; return what to call every now and then."""
+def _open_display(stack: ExitStack, demo: Demo, *, quiet: bool, live: bool) -> Callable[[], None]:
+    """Open the progress display; return what redraws it."""
     if quiet:
         return lambda: None
     if live:
-        from submerge_fleet.demo.live import watching
+        from submerge_fleet.demo.live import show_live
 
-        return stack.enter_context(watching(demo))
+        return stack.enter_context(show_live(demo))
     from submerge_fleet.console.progress import advancing
 
     advance, seen = stack.enter_context(advancing("demo", demo.room.n_snapshots)), 0

@@ -1,8 +1,8 @@
-"""What goes wrong on the way: a process is killed, and started again a moment later.
+"""Failures that the demo injects: it kills a process and starts it again a moment later.
 
-SIGKILL: it gets no chance to say or to write anything. Recovery is timed from the start of
-the new process: for a client until its parent acknowledges readings again; for an aggregator
-until it serves, and until all its children are acknowledged again.
+The signal is SIGKILL: the process cannot write anything more. Recovery is timed from the start of
+the new process: for a client until its parent acknowledges readings again; for an aggregator until
+it serves, and until all its children are acknowledged again.
 """
 
 from __future__ import annotations
@@ -14,28 +14,28 @@ from typing import Any, Literal
 from submerge_fleet.demo.site import SiteMember
 
 CLIENT_KILLED, AGGREGATOR_KILLED = 6 / 14, 9 / 14
-"""When, as shares of the run: on days 6 and 9 of two weeks."""
+"""Times of the kills, as shares of the run: days 6 and 9 of two weeks."""
 
 DOWN_S = 0.5
-"""A supervisor would be as quick."""
+"""Time until the restart: about that of a supervisor."""
 
 State = Literal["to come", "down", "starting", "over"]
 
 
 @dataclass(slots=True)
 class ProcessFailure:
-    """One process that is killed and started again.
+    """The kill and restart of one process.
 
     Attributes
     ----------
     node, role : str
     waits_for : frozenset of str
-        Who has to be acknowledged before it is over: itself, or its children.
+        Nodes that have to be acknowledged before it is over: the node itself, or its children.
     at : int
-        It is killed when so many snapshots were dealt.
-    state : {"to come", "down", "starting", "over"}
+        Number of snapshots dealt at which it is killed.
     ready_s, back_s, away_s : float or None
-        From its start: until it serves or reads; until it is over. From the kill: likewise.
+        Seconds from the restart until it serves or reads; from the restart until this is over;
+        from the kill until this is over.
     """
 
     node: str
@@ -51,24 +51,24 @@ class ProcessFailure:
     _waiting: set[str] = field(default_factory=set)
 
     def kills(self, now: float, dealt: int) -> None:
-        """It is killed, after so many snapshots."""
+        """Note the kill, after `dealt` snapshots."""
         self.state, self.at, self._killed = "down", dealt, now
 
     def is_due(self, now: float) -> bool:
-        """Whether it is time to start it again."""
+        """Return whether it is time to start it again."""
         return self.state == "down" and now - self._killed >= DOWN_S
 
     def starts(self, now: float) -> None:
-        """It is started again."""
+        """Note the restart."""
         self.state, self._started, self._waiting = "starting", now, set(self.waits_for)
 
-    def hear_ready(self, node: str, now: float) -> None:
-        """A node says that it serves, or reads."""
+    def note_ready(self, node: str, now: float) -> None:
+        """Note that a node serves or reads."""
         if self.state == "starting" and node == self.node:
             self.ready_s = now - self._started
 
-    def hear_acknowledged(self, node: str, now: float) -> None:
-        """A client's parent holds all that it has said."""
+    def note_acknowledged(self, node: str, now: float) -> None:
+        """Note that a client's parent holds all that the client has reported."""
         if self.state != "starting":
             return
         self._waiting.discard(node)
@@ -77,16 +77,15 @@ class ProcessFailure:
             self.back_s, self.away_s = now - self._started, now - self._killed
 
     def figures(self) -> dict[str, Any]:
-        """Return it ready for JSON."""
+        """Return its fields for JSON."""
         names = ("node", "role", "state", "ready_s", "back_s", "away_s")
         return {name: getattr(self, name) for name in names} | {"snapshot": self.at}
 
 
-def planned(members: Sequence[SiteMember], total: int) -> tuple[ProcessFailure, ProcessFailure]:
-    """Return what befalls a fleet that is dealt so many snapshots: two kills, one after the other.
-
-    One client, the third if there are so many; and the last aggregator.
-    """
+def plan_failures(
+    members: Sequence[SiteMember], total: int
+) -> tuple[ProcessFailure, ProcessFailure]:
+    """Return two kills, one after the other: of the third (or last) client and last aggregator."""
     clients = [member for member in members if member.role == "client"]
     client = clients[:3][-1]
     last = [member for member in members if member.role == "aggregator"][-1]

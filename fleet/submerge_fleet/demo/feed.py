@@ -1,12 +1,12 @@
-"""Who gets the next snapshot: clients in turn, none more than it takes.
+"""Which client gets the next snapshot: they take turns, and none gets more than it can take.
 
-1. A snapshot goes to the next client in turn that has room; a client that is dead, or not
-   back yet, has none: what it would have been dealt goes to the others.
-2. A client that has not scored a row yet is on trial: a few rows, then one now and then.
-   At first all are, until each has its first model: what gaps are filled with before,
-   nobody hears of, so that it should be little.
-3. Any other is given at most `AHEAD` rows that it has not scored: nobody is fed faster
-   than it reads.
+1. A snapshot goes to the next client in turn that has room. A client that is down, or not back
+   yet, has none: the others get its share.
+2. A client that has not scored a row yet is on trial: it gets a few rows, then one now and then.
+   At first all are on trial, until each has its first model: score lines do not show what gaps
+   are filled with before then, so these rows should be few.
+3. Any other client has at most `AHEAD` rows that it has not scored: no client is fed faster than
+   it reads.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 KNOCKS = 80.0
-"""Rows a second that the whole fleet is given then, after the first few."""
+"""Rows a second for the whole fleet while it is on trial, after the first few."""
 
 AHEAD = 12
-"""Rows that a client may have in front of it. What is taken out of service is still read for as
-long as there are rows on their way: with 32 of them false alarms were eight times as many."""
+"""Unscored rows that a client may have. A mote that is taken out of service is still read until
+the rows on their way are scored: with 32 of them there were eight times as many false alarms."""
 
 BURST_S = 0.25
-"""What could not be dealt in time is made up for by so much at most."""
+"""Seconds' worth of snapshots that are dealt at once, at most, to catch up."""
 
 
 class Trial(NamedTuple):
-    """What a client is given before it has scored a row: a few, then one now and then."""
+    """What a client gets before it has scored a row: `rows` rows, then one every `knock_s`."""
 
     rows: int
     knock_s: float
@@ -35,7 +35,7 @@ class Trial(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class Stint:
-    """One client process from its start to its end, as those see it who feed it.
+    """One client process from its start to its end, as the demo that feeds it sees it.
 
     Attributes
     ----------
@@ -43,14 +43,13 @@ class Stint:
     snapshots : list of int
         Which snapshot each of its rows was.
     scored : int
-        Rows of it that are scored, or never will be.
-    told : int
-        Readings of it that its parent has acknowledged.
-    lives : set of str
-        Incarnations that it has spoken under.
+        Rows that are scored, or never will be.
+    acknowledged : int
+        Readings that its parent has acknowledged.
+    incarnations : set of str
+        Names under which it has reported.
     reading : bool
-        It has said that it reads; then until its end.
-    killed, ended : bool
+        It has logged that it reads its input.
     """
 
     node: str
@@ -65,42 +64,31 @@ class Stint:
 
     @property
     def given(self) -> int:
-        """Rows that were written to it."""
+        """Number of rows that were written to it."""
         return len(self.snapshots)
 
     @property
-    def known(self) -> bool:
-        """Whether it has scored a row."""
+    def has_scored(self) -> bool:
+        """Return whether it has scored a row."""
         return self.scored > 0
 
     def has_room(self, now: float, trial: Trial | None) -> bool:
-        """Whether it may be given a row, on trial or not."""
+        """Return whether it may get a row; `trial` is its allowance while on trial."""
         if not self.reading or self.killed or self.ended:
             return False
         if trial is not None:
             return self.given < trial.rows or now - self._given_at >= trial.knock_s
-        # What its parent has acknowledged it has read, scored or not.
+        # It has read what its parent has acknowledged, scored or not.
         return self.given - max(self.scored, min(self.acknowledged, self.given)) < AHEAD
 
     def give(self, snapshot: int, now: float) -> None:
-        """Note that it is given a snapshot."""
+        """Note that it gets a snapshot."""
         self.snapshots.append(snapshot)
         self._given_at = now
 
 
 class Dealer:
-    """Deals snapshots out, in order.
-
-    Parameters
-    ----------
-    total : int
-        Snapshots that there are.
-    trial : Trial
-
-    Attributes
-    ----------
-    dealt : int
-    """
+    """Deals `total` snapshots out, in order; `dealt` is how many so far."""
 
     def __init__(self, total: int, trial: Trial) -> None:
         self.dealt, self.total = 0, total
@@ -110,11 +98,11 @@ class Dealer:
 
     @property
     def done(self) -> bool:
-        """Whether there are no more."""
+        """Return whether all are dealt."""
         return self.dealt >= self.total
 
     def deal(self, stints: Sequence[Stint], now: float, *, rate: float) -> list[tuple[int, Stint]]:
-        """Deal what is due at so many a second among those that have room."""
+        """Deal what is due at `rate` snapshots a second to clients that have room."""
         due = min(self.total, self.dealt + self._due(stints, now, rate))
         dealt = []
         while self.dealt < due:
@@ -128,8 +116,8 @@ class Dealer:
         return dealt
 
     def _due(self, stints: Sequence[Stint], now: float, rate: float) -> int:
-        """Return how many may go out: at first, as many as those on trial take."""
-        if self._at is None and not all(stint.known for stint in stints):
+        """Return how many may go out: at first, as many as clients on trial take."""
+        if self._at is None and not all(stint.has_scored for stint in stints):
             return self.total
         since = 0.0 if self._at is None else now - self._at
         self._at = now
@@ -139,7 +127,7 @@ class Dealer:
     def _next(self, stints: Sequence[Stint], now: float) -> Stint | None:
         for i in range(len(stints)):
             stint = stints[(self._turn + i) % len(stints)]
-            on_trial = self._at is None or not stint.known
+            on_trial = self._at is None or not stint.has_scored
             if stint.has_room(now, self._trial if on_trial else None):
                 self._turn = (self._turn + i + 1) % len(stints)
                 return stint

@@ -1,7 +1,7 @@
-"""The fleet as its supervisor sees it: starts nodes, feeds them, hears them, kills them.
+"""The fleet as its supervisor sees it: starts nodes, feeds them, reads their output, kills them.
 
-What nodes say on their pipes is taken apart here, and nowhere else: score lines on standard
-output, log lines as JSON on standard error.
+Only this module parses what nodes write: score lines and alarm events on standard output, log
+lines as JSON on standard error.
 """
 
 from __future__ import annotations
@@ -14,51 +14,49 @@ from typing import Any
 import msgspec
 
 from submerge import Array, SubmergeError
-from submerge_fleet.demo.alarms import HeardAlarms
+from submerge_fleet.demo.alarms import FleetAlarms
 from submerge_fleet.demo.failures import ProcessFailure
 from submerge_fleet.demo.feed import Stint
 from submerge_fleet.demo.nodes import Node
-from submerge_fleet.demo.processes import Gone, OutputLine, Processes
+from submerge_fleet.demo.processes import OutputLine, ProcessEnd, Processes
 from submerge_fleet.demo.rebuilt import Rebuilt
 from submerge_fleet.demo.scores import InOrder, read_line
 from submerge_fleet.demo.site import MqttWire, Site, SiteMember
 
 LOOK_S, WAIT_S = 0.5, 0.02
-"""Between two looks at memory; at most, for something to be said."""
+"""Seconds between two looks at memory; seconds to wait for output, at most."""
 
 PATIENCE_S = 60.0
-"""For nodes to start, or to end, before that counts as a failure."""
+"""Seconds for nodes to start, or to end, before that counts as a failure."""
 
 EVENT = b'{"event":'
-"""What a line of an alarm begins with, and a score's does not."""
+"""How a line with an alarm event begins, and a score line does not."""
 
 BROKER = SiteMember("broker", "broker", None)
 
 
 class FleetFailed(SubmergeError):
-    """A node did what it should not."""
+    """A node failed, or did not do its part in time."""
 
 
 class DemoFleet:
-    """All nodes of a demo; their processes live within a `with fleet.processes` block.
+    """All nodes of a demo; their processes run within a `with fleet.processes` block.
 
     Parameters
     ----------
     site : Site
         Its configurations are written when the fleet starts.
-    members : sequence of Member
-    mishaps : sequence of Mishap
-        They hear what they wait for.
+    members : sequence of SiteMember
+    failures : sequence of ProcessFailure
+        They are notified of what they wait for.
 
     Attributes
     ----------
     nodes : dict of str to Node
-        The broker first, if it is ours; then the root, aggregators, clients.
-    scores : InOrder
-        What clients have said of their rows.
-    alarms : Alarms
-        What they have said of alarms.
-    processes : Processes
+        The broker first, if the demo runs one; then the root, aggregators, clients.
+        es : InOrder
+        ms : FleetAlarms
+        esses : Processes
     """
 
     def __init__(
@@ -68,7 +66,7 @@ class DemoFleet:
         self.site = site
         self.nodes = {member.name: Node(member) for member in (*own, *members)}
         self.scores = InOrder(site.names)
-        self.alarms = HeardAlarms(len(self.of("client")))
+        self.alarms = FleetAlarms(len(self.of("client")))
         self._failures = failures
         self.processes = Processes()
         self._encode = msgspec.json.Encoder().encode
@@ -80,9 +78,9 @@ class DemoFleet:
         return [node for node in self.nodes.values() if node.member.role == role]
 
     @property
-    def said(self) -> str:
-        """Each node's state and last words, for when it goes wrong."""
-        return "; ".join(f"{node.name} {node.state} ({node.words})" for node in self.nodes.values())
+    def summary(self) -> str:
+        """Each node's state and last log lines, for error messages."""
+        return "; ".join(f"{n.name} {n.state} ({n.last_log})" for n in self.nodes.values())
 
     @property
     def running(self) -> list[Stint]:
@@ -91,30 +89,28 @@ class DemoFleet:
 
     @property
     def model_age_s(self) -> float:
-        """Age of the oldest model that somebody scores with."""
-        known = [node.model for node in self.of("client") if node.stints[-1].known]
+        """Age of the oldest model that a client scores with."""
+        known = [node.model for node in self.of("client") if node.stints[-1].has_scored]
         return max((time.time() - version / 1000 for version in known), default=0.0)
 
     @property
     def rows_behind(self) -> int:
-        """Most rows that a client was given, and its parent has not acknowledged."""
+        """The most rows that one client was given without an acknowledgement."""
         return max(stint.given - stint.acknowledged for stint in self.running)
 
-    # -- what is done to it ------------------------------------------------------
+    # -- actions -----------------------------------------------------------------
 
     def start(self, show: Callable[[], None]) -> None:
-        """Start all, and wait until they run."""
+        """Start all nodes, and wait until they run."""
         self.site.write(node.member for node in self.nodes.values() if node.member is not BROKER)
         brokers = self.of("broker")
         for node in brokers:
             self.start_node(node)
         self.wait_until(lambda: all(node.state == "running" for node in brokers), "start", show)
-        for node in self.nodes.values():
-            if node not in brokers:
-                self.start_node(node)
-        self.wait_until(
-            lambda: all(n.state == "running" for n in self.nodes.values()), "start", show
-        )
+        others = [node for node in self.nodes.values() if node not in brokers]
+        for node in others:
+            self.start_node(node)
+        self.wait_until(lambda: all(node.state == "running" for node in others), "start", show)
 
     def start_node(self, node: Node) -> None:
         """Start a node, the first time or again."""
@@ -132,7 +128,7 @@ class DemoFleet:
             node.rebuilt.append(Rebuilt(self.site.names))
 
     def kill(self, node: Node) -> None:
-        """End a node without a word."""
+        """Kill a node's process (SIGKILL)."""
         if node.process is not None:
             node.process.kill()
         node.state = "killed"
@@ -147,7 +143,7 @@ class DemoFleet:
             node.rebuilt[-1].give(row)
 
     def close(self, show: Callable[[], None]) -> None:
-        """Let all end, from the leaves up, each when it has told its parent everything."""
+        """End all nodes, clients first, each once it has reported everything to its parent."""
         self._closing = True
         for node in self.of("client"):
             if node.process is not None:
@@ -159,36 +155,38 @@ class DemoFleet:
                     node.process.end()
             self._wait_for_the_end(self.of(role), show)
 
-    # -- what it says --------------------------------------------------------------
+    # -- output of nodes -----------------------------------------------------------
 
     def wait(self, seconds: float = WAIT_S) -> None:
-        """Hear what is said within so long; feed who reads; look at memory now and then."""
+        """Move data through the pipes for so long; look at memory now and then."""
         for event in self.processes.wait(seconds):
             node = self.nodes[event.process.name]
             match event:
-                case Gone():
-                    self._gone(node, event.status)
+                case ProcessEnd():
+                    self._end(node, event.status)
                 case OutputLine(_, "out", line):
-                    self._heard(node, line)
+                    self._read_output(node, line)
                 case OutputLine(_, _, line):
-                    self._logged(node, line.decode(errors="replace"))
+                    self._read_log(node, line.decode(errors="replace"))
         if time.monotonic() - self._looked_at >= LOOK_S:
             self._looked_at = time.monotonic()
             for node in self.nodes.values():
                 node.look()
 
     def wait_until(self, done: Callable[[], bool], what: str, show: Callable[[], None]) -> None:
-        """Hear until something is so.
+        """Read output until `done()`.
 
         Raises
         ------
         FleetFailed
-            If it is not within `PATIENCE_S`.
+            If that takes longer than `PATIENCE_S`.
         """
         until = time.monotonic() + PATIENCE_S
         while not done():
             if time.monotonic() > until:
-                raise FleetFailed(f"the fleet did not {what} within {PATIENCE_S:g} s: {self.said}")
+                raise FleetFailed(
+                    f"the fleet did not {what} within {PATIENCE_S:g} s: {self.summary}"
+                )
             self.wait()
             show()
 
@@ -196,16 +194,16 @@ class DemoFleet:
         waiting = list(nodes)
         self.wait_until(lambda: all(node.process is None for node in waiting), "end", show)
 
-    def _heard(self, node: Node, raw: bytes) -> None:
-        """A line on standard output: a row's score, or news of an alarm, which come in order."""
+    def _read_output(self, node: Node, raw: bytes) -> None:
+        """Read a line of standard output: a row's score or an alarm event; they come in order."""
         if raw.startswith(EVENT):
             stint = node.stints[-1]
             newest = stint.snapshots[stint.scored - 1] if stint.scored else 0
-            self.alarms.hear(json.loads(raw), newest)
+            self.alarms.add(json.loads(raw), newest)
         else:
-            self._scored(node, raw)
+            self._read_score(node, raw)
 
-    def _scored(self, node: Node, raw: bytes) -> None:
+    def _read_score(self, node: Node, raw: bytes) -> None:
         line, stint = read_line(raw), node.stints[-1]
         self._pass_over(stint, line.row)
         self.scores.put(stint.snapshots[line.row], line)
@@ -216,17 +214,17 @@ class DemoFleet:
         node.note_score(line)
 
     def _pass_over(self, stint: Stint, until: int) -> None:
-        """Rows of a process before `until` that have no score will never have one."""
+        """Note that unscored rows of a process before `until` will never be scored."""
         for row in range(stint.scored, until):
             self.scores.put(stint.snapshots[row], None)
         stint.scored = max(stint.scored, until)
 
-    def _logged(self, node: Node, text: str) -> None:
+    def _read_log(self, node: Node, text: str) -> None:
         try:
             note: dict[str, Any] = json.loads(text)
             what = str(note.get("what"))
         except (ValueError, AttributeError):
-            note, what = {}, ""  # a traceback, most likely: it is kept for when it has ended
+            note, what = {}, ""  # most likely a traceback: kept for the error message
         if what != "acknowledged":
             node.tail.append(" ".join(map(str, note.values())) if note else text)
         node.note_traffic(note)
@@ -239,14 +237,14 @@ class DemoFleet:
             for stint in node.stints[-1:]:
                 stint.reading = True
             for failure in self._failures:
-                failure.hear_ready(node.name, now)
+                failure.note_ready(node.name, now)
         if what == "acknowledged":
             node.stints[-1].acknowledged = note["readings"]
         if what == "acknowledged" or (what == "ended" and not note.get("unreported")):
             for failure in self._failures:
-                failure.hear_acknowledged(node.name, now)
+                failure.note_acknowledged(node.name, now)
 
-    def _gone(self, node: Node, status: int) -> None:
+    def _end(self, node: Node, status: int) -> None:
         node.process = None
         for stint in node.stints[-1:]:
             self._pass_over(stint, stint.given)
@@ -254,5 +252,5 @@ class DemoFleet:
         if node.state == "killed":
             return
         if status or not self._closing:
-            raise FleetFailed(f"{node.name} ended with status {status}; it had said: {node.words}")
+            raise FleetFailed(f"{node.name} ended with status {status}; last log: {node.last_log}")
         node.state = "ended"

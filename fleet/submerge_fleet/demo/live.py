@@ -1,4 +1,4 @@
-"""What a person sees while the demo runs: every process, a line each, and how far it is."""
+"""The live display of a running demo: one line for each process, and a progress bar."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from submerge_fleet.demo.run import Demo
 from submerge_fleet.plants.room import DAY
 
 REDRAW_S = 0.25
-"""A few times a second: learning is not held up by paint."""
+"""Seconds between redraws, so that drawing does not delay the run."""
 
 ROOMY = 100
-"""Columns from which there is room for the channel to blame."""
+"""Terminal columns from which there is room for the top channel."""
 
 STYLE = {"starting": "yellow", "running": "green", "killed": "bold red", "ended": "dim"}
 
 
 @contextmanager
-def watching(demo: Demo) -> Iterator[Callable[[], None]]:
-    """Show the fleet while the body runs; the body calls what it is given now and then."""
+def show_live(demo: Demo) -> Iterator[Callable[[], None]]:
+    """Show the fleet while the body runs; yield what the body calls to redraw."""
     bar = Progress(
         TextColumn("day {task.fields[day]:.1f} of {task.fields[days]:g}"),
         BarColumn(),
@@ -35,7 +35,7 @@ def watching(demo: Demo) -> Iterator[Callable[[], None]]:
         TimeRemainingColumn(),
     )
     task = bar.add_task("", total=demo.room.n_snapshots, day=0.0, days=demo.settings.days)
-    # No thread of its own: whoever feeds the fleet has the time between two looks.
+    # No thread of its own: the loop that feeds the fleet has time for it.
     with Live(auto_refresh=False, transient=True) as live:
         drawn = 0.0
 
@@ -51,7 +51,7 @@ def watching(demo: Demo) -> Iterator[Callable[[], None]]:
 
 
 def fleet_table(demo: Demo, *, width: int) -> Table:
-    """Return the fleet as it stands, a line for each process, `width` columns wide at most."""
+    """Return the state of the fleet, a line for each process, at most `width` columns wide."""
     title = f"{demo.settings.clients} clients learn one room, over {demo.site.wire.name}"
     if demo.settings.features:
         title += f"; a kernel, {demo.settings.features} features"
@@ -59,14 +59,15 @@ def fleet_table(demo: Demo, *, width: int) -> Table:
     table.add_column("process", no_wrap=True)
     table.add_column("state", no_wrap=True)
     kernel = bool(demo.settings.features)
-    for heading in ("rows", "told", "MB", "kB sent", "odd" if kernel else "top SPE"):
+    score = "anomaly score" if kernel else "SPE"
+    for heading in ("rows", "acknowledged", "MB", "kB sent", score):
         table.add_column(heading, justify="right", no_wrap=True)
     if width >= ROOMY:
-        table.add_column("its top channel", no_wrap=True)
+        table.add_column("top channel", no_wrap=True)
     cells = len(table.columns)
     limit = demo.watch.limits.spe if demo.watch.limits else None
     if kernel:
-        limit = 1.0  # by what `odd` is
+        limit = 1.0  # by the definition of an anomaly score
     clients = demo.fleet.of("client")
     for node in clients:
         table.add_row(
@@ -83,24 +84,24 @@ def fleet_table(demo: Demo, *, width: int) -> Table:
     alarms = [f"mote{out.mote:02d} {out.quantity}" for out in demo.alarms.out]
     table.caption = f"out of service: {', '.join(alarms) or 'none'}"
     if limit is not None:
-        table.caption += f"; the limit of {'odd' if kernel else 'SPE'} is {limit:.1f}"
+        table.caption += f"; limit of {score}: {limit:.1f}"
     return table
 
 
 def _cells(node: Node) -> tuple[str, str, str]:
-    """Name, state, and rows that it was given."""
+    """Return name, state, and rows that it was given."""
     state = f"[{STYLE[node.state]}]{node.state}[/]"
     return node.name, state, f"{node.rows:,}" if node.stints else ""
 
 
 def _used(node: Node) -> tuple[str, str]:
-    """Memory, and what it sent."""
+    """Return memory, and bytes sent."""
     memory = "" if node.memory is None else f"{node.memory.now / 1e6:.0f}"
     return memory, f"{node.sent / 1000:,.0f}" if node.sent else ""
 
 
 def _most_anomalous(node: Node, limit: float | None) -> tuple[str, str]:
-    """The newest row's score, red if it is over the limit, and the channel to blame."""
+    """Return the newest row's score, red if it is over the limit, and the top channel."""
     if node.anomaly_score is None:
         return "-", ""
     size = f"{node.anomaly_score.size:.1f}"

@@ -1,4 +1,4 @@
-"""Nodes of the demo, as they look from outside: one process after another, and what it says."""
+"""Nodes of the demo as their supervisor sees them: processes, output, traffic, memory."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from submerge_fleet.demo.scores import ScoreLine
 from submerge_fleet.demo.site import SiteMember
 
 TAIL = 3
-"""Last log lines that are kept, for when it fails."""
+"""Log lines that are kept for error messages."""
 
 State = Literal["starting", "running", "killed", "ended"]
 
 
 class LatestScore(NamedTuple):
-    """Its newest row's SPE, in a kernel group `odd`; the top channel, and that channel's share."""
+    """The newest row's SPE (kernel group: anomaly score), its top channel, and that one's share."""
 
     size: float
     channel: str
@@ -34,20 +34,16 @@ class Node:
 
     Attributes
     ----------
-    member : Member
     process : Process or None
         The newest.
-    state : {"starting", "running", "killed", "ended"}
     stints, rebuilt
-        Of a client: its processes, and what each has learnt.
+        A client's processes, and the rows that each has learnt.
     memory : Resident or None
-        Of its newest process when it was last looked at; the peak is that of all.
+        Of its newest process when last measured; the peak is that of all its processes.
     model : int
-        Version of the one that it scores with: when its root made it, in milliseconds.
-    odd : Oddness or None
-    sent, heard : int
-        Bytes up and down its own uplink, by its own account; of a killed process, what it had
-        said by then.
+        Version of the model that it scores with: when its root made it, in milliseconds.
+    sent, received : int
+        Bytes up and down its uplink, by its own log; of a killed process, as logged by then.
     tail : deque of str
         Its last log lines.
     """
@@ -69,25 +65,25 @@ class Node:
         return self.member.name
 
     @property
-    def words(self) -> str:
-        """Its last log lines, in one."""
+    def last_log(self) -> str:
+        """Its last log lines, joined."""
         return " / ".join(self.tail) or "nothing"
 
     @property
     def has_something_to_lose(self) -> bool:
-        """Whether it runs, and if it is a client, has scored and been acknowledged."""
+        """Return whether it runs and, if it is a client, has scored and been acknowledged."""
         return self.state == "running" and all(
-            stint.known and stint.acknowledged for stint in self.stints
+            stint.has_scored and stint.acknowledged for stint in self.stints
         )
 
     @property
     def rows(self) -> int:
-        """Rows that it was given."""
+        """Number of rows that it was given."""
         return sum(stint.given for stint in self.stints)
 
     @property
     def acknowledged(self) -> int:
-        """Readings that its parent has acknowledged."""
+        """Number of readings that its parent has acknowledged."""
         return sum(stint.acknowledged for stint in self.stints)
 
     @property
@@ -96,51 +92,51 @@ class Node:
         return sum(sent for sent, _ in self._traffic)
 
     @property
-    def heard(self) -> int:
+    def received(self) -> int:
         """Bytes that came down."""
-        return sum(heard for _, heard in self._traffic)
+        return sum(received for _, received in self._traffic)
 
     @property
     def usage(self) -> Usage:
         """What it has used so far."""
         now, peak = (0, 0) if self.memory is None else self.memory
-        return Usage(self.name, self.member.role, self.rows, self.sent, self.heard, now, peak)
+        return Usage(self.name, self.member.role, self.rows, self.sent, self.received, now, peak)
 
     def look(self) -> None:
-        """See how much memory its process holds."""
+        """Measure the memory of its process."""
         seen = None if self.process is None else resident(self.process.pid)
         if seen is not None:
             peak = 0 if self.memory is None else self.memory.peak
             self.memory = Resident(seen.now, max(seen.peak, peak))
 
     def start(self, process: Process) -> None:
-        """It runs in another process from here on."""
+        """Note that it runs in another process from now on."""
         self.process, self.state = process, "starting"
         self._traffic.append((0, 0))
 
     def note_traffic(self, facts: dict[str, Any]) -> None:
-        """Take in what its process says that it has sent and heard so far."""
+        """Take the bytes sent and received so far from a log line, if it has them."""
         if "sent_bytes" in facts:
             self._traffic[-1] = int(facts["sent_bytes"]), int(facts["heard_bytes"])
 
     def note_score(self, line: ScoreLine) -> None:
-        """Take in the newest score."""
+        """Note the newest score."""
         channel, share = next(iter(line.top.items()), ("", 0.0))
         size = line.spe if line.linear is None else line.anomaly_score
         self.model = line.model
-        if size is not None:  # before there are limits nobody can tell
+        if size is not None:  # an anomaly score needs limits
             self.anomaly_score = LatestScore(size, channel, share)
 
 
 class Resident(NamedTuple):
-    """Bytes of a process in memory: now, and at most so far."""
+    """Resident memory of a process in bytes: now, and the peak."""
 
     now: int
     peak: int
 
 
 def resident(pid: int) -> Resident | None:
-    """Return what a process holds; None if it is gone.
+    """Return a process's resident memory; None if it has ended.
 
     Shared libraries count in full for each process: a sum over processes overstates.
     """
@@ -155,12 +151,12 @@ def resident(pid: int) -> Resident | None:
         for line in status.splitlines()
         if line.startswith(("VmRSS:", "VmHWM:"))
     }
-    # One that has just ended has a status, and no memory.
+    # A process that has just ended has a status file without sizes.
     return Resident(sizes["VmRSS"], sizes["VmHWM"]) if len(sizes) == 2 else None
 
 
 def _by_psutil(pid: int) -> Resident | None:
-    """The same without /proc, where the peak is of what was looked at."""
+    """Return the same without /proc; the peak is the largest that was measured."""
     import psutil
 
     try:

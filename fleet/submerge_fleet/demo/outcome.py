@@ -1,4 +1,4 @@
-"""What a run of the demo is told, and what came of it: values, and nothing else."""
+"""Settings of a demo run and its results, as plain values."""
 
 from __future__ import annotations
 
@@ -6,27 +6,28 @@ from dataclasses import asdict, dataclass, field, replace
 
 from submerge import Array
 from submerge_fleet.demo.accuracy import Accuracy
-from submerge_fleet.demo.alarms import Raised
+from submerge_fleet.demo.alarms import RaisedAlarm
 from submerge_fleet.demo.balance import Balance
 from submerge_fleet.demo.failures import ProcessFailure
-from submerge_fleet.demo.verdict import FaultVerdict
+from submerge_fleet.demo.verdict import AlarmCounts, FaultVerdict, count_alarms
 
+WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 SETTLE_DAYS = 4.0
-"""No fault before this, or before 2/7 of a shorter run: half to learn, half to measure."""
+"""Days without faults (2/7 of a shorter run): half to learn, half to measure limits."""
 
 
 @dataclass(frozen=True, slots=True)
 class DemoSettings:
-    """What a run depends on, beside the machine and its clock.
+    """Settings of a run.
 
     Attributes
     ----------
     seed, days, clients, rank
     seconds : float
-        How long the days take, once every client has scored a row; raising it gives the
-        model more time to follow, and the machine more time to rest.
-    features : int
-        Of a kernel; 0: the group is linear.
+        Duration of the run, once every client has scored a row; raising it gives the model more
+        time to follow and loads the machine less.
+        ures : int
+        Kernel features; 0: the group is linear.
     """
 
     seed: int = 0
@@ -38,16 +39,16 @@ class DemoSettings:
 
     @property
     def settle_days(self) -> float:
-        """Days in good order, for learning and for measuring limits."""
+        """Days without faults, for learning and for measuring limits."""
         return min(SETTLE_DAYS, self.days * 2 / 7)
 
 
 @dataclass(slots=True)
 class History:
-    """What the picture is drawn from: one entry a round.
+    """The data of the picture: one entry for each round.
 
     snapshot : where the round ends
-    spe, spe_worst : median and largest SPE of its rows (NaN where none is known)
+    spe, spe_worst : median and largest squared prediction error (SPE) of its rows; NaN if unknown
     multiple : (motes,) worst channel's residual over its limit, root mean square
     """
 
@@ -59,17 +60,17 @@ class History:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What one node has used.
+    """Traffic and memory of one node.
 
     Attributes
     ----------
     node, role : str
     rows : int
-        That it was given; 0 but for clients.
-    sent_bytes, heard_bytes : int
-        Of messages on its way to its parent, both directions.
-    resident_bytes, peak_bytes : int
-        Of its newest process when last looked at; the most that any of its processes held.
+        Rows that a client was given; 0 for other nodes.
+        _bytes, heard_bytes : int
+        Messages to and from its parent.
+        dent_bytes, peak_bytes : int
+        Of its newest process when last measured; the peak of all its processes.
     """
 
     node: str
@@ -83,26 +84,24 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class DemoOutcome:
-    """What came of a run.
+    """Results of a run.
 
     Attributes
     ----------
     wire : str
-        How nodes reached one another.
+        How nodes were connected.
     snapshots, values, gaps : int
-        Fed; values that all rows have; those of learnt rows that were missing, and filled.
+        Snapshots fed; values in all rows; missing values of learnt rows, which were filled.
     unheard : int
-        Learnt rows with gaps of which no score line told what they were taken for.
+        Learnt rows with gaps that no score line showed the filling of.
     rows_judged, rows_over_spe, rows_over_t2 : int
+        Rows scored after the settling time; those over the fleet's 99.9 % limit of SPE, of T2.
     raw_bytes : int
-        What the readings would weigh, each value once, as float32.
-    balance, accuracy, mishaps, usage, verdicts
-    alarms : tuple of Raised
-        Each of each client.
-    rows_odd : int
-        In a kernel group rows that both kinds of SPE together find odd: `odd` is above 1.
+        Size of all readings as float32, each value once.
+    anomalous_rows : int
+        In a kernel group, rows whose anomaly score is above 1.
     linear : Accuracy or None
-        In a kernel group `accuracy` is of the features, and this of the readings themselves.
+        In a kernel group `accuracy` is of the features, and this of the readings.
     """
 
     settings: DemoSettings
@@ -120,20 +119,25 @@ class DemoOutcome:
     failures: tuple[ProcessFailure, ...]
     usage: tuple[Usage, ...]
     verdicts: tuple[FaultVerdict, ...]
-    alarms: tuple[Raised, ...] = ()
+    alarms: tuple[RaisedAlarm, ...] = ()
     anomalous_rows: int = 0
     linear: Accuracy | None = None
 
     def count(self, outcome: str) -> int:
-        """Return how many verdicts are `found`, `missed` or `false`."""
+        """Return how many verdicts have this outcome: `found`, `missed` or `false`."""
         return sum(verdict.outcome == outcome for verdict in self.verdicts)
 
+    @property
+    def alarm_counts(self) -> AlarmCounts:
+        """How many alarms clients raised, and how many of them belong to faults."""
+        return count_alarms(self.verdicts, self.alarms)
+
     def of(self, role: str) -> list[Usage]:
-        """Return what nodes of one role have used."""
+        """Return the usage of all nodes of one role."""
         return [each for each in self.usage if each.role == role]
 
     def figures(self) -> dict[str, object]:
-        """Return all figures, ready for JSON."""
+        """Return all figures for JSON."""
         return asdict(replace(self, failures=())) | {
             "settings": asdict(self.settings) | {"settle_days": self.settings.settle_days},
             "failures": [failure.figures() for failure in self.failures],
@@ -141,5 +145,6 @@ class DemoOutcome:
             "missed": self.count("missed"),
             "false": self.count("false"),
             "alarms": [alarm.figures() for alarm in self.alarms],
+            "alarm_counts": self.alarm_counts._asdict(),
             "verdicts": [verdict.figures() for verdict in self.verdicts],
         }

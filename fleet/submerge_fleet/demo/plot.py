@@ -9,7 +9,7 @@ import numpy as np
 
 from submerge import UsageError
 from submerge_fleet.console.picture import save
-from submerge_fleet.demo.outcome import DemoOutcome
+from submerge_fleet.demo.outcome import WEEKDAYS, DemoOutcome
 from submerge_fleet.demo.run import Demo
 from submerge_fleet.demo.verdict import FaultVerdict
 from submerge_fleet.demo.watch import LOUD
@@ -25,7 +25,6 @@ except ImportError as error:
     ) from error
 
 COLOR = {"found": "#1b7837", "missed": "#d6850a", "false": "#c51b1b"}
-WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 
 
 def draw(path: Path, demo: Demo, outcome: DemoOutcome) -> None:
@@ -34,13 +33,14 @@ def draw(path: Path, demo: Demo, outcome: DemoOutcome) -> None:
     grid = figure.add_gridspec(3, 2, height_ratios=(2.4, 4, 4), width_ratios=(3, 2))
     scores = figure.add_subplot(grid[0, :])
     motes = figure.add_subplot(grid[1, :], sharex=scores)
-    settings = outcome.settings
+    settings, counts = outcome.settings, outcome.alarm_counts
     kernel = f", a kernel ({settings.features} features)" if settings.features else ""
     figure.suptitle(
         f"{MOTES} motes, {settings.days:g} days, {settings.clients} clients{kernel}:"
-        f" {outcome.count('found')} faults found, {outcome.count('missed')} missed,"
-        f" {outcome.count('false')} false alarms",
-        fontsize=14,
+        f" {outcome.count('found')} faults found, {outcome.count('missed')} missed;"
+        f" {counts.raised} alarms, {counts.raised - counts.no_fault} of them of faults,"
+        f" {outcome.count('false')} false incidents",
+        fontsize=13,
         fontweight="bold",
     )
     _scores(scores, demo, outcome)
@@ -65,7 +65,7 @@ def describe(figure: Any) -> str:
 
 
 def _scores(axes: Any, demo: Demo, outcome: DemoOutcome) -> None:
-    """SPE of the fleet's rows over time, its limit, and when faults held."""
+    """Draw SPE of the fleet's rows over time, its limit, and the times of faults."""
     day = np.array(demo.history.snapshot) / DAY
     axes.fill_between(day, demo.history.spe, demo.history.spe_worst, color="C0", alpha=0.25, lw=0)
     axes.plot(day, demo.history.spe, color="C0", lw=1, label="median row of a round")
@@ -101,13 +101,13 @@ def _scores(axes: Any, demo: Demo, outcome: DemoOutcome) -> None:
     axes.set_ylim(top=5 * axes.get_ylim()[1])  # room for the legend
     axes.set(ylabel="SPE (scaled units, squared)", xlim=(0, outcome.settings.days))
     rows = "readings" if outcome.settings.features else "rows"
-    axes.set_title(f"How far {rows} lie off the fleet's model, scored before they are learnt")
+    axes.set_title(f"Squared prediction error (SPE) of {rows}, scored before they are learnt")
     axes.legend(loc="upper right", fontsize=9, ncols=3)
     axes.tick_params(labelbottom=False)
 
 
 def _motes(figure: Any, axes: Any, demo: Demo, outcome: DemoOutcome) -> None:
-    """Every mote's worst residual over its own limit; faults boxed, alarms marked."""
+    """Draw every mote's worst residual over its limit, with boxes for faults and alarms marked."""
     edges = np.concatenate([[0], demo.history.snapshot]) / DAY
     multiple = np.stack(demo.history.multiple, axis=1)
     axes.set_facecolor("0.82")
@@ -131,15 +131,15 @@ def _motes(figure: Any, axes: Any, demo: Demo, outcome: DemoOutcome) -> None:
     axes.set_yticks([1, *range(6, MOTES + 1, 6)])
     axes.set(xlabel="day", ylabel="mote", xlim=(0, outcome.settings.days))
     axes.set_title(
-        "Which mote: boxes are the true faults, diamonds the alarms; gray is not scored"
+        "Boxes are the true faults, diamonds the alarms; gray is not scored"
         " (silent, not yet, or out of service)"
     )
 
 
 def _mark(axes: Any, verdict: FaultVerdict) -> None:
-    """Box a fault, put a diamond where an alarm named it, and say what it was."""
+    """Box a fault, put a diamond where an alarm named it, and label it."""
     if not verdict.mote:
-        return  # it names none
+        return  # the alarm names no mote
     color = COLOR[verdict.outcome]
     at, text = 0.0, "false alarm"
     if verdict.fault is not None:
@@ -178,7 +178,7 @@ def _mark(axes: Any, verdict: FaultVerdict) -> None:
 
 
 def _plan(axes: Any, demo: Demo, outcome: DemoOutcome) -> None:
-    """The room from above: motes by what became of them."""
+    """Draw the room from above, motes coloured by verdict."""
     x, y = demo.room.plan.positions.T
     colors = {verdict.mote: COLOR[verdict.outcome] for verdict in outcome.verdicts}
     axes.plot([0, WIDTH, WIDTH, 0, 0], [0, 0, DEPTH, DEPTH, 0], color="k", lw=1)
@@ -196,20 +196,20 @@ def _plan(axes: Any, demo: Demo, outcome: DemoOutcome) -> None:
         )  # fmt: skip
     for name, color in COLOR.items():
         axes.plot([], [], "o", color=color, mec="k", mew=0.6, ms=9, label=name)
-    axes.plot([], [], "o", color="0.88", mec="k", mew=0.6, ms=9, label="well, and left alone")
+    axes.plot([], [], "o", color="0.88", mec="k", mew=0.6, ms=9, label="no fault, no alarm")
     axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.13), fontsize=9, ncols=4, frameon=False)
     axes.set(xlabel="m", ylabel="m", xlim=(-1, WIDTH + 1), ylim=(-3.5, DEPTH + 1), aspect="equal")
     axes.set_title("The room, from above")
 
 
 def _spectrum(axes: Any, outcome: DemoOutcome) -> None:
-    """Variance by direction: the merged model's and exact PCA's."""
+    """Draw variance by direction: of the merged model and of exact PCA."""
     accuracy, rank = outcome.accuracy, outcome.accuracy.rank
     unit, rows = "(scaled units, squared)", "all learnt rows"
     if outcome.settings.features:
         unit, rows = "of features", "all learnt rows' features"
     exact, merged = np.array(accuracy.exact), np.array(accuracy.merged)
-    axes.axvspan(0.5, rank + 0.5, color="C2", alpha=0.08, lw=0, label="shown, and scored with")
+    axes.axvspan(0.5, rank + 0.5, color="C2", alpha=0.08, lw=0, label="rank of the model")
     axes.semilogy(
         np.arange(1, len(exact) + 1), exact, "o-", mfc="none", color="k", lw=0.7, ms=6,
         label=f"exact PCA of {rows}",

@@ -1,10 +1,10 @@
-"""The operating system's processes: started, fed, listened to, killed, and never left behind.
+"""Child processes: start, feed, read, kill them, and leave none behind.
 
-One thread does it all: `wait` moves what can be moved on every pipe and returns what was
-said since. Nothing here knows what the lines mean.
+One thread does it all: `wait` moves data through every pipe and returns the lines that came.
+Nothing here depends on what the lines mean.
 
-1. Whoever leaves the `with` block, by whatever way, leaves no process behind.
-2. What is written waits here without bound: whoever writes looks at what comes back.
+1. Leaving the `with` block, in whatever way, ends all processes.
+2. The queue of unwritten data has no bound: the caller limits what it writes.
 3. On Linux the kernel ends the children of a demo that was itself killed.
 """
 
@@ -21,57 +21,49 @@ from types import TracebackType
 from typing import IO, Literal, NamedTuple, Self
 
 CHUNK = 1 << 18
-GRACE_S = 3.0
-"""For a process that is asked to end before it is made to."""
-
 PR_SET_PDEATHSIG = 1
 
 Stream = Literal["out", "err"]
 
 
 class OutputLine(NamedTuple):
-    """A line that a process wrote, without its end."""
+    """A line that a process wrote, without its line end."""
 
     process: Process
     stream: Stream
     line: bytes
 
 
-class Gone(NamedTuple):
-    """A process has ended, and all that it wrote was handed over; status as Popen has it."""
+class ProcessEnd(NamedTuple):
+    """A process has ended and all its output was returned; `status` as in Popen."""
 
     process: Process
     status: int
 
 
 class Process:
-    """One process.
-
-    Attributes
-    ----------
-    name : str
-    """
+    """One child process."""
 
     def __init__(self, name: str, popen: subprocess.Popen[bytes]) -> None:
         self.name = name
         self._popen = popen
         self._unsent = bytearray()
         self._begun: dict[Stream, bytes] = {"out": b"", "err": b""}
-        self._open = 2  # of its streams
+        self._open = 2  # output streams
         self._closing = False
 
     @property
     def pid(self) -> int:
-        """Its number."""
+        """Its process id."""
         return self._popen.pid
 
     @property
     def status(self) -> int | None:
-        """None while it lives."""
+        """Its exit status; None while it runs."""
         return self._popen.poll()
 
     def kill(self) -> None:
-        """End it without a word (SIGKILL)."""
+        """Kill it (SIGKILL)."""
         self._popen.kill()
 
     def end(self) -> None:
@@ -105,7 +97,7 @@ class Processes:
         self._selector.close()
 
     def start(self, name: str, module: Sequence[str], *, fed: bool) -> Process:
-        """Start a module of this interpreter's, and its arguments; `fed`: it reads its input."""
+        """Start a Python module with arguments; `fed`: it reads its standard input."""
         command = [sys.executable, "-m", *module]
         popen = subprocess.Popen(  # noqa: S603 (our own command)
             command,
@@ -114,7 +106,7 @@ class Processes:
             stderr=subprocess.PIPE,
             bufsize=0,
             env=_environment(),
-            # Ctrl-C is for us: we then end them all.
+            # Ctrl-C reaches this process only, which then ends them all.
             process_group=0,
             preexec_fn=_dying_with_us(),
         )
@@ -131,7 +123,7 @@ class Processes:
         return process
 
     def write(self, process: Process, data: bytes) -> None:
-        """Let a process read `data`, as soon as it does."""
+        """Queue `data` for a process's standard input."""
         pipe = process._popen.stdin
         if pipe is None or pipe.closed or not data:
             return
@@ -140,26 +132,26 @@ class Processes:
         process._unsent += data
 
     def close_input(self, process: Process) -> None:
-        """Let a process read the end of its input, after all that was written."""
+        """Close a process's standard input after all queued data."""
         process._closing = True
         if not process._unsent:
             self._close_input(process)
 
-    def wait(self, seconds: float) -> list[OutputLine | Gone]:
-        """Move what can be moved, waiting at most so long; return what was said, in order."""
-        heard: list[OutputLine | Gone] = []
+    def wait(self, seconds: float) -> list[OutputLine | ProcessEnd]:
+        """Move data, waiting at most so long; return lines and ends in order."""
+        events: list[OutputLine | ProcessEnd] = []
         for key, _ in self._selector.select(seconds):
             process, stream = key.data
             if stream == "in":
                 self._push(process)
             else:
-                heard += self._pull(process, stream, key.fd)
+                events += self._pull(process, stream, key.fd)
         for process in [each for each in self._all if not each._open]:
             if process.status is not None:
                 self._all.remove(process)
                 self._close_input(process)
-                heard.append(Gone(process, process.status))
-        return heard
+                events.append(ProcessEnd(process, process.status))
+        return events
 
     # -- pipes -----------------------------------------------------------------
 
@@ -172,7 +164,7 @@ class Processes:
         except BlockingIOError:
             return
         except BrokenPipeError:
-            sent = len(process._unsent)  # it is gone, and we hear of it soon
+            sent = len(process._unsent)  # it has ended: `wait` returns that soon
         del process._unsent[:sent]
         if not process._unsent:
             self._selector.unregister(pipe)
@@ -200,13 +192,13 @@ class Processes:
 
 
 def _environment() -> dict[str, str]:
-    """Ours, but for what would override the configurations that we write."""
+    """Return our environment without variables that would override the configurations."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("SUBMERGE__")}
     return kept | {"OPENBLAS_NUM_THREADS": "1"}
 
 
 def _dying_with_us() -> Callable[[], None] | None:
-    """Let the kernel end a child whose parent was killed and could not do it."""
+    """Return what makes the kernel end a child when its parent is killed."""
     if sys.platform != "linux":
         return None
     prctl = ctypes.CDLL(None).prctl

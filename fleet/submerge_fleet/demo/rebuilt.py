@@ -1,8 +1,8 @@
-"""The rows that a client process has learnt, put together again from outside.
+"""The rows that a client process has learnt, reconstructed from outside.
 
-What it was given is known, and its score lines say what it took gaps for. Only rows that
-the root holds count, and of a process that was killed that is known at the end: rows wait
-here until their reading is acknowledged, or until the stores are read.
+The demo knows what it gave the process, and score lines show what it filled gaps with. Only rows
+that the root holds count; for a killed process that is known at the end. So rows wait here until
+they are acknowledged, or until the stores are read.
 """
 
 from __future__ import annotations
@@ -16,17 +16,12 @@ from submerge import Array
 
 
 class Rebuilt:
-    """The rows of one process.
-
-    Parameters
-    ----------
-    names : sequence of str
-        The channels.
+    """The rows of one process, with these channels.
 
     Attributes
     ----------
     unheard : list of (dim,)
-        Rows that count, with gaps of which nobody has said what they were taken for.
+        Rows that count, with gaps that no score line showed the filling of.
     gaps : int
         Missing values in rows that count.
     """
@@ -36,25 +31,25 @@ class Rebuilt:
         self.gaps = 0
         self._places = {name: place for place, name in enumerate(names)}
         self._rows: deque[tuple[Array, int]] = deque()
-        self._first = 0  # index of the leftmost
+        self._first = 0  # index of the first in the queue
         self._withheld: set[int] = set()
 
     def give(self, row: Array) -> None:
-        """The process is given a row (dim,), NaN for a gap."""
+        """Note that the process gets a row (dim,), NaN for a gap."""
         self._rows.append((row.copy(), int(np.count_nonzero(np.isnan(row)))))
 
     def fill(self, index: int, filled: Mapping[str, float]) -> None:
-        """It has said what it took the gaps of its row `index` for."""
+        """Note what it filled the gaps of its row `index` with."""
         row, _ = self._rows[index - self._first]
         for name, value in filled.items():
             row[self._places[name]] = value
 
     def withhold(self, index: int) -> None:
-        """It has said that it does not learn its row `index`."""
+        """Note that it does not learn its row `index`."""
         self._withheld.add(index)
 
     def count(self, until: int) -> Array:
-        """Hand over the rows (n, dim) before `until` that are whole: these count from now on."""
+        """Count the rows before `until`, and return those (n, dim) without unknown gaps."""
         whole: list[Array] = []
         while self._first < until and self._rows:
             row, gaps = self._rows.popleft()
@@ -64,7 +59,7 @@ class Rebuilt:
             if withheld:
                 continue
             if 2 * gaps > len(row):
-                continue  # a client does not learn what shows less than half
+                continue  # a client does not learn a row with more gaps than values
             self.gaps += gaps
             (self.unheard if np.isnan(row).any() else whole).append(row)
         return np.array(whole).reshape(len(whole), len(self._places))

@@ -1,4 +1,4 @@
-"""What the demo says at its end: a picture of text, and the figures, a line each."""
+"""The demo's final report: a picture of text, and one line for each figure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rich.text import Text
 from submerge import Array
 from submerge_fleet.demo.accuracy import Accuracy
 from submerge_fleet.demo.failures import ProcessFailure
-from submerge_fleet.demo.outcome import SETTLE_DAYS, DemoOutcome, DemoSettings, History, Usage
+from submerge_fleet.demo.outcome import SETTLE_DAYS, WEEKDAYS, DemoOutcome, History, Usage
 from submerge_fleet.demo.run import OVERSAMPLE
 from submerge_fleet.demo.site import AT_MOST, REPORT_EVERY_S
 from submerge_fleet.demo.verdict import FaultVerdict
@@ -20,16 +20,18 @@ from submerge_fleet.plants.room import DAY
 BLOCKS = " ▁▂▃▄▅▆▇█"
 HEIGHT = 4
 LEFT, RIGHT, WIDEST = 19, 24, 84
-"""Columns for names, for verdicts, and at most for the days between them."""
+"""Columns for names, for verdicts, and at most for the days."""
 
 FLOOR = 0.1
-"""Bottom of the picture, over the limit."""
+"""Bottom of the picture, as a multiple of the limit."""
 
-WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+
 STYLE = {"found": "green", "missed": "yellow", "false": "red"}
 
 
-def tell(console: Console, outcome: DemoOutcome, history: History, limit: float | None) -> None:
+def print_report(
+    console: Console, outcome: DemoOutcome, history: History, limit: float | None
+) -> None:
     """Print the picture and the figures."""
     for line in picture(outcome, history, limit, width=console.width):
         console.print(line, no_wrap=True, overflow="crop")
@@ -41,13 +43,14 @@ def tell(console: Console, outcome: DemoOutcome, history: History, limit: float 
 def picture(
     outcome: DemoOutcome, history: History, limit: float | None, *, width: int
 ) -> list[Text]:
-    """Draw scores over the days, and under them each fault: when it held, when it was seen."""
+    """Draw scores over the days, and below them each fault: when it held, when it was found."""
     across = max(20, min(WIDEST, width - LEFT - RIGHT))
     if limit is None:
         return [Text("(the run ended before limits were measured: no picture)", style="dim")]
     settled = int(outcome.settings.settle_days / outcome.settings.days * across)
     rows = "readings" if outcome.settings.features else "rows"
-    drawn = [Text(f"worst SPE of the fleet's {rows}, over its limit", style="bold")]
+    spe_name = f"worst squared prediction error (SPE) of the fleet's {rows}, over its limit"
+    drawn = [Text(spe_name, style="bold")]
     spe = _binned(np.array(history.spe_worst) / limit, history, across)
     drawn += _chart(spe, loud=1.0, settled=settled)
     drawn.append(Text("worst residual of a channel, over its own limit", style="bold"))
@@ -62,18 +65,18 @@ def picture(
 
 
 def lines(outcome: DemoOutcome) -> list[tuple[str, str]]:
-    """Say the figures: a name and a sentence each."""
+    """Return the figures: a name and a sentence each."""
     settings, accuracy = outcome.settings, outcome.accuracy
     found = [verdict for verdict in outcome.verdicts if verdict.outcome == "found"]
     right = sum(verdict.first for verdict in found)
     delays = [verdict.delay_h for verdict in found if verdict.delay_h is not None]
     delay = f", after {np.median(delays):.1f} h in the median" if delays else ""
     kernel = [f"a Gaussian kernel, {settings.features} features"] if settings.features else []
-    said = [
+    report = [
         _line(
             "room",
             f"{outcome.snapshots:,} snapshots of {outcome.values // outcome.snapshots} channels",
-            f"{outcome.gaps / outcome.values:.1%} of values missing or out of service, and filled",
+            f"{outcome.gaps / outcome.values:.1%} of values filled (missing or out of service)",
             f"seed {settings.seed}",
         ),
         _line(
@@ -98,35 +101,44 @@ def lines(outcome: DemoOutcome) -> list[tuple[str, str]]:
         _traffic(outcome),
         _memory(outcome),
         _line(
-            "alarms",
-            f"{len(found)} of {len(found) + outcome.count('missed')} faults found{delay}",
+            "faults",
+            f"{len(found)} of {len(found) + outcome.count('missed')} found{delay}",
             f"{right} with the right channel first",
             f"{outcome.count('missed')} missed",
-            f"{outcome.count('false')} false",
         ),
-        _line(
-            "promise",
-            f"{AT_MOST} and client, {_allowed_text(settings):.1f} in this run",
-            f"{len(outcome.alarms)} alarms raised by clients, most of them several at a time",
-        ),
+        *_alarms(outcome),
         _line(
             "scores",
             f"of {outcome.rows_judged:,} rows after {settings.settle_days:.2g} days,"
             f" {outcome.rows_over_spe:,} are over the fleet's 99.9 % limit of SPE and"
-            f" {outcome.rows_over_t2:,} over that of T2",
-            *([f"{outcome.anomalous_rows:,} are odd to the fleet's own"] if kernel else []),
+            f" {outcome.rows_over_t2:,} over that of Hotelling's T-squared (T2)",
+            *([f"{outcome.anomalous_rows:,} have an anomaly score above 1"] if kernel else []),
         ),
     ]
     if settings.settle_days < SETTLE_DAYS:
-        said.append(_line("note", "a short run: limits rest on little weather; expect misses"))
-    said += [_line("WRONG", wrong) for wrong in outcome.balance.wrong]
-    return said
+        report.append(_line("note", "a short run: limits rest on few rows; expect misses"))
+    return report + [_line("WRONG", wrong) for wrong in outcome.balance.wrong]
 
 
-def _allowed_text(settings: DemoSettings) -> float:
-    """False alarms that were allowed since limits were known."""
-    weeks = (settings.days - settings.settle_days) / 7
-    return settings.clients * weeks
+def _alarms(outcome: DemoOutcome) -> list[tuple[str, str]]:
+    """Return how many alarms clients raised, how many belong to faults, and what is false."""
+    counts, settings = outcome.alarm_counts, outcome.settings
+    allowed = settings.clients * (settings.days - settings.settle_days) / 7
+    return [
+        _line(
+            "alarms",
+            f"clients raised {counts.raised}: {counts.of_fault} name the mote of a fault,"
+            f" {counts.same_time} overlap in time with one of these,"
+            f" {counts.no_fault} belong to no fault",
+        ),
+        _line(
+            "false",
+            f"{_of(outcome.count('false'), 'false incident')}: alarms that overlap in time are one"
+            " incident, which is false if none of its alarms names the mote of a fault while the"
+            " fault holds or within an hour after it; so is taking a sound mote out of service",
+            f"the limit of alarms is {AT_MOST} and client, {allowed:.1f} in this run",
+        ),
+    ]
 
 
 def _balance(outcome: DemoOutcome) -> tuple[str, str]:
@@ -153,11 +165,11 @@ def _accuracy(name: str, accuracy: Accuracy, of: str) -> tuple[str, str]:
 
 
 def _recovery(failure: ProcessFailure) -> tuple[str, str]:
-    """How long one that was killed needed."""
+    """Return how long a killed process took to recover."""
     parts = [f"{failure.node} killed"]
     if failure.ready_s is not None:
         does = "reads" if failure.role == "client" else "serves"
-        parts.append(f"{does} {failure.ready_s:.1f} s after its new start")
+        parts.append(f"{does} {failure.ready_s:.1f} s after its restart")
     if failure.back_s is not None:
         whose = "it is" if failure.role == "client" else "all its children are"
         parts.append(f"{whose} acknowledged again after {failure.back_s:.1f} s")
@@ -165,7 +177,7 @@ def _recovery(failure: ProcessFailure) -> tuple[str, str]:
 
 
 def _traffic(outcome: DemoOutcome) -> tuple[str, str]:
-    """Bytes up and down, by what sends them."""
+    """Return bytes up and down, by sender."""
     clients, aggregators = outcome.of("client"), outcome.of("aggregator")
     up, down = (
         [sum(getattr(each, name) for each in some) for some in (clients, aggregators)]
@@ -175,20 +187,20 @@ def _traffic(outcome: DemoOutcome) -> tuple[str, str]:
     hours = REPORT_EVERY_S * 24 * settings.days / settings.seconds
     return _line(
         "traffic",
-        # One that was killed never said what it had moved.
-        f"{_mega(up[0])} up from clients, {_mega(up[1])} from aggregators (of one that was killed,"
-        " since then)",
+        # A killed process could not log its last bytes.
+        f"{_mega(up[0])} up from clients, {_mega(up[1])} from aggregators (of a killed one, since"
+        " its restart)",
         f"{_mega(down[0])} and {_mega(down[1])} down, models mostly",
         f"the readings themselves are {_mega(outcome.raw_bytes)} (float32)",
-        f"a client reports every {hours:.1f} h of the room",
+        f"a client reports every {hours:.1f} h of the room's time",
     )
 
 
 def _memory(outcome: DemoOutcome) -> tuple[str, str]:
-    """The largest of each kind."""
+    """Return the largest process of each role."""
     names = {"client": "a client", "aggregator": "an aggregator", "root": "the root"}
     parts = [f"{_largest(outcome.of(role))} {name}" for role, name in names.items()]
-    return _line("memory", ", ".join(parts) + " at most, as the system counts it (RSS)")
+    return _line("memory", ", ".join(parts) + " at most (resident set size)")
 
 
 def _largest(some: list[Usage]) -> str:
@@ -200,7 +212,7 @@ def _line(name: str, *parts: str) -> tuple[str, str]:
 
 
 def _binned(values: Array, history: History, across: int) -> Array:
-    """The largest value of the rounds that each column touches; 0 where nothing is known."""
+    """Return the largest value of the rounds that each column touches; 0 where none is known."""
     ends = np.array(history.snapshot)
     edges = np.linspace(0, ends[-1], across + 1)
     first = np.searchsorted(ends, edges[:-1], side="right")
@@ -210,7 +222,7 @@ def _binned(values: Array, history: History, across: int) -> Array:
 
 
 def _chart(values: Array, *, loud: float, settled: int) -> list[Text]:
-    """Bars on a log scale, top row first: red where loud, pale before limits were known."""
+    """Return bars on a log scale, top row first: red where loud, pale before limits were known."""
     top = max(1.0, float(np.ceil(np.log10(values.max()))))
     decades = top - np.log10(FLOOR)
     height = max(HEIGHT, round(decades))
@@ -229,7 +241,7 @@ def _chart(values: Array, *, loud: float, settled: int) -> list[Text]:
 
 
 def _days(days: float, across: int) -> Text:
-    """The axis under the charts: names of days, as many as there is room for."""
+    """Return the axis under the charts: names of days, as many as fit."""
     cell = across / days
     line = [" "] * (across + 3)
     for day in range(0, int(np.ceil(days)), max(1, int(np.ceil(4 / cell)))):
@@ -238,7 +250,7 @@ def _days(days: float, across: int) -> Text:
 
 
 def _span(verdict: FaultVerdict, outcome: DemoOutcome, across: int) -> Text:
-    """A verdict's own line under the chart."""
+    """Return a verdict's line under the chart."""
     line = ["·"] * across
     per = across / outcome.snapshots
     name, kind = f"mote{verdict.mote:02d}", "false alarm"

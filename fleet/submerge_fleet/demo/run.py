@@ -1,7 +1,7 @@
-"""One run of the demo: the room is dealt to real processes, and what they say is judged.
+"""One run of the demo: it feeds a room to real processes and evaluates their output.
 
-Nothing is told to a node but its configuration and its readings. Nothing is believed of it
-but what it says on its pipes while it runs, and what stands in its store in the end.
+A node gets nothing but its configuration and its readings. The results use nothing but what nodes
+write on their pipes while they run, and what their stores hold at the end.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from submerge import Array, Scaling, Schema
 from submerge.features import Gaussian, RandomFourier
 from submerge.protocol.summaries import Subspaces, Summary
 from submerge_fleet.demo.accuracy import Accuracy, Pools
-from submerge_fleet.demo.balance import balanced, seen_by_killed
-from submerge_fleet.demo.failures import planned
+from submerge_fleet.demo.balance import add_up, seen_by_killed
+from submerge_fleet.demo.failures import plan_failures
 from submerge_fleet.demo.feed import KNOCKS, Dealer, Trial
 from submerge_fleet.demo.fleet import PATIENCE_S, DemoFleet, FleetFailed
 from submerge_fleet.demo.outcome import DemoOutcome, DemoSettings, History
 from submerge_fleet.demo.site import FIRST_ROWS, ROOT, Site, SiteMember, Wire, members
-from submerge_fleet.demo.stores import Held, held_in, merged
-from submerge_fleet.demo.verdict import judged
+from submerge_fleet.demo.stores import Held, merge_held, read_store
+from submerge_fleet.demo.verdict import match_faults
 from submerge_fleet.demo.watch import ChannelWatch
 from submerge_fleet.demo.wires import check_sizes
 from submerge_fleet.plants.room import DAY, MOTES, SNAPSHOT_S, Room
@@ -35,25 +35,24 @@ spare it may be cut off before it has grown."""
 
 OFFSET = (21.0, 33.0, 200.0, 2.7)
 SCALE = (1.0, 3.0, 300.0, 0.04)
-"""The fixed scaling, by quantity: about thirty times what a sound sensor stirs by."""
+"""The fixed scaling, by quantity: about thirty times the noise of a sound sensor."""
 
 GAMMA = 0.0016
-"""Of the kernel, where there is one: 1 / (2 tr C) in the units of that scaling, about."""
+"""The kernel's parameter: about 1 / (2 tr C) in the units of that scaling."""
 
 ROUND = 48
-"""Snapshots that are judged together: under half an hour."""
+"""Snapshots that are evaluated together: under half an hour."""
 
 LATE_DAYS, SLOWER = 0.75, 8.0
-"""While a client's model, or what its parent has acknowledged, is more of the room's days behind,
-the room's clock runs so much slower. On a busy machine, or with an aggregator away for seconds,
-days of weather would else pass that no model has heard of."""
+"""While a client's model or its acknowledgements lag by more of the room's days, the room's clock
+runs so much slower. On a busy machine, or with an aggregator down for seconds, days of weather
+would otherwise pass that are in no model."""
 
 ARMED = 7 / 8
-"""Of the time without faults, after which limits of alarms are believed: it takes a while until
-they have come down."""
+"""Share of the time without faults that clients watch before they use alarm limits."""
 
 SPARED, SPARED_RATE = 200, 40.0
-"""Snapshots that are left for whoever is not back yet, and how many of them a second."""
+"""Snapshots that are kept for a node that is not back yet, and their rate a second."""
 
 
 class Demo:
@@ -61,18 +60,11 @@ class Demo:
 
     Parameters
     ----------
-    settings : Settings
+    settings : DemoSettings
     folder : Path
-        Where the fleet lives: absolute, empty, and there.
+        For the fleet's files: absolute, empty, existing.
     wire : callable
-        Returns how nodes reach one another, from their names.
-
-    Attributes
-    ----------
-    room, fleet, watch, alarms, history, mishaps
-        As they stand.
-    judged : int
-        Snapshots that the watch has seen.
+        Returns how nodes are connected, from the fleet's members.
     """
 
     def __init__(
@@ -81,7 +73,7 @@ class Demo:
         self.settings = settings
         self.room = Room(seed=settings.seed, days=settings.days, quiet_days=settings.settle_days)
         channels, scaling = self.room.channels, Scaling(OFFSET * MOTES, SCALE * MOTES)
-        # One mean: whatever a client is dealt, it is the same room's.
+        # One mean: all clients read the same room.
         self.schema = Schema(channels, scaling, center="fleet")
         if settings.features:
             kernel = RandomFourier(Gaussian(GAMMA), settings.features)
@@ -96,25 +88,25 @@ class Demo:
             settings.rank,
             OVERSAMPLE,
             first_rows,
-            # They take turns.
+            # Clients take turns.
             row_s=settings.clients * SNAPSHOT_S,
             settle_s=ARMED * settings.settle_days * 86400,
         )
         check_sizes(self.site)
         total = self.room.n_snapshots
-        self.failures = planned(who, total)
+        self.failures = plan_failures(who, total)
         self.fleet = DemoFleet(self.site, who, self.failures)
         self.dealer = Dealer(total, Trial(first_rows, settings.clients / KNOCKS))
         self.watch = ChannelWatch(self.room.channels, settle=int(settings.settle_days * DAY))
         self.alarms = self.fleet.alarms
         self.history = History()
-        self.judged = 0
+        self.evaluated = 0
         self._pools = Pools(self.schema)
         self._values = 0  # that were not missing
         self._scored, self._scored_at = -1, 0.0
 
     def run(self, show: Callable[[], None]) -> DemoOutcome:
-        """Run it all; `show` is called every now and then.
+        """Run the whole demo; `show` is called now and then to redraw.
 
         Raises
         ------
@@ -131,29 +123,24 @@ class Demo:
                 self._check_progress()
                 self._fail_next()
                 self._deal(readings)
-                self._judge(ROUND)
+                self._evaluate(ROUND)
                 self._pool()
                 show()
             self.fleet.close(show)
-        self._judge(1)
+        self._evaluate(1)
         return self._outcome()
 
     # -- while it runs -----------------------------------------------------------
 
     def _check_progress(self) -> None:
-        """Give up where nothing has come of anything for long.
-
-        Raises
-        ------
-        FleetFailed
-        """
-        now, scored = time.monotonic(), self.judged + self.fleet.scores.ready
+        """Raise FleetFailed if no row was scored for long."""
+        now, scored = time.monotonic(), self.evaluated + self.fleet.scores.ready
         if scored != self._scored:
             self._scored, self._scored_at = scored, now
         if now - self._scored_at > PATIENCE_S:
             raise FleetFailed(
                 f"no row was scored for {PATIENCE_S:g} s, of {self.dealer.dealt} that were dealt:"
-                f" {self.fleet.said}"
+                f" {self.fleet.summary}"
             )
 
     def _readings(self) -> Iterator[Array]:
@@ -164,7 +151,7 @@ class Demo:
         rate, stints = self.dealer.total / self.settings.seconds, self.fleet.running
         missed = self._missed()
         if missed:
-            # It should be back before there is no more to deal, or another is killed.
+            # The node should be back before the snapshots end, or another is killed.
             rate = min(rate, SPARED_RATE)
             stints = [stint for stint in stints if stint.node in missed]
         elif self._is_late():
@@ -177,7 +164,7 @@ class Demo:
             self.fleet.give(stint, np.where(self.watch.muted, np.nan, row))
 
     def _fail_next(self) -> None:
-        """Kill who is to be killed, and start again who was."""
+        """Kill the node whose turn it is, or restart it."""
         now = time.monotonic()
         for failure in self.failures:
             node = self.fleet.nodes[failure.node]
@@ -195,54 +182,54 @@ class Demo:
                 return  # one at a time
 
     def _is_late(self) -> bool:
-        """Whether what the fleet knows lags too far behind what it is fed."""
+        """Return whether the fleet lags too far behind what it is fed."""
         behind = self.fleet.rows_behind * self.settings.clients / DAY
         age = self.fleet.model_age_s * self.settings.days / self.settings.seconds
         return max(behind, age) > LATE_DAYS
 
     def _missed(self) -> frozenset[str]:
-        """Return whose acknowledgement is waited for, if it is time to wait."""
+        """Return nodes whose acknowledgement the run waits for."""
         ends = [*(failure.at for failure in self.failures[1:]), self.dealer.total]
         for failure, end in zip(self.failures, ends, strict=True):
             if failure.state != "over" and self.dealer.dealt >= end - SPARED:
                 return failure.waits_for
         return frozenset()
 
-    def _judge(self, least: int) -> None:
-        """Let the watch see what is scored, a round at a time."""
+    def _evaluate(self, least: int) -> None:
+        """Evaluate scored rows, a round at a time."""
         while self.fleet.scores.ready >= least:
             scores = self.fleet.scores.take(ROUND)
             multiple = self.watch.see(scores)
-            self.judged += len(scores.spe)
+            self.evaluated += len(scores.spe)
             spe = scores.spe[scores.known]
-            self.history.snapshot.append(self.judged)
+            self.history.snapshot.append(self.evaluated)
             self.history.spe.append(float(np.median(spe)) if len(spe) else np.nan)
             self.history.spe_worst.append(float(spe.max()) if len(spe) else np.nan)
             self.history.multiple.append(multiple.reshape(MOTES, -1).max(axis=1))
 
     def _pool(self) -> None:
-        """Pool the rows that count for certain."""
+        """Pool the rows that are certain to count."""
         for node in self.fleet.of("client"):
             for stint, rebuilt in zip(node.stints, node.rebuilt, strict=True):
-                # A row that is acknowledged may still be in the other pipe, on its way to us.
+                # The score of an acknowledged row may still be in the other pipe.
                 rows = rebuilt.count(min(stint.acknowledged, stint.scored))
                 if len(rows):
                     self._pools.add(rows)
 
-    # -- when it is over -----------------------------------------------------------
+    # -- at the end ----------------------------------------------------------------
 
     def _outcome(self) -> DemoOutcome:
         stores = {
-            node.name: held_in(self.site.store(node.member))
+            node.name: read_store(self.site.store(node.member))
             for node in (*self.fleet.of("root"), *self.fleet.of("aggregator"))
         }
         root = stores.pop(ROOT)
-        model = merged(root, self.summaries, self.schema)
+        model = merge_held(root, self.summaries, self.schema)
         if model is None:
             raise FleetFailed("the root holds nothing: no report has ever reached it")
         clients = self.fleet.of("client")
         stints = [stint for node in clients for stint in node.stints]
-        balance = balanced(stints, stores, root)
+        balance = add_up(stints, stores, root)
         accuracy, linear = self._accuracy(model, stores)
         rebuilt = [each for node in clients for each in node.rebuilt]
         return DemoOutcome(
@@ -260,7 +247,7 @@ class Demo:
             accuracy=accuracy,
             failures=self.failures,
             usage=tuple(node.usage for node in self.fleet.nodes.values()),
-            verdicts=judged(self.room.faults, self.alarms),
+            verdicts=match_faults(self.room.faults, self.alarms),
             alarms=tuple(self.alarms.raised),
             anomalous_rows=self.watch.over_anomaly_score,
             linear=linear,
@@ -269,12 +256,12 @@ class Demo:
     def _accuracy(
         self, model: Summary, stores: dict[str, dict[str, Held]]
     ) -> tuple[Accuracy, Accuracy | None]:
-        """Pool the last rows that are held, then hold the model against all of them."""
+        """Pool the last rows that stores hold, then compare the model with all of them."""
         for node in self.fleet.of("client"):
             held = stores[str(node.member.parent)].get(node.name, Held())
             for stint, rebuilt in zip(node.stints, node.rebuilt, strict=True):
                 until = seen_by_killed(node.stints, held) if stint.killed else stint.given
                 self._pools.add(rebuilt.count(until))
                 if rebuilt.unheard:
-                    self._pools.guess(np.array(rebuilt.unheard), model)
+                    self._pools.add_filled(np.array(rebuilt.unheard), model)
         return self._pools.compare(model, self.summaries)

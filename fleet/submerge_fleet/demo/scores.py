@@ -1,7 +1,7 @@
-"""Score lines as numbers, back in the order of the snapshots that they are about.
+"""Score lines as numbers, in the order of their snapshots.
 
-Each client scores its own rows at its own pace. `InOrder` puts them together again: a
-snapshot is handed on when all before it are scored, or known never to be.
+Each client scores its rows at its own pace. `InOrder` returns a snapshot's score once all
+snapshots before it are scored, or known never to be.
 """
 
 from __future__ import annotations
@@ -17,26 +17,27 @@ from submerge import Array
 
 
 class ScoreLine(msgspec.Struct, frozen=True):
-    """A line that a client writes for a row, as far as it matters here.
+    """A client's score line, with the fields that the demo uses.
 
     Attributes
     ----------
     row : int
-        Of the client's rows since its process began.
+        Number of the row since the client's process began.
     spe, t2 : float
+        Squared prediction error (SPE) and Hotelling's T-squared (T2).
     model : int
-        Its version.
+        The model's version.
     top : dict of str to float
         Channels to blame, with their shares, the largest first.
     filled : dict of str to float
-        What gaps were taken for, in the channel's unit.
-    linear, odd : float or None
+        Values that gaps were filled with, in the channel's unit.
+    linear, anomaly_score : float or None
         In a kernel group: SPE of the readings; and the larger of both kinds of SPE, from 0 at the
-        middle of recent rows to 1 at their limit, once there are limits.
+        median of recent rows to 1 at their limit, once there are limits.
     withheld : bool
         The row is not learnt.
     over, over_t2 : float
-        The highest share of recent rows that SPE, and T2, is above by the fleet's own limits.
+        The highest share of recent rows that SPE, and T2, is above by the fleet's limits.
     """
 
     row: int
@@ -53,7 +54,7 @@ class ScoreLine(msgspec.Struct, frozen=True):
 
     @property
     def of_readings(self) -> float:
-        """SPE of the readings, whatever else is learnt of them."""
+        """SPE of the readings, in a kernel group too."""
         return self.spe if self.linear is None else self.linear
 
 
@@ -62,12 +63,12 @@ read_line = msgspec.json.Decoder(ScoreLine).decode
 
 @dataclass(frozen=True, slots=True)
 class ScoreTable:
-    """How odd rows were, to the model that had not seen them.
+    """Scores of rows by a model that had not learnt them.
 
-    spe, t2 : (n,); NaN where no model has judged the row. Of the readings is the one; in a
-        kernel group the other is of their features.
-    residual : (n, channels), SPE dealt out to the channels to blame; each row sums to its spe
-    odd : (n,); NaN also where there are no limits, and in a linear group
+    spe, t2 : (n,); NaN where no model has scored the row. `spe` is of the readings; in a kernel
+        group `t2` is of the features.
+    residual : (n, channels), SPE by channel to blame; each row sums to its spe
+    anomaly_score : (n,); NaN also where there are no limits, and in a linear group
     over, over_t2 : (n,), as in `ScoreLine`
     """
 
@@ -80,44 +81,38 @@ class ScoreTable:
 
     @classmethod
     def unknown(cls, n: int, dim: int) -> ScoreTable:
-        """Return scores of rows that nobody has judged."""
+        """Return the scores of n rows that no model has scored."""
         spe, t2, anomaly_score = np.full((3, n), np.nan)
         return cls(spe, t2, np.full((n, dim), np.nan), anomaly_score, *np.zeros((2, n)))
 
     @property
     def known(self) -> npt.NDArray[np.bool_]:
-        """(n,), which rows were judged."""
+        """(n,), which rows are scored."""
         return np.asarray(~np.isnan(self.spe))
 
 
 class InOrder:
-    """Scores by snapshot, handed on without gaps.
-
-    Parameters
-    ----------
-    names : sequence of str
-        The channels, in the schema's order.
-    """
+    """Scores by snapshot, returned in order; `names` are the schema's channels."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self._places = {name: place for place, name in enumerate(names)}
         self._waiting: dict[int, ScoreLine | None] = {}
-        self._first = 0  # not handed on yet
-        self._after = 0  # the last of an unbroken run from there
+        self._first = 0  # the first that was not taken
+        self._after = 0  # the end of the unbroken run from there
 
     @property
     def ready(self) -> int:
-        """Snapshots that can be handed on."""
+        """Number of snapshots that can be taken."""
         return self._after - self._first
 
     def put(self, snapshot: int, line: ScoreLine | None) -> None:
-        """Take in what is known of a snapshot; None: it will never be scored."""
+        """Note a snapshot's score line; None: it will never be scored."""
         self._waiting[snapshot] = line
         while self._after in self._waiting:
             self._after += 1
 
     def take(self, n: int) -> ScoreTable:
-        """Hand on the next n, at most as many as are ready."""
+        """Return the next n, at most as many as are ready."""
         n = min(n, self.ready)
         scores = ScoreTable.unknown(n, len(self._places))
         for i in range(n):

@@ -1,7 +1,7 @@
-"""The demo's fleet as files: who there is, how they reach one another, a configuration each.
+"""The demo's fleet as files: its nodes, their connections, a configuration each.
 
-What is written is what a person would write: `submerge aggregator --config root.toml` starts
-the same root by hand. Times are short, so that two weeks fit into a coffee break.
+The files are as a person would write them: `submerge aggregator --config root.toml` starts the
+same root by hand. Intervals are short, because two weeks pass in half a minute.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ CHILDREN = 4
 LOOPBACK = "127.0.0.1"
 
 FIRST_ROWS = 128
-"""Rows that the first model knows, about: each client reports when it has its part of them."""
+"""Rows in the first model, about: each client reports once it has its part of them."""
 
 REPORT_EVERY_S = 0.4
-"""Of clients. What is above them is a little faster, so that little waits there."""
+"""Of clients. Aggregators report a little faster, so that little waits there."""
 
 AT_MOST = "1 false per week"
-"""What is asked of each client's alarms."""
+"""The alarm limit of each client."""
 
 ADVANCED = "[advanced]\npatience_s = 1.0\ncap_s = 2.0\n"
 
@@ -40,7 +40,7 @@ Role = Literal["client", "aggregator", "root", "broker"]
 
 @dataclass(frozen=True, slots=True)
 class SiteMember:
-    """A node of the fleet: its name, what it is, and whom it reports to."""
+    """A node of the fleet: its name, its role, and its parent's name."""
 
     name: str
     role: Role
@@ -48,17 +48,17 @@ class SiteMember:
 
 
 class Wire(Protocol):
-    """How nodes reach one another, as settings."""
+    """How nodes are connected, as settings."""
 
     @property
     def name(self) -> str:
-        """For people."""
+        """Its name in reports."""
 
     def listen(self, node: str) -> str:
-        """Return the section that lets children reach a node."""
+        """Return the section that lets children connect to a node."""
 
     def to(self, parent: str) -> str:
-        """Return the settings of the way to a parent."""
+        """Return the settings of the connection to a parent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,15 +69,15 @@ class GrpcWire:
 
     @property
     def name(self) -> str:
-        """For people."""
+        """Its name in reports."""
         return "gRPC on loopback"
 
     def listen(self, node: str) -> str:
-        """Return the section that lets children reach a node."""
+        """Return the section that lets children connect to a node."""
         return f'[listen.grpc]\naddress = "{LOOPBACK}:{self.ports[node]}"\ninsecure = true\n'
 
     def to(self, parent: str) -> str:
-        """Return the settings of the way to a parent."""
+        """Return the settings of the connection to a parent."""
         return f'url = "grpc://{LOOPBACK}:{self.ports[parent]}"\ninsecure = true\n'
 
 
@@ -85,8 +85,8 @@ class GrpcWire:
 class MqttWire:
     """One MQTT broker for all.
 
-    fleet : keeps it apart from others there
-    own : it is the demo's, and has to be started
+    fleet : separates its topics from those of other fleets
+    own : the demo starts this broker
     """
 
     host: str
@@ -96,16 +96,16 @@ class MqttWire:
 
     @property
     def name(self) -> str:
-        """For people."""
+        """Its name in reports."""
         broker = "aMQTT on loopback" if self.own else f"the broker at {self.host}:{self.port}"
         return f"MQTT, {broker}"
 
     def listen(self, node: str) -> str:
-        """Return the section that lets children reach a node."""
+        """Return the section that lets children connect to a node."""
         return f"[listen.mqtt]\n{self.to(node)}"
 
     def to(self, parent: str) -> str:
-        """Return the settings of the way to a parent."""
+        """Return the settings of the connection to a parent."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         url = json.dumps(f"mqtt://{host}:{self.port}")
         return f"url = {url}\ninsecure = true\nfleet = {json.dumps(self.fleet)}\n"
@@ -125,9 +125,9 @@ def members(clients: int) -> tuple[SiteMember, ...]:
 
 
 def free_ports(nodes: Iterable[str]) -> dict[str, int]:
-    """Return a port for each, free a moment ago."""
+    """Return a port for each node that was free a moment ago."""
     ports = {}
-    with ExitStack() as stack:  # all are held until each has its own
+    with ExitStack() as stack:  # hold all ports until each node has its own
         for node in nodes:
             held = stack.enter_context(socket.socket())
             held.bind((LOOPBACK, 0))
@@ -142,17 +142,15 @@ class Site:
     Attributes
     ----------
     folder : Path
-        Absolute: whoever starts a node may stand elsewhere.
-    wire : Wire
+        Absolute: a node may be started in another folder.
     schema : Schema
         With a fixed scaling.
-    rank, oversample : int
     first_rows : int
-        Of a client, before it reports at all.
+        Rows of a client before its first report.
     row_s : float
-        Of the room's time that a client's row stands for.
+        Seconds of the room's time between two rows of a client.
     settle_s : float
-        Of the room's time that is watched before a limit is believed.
+        Seconds of the room's time that a client watches before it uses alarm limits.
     """
 
     folder: Path
@@ -174,11 +172,11 @@ class Site:
         return self.folder / f"{member.name}.toml"
 
     def store(self, member: SiteMember) -> Path:
-        """Return where an aggregator keeps what it has acknowledged, or a client its checkpoint."""
+        """Return where an aggregator has its store, or a client its checkpoint."""
         return self.folder / f"{member.name}.{'state' if member.role == 'client' else 'db'}"
 
     def write(self, fleet: Iterable[SiteMember]) -> None:
-        """Write everybody's configuration."""
+        """Write the configuration of each node."""
         for member in fleet:
             self.config(member).write_text(self.text(member), encoding="utf-8")
 
@@ -214,7 +212,7 @@ class Site:
     def _aggregator(self, member: SiteMember) -> str:
         parent = schema = ""
         if member.parent is None:
-            # Below the root the schema comes down.
+            # Other aggregators get the schema from the root.
             schema = f"\n{self._schema_at(f'groups.{GROUP}.schema')}"
         else:
             parent = (
@@ -255,5 +253,5 @@ class Site:
 
 
 def _quoted(value: object) -> str:
-    """A string as TOML has it: JSON's form, but characters beyond ASCII as they are."""
+    """Return a TOML string: JSON's form, with characters beyond ASCII as they are."""
     return json.dumps(str(value), ensure_ascii=False)

@@ -1,7 +1,4 @@
-"""What aggregators hold, read from their stores once they have ended.
-
-No program's own word is taken for what it holds: this is what is on the disk.
-"""
+"""What aggregators hold, read from their stores on disk after they have ended."""
 
 from __future__ import annotations
 
@@ -22,12 +19,12 @@ class Held:
 
     Attributes
     ----------
-    lives : dict of str to Counts
-        By incarnation: rows that may still be replaced.
+    incarnations : dict of str to Counts
+        Of incarnations whose reports may still be replaced.
     sealed : Counts
         Of incarnations that are over.
     parts : list of Summary
-        What all of them have learnt.
+        What all incarnations have learnt.
     """
 
     incarnations: dict[str, Counts] = field(default_factory=dict)
@@ -36,16 +33,16 @@ class Held:
 
     @property
     def counts(self) -> Counts:
-        """All of them together."""
+        """Counts of all incarnations."""
         return sum(self.incarnations.values(), self.sealed)
 
     @property
     def weight(self) -> float:
-        """Readings in what was learnt, by its own account."""
+        """Readings in the summaries, by their weights."""
         return float(sum(part.weight for part in self.parts))
 
 
-def held_in(path: Path) -> dict[str, Held]:
+def read_store(path: Path) -> dict[str, Held]:
     """Return what a store holds, by child.
 
     Raises
@@ -75,8 +72,8 @@ def held_in(path: Path) -> dict[str, Held]:
     return children
 
 
-def merged(children: dict[str, Held], summaries: Subspaces, schema: Schema) -> Summary | None:
-    """Merge all that a store holds, as its aggregator does; None if that is nothing."""
+def merge_held(children: dict[str, Held], summaries: Subspaces, schema: Schema) -> Summary | None:
+    """Merge all that a store holds, as its aggregator does; None if it is empty."""
     tree = summaries.tree(schema)
     for name, child in children.items():
         for i, part in enumerate(child.parts):

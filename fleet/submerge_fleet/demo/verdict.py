@@ -1,23 +1,39 @@
-"""Alarms held against the truth: found, missed, false, and whether the right channel was named.
+"""Alarms compared with the true faults: found, missed, false, and whether the channel is right.
 
-An alarm finds a fault that it was raised in, or soon after, if it names the faulty mote: one of its
-three channels is that mote's, with a share that the operator would go by. What several clients
-say at a time is one incident; it is false where no alarm of it finds anything, and so is a mote
-that was taken out of service in good order.
+An alarm finds a fault if it starts while the fault holds, or soon after, and names the faulty
+mote: one of its three channels is that mote's, with a share of `LEAST` or more. Alarms that
+overlap in time are one incident. An incident is false if none of its alarms finds a fault; so is
+taking a sound mote out of service.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import asdict, dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
-from submerge_fleet.demo.alarms import LEAST, HeardAlarms, NamedAlarm, Raised, incidents, named
+from submerge_fleet.demo.alarms import (
+    LEAST,
+    FleetAlarms,
+    NamedAlarm,
+    RaisedAlarm,
+    incidents,
+    motes_of,
+)
 from submerge_fleet.plants.room import SNAPSHOT_S, Fault
 
 SOON = round(3600 / SNAPSHOT_S)
-"""Snapshots for which a fault that was mended may still be found: eight rows of eight clients, and
-what was on its way."""
+"""Snapshots after a fault's end in which it may still be found: an hour, about eight rows of each
+of eight clients and the rows on their way."""
+
+
+class AlarmCounts(NamedTuple):
+    """Alarms that clients raised: those that find a fault, others of their incidents, the rest."""
+
+    raised: int
+    of_fault: int
+    same_time: int
+    no_fault: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,13 +43,11 @@ class FaultVerdict:
     Attributes
     ----------
     mote : int
-        The one that it is about; 0 where an alarm blames none.
-    outcome : {"found", "missed", "false"}
-    fault : Fault or None
-    alarm : Named or None
+        0 if an alarm blames none.
+    alarm : NamedAlarm or None
         The mote as the alarm named it.
     first : bool
-        Whether the channel that it put first is one that the fault shows in.
+        Whether the fault shows in the channel that the alarm put first.
     """
 
     mote: int
@@ -50,12 +64,12 @@ class FaultVerdict:
         return (self.alarm.snapshot - self.fault.start) * SNAPSHOT_S / 3600
 
     def figures(self) -> dict[str, object]:
-        """Return it ready for JSON."""
+        """Return its fields for JSON."""
         return asdict(self) | {"delay_h": self.delay_h}
 
 
-def judged(faults: Iterable[Fault], alarms: HeardAlarms) -> tuple[FaultVerdict, ...]:
-    """Match alarms with faults: faults first, in their order, then what was false."""
+def match_faults(faults: Iterable[Fault], alarms: FleetAlarms) -> tuple[FaultVerdict, ...]:
+    """Match alarms with faults: verdicts of faults in their order, then false incidents."""
     faults = tuple(faults)
     verdicts = [_verdict(fault, alarms.raised) for fault in faults]
     wrong = [
@@ -63,7 +77,7 @@ def judged(faults: Iterable[Fault], alarms: HeardAlarms) -> tuple[FaultVerdict, 
         for incident in incidents(alarms.raised)
         if not any(_finds(alarm, fault) for alarm in incident for fault in faults)
     ]
-    said = [_first(incident) for incident in wrong]
+    false_alarms = [_first(incident) for incident in wrong]
     for out in alarms.out:
         sound = not any(
             fault.mote == out.mote and fault.start < out.snapshot <= fault.end + SOON
@@ -71,40 +85,51 @@ def judged(faults: Iterable[Fault], alarms: HeardAlarms) -> tuple[FaultVerdict, 
         )
         within = any(_began(each) <= out.snapshot <= _over(each) for each in wrong)
         if sound and not within:
-            said.append(out)
-    false = sorted(said, key=lambda each: each.snapshot)
+            false_alarms.append(out)
+    false = sorted(false_alarms, key=lambda each: each.snapshot)
     return (*verdicts, *(FaultVerdict(each.mote, "false", None, each) for each in false))
 
 
-def _verdict(fault: Fault, raised: Iterable[Raised]) -> FaultVerdict:
+def count_alarms(verdicts: Iterable[FaultVerdict], raised: Collection[RaisedAlarm]) -> AlarmCounts:
+    """Return how many alarms belong to faults, by the rules of this module."""
+    faults = [verdict.fault for verdict in verdicts if verdict.fault is not None]
+    of_fault = same_time = 0
+    for incident in incidents(raised):
+        n = sum(any(_finds(alarm, fault) for fault in faults) for alarm in incident)
+        of_fault += n
+        same_time += len(incident) - n if n else 0
+    return AlarmCounts(len(raised), of_fault, same_time, len(raised) - of_fault - same_time)
+
+
+def _verdict(fault: Fault, raised: Iterable[RaisedAlarm]) -> FaultVerdict:
     alarm = min(
         (each for each in raised if _finds(each, fault)), key=lambda each: each.began, default=None
     )
     if alarm is None:
         return FaultVerdict(fault.mote, "missed", fault, None)
-    quantity = next(q for mote, q in named(alarm.blamed) if mote == fault.mote)
-    first = named(alarm.blamed)[0]
+    quantity = next(q for mote, q in motes_of(alarm.blamed) if mote == fault.mote)
+    first = motes_of(alarm.blamed)[0]
     right = first[0] == fault.mote and first[1] in fault.quantities
     return FaultVerdict(
         fault.mote, "found", fault, NamedAlarm(fault.mote, quantity, alarm.began), right
     )
 
 
-def _finds(alarm: Raised, fault: Fault) -> bool:
-    motes = [mote for mote, _ in named(alarm.blamed, least=LEAST)]
+def _finds(alarm: RaisedAlarm, fault: Fault) -> bool:
+    motes = [mote for mote, _ in motes_of(alarm.blamed, least=LEAST)]
     return fault.mote in motes and fault.start < alarm.began <= fault.end + SOON
 
 
-def _first(incident: list[Raised]) -> NamedAlarm:
-    """What the first alarm of it blames that blames anything; mote 0 if none does."""
-    blamed = [each for alarm in incident for each in named(alarm.blamed)]
+def _first(incident: list[RaisedAlarm]) -> NamedAlarm:
+    """Return what the first alarm with any blame names; mote 0 if none has."""
+    blamed = [each for alarm in incident for each in motes_of(alarm.blamed)]
     mote, quantity = next(iter(blamed), (0, ""))
     return NamedAlarm(mote, quantity, incident[0].began)
 
 
-def _began(incident: list[Raised]) -> float:
+def _began(incident: list[RaisedAlarm]) -> float:
     return min(alarm.began for alarm in incident)
 
 
-def _over(incident: list[Raised]) -> float:
+def _over(incident: list[RaisedAlarm]) -> float:
     return max(float("inf") if alarm.ended is None else alarm.ended for alarm in incident)

@@ -1,12 +1,12 @@
-"""How far single channels stray by their scores: what the picture shows.
+"""How far single channels deviate by their scores: the data of the picture.
 
-Nothing is judged here: alarms are the clients' own, and so are the limits that rows are counted
-over, as score lines tell. In the first half of the settling time the fleet only learns. In the
-second half, which is free of faults, it is *measured* what to draw with: the 99.9 % quantile of
-SPE, and for each channel that of its residual's size. Its square is the channel's part of SPE (in
-a kernel group, of the readings'), dealt out by the shares that lines tell. From then on each is
-shown as a multiple of its own quantile: a channel by a sunny window strays farther every noon
-than one in a corner ever does.
+The picture decides nothing: alarms and the limits in score lines are the clients'. In the first
+half of the settling time the fleet only learns. In the second half, which is free of faults, the
+demo measures the picture's limits: the 99.9 % quantile of the squared prediction error (SPE), and
+for each channel that of its residual's size. The residual's square is the channel's part of SPE
+(in a kernel group, of the readings), by the shares in score lines. From then on each channel is
+shown as a multiple of its own quantile: a channel by a sunny window deviates more every noon than
+one in a corner ever does.
 
 References
 ----------
@@ -27,47 +27,47 @@ from submerge_fleet.demo.scores import ScoreTable
 QUANTILE = 0.999
 
 LOUD = 2.0
-"""Times its own limit: what a channel seldom comes to that is in good order."""
+"""Multiple of its limit that a sound channel seldom reaches."""
 
 
 @dataclass(frozen=True, slots=True)
 class PictureLimits:
-    """What the picture is drawn to: SPE, and the size of each channel's residual (dim,)."""
+    """Limits of the picture: of SPE, and of the size of each channel's residual (dim,)."""
 
     spe: float
     residual: Array
 
     @classmethod
-    def measured(cls, scores: list[ScoreTable]) -> PictureLimits:
-        """Take the quantiles of the scores that there are."""
+    def from_scores(cls, scores: list[ScoreTable]) -> PictureLimits:
+        """Return the quantiles of the scores."""
         residual = np.concatenate([part.residual[part.known] for part in scores])
         if not len(residual):
             raise UsageError("limits need rows that a model has scored, got none: settle longer")
         spe = float(np.nanquantile(np.concatenate([part.spe for part in scores]), QUANTILE))
-        # A channel that only ever was filled has no residual, hence no limit to pass.
+        # A channel that was always filled has no residual, hence no limit.
         limit = np.sqrt(np.quantile(residual, QUANTILE, axis=0))
         return cls(spe, np.where(limit > 0, limit, np.inf))
 
 
 class ChannelWatch:
-    """Takes in scores in the order of their snapshots.
+    """Evaluates scores in the order of their snapshots.
 
     Parameters
     ----------
     channels : tuple of Channel
-        Named `mote07.temperature`.
+        With names like `mote07.temperature`.
     settle : int
         Snapshots before limits are known.
 
     Attributes
     ----------
-    limits : Limits or None
+    limits : PictureLimits or None
         None until they are measured.
     muted : (channels,)
         Which channels belong to motes that are out of service.
-    rows, over_spe, over_t2, over_odd : int
-        Rows that were scored; those whose SPE, and whose T2, was over the fleet's own 99.9 % limit;
-        those that a kernel group finds odd.
+    rows, over_spe, over_t2, over_anomaly_score : int
+        Rows that were scored; those over the fleet's 99.9 % limit of SPE and of T2 (Hotelling's
+        T-squared); those of a kernel group with an anomaly score above 1.
     """
 
     def __init__(self, channels: tuple[Channel, ...], *, settle: int) -> None:
@@ -81,11 +81,11 @@ class ChannelWatch:
         self._settling: list[ScoreTable] = []
 
     def take_out(self, mote: int) -> None:
-        """From here on a mote is out of service."""
+        """Note that a mote is out of service from now on."""
         self.muted |= self._mote == mote
 
     def see(self, scores: ScoreTable) -> Array:
-        """Take in the next rows' scores; return what multiple of its limit each channel was.
+        """Add the next rows' scores; return each channel's multiple of its limit.
 
         Returns
         -------
@@ -98,7 +98,7 @@ class ChannelWatch:
                 self._settling.append(scores)
             return np.zeros(len(self.muted))
         if self.limits is None:
-            self.limits = PictureLimits.measured(self._settling)
+            self.limits = PictureLimits.from_scores(self._settling)
             self._settling = []
         known = scores.known
         residual = scores.residual[known]

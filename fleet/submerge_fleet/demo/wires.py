@@ -1,4 +1,4 @@
-"""wired(): how the demo's nodes reach one another, and what is left tidy behind them."""
+"""How the demo's nodes are connected, and the clean-up of a broker after them."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ from submerge_fleet.demo.site import (
 )
 
 REACH_S = 3.0
-"""For a broker that is given to let us in."""
+"""Seconds to connect to a given broker."""
 
 QUIET_S = 0.5
-"""After so long without another retained message there is none."""
+"""Seconds without another retained message after which there is none."""
 
 Wired = Callable[[Sequence[SiteMember]], Wire]
 
 
 @contextmanager
-def wired(broker: str | None, *, mqtt: bool) -> Iterator[Wired]:
-    """Yield what makes a wire from the fleet's members.
+def open_wire(broker: str | None, *, mqtt: bool) -> Iterator[Wired]:
+    """Yield a function that connects the fleet's members.
 
     Parameters
     ----------
     broker : str or None
-        host:port of an MQTT broker that is there; None with `mqtt` is one of our own.
-    mqtt : bool
-        Otherwise it is gRPC.
+        host:port of a running MQTT broker; None with `mqtt`: the demo starts one.
+         : bool
+        False: gRPC.
 
     Raises
     ------
@@ -55,7 +55,7 @@ def wired(broker: str | None, *, mqtt: bool) -> Iterator[Wired]:
         own = MqttWire(LOOPBACK, free_ports(["broker"])["broker"], "demo", own=True)
         yield lambda _: own
         return
-    host, port = _reached(broker)
+    host, port = _check_broker(broker)
     # Another demo, or a real fleet, may use the same broker.
     wire = MqttWire(host, port, f"demo-{os.getpid()}-{time.time_ns() % 10**6}", own=False)
     try:
@@ -65,12 +65,12 @@ def wired(broker: str | None, *, mqtt: bool) -> Iterator[Wired]:
 
 
 def check_sizes(site: Site) -> None:
-    """Refuse a fleet whose messages are larger than its wire takes.
+    """Refuse a fleet whose messages are larger than its connection takes.
 
     Raises
     ------
     UsageError
-        With the numbers, in words of the demo's own options.
+        With the sizes, and the demo's options to change.
     """
     if not isinstance(site.wire, MqttWire):
         return
@@ -90,7 +90,7 @@ def check_sizes(site: Site) -> None:
 
 
 def clear(wire: MqttWire) -> None:
-    """Take from a broker what it would otherwise keep of a fleet for ever."""
+    """Delete a fleet's retained messages from a broker."""
     import paho.mqtt.client as mqtt
     from paho.mqtt.enums import CallbackAPIVersion
 
@@ -110,7 +110,7 @@ def clear(wire: MqttWire) -> None:
     try:
         client.connect(wire.host, wire.port)
     except OSError:
-        return  # it has gone away, and what it kept is its own affair
+        return  # the broker is gone
     while time.monotonic() - last < QUIET_S:
         client.loop(0.05)
     client.disconnect()
@@ -120,13 +120,13 @@ def _over_grpc(members: Sequence[SiteMember]) -> Wire:
     return GrpcWire(free_ports(member.name for member in members if member.role != "client"))
 
 
-def _reached(broker: str) -> tuple[str, int]:
-    """Return host and port of a broker that answers."""
+def _check_broker(broker: str) -> tuple[str, int]:
+    """Return host and port of a broker, which has to answer."""
     address = address_of(f"mqtt://{broker}", ("mqtt",))
     try:
         socket.create_connection((address.host, address.port), REACH_S).close()
     except OSError as error:
         raise UsageError(
-            f"expected an MQTT broker at {broker}, got {error}: start one, or say --mqtt alone"
+            f"expected an MQTT broker at {broker}, got {error}: start one, or use --mqtt alone"
         ) from error
     return address.host, address.port

@@ -1,4 +1,4 @@
-"""What an aggregator needs: its store, places to listen, a parent; or that it runs, and is well."""
+"""Checks of an aggregator: store, addresses, parent; if it runs, whether it is ready."""
 
 from __future__ import annotations
 
@@ -28,17 +28,18 @@ from submerge_fleet.doctor.certificates import ShownCertificate, check_certifica
 from submerge_fleet.doctor.findings import Finding, fails, ok, warning
 
 HOLDS = 96 << 20
-"""Bytes without children; a thousand over gRPC take 80 MiB more: benchmarks/footprint.md."""
+"""Bytes of memory without children; a thousand over gRPC need 80 MiB more
+(benchmarks/footprint.md)."""
 
 PATIENCE_S = 5.0
 
 
-def looks(config: AggregatorConfig) -> Iterator[Finding]:
-    """Look at all that an aggregator needs, the cheapest first."""
+def run_checks(config: AggregatorConfig) -> Iterator[Finding]:
+    """Check all that an aggregator needs, the cheapest first."""
     parent = config.parent
     above = "the root" if parent is None else f"to {parent.name} at {parent.url}"
-    yield ok("aggregator", f"{config.node}, {above}, of {', '.join(config.groups)}")
-    yield from check_certificates(shown(config), config.node, time.time(), kit=config.kit)
+    yield ok("aggregator", f"{config.node}, {above}, groups {', '.join(config.groups)}")
+    yield from check_certificates(certificates_of(config), config.node, time.time(), kit=config.kit)
     yield from machine.clock(clock.now())
     size = config.store.stat().st_size if config.store.exists() else 0
     yield from machine.disk("store", config.store, spare=size)
@@ -64,15 +65,15 @@ def looks(config: AggregatorConfig) -> Iterator[Finding]:
         )
 
 
-def shown(config: AggregatorConfig) -> list[ShownCertificate]:
-    """Return what its links show."""
+def certificates_of(config: AggregatorConfig) -> list[ShownCertificate]:
+    """Return the certificates that its links show."""
     grpc, mqtt, parent = config.listen.grpc, config.listen.mqtt, config.parent
     found = []
     if grpc is not None:
         own = grpc.cert is not None
         tls = Tls(grpc.ca, grpc.cert, grpc.key) if own else Tls(kit=config.kit)
         bare = None if grpc.insecure else tls
-        # A certificate of its own here is the host's, and names no node.
+        # A certificate that is configured here names the host, not the node.
         found.append(
             ShownCertificate("listen.grpc", grpc.endpoint.host, bare, not own, serves=True)
         )
@@ -84,7 +85,7 @@ def shown(config: AggregatorConfig) -> list[ShownCertificate]:
 
 
 def messages(config: AggregatorConfig) -> Iterator[Finding]:
-    """Say what its largest report upward weighs; more than the limit was refused before."""
+    """Return the size of its largest report; the configuration refuses more than the limit."""
     if config.parent is None:
         return
     sizes = [
@@ -99,13 +100,13 @@ def messages(config: AggregatorConfig) -> Iterator[Finding]:
     ]
     limit = config.parent.limit
     if sizes:
-        yield ok("messages", f"upward at most {max(sizes)} of {limit} bytes")
+        yield ok("messages", f"reports upward have at most {max(sizes)} of {limit} bytes")
     else:
-        yield ok("messages", f"the root's schema says how many of {limit} bytes a report has")
+        yield ok("messages", f"at most {limit} bytes; a report's size depends on the root's schema")
 
 
 def apprise(config: AggregatorConfig) -> Iterator[Finding]:
-    """Whether Apprise takes the URLs that it is given; each is named by its scheme alone."""
+    """Check that Apprise accepts the configured URLs; only their schemes are shown."""
     settings = config.alarms.apprise
     if settings is None:
         return
@@ -123,7 +124,7 @@ def apprise(config: AggregatorConfig) -> Iterator[Finding]:
 
 
 def is_running(config: AggregatorConfig) -> bool:
-    """Return whether somebody answers beside the store."""
+    """Return whether an aggregator answers on the socket beside the store."""
     try:
         AdminClient(socket_of(config.store), {}).get()
     except (NoAnswer, UsageError):
@@ -132,15 +133,15 @@ def is_running(config: AggregatorConfig) -> bool:
 
 
 def store(path: Path, *, running: bool) -> Iterator[Finding]:
-    """Whether the store is one, whole; of one in use its owner takes care."""
+    """Check that the store is an undamaged store; one in use is left to its owner."""
     if running:
         yield ok("store", f"{path.name} is in use: the aggregator runs")
         return
     if not path.exists():
-        yield ok("store", f"{path.name} will be begun, and its children's lives with it")
+        yield ok("store", f"{path.name} does not exist yet: it will be created")
         return
     try:
-        # Nothing is written, and nobody's lock is taken for longer than the look.
+        # Read-only, and no lock is held for longer than the check.
         sql = sqlite3.connect(f"file:{path.absolute()}?mode=ro", uri=True, timeout=0)
         try:
             (owner,) = sql.execute("PRAGMA application_id").fetchone()
@@ -153,8 +154,8 @@ def store(path: Path, *, running: bool) -> Iterator[Finding]:
             sql.close()
     except sqlite3.Error as error:
         if "locked" in str(error):
-            hint = "which process is it? fuser, or systemctl status submerge-aggregator"
-            yield warning("store", f"another process holds {path}, and does not answer", hint)
+            hint = "find the process: fuser, or systemctl status submerge-aggregator"
+            yield warning("store", f"another process holds {path} and does not answer", hint)
             return
         owner, form, verdict, rows = APPLICATION_ID, FORM, str(error), 0
     if owner != APPLICATION_ID or form > FORM:
@@ -164,19 +165,19 @@ def store(path: Path, *, running: bool) -> Iterator[Finding]:
         yield fails(
             "store",
             f"{path} is damaged: {verdict.splitlines()[-1]}",
-            "move it away: a new one is begun, and children begin new lives",
+            "move it away: a new one is created, and children start new incarnations",
         )
     else:
         size = size_of(path.stat().st_size)
-        yield ok("store", f"{path.name}: {rows} records in {size}; SQLite finds it whole")
+        yield ok("store", f"{path.name}: {rows} records in {size}; SQLite finds no damage")
 
 
 def places(config: AggregatorConfig, *, running: bool) -> Iterator[Finding]:
-    """Whether it can listen where it should; if it runs, whether it says that it is well."""
+    """Check that its addresses are free; if it runs, that it is ready."""
     grpc, status = config.listen.grpc, config.status.endpoint
     if running:
         if status is not None:
-            yield _well(status)
+            yield _readiness(status)
         return
     places = [] if grpc is None else [("listen.grpc.address", grpc.endpoint)]
     if status is not None:
@@ -186,15 +187,15 @@ def places(config: AggregatorConfig, *, running: bool) -> Iterator[Finding]:
             listen(endpoint, setting=setting).close()
         except UsageError as error:
             why = str(error).partition(";")[0]
-            hint = f"ss -ltnp 'sport = :{endpoint.port}' says who; or another {setting}"
+            hint = f"ss -ltnp 'sport = :{endpoint.port}' shows what listens; or change {setting}"
             yield fails("listen", why, hint)
         else:
             yield ok("listen", f"{endpoint.host}:{endpoint.port} is free")
 
 
-def _well(endpoint: Endpoint) -> Finding:
-    """Ask the running aggregator whether it would answer a child."""
-    # Who listens everywhere listens here.
+def _readiness(endpoint: Endpoint) -> Finding:
+    """Ask the running aggregator whether it is ready."""
+    # A wildcard address includes this machine's loopback.
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(endpoint.host, endpoint.host)  # noqa: S104
     at = f"http://{f'[{host}]' if ':' in host else host}:{endpoint.port}/readyz"
     connection = http.client.HTTPConnection(host, endpoint.port, timeout=PATIENCE_S)
@@ -202,10 +203,10 @@ def _well(endpoint: Endpoint) -> Finding:
         connection.request("GET", "/readyz")
         answer = json.loads(connection.getresponse().read())
     except (OSError, http.client.HTTPException, ValueError) as error:
-        hint = "is it this configuration that it was started with?"
+        hint = "was it started with this configuration?"
         return warning("status", f"{at} does not answer: {error}", hint)
     finally:
         connection.close()
     if answer.get("ready"):
         return ok("status", f"{at}: ready")
-    return fails("status", f"{at}: {answer.get('why', 'not ready')}", "see its log, and its parent")
+    return fails("status", f"{at}: {answer.get('why', 'not ready')}", "see its log and its parent")

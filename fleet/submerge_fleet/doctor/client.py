@@ -1,4 +1,4 @@
-"""What a client needs: its links, its disk, its memory, room in a message, and a sensor."""
+"""Checks of a client: links, disk, memory, size of messages, sensor."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ from submerge_fleet.doctor.certificates import ShownCertificate, check_certifica
 from submerge_fleet.doctor.findings import Finding, fails, ok, warning
 
 OVER_MQTT, OVER_GRPC = 48 << 20, 64 << 20
-"""Bytes that a client of 54 channels holds: benchmarks/footprint.md."""
+"""Bytes of memory of a client with 54 channels (benchmarks/footprint.md)."""
 
 ROOM_ROWS = 100
-"""Vectors of its size that learning takes beside the directions: a block, and what is merged."""
+"""Rows in memory while learning, in addition to the directions."""
 
 PIPE = "your-program | submerge doctor --config FILE"
 
 LONGEST_WAIT_S = 60.0
-"""A sensor that is slower is not waited for."""
+"""A slower sensor is not tried."""
 
 
-def looks(config: ClientConfig) -> Iterator[Finding]:
-    """Look at all that a client needs, the cheapest first."""
+def run_checks(config: ClientConfig) -> Iterator[Finding]:
+    """Check all that a client needs, the cheapest first."""
     uplink = config.uplink
     yield ok("client", f"{config.node} of {config.group}, to {config.parent} at {uplink.url}")
-    yield from check_certificates(shown(config), config.node, time.time(), kit=config.kit)
+    yield from check_certificates(certificates_of(config), config.node, time.time(), kit=config.kit)
     yield from machine.clock(clock.now())
     yield from machine.disk("state", config.state, spare=4 * config.largest_report)
     yield from machine.memory(memory_of(config))
@@ -57,8 +57,8 @@ def looks(config: ClientConfig) -> Iterator[Finding]:
     yield from sensor(config)
 
 
-def shown(config: ClientConfig) -> list[ShownCertificate]:
-    """Return what its links show."""
+def certificates_of(config: ClientConfig) -> list[ShownCertificate]:
+    """Return the certificates that its links show."""
     found = [ShownCertificate("uplink", config.uplink.host, tls_of(config.uplink, config.kit))]
     if config.uplink.scheme == "memory":
         found = []
@@ -67,20 +67,20 @@ def shown(config: ClientConfig) -> list[ShownCertificate]:
         found.append(ShownCertificate("scores", link.host, tls_of(link, config.kit)))
     if isinstance(config.sensor, MqttSensor):
         sensed = config.sensor
-        # It may be another plant's broker, to which this node is somebody else.
+        # It may be another plant's broker, where this node has another name.
         found.append(ShownCertificate("sensor", sensed.host, tls_of(sensed), as_node=False))
     return list(dict.fromkeys(found))
 
 
 def memory_of(config: ClientConfig) -> int:
-    """Return about how many bytes a client holds."""
+    """Return about how many bytes of memory a client needs."""
     base = OVER_GRPC if config.uplink.scheme in ("grpc", "grpcs") else OVER_MQTT
     kept = min(config.summary.kept, config.schema.dim)
     return base + 8 * config.schema.dim * (ROOM_ROWS + 8 * kept)
 
 
 def messages(config: ClientConfig) -> Finding:
-    """Say what its largest report weighs; more than the limit was refused before."""
+    """Return the size of its largest report; the configuration refuses more than the limit."""
     every, limit = config.timing.report_every_s, config.uplink.limit
     size = config.largest_report
     return ok(
@@ -93,18 +93,18 @@ def messages(config: ClientConfig) -> Finding:
 def sensor(
     config: ClientConfig, *, is_terminal: Callable[[], bool] = lambda: sys.stdin.isatty()
 ) -> Iterator[Finding]:
-    """Whether the sensor delivers, and each of its channels."""
+    """Check that the sensor delivers rows with all channels."""
     if isinstance(config.sensor, NdjsonSensor) and is_terminal():
         yield warning(
             "sensor",
-            "not tried: it reads standard input, and that is this terminal",
+            "not tried: it reads standard input, which is this terminal",
             PIPE,
         )
         return
     if config.period_s > LONGEST_WAIT_S:
         yield warning(
             "sensor",
-            f"not tried: it has a row every {in_words(config.period_s)}",
+            f"not tried: it delivers a row every {in_words(config.period_s)}",
             "SUBMERGE__SENSOR__PERIOD_S=5 submerge doctor --config FILE",
         )
         return
@@ -112,10 +112,9 @@ def sensor(
     try:
         heard = listen(config, seconds=10.0 + config.period_s + late, enough=1)
     except (UsageError, OSError) as error:
-        hint = "mend [sensor], or what it names"
-        yield fails("sensor", str(error), hint)
+        yield fails("sensor", str(error), "correct [sensor], or what it names")
         return
-    # What it left out is often why there is nothing.
+    # What it left out is often the reason for no rows.
     left_out = [f"{n} {what}" for what, n in heard.counts.items() if n and what not in TAKEN]
     names = [channel.name for channel in config.schema.sensed]
     also = f"; left out: {', '.join(left_out)}" if left_out else ""
@@ -133,8 +132,8 @@ def sensor(
     message = f"a row of {len(names)} channels after {in_words(heard.seconds)}{also}"
     if gaps:
         message = f"{message}; nothing of {', '.join(gaps[:5])}" + (" ..." if len(gaps) > 5 else "")
-        yield warning("sensor", message, "is it connected, and of that name?")
+        yield warning("sensor", message, "is it connected, and is the name right?")
     elif isinstance(config.sensor, FileSensor) and not config.sensor.loop:
-        yield ok("sensor", f"{message}; a file ends, and the client with it")
+        yield ok("sensor", f"{message}; the client ends at the end of the file")
     else:
         yield ok("sensor", message)

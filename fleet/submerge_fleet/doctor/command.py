@@ -1,4 +1,4 @@
-"""`submerge doctor`: whether a client or an aggregator can do its work, before or while it runs."""
+"""`submerge doctor`: checks whether a client or an aggregator can work, before or while it runs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ OWN: dict[Program, set[str]] = {
     "client": {"sensor", "uplink", "state", "schema", "group"},
     "aggregator": {"listen", "groups", "store", "status"},
 }
-"""Settings that only the one has."""
+"""Settings that only one of the two has."""
 
 
 @click.command(epilog="Example: submerge doctor --config client.toml")
@@ -35,24 +35,24 @@ OWN: dict[Program, set[str]] = {
 )
 @json_option()
 def command(path: Path, as_json: bool) -> None:
-    """Look at all that a client or an aggregator needs, and say what to do.
+    """Check all that a client or an aggregator needs, and show what to do.
 
-    Certificates, clock, disk, memory, the size of messages, whether the parent is there and is
-    the one that is meant, whether the sensor delivers; of an aggregator its store and where it
-    listens. It reports nothing and keeps nothing, and a program that runs is not disturbed.
-    Run it as the program is run: its user, its folder, its environment. A client
-    that reads standard input wants its readings here as well:
+    It checks certificates, clock, disk, memory, the size of messages, whether the parent answers
+    under its configured name, and whether the sensor delivers; for an aggregator also its store
+    and its addresses. It sends no reports, keeps nothing, and does not disturb a running program.
+    Run it as the program runs: same user, folder and environment. For a client that reads
+    standard input, pipe its readings in:
 
     your-program | submerge doctor --config client.toml
 
-    It does not look at whether the parent takes the group and the schema: only a program that
-    joins is told so, in its log.
+    It does not check whether the parent accepts the group and the schema: only a program that
+    joins learns that, and logs it.
 
-    Exit status: 0 if nothing fails, 1 if something does, 2 for a configuration that cannot be.
+    Exit status: 0 if nothing fails, 1 if something does, 2 for a bad configuration.
     """
     program = program_of(path)
     findings: list[Finding] = []
-    for finding in looks(path, program):
+    for finding in run_checks(path, program):
         findings.append(finding)
         if not as_json:
             click.echo(text_of(finding))
@@ -67,17 +67,17 @@ def command(path: Path, as_json: bool) -> None:
 
 
 def program_of(path: Path) -> Program:
-    """Return whose configuration a file is.
+    """Return the program that a configuration is for.
 
     Raises
     ------
     UsageError
-        If it is nobody's.
+        If it is for neither.
     """
     try:
         keys = set(tomllib.loads(path.read_bytes().decode("utf-8-sig")))
     except (OSError, ValueError):
-        return "client"  # whose loader says what is wrong with it
+        return "client"  # its loader reports what is wrong
     found = {program: len(keys & own) for program, own in OWN.items()}
     if not any(found.values()):
         raise UsageError(
@@ -87,13 +87,13 @@ def program_of(path: Path) -> Program:
     return "aggregator" if found["aggregator"] > found["client"] else "client"
 
 
-def looks(path: Path, program: Program) -> Iterator[Finding]:
-    """Look at what a program needs; each kind's own is loaded when it is its turn.
+def run_checks(path: Path, program: Program) -> Iterator[Finding]:
+    """Check what a program needs; only the modules of that program are loaded.
 
     Raises
     ------
     UsageError
-        If the configuration cannot be.
+        If the configuration is wrong.
     """
     try:
         if program == "client":
@@ -111,35 +111,35 @@ def _client(path: Path) -> Iterator[Finding]:
     from submerge_client.config.client_config import load
     from submerge_client.config.sensors import HostSensor, MqttSensor
     from submerge_fleet.doctor import software
-    from submerge_fleet.doctor.client import looks
+    from submerge_fleet.doctor.client import run_checks
 
-    logs.begin("warning")  # what a configuration is warned of
+    logs.begin("warning")  # shows warnings about the configuration
     config = load(path, os.environ)
     schemes = [config.uplink.scheme]
     schemes += [config.scores_link.scheme] if config.scores.to == "mqtt" else []
     schemes += [config.sensor.scheme] if isinstance(config.sensor, MqttSensor) else []
     needs = software.of_schemes(schemes)
     needs += [software.HOST] if isinstance(config.sensor, HostSensor) else []
-    yield from _unless_missing(software.software(needs), looks(config))
+    yield from _unless_missing(software.software(needs), run_checks(config))
 
 
 def _aggregator(path: Path) -> Iterator[Finding]:
     from submerge_aggregator.config import load
     from submerge_client import logs
     from submerge_fleet.doctor import software
-    from submerge_fleet.doctor.aggregator import looks
+    from submerge_fleet.doctor.aggregator import run_checks
 
-    logs.begin("warning")  # what a configuration is warned of
+    logs.begin("warning")  # shows warnings about the configuration
     config = load(path, os.environ)
     schemes = [] if config.listen.grpc is None else ["grpc"]
     schemes += [] if config.listen.mqtt is None else ["mqtt"]
     schemes += [] if config.parent is None else [config.parent.scheme]
     needs = [*software.of_schemes(schemes), *software.SERVER]
-    yield from _unless_missing(software.software(needs, in_c=True), looks(config))
+    yield from _unless_missing(software.software(needs, in_c=True), run_checks(config))
 
 
 def _unless_missing(first: Iterator[Finding], others: Iterator[Finding]) -> Iterator[Finding]:
-    """Without its libraries nothing else can be looked at."""
+    """Yield findings; without its libraries nothing else of a program can be checked."""
     for finding in first:
         yield finding
         if finding.state == "fails":

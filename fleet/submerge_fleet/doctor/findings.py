@@ -1,4 +1,4 @@
-"""Findings: what a look at something found, in a line, and what to do about it."""
+"""Findings: results of checks, a line each, with hints."""
 
 from __future__ import annotations
 
@@ -17,18 +17,16 @@ DAY_S = 86400.0
 
 
 class Finding(NamedTuple):
-    """What one look found.
+    """The result of a check.
 
     Attributes
     ----------
     check : str
-        At what: one word.
+        What was checked: one word.
     state : {"ok", "warning", "fails"}
-        "fails" keeps the program from its work; "warning" does not, or not yet.
-    says : str
-        What is so, in a line.
-    mend : str
-        What to do; nothing where all is well.
+        With "fails" the program cannot work; with "warning" it can, for now.
+    message, hint : str
+        What was found, in a line; what to do, empty if all is well.
     """
 
     check: str
@@ -38,17 +36,17 @@ class Finding(NamedTuple):
 
 
 def ok(check: str, message: str) -> Finding:
-    """Return that all is well."""
+    """Return a finding that all is well."""
     return Finding(check, "ok", message)
 
 
 def warning(check: str, message: str, hint: str) -> Finding:
-    """Return what somebody should look into."""
+    """Return a finding to look into."""
     return Finding(check, "warning", message, hint)
 
 
 def fails(check: str, message: str, hint: str) -> Finding:
-    """Return what keeps the program from its work."""
+    """Return a finding that keeps the program from working."""
     return Finding(check, "fails", message, hint)
 
 
@@ -64,16 +62,16 @@ def text_of(finding: Finding) -> str:
 
 
 def summary_of(findings: Sequence[Finding]) -> str:
-    """Return how it went as a whole."""
+    """Return the number of checks, failures and warnings."""
     failed, warned = (
         sum(each.state == state for each in findings) for state in ("fails", "warning")
     )
-    said = [f"{failed} fail{'s' * (failed == 1)}"] if failed else []
-    said += [f"{warned} warning{'s' * (warned > 1)}"] if warned else []
-    looks = f"{len(findings)} look{'s' * (len(findings) != 1)}"
-    return f"{looks}: {', '.join(said) or 'all fine'}"
+    counts = [f"{failed} fail{'s' * (failed == 1)}"] if failed else []
+    counts += [f"{warned} warning{'s' * (warned > 1)}"] if warned else []
+    checks = f"{len(findings)} check{'s' * (len(findings) != 1)}"
+    return f"{checks}: {', '.join(counts) or 'all fine'}"
 
 
 def _wrapped(text: str) -> list[str]:
-    # Foreign words, of a certificate or a broker, could have a terminal obey them.
+    # Text of a certificate or a broker could contain terminal commands.
     return textwrap.wrap(printable(" ".join(text.split())), WIDTH - INDENT - 3) or [""]

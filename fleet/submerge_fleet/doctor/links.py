@@ -1,7 +1,7 @@
-"""Links: whether the other end is there, proves who it is, and is the one that was meant.
+"""Checks of links: whether the other end answers, proves its name, and has the right name.
 
-Step by step, so that the first that fails is the one to mend: the name, the port, TLS, and then
-what the program itself would do, but for saying anything. A client that runs is not disturbed.
+Step by step, so that the first failure is the one to correct: the host name, the port, TLS, and
+then what the program itself would receive. Nothing is sent, so a running client is not disturbed.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ from submerge_client.uplink.identity import identity
 from submerge_client.uplink.tls import Tls
 from submerge_fleet.console.units import in_words
 from submerge_fleet.doctor.findings import Finding, fails, ok, warning
-from submerge_fleet.doctor.ways import TurnedAway, Unreached, ending_soon, is_broker, reached
+from submerge_fleet.doctor.ways import TurnedAway, Unreached, connect, ending_soon, is_broker
 from submerge_proto.wire import codec, topics
 
 PATIENCE_S = 5.0
-"""For a word of the other end."""
+"""Seconds to wait for the other end."""
 
 BEHIND_S = 60.0
-"""A clock that is so far behind that of who made the model is not in step."""
+"""Seconds by which a clock may be behind that of the model's maker."""
 
-UNSEEN = "not looked at: whether it takes this group and schema"
-"""Only a join is told, and a join is something said."""
+UNCHECKED = "not checked: whether it accepts this group and schema"
+"""Only a join shows that, and doctor sends nothing."""
 
 BROKER = "BROKER"
-"""Whose kit a broker has, this node does not know."""
+"""In hints, for the name of a broker's kit, which this node does not know."""
 
-RUNNING = "is the parent running, under that name? submerge doctor there"
+RUNNING = "is the parent running under that name? run submerge doctor there"
 
 
 def parent(
@@ -48,19 +48,19 @@ def parent(
     kit: Path | None,
     now: float,
 ) -> Iterator[Finding]:
-    """Whether a parent is there; what it says of itself is heard, and nothing is said."""
+    """Check that a parent answers under its name; nothing is sent to it."""
     if link.scheme == "memory":
         yield ok("parent", f"{link.url} is inside one process")
         return
     try:
-        way = reached(link, tls_of(link, kit), BROKER if is_broker(link) else name)
+        way = connect(link, tls_of(link, kit), BROKER if is_broker(link) else name)
         yield from ending_soon(link, way, now)
         heard = _greeting(link, name=name, node=node, groups=groups, kit=kit)
         hello = _hello(heard)
         if hello.node != name:
             raise Unreached(
-                f"{link.host}:{link.port} is {hello.node}, and {name} was meant",
-                f'mend the url, or say "{hello.node}" where the parent is named',
+                f"{link.host}:{link.port} is {hello.node}, but the configured parent is {name}",
+                f'correct the url, or name "{hello.node}" as the parent',
             )
     except Unreached as error:
         yield fails("parent", error.message, _hint(error, tls_of(link, kit), node, now))
@@ -69,22 +69,22 @@ def parent(
         yield fails("parent", str(error), "see above, or the configuration")
         return
     kind = "the root" if hello.top else "an aggregator"
-    # A broker keeps a hello, whether or not who said it is still there.
-    said = "the broker has the hello of" if is_broker(link) else "hello from"
-    yield ok("parent", f"{said} {name}, {kind}; {in_words(way.took_s)} to connect; {UNSEEN}")
+    # A broker keeps a hello even if its sender no longer runs.
+    what = "the broker has the hello of" if is_broker(link) else "hello from"
+    yield ok("parent", f"{what} {name}, {kind}; {in_words(way.took_s)} to connect; {UNCHECKED}")
     for greeting in heard:
         if isinstance(greeting, Model) and greeting.created > now + BEHIND_S:
             behind = in_words(greeting.created - now)
-            message = f"it is {behind} behind that of who made the newest model"
+            message = f"it is {behind} behind the clock of the newest model's maker"
             yield warning("clock", message, "timedatectl status, here and at the root")
 
 
 def broker(
     link: Link, what: str, *, node: str, fleet: str, kit: Path | None, now: float
 ) -> Iterator[Finding]:
-    """Whether a broker lets a node in; `what` for."""
+    """Check that a broker accepts a node; `what` is the name of the check."""
     try:
-        way = reached(link, tls_of(link, kit), BROKER)
+        way = connect(link, tls_of(link, kit), BROKER)
         yield from ending_soon(link, way, now)
         _from_broker(link, (), fleet=fleet, node=node, kit=kit)
     except Unreached as error:
@@ -92,11 +92,11 @@ def broker(
     except UsageError as error:
         yield fails(what, str(error), "see above, or the configuration")
     else:
-        yield ok(what, f"the broker on {link.host}:{link.port} lets {node} in")
+        yield ok(what, f"the broker on {link.host}:{link.port} accepts {node}")
 
 
 def _hint(error: Unreached, tls: Tls | None, node: str, now: float) -> str:
-    """What to do; whoever shows a certificate that is of no use need not ask who refused it."""
+    """Return what to do; a bad certificate of this node explains a refusal."""
     if isinstance(error, TurnedAway) and tls is not None and tls.proves:
         try:
             own = identity(tls)
@@ -112,38 +112,38 @@ def _greeting(
 ) -> list[Hello | Model]:
     if is_broker(link):
         topic = topics.hello(link.fleet, name)
-        said = _from_broker(link, (topic,), fleet=link.fleet, node=node, kit=kit)
-        if not said:
+        greetings = _from_broker(link, (topic,), fleet=link.fleet, node=node, kit=kit)
+        if not greetings:
             raise Unreached(
-                f"the broker lets {node} in, and has no hello of {name!r} in fleet {link.fleet!r}",
+                f"the broker accepts {node}, but has no hello of {name!r} in fleet {link.fleet!r}",
                 RUNNING,
             )
-        return said
+        return greetings
     heard: SimpleQueue[Heard] = SimpleQueue()
     uplink = make_uplink(link, parent=name, node=node, groups=tuple(groups[:1]), kit=kit)
     uplink.open(heard.put)
     try:
-        said = _listened(heard)
+        greetings = _receive(heard)
     finally:
         uplink.close()
-    if not said:
+    if not greetings:
         raise Unreached(
-            f"{link.host}:{link.port} lets {node} in, and says no hello",
-            "it may wait for its own parent: submerge doctor there",
+            f"{link.host}:{link.port} accepts {node}, but sends no hello",
+            "it may wait for its own parent: run submerge doctor there",
         )
-    return said
+    return greetings
 
 
 def _from_broker(
     link: Link, wanted: tuple[str, ...], *, fleet: str, node: str, kit: Path | None
 ) -> list[Hello | Model]:
-    """Return what a broker has on topics, once it has let us in."""
+    """Return the messages that a broker has on topics, once connected."""
     from submerge_client.uplink.line import BrokerConnection
 
     heard: SimpleQueue[Heard] = SimpleQueue()
     line = BrokerConnection(
         Broker(link.host, link.port, link.username, password_of(link), tls_of(link, kit)),
-        # Not the program's own name: a broker would hang up on the program.
+        # Not the program's client id: a broker would disconnect the program.
         name=f"submerge:{fleet}:doctor:{node}",
         topics=wanted,
         will=None,
@@ -153,14 +153,14 @@ def _from_broker(
     )
     line.open()
     try:
-        return _listened(heard, for_hello=bool(wanted))
+        return _receive(heard, for_hello=bool(wanted))
     finally:
         line.close()
 
 
-def _listened(heard: SimpleQueue[Heard], *, for_hello: bool = True) -> list[Hello | Model]:
-    """Return what comes before a moment after the hello; nothing if none comes."""
-    said: list[Hello | Model] = []
+def _receive(heard: SimpleQueue[Heard], *, for_hello: bool = True) -> list[Hello | Model]:
+    """Return messages until a moment after the hello; none if no hello comes."""
+    greetings: list[Hello | Model] = []
     until = time.monotonic() + PATIENCE_S
     opened = False
     while time.monotonic() < until:
@@ -174,14 +174,14 @@ def _listened(heard: SimpleQueue[Heard], *, for_hello: bool = True) -> list[Hell
             case Opened():
                 opened = True
                 if not for_hello:
-                    return said
+                    return greetings
             case Came("watch", data):
-                said.append(_read(data))
-                # A model comes right behind it, where there is one.
+                greetings.append(_read(data))
+                # A model, if there is one, follows at once.
                 until = min(until, time.monotonic() + 0.3)
     if not opened:
-        raise Unreached(f"no word in {PATIENCE_S:g} s", RUNNING)
-    return said
+        raise Unreached(f"no answer in {PATIENCE_S:g} s", RUNNING)
+    return greetings
 
 
 def _read(data: bytes) -> Hello | Model:
@@ -189,15 +189,15 @@ def _read(data: bytes) -> Hello | Model:
         greeting = codec.decode("watch", data)
     except PeerError as error:
         raise Unreached(
-            f"what it says is no hello: {error}", "is its version this one's?"
+            f"it sends something else than a hello: {error}", "has it the same version?"
         ) from error
     if not isinstance(greeting, Hello | Model):
-        raise Unreached("what it says is no hello", "is its version this one's?")
+        raise Unreached("it sends something else than a hello", "has it the same version?")
     return greeting
 
 
-def _hello(said: list[Hello | Model]) -> Hello:
-    for greeting in said:
+def _hello(greetings: list[Hello | Model]) -> Hello:
+    for greeting in greetings:
         if isinstance(greeting, Hello):
             return greeting
-    raise Unreached("it has a model, and says no hello", RUNNING)
+    raise Unreached("it has a model, but sends no hello", RUNNING)

@@ -1,4 +1,4 @@
-"""The machine: its clock, its disk, its memory, as a program of submerge needs them."""
+"""Checks of the machine: clock, disk, memory."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ from submerge_fleet.console.units import in_words, moment, size_of
 from submerge_fleet.doctor.findings import Finding, fails, ok, warning
 
 LITTLE, NOTHING = 64 << 20, 1 << 20
-"""Bytes of free disk: somebody should look; a checkpoint may not fit."""
+"""Bytes of free disk below which to warn; below which a checkpoint may not fit."""
 
 SLOW_S = 1.0
-"""A write that takes longer to reach the disk is a card at its end, or an overloaded one."""
+"""A slower write to disk means a failing or an overloaded card."""
 
 PROBE_BYTES = 4096
 
 
 def clock(now: Now) -> Iterator[Finding]:
-    """Whether somebody vouches for the clock, and whether it can be."""
+    """Check that the clock is plausible and synchronized."""
     installed = Path(submerge.__file__).stat().st_mtime
     if now.wall < installed - 86400.0:
-        message = f"it says {moment(now.wall)}, and this program is of {moment(installed)}"
+        message = f"it shows {moment(now.wall)}, but this program is of {moment(installed)}"
         yield fails("clock", message, "set it: timedatectl set-ntp true, or wait for the network")
     elif not now.synced:
         yield warning(
             "clock",
-            f"{moment(now.wall)}, and nobody vouches for it: until somebody does, readings count"
-            " as taken when they arrive",
+            f"{moment(now.wall)}, not synchronized: until it is, readings count as taken when they"
+            " arrive",
             "timedatectl set-ntp true, or wait for the network",
         )
     else:
-        yield ok("clock", f"{moment(now.wall)}, in step, as the kernel knows")
+        yield ok("clock", f"{moment(now.wall)}, synchronized (as reported by the kernel)")
 
 
 def disk(
@@ -47,18 +47,18 @@ def disk(
     spare: int = 0,
     steady: Callable[[], float] = time.perf_counter,
 ) -> Iterator[Finding]:
-    """Whether what is kept can be written, by writing beside it.
+    """Check that a file can be written, by writing another one beside it.
 
     Parameters
     ----------
     what : str
-        What it is, for people.
+        Its name in findings.
     path : Path
-        The file; it need not be there, nor its folder.
+        The file; neither it nor its folder need exist.
     spare : int
-        Bytes that it may yet need.
+        Bytes that it may still need.
     steady : callable
-        A clock, in seconds.
+        A monotonic clock, in seconds.
     """
     folder = path.absolute().parent
     while not folder.exists():
@@ -77,13 +77,13 @@ def disk(
         why = f"{error.strerror}: {error.filename}" if error.filename else str(error.strerror)
         yield fails("disk", f"{what} {path} cannot be written: {why}", _hint(error, folder))
         return
-    message = f"{what}: {size_of(free)} free, a write is on disk in {in_words(took)}"
+    message = f"{what}: {size_of(free)} free, a write took {in_words(took)}"
     if free < NOTHING + spare:
-        yield fails("disk", message, "free some, or name another place")
+        yield fails("disk", message, "free some, or choose another place")
     elif free < LITTLE + 2 * spare:
         yield warning("disk", message, "free some: journalctl --vacuum-size=50M, apt-get clean")
     elif took > SLOW_S:
-        yield warning("disk", message, "a card that is slow may be failing: dmesg, and a new card")
+        yield warning("disk", message, "a slow card may be failing: see dmesg, replace the card")
     else:
         yield ok("disk", message)
 
@@ -91,11 +91,11 @@ def disk(
 def memory(
     need: int, *, proc: Path = Path("/proc"), cgroups: Path = Path("/sys/fs/cgroup")
 ) -> Iterator[Finding]:
-    """Whether there is room for so many bytes, on the machine and for this service."""
+    """Check that `need` bytes are free, on the machine and for this service."""
     available = _available(proc)
     limit = _limit(proc, cgroups)
     if available is None:
-        yield warning("memory", "this machine does not say what is free", "look: free -m")
+        yield warning("memory", "free memory is unknown on this machine", "see free -m")
         return
     room, where = available, "on this machine"
     if limit is not None and limit < room:
@@ -103,7 +103,7 @@ def memory(
     message = f"about {size_of(need)} needed, {size_of(room)} {where}"
     if room < need:
         yield fails(
-            "memory", message, "end something else, raise MemoryMax=, or lower [summary] rank"
+            "memory", message, "end other programs, raise MemoryMax=, or lower [summary] rank"
         )
     elif room < 2 * need:
         yield warning("memory", message, "it may be enough: watch `systemctl status` for a day")
@@ -113,13 +113,13 @@ def memory(
 
 def _hint(error: OSError, folder: Path) -> str:
     match error.errno:
-        case 30:  # EROFS: Linux does that by itself to a card that fails
-            return "the disk is read-only: dmesg; a card that fails becomes so by itself"
+        case 30:  # EROFS
+            return "the disk is read-only: see dmesg; Linux makes a failing card read-only"
         case 28:
-            return "the disk is full: free some, or name another place"
+            return "the disk is full: free some, or choose another place"
         case 13 | 1:
-            return f"run this as the program's user, or: chown it {folder}"
-    return "name another place"
+            return f"run this as the program's user, or chown {folder} to it"
+    return "choose another place"
 
 
 def _available(proc: Path) -> int | None:
@@ -132,7 +132,7 @@ def _available(proc: Path) -> int | None:
 
 
 def _limit(proc: Path, cgroups: Path) -> int | None:
-    """The least that a cgroup of this process allows; None if none does."""
+    """Return the lowest limit of this process's cgroups; None if there is none."""
     try:
         lines = (proc / "self/cgroup").read_text().splitlines()
     except OSError:

@@ -1,4 +1,4 @@
-"""Ways: how far a connection comes, step by step, and in words why it comes no further."""
+"""Connections, step by step, with an explanation of the step that fails."""
 
 from __future__ import annotations
 
@@ -14,16 +14,11 @@ from submerge_fleet.console.units import in_words, moment
 from submerge_fleet.doctor.findings import Finding, warning
 
 PATIENCE_S = 5.0
-"""For each step."""
+"""Seconds for each step."""
 
 
 class Unreached(Exception):
-    """The way ends here.
-
-    Attributes
-    ----------
-    says, mend : str
-    """
+    """A connection failed, with a message and a hint."""
 
     def __init__(self, message: str, hint: str) -> None:
         self.message, self.hint = message, hint
@@ -31,40 +26,40 @@ class Unreached(Exception):
 
 
 class TurnedAway(Unreached):
-    """The other end is there, and does not take this node."""
+    """The other end answers, but refuses this node."""
 
 
-class Way(NamedTuple):
-    """A way that was gone, as far as the other end's greeting."""
+class Connected(NamedTuple):
+    """Time to connect, and the other end's certificate."""
 
     took_s: float
     peer: dict[str, Any]
 
 
-def reached(link: Link, tls: Tls | None, end: str) -> Way:
-    """Go the way as far as TLS goes; `end`: who is there, for what `pki` would have to do.
+def connect(link: Link, tls: Tls | None, end: str) -> Connected:
+    """Connect, up to TLS; `end`: the other end's node name, for hints.
 
     Raises
     ------
     Unreached
-        Where it ends before.
+        If a step fails.
     """
     at, host = f"{link.host}:{link.port}", link.host
     began = time.monotonic()
     try:
         with socket.create_connection((host, link.port), timeout=PATIENCE_S) as bare:
             if tls is None:
-                return Way(time.monotonic() - began, {})
+                return Connected(time.monotonic() - began, {})
             context = tls.context()
             if not is_broker(link):
                 context.set_alpn_protocols(["h2"])
             with context.wrap_socket(bare, server_hostname=host) as safe:
                 if not is_broker(link) and safe.selected_alpn_protocol() != "h2":
                     raise _no_grpc(at)
-                return Way(time.monotonic() - began, safe.getpeercert() or {})
+                return Connected(time.monotonic() - began, safe.getpeercert() or {})
     except socket.gaierror as error:
         raise Unreached(
-            f"no host {host!r} is known: {error.strerror}",
+            f"unknown host {host!r}: {error.strerror}",
             "is the name right? is there a network? getent hosts " + host,
         ) from error
     except ssl.SSLCertVerificationError as error:
@@ -74,11 +69,11 @@ def reached(link: Link, tls: Tls | None, end: str) -> Way:
         if "NO_APPLICATION_PROTOCOL" in (error.reason or ""):
             raise _no_grpc(at) from error
         raise Unreached(
-            f"{at} does not speak TLS as it should: {error.reason or error}",
-            "is it that port, and does it have TLS?",
+            f"TLS with {at} failed: {error.reason or error}",
+            "is the port right, and does it use TLS?",
         ) from error
     except ConnectionRefusedError as error:
-        raise Unreached(f"nobody listens on {at}", "is it running? is the port right?") from error
+        raise Unreached(f"nothing listens on {at}", "is it running? is the port right?") from error
     except TimeoutError as error:
         raise Unreached(
             f"{at} does not answer in {PATIENCE_S:g} s", "a firewall? ping it from here"
@@ -89,8 +84,8 @@ def reached(link: Link, tls: Tls | None, end: str) -> Way:
         ) from error
 
 
-def ending_soon(link: Link, way: Way, now: float) -> Iterator[Finding]:
-    """Whether that of the other end ends soon; nothing where all is well."""
+def ending_soon(link: Link, way: Connected, now: float) -> Iterator[Finding]:
+    """Warn if the other end's certificate ends soon."""
     if not way.peer:
         return
     begins, until = (
@@ -99,32 +94,32 @@ def ending_soon(link: Link, way: Way, now: float) -> Iterator[Finding]:
     if until - now < (until - begins) / 8:
         yield warning(
             "certificate",
-            f"that of {link.host}:{link.port} has {in_words(until - now)} left: {moment(until)}",
+            f"{link.host}:{link.port} has one with {in_words(until - now)} left: {moment(until)}",
             "submerge pki renew, for the other end",
         )
 
 
 def is_broker(link: Link) -> bool:
-    """Return whether the other end is a broker, and not a parent itself."""
+    """Return whether the other end is a broker, not a parent."""
     return link.scheme in ("mqtt", "mqtts")
 
 
 def _no_grpc(at: str) -> Unreached:
     return Unreached(
-        f"{at} has TLS, and does not speak gRPC there",
-        "is that an MQTT broker? then say mqtts://; or give the parent's own port",
+        f"{at} uses TLS, but not gRPC",
+        "is that an MQTT broker? then use mqtts://; or the parent's port",
     )
 
 
 def _hint(error: ssl.SSLCertVerificationError, host: str, end: str) -> str:
-    said = error.verify_message.lower()
-    if "mismatch" in said or "not valid for" in said:
+    reason = error.verify_message.lower()
+    if "mismatch" in reason or "not valid for" in reason:
         return (
             f"is the url right? submerge pki renew {end} --host {host}, and a --host for every"
-            " other name it serves under: they replace all that it had"
+            " other name that it serves under: they replace the old ones"
         )
-    if "not yet valid" in said:
+    if "not yet valid" in reason:
         return "is this machine's clock right? timedatectl status"
-    if "expired" in said:
+    if "expired" in reason:
         return "submerge pki renew, for the other end; or is this machine's clock right?"
-    return "is it of the same authority? submerge pki show KIT, here and there"
+    return "is it of the same authority? submerge pki show KIT, at both ends"

@@ -59,8 +59,10 @@ def decoded(data: bytes, whence: str) -> SavedModel:
         if model.summary is not None and not Subspaces(schema.dim).fits(schema, model.summary):
             raise PeerError("a summary of other dimensions than its schema's")
     except PeerError as error:
+        # Of bytes that are no message at all the codec has nothing to explain.
+        why = "" if str(error).startswith("expected a watch") else f" ({error})"
         raise UsageError(
-            f"{whence} is not a model file: expected what `submerge model save` writes; {error}"
+            f"{whence} is not a model file{why}: expected what `submerge model save` writes"
         ) from error
     return SavedModel(whence, model, schema, shown)
 

@@ -1,13 +1,13 @@
-"""Authority: who signs a fleet's certificates, and what stands in them. Values in, PEM out.
+"""The authority that signs a fleet's certificates, and their contents. Values in, PEM out.
 
-Nothing here reads a clock or a file: `now` is an argument. Keys are ECDSA on P-256: small on
-a device, and known to all that check them, which are OpenSSL as strict as Python 3.13 has it
+Nothing here reads a clock or a file: `now` is an argument. Keys are ECDSA on P-256: small on a
+device, and supported by all that check them: OpenSSL, as strict as Python 3.13 makes it
 (VERIFY_X509_STRICT), BoringSSL (gRPC) and Mosquitto. Hence the rules of this file:
 
-1. The authority signs nodes and nothing else: CA, path length 0, no key usage but signing.
-2. A node's common name is the node. What it serves under stands among its alternative names.
-3. A node without such names is a client: its certificate does not pass as a server's.
-4. Each certificate names its own key and its signer's; what limits it is marked critical.
+1. The authority signs only nodes: CA, path length 0, no key usage but signing.
+2. The common name is the node's name. Names and addresses of a server are alternative names.
+3. A node without such names is a client: its certificate is not valid for a server.
+4. Each certificate has its key's and its signer's identifier; limits are marked critical.
 """
 
 from __future__ import annotations
@@ -27,32 +27,18 @@ from submerge.protocol.settings import check_names
 from submerge_fleet.pki.hosts import alternative_names
 
 BEHIND = timedelta(days=1)
-"""How far a device's clock may be behind. A Pi has no battery: it wakes up with the time at
-which it was last shut down, and may reach its parent before the network has set its clock."""
+"""How far a device's clock may be behind. A Pi has no clock battery: it starts with the time of
+its last shutdown, and may connect to its parent before the network has set its clock."""
 
 USES = (
     *("digital_signature", "content_commitment", "key_encipherment", "data_encipherment"),
     *("key_agreement", "key_cert_sign", "crl_sign", "encipher_only", "decipher_only"),
 )
-"""Of a key; a certificate says of each whether it is meant."""
+"""Uses of a key; a certificate allows or forbids each."""
 
 
 class Certified(NamedTuple):
-    """A certificate that has been made, and the key to it.
-
-    Attributes
-    ----------
-    node : str
-        The common name.
-    hosts : tuple of str
-        Names and addresses that it may serve under; none for a client's.
-    serial : str
-        In hexadecimal digits.
-    until : datetime
-        When it ends, at most when its authority does.
-    key, certificate : bytes
-        PEM.
-    """
+    """A new certificate and its key, both PEM; fields as in `issued.Entry`."""
 
     node: str
     hosts: tuple[str, ...]
@@ -64,26 +50,26 @@ class Certified(NamedTuple):
 
 @dataclass(frozen=True)
 class Authority:
-    """A certificate that nodes trust, and the key that signs theirs."""
+    """A certificate that nodes trust, and the key that signs their certificates."""
 
     certificate: x509.Certificate
     key: ec.EllipticCurvePrivateKey
 
     @classmethod
-    def founded(cls, fleet: str, *, now: datetime, lasts: timedelta) -> Authority:
+    def create(cls, fleet: str, *, now: datetime, lasts: timedelta) -> Authority:
         """Return a new authority of a fleet."""
         check_names(fleet)
         key = ec.generate_private_key(ec.SECP256R1())
         name = x509.Name(
             [
                 x509.NameAttribute(NameOID.ORGANIZATION_NAME, fleet),
-                # The space keeps it apart from every node: no name of one may have any.
+                # No node has this name: names of nodes have no spaces.
                 x509.NameAttribute(NameOID.COMMON_NAME, "submerge authority"),
             ]
         )
         usage = _usage("key_cert_sign", "crl_sign")
         certificate = (
-            _begun(name, key, now=now - BEHIND, until=now + lasts)
+            _builder(name, key, now=now - BEHIND, until=now + lasts)
             .issuer_name(name)
             .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
             .add_extension(usage, critical=True)
@@ -94,19 +80,19 @@ class Authority:
 
     @classmethod
     def read(cls, certificate: bytes, key: bytes, passphrase: bytes | None) -> Authority:
-        """Return the authority that PEM files hold.
+        """Return the authority in PEM files.
 
         Raises
         ------
         UsageError
-            If they hold none, or not one, or the passphrase is not the key's.
+            If they are not one authority's, or the passphrase is wrong.
         """
         found = certificate_of(certificate)
         try:
             secret = serialization.load_pem_private_key(key, passphrase)
         except TypeError:
             if passphrase is None:
-                raise UsageError("the authority's key is encrypted: --passphrase-file") from None
+                raise UsageError("the key is encrypted: use --passphrase-file") from None
             raise UsageError(
                 "the authority's key is not encrypted: leave out --passphrase-file"
             ) from None
@@ -116,56 +102,54 @@ class Authority:
         if not isinstance(secret, ec.EllipticCurvePrivateKey):
             raise UsageError("expected an ECDSA key, as `submerge pki init` makes it")
         if secret.public_key() != found.public_key():
-            raise UsageError("the authority's key and its certificate are of two authorities")
+            raise UsageError("the authority's key does not belong to its certificate")
         return cls(found, secret)
 
     @property
     def fleet(self) -> str:
-        """Whose nodes it signs."""
+        """The fleet whose nodes it signs."""
         return fleet_of(self.certificate)
 
     @property
     def until(self) -> datetime:
-        """When it ends, and with it all that it has signed."""
+        """Its end, which is also the latest end of all that it has signed."""
         return self.certificate.not_valid_after_utc
 
     @property
     def pem(self) -> bytes:
-        """The certificate, for all."""
+        """The certificate, which is public."""
         return self.certificate.public_bytes(serialization.Encoding.PEM)
 
     def key_pem(self, passphrase: bytes | None) -> bytes:
-        """Return the key, for nobody; encrypted if there is a passphrase."""
+        """Return the secret key, encrypted if there is a passphrase."""
         return _key_pem(self.key, passphrase)
 
     def certify(
         self, node: str, hosts: tuple[str, ...], *, now: datetime, lasts: timedelta
     ) -> Certified:
-        """Return a new key of a node, and a certificate for it.
+        """Return a new key and certificate of a node.
 
         Parameters
         ----------
-        node : str
-            Its name.
         hosts : tuple of str
-            Where it serves (`host_of` each); none for a client.
+            Names and addresses of a server (`host_of` each); none for a client.
         now : datetime
-            From when `lasts` is counted. The certificate itself begins a day earlier, but
-            not before the authority: such a chain would hold for nobody.
+            The start of `lasts`. The certificate begins a day earlier, but not before the
+            authority: such a chain would not be valid.
         lasts : timedelta
-            How long; less if the authority ends before.
+            How long it is valid; less if the authority ends before.
 
         Raises
         ------
         UsageError
-            If the authority does not hold now.
+            If the authority is not valid now.
         """
         check_names(node)
-        begun = self.certificate.not_valid_before_utc
-        if not begun <= now < self.until:
+        begins = self.certificate.not_valid_before_utc
+        if not begins <= now < self.until:
             raise UsageError(
-                f"expected an authority that holds, got one from {begun:%Y-%m-%d} to"
-                f" {self.until:%Y-%m-%d}, and this clock says {now:%Y-%m-%d %H:%M}:"
+                f"expected a valid authority, got one from {begins:%Y-%m-%d} to"
+                f" {self.until:%Y-%m-%d}, and this clock shows {now:%Y-%m-%d %H:%M}:"
                 " set the clock, or make a new authority with `submerge pki init`"
             )
         key = ec.generate_private_key(ec.SECP256R1())
@@ -175,7 +159,7 @@ class Authority:
         if hosts:
             roles.append(ExtendedKeyUsageOID.SERVER_AUTH)  # for its children
         builder = (
-            _begun(name, key, now=max(now - BEHIND, begun), until=until)
+            _builder(name, key, now=max(now - BEHIND, begins), until=until)
             .issuer_name(self.certificate.subject)
             .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
             .add_extension(_usage("digital_signature"), critical=True)
@@ -200,22 +184,22 @@ def certificate_of(pem: bytes) -> x509.Certificate:
 
 
 def fleet_of(authority: x509.Certificate) -> str:
-    """Return whose nodes an authority signs."""
+    """Return the fleet whose nodes an authority signs."""
     names = authority.subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)
     if not names:
-        raise UsageError("expected an authority that `submerge pki init` has made, got another")
+        raise UsageError("expected an authority made by `submerge pki init`, got another")
     return str(names[0].value)
 
 
 def serial_of(certificate: x509.Certificate) -> str:
-    """Return a certificate's number, as OpenSSL writes it."""
+    """Return a certificate's serial number, as OpenSSL writes it."""
     return f"{certificate.serial_number:040X}"
 
 
-def _begun(
+def _builder(
     name: x509.Name, key: ec.EllipticCurvePrivateKey, *, now: datetime, until: datetime
 ) -> x509.CertificateBuilder:
-    """Begin a certificate: whose, of which key, from when to when."""
+    """Return a builder with a certificate's name, key and dates."""
     public = key.public_key()
     return (
         x509.CertificateBuilder()

@@ -1,4 +1,4 @@
-"""`submerge pki`: the authority of a fleet, and the kits that make its nodes known."""
+"""`submerge pki`: the authority of a fleet, and kits for its nodes."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from submerge_fleet.console.options import FILE, FOLDER, default_option
 from submerge_fleet.console.progress import advancing
 from submerge_fleet.console.units import duration, span_text
 from submerge_fleet.pki import issuing
-from submerge_fleet.pki.issued import SOON, Entry, stamped
-from submerge_fleet.pki.issuing import AS_JSON, DIRECTORY, LASTS, PASSPHRASE, KitRequest, opened
+from submerge_fleet.pki.issued import SOON, Entry, timestamp
+from submerge_fleet.pki.issuing import AS_JSON, DIRECTORY, LASTS, PASSPHRASE, KitRequest, open_pki
 
 HOST = click.option(
     "--host",
     "hosts",
     multiple=True,
     metavar="NAME_OR_IP",
-    help="Where it serves, as others call it; may be given several times.",
+    help="A name or address by which others connect to it; may be repeated.",
 )
 
 
@@ -29,22 +29,22 @@ HOST = click.option(
 def command() -> None:
     """Make certificates for a fleet: one authority, and one kit for each node.
 
-    A kit is one file: the node's key, its certificate, and whom it trusts. Keep the
-    authority on a machine that is no node.
+    A kit is one file: the node's key, its certificate, and its authority's certificate. Keep
+    the authority on a machine that is not a node.
 
-    There is no revocation list. Whom you no longer trust, `submerge nodes forget NODE --ban`
-    shuts out at once; its certificate ends by itself, so let certificates be short (--lasts)
-    and renew them often (`submerge pki renew --all`).
+    There is no revocation list. `submerge nodes forget NODE --ban` shuts out a node at once.
+    Its certificate stays valid until it ends, so use short ones (--lasts) and renew them often
+    (`submerge pki renew --all`).
     """
 
 
 @command.command(epilog="Example: submerge pki init --fleet plant-2")
 @DIRECTORY
-@default_option("--fleet", "default", "Its name, for people.")
+@default_option("--fleet", "default", "The fleet's name, for people.")
 @default_option(
     "--lasts",
     "10y",
-    "How long (m is minutes); no certificate of a node outlives it.",
+    "How long it is valid (m is minutes); no certificate of a node ends later.",
     type=issuing.span,
     metavar="DURATION",
 )
@@ -55,25 +55,25 @@ def init(
 ) -> None:
     """Make the authority of a fleet, in a directory of its own.
 
-    Its key is not encrypted, unless you give a passphrase: the file's mode protects it.
+    Its key is encrypted only if you give a passphrase; otherwise the file's mode protects it.
     """
-    pki = opened(directory, passphrase_file)
+    pki = open_pki(directory, passphrase_file)
     from submerge_fleet.pki.authority import Authority
 
-    authority = Authority.founded(fleet, now=issuing.now(), lasts=lasts)
-    pki.found(authority)
+    authority = Authority.create(fleet, now=issuing.now(), lasts=lasts)
+    pki.create(authority)
     if as_json:
-        made = {"fleet": fleet, "until": stamped(authority.until), "key": str(pki.key)}
+        made = {"fleet": fleet, "until": timestamp(authority.until), "key": str(pki.key)}
         click.echo(json.dumps(made | {"kits": str(pki.kits)}))
         return
     plain = "" if passphrase_file else ", and it is not encrypted"
     click.echo(
-        f"{pki.key}: keep it here, and a copy under lock; whoever has it can be any node of"
-        f" fleet {fleet}{plain}. The authority ends on {stamped(authority.until)}."
+        f"{pki.key}: keep it here, and a copy under lock; its owner can act as any node of"
+        f" fleet {fleet}{plain}. The authority ends on {timestamp(authority.until)}."
     )
     click.echo(
-        f"{pki.kits}: a kit for each node will be there (submerge pki issue NODE); bring each to"
-        " its own node alone, by a way that nobody reads."
+        f"{pki.kits}: kits of nodes will be here (submerge pki issue NODE); copy each to its own"
+        " node only, over a secure connection."
     )
 
 
@@ -94,10 +94,10 @@ def issue(
 ) -> None:
     """Make a kit for each NODE: DIR/kits/NODE.kit.
 
-    An aggregator or a broker has children, and needs --host: the names and addresses by
-    which they reach it. Whoever has no --host is a client, and cannot pose as a server.
+    An aggregator or a broker needs --host: the names and addresses by which its children
+    connect to it. A kit without --host is a client's: it is not valid for a server.
     """
-    pki = opened(directory, passphrase_file)
+    pki = open_pki(directory, passphrase_file)
     from submerge_fleet.pki.hosts import hosts_of
 
     at = issuing.now()
@@ -106,7 +106,7 @@ def issue(
         for node in nodes:
             if node in entries:
                 raise UsageError(
-                    f"{node} has a kit, until {stamped(entries[node].until)}: for a new one,"
+                    f"{node} has a kit, until {timestamp(entries[node].until)}: for a new one,"
                     f" submerge pki renew {node}"
                 )
         with advancing("kits", len(wanted)) as advance:
@@ -121,26 +121,26 @@ def issue(
 @command.command(epilog="Example: submerge pki renew --all --within 20d")
 @click.argument("nodes", nargs=-1, metavar="[NODE]...")
 @DIRECTORY
-@click.option("--all", "everyone", is_flag=True, help="All that have a kit.")
+@click.option("--all", "all_nodes", is_flag=True, help="All nodes that have a kit.")
 @click.option(
     "--within",
     type=duration,
-    help=f"Those alone with less than this left.  [default: {span_text(SOON.total_seconds())} with"
-    " --all; any, of a NODE that is named]",
+    help=f"Only those with less than this left.  [default: {span_text(SOON.total_seconds())} with"
+    " --all; else any]",
 )
 @HOST
 @click.option(
     "--lasts",
     type=issuing.span,
     metavar="DURATION",
-    help="How long: 90d, 1y, 10m; m is minutes.  [default: as the one before]",
+    help="How long it is valid: 90d, 1y, 10m (minutes).  [default: as the one before]",
 )
 @PASSPHRASE
 @AS_JSON
 def renew(
     nodes: tuple[str, ...],
     directory: Path,
-    everyone: bool,
+    all_nodes: bool,
     within: float | None,
     hosts: tuple[str, ...],
     lasts: timedelta | None,
@@ -149,17 +149,17 @@ def renew(
 ) -> None:
     """Make new kits in place of those that end soon: a new key, the same name and hosts.
 
-    Bring each to its node, in place of the old one: a file that `kit` names is read at the
-    next connection, and nothing has to be restarted. A unit that hands it over as a credential
-    has a copy, and does. What was issued before still holds until it ends.
+    Copy each to its node, in place of the old one. A file that `kit` names is read at the next
+    connection, without a restart; a unit with LoadCredential= uses a copy and needs one. Older
+    certificates stay valid until they end.
     """
-    if bool(nodes) == everyone:
+    if bool(nodes) == all_nodes:
         raise UsageError(f"expected NODE or --all, got {'both' if nodes else 'neither'}")
     if hosts and len(nodes) != 1:
         raise UsageError("expected one NODE with --host: others have hosts of their own")
-    if within is None and everyone:
+    if within is None and all_nodes:
         within = SOON.total_seconds()
-    pki = opened(directory, passphrase_file)
+    pki = open_pki(directory, passphrase_file)
     from submerge_fleet.pki.hosts import hosts_of
 
     at, moved = issuing.now(), hosts_of(hosts)
@@ -167,26 +167,26 @@ def renew(
         for node in nodes:
             if node not in entries:
                 raise UsageError(f"{node} has no kit yet: submerge pki issue {node}")
-        asked = [entries[node] for node in (entries if everyone else dict.fromkeys(nodes))]
-        due = [e for e in asked if within is None or (e.until - at).total_seconds() < within]
-        spared = [entry for entry in asked if entry not in due]
+        listed = [entries[node] for node in (entries if all_nodes else dict.fromkeys(nodes))]
+        due = [e for e in listed if within is None or (e.until - at).total_seconds() < within]
+        left = [entry for entry in listed if entry not in due]
         wanted = [KitRequest(e.node, moved or e.hosts, lasts or e.lasts) for e in due]
         made: list[Entry] = []
         if wanted:
             with advancing("kits", len(wanted)) as advance:
                 made = issuing.make(pki, wanted, entries, at=at, advance=advance)
     if as_json:
-        issuing.print_json(pki, at, {"renewed": made, "left": spared})
+        issuing.print_json(pki, at, {"renewed": made, "left": left})
         return
     for entry in made:
         click.echo(f"renewed {issuing.line_of(entry, pki.kit(entry.node), at)}")
-    if everyone and spared and within is not None:
-        # Each night nearly all of them: one line, or nobody sees what was renewed.
-        click.echo(f"left as they are: {len(spared)}, with {span_text(within)} or more to go")
-    for entry in () if everyone else spared:
+    if all_nodes and left and within is not None:
+        # One line, as a nightly run leaves nearly all: a list would hide the renewed ones.
+        click.echo(f"left as they are: {len(left)}, with {span_text(within)} or more to go")
+    for entry in () if all_nodes else left:
         click.echo(f"left {issuing.line_of(entry, pki.kit(entry.node), at)}")
-    if not asked:
-        click.echo(f"nobody has a kit in {pki.path} yet")
+    if not listed:
+        click.echo(f"no node has a kit in {pki.path} yet")
 
 
 @command.command(epilog="Example: submerge pki retire pump-3")
@@ -196,14 +196,14 @@ def renew(
 def retire(nodes: tuple[str, ...], directory: Path, as_json: bool) -> None:
     """Make no more kits for a NODE that is lost, stolen or out of use.
 
-    Its kit here is deleted, and `renew --all` passes it over. The certificate that it has
-    holds until it ends: submerge nodes forget NODE --ban, at its aggregator, shuts it out.
+    Its kit here is deleted, and `renew --all` skips it. Its certificate stays valid until it
+    ends: submerge nodes forget NODE --ban, at its aggregator, shuts it out.
     """
-    pki, at = opened(directory), issuing.now()
+    pki, at = open_pki(directory), issuing.now()
     with pki.issuing() as entries:
         for node in nodes:
             if node not in entries:
-                raise UsageError(f"{node} has no kit: submerge pki show lists who has")
+                raise UsageError(f"{node} has no kit: submerge pki show lists nodes with kits")
         gone = [entries.pop(node) for node in dict.fromkeys(nodes)]
         for entry in gone:
             pki.discard(entry.node)
@@ -212,7 +212,7 @@ def retire(nodes: tuple[str, ...], directory: Path, as_json: bool) -> None:
         return
     for entry in gone:
         click.echo(
-            f"{entry.node} is retired; its certificate holds until {stamped(entry.until)}:"
+            f"{entry.node} is retired; its certificate is valid until {timestamp(entry.until)}:"
             f" submerge nodes forget {entry.node} --ban"
         )
 
@@ -223,18 +223,18 @@ def retire(nodes: tuple[str, ...], directory: Path, as_json: bool) -> None:
     "--dir",
     "directory",
     type=FOLDER,
-    help=f"Where the authority lives.  [default: {issuing.PKI}]",
+    help=f"The authority's directory.  [default: {issuing.PKI}]",
 )
 @AS_JSON
 def show(kit: Path | None, directory: Path | None, as_json: bool) -> None:
-    """Show who has a kit, and until when; or look into one.
+    """Show which nodes have a kit, and until when; or the contents of one kit.
 
-    A kit is also put to the test: are its key and its authority those of its certificate?
-    Days are UTC. Serial numbers and times of day are in --json.
+    For one kit it also checks that its key and its authority belong to its certificate. Days
+    are UTC. Serial numbers and times of day are in --json.
     """
     if kit is not None and directory is not None:
         raise UsageError("--dir is for all kits of an authority, got a file as well")
-    pki = opened(directory or issuing.PKI)
+    pki = open_pki(directory or issuing.PKI)
     from submerge_fleet.pki import report as pki_report
 
     at = issuing.now()
@@ -242,4 +242,4 @@ def show(kit: Path | None, directory: Path | None, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(found.as_dict(at)))
     else:
-        pki_report.tell(found, at)
+        pki_report.print_kits(found, at)

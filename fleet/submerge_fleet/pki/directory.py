@@ -1,12 +1,10 @@
 """The pki directory: an authority's key and certificate, a record, and a kit for each node.
 
-Rules of this file:
-
-1. Secrets are born private (0600, in directories of 0700): at no moment may others read them.
-2. A file is replaced as a whole: who reads it meanwhile has the old one or the new one.
-3. One command at a time issues: two would forget what the other has done.
-4. Kits first, then the record: who dies in between leaves kits that nobody was told of, and
-   the next command makes them anew.
+1. Secrets are private from the start (0600, in directories of 0700).
+2. A file is replaced as a whole: a reader sees the old one or the new one.
+3. Only one command at a time issues: two would overwrite each other's record.
+4. Kits are written first, then the record. After a crash in between, the next command makes the
+   unrecorded kits again.
 """
 
 from __future__ import annotations
@@ -29,15 +27,7 @@ PRIVATE, PUBLIC = 0o600, 0o644
 
 
 class PkiDirectory:
-    """Where an authority lives.
-
-    Parameters
-    ----------
-    path : Path
-        The directory; `found` makes it.
-    passphrase : bytes or None
-        Of the authority's key; None if it has none.
-    """
+    """The directory of an authority; `passphrase`: of its key, None if that is not encrypted."""
 
     def __init__(self, path: Path, passphrase: bytes | None = None) -> None:
         self.path = path
@@ -47,23 +37,22 @@ class PkiDirectory:
         self._certificate = path / "ca.pem"
         self._record = path / "issued.json"
 
-    def found(self, authority: Authority) -> None:
-        """Make the directory, with a new authority in it.
+    def create(self, authority: Authority) -> None:
+        """Create the directory, with a new authority in it.
 
         Raises
         ------
         UsageError
-            If there is anything already: an authority that is overwritten is a fleet that
-            has to be given new kits, every node of it.
+            If it is not empty: after an overwritten authority every node would need a new kit.
         """
         if self._certificate.exists():
             raise UsageError(
-                f"{self.path} holds an authority already: name another place with --dir"
+                f"{self.path} has an authority already: choose another directory with --dir"
             )
         if self.key.exists():
             raise UsageError(
-                f"{self.key} is there without ca.pem: take that from a backup, or, if"
-                f" `submerge pki init` was cut short, remove {self.path} and begin again"
+                f"{self.key} exists without ca.pem: take that from a backup, or, if"
+                f" `submerge pki init` was interrupted, remove {self.path} and start again"
             )
         try:
             self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -74,7 +63,7 @@ class PkiDirectory:
         except OSError as error:
             raise _refused(self.path, error) from error
         _replace(self.key, authority.key_pem(self._passphrase), PRIVATE)
-        _replace(self._record, issued.written({}), PUBLIC)
+        _replace(self._record, issued.record_text({}), PUBLIC)
         _replace(self._certificate, authority.pem, PUBLIC)
 
     def authority(self) -> Authority:
@@ -86,14 +75,14 @@ class PkiDirectory:
         return self._read(self._certificate)
 
     def record(self) -> dict[str, Entry]:
-        """Return who has a kit, by name."""
-        return issued.parsed(self._read(self._record), str(self._record))
+        """Return the nodes that have a kit, by name."""
+        return issued.parse_record(self._read(self._record), str(self._record))
 
     @contextmanager
     def issuing(self) -> Iterator[dict[str, Entry]]:
-        """Keep others out while kits are made; what the body adds to the record is kept.
+        """Lock the directory while kits are made, and save what the body adds to the record.
 
-        It is kept even if the body fails on its way: those kits are there.
+        It is saved even if the body fails on its way, as those kits exist.
         """
         try:
             place = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY)
@@ -107,14 +96,14 @@ class PkiDirectory:
                 yield entries
             finally:
                 if entries != before:
-                    # New names are on disk before anything says that they are there.
+                    # New kits are on disk before the record lists them.
                     sync_folder(self.kits)
-                    _replace(self._record, issued.written(entries), PUBLIC)
+                    _replace(self._record, issued.record_text(entries), PUBLIC)
         finally:
-            os.close(place)  # and the lock is gone
+            os.close(place)  # releases the lock
 
     def put(self, certified: Certified, authority: Authority) -> Path:
-        """Write a node's kit in place of the one before; return where it is."""
+        """Write a node's kit, replacing an older one; return its path."""
         path = self.kit(certified.node)
         try:
             self.kits.mkdir(mode=0o700, exist_ok=True)
@@ -124,7 +113,7 @@ class PkiDirectory:
         return path
 
     def discard(self, node: str) -> None:
-        """Delete a node's kit, if it is still here."""
+        """Delete a node's kit, if it exists."""
         path = self.kit(node)
         try:
             path.unlink(missing_ok=True)
@@ -132,7 +121,7 @@ class PkiDirectory:
             raise _refused(path, error) from error
 
     def kit(self, node: str) -> Path:
-        """Return where a node's kit is, or would be."""
+        """Return the path of a node's kit."""
         return self.kits / f"{node}.kit"
 
     def _read(self, path: Path) -> bytes:
@@ -148,7 +137,7 @@ class PkiDirectory:
     def _none(self, error: OSError) -> UsageError:
         return UsageError(
             f"expected an authority in {self.path}, got: {error.strerror}:"
-            " `submerge pki init` makes one, --dir says where it is"
+            " `submerge pki init` makes one, --dir chooses another directory"
         )
 
 
@@ -157,7 +146,7 @@ def _replace(path: Path, data: bytes, mode: int) -> None:
     try:
         with atomic_file(path, mode=mode) as file:
             with suppress(FileNotFoundError, PermissionError):
-                # A node's user keeps its kit, though root is the one who renews it.
+                # A node's user keeps owning its kit when root renews it.
                 before = path.stat()
                 os.fchown(file.fileno(), before.st_uid, before.st_gid)
             file.write(data)
@@ -170,11 +159,11 @@ def _lock(place: int, path: Path) -> None:
         fcntl.flock(place, fcntl.LOCK_EX)
     except OSError as error:
         raise UsageError(
-            f"expected a disk that can keep others out, {path} is on none: {error.strerror}"
+            f"expected a disk with file locks, got {path}: {error.strerror}"
         ) from error
 
 
 def _refused(path: Path, error: OSError) -> Exception:
     if error.errno == errno.ENOSPC:
-        return error  # nobody's input: the command says so
+        return error  # not a mistake of the input: the command line reports it
     return UsageError(f"cannot write {path}: {error.strerror}")

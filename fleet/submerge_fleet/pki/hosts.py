@@ -1,4 +1,4 @@
-"""Hosts: the names and addresses that a node serves under, as certificates have them."""
+"""Names and addresses of servers, as certificates have them."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from submerge import UsageError
 
 LABEL = r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?"
 HOST = re.compile(rf"({LABEL}\.)*(?!\d+$){LABEL}")
-"""In the DNS, or of a container. The last part is never a number: that would be an address."""
+"""A name in the DNS or of a container. Its last part is not a number, unlike an address's."""
 
 LONGEST = 253
-"""Letters, in the DNS."""
+"""Characters of a DNS name."""
 
 
 def host_of(text: str) -> str:
-    """Return a name or an address as it is compared.
+    """Return a name or an address in its normal form.
 
     Raises
     ------
     UsageError
-        If it is neither; with a port, it is not.
+        If it is neither, for example with a port.
 
     Examples
     --------
@@ -42,7 +42,7 @@ def host_of(text: str) -> str:
 
 
 def hosts_of(texts: tuple[str, ...] | list[str]) -> tuple[str, ...]:
-    """Return several, each once, in their order."""
+    """Return the normal forms of several, each once, in their order."""
     return tuple(dict.fromkeys(host_of(text) for text in texts))
 
 
@@ -55,7 +55,7 @@ def alternative_names(hosts: tuple[str, ...]) -> x509.SubjectAlternativeName:
 
 
 def hosts_in(certificate: x509.Certificate) -> tuple[str, ...]:
-    """Return what a certificate may serve under; nothing for a client's."""
+    """Return the hosts that a certificate is valid for; none for a client's."""
     try:
         found = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName)
     except x509.ExtensionNotFound:
@@ -65,7 +65,7 @@ def hosts_in(certificate: x509.Certificate) -> tuple[str, ...]:
 
 def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
     try:
-        # A zone (%eth0) is this machine's own word for a cable: no certificate has it.
+        # A zone (%eth0) is only known on this machine, and not part of a certificate.
         return None if "%" in text else ipaddress.ip_address(text)
     except ValueError:
         return None

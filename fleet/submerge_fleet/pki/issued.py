@@ -1,7 +1,7 @@
-"""Issued: the record of who has a kit, kept beside the authority as JSON.
+"""The record of issued kits, stored beside the authority as JSON.
 
-It is what `renew` renews and what `issue` will not do twice. It has no secrets; without it
-the certificates go on holding, but nobody knows whose there are.
+`renew` renews the nodes in it, and `issue` refuses them. It has no secrets. Without it the
+certificates stay valid, but there is no list of them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from submerge import UsageError
 from submerge.protocol.settings import check_names
 
 SOON = timedelta(days=30)
-"""Less than this is soon enough to be told, and to be renewed."""
+"""Time before its end from which a certificate is shown as `soon`, and renewed."""
 
 VERSION = 1
 
@@ -25,16 +25,14 @@ class Entry(NamedTuple):
 
     Attributes
     ----------
-    node : str
-        Its name.
     hosts : tuple of str
-        Names and addresses that it may serve under; none for a client's.
+        Names and addresses of a server; none for a client.
     serial : str
         In hexadecimal digits.
     until : datetime
-        When it ends.
+        Its end.
     lasts : timedelta
-        How long it was to hold when it was made: as long as the next.
+        The requested time from its start to its end, also for the next certificate.
     """
 
     node: str
@@ -44,28 +42,28 @@ class Entry(NamedTuple):
     lasts: timedelta
 
     def state(self, now: datetime) -> str:
-        """Return `ended`, `soon`, or nothing where nothing is to be done."""
+        """Return `ended`, `soon`, or an empty string."""
         return state_of(self.until, now)
 
 
 def state_of(until: datetime, now: datetime) -> str:
-    """Return `ended`, `soon`, or nothing where nothing is to be done."""
+    """Return `ended`, `soon`, or an empty string."""
     left = until - now
     return "ended" if left <= timedelta(0) else "soon" if left < SOON else ""
 
 
-def stamped(time: datetime) -> str:
-    """Write a time: `2027-02-20T10:00:00Z`."""
+def timestamp(time: datetime) -> str:
+    """Return a time as text: `2027-02-20T10:00:00Z`."""
     return f"{time:%Y-%m-%dT%H:%M:%S}Z"
 
 
-def written(entries: Mapping[str, Entry]) -> bytes:
-    """Return a record as a file has it, by name."""
+def record_text(entries: Mapping[str, Entry]) -> bytes:
+    """Return a record as JSON, sorted by name."""
     kits = {
         node: {
             "hosts": entry.hosts,
             "serial": entry.serial,
-            "until": stamped(entry.until),
+            "until": timestamp(entry.until),
             "lasts_s": entry.lasts.total_seconds(),
         }
         for node, entry in sorted(entries.items())
@@ -73,19 +71,19 @@ def written(entries: Mapping[str, Entry]) -> bytes:
     return (json.dumps({"version": VERSION, "kits": kits}, indent=1) + "\n").encode()
 
 
-def parsed(data: bytes, whence: str) -> dict[str, Entry]:
-    """Return what a record's file says.
+def parse_record(data: bytes, whence: str) -> dict[str, Entry]:
+    """Return the entries of a record.
 
     Raises
     ------
     UsageError
-        If it says nothing that this version reads.
+        If this version cannot read it.
     """
     try:
-        reported = json.loads(data)
-        if reported["version"] != VERSION:
-            raise ValueError(f"its version is {reported['version']}, this reads {VERSION}")
-        return {node: _entry(node, fields) for node, fields in reported["kits"].items()}
+        record = json.loads(data)
+        if record["version"] != VERSION:
+            raise ValueError(f"its version is {record['version']}, this reads {VERSION}")
+        return {node: _entry(node, fields) for node, fields in record["kits"].items()}
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:
         raise UsageError(
             f"expected the record of what was issued in {whence}, got something else"
@@ -94,20 +92,20 @@ def parsed(data: bytes, whence: str) -> dict[str, Entry]:
 
 
 def check_new(nodes: Iterable[str], known: Iterable[str]) -> None:
-    """Refuse what is no name, or differs from another in capitals only.
+    """Refuse a bad name, or one that differs from another in capitals only.
 
-    On some disks, the kits of such two were one file. And `score` is a topic of all nodes: a
-    broker would let whoever is called so write everybody's scores.
+    On some disks the kits of two such nodes would be one file. And `score` is a topic of all nodes:
+    a broker would let a node of that name write the scores of all others.
     """
     taken = {name.lower(): name for name in known}
     for node in nodes:
         check_names(node)
         if node.lower() == "score":
-            raise UsageError(f"expected a name that is no topic of ours, got {node}")
+            raise UsageError(f"expected a name other than the topic {node}")
         other = taken.setdefault(node.lower(), node)
         if other != node:
             raise UsageError(
-                f"expected names that differ in more than capitals, got {node} beside {other}"
+                f"expected names that differ in more than capitals, got {node} and {other}"
             )
 
 

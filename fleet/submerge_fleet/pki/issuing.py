@@ -1,4 +1,4 @@
-"""Issuing: what the commands that make kits have in common, from their options to their words."""
+"""Shared parts of the commands that make kits: options, issuing, output."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import click
 from submerge.errors import UsageError
 from submerge_fleet.console.options import FILE, FOLDER
 from submerge_fleet.console.units import ago, duration, span_text
-from submerge_fleet.pki.issued import Entry, check_new, stamped
+from submerge_fleet.pki.issued import Entry, check_new, timestamp
 
 if TYPE_CHECKING:
     from submerge_fleet.pki.directory import PkiDirectory
@@ -23,11 +23,11 @@ PKI = Path("pki")
 SHORTEST_S, LONGEST_S = 1.0, 100 * 365 * 86400.0
 
 LONGEST_PASSPHRASE = 1000
-"""Bytes; OpenSSL takes little more."""
+"""Bytes; OpenSSL accepts little more."""
 
 
 def span(text: str) -> timedelta:
-    """Return how long a certificate is to hold: `90d`, `1y`, `10m`."""
+    """Return the validity of a certificate: `90d`, `1y`, `10m`."""
     seconds = duration(text)
     if not SHORTEST_S <= seconds <= LONGEST_S:
         raise click.BadParameter(f"expected from {span_text(SHORTEST_S)} to 100y, got {text!r}")
@@ -40,12 +40,12 @@ DIRECTORY = click.option(
     type=FOLDER,
     default=PKI,
     show_default=True,
-    help="Where the authority lives.",
+    help="The authority's directory.",
 )
 PASSPHRASE = click.option(
     "--passphrase-file",
     type=FILE,
-    help="What the authority's key is encrypted with.  [default: it is not]",
+    help="The passphrase of the authority's key.  [default: not encrypted]",
 )
 LASTS = click.option(
     "--lasts",
@@ -53,13 +53,13 @@ LASTS = click.option(
     metavar="DURATION",
     default="90d",
     show_default=True,
-    help="How long: 90d, 1y, 10m; m is minutes.",
+    help="How long it is valid: 90d, 1y, 10m (minutes).",
 )
 AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 
 
 class KitRequest(NamedTuple):
-    """A kit that is to be made: whose, where it serves, for how long."""
+    """A kit to make: the node, its hosts, its validity."""
 
     node: str
     hosts: tuple[str, ...]
@@ -67,19 +67,19 @@ class KitRequest(NamedTuple):
 
 
 def now() -> datetime:
-    """Return the time, in the whole seconds of certificates."""
+    """Return the time in whole seconds, as in certificates."""
     return datetime.now(UTC).replace(microsecond=0)
 
 
-def opened(directory: Path, passphrase_file: Path | None = None) -> PkiDirectory:
-    """Return a pki directory; say what is missing if nothing here can make certificates."""
+def open_pki(directory: Path, passphrase_file: Path | None = None) -> PkiDirectory:
+    """Return a pki directory; name the extra if the package for certificates is missing."""
     try:
         from submerge_fleet.pki.directory import PkiDirectory
     except ModuleNotFoundError as error:
         if (error.name or "submerge").startswith("submerge"):
             raise
         raise click.UsageError(
-            f"this needs {error.name}, which is not here: pip install 'submerge[pki]'"
+            f"this needs {error.name}, which is not installed: pip install 'submerge[pki]'"
         ) from error
     return PkiDirectory(directory, _passphrase(passphrase_file))
 
@@ -92,14 +92,14 @@ def make(
     at: datetime,
     advance: Callable[[int], None] = lambda _: None,
 ) -> list[Entry]:
-    """Write kits, and what was made into a record (PkiDirectory.issuing).
+    """Write kits, and add them to a record (PkiDirectory.issuing).
 
-    All names are judged before anything is written.
+    All names are checked before anything is written.
 
     Raises
     ------
     UsageError
-        If one is no name, or another's but for capitals, or the authority cannot sign.
+        If a name is bad or differs from another in capitals only, or the authority cannot sign.
     """
     check_new((each.node for each in wanted), entries)
     authority = pki.authority()
@@ -113,42 +113,42 @@ def make(
         advance(1)
     if any(entry.until < at + entry.lasts for entry in made):
         click.echo(
-            f"shorter than asked for: the authority itself ends on {stamped(authority.until)}",
+            f"shorter than requested: the authority itself ends on {timestamp(authority.until)}",
             err=True,
         )
     return made
 
 
 def line_of(entry: Entry, path: Path, at: datetime) -> str:
-    """Say what a kit is."""
+    """Return a kit's description, a line."""
     role = f"serves as {' '.join(entry.hosts)}" if entry.hosts else "a client"
-    return f"{path}: {entry.node}, {role}, until {stamped(entry.until)} ({left(entry.until, at)})"
+    return f"{path}: {entry.node}, {role}, until {timestamp(entry.until)} ({left(entry.until, at)})"
 
 
 def left(until: datetime, at: datetime) -> str:
-    """Say how long a certificate still holds."""
+    """Return how long a certificate is still valid, as text."""
     seconds = (until - at).total_seconds()
     return ago(seconds) if seconds > 0 else f"ended {ago(-seconds)} ago"
 
 
 def as_dict(entry: Entry, path: Path, at: datetime) -> dict[str, object]:
-    """Return a kit for a program."""
+    """Return a kit's fields for JSON."""
     return {
         "node": entry.node,
         "hosts": entry.hosts,
         "serial": entry.serial,
-        "until": stamped(entry.until),
+        "until": timestamp(entry.until),
         "left_s": (entry.until - at).total_seconds(),
         "state": entry.state(at) or "holds",
         "kit": str(path),
     }
 
 
-def print_json(pki: PkiDirectory, at: datetime, span_text: Mapping[str, Iterable[Entry]]) -> None:
-    """Print what was done to whom."""
+def print_json(pki: PkiDirectory, at: datetime, kits: Mapping[str, Iterable[Entry]]) -> None:
+    """Print kits as one JSON object: a list for each action."""
     lists = {
         what: [as_dict(each, pki.kit(each.node), at) for each in entries]
-        for what, entries in span_text.items()
+        for what, entries in kits.items()
     }
     click.echo(json.dumps(lists))
 

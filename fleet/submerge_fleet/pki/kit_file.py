@@ -1,7 +1,7 @@
-"""A kit as a file: what one node needs to be known, in one piece of text.
+"""A kit as a file: what one node needs to prove its name, in one text.
 
-A few lines of head for people, which readers of PEM pass over, then the node's key, its
-certificate, and the authority's. `submerge_client.kit` is its reader on the devices.
+A few lines of head for people, which PEM readers skip, then the node's key, its certificate, and
+the authority's. Devices read it with `submerge_client.kit`.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from submerge import UsageError
 from submerge_client.kit import HEAD, read_kit
 from submerge_fleet.pki.authority import Authority, Certified, fleet_of, serial_of
 from submerge_fleet.pki.hosts import hosts_in
-from submerge_fleet.pki.issued import Entry, stamped
+from submerge_fleet.pki.issued import Entry, timestamp
 
 
-class Seen(NamedTuple):
-    """What a kit says: its node's certificate, and the fleet and the end of its authority."""
+class KitContents(NamedTuple):
+    """A kit's certificate, and the fleet and the end of its authority."""
 
     entry: Entry
     fleet: str
@@ -36,19 +36,19 @@ def text_of(certified: Certified, authority: Authority) -> bytes:
         HEAD,
         f"node: {certified.node}",
         f"fleet: {authority.fleet}",
-        f"until: {stamped(certified.until)}",
+        f"until: {timestamp(certified.until)}",
     )
-    reported = "".join(f"{line}\n" for line in head).encode()
-    return reported + certified.key + certified.certificate + authority.pem
+    text = "".join(f"{line}\n" for line in head).encode()
+    return text + certified.key + certified.certificate + authority.pem
 
 
-def look_into(path: Path) -> Seen:
-    """Return what a kit says, if its parts belong together.
+def read_contents(path: Path) -> KitContents:
+    """Return the contents of a kit whose parts belong together.
 
     Raises
     ------
     UsageError
-        If it cannot be read or is no kit, or its key or authority is of another certificate.
+        If it cannot be read or is not a kit, or its key or authority is of another certificate.
     """
     kit = read_kit(path)
     try:
@@ -66,11 +66,11 @@ def look_into(path: Path) -> Seen:
         raise _unfit(path, "an authority that has not signed its certificate") from error
     node = str(named.value)
     if node != kit.node:
-        raise _unfit(path, f"a certificate of {node}, and a head of {kit.node}")
+        raise _unfit(path, f"a certificate of {node}, but a head of {kit.node}")
     until = own.not_valid_after_utc
     lasts = until - own.not_valid_before_utc
     entry = Entry(node, hosts_in(own), serial_of(own), until, lasts)
-    return Seen(entry, fleet_of(authority), authority.not_valid_after_utc)
+    return KitContents(entry, fleet_of(authority), authority.not_valid_after_utc)
 
 
 def _unfit(path: Path, got: str) -> UsageError:

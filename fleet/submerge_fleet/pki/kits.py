@@ -1,4 +1,4 @@
-"""`submerge kits`: kits for as many nodes as a file lists, as often as it is asked."""
+"""`submerge kits`: kits for the nodes in a file."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from submerge_fleet.console.options import FILE
 from submerge_fleet.console.progress import advancing
 from submerge_fleet.pki import issuing
 from submerge_fleet.pki.issued import Entry
-from submerge_fleet.pki.issuing import AS_JSON, DIRECTORY, LASTS, PASSPHRASE, KitRequest, opened
+from submerge_fleet.pki.issuing import AS_JSON, DIRECTORY, LASTS, PASSPHRASE, KitRequest, open_pki
 
 
 @click.command(epilog="Example: submerge kits nodes.csv")
@@ -25,11 +25,11 @@ def command(
 ) -> None:
     """Make a kit for each node of NODES.csv that has none.
 
-    Columns: `node`, and `hosts` (blanks between) of those that have children. Others are
-    ignored. The whole file is judged before anything is made, and it may be run again
-    whenever nodes were added. `submerge pki renew` is for those that have a kit.
+    Columns: `node`, and `hosts` (separated by blanks) of nodes with children. Other columns are
+    ignored. The whole file is checked before anything is made. Run it again when nodes were
+    added. `submerge pki renew` is for nodes that have a kit.
     """
-    pki = opened(directory, passphrase_file)
+    pki = open_pki(directory, passphrase_file)
     from submerge_fleet.pki.nodes_csv import read_nodes
 
     listed = read_nodes(file)
@@ -49,7 +49,7 @@ def command(
                 made = issuing.make(pki, wanted, entries, at=at, advance=advance)
     for entry in left:
         if set(hosts := listed.hosts[entry.node]) != set(entry.hosts):
-            click.echo(_moved(entry, hosts), err=True)
+            click.echo(_hosts_note(entry, hosts), err=True)
     if as_json:
         issuing.print_json(pki, at, {"made": made, "left": left})
         return
@@ -62,13 +62,13 @@ def command(
         click.echo(f"no longer there: {gone} (submerge pki renew NODE makes a new one)")
 
 
-def _moved(entry: Entry, hosts: tuple[str, ...]) -> str:
-    """Say that a node's kit is left, though it is for other hosts than the list has."""
+def _hosts_note(entry: Entry, hosts: tuple[str, ...]) -> str:
+    """Return a note that a node's kit has other hosts than the list."""
     if not hosts:
-        return f"{entry.node} is left with its hosts, {' '.join(entry.hosts)}: the list has none"
+        return f"{entry.node} keeps its hosts, {' '.join(entry.hosts)}: the list has none"
     has = " ".join(entry.hosts) or "none"
     options = " ".join(f"--host {host}" for host in hosts)
     return (
-        f"{entry.node} is left with its hosts, {has}: for those of the list,"
+        f"{entry.node} keeps its hosts, {has}: for those in the list,"
         f" submerge pki renew {entry.node} {options}"
     )

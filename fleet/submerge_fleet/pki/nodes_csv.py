@@ -1,4 +1,4 @@
-"""nodes.csv: who is to have a kit, a line each, all judged before anything is made of them."""
+"""nodes.csv: the nodes that need kits, a line each, checked as a whole."""
 
 from __future__ import annotations
 
@@ -15,31 +15,23 @@ from submerge_fleet.pki.hosts import hosts_of
 COLUMNS = ("node", "hosts")
 
 
-class Listed(NamedTuple):
-    """What a list says.
-
-    Attributes
-    ----------
-    hosts : dict
-        Of each node, in the order of the list; none for a client.
-    ignored : list of str
-        Columns that say nothing to us.
-    """
+class NodeList(NamedTuple):
+    """Hosts of each node, in the order of the list (none for a client); ignored columns."""
 
     hosts: dict[str, tuple[str, ...]]
     ignored: list[str]
 
 
-def read_nodes(path: Path) -> Listed:
-    """Return the nodes that a file lists: column `node`, and `hosts` with blanks between.
+def read_nodes(path: Path) -> NodeList:
+    """Return the nodes in a file: column `node`, and `hosts` separated by blanks.
 
     Raises
     ------
     UsageError
-        If anything in it is wrong; it names the file, the line and the column.
+        If anything in it is wrong, with the file, the line and the column.
     """
     try:
-        text = path.read_bytes().decode("utf-8-sig")  # as spreadsheets write it, too
+        text = path.read_bytes().decode("utf-8-sig")  # spreadsheets write a byte order mark
     except OSError as error:
         raise UsageError(f"expected a list of nodes in {path}, got: {error.strerror}") from error
     except UnicodeDecodeError as error:
@@ -52,7 +44,7 @@ def read_nodes(path: Path) -> Listed:
     if "node" not in heading:
         got = ", ".join(heading)[:80] or "nothing"
         raise UsageError(
-            f"{path}, line {line}: expected a heading with a column `node`, commas between,"
+            f"{path}, line {line}: expected a heading with a column `node`, comma-separated,"
             f" got {got}"
         )
     found: dict[str, tuple[str, ...]] = {}
@@ -61,10 +53,10 @@ def read_nodes(path: Path) -> Listed:
         if len(cells) > len(heading):
             raise UsageError(
                 f"{path}, line {line}: expected {len(heading)} cells, got {len(cells)}:"
-                " several hosts stand in one cell, blanks between"
+                " write several hosts in one cell, separated by blanks"
             )
-        reported = dict(zip(heading, cells, strict=False))
-        node = reported.get("node", "")
+        fields = dict(zip(heading, cells, strict=False))
+        node = fields.get("node", "")
         try:
             check_names(node)
             twin = seen.setdefault(node.lower(), f"{node} in line {line}")
@@ -73,16 +65,16 @@ def read_nodes(path: Path) -> Listed:
         except UsageError as error:
             raise UsageError(f"{path}, line {line}, column node: {error}") from error
         try:
-            found[node] = hosts_of(reported.get("hosts", "").split())
+            found[node] = hosts_of(fields.get("hosts", "").split())
         except UsageError as error:
             raise UsageError(f"{path}, line {line}, column hosts: {error}") from error
     if not found:
-        raise UsageError(f"expected nodes in {path}, got a heading alone")
-    return Listed(found, [name or "(unnamed)" for name in heading if name not in COLUMNS])
+        raise UsageError(f"expected nodes in {path}, got only a heading")
+    return NodeList(found, [name or "(unnamed)" for name in heading if name not in COLUMNS])
 
 
 def _rows(path: Path, text: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield what is not blank, with its line."""
+    """Yield lines that are not blank, with their numbers."""
     lines = csv.reader(io.StringIO(text, newline=""), skipinitialspace=True, strict=True)
     try:
         for row in lines:

@@ -1,4 +1,4 @@
-"""What an authority has issued, as a table or for a program."""
+"""The kits that an authority has issued, as a table or for JSON."""
 
 from __future__ import annotations
 
@@ -16,26 +16,24 @@ from submerge_fleet.console.admin_client import WIDE
 from submerge_fleet.operate.nodes_table import ORDINARY
 from submerge_fleet.pki.authority import certificate_of, fleet_of
 from submerge_fleet.pki.directory import PkiDirectory
-from submerge_fleet.pki.issued import Entry, stamped, state_of
+from submerge_fleet.pki.issued import Entry, state_of, timestamp
 from submerge_fleet.pki.issuing import as_dict, left
-from submerge_fleet.pki.kit_file import look_into
+from submerge_fleet.pki.kit_file import read_contents
 
 
 class IssuedKits(NamedTuple):
-    """Kits, where they are, and the authority that has signed them.
+    """Kits, and the authority that has signed them.
 
     Attributes
     ----------
-    fleet : str
-        The authority's.
     until : datetime
-        When the authority ends.
+        The authority's end.
     entries : list of Entry
         By name.
     place : callable
-        Where a node's kit is.
+        Returns the path of a node's kit.
     serial : str
-        Of the one that was looked into; a list of all has no room for them.
+        Of a single kit; empty for a list.
     """
 
     fleet: str
@@ -45,11 +43,11 @@ class IssuedKits(NamedTuple):
     serial: str = ""
 
     def as_dict(self, at: datetime) -> dict[str, object]:
-        """Return all of it for a program."""
+        """Return all fields for JSON."""
         return {
             "fleet": self.fleet,
             "authority": {
-                "until": stamped(self.until),
+                "until": timestamp(self.until),
                 "left_s": (self.until - at).total_seconds(),
                 "state": state_of(self.until, at) or "holds",
             },
@@ -58,7 +56,7 @@ class IssuedKits(NamedTuple):
 
 
 def of_all(pki: PkiDirectory) -> IssuedKits:
-    """Return what an authority has issued."""
+    """Return all kits of an authority."""
     authority = certificate_of(pki.certificate())
     entries = pki.record()
     return IssuedKits(
@@ -70,22 +68,22 @@ def of_all(pki: PkiDirectory) -> IssuedKits:
 
 
 def of_kit(path: Path) -> IssuedKits:
-    """Return what one kit says."""
-    seen = look_into(path)
-    return IssuedKits(seen.fleet, seen.ends, [seen.entry], lambda _: path, seen.entry.serial)
+    """Return one kit, from its file."""
+    kit = read_contents(path)
+    return IssuedKits(kit.fleet, kit.ends, [kit.entry], lambda _: path, kit.entry.serial)
 
 
-def tell(shown: IssuedKits, at: datetime) -> None:
-    """Print it for a person."""
+def print_kits(shown: IssuedKits, at: datetime) -> None:
+    """Print kits as a table."""
     console = Console()
     console = console if console.is_terminal else Console(width=WIDE)
     ends = f"{shown.until:%Y-%m-%d} ({left(shown.until, at)})"
     console.print(Text(f"fleet {shown.fleet}, its authority until {ends}"))
     if not shown.entries:
-        console.print("nobody has a kit yet: submerge pki issue NODE")
+        console.print("no node has a kit yet: submerge pki issue NODE")
         return
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    # A name that is longer than most may take a second line, but is never cut.
+    # A long name may take a second line, but is never cut.
     whole = all(len(entry.node) <= ORDINARY for entry in shown.entries)
     table.add_column("node", no_wrap=whole, overflow="fold")
     table.add_column("hosts", overflow="fold")

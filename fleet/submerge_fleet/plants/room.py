@@ -1,19 +1,19 @@
-"""A room full of sensors, generated: 54 motes, 216 channels, a snapshot every 31 s.
+"""A generated room of sensors: 54 motes, 216 channels, a snapshot every 31 s.
 
-A model of the Intel Berkeley lab, written down in docs/room.md: sun, weather,
-people, lights and heating move four quantities on every mote; batteries run down;
-readings are lost on the air; and some motes go bad, with the truth on record.
+It models the Intel Berkeley lab (docs/room.md): sun, weather, people, lights and heating move four
+quantities on every mote; batteries run down; readings are lost on the air; and some motes have
+faults, which are on record.
 
 It promises:
 
-1. The same arguments give the same readings, bit for bit, whatever chunks they are
-   read in and in whatever order. It reads no clock, no file, no global randomness.
-2. A fault changes its own channels within its own span, and nothing else: a room
-   with `faults=()` is the same room in good order.
-3. Memory does not grow with what was read: a page of two thousand snapshots, and
-   a few numbers for every five minutes of the run.
+1. The same arguments give the same readings, bit for bit, in whatever chunks and order they are
+   read. It reads no clock, no file, no global randomness.
+2. A fault changes only its own channels within its own span: a room with `faults=()` is the same
+   room without faults.
+3. Memory does not grow with what was read: a page of two thousand snapshots, and a few numbers for
+   every five minutes of the run.
 
-It does not promise to be Berkeley's data: no value of theirs is in it.
+It is not Berkeley's data, and contains no value of it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from submerge import Array, Channel, UsageError
-from submerge_fleet.plants.room_faults import QUANTITIES, SNAPSHOT_S, Fault, drawn, spoil
+from submerge_fleet.plants.room_faults import QUANTITIES, SNAPSHOT_S, Fault, draw_faults, spoil
 from submerge_fleet.plants.room_plan import MOTES, RoomPlan
 from submerge_fleet.plants.room_weather import Almanac, saturation
 
@@ -37,11 +37,11 @@ DAY = 24 * 3600 / SNAPSHOT_S
 RESOLUTION = (0.01, 0.05, 0.5, 0.001)
 LOWEST = (-40.0, -4.0, 0.0, 0.0)
 HIGHEST = (122.15, 100.0, 1847.36, 3.3)
-"""What a mote can report at all."""
+"""The resolution and the limits of a mote's readings."""
 
 PAGE = 2048
 KNOT = 32
-"""Snapshots between the knots of what stirs around one mote alone: a quarter hour."""
+"""Snapshots between the knots of the air's movement at a mote: a quarter hour."""
 
 _PLAN, _SENSORS, _WEATHER, _FAULTS, _NOISE, _STIR, _LOSS, _SPOILT = range(8)
 
@@ -52,24 +52,24 @@ class Room:
     Parameters
     ----------
     seed : int
-        Draws everything: another seed is another building in other weather.
+        Another seed is another building in other weather.
     days : float
         Length of the run, from midnight before a Monday.
     quiet_days : float
-        No drawn fault begins before.
+        Drawn faults begin later.
     faults : sequence of Fault, optional
-        What goes bad; left out, `n_faults` are drawn.
+        By default `n_faults` are drawn.
     n_faults : int
-        How many to draw, one mote each.
+        How many to draw, each on a mote of its own.
 
     Attributes
     ----------
     channels : tuple of Channel
         `mote01.temperature`, `mote01.humidity`, ... by mote, then quantity.
-    plan : Plan
-        Where the motes hang.
+    plan : RoomPlan
+        Positions of the motes.
     faults : tuple of Fault
-        The truth, by start.
+        The true faults, by start.
 
     Examples
     --------
@@ -101,7 +101,7 @@ class Room:
             for mote in range(1, MOTES + 1)
             for quantity, unit in zip(QUANTITIES, UNITS, strict=True)
         )
-        self.plan = RoomPlan.drawn(self._rng(_PLAN))
+        self.plan = RoomPlan.draw(self._rng(_PLAN))
         self._almanac = Almanac(self._rng(_WEATHER), days)
         self._hang(self._rng(_SENSORS))
         first = int(quiet_days * DAY)
@@ -109,7 +109,7 @@ class Room:
             if first >= self.n_snapshots:
                 n_faults = 0
             rng = self._rng(_FAULTS)
-            faults = drawn(rng, count=n_faults, first=first, last=self.n_snapshots)
+            faults = draw_faults(rng, count=n_faults, first=first, last=self.n_snapshots)
         self.faults = tuple(sorted(faults, key=lambda fault: fault.start))
         self._page: tuple[int, Array] | None = None
 
@@ -132,18 +132,18 @@ class Room:
         ]
         return np.concatenate(parts) if parts else np.empty((0, len(self.channels)))
 
-    # -- inside ----------------------------------------------------------------
+    # -- private ---------------------------------------------------------------
 
     def _rng(self, *place: int) -> np.random.Generator:
-        """A generator of its own for every purpose and page: none shifts another."""
+        """Return a generator for one purpose and page, independent of the others."""
         return np.random.default_rng([self.seed, *place])
 
     def _hang(self, rng: np.random.Generator) -> None:
-        """Draw what tells one mote from another: its surroundings and its errors."""
+        """Draw the differences between motes: surroundings and sensor errors."""
         self._outdoors = 0.08 + 0.25 * self.plan.window * rng.uniform(0.7, 1.3, MOTES)
         self._heating = rng.uniform(0.7, 1.3, MOTES)
-        self._dark = rng.uniform(0.7, 1.3, MOTES)  # what hangs in the way of its light
-        self._desk = rng.uniform(0.6, 1.4, MOTES)
+        self._dark = rng.uniform(0.7, 1.3, MOTES)  # shade
+        self._warmth = rng.uniform(0.6, 1.4, MOTES)  # of people at a mote
         self._battery = rng.normal(2.72, 0.03, MOTES)
         self._decay = rng.uniform(0.006, 0.014, MOTES)  # V a day
         self._offset = rng.standard_normal((MOTES, 4)) * [0.4, 1.5, 2.0, 0.0]
@@ -152,7 +152,7 @@ class Room:
         self._loss = 0.01 + 0.05 * far**2
 
     def _read(self, page: int) -> Array:
-        """A page as it is heard: spoilt by faults, cut to what a mote can say, lossy."""
+        """Return a page with faults, clipped and rounded to a mote's range, with losses."""
         if self._page is not None and self._page[0] == page:
             return self._page[1]
         readings = self._sound(page)
@@ -167,22 +167,22 @@ class Room:
         return self._page[1]
 
     def _sound_at(self, snapshot: int) -> Array:
-        """(motes, 4): the same for one snapshot."""
+        """Return (motes, 4): one snapshot without faults."""
         return np.asarray(self._sound(snapshot // PAGE)[snapshot % PAGE])
 
     def _sound(self, page: int) -> Array:
-        """(page, motes, 4): what sensors in good order would say, in full."""
+        """Return (page, motes, 4): readings without faults or losses."""
         t = SNAPSHOT_S * np.arange(page * PAGE, (page + 1) * PAGE, dtype=np.float64)
         now, plan = self._almanac.at(t), self.plan
         noise = self._rng(_NOISE, page).standard_normal((PAGE, MOTES, 4))
-        stir = self._stirred(page)
+        stir = self._stir(page)
         celsius = (
             20.0
             + np.outer(now.outdoors, self._outdoors)
             + np.outer(now.heating, 1.8 * self._heating)
             + np.outer(now.sky, 3.0 * plan.window)
             + now.glow @ (7.0 * plan.beam.T)
-            + now.people @ (0.20 * self._desk[:, None] * plan.near).T
+            + now.people @ (0.20 * self._warmth[:, None] * plan.near).T
             + 0.10 * stir[:, :, 0]
         )
         relative = 100 * now.vapor[:, None] / saturation(celsius) + 0.25 * stir[:, :, 1]
@@ -198,8 +198,8 @@ class Room:
         sound += self._offset
         return np.asarray(sound + noise * [0.03, 0.15, 1.0, 0.003])
 
-    def _stirred(self, page: int) -> Array:
-        """(page, motes, 3): draughts and passers-by, standard normal about each knot."""
+    def _stir(self, page: int) -> Array:
+        """Return (page, motes, 3): draughts and passers-by, standard normal at each knot."""
         ours = self._rng(_STIR, page).standard_normal((PAGE // KNOT, MOTES, 3))
         next_page = self._rng(_STIR, page + 1).standard_normal((1, MOTES, 3))
         knots = np.concatenate([ours, next_page])
@@ -208,7 +208,7 @@ class Room:
         return np.asarray(between.reshape(PAGE, MOTES, 3))
 
     def _silent(self, page: int) -> npt.NDArray[np.bool_]:
-        """(page, motes): snapshots lost on the air, one by one and in spells of an hour."""
+        """Return (page, motes): snapshots lost on the air, one by one and in spells of an hour."""
         rng = self._rng(_LOSS, page)
         silent: npt.NDArray[np.bool_] = rng.random((PAGE, MOTES)) < self._loss
         spells = rng.poisson(0.25, MOTES)

@@ -1,8 +1,7 @@
-"""How motes go bad, as plain records, and what each kind does to readings.
+"""Faults of motes, as plain records, and their effects on readings.
 
-A fault holds from snapshot `start` up to, not including, `end`; then someone has
-mended the mote. It acts on what a sound mote would have read, before readings are
-lost on the air, so a dropout hides a fault like anything else.
+A fault holds from snapshot `start` up to, not including, `end`; then the mote is repaired. It acts
+on readings before some are lost on the air, so a dropout hides a fault too.
 """
 
 from __future__ import annotations
@@ -22,10 +21,10 @@ QUANTITIES = ("temperature", "humidity", "light", "voltage")
 
 SNAPSHOT_S = 31.0
 DYING_S = 6 * 3600.0
-"""How long a low battery takes to carry a mote's readings all the way off."""
+"""How long a low battery takes to move a mote's readings to their final values."""
 
 FLAT = {"temperature": 122.15, "humidity": -4.0, "voltage": 2.0}
-"""Where they end: what the Berkeley motes reported with a flat battery."""
+"""These final values: what the Berkeley motes reported with a flat battery."""
 
 SIZES: dict[Kind, dict[str, tuple[float, float]]] = {
     "drift": {"temperature": (4.0, 8.0), "humidity": (10.0, 20.0), "voltage": (0.10, 0.20)},
@@ -39,27 +38,26 @@ SIZES: dict[Kind, dict[str, tuple[float, float]]] = {
     "stuck": {"temperature": (0.0, 0.0), "humidity": (0.0, 0.0), "light": (0.0, 0.0)},
     "dying": {"temperature": (0.0, 0.0)},
 }
-"""What can happen to which quantity, and how badly, in its unit (drift: a day)."""
+"""Ranges of sizes by kind and quantity, in its unit (drift: a day)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One mote that goes bad: the truth that a detector is held against.
+    """One fault of a mote, which alarms are compared with.
 
     Attributes
     ----------
     mote : int
         From 1.
     quantity : str
-        The one that it shows in; a dying mote's humidity and voltage go with it.
+        The quantity that it shows in; with a dying mote also humidity and voltage.
     kind : {"stuck", "drift", "noise", "offset", "dying"}
-        Repeats one reading; moves away at `size` a day; gains noise of standard
-        deviation `size`; is `size` off; or its battery is low and its temperature
-        runs away.
+        The sensor repeats one reading; drifts by `size` a day; has noise of standard deviation
+        `size`; is `size` off; or its battery is low and its temperature runs away.
     start, end : int
         Snapshots, half open.
     size : float
-        In the quantity's unit; 0 where the kind has none.
+        In the quantity's unit; 0 if the kind has none.
     """
 
     mote: int
@@ -74,7 +72,7 @@ class Fault:
             raise UsageError(f"a fault's mote must be from 1 to {MOTES}, got {self.mote}")
         if self.quantity not in SIZES.get(self.kind, ()):
             raise UsageError(
-                f"a fault of kind {self.kind!r} befalls {', '.join(SIZES.get(self.kind, KINDS))},"
+                f"a fault of kind {self.kind!r} is of {', '.join(SIZES.get(self.kind, KINDS))},"
                 f" got {self.quantity!r}"
             )
         if not 0 <= self.start < self.end:
@@ -82,7 +80,7 @@ class Fault:
 
     @property
     def quantities(self) -> tuple[str, ...]:
-        """Those that it changes."""
+        """The quantities that it changes."""
         return tuple(FLAT) if self.kind == "dying" else (self.quantity,)
 
     @property
@@ -91,11 +89,13 @@ class Fault:
         return f"mote{self.mote:02d}.{self.quantity}"
 
 
-def drawn(rng: np.random.Generator, *, count: int, first: int, last: int) -> tuple[Fault, ...]:
-    """Draw `count` faults of every kind in turn, each on a mote of its own.
+def draw_faults(
+    rng: np.random.Generator, *, count: int, first: int, last: int
+) -> tuple[Fault, ...]:
+    """Draw `count` faults, the kinds in turn, each on a mote of its own.
 
-    They begin between snapshots `first` and `last`, leaving at least a quarter of that
-    span to be noticed, and hold for one to two days or until `last`.
+    They begin in the first three quarters of the span from `first` to `last`, and hold for one
+    to two days or until `last`.
     """
     day = round(24 * 3600 / SNAPSHOT_S)
     faults = []
@@ -105,7 +105,7 @@ def drawn(rng: np.random.Generator, *, count: int, first: int, last: int) -> tup
         low, high = SIZES[kind][quantity]
         size, sign = float(rng.uniform(low, high)), int(rng.choice([-1, 1]))
         if kind in ("drift", "offset"):
-            size *= -1 if quantity == "voltage" else sign  # batteries do not fill up
+            size *= -1 if quantity == "voltage" else sign  # batteries do not charge
         start = int(rng.integers(first, first + max(1, (last - first) * 3 // 4)))
         end = min(last, start + int(day * rng.uniform(1.0, 2.0)))
         faults.append(Fault(int(mote), quantity, kind, start, end, round(size, 3)))
@@ -120,16 +120,16 @@ def spoil(
     sound_at: Callable[[int], Array],
     rng: np.random.Generator,
 ) -> None:
-    """Do to rows of readings, in place, what the fault does to them.
+    """Apply a fault to readings, in place.
 
     Parameters
     ----------
     sound : (n, motes, quantities)
         Readings of snapshots `first` to `first + n`.
     sound_at : snapshot -> (motes, quantities)
-        Any other, for what got stuck before these.
+        Any other snapshot, for the reading of a stuck sensor.
     rng : Generator
-        A fresh one: noise is drawn for the whole span, so that pages agree.
+        A new one: noise is drawn for the whole span, so that pages agree.
     """
     rows = slice(max(0, fault.start - first), max(0, fault.end - first))
     age = np.arange(first, first + len(sound))[rows] - fault.start
@@ -149,7 +149,7 @@ def spoil(
         case "dying":
             gone = np.minimum(1.0, age * SNAPSHOT_S / DYING_S)
             for quantity, flat in FLAT.items():
-                # The voltage falls first; the others follow when it is low.
+                # The voltage falls first; the others follow.
                 share = gone if quantity == "voltage" else gone**2
                 series = sound[rows, fault.mote - 1, QUANTITIES.index(quantity)]
                 series += share * (flat - series)

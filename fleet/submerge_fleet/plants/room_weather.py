@@ -1,9 +1,8 @@
-"""What moves a room's readings: sun, weather, people, lights and heating.
+"""Causes of a room's readings: sun, weather, people, lights and heating.
 
-All of it is drawn once for the whole run, from a generator that is handed in, and
-kept at one value every five minutes (lights: as the moments they were switched).
-Slow things follow their causes with a lag of their own, so that a wall warms after
-the sun came and a room after its people. docs/room.md has the figures.
+All are drawn once for the whole run, from a given generator, and kept at one value every five
+minutes (lights: as the times of switching). Slow effects follow their causes with a lag: a wall
+warms up after the sun appears, and a room after people come. docs/room.md has the figures.
 """
 
 from __future__ import annotations
@@ -19,16 +18,16 @@ HOUR = 3600.0
 DAY = 24 * HOUR
 STEP = 300.0
 BEAMS = (9.0, 12.0, 15.0)
-"""Hours at which the sun stands before the east, middle and west of the windows."""
+"""Hours at which the sun is in front of the east, middle and west of the windows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Weather:
-    """Causes at given moments; all arrays have one row a moment.
+    """Causes at given times; all arrays have one row for each time.
 
-    outdoors : (n,) °C above its mean, as the walls feel it
+    outdoors : (n,) °C above its mean, with the lag of the walls
     vapor : (n,) kPa, water in the air indoors
-    heating : (n,) 0..1, the radiators as the room feels them
+    heating : (n,) 0..1, the radiators with the lag of the room
     diffuse, beams : (n,) and (n, 3), light through the windows, 1 at a clear noon
     sky, glow : the same, as warmth
     lights : (n, zones) 0 or 1
@@ -50,7 +49,7 @@ class Almanac:
     """The causes over a whole run, from midnight before a Monday."""
 
     def __init__(self, rng: np.random.Generator, days: float) -> None:
-        # A day to spare: fronts are still under way when the run ends.
+        # One day more: fronts go on when the run ends.
         whole_days = int(np.ceil(days)) + 1
         self._t = np.arange(0.0, whole_days * DAY, STEP)
         hour = self._t / HOUR % 24
@@ -74,7 +73,7 @@ class Almanac:
         self._people = _lagged(people, 0.7 * HOUR)
 
     def at(self, t: Array) -> Weather:
-        """Return the causes at moments t (n,), in seconds."""
+        """Return the causes at times t (n,), in seconds."""
         return Weather(
             outdoors=self._read(self._outdoors, t),
             vapor=self._read(self._vapor, t),
@@ -83,7 +82,7 @@ class Almanac:
             beams=self._read(self._beams, t),
             sky=self._read(self._sky, t),
             glow=self._read(self._glow, t),
-            # An odd number of switchings so far: the light is on.
+            # The light is on after an odd number of switchings.
             lights=np.stack(
                 [np.searchsorted(moments, t, side="right") % 2.0 for moments in self._switched],
                 axis=1,
@@ -92,7 +91,7 @@ class Almanac:
         )
 
     def _read(self, series: Array, t: Array) -> Array:
-        """The series at moments t, on straight lines between its steps."""
+        """Return the series at times t, linear between its steps."""
         place = np.minimum(t / STEP, len(series) - 1.001)
         left = place.astype(np.int64)
         share = (place - left).reshape(-1, *(1,) * (series.ndim - 1))
@@ -100,12 +99,12 @@ class Almanac:
 
 
 def saturation(celsius: Array) -> Array:
-    """Water vapor pressure over water in kPa (Magnus formula)."""
+    """Return water vapor pressure over water in kPa (Magnus formula)."""
     return np.asarray(0.6112 * np.exp(17.62 * celsius / (243.12 + celsius)))
 
 
 def _front(rng: np.random.Generator, t: Array, *, every: float) -> Array:
-    """Standard normal knots, `every` so many seconds, joined by smooth curves."""
+    """Return standard normal knots, one `every` so many seconds, joined by smooth curves."""
     knots = rng.standard_normal(int(t[-1] / every) + 2)
     place = t / every
     left = place.astype(np.int64)
@@ -114,10 +113,10 @@ def _front(rng: np.random.Generator, t: Array, *, every: float) -> Array:
 
 
 def _lagged(cause: Array, lag: float) -> Array:
-    """The cause as something feels it that follows with a time constant `lag`."""
+    """Return a cause delayed with a time constant `lag`."""
     keep = float(np.exp(-STEP / lag))
     felt = np.empty_like(cause)
-    # Started from the first day's mean: no one should see the run begin.
+    # It starts from the first day's mean, so that the start of the run does not show.
     now = cause[: int(DAY / STEP)].mean(axis=0)
     for i, value in enumerate(cause):
         now = keep * now + (1 - keep) * value
@@ -126,7 +125,7 @@ def _lagged(cause: Array, lag: float) -> Array:
 
 
 def _visits(rng: np.random.Generator, t: Array, days: int) -> tuple[Array, list[Array]]:
-    """People in each zone, (n, zones), and the moments its lights were switched."""
+    """Return people in each zone, (n, zones), and the times at which its lights are switched."""
     people = np.zeros((len(t), ZONES))
     switched: list[list[float]] = [[] for _ in range(ZONES)]
     desks = rng.integers(4, 10, ZONES)
@@ -143,7 +142,7 @@ def _visits(rng: np.random.Generator, t: Array, days: int) -> tuple[Array, list[
                 come, leave, present = come + 2, leave - 2 - 3 * draw[2], 1.0
             start, end = day * DAY + come * HOUR, day * DAY + min(leave, 20.0) * HOUR
             inside = (t >= start) & (t < end)
-            # They come in over forty minutes, and most of them go out at noon.
+            # They arrive within forty minutes, and most of them leave at noon.
             arrived = np.minimum(1.0, (t[inside] - start) / (40 * 60))
             noon = np.abs(t[inside] / HOUR % 24 - 12.5) < 0.4
             people[inside, zone] = present * arrived * np.where(noon, 0.35, 1.0)

@@ -1,4 +1,4 @@
-"""away(): the options of `submerge replay --into`, judged, and what came of it in words."""
+"""The options of `submerge replay --into`: checked, carried out, and the result as text."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ from submerge_client.config.links import UplinkConfig
 from submerge_client.config.sections import BadSetting
 from submerge_client.datasets import Table
 from submerge_fleet.replay.into import IntoResult, Target, replay_into
-from submerge_fleet.replay.rows import check_magnitudes, deal_with_gaps, dealt
+from submerge_fleet.replay.rows import check_magnitudes, deal, deal_with_gaps
 
 LINK = ("insecure", "ca", "cert", "key")
 HERE = {
     *("parent", "group", "node", "speed", *LINK),
     *("rank", "oversample", "center", "missing", "zero_is_missing", "leaves", "deal"),
 }
-"""Options that mean something to a client; the rest is the fleet's own business."""
+"""Options that have an effect on a client; the fleet's configuration has the rest."""
 
 
-def away(
+def send(
     url: str, table: Table, given: dict[str, Any], features: FeatureMap | None, *, as_json: bool
 ) -> str:
-    """Send a table into the fleet at `url`; return what to print.
+    """Send a table to the fleet at `url`; return the text to print.
 
-    `features`: of a kernel group
+    `features`: the map of a kernel group
 
     Raises
     ------
     UsageError
         If an option has no effect or is missing.
-    Untold
-        If the fleet does not hold each row once.
+    NotAcknowledged
+        If the fleet does not hold each row exactly once.
     """
     idle = sorted(set(given) - HERE)
     if idle:
@@ -62,7 +62,7 @@ def away(
         zero_is_missing=given.get("zero_is_missing", False),
     )
     check_magnitudes(gaps.rows, table.names)
-    leaves = dealt(gaps.rows, given.get("leaves", 1), given.get("deal", "turn"))
+    leaves = deal(gaps.rows, given.get("leaves", 1), given.get("deal", "turn"))
     target = Target(
         link,
         given.get("parent", "root"),
@@ -70,7 +70,7 @@ def away(
         given.get("node", "replay"),
         given.get("speed", 0.0),
     )
-    # What a person has to know of comes on standard error, as from any client.
+    # Warnings go to standard error, as from any client.
     logs.begin(logging.getLevelName(logging.WARNING).lower())
     result = replay_into(
         target,
@@ -84,11 +84,11 @@ def away(
     )
     if result.acknowledged != result.rows:
         raise NotAcknowledged(result)
-    return json.dumps(result.figures()) if as_json else _said(result)
+    return json.dumps(result.figures()) if as_json else _text(result)
 
 
 class NotAcknowledged(SubmergeError):
-    """A replay that the fleet did not take, or not each row of it once."""
+    """The fleet does not hold each row of a replay exactly once."""
 
     def __init__(self, result: IntoResult) -> None:
         message = (
@@ -97,17 +97,14 @@ class NotAcknowledged(SubmergeError):
         )
         hint = "is the aggregator of that name there, and does it serve that group and schema?"
         if result.acknowledged > result.rows:
-            hint = f"some were learnt twice; have the fleet forget {', '.join(result.nodes)}"
+            hint = f"some were learnt twice; let the fleet forget {', '.join(result.nodes)}"
         super().__init__(f"{message}: {hint}")
 
 
-def _said(result: IntoResult) -> str:
+def _text(result: IntoResult) -> str:
     lines = [
         ("nodes", ", ".join(result.nodes)),
-        (
-            "rows",
-            f"{result.rows}, every one acknowledged; {result.withheld} withheld for a gap",
-        ),
+        ("rows", f"{result.rows}, all acknowledged; {result.withheld} withheld for a gap"),
         ("traffic", f"{result.bytes / 1000:,.1f} kB up"),
         ("time", f"{result.seconds:.1f} s"),
     ]

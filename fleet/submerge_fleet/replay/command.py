@@ -1,4 +1,4 @@
-"""`submerge replay`: files, as if they came in live."""
+"""`submerge replay`: files learnt as a stream."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ from submerge_fleet.replay.run import ReplayOutcome, replay
 from submerge_fleet.replay.settings import PAPER, ReplaySettings
 
 WITH_OTHERS = ("own", "fleet")
-"""Ways of centering that want more nodes than one."""
+"""Ways of centering that need several nodes."""
 
 FEATURES = 512
-"""Of a kernel, if nobody says how many."""
+"""Default of --features."""
 
 
 @click.command(
@@ -43,11 +43,11 @@ Example: submerge replay light.dat.gz --rank 10 --plot light.png
 @click.argument(
     "files", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE..."
 )
-@click.option("--rank", type=int, help="Directions to show, or to start from.  [default: 10]")
+@click.option("--rank", type=int, help="Directions to keep, or to start with.  [default: 10]")
 @click.option(
     "--rank-rule",
     type=click.Choice(["fixed", "sapca", "energy"]),
-    help="Keep the rank; move it by the paper's rule; by share of energy.  [default: fixed]",
+    help="Keep the rank; change it by the paper's rule; by share of energy.  [default: fixed]",
 )
 @click.option(
     "--alpha",
@@ -74,7 +74,7 @@ Example: submerge replay light.dat.gz --rank 10 --plot light.png
 @click.option(
     "--exact",
     type=click.Choice(["auto", "never"]),
-    help="auto: keep the whole scatter where it is as small as the blocks.  [default: auto]",
+    help="auto: keep the whole scatter if it is as small as the blocks.  [default: auto]",
 )
 @click.option(
     "--center",
@@ -85,35 +85,35 @@ Example: submerge replay light.dat.gz --rank 10 --plot light.png
 @click.option(
     "--forgetting-factor",
     type=float,
-    help="What each row leaves of the weight of those before it.  [default: 1]",
+    help="Each row multiplies the weight of the rows before it by this.  [default: 1]",
 )
 @click.option(
     "--missing",
     type=click.Choice(["reject", "drop", "impute"]),
-    help="Refuse gaps; leave out their rows; fill them as they come.  [default: reject]",
+    help="Refuse gaps; leave out their rows; fill them.  [default: reject]",
 )
 @ZERO_IS_MISSING
 @QUANTITY
 @skip_option("Leave a column out, by name; may be repeated.")
-@click.option("--leaves", type=click.IntRange(1), help="Deal the rows to so many.  [default: 1]")
+@click.option("--leaves", type=click.IntRange(1), help="Deal rows to N leaves.  [default: 1]")
 @click.option(
-    "--fan-in", type=int, help="Children of a node in their tree: a power of two.  [default: 4]"
+    "--fan-in", type=int, help="Children of a node in the tree: a power of two.  [default: 4]"
 )
 @click.option(
     "--deal",
     type=click.Choice(["turn", "runs"]),
-    help="Deal rows one in turn, or a run to each leaf.  [default: turn]",
+    help="Deal rows in turn, or a run of rows to each leaf.  [default: turn]",
 )
 @click.option(
     "--paper",
     is_flag=True,
-    help="As the paper prints it, corrected: sapca rule, no spares, never exact, offline"
-    " centering, the tail cut to whole blocks.",
+    help="The paper's algorithm, corrected: sapca rule, no spare directions, never exact,"
+    " offline centering, only whole blocks.",
 )
 @click.option(
     "--into",
     metavar="URL",
-    help="Feed a running fleet instead: grpc://HOST:PORT or mqtt://BROKER; grpcs, mqtts with TLS.",
+    help="Send rows to a running fleet: grpc://HOST:PORT or mqtt://BROKER; grpcs, mqtts with TLS.",
 )
 @click.option("--parent", help="into: the aggregator's name.  [default: root]")
 @click.option("--group", help="into: the group that the rows belong to.")
@@ -121,12 +121,12 @@ Example: submerge replay light.dat.gz --rank 10 --plot light.png
 @click.option(
     "--speed", type=click.FloatRange(0), help="into: rows a second and leaf.  [default: all]"
 )
-@flag_option("--insecure", "into: the network is trusted, no TLS is needed.")
-@click.option("--ca", type=click.Path(path_type=Path), help="into: whom to trust, a PEM file.")
+@flag_option("--insecure", "into: allow a connection without TLS.")
+@click.option("--ca", type=click.Path(path_type=Path), help="into: trusted authority, a PEM file.")
 @click.option(
     "--cert", type=click.Path(path_type=Path), help="into: the client's certificate, with --key."
 )
-@click.option("--key", type=click.Path(path_type=Path), help="into: the key to --cert.")
+@click.option("--key", type=click.Path(path_type=Path), help="into: the key of --cert.")
 @kernel_options(features=FEATURES)
 @click.option(
     "--plot", type=FILE, help="Draw error and rank over time, and the spectrum, into this PNG."
@@ -144,15 +144,14 @@ def command(
 ) -> None:
     """Stream FILEs through one SAPCA, or through a tree of them.
 
-    FILEs are whitespace matrices (as of the SPIRIT Motes set), Intel Lab logs, CSV or
-    .npy, plain or gzip. With --into the rows go to a running fleet instead, as readings of
-    a client of their own, until its parent holds them. Otherwise the result is held against
-    exact PCA of the same rows. Errors, bounds and energy are per row, in squared units of the
-    data. With --kernel they are of the rows' features, and the excess over exact kernel PCA
-    is told beside, on at most 2000 rows.
+    FILEs are whitespace matrices (as of the SPIRIT Motes set), Intel Lab logs, CSV or .npy,
+    plain or gzip. With --into a client of its own sends the rows to a running fleet, until its
+    parent holds them. Otherwise the result is compared with exact PCA of the same rows. Errors,
+    bounds and energy are per row, in squared units of the data. With --kernel they are of the
+    rows' features, and the excess over exact kernel PCA is shown too, on at most 2000 rows.
     """
     kernel = taken(options)
-    # 0 is an answer, and a bad one; a flag that is not there is none.
+    # 0 is a value (and refused below); a flag that is not given is False.
     given = {k: v for k, v in options.items() if v is not None and v != () and v is not False}
     if into is not None:
         if paper or plot is not None:
@@ -170,22 +169,22 @@ def command(
     check(kernel)
     _refuse_what_has_no_effect(given, PAPER if paper else {})
     if plot is not None:
-        # A missing extra, or a place that cannot be, is said before the work.
+        # Refuse a missing extra or an impossible path before the work.
         from submerge_fleet.replay.plot import draw
 
         check_target(plot, inputs=files)
     table = read(files, quantity=quantity, skip=skip)
     map_ = feature_map(kernel, width=table.rows.shape[1], features=FEATURES)
-    with warnings.catch_warnings(record=True) as said:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         outcome, curves = replay(
             table,
             ReplaySettings(features=map_, **given | (PAPER if paper else {})),
             watch=plot is not None,
         )
-    for warning in said:
+    for warning in caught:
         click.echo(f"note: {warning.message}", err=True)
-    click.echo(json.dumps(outcome.figures()) if as_json else _reported(outcome))
+    click.echo(json.dumps(outcome.figures()) if as_json else _text(outcome))
     if plot is not None:
         draw(plot, outcome, curves)
         click.echo(f"{'picture':<12} {plot}", err=as_json)
@@ -198,36 +197,36 @@ NEEDED = {
     "fan_in": ("leaves", "2 or more"),
     "deal": ("leaves", "2 or more"),
 }
-"""Options that say nothing without another."""
+"""Options that have no effect without another."""
 
 
 def _refuse_what_has_no_effect(given: dict[str, Any], paper: dict[str, Any]) -> None:
-    """An option that would be passed over in silence is a question without an answer."""
+    """Refuse options that would be ignored."""
     for name, value in paper.items():
         if given.get(name, value) != value:
             raise UsageError(
                 f"--paper stands for {option(name)} {value}, got {option(name)}"
                 f" {given[name]} as well: leave one of them out"
             )
-    chosen = given | paper
+    options = given | paper
     for name, (other, value) in NEEDED.items():
-        missed = chosen.get("leaves", 1) < 2 if other == "leaves" else chosen.get(other) != value
-        if name in given and missed:
+        idle = options.get("leaves", 1) < 2 if other == "leaves" else options.get(other) != value
+        if name in given and idle:
             raise UsageError(f"{option(name)} has an effect with {option(other)} {value} only")
 
 
 def _refuse_what_goes_without_a_kernel(given: dict[str, Any], *, paper: bool) -> None:
     if paper:
-        raise UsageError("--paper is of rows as they are: leave out either it or --kernel")
+        raise UsageError("--paper is for rows as they are: leave out either it or --kernel")
     if given.get("center") == "offline":
         raise UsageError(
-            "--center offline is of rows as they are, and with --kernel their features are"
+            "--center offline is for rows as they are, but with --kernel their features are"
             " centered: choose --center stream"
         )
 
 
-def _reported(outcome: ReplayOutcome) -> str:
-    """Say the outcome to a person, a line each."""
+def _text(outcome: ReplayOutcome) -> str:
+    """Return the outcome as text, a line for each figure."""
     filled = " as filled" if outcome.filled else ""
     bounds = f"frobenius {outcome.frobenius_bound:.6g}, spectral {outcome.spectral_bound:.6g}"
     ratio = "-" if outcome.ratio is None else f"{outcome.ratio:.9g}"
@@ -237,18 +236,18 @@ def _reported(outcome: ReplayOutcome) -> str:
         ("rows", f"{outcome.rows} of {outcome.dim} columns"),
     ]
     if kernel is not None:
-        made = f"{kernel.features} features, {kernel.map}"
-        lines.append(("kernel", f"{kernel.kernel}, gamma {kernel.gamma:.6g}; {made}"))
+        size = f"{kernel.features} features, {kernel.map}"
+        lines.append(("kernel", f"{kernel.kernel}, gamma {kernel.gamma:.6g}; {size}"))
     lines += [
         ("rank", f"{outcome.rank}"),
         ("error", f"{outcome.error:.6g} per row, over all rows{filled}"),
-        ("optimum", f"{outcome.optimum:.6g} per row, exact PCA of them at that rank"),
+        ("optimum", f"{outcome.optimum:.6g} per row, exact PCA at that rank"),
         ("ratio", ratio),
         *_excess(kernel),
         ("bounds", bounds),
         ("energy", f"{outcome.energy:.6g} per row"),
         ("speed", f"{outcome.rows_per_s:,.0f} rows/s, {outcome.seconds:.3g} s in all"),
-        ("memory", f"{size_of(outcome.peak_bytes, decimals=1)} at the peak of one estimator"),
+        ("memory", f"{size_of(outcome.peak_bytes, decimals=1)} at most, one estimator"),
         ("fall-backs", f"{outcome.fallbacks} blocks"),
     ]
     counts = {
@@ -265,20 +264,19 @@ def _excess(kernel: KernelFigures | None) -> list[tuple[str, str]]:
     if kernel is None:
         return []
     if kernel.excess is None:
-        return [("excess", "none to tell: exact kernel PCA at that rank misses nothing")]
+        return [("excess", "undefined: exact kernel PCA at that rank misses nothing")]
     return [("excess", f"{kernel.excess:.3g} % over exact kernel PCA, on at most {MOST_ROWS} rows")]
 
 
 def _send(
     into: str, table: Table, given: dict[str, Any], kernel: dict[str, Any], *, as_json: bool
 ) -> None:
-    """Feed a running fleet."""
-    from submerge_fleet.replay.away import NotAcknowledged, away
+    from submerge_fleet.replay.away import NotAcknowledged, send
 
     map_ = feature_map(kernel, width=table.rows.shape[1], features=FEATURES)
     try:
-        click.echo(away(into, table, given, map_, as_json=as_json))
+        click.echo(send(into, table, given, map_, as_json=as_json))
     except NotAcknowledged as error:
         click.echo(f"submerge: {error}", err=True)
-        # Not ctx.exit: the group, which is not standalone, would return it to nobody.
+        # Not ctx.exit: the group is not standalone and would discard it.
         sys.exit(1)

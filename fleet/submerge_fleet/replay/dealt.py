@@ -1,12 +1,12 @@
-"""Dealt: the rows of a replay, and the node that learns each of them once.
+"""The rows of a replay as a sensor, and the node that learns each row exactly once.
 
-1. Rows wait until the node has joined: what is read before may belong to a life that ends
-   with the join, because the fleet has a scaling of its own, and would be lost.
-2. Where the fleet has yet to settle a gamma, rows are handed over to measure it by, and again
-   once it is there.
-3. What was handed over to measure by is never learnt, whatever the node has heard by the time
-   that it comes to it. So the node itself passes it over, in its own thread: a sensor that
-   stops when it sees a gamma is too late for the blocks that are on their way.
+1. Rows wait until the node has joined. Rows read before would be lost if their incarnation ends
+   with the join, because the fleet has a scaling of its own.
+2. If the fleet has not settled gamma yet, all rows are handed over to measure it, and again once
+   it is known.
+3. Rows that were handed over to measure gamma are never learnt, even if gamma arrives before the
+   node reads them. The node itself drops them, in its own thread: a sensor that stops when it
+   sees a gamma is too late for blocks that are on their way.
 """
 
 from __future__ import annotations
@@ -24,30 +24,30 @@ from submerge.protocol.settings import ClientSettings
 from submerge.protocol.summaries import Summaries
 
 BLOCK = 64
-"""Rows that are handed on at once, where nobody waits for them."""
+"""Rows that are handed over at once, without a --speed."""
 
 JOIN_S = 30.0
-"""How long it waits for its parent to let it in."""
+"""Seconds to wait for the join."""
 
 SETTLE_S = 180.0
-"""How long it waits for a gamma, once its rows have been told: some models of a root."""
+"""Seconds to wait for a gamma after the rows were handed over: several models of a root."""
 
 
 class Dealt:
-    """A sensor that has all of its rows, for one `ReplayNode`.
+    """A sensor with all rows of one `ReplayNode`.
 
     Parameters
     ----------
     rows : (n, channels)
     speed : float
-        Rows a second; 0 is as fast as they are taken.
+        Rows a second; 0: as fast as the node takes them.
 
     Attributes
     ----------
     node : ReplayNode
-        Whom they are dealt to; it says so itself.
+        The reader of the rows; it sets this itself.
     refused : callable
-        Why the parent does not let the node join, or None.
+        Returns why the parent refuses the join, or None.
     """
 
     counts: dict[str, int]
@@ -57,11 +57,11 @@ class Dealt:
         self.counts = {}
         self.refused: Callable[[], str | None] = lambda: None
         self._rows, self._speed = rows, speed
-        self._to_measure = 0  # rows that were handed over for nothing else; written here only
-        self._met = 0  # rows that the node has come to; written in its thread only
+        self._to_measure = 0  # rows handed over to measure gamma; written in the sensor's thread
+        self._reached = 0  # rows that the node has come to; written in the node's thread
 
     def read(self, hand: Callable[[Array], None], stop: threading.Event) -> None:
-        """Hand over rows, at the speed that is asked for."""
+        """Hand over rows at the requested speed."""
         if not self._wait(lambda: self.node.joined, JOIN_S, stop):
             return
         if not self.node.learns:
@@ -78,33 +78,33 @@ class Dealt:
             hand(self._rows[first : first + block])
 
     def only_measures(self, n: int) -> bool:
-        """Return whether the n rows that the node comes to next are there to measure by only.
+        """Return whether the next n rows of the node only measure gamma.
 
-        Asked by the node, once for each block: blocks come in the order of their handing over,
-        and those to measure by go before all others.
+        The node calls this once for each block. Blocks arrive in order, and those that measure
+        gamma come first.
         """
-        self._met += n
-        return self._met <= self._to_measure
+        self._reached += n
+        return self._reached <= self._to_measure
 
     def _measure(self, hand: Callable[[Array], None], stop: threading.Event) -> None:
         for first in range(0, len(self._rows), BLOCK):
             if stop.is_set() or self.node.learns:
                 return
             rows = self._rows[first : first + BLOCK]
-            self._to_measure += len(rows)  # before the node can come to them
+            self._to_measure += len(rows)  # before the node can reach them
             hand(rows)
 
-    def _wait(self, there: Callable[[], bool], seconds: float, stop: threading.Event) -> bool:
-        """Wait until something is there; False if it will not be."""
+    def _wait(self, done: Callable[[], bool], seconds: float, stop: threading.Event) -> bool:
+        """Wait until `done()`; return False on a stop, a refusal or a timeout."""
         until = time.monotonic() + seconds
-        while not there():
+        while not done():
             if stop.wait(0.02) or self.refused() or time.monotonic() > until:
                 return False
         return True
 
 
 class ReplayNode(ClientNode):
-    """A client's node that learns of dealt rows only those that are meant to be learnt."""
+    """A client's node that does not learn rows which only measure gamma."""
 
     def __init__(
         self,
@@ -120,16 +120,16 @@ class ReplayNode(ClientNode):
 
     @property
     def joined(self) -> bool:
-        """Whether its parent has let it in; from any thread."""
+        """Return whether its parent has accepted its join; callable from any thread."""
         return self.current.pin is not None
 
     @property
     def learns(self) -> bool:
-        """Whether rows are learnt, and not only measured; from any thread."""
+        """Return whether it learns rows instead of measuring them; callable from any thread."""
         return self.current.learns
 
     def step(self, event: Event, now: Now) -> list[Effect]:
-        """As a client's; rows to measure by that come too late for that are passed over."""
+        """Step as a client's node; drop rows that measure gamma once it is known."""
         if isinstance(event, Reading):
             measures = self._dealt.only_measures(len(event.rows))
             if measures and self.learns:

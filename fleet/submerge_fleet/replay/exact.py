@@ -1,4 +1,4 @@
-"""The offline optimum that a stream is held against: exact PCA of rows at hand."""
+"""The offline optimum that a stream is compared with: exact PCA of all rows."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from submerge.features import FeatureMap
 from submerge_fleet.console.progress import advancing
 
 CHUNK = 1024
-"""Rows that are lifted at once."""
+"""Rows whose features are computed at once."""
 
 
 class Account(NamedTuple):
-    """What rows come to, each by its weight.
+    """Error and spectrum of weighted rows.
 
     error : ||Y - Y U U'||_F^2 of rows Y about the subspace's mean, U its basis
     spectrum : squared singular values of rows about their own mean, descending
-    total : of the weights
+    total : sum of the weights
     """
 
     error: float
@@ -29,7 +29,7 @@ class Account(NamedTuple):
 
 
 def of_rows(rows: Array, weights: Array, subspace: Subspace, *, center: bool) -> Account:
-    """Hold a subspace against rows (n, dim) that weigh `weights` (n,)."""
+    """Compare a subspace with rows (n, dim) of `weights` (n,)."""
     roots, total = np.sqrt(weights)[:, None], float(weights.sum())
     mean = np.zeros(rows.shape[1])
     if center:
@@ -41,12 +41,12 @@ def of_rows(rows: Array, weights: Array, subspace: Subspace, *, center: bool) ->
 def of_features(
     rows: Array, weights: Array, subspace: Subspace, map_: FeatureMap, *, center: bool
 ) -> Account:
-    """Hold a subspace against the features of rows (n, channels), a chunk of them at a time.
+    """Compare a subspace with the features of rows (n, channels), a chunk at a time.
 
-    Needs dim^2 numbers of memory, whatever n is; twice the features of every row.
+    Needs dim^2 numbers of memory for any n; computes the features of every row twice.
     """
     dim, total = subspace.dim, float(weights.sum())
-    # The whole is never there: of so many features it is far larger than the rows.
+    # Features of all rows at once would take far more memory than the rows.
     mean, scatter, error = np.zeros(dim), np.zeros((dim, dim)), 0.0
     with advancing("exact PCA of features", 2 * len(rows)) as progress:
         if center:
@@ -74,7 +74,7 @@ def spectrum(centered: Array) -> Array:
 def residual(centered: Array, basis: Array) -> float:
     """Return ||Y - Y U U'||_F^2 for rows Y (n, dim) and a basis U (dim, r)."""
     total = 0.0
-    # In runs of rows: no second copy of the whole data.
+    # In runs of rows, which avoids a second copy of all data.
     for start in range(0, len(centered), 4096):
         part = centered[start : start + 4096]
         off = part - (part @ basis) @ basis.T
@@ -83,11 +83,11 @@ def residual(centered: Array, basis: Array) -> float:
 
 
 def ratio(error: float, optimum: float, energy: float) -> float | None:
-    """Return error / optimum; 1 where both are rounding, None where only the optimum is."""
-    nothing = 1e-12 * energy
-    if optimum > nothing:
+    """Return error / optimum; 1 if both are rounding errors, None if only the optimum is."""
+    rounding = 1e-12 * energy
+    if optimum > rounding:
         return error / optimum
-    return 1.0 if error <= nothing else None
+    return 1.0 if error <= rounding else None
 
 
 def _lifted(rows: Array, map_: FeatureMap) -> Iterator[tuple[slice, Array]]:

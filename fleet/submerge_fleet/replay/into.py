@@ -1,8 +1,8 @@
-"""Files into a running fleet: each leaf is a client of its own, with an uplink of its own.
+"""Files sent to a running fleet: each leaf is a client with an uplink of its own.
 
-What `submerge client` does, but for its disk: rows go through the same agent and node, and
-are reported to the aggregator that is named. A replay that ends has told everything, or
-says how much it could not tell.
+It does what `submerge client` does, except for the disk: rows go through the same agent and node,
+which report to the named aggregator. At its end a replay has reported all rows, or says how many
+it could not report.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from submerge import Array, Channel, Schema, UsageError
+from submerge.client.incarnation import ClientIncarnation
 from submerge.features import FeatureMap, Identity
 from submerge.protocol.settings import ClientSettings
 from submerge.protocol.summaries import Subspaces
@@ -31,14 +32,14 @@ from submerge_fleet.console.progress import advancing
 from submerge_fleet.replay.dealt import Dealt, ReplayNode
 
 LOOK_S = 0.2
-"""Between two looks at how far everybody is."""
+"""Seconds between two looks at the progress."""
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where a replay goes.
+    """The parent and group that a replay reports to.
 
-    speed : rows a second and leaf; 0 is as fast as they are taken
+    speed : rows a second and leaf; 0: as fast as nodes take them
     """
 
     link: UplinkConfig
@@ -50,12 +51,12 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class IntoResult:
-    """What came of it.
+    """Counts of a replay.
 
-    rows : of the files
-    acknowledged : that the parent holds, `withheld` ones among them; as many, or it has failed
-    lost : read, and gone with a life that the parent did not take, or that only measured what
-        gamma is settled by: those were read again
+    rows : in the files
+    acknowledged : held by the parent, `withheld` ones included; not equal to `rows`: it failed
+    lost : read in an incarnation that the parent did not accept, or that only measured gamma;
+        those rows were read again
     """
 
     rows: int
@@ -67,7 +68,7 @@ class IntoResult:
     nodes: tuple[str, ...]
 
     def figures(self) -> dict[str, Any]:
-        """Return all, ready for JSON."""
+        """Return all fields for JSON."""
         return {name: getattr(self, name) for name in self.__slots__}
 
 
@@ -84,8 +85,8 @@ def replay_into(
 ) -> IntoResult:
     """Send rows through one client each, until their parent holds them.
 
-    `features`: of a kernel group; with a gamma left open they take the fleet's. `center`: as
-    the fleet's schema has it.
+    `features`: the map of a kernel group; without a gamma it takes the fleet's. `center`: as in
+    the fleet's schema.
 
     Raises
     ------
@@ -102,30 +103,20 @@ def replay_into(
         what = "columns" if schema.linear else "features"
         raise UsageError(f"--rank must be at most the {schema.dim} {what}, got {rank}")
     rank = min(8, schema.dim) if rank is None else rank
-    names = _names(target.node, len(leaves))
+    names = [f"{target.node}-{i + 1}" for i in range(len(leaves))]
+    if len(leaves) == 1:
+        names = [target.node]
     agents = [
         _agent(target, name, schema, rows, rank, oversample, fill)
         for name, rows in zip(names, leaves, strict=True)
     ]
     began = time.monotonic()
     _run(agents, names, sum(map(len, leaves)))
-    refusals = [agent.refusal for agent in agents if agent.refusal]
-    if refusals:
-        message = f"--into: {target.parent} does not let {target.node} join: {refusals[0]}"
-        hint = "; --center says it" if "center: " in message else ""
-        raise UsageError(message + hint)
-    incarnations = [agent.node.current for agent in agents]
-    if all(current.pin is not None for current in incarnations) and not all(
-        current.learns for current in incarnations
-    ):
-        raise UsageError(
-            "the fleet has not settled its gamma: these rows have only measured for it;"
-            " send more, or give both a gamma"
-        )
+    incarnations = _check_joins(agents, target)
     lost = sum(current.counts.lost for current in incarnations)
     return IntoResult(
         rows=sum(map(len, leaves)),
-        # A loss that was declared is delivered as well, and no row.
+        # A declared loss is delivered as well, but is no row.
         acknowledged=max(0, sum(current.delivered for current in incarnations) - lost),
         withheld=sum(current.counts.withheld for current in incarnations),
         lost=lost,
@@ -135,12 +126,25 @@ def replay_into(
     )
 
 
-def _names(node: str, leaves: int) -> list[str]:
-    return [node] if leaves == 1 else [f"{node}-{i + 1}" for i in range(leaves)]
+def _check_joins(agents: Sequence[Agent], target: Target) -> list[ClientIncarnation]:
+    """Return each agent's incarnation; refuse a replay that could not join or settle gamma."""
+    refusals = [agent.refusal for agent in agents if agent.refusal]
+    if refusals:
+        message = f"--into: {target.parent} does not let {target.node} join: {refusals[0]}"
+        hint = "; choose it with --center" if "center: " in message else ""
+        raise UsageError(message + hint)
+    incarnations = [agent.node.current for agent in agents]
+    joined = all(current.pin is not None for current in incarnations)
+    if joined and not all(current.learns for current in incarnations):
+        raise UsageError(
+            "the fleet has not settled its gamma: these rows have only measured for it;"
+            " send more, or give both a gamma"
+        )
+    return incarnations
 
 
 def _run(agents: Sequence[Agent], names: Sequence[str], rows: int) -> None:
-    """Run each agent in a thread of its own until all rows are delivered, or it is stopped."""
+    """Run each agent in a thread until all rows are delivered, or it is stopped."""
     threads = [
         threading.Thread(target=agent.run, name=name)
         for agent, name in zip(agents, names, strict=True)
@@ -175,7 +179,7 @@ def _agent(
         patience_s=2.0,
         cap_s=10.0,
         fills_gaps=fill,
-        # What somebody feeds in by hand is to be learnt, however odd it is.
+        # Rows that a person sends are to be learnt, however anomalous they are.
         alarms=None,
     )
     sensor = Dealt(rows, target.speed)

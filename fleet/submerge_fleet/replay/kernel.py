@@ -1,4 +1,4 @@
-"""What a replay does otherwise with a kernel: its gamma, its gaps, its figures."""
+"""What a replay with a kernel does differently: gamma, gaps, figures."""
 
 from __future__ import annotations
 
@@ -20,22 +20,19 @@ from submerge_fleet.replay.kernel_excess import excess
 from submerge_fleet.replay.settings import ReplaySettings
 
 LOUD = 0.9
-"""Of all distances, by one column: a kernel then sees that column alone."""
+"""Share of all distances from which one column hides the others from a kernel."""
 
 DRAWN = 0x67616D6D61
-"""By which rows are drawn for the sample: any would do, and the same gives the same gamma."""
+"""Seed of the sample of rows: any would do, and the same one gives the same gamma."""
 
 
 @dataclass(frozen=True)
 class KernelFigures:
-    """What is known of a kernel beside the figures of its features.
+    """Figures of a kernel in addition to those of its features.
 
-    Attributes
-    ----------
-    kernel : its name
     gamma : as given, or as settled for these rows
-    features, map : how many, and of which kind
-    excess : over exact kernel PCA of the rows, in percent; None where that misses nothing
+    features, map : number and kind of features
+    excess : over exact kernel PCA of the rows, in percent; None if that misses nothing
     """
 
     kernel: str
@@ -45,16 +42,16 @@ class KernelFigures:
     excess: float | None
 
 
-def settled(map_: FeatureMap, rows: Array) -> FeatureMap:
+def settle_gamma(map_: FeatureMap, rows: Array) -> FeatureMap:
     """Return a map with gamma settled for rows (n, channels), as their root would settle it.
 
-    By moments, and by a sample of rows; both are of rows without a gap, which are all that nodes
-    measure where there is no scaling. A map that has a gamma keeps it.
+    It uses moments and a sample of rows without gaps: nodes of a group without scaling measure
+    no others. A map that has a gamma keeps it.
 
     Raises
     ------
     UsageError
-        If there is no such row: their fleet would wait for ever.
+        If there is no such row: the fleet would wait for ever.
     """
     if map_.settled:
         return map_
@@ -75,23 +72,23 @@ def settled(map_: FeatureMap, rows: Array) -> FeatureMap:
     return map_.settled_at(map_.auto(spread(moments)))
 
 
-def loudest(rows: Array, names: tuple[str, ...]) -> str | None:
-    """Return a note, if one column of rows (n, channels) makes up most of all distances."""
+def dominance_note(rows: Array, names: tuple[str, ...]) -> str | None:
+    """Return a note if one column of rows (n, channels) makes up most of all distances."""
     with np.errstate(invalid="ignore", over="ignore"):
         variance = np.nanvar(rows, axis=0)
     share = float(variance.max() / variance.sum()) if variance.sum() > 0 else 0.0
     if len(names) < 2 or share <= LOUD:
         return None
     return (
-        f"columns are taken in their own units, and {names[int(variance.argmax())]} is"
+        f"columns are in their own units, and {names[int(variance.argmax())]} makes up"
         f' {share:.0%} of all distances: a fleet with scaling = "fleet" has another kernel'
     )
 
 
 def filler_of(settings: ReplaySettings, rule: RankRule, width: int) -> SAPCA:
-    """Return the engine that learns the columns themselves, to fill their gaps by.
+    """Return a linear engine that learns the columns themselves and fills their gaps.
 
-    A linear one, of as many directions as a kernel group keeps of its readings.
+    It has as many directions as a kernel group keeps of its readings.
     """
     return SAPCA(
         FixedRank(min(rule.start, max(1, width // 2))),
@@ -103,7 +100,7 @@ def filler_of(settings: ReplaySettings, rule: RankRule, width: int) -> SAPCA:
 
 @contextmanager
 def within_float32(map_: FeatureMap | None) -> Iterator[None]:
-    """Say what to do about features too large to store, which no column of a file is."""
+    """Turn the error of features too large to store into one that names the options."""
     try:
         yield
     except ValuesError as error:
@@ -114,10 +111,10 @@ def within_float32(map_: FeatureMap | None) -> Iterator[None]:
         ) from error
 
 
-def unmade(map_: FeatureMap) -> FeatureMap:
-    """Return a map of the same size whose weights were not made yet: by another seed.
+def uncached(map_: FeatureMap) -> FeatureMap:
+    """Return a map of the same size with another seed, whose weights are not made yet.
 
-    Weights are made once in a process, and are part of the memory that a map takes.
+    Weights are made once in a process, and count as memory of a map.
     """
     seeded: Any = map_
     other: FeatureMap = dataclasses.replace(seeded, seed=seeded.seed ^ 1)
@@ -125,7 +122,7 @@ def unmade(map_: FeatureMap) -> FeatureMap:
 
 
 def figures_of(rows: Array, map_: FeatureMap, subspace: Subspace, *, center: bool) -> KernelFigures:
-    """Return the figures of a kernel, for rows (n, channels) and what was learnt of them."""
+    """Return the figures of a kernel for rows (n, channels) and their model."""
     spec: dict[str, Any] = dict(map_.spec())
     return KernelFigures(
         kernel=spec["kernel"],

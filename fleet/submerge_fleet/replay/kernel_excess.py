@@ -1,7 +1,7 @@
 """Excess: how much more a subspace of features misses than exact kernel PCA of the same rank.
 
-Features only stand in for a kernel, and a stream only for a decomposition: this figure has
-both. It needs the kernel matrix, so it is of some rows.
+It includes the error of features in place of the kernel, and that of a stream in place of a
+decomposition. It needs the kernel matrix, so it uses a sample of rows.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from submerge.features import FeatureMap, Kernel
 from submerge_fleet.console.progress import advancing
 
 MOST_ROWS = 2000
-"""Rows that are compared on: 32 MB for each square of them, and a second or two."""
+"""Rows of the sample: 32 MB for each square matrix of them, and a second or two."""
 
 NOTHING = 1e-9
-"""Of the whole: less than that is the rounding of thousands of eigenvalues."""
+"""Share of the energy below which eigenvalues are rounding errors."""
 
 
 def excess(rows: Array, map_: FeatureMap, subspace: Subspace, *, center: bool) -> float | None:
@@ -28,13 +28,13 @@ def excess(rows: Array, map_: FeatureMap, subspace: Subspace, *, center: bool) -
     Parameters
     ----------
     rows : (n, channels)
-        At most 2000 of them, evenly taken, are looked at.
+        At most 2000 of them, evenly spaced, are used.
     map_ : FeatureMap
-        Of a kernel, and settled.
+        With a kernel and a settled gamma.
     subspace : Subspace
         Of features.
     center : bool
-        About the rows' mean in feature space, or about zero.
+        Measure from the rows' mean in feature space, or from zero.
 
     Returns
     -------
@@ -64,7 +64,7 @@ def excess(rows: Array, map_: FeatureMap, subspace: Subspace, *, center: bool) -
 
 
 def _evenly(n: int) -> npt.NDArray[np.int64]:
-    """Return the places of at most so many of n rows, the first and the last among them."""
+    """Return indices of at most `MOST_ROWS` of n rows, the first and the last included."""
     return np.unique(np.linspace(0, n - 1, min(n, MOST_ROWS)).round().astype(np.int64))
 
 
@@ -78,6 +78,6 @@ def _gram(kernel: Kernel, rows: Array, *, center: bool) -> Array:
 
 
 def _basis(scores: Array) -> Array:
-    """Return an orthonormal basis of the columns (n, r) that are not rounding."""
+    """Return an orthonormal basis of the columns (n, r), without rounding errors."""
     U, sigma, _ = np.linalg.svd(scores, full_matrices=False)
     return np.asarray(U[:, sigma > 1e-9 * sigma[:1]])

@@ -47,7 +47,7 @@ def draw(path: Path, outcome: ReplayOutcome, curves: ErrorCurves) -> None:
     shown = np.arange(1, len(curves.shown) + 1)
     most = min(len(curves.exact), max(20, 3 * len(shown)))
     if curves.exact[0] > 0:
-        # Rows that are all alike have nothing to show on a scale of powers.
+        # Equal rows have no variance to show on a log scale.
         spectra.set_yscale("log")
     spectra.plot(
         np.arange(1, most + 1),

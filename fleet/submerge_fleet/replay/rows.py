@@ -1,7 +1,6 @@
-"""What is done to rows before they are learnt: gaps and centers.
+"""Preparation of rows before they are learnt: gaps and centers.
 
-Each choice is counted, and the counts are reported: nothing is filled, dropped or
-subtracted in silence.
+Filled values and dropped rows are counted and reported.
 """
 
 from __future__ import annotations
@@ -19,11 +18,11 @@ Missing = Literal["reject", "drop", "impute"]
 
 @dataclass(frozen=True)
 class Gaps:
-    """Rows with their gaps dealt with, as far as that can be done before the stream.
+    """Rows after the treatment of gaps that is possible before the stream.
 
-    rows : (n, dim), NaN only where `impute` will fill on the way
+    rows : (n, dim), NaN only where `impute` will fill
     zeros, dropped : values read as missing because they are 0; rows left out
-    missing : values that are still to be filled
+    missing : values still to be filled
     """
 
     rows: Array
@@ -35,7 +34,7 @@ class Gaps:
 def deal_with_gaps(
     rows: Array, names: tuple[str, ...], *, missing: Missing, zero_is_missing: bool
 ) -> Gaps:
-    """Reject, drop or mark for filling what is missing."""
+    """Reject missing values, drop their rows, or leave them to be filled."""
     zeros = 0
     if zero_is_missing:
         zeros = int(np.count_nonzero(rows == 0))
@@ -66,7 +65,7 @@ def deal_with_gaps(
 
 
 def check_magnitudes(rows: Array, names: tuple[str, ...]) -> None:
-    """Refuse readings that no engine takes, by the place they have in the file."""
+    """Refuse readings too large for an engine, and name their place in the file."""
     large = np.abs(rows) >= LARGEST / 10
     if large.any():
         row, column = (int(i) for i in np.argwhere(large)[0])
@@ -77,14 +76,14 @@ def check_magnitudes(rows: Array, names: tuple[str, ...]) -> None:
 
 
 def without_mean(rows: Array) -> Array:
-    """Subtract the mean of all rows (of what is there, where values are missing)."""
+    """Subtract the mean of all rows (of the known values, if some are missing)."""
     if np.isnan(rows).any():
         return np.asarray(rows - np.nanmean(rows, axis=0))
     return np.asarray(rows - rows.mean(axis=0))
 
 
-def dealt(rows: Array, leaves: int, how: Literal["turn", "runs"]) -> list[Array]:
-    """Deal rows to so many leaves, one in turn or a run each."""
+def deal(rows: Array, leaves: int, how: Literal["turn", "runs"]) -> list[Array]:
+    """Deal rows to leaves, in turn or a run of rows to each."""
     if leaves > len(rows):
         raise UsageError(f"cannot deal {len(rows)} rows to {leaves} leaves: use fewer leaves")
     if how == "turn":

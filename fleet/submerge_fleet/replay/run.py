@@ -1,7 +1,8 @@
-"""One replay: settings and a table in, figures out. Nothing here prints."""
+"""One replay: settings and a table in, figures out. This module does not print."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields
 from functools import partial
 from typing import Any
@@ -16,36 +17,36 @@ from submerge_fleet.console.progress import advancing
 from submerge_fleet.replay import exact
 from submerge_fleet.replay.kernel import (
     KernelFigures,
+    dominance_note,
     figures_of,
     filler_of,
-    loudest,
-    settled,
-    unmade,
+    settle_gamma,
+    uncached,
     within_float32,
 )
-from submerge_fleet.replay.rows import check_magnitudes, deal_with_gaps, dealt, without_mean
+from submerge_fleet.replay.rows import check_magnitudes, deal, deal_with_gaps, without_mean
 from submerge_fleet.replay.settings import ReplaySettings, cut
-from submerge_fleet.replay.streaming import Leaf, merged, peak_bytes, stream
+from submerge_fleet.replay.streaming import Leaf, merge_leaves, peak_bytes, stream
 
 
 @dataclass(frozen=True)
 class ReplayOutcome:
-    """What a replay found. All but counts and times is per row, in squared units.
+    """Figures of a replay. All but counts and times are per row, in squared units.
 
-    With forgetting, rows weigh in error, optimum, bounds and energy alike what they weigh
-    at the end of the stream, and "per row" is per unit of weight. With a kernel, all of
-    this is of the rows' features.
+    With forgetting, rows have the weights that they have at the end of the stream in error,
+    optimum, bounds and energy, and "per row" is per unit of weight. With a kernel, all of these
+    are of the rows' features.
 
     Attributes
     ----------
     error : ||Y - Y U U'||_F^2 / n for the final subspace and all rows
     optimum : the same for the best subspace of that rank, by exact PCA
     ratio : error / optimum; None where only the optimum is zero
-    frobenius_bound, spectral_bound, energy : the subspace's own, over its weight
-    seconds : spent learning, and merging if there is a tree
+    frobenius_bound, spectral_bound, energy : the subspace's, over its weight
+    seconds : of learning, and of merging if there is a tree
     peak_bytes : of one estimator (of a tree: its largest leaf), by tracemalloc
     fallbacks : blocks that needed the slower, guarded kernel
-    kernel : what is known of a kernel beside; None of rows as they are
+    kernel : figures of a kernel; None without one
     """
 
     algorithm: str
@@ -78,7 +79,7 @@ class ReplayOutcome:
 
 @dataclass(frozen=True)
 class ErrorCurves:
-    """What the picture shows: both spectra, per row, and each leaf's diary."""
+    """The data of the picture: both spectra, per row, and the record of each leaf."""
 
     shown: Array
     exact: Array
@@ -88,7 +89,7 @@ class ErrorCurves:
 def replay(
     table: Table, settings: ReplaySettings, *, watch: bool
 ) -> tuple[ReplayOutcome, ErrorCurves]:
-    """Stream the table as the settings say, and hold the result against exact PCA."""
+    """Stream the table as the settings say, and compare the result with exact PCA."""
     rule = settings.rule(table.rows.shape[1])
     settings.check(table.rows)
     check_magnitudes(table.rows, table.names)
@@ -96,25 +97,13 @@ def replay(
         table.rows, table.names, missing=settings.missing, zero_is_missing=settings.zero_is_missing
     )
     rows = without_mean(gaps.rows) if settings.center == "offline" else gaps.rows
-    map_ = None if settings.features is None else settled(settings.features, rows)
-    loud = None if map_ is None else loudest(rows, table.names)
+    map_ = None if settings.features is None else settle_gamma(settings.features, rows)
+    loud = None if map_ is None else dominance_note(rows, table.names)
 
     engine = partial(_engine, settings, rule, curved=map_ is not None)
     if settings.whole_blocks:
         rows = cut(rows, engine().block_size)
-    parts = dealt(rows, settings.leaves, settings.deal)
-    with advancing("learning", len(rows)) as progress, within_float32(map_):
-        leaves = [
-            stream(
-                part,
-                engine(),
-                watch=watch,
-                progress=progress,
-                lift=None if map_ is None else map_.lift,
-                filler=None if map_ is None else filler_of(settings, rule, part.shape[1]),
-            )
-            for part in parts
-        ]
+    leaves = _learn(rows, settings, engine, map_, watch=watch)
     subspace, seconds = _summary(leaves, settings.fan_in)
     learnt = leaves[0].rows if len(leaves) == 1 else np.concatenate([leaf.rows for leaf in leaves])
 
@@ -135,7 +124,7 @@ def replay(
         spectral_bound=subspace.spectral_bound / subspace.weight,
         energy=subspace.energy / subspace.weight,
         seconds=seconds,
-        peak_bytes=peak_bytes(longest, engine, None if map_ is None else unmade(map_).lift),
+        peak_bytes=peak_bytes(longest, engine, None if map_ is None else uncached(map_).lift),
         fallbacks=sum(leaf.engine.fallbacks for leaf in leaves),
         rows_per_s=len(learnt) / seconds,
         filled=sum(leaf.filled for leaf in leaves),
@@ -148,6 +137,30 @@ def replay(
     return outcome, ErrorCurves(subspace.explained_variance, spectrum / total, leaves)
 
 
+def _learn(
+    rows: Array,
+    settings: ReplaySettings,
+    engine: Callable[[], SAPCA],
+    map_: FeatureMap | None,
+    *,
+    watch: bool,
+) -> list[Leaf]:
+    """Learn the rows of each leaf with an engine of its own."""
+    rule, width = settings.rule(rows.shape[1]), rows.shape[1]
+    with advancing("learning", len(rows)) as progress, within_float32(map_):
+        return [
+            stream(
+                part,
+                engine(),
+                watch=watch,
+                progress=progress,
+                lift=None if map_ is None else map_.lift,
+                filler=None if map_ is None else filler_of(settings, rule, width),
+            )
+            for part in deal(rows, settings.leaves, settings.deal)
+        ]
+
+
 def _engine(settings: ReplaySettings, rule: RankRule, *, curved: bool) -> SAPCA:
     """Return an engine as the settings say, for rows or for their features."""
     return SAPCA(
@@ -157,7 +170,7 @@ def _engine(settings: ReplaySettings, rule: RankRule, *, curved: bool) -> SAPCA:
         center=settings.center == "stream",
         block_size=settings.block_size,
         exact=settings.exact,
-        # As on a device: features are numbers of one size.
+        # float32, as on a device: features are numbers of one size.
         dtype=np.float32 if curved else np.float64,
     )
 
@@ -169,7 +182,7 @@ def _account(
     map_: FeatureMap | None,
     settings: ReplaySettings,
 ) -> exact.Account:
-    """Return error, spectrum and total weight: rows weigh here what they weighed when learnt."""
+    """Return error, spectrum and total weight, with the weights of rows when learnt."""
     ages = [np.arange(len(leaf.rows) - 1, -1, -1) for leaf in leaves]
     weights = settings.forgetting_factor ** np.concatenate(ages).astype(np.float64)
     center = settings.center == "stream"
@@ -179,9 +192,9 @@ def _account(
 
 
 def _summary(leaves: list[Leaf], fan_in: int) -> tuple[Subspace, float]:
-    """The subspace to judge, at the rank that is shown, and the seconds it took."""
+    """Return the result at the rank that is shown, and the seconds it took."""
     learning = sum(leaf.seconds for leaf in leaves)
     if len(leaves) == 1:
         return leaves[0].engine.shown, learning
-    root, rank, merging = merged(leaves, fan_in=fan_in)
+    root, rank, merging = merge_leaves(leaves, fan_in=fan_in)
     return root.truncated(rank), learning + merging

@@ -1,4 +1,4 @@
-"""Settings of a replay, and what they come to: a rank rule, a block, or a refusal."""
+"""Settings of a replay, checked: a rank rule, a block size, or a refusal."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from submerge.protocol.kernel_summary import BLOCK
 from submerge_fleet.replay.rows import Missing
 
 MOST_FEATURES = 4096
-"""Exact PCA of more takes minutes and half a gigabyte, and the result is held against it."""
+"""The result is compared with exact PCA: more would take minutes and half a gigabyte."""
 
 
 @dataclass(frozen=True)
 class ReplaySettings:
-    """What the options of `submerge replay` say; `--help` says what each one does.
+    """The options of `submerge replay`; `--help` describes each.
 
     features : None learns the columns themselves
     alpha, beta, block : None leaves them to `rule` and `block_size`
@@ -42,21 +42,21 @@ class ReplaySettings:
 
     @property
     def block_size(self) -> int | None:
-        """Rows learnt at once; None leaves it to the engine. Of features as many as a device."""
+        """Rows learnt at once; None: the engine's default. Of features as many as on a device."""
         if self.block is None and self.features is not None:
             return BLOCK
         return self.block
 
     def rule(self, width: int) -> RankRule:
-        """Return the rank rule for so many columns."""
+        """Return the rank rule for `width` columns."""
         dim, what = width, "columns"
         if self.features is not None:
             dim, what = self.features.dim(width), "features"
         start = min(10, dim) if self.rank is None else self.rank
         if not 1 <= start <= dim:
-            raise UsageError(f"--rank must be from 1 to the {dim} {what} there are, got {start}")
+            raise UsageError(f"--rank must be from 1 to the {dim} {what}, got {start}")
         if self.rank_rule == "sapca":
-            # Spectra of features fall so slowly that the paper's limits would never move it.
+            # Spectra of features fall so slowly that the paper's limits would never change it.
             alpha, beta = (0.01, 0.10) if self.features is None else (0.005, 0.03)
             return SapcaRank(
                 start,
@@ -68,11 +68,9 @@ class ReplaySettings:
         return FixedRank(start)
 
     def check(self, rows: Array) -> None:
-        """Refuse, in the command's own words, what an engine or a tree would refuse in theirs."""
+        """Refuse bad values by the names of the command's options."""
         if self.block is not None and not 1 <= self.block <= len(rows):
-            raise UsageError(
-                f"--block must be from 1 to the {len(rows)} rows there are, got {self.block}"
-            )
+            raise UsageError(f"--block must be from 1 to the {len(rows)} rows, got {self.block}")
         if self.oversample < 0:
             raise UsageError(f"--oversample must be at least 0, got {self.oversample}")
         if not 0 < self.forgetting_factor <= 1:
@@ -84,8 +82,8 @@ class ReplaySettings:
         dim = 0 if self.features is None else self.features.dim(rows.shape[1])
         if dim > MOST_FEATURES:
             raise UsageError(
-                f"--features must be at most {MOST_FEATURES}, got {dim}: the result is held"
-                " against exact PCA of them"
+                f"--features must be at most {MOST_FEATURES}, got {dim}: the result is compared"
+                " with exact PCA of them"
             )
 
 
@@ -96,7 +94,7 @@ PAPER: dict[str, Any] = {
     "center": "offline",
     "whole_blocks": True,
 }
-"""The paper's algorithm and its scripts' ways, the mistakes in print corrected."""
+"""The paper's algorithm as in its scripts, with misprints corrected."""
 
 
 def cut(rows: Array, block: int) -> Array:

@@ -1,7 +1,6 @@
-"""Feeds rows to one SAPCA, or to a tree of them, and measures what comes of it.
+"""Feeds rows to one SAPCA, or to a tree of them, and measures time, error and memory.
 
-Only learning is timed; scores for the picture, the offline optimum and the memory
-measurement are taken outside of the clock.
+Only learning is timed: not scores for the picture, the offline optimum or memory measurements.
 """
 
 from __future__ import annotations
@@ -21,11 +20,11 @@ Progress = Callable[[int], None]
 Lift = Callable[[Array], Array]
 
 MEASURED_BLOCKS = 40
-"""Blocks that memory is measured over at a fixed rank: each needs what the others need."""
+"""Blocks for the memory measurement at a fixed rank: each needs as much as the others."""
 
 
 class Moment(NamedTuple):
-    """A block as it was met: rows seen, its mean SPE before it was learnt, rank after."""
+    """A block: rows so far, its mean squared prediction error before it was learnt, rank after."""
 
     rows: int
     surprise: float
@@ -34,9 +33,9 @@ class Moment(NamedTuple):
 
 @dataclass
 class Leaf:
-    """One engine and its diary.
+    """One engine and its record.
 
-    rows : (n, channels), gaps filled; what was learnt, or what that was lifted from
+    rows : (n, channels), gaps filled, before features
     """
 
     engine: SAPCA
@@ -55,15 +54,15 @@ def stream(
     lift: Lift | None = None,
     filler: SAPCA | None = None,
 ) -> Leaf:
-    """Learn `rows` block by block; with `watch`, keep a diary of errors and ranks.
+    """Learn `rows` block by block; with `watch`, record errors and ranks.
 
     Parameters
     ----------
     lift : callable, optional
-        From rows (n, channels) to what the engine learns, (n, dim): a block at a time, since
-        features of all rows may be too many to hold.
+        From rows (n, channels) to features (n, dim), a block at a time: features of all rows
+        may need too much memory.
     filler : SAPCA, optional
-        Learns rows as they are beside it, and fills their gaps; by default the engine does.
+        Learns rows as they are and fills their gaps; by default the engine does.
     """
     leaf = Leaf(engine, rows)
     has_gaps = bool(np.isnan(rows).any())
@@ -91,10 +90,10 @@ def stream(
     return leaf
 
 
-def merged(leaves: list[Leaf], *, fan_in: int) -> tuple[Subspace, int, float]:
-    """Merge the leaves in a tree: the root, the rank to show, and the seconds it took.
+def merge_leaves(leaves: list[Leaf], *, fan_in: int) -> tuple[Subspace, int, float]:
+    """Merge the leaves in a tree; return the root, the rank to show, and the seconds it took.
 
-    Both are what the rules chose, not what a leaf's few rows had directions for.
+    The rank is what the rules chose, even if a leaf has too few rows for as many directions.
     """
     rank = max(leaf.engine.target for leaf in leaves)
     tree = MergeTree(rank=rank + leaves[0].engine.oversample, fan_in=fan_in)
@@ -105,53 +104,31 @@ def merged(leaves: list[Leaf], *, fan_in: int) -> tuple[Subspace, int, float]:
 
 
 def peak_bytes(rows: Array, make: Callable[[], SAPCA], lift: Lift | None = None) -> int:
-    """Measure the memory of one estimator: all that it allocates, at its peak.
+    """Return the peak memory of one estimator.
 
-    A second engine learns the rows under tracemalloc and is read once: some blocks of
-    them, or all where the rank may grow. What `lift` allocates is the estimator's, too.
+    A second engine learns the rows under tracemalloc and is read once: some blocks of them, or
+    all if the rank may grow. What `lift` allocates counts too; LAPACK's work space does not. If
+    tracemalloc is tracing already this refuses: two peaks cannot be separated.
     """
+    if tracemalloc.is_tracing():
+        raise RuntimeError("tracemalloc is tracing already: two peaks cannot be separated")
     engine = make()
     part = rows if engine.rule.adaptive else rows[: MEASURED_BLOCKS * engine.block_size]
-
-    def learn() -> None:
+    tracemalloc.start()
+    try:
+        before = tracemalloc.get_traced_memory()[0]
         for start in range(0, len(part), engine.block_size):
             block = part[start : start + engine.block_size]
             engine.partial_fit(block if lift is None else lift(block))
         _ = engine.subspace
-
-    return traced(learn).peak
+        return tracemalloc.get_traced_memory()[1] - before
+    finally:
+        tracemalloc.stop()
 
 
 def _first_guess(block: Array) -> Subspace:
-    """What is normal before anything was learnt: the first block's own means."""
+    """Return a model for the first block's gaps: the block's means."""
     there = ~np.isnan(block)
     counts = np.maximum(there.sum(axis=0), 1)
     mean = np.where(there, block, 0.0).sum(axis=0) / counts
     return replace(Subspace.empty(Schema.anonymous(block.shape[1])), mean=mean)
-
-
-@dataclass(frozen=True, slots=True)
-class Bytes:
-    """Beside interpreter and libraries: still held when the work was done; at its peak."""
-
-    rest: int
-    peak: int
-
-
-def traced(work: Callable[[], object]) -> Bytes:
-    """Do `work`, and return the bytes that it took; what it returns is still held.
-
-    NumPy's arrays and Python's objects count, LAPACK's work space does not. Where someone
-    is tracing already the peak is theirs too, so we refuse: two cannot be told apart.
-    """
-    if tracemalloc.is_tracing():
-        raise RuntimeError("tracemalloc is tracing already: two peaks cannot be told apart")
-    tracemalloc.start()
-    try:
-        before = tracemalloc.get_traced_memory()[0]
-        held = work()
-        rest, peak = tracemalloc.get_traced_memory()
-        del held
-        return Bytes(rest - before, peak - before)
-    finally:
-        tracemalloc.stop()

@@ -1,10 +1,10 @@
 """Which column of a file is which channel of a model.
 
-1. A file with a header goes by name, in any order; one without goes by place.
-2. A channel without a column is a gap in every row; columns that are no channel are left out.
-   Both are said, once.
-3. Channels such as "flow-1", as a client's `lags` make them, come of the rows before, unless
-   the file has them itself.
+1. With a header columns go by name, in any order; without one by place.
+2. A channel without a column is a gap in every row; other columns are left out. Both are noted
+   once.
+3. Channels such as "flow-1", which a client's `lags` make, come from the rows before, unless
+   the file has such columns.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from submerge_client.datasets.source import refusal
 from submerge_client.datasets.table import columns_but, counted
 
 NAMED = 5
-"""Columns that are named in one line."""
+"""Columns that one message names."""
 
 
 @dataclass(frozen=True)
 class Columns:
-    """What is read of a file, and what it stands for.
+    """The columns of a file that are read, and their channels.
 
     used : places in the file
-    filled : the channel, before lags, that each of these is
+    filled : the channel of each, before lags
     width : channels before lags
     lags : rows side by side
-    notes : what a reader of the scores has to know
+    notes : sentences for the reader of the scores
     """
 
     used: tuple[int, ...]
@@ -42,7 +42,7 @@ class Columns:
     notes: tuple[str, ...]
 
     def placed(self, block: Array) -> Array:
-        """Return columns (n, used) as channels (n, width), NaN where there is no column."""
+        """Return columns (n, used) as channels (n, width), NaN for channels without a column."""
         if self.filled == tuple(range(self.width)):
             return block
         rows = np.full((len(block), self.width), np.nan)
@@ -56,8 +56,8 @@ def columns_of(flow: Flow, schema: Schema, skip: Collection[str]) -> Columns:
     Raises
     ------
     UsageError
-        If a header has none of the names, or less than half; or if there is no header, and
-        another number of columns than channels.
+        If a header has less than half of the names; or if there is no header, and the number of
+        columns is not that of channels.
     """
     left = columns_but(flow.path, flow.names, skip)
     names, lags = schema.names, lags_of(schema.names)
@@ -71,7 +71,7 @@ def columns_of(flow: Flow, schema: Schema, skip: Collection[str]) -> Columns:
     if len(left) not in (len(sensed), len(names)):
         raise refusal(
             flow.path,
-            expected=f"{len(sensed)} columns, one a channel of the model",
+            expected=f"{len(sensed)} columns, one for each channel of the model",
             got=str(len(left)),
             hint="give it a header with the channels' names, or skip columns",
         )
@@ -80,7 +80,7 @@ def columns_of(flow: Flow, schema: Schema, skip: Collection[str]) -> Columns:
 
 
 def lags_of(names: Sequence[str]) -> int:
-    """Return how many rows a client has laid side by side, by the names that it gives them.
+    """Return how many rows a client has put side by side, by the channels' names.
 
     Examples
     --------
@@ -104,7 +104,7 @@ def _by_name(flow: Flow, places: dict[str, int], names: Sequence[str], lags: int
         got = f"columns {_some(list(places))}" if not filled else f"only {len(filled)} of them"
         raise refusal(
             flow.path,
-            expected=f"a column each for the model's channels {_some(names)}",
+            expected=f"a column for each of the model's channels {_some(names)}",
             got=got,
             hint=f"is {near[0]!r} meant for {missing[0]!r}?" if near else "rename its columns",
         )
@@ -113,10 +113,10 @@ def _by_name(flow: Flow, places: dict[str, int], names: Sequence[str], lags: int
     notes = []
     if missing:
         few = counted(len(missing), "channel")
-        notes.append(f"no column for {few} of the model, filled in each row: {_some(missing)}")
+        notes.append(f"no column for {few} of the model, so each row is filled: {_some(missing)}")
     if extra:
         few = counted(len(extra), "column")
-        notes.append(f"{few} of no channel of the model, left out: {_some(extra)}")
+        notes.append(f"left out {few} that the model has no channel for: {_some(extra)}")
     used = tuple(places[names[i]] for i in filled)
     return Columns(used, filled, len(names), lags, tuple(notes))
 

@@ -1,8 +1,8 @@
 """Scores as text: CSV with a heading, or a line of JSON for each row.
 
-Both have a line for each row of the input, in its order. JSON is what a client's score lines say
-(`submerge_client.scores.scored_fields` makes both), and leaves out what there is not; a cell of
-the CSV is empty then.
+Both have a line for each row of the input, in its order. JSON has the fields of a client's score
+lines (`submerge_client.scores.scored_fields` makes both) and omits unknown values; in CSV their
+cell is empty.
 """
 
 from __future__ import annotations
@@ -22,25 +22,18 @@ from submerge_fleet.console.admin_client import printable
 from submerge_fleet.score.rows import TOP, FileRows
 
 CSV_HEAD, JSON_HEAD = "file,row,", '{"file": '
-"""How files of scores begin: nothing else is ever overwritten."""
+"""How files of scores begin: no other file is overwritten."""
 
 
 class CsvScoreLines:
-    """CSV; in a kernel group with `linear`, `odd` and `over_linear`.
-
-    Parameters
-    ----------
-    names : sequence of str
-        Of the channels.
-    kernel : bool
-    """
+    """CSV; in a kernel group with `linear`, `anomaly_score` and `over_linear`."""
 
     def __init__(self, names: tuple[str, ...], *, kernel: bool) -> None:
         self._names, self._kernel = np.array(names, dtype=object), kernel
 
     @property
     def head(self) -> str:
-        """The heading, a line."""
+        """The heading line."""
         scores = ["spe", "t2", *(("linear", "anomaly_score") if self._kernel else ())]
         top = [f"{each}{i}" for i in range(1, TOP + 1) for each in ("top", "share")]
         over = ["over", "over_t2", *(("over_linear",) if self._kernel else ())]
@@ -63,24 +56,24 @@ class CsvScoreLines:
         for i in range(TOP):
             if i < part.top.shape[1]:
                 # A row without a residual has no channel to name.
-                reported = part.shares[:, i] > 0
-                columns.append(np.where(reported, self._names[part.top[:, i]], "").tolist())
+                blamed = part.shares[:, i] > 0
+                columns.append(np.where(blamed, self._names[part.top[:, i]], "").tolist())
                 columns.append(_shares(part.shares[:, i]))
             else:
                 columns += [nothing, nothing]
         columns.append([str(count) for count in part.filled.tolist()])
-        told_rows = zip(*columns, strict=True)
+        scored = zip(*columns, strict=True)
         file, empty = printable(str(path)), [""] * len(columns)
         text = io.StringIO()
         write = csv.writer(text, lineterminator="\n").writerow
         for row, why in enumerate(part.why.tolist(), part.first):
-            cells = empty if why else next(told_rows)
+            cells = empty if why else next(scored)
             write((file, row, *cells, REASONS[why]))
         return text.getvalue()
 
 
 class JsonScoreLines:
-    """One JSON object a row."""
+    """One JSON object for each row."""
 
     head = ""
 
@@ -93,8 +86,8 @@ class JsonScoreLines:
         scored = scored_fields(part.block, part.scores, schema, schema.names, top=TOP)
         lines = []
         for row, why in enumerate(part.why.tolist(), part.first):
-            reported = {"unscored": REASONS[why]} if why else next(scored)
-            lines.append(json.dumps({"file": printable(str(path)), "row": row} | reported))
+            fields = {"unscored": REASONS[why]} if why else next(scored)
+            lines.append(json.dumps({"file": printable(str(path)), "row": row} | fields))
         return "".join(f"{line}\n" for line in lines)
 
 
@@ -103,5 +96,5 @@ def _numbers(values: np.ndarray[Any, np.dtype[np.float64]]) -> list[str]:
 
 
 def _shares(values: np.ndarray[Any, np.dtype[np.float64]]) -> list[str]:
-    """Zero is nothing to tell."""
+    """Return shares as text, empty for zero."""
     return [f"{value:.4g}" if value else "" for value in values.tolist()]

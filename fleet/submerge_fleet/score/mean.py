@@ -1,10 +1,10 @@
-"""What the rows of a file are measured from: the fleet's mean, the file's own, or a client's.
+"""The mean that rows of a file are measured from: the fleet's, the file's own, or a client's.
 
 A group with `center = "own"` learns how readings vary about each node's own mean, and a node
-scores with its own. On disk a file is a node, so that its mean is that of all its rows which
-can be scored, read in a pass before. That is more than a client knows at its first rows, and
-it hides one thing: what is off for most of the file is its normal. A client's checkpoint holds
-what that client measures from, and how far each of its channels usually strays.
+scores with its own. A file counts as a node: its mean is that of all its rows which can be scored,
+read in a first pass. A client knows less than that at its first rows. And it hides one kind of
+fault: a deviation in most of the file becomes its normal. A client's checkpoint holds the client's
+mean and the typical residual of each channel.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ Mean = str | Path
 
 @dataclass(frozen=True, eq=False)
 class Center:
-    """What rows are measured from.
+    """The mean that rows are measured from.
 
     own : a mean instead of the model's
-    usual : how far channels usually stray; None where that is not known
+    typical : typical residuals of channels; None if unknown
     excess : as in `score`
-    notes : what a reader of the scores has to know
+    notes : sentences for the reader of the scores
     """
 
     own: OwnMean | None = None
-    usual: ResidualScale | None = None
+    typical: ResidualScale | None = None
     excess: float | None = None
     notes: tuple[str, ...] = ()
 
@@ -52,12 +52,12 @@ def of_rows(normal: Normal, parts: Iterable[Block]) -> Center:
     ----------
     normal : Normal
     parts : iterable of Block
-        All rows of the file. What was filled in does not count: it is the fleet's opinion. In
-        feature space, rows count that have no gap.
+        All rows of the file. Filled values do not count: they come from the fleet's model. In
+        feature space only rows without a gap count.
     """
     *lifting, linear = normal.summary.parts
     features = lifting[0].mean if lifting else None
-    # Sums of deviations: those of readings would lose what is small beside a huge mean.
+    # Sums of deviations: sums of readings would lose digits beside a huge mean.
     off, known = np.zeros(linear.dim), np.zeros(linear.dim)
     lifted = np.zeros(0 if features is None else len(features))
     rows = whole = 0
@@ -70,7 +70,7 @@ def of_rows(normal: Normal, parts: Iterable[Block]) -> Center:
             complete = ~gaps.any(axis=1)
             lifted += (block.features[complete] - features).sum(axis=0)
             whole += int(complete.sum())
-    # A channel that the file never shows keeps the fleet's mean.
+    # A channel without any reading in the file keeps the fleet's mean.
     own = OwnMean(
         linear.mean + off / np.maximum(known, 1.0),
         None if features is None else features + lifted / max(whole, 1),
@@ -78,19 +78,19 @@ def of_rows(normal: Normal, parts: Iterable[Block]) -> Center:
         count=rows,
         span_s=0.0,
     )
-    # The rows are in their mean: they do not vary more about it.
+    # The mean is of these very rows, so they do not vary more about it.
     return Center(own, excess=1.0)
 
 
 def of_checkpoint(path: Path, schema: Schema) -> Center:
-    """Return what a client measures from, by the file of its `[client] state`.
+    """Return the mean of a client, from the file of its `[client] state`.
 
     Raises
     ------
     UsageError
-        If the file is no checkpoint, or that of a client with another schema.
+        If the file is not a checkpoint, or one of a client with another schema.
     """
-    # A client without it is no reason to load protobuf.
+    # Imported here: only this option needs protobuf.
     from submerge_proto.kept import records
 
     try:
@@ -108,8 +108,8 @@ def of_checkpoint(path: Path, schema: Schema) -> Center:
         )
     if kept.fingerprint != schema.fingerprint:
         raise UsageError(
-            f"expected a client of the model's schema, {schema.fingerprint[:8]}, in {path},"
-            f" got one of {kept.fingerprint[:8]}"
+            f"expected a checkpoint with the model's schema, {schema.fingerprint[:8]}, in {path},"
+            f" got one with {kept.fingerprint[:8]}"
         )
     kept = kept.of_schema(schema, schema.width // lags_of(schema.names))
     own = kept.own

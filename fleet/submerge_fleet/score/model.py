@@ -1,8 +1,8 @@
-"""What `submerge score` holds rows against: a saved model, a running fleet's, or an engine's.
+"""The model that `submerge score` scores with: a saved one, a running fleet's, or an engine's.
 
-Scores are only as comparable as the number of directions that they are made with. A model
-holds spares beside those that nodes score with, and its limits are of scores without them: a
-model whose file does not say with how many (form 1) needs to be told.
+Scores are comparable only if they use the same number of directions. A model also holds spare
+directions, which nodes do not score with and which its limits do not include. A model file that
+does not have the number of directions to score with (form 1) needs --rank.
 """
 
 from __future__ import annotations
@@ -23,19 +23,18 @@ ZIP = b"PK\x03\x04"
 
 @dataclass(frozen=True, eq=False)
 class Normal:
-    """What is normal.
+    """A model with what scoring needs.
 
     Attributes
     ----------
     about : str
-        What it is, for people.
-    schema : Schema
-    summary : Summary
+        Its description, for people.
     limits : Limits or None
-        None where nobody has measured any.
+        None if none were measured.
     shown : Subspaces
-        Knows with how many directions to score.
+        Has the number of directions to score with.
     notes : tuple of str
+        Sentences for the reader of the scores.
     """
 
     about: str
@@ -47,18 +46,18 @@ class Normal:
 
 
 def of_file(path: Path, rank: int | None) -> Normal:
-    """Return what a file holds: a model, or an engine's `submerge.dumps`.
+    """Return the model in a file, as saved or as an engine's `submerge.dumps`.
 
     Parameters
     ----------
     path : Path
     rank : int, optional
-        Directions to score with, instead of those that the file names.
+        Directions to score with, instead of the number in the file.
 
     Raises
     ------
     UsageError
-        If it is neither, or has learnt nothing, or does not hold so many directions.
+        If it is neither, or has learnt nothing, or has fewer directions.
     """
     try:
         data = path.read_bytes()
@@ -83,26 +82,26 @@ def _of_model(named: SavedModel, shown: ShownRank | None, rank: int | None) -> N
         raise UsageError(f"{named.whence} has learnt nothing yet: score with a later one")
     if rank is None and shown is None:
         raise UsageError(
-            f"expected --rank, since {named.whence} does not say with how many of its"
-            f" {_held(summary)} directions nodes score (an earlier version wrote it): give"
-            " summary.rank of their configuration"
+            f"expected --rank, since an earlier version wrote {named.whence} without the number"
+            f" of directions, of its {_rank(summary)}, that nodes score with: give summary.rank"
+            " of their configuration"
         )
     notes = []
     if shown is None:
         shown = ShownRank(rank or 1)
     if rank is not None and rank != shown.rank and model.limits is not None:
-        notes.append(f"the limits are those of rank {shown.rank}, where nodes score with that")
+        notes.append(f"the limits are of scores at rank {shown.rank}, with which nodes score")
     shown = ShownRank(_fits(rank, summary) or shown.rank, shown.linear_rank)
     about = f"{printable(model.group)}, version {model.version}, {named.whence}"
     return Normal(about, named.schema, summary, model.limits, _summaries(shown), tuple(notes))
 
 
 def _of_engine(path: Path, data: bytes, rank: int | None) -> Normal:
-    """An engine that somebody has fitted by hand: it has neither limits nor, often, names."""
+    """Return an engine's model, which has no limits and often no names."""
     try:
         engine = loads(data)
     except PeerError as error:
-        raise UsageError(f"expected a saved model in {path}, got something else: {error}") from None
+        raise UsageError(f"{path} is neither a model file nor a saved engine: {error}") from None
     schema = engine.schema
     if schema is None or engine.subspace.weight == 0:
         raise UsageError(f"{path} has learnt nothing yet: score with a later one")
@@ -118,15 +117,15 @@ def _of_engine(path: Path, data: bytes, rank: int | None) -> Normal:
 
 
 def _fits(rank: int | None, summary: Summary) -> int | None:
-    if rank is not None and not 1 <= rank <= _held(summary):
+    if rank is not None and not 1 <= rank <= _rank(summary):
         raise UsageError(
-            f"--rank must be from 1 to the {_held(summary)} directions that the model holds,"
+            f"--rank must be from 1 to the {_rank(summary)} directions that the model holds,"
             f" got {rank}"
         )
     return rank
 
 
-def _held(summary: Summary) -> int:
+def _rank(summary: Summary) -> int:
     return summary.parts[0].rank
 
 

@@ -1,6 +1,6 @@
-"""Peaks: a series of any length as few points, each the highest of as many scores as it takes.
+"""A series of any length as few points, each the highest of a run of scores.
 
-What a mean would smooth away is what a picture of scores is looked at for.
+The highest, not the mean: a picture of scores is to show what a mean would smooth away.
 """
 
 from __future__ import annotations
@@ -14,20 +14,14 @@ MOST_POINTS = 2048
 
 
 class HighestPoints:
-    """The highest of every so many scores; the fewer, the longer the series.
-
-    Attributes
-    ----------
-    every : int
-        Rows that a point stands for: a power of two.
-    """
+    """The highest of each run of `every` scores, a power of two that grows with the series."""
 
     def __init__(self) -> None:
         self.every, self._n = 1, 0
         self._highest = np.full(MOST_POINTS, np.nan)
 
     def add(self, scores: Array) -> None:
-        """Take in scores (n,), NaN for rows that have none."""
+        """Add scores (n,), NaN for rows without one."""
         while self._n + len(scores) > self.every * MOST_POINTS:
             halved = np.fmax(self._highest[::2], self._highest[1::2])
             self._highest = np.concatenate([halved, np.full(MOST_POINTS // 2, np.nan)])
@@ -38,6 +32,6 @@ class HighestPoints:
 
     @property
     def points(self) -> tuple[Array, Array]:
-        """Rows (from 1), and the highest score from each on; where there is any."""
+        """Rows (from 1) at which runs begin, and the highest score of each run that has any."""
         present = np.flatnonzero(~np.isnan(self._highest))
         return np.asarray(present * self.every + 1, dtype=np.float64), self._highest[present]

@@ -1,4 +1,4 @@
-"""The picture of scores: SPE and T2 over rows, and the limits."""
+"""The picture of scores: SPE (squared prediction error) and T2 (Hotelling's T-squared) by row."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ except ImportError as error:
 
 
 class ScoreCurves:
-    """What is drawn: scores as they come in, and where files begin."""
+    """The data of the picture: scores, and the rows at which files begin."""
 
     def __init__(self) -> None:
         self._rows = 0
         self._begins: dict[Path, int] = {}
         self._spe, self._t2, self._linear = HighestPoints(), HighestPoints(), HighestPoints()
-        self._kernel_summary = False
+        self._kernel = False
 
     def add(self, path: Path, part: FileRows) -> None:
-        """Take in some rows of a file."""
+        """Add some rows of a file."""
         self._begins.setdefault(path, self._rows + 1)
         self._rows += len(part.why)
-        self._kernel_summary |= part.scores.linear is not None
+        self._kernel |= part.scores.linear is not None
         for maxima, scores in (
             (self._spe, part.scores.spe),
             (self._t2, part.scores.t2),
@@ -48,16 +48,16 @@ class ScoreCurves:
     def draw(self, path: Path, limits: Limits | None) -> None:
         """Write the picture to `path`, a PNG."""
         limits = limits or Limits((), (), (), 0)
-        of = " of features" if self._kernel_summary else ""
+        of = " of features" if self._kernel else ""
         drawn = [(f"SPE{of}", self._spe, limits.spe), (f"T2{of}", self._t2, limits.t2)]
-        if self._kernel_summary:
+        if self._kernel:
             drawn.insert(1, ("SPE of readings", self._linear, limits.linear))
         figure = Figure(figsize=(11, 2.6 * len(drawn)), layout="constrained")
         charts = figure.subplots(len(drawn), 1, sharex=True)
         for chart, (name, maxima, values) in zip(charts, drawn, strict=True):
             self._chart(chart, name, maxima)
             _limits(chart, limits.shares, values)
-        # Beside the charts: inside one it would hide what stands out.
+        # Outside of the charts, where it hides no scores.
         handles, labels = charts[0].get_legend_handles_labels()
         figure.legend(handles, labels, fontsize="small", loc="outside upper center", ncols=4)
         charts[-1].set_xlabel("rows" + ("; a line where a file begins" * (len(self._begins) > 1)))
@@ -68,7 +68,7 @@ class ScoreCurves:
         label = "each row" if maxima.every == 1 else f"the highest of {maxima.every} rows"
         chart.plot(rows, scores, ".", ms=2.5, color="C0", label=label)
         if (scores > 0).any():
-            # A score of nothing has no place on a scale of powers.
+            # A log scale cannot show zero.
             chart.set_yscale("log", nonpositive="mask")
         for begin in list(self._begins.values())[1:]:
             chart.axvline(begin, color="0.7", lw=0.8)

@@ -1,4 +1,4 @@
-"""Rows of a file, prepared and scored as a client's are (`submerge.judge`); nothing is learnt."""
+"""Rows of a file, prepared and scored as a client does (`submerge.judge`); nothing is learnt."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from submerge_fleet.score.mean import Center
 from submerge_fleet.score.model import Normal
 
 TOP = 3
-"""Channels that are named of each row."""
+"""Channels that are named for each row."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FileRows:
-    """Some rows of one file, one after another, and how far they are from a model.
+    """Consecutive rows of one file, and their scores.
 
     first : the number of the first in its file, from 1
     why : (n,), places in `REASONS`
-    block : those that have scores
-    scores : theirs
+    block : the rows that have scores
+    scores : their scores
     top : (m, up to TOP), channels to blame, the largest share first
     shares : as `top`, their shares
     """
@@ -40,7 +40,7 @@ class FileRows:
 
     @property
     def filled(self) -> npt.NDArray[np.intp]:
-        """(m,), numbers that were filled in."""
+        """(m,), how many numbers were filled."""
         gaps = self.block.gaps
         return np.zeros(len(self.block), dtype=int) if gaps is None else gaps.sum(axis=1)
 
@@ -52,9 +52,9 @@ class FileScorer:
     ----------
     normal : Normal
     when : Condition, optional
-        Rows for which it does not hold have no scores.
+        Rows that do not meet it have no scores.
     center : Center, optional
-        What rows are measured from.
+        The mean that rows are measured from.
     """
 
     def __init__(
@@ -81,9 +81,9 @@ class FileScorer:
         first : int
             The number of the first row in its file.
         lead : int
-            Rows before these, the first among them, that have no past.
+            Rows before these that cannot be scored, as their lags reach before the file.
         """
         block, center = self.prepare(rows), self._center
-        scores = score(block, self._model, center.own, center.usual, excess=center.excess)
+        scores = score(block, self._model, center.own, center.typical, excess=center.excess)
         why = np.concatenate([np.full(lead, LEAD_IN, dtype=np.int8), block.why])
         return FileRows(first, why, block, scores, *scores.top(TOP))

@@ -1,7 +1,7 @@
-"""Scoring as a stream: files in, scored blocks out. Nothing here prints or writes.
+"""Scoring as a stream: files in, scored blocks out. This module does not print or write.
 
-Each file is a node of its own: its rows are numbered from 1, no row of another file is its
-past, and its own mean, where one is wanted, is its alone.
+Each file is a node of its own: its rows are numbered from 1, lags do not reach into another file,
+and an own mean is of this file alone.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from submerge_fleet.score.model import Normal
 from submerge_fleet.score.rows import FileRows, FileScorer
 
 BLOCK = 64
-"""Rows of features that are held at once, as on a device."""
+"""Rows whose features are in memory at once, as on a device."""
 
 
 @dataclass(frozen=True)
 class ScoreRequest:
-    """What the options of `submerge score` say; `--help` says what each one does.
+    """The options of `submerge score`; `--help` describes each.
 
-    mean : None is that of each file where center = "own", and else the fleet's; a path is a
-        client's checkpoint
+    mean : None: that of each file if center = "own", else the fleet's; a path: a client's
+        checkpoint
     """
 
     mean: Mean | None = None
@@ -56,28 +56,26 @@ def score(
     Parameters
     ----------
     files : sequence of Path
-        Whitespace matrices, CSV, `.npy` or Intel Lab logs, plain or gzip. Text is streamed,
-        the others are held, one at a time.
-    normal : Normal
-    wanted : Wanted
+        Whitespace matrices, CSV, `.npy` or Intel Lab logs, plain or gzip. Text is streamed;
+        other files are held in memory, one at a time.
     note : callable
-        Takes what a reader of the scores has to know, a sentence each.
+        Takes sentences for the reader of the scores.
     advance : callable
         Takes numbers of rows that were read.
 
     Raises
     ------
     UsageError
-        If a file is no table, or its columns are not the model's; or if the mean of a file is
-        wanted, and the model has learnt nodes about one mean.
+        If a file is not a table, or its columns are not the model's; or if the mean of a file is
+        requested, but the model has learnt all nodes about one mean.
     """
     if wanted.mean == "file" and normal.schema.center != "own":
         raise UsageError(
             f'expected a model of center = "own" for --mean file, got "{normal.schema.center}":'
-            " its scatter is about one mean, so leave --mean out"
+            " its scatter is about one mean: leave --mean out"
         )
     for path in files:
-        Source.of(path)  # what is not there is said before hours of work on what is
+        Source.of(path)  # refuses a missing file before hours of work on others
     center = Center()
     if isinstance(wanted.mean, Path):
         center = of_checkpoint(wanted.mean, normal.schema)
@@ -95,7 +93,7 @@ def score(
             center = of_rows(normal, (scorer.prepare(rows) for _, rows in blocks))
             if center.own is not None and not center.own.ready:
                 few = counted(center.own.count, "row")
-                note(f"the mean of {path.name} is of {few}, fewer than {READY}: it says little")
+                note(f"the mean of {path.name} is of only {few}, fewer than {READY}")
             scorer = FileScorer(normal, wanted.when, center)
             center = Center()
         number = 1
@@ -112,7 +110,7 @@ def _blocks(
     wanted: ScoreRequest,
     advance: Callable[[int], None],
 ) -> Iterator[tuple[int, Array]]:
-    """Yield rows (n, channels) with their lags, after the number of rows that lead them in."""
+    """Yield the number of rows without a full past, then rows (n, channels) with their lags."""
     lags = Lags(columns.lags, columns.width)
     for block in flow.blocks(columns.used):
         most = len(block) if normal.schema.linear else BLOCK

@@ -1,4 +1,4 @@
-"""What came of scoring: how many rows, above which limits, the oddest, and the channels."""
+"""The summary of scoring: counts of rows, by limit and by channel, and the highest rows."""
 
 from __future__ import annotations
 
@@ -8,24 +8,23 @@ from pathlib import Path
 
 import numpy as np
 
-from submerge import Array
 from submerge.judge.prepare import REASONS
 from submerge_fleet.console.admin_client import printable
 from submerge_fleet.score.model import Normal
 from submerge_fleet.score.rows import FileRows
 
 MOST_ANOMALOUS = 5
-"""Rows that are listed for a person."""
+"""Rows that the summary lists."""
 
-ODD = 0.99
-"""Of rows above this limit it is counted which channel comes first."""
+HIGH = 0.99
+"""The limit above which rows count for the list of first channels."""
 
 MOST_CHANNELS = 8
 
 
 @dataclass(order=True)
 class AnomalousRow:
-    """One row; rows compare by how odd they are, and of like ones the first is the oddest."""
+    """One row; rows compare by score, and among equal ones the first is the highest."""
 
     rank: float
     order: int
@@ -34,13 +33,8 @@ class AnomalousRow:
     text: str = field(compare=False, default="")
 
 
-class Summary:
-    """Counts rows as they are scored.
-
-    Attributes
-    ----------
-    rows, scored : int
-    """
+class ScoreSummary:
+    """Counts rows as they are scored."""
 
     def __init__(self, normal: Normal) -> None:
         self._normal, self._names = normal, normal.schema.names
@@ -63,16 +57,16 @@ class Summary:
             (self._over, part.scores.over_spe),
             (self._over_t2, part.scores.over["t2"]),
         ):
-            counts.update(dict(zip(*_counted(over[over > 0]), strict=True)))
+            counts.update(over[over > 0].tolist())
         if part.top.shape[1]:
-            blamed = (part.scores.over_spe >= ODD) & (part.shares[:, 0] > 0)
+            blamed = (part.scores.over_spe >= HIGH) & (part.shares[:, 0] > 0)
             self._first.update(self._names[j] for j in part.top[blamed, 0].tolist())
         self._compare(path, part)
         self.scored += len(part.scores.spe)
 
     @property
     def counts(self) -> str:
-        """How many rows there were, and what became of them."""
+        """How many rows there were, and how many of them are scored."""
         of = f" of {len(self._files)} files" if len(self._files) > 1 else ""
         counts = [f"{self.scored:,} scored"]
         counts += [f"{self._why[why]:,} not ({why})" for why in REASONS if self._why[why]]
@@ -80,7 +74,7 @@ class Summary:
         return f"{self.rows:,}{of}: {', '.join(counts)}"
 
     def text(self) -> list[tuple[str, str]]:
-        """Return the summary for a person: what, and what of it."""
+        """Return the summary as text: names and values."""
         lines = [
             ("model", f"{self._normal.about}; rank {self._normal.shown.rule.start}"),
             ("rows", self.counts),
@@ -89,32 +83,32 @@ class Summary:
         if limits is not None:
             shares = [share for share in limits.shares if share > 0.5]
             for name, counter in (("SPE above", self._over), ("T2 above", self._over_t2)):
-                # A row is counted at its highest limit, and is above those below it as well.
+                # A row is counted at its highest limit, and is above the lower ones too.
                 above = [sum(n for at, n in counter.items() if at >= share) for share in shares]
-                said = [
+                counts = [
                     f"{100 * share:.4g} %: {n:,} ({n / max(self.scored, 1):.2%})"
                     for share, n in zip(shares, above, strict=True)
                 ]
-                lines.append((name, ", ".join(said)))
+                lines.append((name, ", ".join(counts)))
         lines += [
-            ("oddest" if i == 0 else "", f"row {entry.row}{self._of(entry.path)}: {entry.text}")
+            ("highest" if i == 0 else "", f"row {entry.row}{self._of(entry.path)}: {entry.text}")
             for i, entry in enumerate(self._most_anomalous)
         ]
         if self._first:
-            first = [
+            names = ", ".join(
                 f"{printable(name)} {count:,}"
                 for name, count in self._first.most_common(MOST_CHANNELS)
-            ]
-            lines.append(("channels", f"first in rows above {100 * ODD:.4g} %: {', '.join(first)}"))
+            )
+            lines.append(("channels", f"first in rows above {100 * HIGH:.4g} %: {names}"))
         return lines
 
     def _compare(self, path: Path, part: FileRows) -> None:
-        """Keep the oddest rows so far."""
+        """Keep the highest rows so far."""
         rows = np.flatnonzero(part.why == 0) + part.first
         for i in np.argsort(-part.scores.rank, kind="stable")[:MOST_ANOMALOUS].tolist():
             entry = AnomalousRow(float(part.scores.rank[i]), -(self.scored + i), path, int(rows[i]))
             if len(self._most_anomalous) < MOST_ANOMALOUS or entry > self._most_anomalous[-1]:
-                entry.text = self._said(part, i)
+                entry.text = self._text(part, i)
                 self._most_anomalous = sorted([*self._most_anomalous, entry], reverse=True)[
                     :MOST_ANOMALOUS
                 ]
@@ -122,20 +116,15 @@ class Summary:
     def _of(self, path: Path) -> str:
         return f" of {printable(str(path))}" if len(self._files) > 1 else ""
 
-    def _said(self, part: FileRows, i: int) -> str:
+    def _text(self, part: FileRows, i: int) -> str:
         scores, above = part.scores, part.scores.over_spe[i]
-        said = f"SPE {scores.spe[i]:.4g}, T2 {scores.t2[i]:.4g}"
+        text = f"SPE {scores.spe[i]:.4g}, T2 {scores.t2[i]:.4g}"
         if scores.linear is not None:
-            said = f"SPE {scores.spe[i]:.4g} of features, {scores.linear[i]:.4g} of readings"
+            text = f"SPE {scores.spe[i]:.4g} of features, {scores.linear[i]:.4g} of readings"
         over = f", above {100 * above:.4g} %" if above else ""
         top = [
             f"{printable(self._names[j])} {share:.0%}"
             for j, share in zip(part.top[i].tolist(), part.shares[i].tolist(), strict=True)
             if share > 0
         ]
-        return f"{said}{over}; {', '.join(top) or 'no residual'}"
-
-
-def _counted(values: Array) -> tuple[list[float], list[int]]:
-    found, counts = np.unique(values, return_counts=True)
-    return found.tolist(), counts.tolist()
+        return f"{text}{over}; {', '.join(top) or 'no residual'}"

@@ -1,8 +1,7 @@
-"""`submerge simulate`: a fleet of any size in one process, with everything that can go wrong.
+"""`submerge simulate`: a fleet of any size in one process, with all kinds of failures.
 
-A preset draws rates of faults for each seed; a rate given by hand takes the place of the
-one that is drawn, and leaves all else of the seed as it was. Without a preset, rates given
-by hand are all that goes wrong.
+A preset draws rates of faults for each seed. A rate given as an option replaces the drawn one and
+changes nothing else of the seed. Without a preset only the given rates count.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ OTHERS = tuple(name for name in NAMES if name not in FLAGS)
 RARE = tuple(name for name in OTHERS if name not in SHARES and not name.endswith("_s"))
 
 PARTITION = 0.5
-"""Cuts an hour where only their length was given."""
+"""Cuts an hour if only their length is given."""
 
 NEEDED = {
     "down_s": (
@@ -53,7 +52,7 @@ NEEDED = {
     "slow_s": ("slow",),
     "redeliver": ("broker",),
 }
-"""Faults that come to nothing without one of these."""
+"""Faults that have no effect without one of these."""
 
 MOST_HOURS = 8784.0
 SPARE = 5
@@ -63,7 +62,7 @@ NARROWEST = 40
 DEEPEST, WIDEST = 6, 4096
 
 FEATURES = 64
-"""Of a kernel, if nobody says how many: a simulated fleet has many nodes, and one machine."""
+"""Default of --features: a simulated fleet has many nodes on one machine."""
 
 
 @click.command(
@@ -73,7 +72,7 @@ Example: submerge simulate --nodes 20 --hours 24 --loss 5% --outage 3h --seeds 2
 )
 @default_option("--nodes", 8, "Clients.", type=click.IntRange(1, 1_000_000))
 @default_option(
-    "--fan-in", 3, "Children of an aggregator; the root takes what is left.", type=click.IntRange(2)
+    "--fan-in", 3, "Children of an aggregator; the root takes the rest.", type=click.IntRange(2)
 )
 @default_option(
     "--depth", 3, "Levels of aggregators, the root included.", type=click.IntRange(1, DEEPEST)
@@ -81,27 +80,27 @@ Example: submerge simulate --nodes 20 --hours 24 --loss 5% --outage 3h --seeds 2
 @default_option(
     "--hours",
     4.0,
-    "Virtual time with sensors and faults; then all is healed and comes to rest.",
+    "Virtual time with sensors and faults; then faults end and the fleet settles.",
     type=float,
 )
-@default_option("--reading-every", "2m", "Of each client.", type=duration)
+@default_option("--reading-every", "2m", "Interval of a client's readings.", type=duration)
 @default_option(
     "--report-every",
     "10m",
-    "Of clients and aggregators; less costs bytes and buys freshness.",
+    "Interval of reports; shorter costs bytes and gives newer models.",
     type=duration,
 )
 @click.option(
     "--faults",
     "preset",
     type=click.Choice(list(PRESETS)),
-    help="What each seed draws its rates from.  [default: swarm-1; none if one is given by hand]",
+    help="Draw rates for each seed.  [default: swarm-1; none if a rate is given]",
 )
-@click.option("--loss", type=share, help="Messages that vanish.")
-@click.option("--duplicate", type=share, help="Messages that come twice.")
-@click.option("--reorder", type=share, help="Messages held up for minutes.")
-@click.option("--delay", "delay_s", type=duration, help="Mean way of a message.  [default: 50ms]")
-@click.option("--partition", type=rate, help="How often a host is cut off, an hour.")
+@click.option("--loss", type=share, help="Messages that are lost.")
+@click.option("--duplicate", type=share, help="Messages that arrive twice.")
+@click.option("--reorder", type=share, help="Messages that are delayed by minutes.")
+@click.option("--delay", "delay_s", type=duration, help="Mean delay of messages.  [default: 50ms]")
+@click.option("--partition", type=rate, help="Cuts of a host's connection, an hour.")
 @click.option(
     "--outage",
     "outage_s",
@@ -109,16 +108,16 @@ Example: submerge simulate --nodes 20 --hours 24 --loss 5% --outage 3h --seeds 2
     help="Mean length of a cut; without --partition and a preset,"
     f" {PARTITION} cuts an hour.  [default: 30m]",
 )
-@click.option("--kill", type=rate, help="How often a process dies, per host and hour.")
-@click.option("--down", "down_s", type=duration, help="Mean time it is gone.  [default: 2m]")
-@click.option("--broker", type=share, help="Parents behind a broker that repeats itself.")
+@click.option("--kill", type=rate, help="Kills of a process, per host and hour.")
+@click.option("--down", "down_s", type=duration, help="Mean time until its restart.  [default: 2m]")
+@click.option("--broker", type=share, help="Parents behind a broker that repeats messages.")
 @click.option("--failed-write", type=share, help="Writes to disk that fail.")
 @click.option(
     "--fault",
     "others",
     multiple=True,
     metavar="NAME=VALUE",
-    help=f"Any other; may be repeated. Events per host and hour: {', '.join(RARE)}."
+    help=f"Any other fault; may be repeated. Events per host and hour: {', '.join(RARE)}."
     f" Shares: {', '.join(name for name in OTHERS if name in SHARES)}. Times:"
     f" {', '.join(name for name in OTHERS if name.endswith('_s'))}.",
 )
@@ -126,15 +125,15 @@ Example: submerge simulate --nodes 20 --hours 24 --loss 5% --outage 3h --seeds 2
     "--dim",
     type=click.IntRange(0, WIDEST),
     default=0,
-    help="Channels of real subspaces; 0 counts sample ids instead.  [default: 0]",
+    help="Channels of real subspaces; 0: sample ids instead.  [default: 0]",
 )
-@click.option("--rank", type=click.IntRange(1), help="Directions of them to show.")
+@click.option("--rank", type=click.IntRange(1), help="Directions of the subspaces.")
 @click.option("--oversample", type=click.IntRange(0), help="Spare directions.  [default: 5]")
 @kernel_options(features=FEATURES)
-@flag_option("--learn-scaling", "The fleet works out center and scale.")
-@click.option("--half-life", type=duration, help="After which a reading counts for half.")
-@default_option("--seed", 0, "The first.", type=click.IntRange(0))
-@default_option("--seeds", 1, "How many.", type=click.IntRange(1))
+@flag_option("--learn-scaling", "The fleet learns center and scale.")
+@click.option("--half-life", type=duration, help="Time after which a reading counts half.")
+@default_option("--seed", 0, "The first seed.", type=click.IntRange(0))
+@default_option("--seeds", 1, "Number of seeds.", type=click.IntRange(1))
 @default_option(
     "--jobs",
     1,
@@ -158,13 +157,13 @@ def command(
     quiet: bool,
     **options: Any,
 ) -> None:
-    """Run a fleet in virtual time while things go wrong, and check what must hold.
+    """Run a fleet in virtual time with failures, and check invariants.
 
-    Readings are sample ids: an oracle knows where each one is, and says which of the
-    invariants I1 to I9 a seed has broken (status 1, with what led to it and the command
-    that repeats it). With --dim, clients learn real subspaces instead, only the end
-    state is audited, and the root's model is held against the pooled truth. With --kernel as
-    well, readings lie about a closed curve, and their features are learnt beside them.
+    Readings are sample ids. An oracle follows each of them and reports which of the invariants
+    I1 to I9 a seed has broken (status 1, with the events that led to it and the command that
+    repeats it). With --dim clients learn real subspaces instead: only the end state is checked,
+    and the root's model is compared with exact PCA of all readings. With --kernel as well
+    readings lie near a closed curve, and clients learn their features too.
     """
     kernel = taken(options)
     check(kernel)
@@ -173,14 +172,14 @@ def command(
     if preset is None:
         preset = "none" if given else "swarm-1"
     if preset == "none":
-        _refuse_what_comes_to_nothing(given)
+        _refuse_what_has_no_effect(given)
         if "outage_s" in given:
             given.setdefault("partition", PARTITION)
     _check_times(options)
     if given.get("failed_write", 0.0) > MOST_FAILED:
         raise UsageError(
             f"--failed-write must be at most {MOST_FAILED:.0%}, got {given['failed_write']:.0%}:"
-            " nothing starts from a disk that fails more often"
+            " no process can start from a disk that fails more often"
         )
     plan = Plan(
         nodes=options["nodes"],
@@ -194,38 +193,43 @@ def command(
         **_subspaces(dim, rank, oversample, kernel, learn_scaling, half_life),
     )
     found = collect(plan, range(seed, seed + seeds), jobs=jobs, quiet=quiet)
-    _tell(found, as_json=as_json)
+    _print(found, as_json=as_json)
     sys.stdout.flush()
     if found.violations:
-        # Not ctx.exit: the group, which is not standalone, would return it to nobody.
+        # Not ctx.exit: the group is not standalone and would discard it.
         sys.exit(1)
 
 
-def _tell(found: Findings, *, as_json: bool) -> None:
-    """Say what was found; of a violation also what led to it, and how to see it again."""
+def _print(found: Findings, *, as_json: bool) -> None:
+    """Print results; for a violation also the events before it, and how to repeat it."""
     from rich.console import Console
 
-    from submerge_fleet.simulate.report import Excerpt, accuse, leading, tell
+    from submerge_fleet.simulate.report import (
+        Excerpt,
+        excerpt_of,
+        print_findings,
+        print_violations,
+    )
 
     console = Console(highlight=False)
     if console.width < NARROWEST:
         console = Console(highlight=False, width=80)
     if not as_json:
-        # Before the seed is run again: that may take as long as it did.
-        tell(console, found)
+        # Before the seed is run again, which may take as long.
+        print_findings(console, found)
     first = next(iter(found.violations), None)
     excerpt, repeat = Excerpt([], 0), None
     if first is not None:
-        repeat = repeating(found.plan, first.seed)
-        excerpt = leading(transcript(found.plan, first.seed))
+        repeat = repeat_command(found.plan, first.seed)
+        excerpt = excerpt_of(transcript(found.plan, first.seed))
     if as_json:
         more = {"transcript": excerpt.lines, "repeat": repeat}
         click.echo(json.dumps(found.figures() | more))
     elif repeat is not None:
-        accuse(console, found.violations, excerpt, repeat)
+        print_violations(console, found.violations, excerpt, repeat)
 
 
-def repeating(plan: Plan, seed: int) -> str:
+def repeat_command(plan: Plan, seed: int) -> str:
     """Return the command that runs one seed of a plan again."""
     times = {"--reading-every": plan.reading_every_s, "--report-every": plan.report_every_s}
     words = [
@@ -248,7 +252,7 @@ def repeating(plan: Plan, seed: int) -> str:
     return " ".join(map(str, [*words, "--seed", seed]))
 
 
-# -- what was asked ----------------------------------------------------------------
+# -- options -----------------------------------------------------------------------
 
 
 def _given(named: dict[str, float], others: tuple[str, ...]) -> dict[str, float]:
@@ -258,7 +262,7 @@ def _given(named: dict[str, float], others: tuple[str, ...]) -> dict[str, float]
         name, equals, value = other.partition("=")
         name = name.strip().replace("-", "_")
         if not equals:
-            raise UsageError(f"expected --fault NAME=VALUE, got {other!r}: say how much of it")
+            raise UsageError(f"expected --fault NAME=VALUE, got {other!r}: add a value")
         if name not in NAMES:
             near = difflib.get_close_matches(name, NAMES, n=1)
             hint = f"did you mean {near[0]!r}?" if near else "submerge simulate --help names them"
@@ -279,8 +283,8 @@ def _reader(name: str) -> Callable[[str], float]:
     return share if name in SHARES else rate
 
 
-def _refuse_what_comes_to_nothing(given: dict[str, float]) -> None:
-    """A fault that would be passed over in silence is a question without an answer."""
+def _refuse_what_has_no_effect(given: dict[str, float]) -> None:
+    """Refuse a fault that would be ignored."""
     for name, needed in NEEDED.items():
         if name in given and not any(given.get(other) for other in needed):
             raise UsageError(
@@ -290,7 +294,7 @@ def _refuse_what_comes_to_nothing(given: dict[str, float]) -> None:
 
 
 def _option(name: str) -> str:
-    """Return how a fault is named on the command line."""
+    """Return a fault's option on the command line."""
     return FLAGS.get(name, f"--fault {name}")
 
 
@@ -298,13 +302,13 @@ def _check_times(options: dict[str, Any]) -> None:
     hours = options["hours"]
     if not 0.0 < hours <= MOST_HOURS:
         raise UsageError(
-            f"--hours must be over 0 and at most {MOST_HOURS:g}, got {hours:g}: name another"
+            f"--hours must be over 0 and at most {MOST_HOURS:g}, got {hours:g}: choose another"
         )
     for name in ("reading_every", "report_every"):
         if options[name] < SHORTEST_S:
             raise UsageError(
                 f"--{name.replace('_', '-')} must be at least {span_text(SHORTEST_S)},"
-                f" got {span_text(options[name])}: name a longer one"
+                f" got {span_text(options[name])}: choose a longer one"
             )
 
 
@@ -316,11 +320,11 @@ def _subspaces(
     learns_scaling: bool,
     half_life: float | None,
 ) -> dict[str, Any]:
-    """Return the fields of a plan that say what is learnt."""
+    """Return the fields of a plan for what clients learn."""
     if half_life is not None and half_life < SHORTEST_S:
         raise UsageError(
             f"--half-life must be at least {span_text(SHORTEST_S)}, got {span_text(half_life)}:"
-            " name a longer one"
+            " choose a longer one"
         )
     if not dim:
         given = {"rank": rank, "oversample": oversample, "half-life": half_life}
@@ -329,7 +333,7 @@ def _subspaces(
         for name, value in given.items():
             if value is not None:
                 raise UsageError(
-                    f"--{name} is of real subspaces, got it without --dim: add --dim 64, say"
+                    f"--{name} is for real subspaces, but there is no --dim: add --dim 64"
                 )
         return {}
     if rank is None:

@@ -1,4 +1,4 @@
-"""What simulated seeds came to, for a person: tables, and what led to a violation."""
+"""Results of simulated seeds as text: tables, and the events that led to a violation."""
 
 from __future__ import annotations
 
@@ -18,40 +18,40 @@ from submerge_fleet.simulate.run import Findings, Violation
 
 INVARIANTS = {
     "I1": "no reading is counted twice",
-    "I2": "what the root has counted it goes on counting",
-    "I3": "after healing the root knows all in time; same rows, same bytes",
-    "I4": "every reading is counted, or lost to a cause that may cost it",
-    "I5": "what a node remembers, and says in a minute, has limits",
-    "I6": "a message that is refused changes no row",
-    "I7": "a model's version never falls, and the newest reaches all",
-    "I8": "a store is given up only for another parent or a doubtful disk",
-    "I9": "who contradicts itself is quarantined, and nobody else is",
+    "I2": "a reading that the root has counted stays counted",
+    "I3": "after faults the root has all rows in time; same rows, same bytes",
+    "I4": "every reading is counted, or lost to a cause that may lose it",
+    "I5": "a node's memory, and its messages in a minute, have limits",
+    "I6": "a refused message changes no row",
+    "I7": "a model's version never falls, and the newest reaches all nodes",
+    "I8": "a store is given up only for another parent or an unreliable disk",
+    "I9": "a node that contradicts itself is quarantined, and no other is",
 }
 
 SHOWN = 60
 """Lines of a transcript."""
 
 NAMED = 20
-"""Violations that are told one by one."""
+"""Violations that are listed."""
 
 NODE = re.compile(r"(?<![=/\w])(?:root|c\d+|a\d+\.\d+)(?!\w)")
-"""A node's name; not the four digits of an incarnation, which may look like one."""
+"""A node's name, but not the digits of an incarnation, which may look alike."""
 
 SCORES = 200
-"""Bytes that scores add to a report, at most."""
+"""Bytes of scores in a report, at most."""
 
 ENVELOPE = 256
-"""Bytes beside a subspace and scores: names, counts, a fingerprint."""
+"""Bytes of names, counts and a fingerprint in a report."""
 
 TOTALS = 24
-"""Bytes of a subspace's own totals; of one they are in the envelope."""
+"""Bytes of a second subspace's totals; the envelope includes those of the first."""
 
 SAMPLE = 1536 + 24
-"""Bytes of the rows that gamma is settled by, and what they come in."""
+"""Bytes of the sample of rows that settles gamma, with their envelope."""
 
 
 class Excerpt(NamedTuple):
-    """The lines of a transcript that lead to a violation, and how many were left out."""
+    """Lines of a transcript that lead to a violation, and how many were left out."""
 
     lines: list[str]
     left_out: int
@@ -60,8 +60,8 @@ class Excerpt(NamedTuple):
 # -- figures -----------------------------------------------------------------------
 
 
-def tell(console: Console, found: Findings) -> None:
-    """Print what was run, what held, what is missing, and what it cost."""
+def print_findings(console: Console, found: Findings) -> None:
+    """Print what was run, invariants, missing readings, and costs."""
     console.print(_grid(_run(found)))
     console.print()
     if found.watched:
@@ -73,7 +73,7 @@ def tell(console: Console, found: Findings) -> None:
 
 
 def _run(found: Findings) -> list[tuple[str, str]]:
-    """Say what was run."""
+    """Return what was run."""
     plan, seeds = found.plan, [outcome.seed for outcome in found.outcomes]
     middle = [max(1, -(-plan.nodes // plan.fan_in**level)) for level in range(1, plan.depth)]
     between = f"{' + '.join(map(str, middle))} aggregators, " if middle else ""
@@ -85,19 +85,19 @@ def _run(found: Findings) -> list[tuple[str, str]]:
         f"{_of(plan.nodes, 'client')}, {between}a root; a reading every"
         f" {span_text(plan.reading_every_s)}, a report every {span_text(plan.report_every_s)}"
     )
-    said = [
+    lines = [
         ("seeds", f"{len(seeds)}, {_through(seeds)}, {plain(plan.hours)} virtual hours each"),
         ("fleet", fleet),
         ("faults", preset),
     ]
     if plan.faults != "none":
         drawn = [(name, value) for name, value in found.rates.items() if value]
-        said.append(("in the mean", _strengths(drawn)))
-    return said
+        lines.append(("mean rates", _strengths(drawn)))
+    return lines
 
 
 def _invariants(found: Findings) -> Table:
-    """Say how many seeds broke each rule."""
+    """Return how many seeds broke each rule."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column("rule", no_wrap=True)
     table.add_column("broken", justify="right", no_wrap=True)
@@ -120,11 +120,11 @@ def _invariants(found: Findings) -> Table:
 
 
 def _missing(found: Findings) -> Table:
-    """Attribute every reading, the counted first."""
+    """Return what became of every reading."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column("readings", justify="right", no_wrap=True)
     table.add_column("share", justify="right", no_wrap=True)
-    table.add_column("what became of them")
+    table.add_column("outcome")
     whole = found.generated
     table.add_row(f"{whole:,}", _share(whole, whole), "generated")
     table.add_row(f"{found.counted:,}", _share(found.counted, whole), "counted at the root")
@@ -137,32 +137,26 @@ def _missing(found: Findings) -> Table:
 
 
 def _figures(found: Findings) -> list[tuple[str, str]]:
-    """Say the rest: a name and a sentence each."""
-    said = []
+    """Return all other figures: a name and a sentence each."""
+    lines = []
     if not found.watched:
         coverage = (
             f"{_share(found.counted, found.generated)}: {found.counted:,} counted of"
             f" {found.generated:,} readings; causes are known with sample ids only"
         )
-        said.append(
-            (
-                "invariants",
-                "end state audited (I1, I3, I4, I5, I7); the rest takes sample ids, without --dim",
-            )
-        )
-        said.append(("coverage", coverage))
-        said.append(("angle", _angle(found)))
+        checked = "end state checked (I1, I3, I4, I5, I7); the others need sample ids (no --dim)"
+        lines += [("invariants", checked), ("coverage", coverage), ("angle", _angle(found))]
     if found.settled is not None:
         middle, longest = found.settled
         convergence = (
-            f"{middle:,.0f} s after healing in the median, {longest:,.0f} s at most;"
+            f"{middle:,.0f} s after faults end in the median, {longest:,.0f} s at most;"
             f" {found.plan.settles_in_s:,.0f} s are allowed"
         )
-        said.append(("convergence", convergence))
+        lines.append(("convergence", convergence))
     p50, p99, most = found.staleness
     staleness = f"p50 {p50:,.0f} s, p99 {p99:,.0f} s, at most {most:,.0f} s"
     return [
-        *said,
+        *lines,
         ("traffic", f"{found.bytes_per_node_day:,.0f} bytes a client and day, in reports"),
         ("largest", _largest(found)),
         ("staleness", f"{staleness} (silence of clients, to a power of two)"),
@@ -174,14 +168,14 @@ def _figures(found: Findings) -> list[tuple[str, str]]:
 def _angle(found: Findings) -> str:
     angles, seeds = found.angles, len(found.outcomes)
     if not angles and found.plan.half_life_s is not None:
-        return "none: readings fade, and the pooled truth weighs all alike"
+        return "none: readings fade, but exact PCA weighs all of them equally"
     if not angles:
         return "none: no root had a model in the end"
-    said = f"{max(angles):.2g} degrees at most between model and pooled truth"
+    text = f"{max(angles):.2g} degrees at most between model and exact PCA of all readings"
     if seeds > 1:
-        said += f", {median(angles):.2g} in the median"
+        text += f", {median(angles):.2g} in the median"
     none = seeds - len(angles)
-    return said + (f"; no model in {_of(none, 'seed')}" if none else "")
+    return text + (f"; no model in {_of(none, 'seed')}" if none else "")
 
 
 def _largest(found: Findings) -> str:
@@ -200,13 +194,13 @@ def _largest(found: Findings) -> str:
 
 
 def _verdict_on_both(plan: Plan, features: FeatureMap, largest: int) -> str:
-    """Hold a kernel group's largest report against its two memories, or moments and sample."""
+    """Compare a kernel group's largest report with the limit of two subspaces, or of a sample."""
     d, k = plan.dim, plan.rank + plan.oversample
     dim = features.dim(d)
     linear = min(d, min(plan.rank, max(1, d // 2)) + plan.oversample)
     learnt = _bytes(dim, k) + _bytes(d, linear) + TOTALS
     limit = max(learnt, 16 * d + SAMPLE) + ENVELOPE
-    # Of three kinds, where others are of two.
+    # Three kinds of scores, while a linear group has two.
     scores = SCORES * 3 // 2
     verdict = "within" if largest <= limit + scores else "OVER"
     return (
@@ -222,49 +216,52 @@ def _bytes(d: int, k: int) -> int:
 # -- a violation -------------------------------------------------------------------
 
 
-def accuse(console: Console, violations: list[Violation], excerpt: Excerpt, repeat: str) -> None:
-    """Print all violations, what led to the first, and the command that shows it again."""
+def print_violations(
+    console: Console, violations: list[Violation], excerpt: Excerpt, repeat: str
+) -> None:
+    """Print violations, the events that led to the first, and the command that repeats it."""
     console.print()
     for seed, invariant, what in violations[:NAMED]:
         console.print(Text(f"seed {seed} breaks {invariant} {what}", style="bold red"))
     if len(violations) > NAMED:
-        console.print(f"and {len(violations) - NAMED} more: --json names them all")
+        console.print(f"and {len(violations) - NAMED} more: --json lists all of them")
     first = violations[0]
     title = f"what led to {first.invariant} in seed {first.seed}"
     left = f" ({excerpt.left_out:,} earlier or unrelated lines left out)"
     console.print(Text(title, style="bold") + Text(left if excerpt.left_out else ""))
     if not excerpt.lines:
-        console.print("(run again, it did not come back: the seed is not repeatable)")
+        console.print("(it did not happen again in a second run: the seed is not repeatable)")
     for line in excerpt.lines:
         style = "bold red" if " !! " in line else "" if " hears " in line else "yellow"
         console.print(Text(line.rstrip(), style=style), soft_wrap=True)
-    console.print(Text("to see it again:", style="bold"))
+    console.print(Text("to repeat it:", style="bold"))
     console.print(Text(repeat), soft_wrap=True)
 
 
-def leading(lines: list[str]) -> Excerpt:
-    """Pick the lines that lead to the first violation.
+def excerpt_of(lines: list[str]) -> Excerpt:
+    """Return the lines that lead to the first violation.
 
-    Those are the last that mention a node that it names, and whatever befell any node:
-    a death, a move, a lost disk. Models on their way down say little, unless it is of them.
+    These are the last lines about nodes that it names, and failures of any node: a kill, a move,
+    a lost disk. Models on their way down are left out, unless the violation is about a model.
     """
     end = next((i for i, line in enumerate(lines) if " !! " in line), None)
     if end is None:
         return Excerpt([], len(lines))
     what = lines[end].partition(" !! ")[2]
     names = set(NODE.findall(what))
-    surveyed, befell = [], []
+    about, failures = [], []
     for i, line in enumerate(lines[:end]):
         if " hears Model" in line and "model" not in what:
             continue
         if not names or names & set(NODE.findall(line)):
-            surveyed.append(i)
+            about.append(i)
         elif " hears " not in line:
-            befell.append(i)
-    # In a large fleet something always befalls somebody: not more than a third of the room.
-    surveyed = surveyed[-SHOWN + 1 + min(len(befell), SHOWN // 3) :]
-    befell = befell[len(befell) + len(surveyed) + 1 - SHOWN :] if len(surveyed) + 1 < SHOWN else []
-    shown = [lines[i] for i in sorted(surveyed + befell)] + [lines[end]]
+            failures.append(i)
+    # A large fleet always has failures: they get at most a third of the lines.
+    about = about[-SHOWN + 1 + min(len(failures), SHOWN // 3) :]
+    room = SHOWN - 1 - len(about)
+    failures = failures[len(failures) - room :] if room > 0 else []
+    shown = [lines[i] for i in sorted(about + failures)] + [lines[end]]
     return Excerpt(shown, end + 1 - len(shown))
 
 
@@ -272,7 +269,7 @@ def leading(lines: list[str]) -> Excerpt:
 
 
 def _grid(lines: Iterable[tuple[str, str]]) -> Table:
-    """A name and a sentence a line; sentences wrap beside the names."""
+    """Return a table of names and sentences, which wrap beside the names."""
     grid = Table.grid(padding=(0, 2))
     grid.add_column(no_wrap=True)
     grid.add_column(overflow="fold")

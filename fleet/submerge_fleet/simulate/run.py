@@ -1,7 +1,6 @@
-"""Running seeds of a simulated fleet, in one process or several, and what they come to.
+"""Runs seeds of a simulated fleet, in one process or several, and collects their results.
 
-A seed's outcome is a function of plan and seed alone: it does not matter which process
-runs it, nor which others run beside it.
+A seed's outcome depends on plan and seed alone, not on the process that runs it.
 """
 
 from __future__ import annotations
@@ -26,11 +25,11 @@ from submerge.simulate import Faults, Plan, SeedOutcome, run
 from submerge_fleet.console.progress import advancing
 
 LINES = 500_000
-"""Of a transcript, at most: some 80 MB."""
+"""Lines of a transcript, at most: about 80 MB."""
 
 
 class Violation(NamedTuple):
-    """One rule that one seed broke, the first time that it did."""
+    """A rule that a seed broke, for the first time."""
 
     seed: int
     invariant: str
@@ -39,16 +38,7 @@ class Violation(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Findings:
-    """What seeds came to.
-
-    Attributes
-    ----------
-    plan : Plan
-    outcomes : list of Outcome
-        One for each seed, in order.
-    seconds : float
-        Real ones, for all of them.
-    """
+    """Results of a plan: the outcome of each seed, in order, and the real seconds of all."""
 
     plan: Plan
     outcomes: list[SeedOutcome]
@@ -56,17 +46,17 @@ class Findings:
 
     @property
     def watched(self) -> bool:
-        """Whether an oracle knew where each reading was: with sample ids only."""
+        """Return whether an oracle followed each reading: with sample ids only."""
         return not self.plan.dim
 
     @property
     def violations(self) -> list[Violation]:
-        """All of them, seed by seed."""
+        """All violations, seed by seed."""
         return [Violation(one.seed, *what) for one in self.outcomes for what in one.violations]
 
     @property
     def bound(self) -> float | None:
-        """Share of seeds that break a rule, at most, with 95 % confidence: the rule of three."""
+        """Upper bound of the share of seeds that break a rule, at 95 % (rule of three)."""
         clean = self.watched and not self.violations
         return min(1.0, 3 / len(self.outcomes)) if clean else None
 
@@ -82,7 +72,7 @@ class Findings:
 
     @property
     def coverage(self) -> float | None:
-        """Share of readings that is counted; None if there was none to count."""
+        """Share of readings that is counted; None without readings."""
         return self.counted / self.generated if self.generated else None
 
     @property
@@ -95,19 +85,16 @@ class Findings:
 
     @property
     def unattributed(self) -> int | None:
-        """Readings that are missing for no known cause, or counted too often.
-
-        None where nobody knows causes.
-        """
+        """Readings missing without a known cause, or counted too often; None without an oracle."""
         if not self.watched:
             return None
-        # Seed by seed: one that counts too much must not hide another that counts too little.
+        # Seed by seed: one that counts too many must not hide one that counts too few.
         gaps = (one.generated - one.counted - sum(one.missing.values()) for one in self.outcomes)
         return sum(abs(gap) for gap in gaps)
 
     @property
     def settled(self) -> tuple[float, float] | None:
-        """Median and longest time from healing to the root's last change, in seconds."""
+        """Median and longest time from the end of faults to the root's last change, in seconds."""
         if not self.watched:
             return None
         times = [one.settled_s for one in self.outcomes if one.settled_s is not None]
@@ -115,28 +102,28 @@ class Findings:
 
     @property
     def bytes_per_node_day(self) -> float:
-        """Reports of a client, in the mean."""
+        """Mean bytes of a client's reports in a day."""
         return fmean(one.bytes_per_node_day for one in self.outcomes)
 
     @property
     def largest_report(self) -> int:
-        """Bytes."""
+        """Bytes of the largest report."""
         return max(one.largest_report for one in self.outcomes)
 
     @property
     def staleness(self) -> tuple[float, float, float]:
-        """Seconds: medians over seeds of p50 and of p99, and the largest."""
+        """Medians over seeds of p50 and of p99, and the largest, in seconds."""
         p50, p99, most = zip(*(one.staleness for one in self.outcomes), strict=True)
         return median(p50), median(p99), max(most)
 
     @property
     def angles(self) -> list[float]:
-        """Degrees between model and pooled truth, of each seed that has a model of real rows."""
+        """Degrees between model and exact PCA, of each seed with a model of real rows."""
         return [one.angle for one in self.outcomes if one.angle is not None]
 
     @property
     def trace(self) -> str:
-        """Hash of everything that was delivered: of one seed its own, of many all of theirs."""
+        """Hash of all delivered messages: of one seed its own, of several a hash of theirs."""
         traces = [one.trace for one in self.outcomes]
         if len(traces) == 1:
             return traces[0]
@@ -149,7 +136,7 @@ class Findings:
         return {name: fmean(getattr(one.faults, name) for one in self.outcomes) for name in names}
 
     def figures(self) -> dict[str, Any]:
-        """Return what a program may want to know."""
+        """Return all figures for JSON."""
         settled = self.settled or (None, None)
         return {
             "violations": [violation._asdict() for violation in self.violations],
@@ -178,15 +165,15 @@ class Findings:
 
 
 def _plan(plan: Plan) -> dict[str, Any]:
-    """Return a plan for JSON; features by their spec, which says all of them."""
+    """Return a plan for JSON, features by their spec."""
     features = None if plan.features is None else plain(plan.features.spec())
     return asdict(plan) | {"given": dict(plan.given), "features": features}
 
 
 def collect(plan: Plan, seeds: range, *, jobs: int = 1, quiet: bool = True) -> Findings:
-    """Run seeds, and show how far it is where a person watches."""
+    """Run seeds, and show progress on a terminal."""
     began = time.perf_counter()
-    with _shown(plan, seeds, quiet=quiet) as (clock, seed_done):
+    with _progress(plan, seeds, quiet=quiet) as (clock, seed_done):
         outcomes = []
         for outcome in _outcomes(plan, seeds, jobs=jobs, progress=clock):
             outcomes.append(outcome)
@@ -195,12 +182,12 @@ def collect(plan: Plan, seeds: range, *, jobs: int = 1, quiet: bool = True) -> F
 
 
 def transcript(plan: Plan, seed: int) -> list[str]:
-    """Run a seed once more; return what happened, line by line."""
+    """Run a seed once more; return its events, line by line."""
     return list(run(plan, seed, transcript=LINES).transcript or ())
 
 
-def one(plan: Plan, seed: int, progress: Callable[[float], None] | None = None) -> SeedOutcome:
-    """Run a seed; what it raises names it."""
+def run_seed(plan: Plan, seed: int, progress: Callable[[float], None] | None = None) -> SeedOutcome:
+    """Run a seed; errors name it."""
     try:
         return run(plan, seed, progress=progress)
     except Exception as error:
@@ -213,31 +200,31 @@ def _outcomes(
 ) -> Iterator[SeedOutcome]:
     jobs = min(jobs, len(seeds))
     if jobs == 1:
-        yield from (one(plan, seed, progress) for seed in seeds)
+        yield from (run_seed(plan, seed, progress) for seed in seeds)
         return
     try:
-        with ProcessPoolExecutor(jobs, get_context("spawn"), _leave_it_to_the_parent) as pool:
+        with ProcessPoolExecutor(jobs, get_context("spawn"), _ignore_interrupts) as pool:
             try:
-                yield from pool.map(partial(one, plan), seeds)
+                yield from pool.map(partial(run_seed, plan), seeds)
             except KeyboardInterrupt:
                 pool.shutdown(wait=False, cancel_futures=True)
                 raise
     except BrokenProcessPool as error:
         raise UsageError(
-            f"one of {jobs} processes was killed, perhaps for want of memory: ask for fewer --jobs"
+            f"one of {jobs} processes was killed, perhaps for lack of memory: use fewer --jobs"
         ) from error
 
 
-def _leave_it_to_the_parent() -> None:
-    """A worker leaves it to its parent to say that it was interrupted."""
+def _ignore_interrupts() -> None:
+    """Let the parent process alone handle Ctrl-C."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 @contextmanager
-def _shown(
+def _progress(
     plan: Plan, seeds: range, *, quiet: bool
 ) -> Iterator[tuple[Callable[[float], None] | None, Callable[[], None]]]:
-    """What to call with the virtual time, and what to call after each seed."""
+    """Yield what to call with the virtual time, and what to call after each seed."""
     if quiet:
         yield None, lambda: None
     elif len(seeds) > 1:
@@ -250,7 +237,7 @@ def _shown(
 
 
 def _clock(advance: Callable[[int], None]) -> Callable[[float], None]:
-    """Turn virtual seconds since the beginning into minutes since the last call."""
+    """Return what advances by minutes of virtual time, given the seconds since the start."""
     shown = 0
 
     def tick(virtual: float) -> None:

@@ -15,9 +15,10 @@ from submerge_aggregator.config import AggregatorConfig
 from submerge_client.config.links import UplinkConfig
 from submerge_client.config.tomlfile import read
 from submerge_fleet import cli
-from submerge_fleet.crowd.member import CrowdPlan, Ear
+from submerge_fleet.crowd import command as crowd_command
+from submerge_fleet.crowd.member import CrowdPlan, MeanScores
 from submerge_fleet.crowd.motes import CHANNELS, FIRST, NODES, RANK, SCHEMA, Building
-from submerge_fleet.crowd.pace import Paced, RealTimePace
+from submerge_fleet.crowd.pace import PacedSensor, RealTimePace
 from submerge_fleet.crowd.run import Crowd
 from submerge_fleet.plants.room import PAGE, Room
 
@@ -149,7 +150,7 @@ def test_rows_come_one_after_the_other_in_time():
     """A row each half second; what the clock says when it is handed over is not before it."""
     time = Time()
     pace = RealTimePace(2.0, clock=time, wait=Time.wait.__get__(time))
-    sensor = Paced(lambda i, j: np.arange(i, j)[:, None], pace)
+    sensor = PacedSensor(lambda i, j: np.arange(i, j)[:, None], pace)
 
     assert [0, 1, 2, 3, 4] == np.concatenate(taken(sensor, time, blocks=5)).ravel().tolist()
     assert 2.5 == time.now
@@ -160,7 +161,7 @@ def test_fast_rows_come_in_blocks():
     """A hundred a second are handed on four times a second."""
     time = Time()
     pace = RealTimePace(100.0, clock=time, wait=Time.wait.__get__(time))
-    blocks = taken(Paced(lambda i, j: np.arange(i, j)[:, None], pace), time, blocks=4)
+    blocks = taken(PacedSensor(lambda i, j: np.arange(i, j)[:, None], pace), time, blocks=4)
 
     assert [25] * 4 == [len(block) for block in blocks]
     assert list(range(100)) == np.concatenate(blocks).ravel().tolist()
@@ -172,7 +173,7 @@ def test_who_is_held_up_reads_on_from_now(rate, skipped, after):
     """Rows of three seconds are left out, and counted; none comes twice."""
     time = Time()
     pace = RealTimePace(rate, clock=time, wait=Time.wait.__get__(time))
-    sensor = Paced(lambda i, j: np.arange(i, j)[:, None], pace)
+    sensor = PacedSensor(lambda i, j: np.arange(i, j)[:, None], pace)
     blocks = taken(sensor, time, blocks=4, held_up_s=3.0)
 
     assert after == [int(block[0, 0]) for block in blocks[2:]]
@@ -185,7 +186,7 @@ def test_who_comes_later_begins_with_the_row_of_now():
     pace = RealTimePace(1.0, clock=time, wait=Time.wait.__get__(time))
     time.now = 7.5
 
-    first, *_ = taken(Paced(lambda i, j: np.arange(i, j)[:, None], pace), time, blocks=2)
+    first, *_ = taken(PacedSensor(lambda i, j: np.arange(i, j)[:, None], pace), time, blocks=2)
     assert 7 == first[0, 0]
 
 
@@ -194,16 +195,16 @@ def test_a_node_that_is_ended_waits_no_longer():
     stop = threading.Event()
     stop.set()
 
-    Paced(lambda *_: pytest.fail("nobody reads"), RealTimePace(0.001)).read(print, stop)
+    PacedSensor(lambda *_: pytest.fail("nobody reads"), RealTimePace(0.001)).read(print, stop)
 
 
 def test_levels_are_of_the_newest_rows():
     """They move a little with each score line."""
-    ear = Ear()
-    ear.tell(b'{"spe": 1.0, "t2": 2.0}\n')
-    assert (1.0, 2.0) == (ear.spe, ear.t2)
-    ear.tell(b'{"spe": 201.0, "t2": 2.0}\n{"spe": 2.0, "t2": 2.0}\n')
-    assert (2.0, 2.0) == (ear.spe, ear.t2)
+    means = MeanScores()
+    means.add(b'{"spe": 1.0, "t2": 2.0}\n')
+    assert (1.0, 2.0) == (means.spe, means.t2)
+    means.add(b'{"spe": 201.0, "t2": 2.0}\n{"spe": 2.0, "t2": 2.0}\n')
+    assert (2.0, 2.0) == (means.spe, means.t2)
 
 
 # -- what is refused ------------------------------------------------------------------------
@@ -219,7 +220,7 @@ def test_levels_are_of_the_newest_rows():
         (("--into", "http://a:1", "--insecure"), "--into: url: expected grpc://"),
         (
             ("--into", "grpc://a:1", "--insecure", "--anomalous", "9"),
-            "--anomalous is of the 8 nodes",
+            "--anomalous must be at most the 8 nodes",
         ),
         (("--into", "grpc://a:1", "--insecure", "--rate", "0"), "--rate"),
         (("--into", "grpc://a:1", "--insecure", "--prefix", "no de"), "A-Z a-z"),
@@ -248,6 +249,14 @@ def test_a_kit_that_is_missing_is_named(tmp_path, capsys, monkeypatch):
 
     assert 2 == ended.value.code
     assert f"{tmp_path}/node-1.kit" in capsys.readouterr().err
+
+
+def test_facts_are_a_line_of_text():
+    """Before any node runs: all of them counted, none joined, none anomalous."""
+    line = crowd_command._text(Crowd(plan(nodes=2)).facts)
+
+    assert line.startswith("0 of 2 nodes joined, 0 score; 0 rows read,")
+    assert line.endswith("; 0 kB up; most anomalous: none yet")
 
 
 def test_a_sign_of_life_that_cannot_be_given_is_said_in_one_line(tmp_path):

@@ -21,15 +21,15 @@ from submerge_client.config import client_config
 from submerge_fleet import cli
 from submerge_fleet.demo import command as demo
 from submerge_fleet.demo.accuracy import Pools
-from submerge_fleet.demo.alarms import LEAST, HeardAlarms, NamedAlarm, incidents
-from submerge_fleet.demo.balance import balanced, seen_by_killed
-from submerge_fleet.demo.failures import DOWN_S, ProcessFailure, planned
+from submerge_fleet.demo.alarms import LEAST, FleetAlarms, NamedAlarm, incidents
+from submerge_fleet.demo.balance import add_up, seen_by_killed
+from submerge_fleet.demo.failures import DOWN_S, ProcessFailure, plan_failures
 from submerge_fleet.demo.feed import AHEAD, Dealer, Stint, Trial
 from submerge_fleet.demo.rebuilt import Rebuilt
 from submerge_fleet.demo.scores import InOrder, ScoreLine, ScoreTable, read_line
 from submerge_fleet.demo.site import GrpcWire, MqttWire, Site, free_ports, members
-from submerge_fleet.demo.stores import Held, merged
-from submerge_fleet.demo.verdict import SOON, judged
+from submerge_fleet.demo.stores import Held, merge_held
+from submerge_fleet.demo.verdict import SOON, AlarmCounts, count_alarms, match_faults
 from submerge_fleet.demo.watch import LOUD, ChannelWatch, PictureLimits
 from submerge_fleet.demo.wires import check_sizes
 from submerge_fleet.plants.room import Fault
@@ -233,14 +233,14 @@ def test_odd_rows_are_counted():
 def test_limits_need_scores():
     """A settling time without a model is refused, not taken for silence."""
     with pytest.raises(UsageError, match="got none: settle longer"):
-        PictureLimits.measured([ScoreTable.unknown(5, 6)])
+        PictureLimits.from_scores([ScoreTable.unknown(5, 6)])
 
 
 def test_limits_are_those_of_the_rows_that_were_scored():
     """Unknown rows among them change nothing."""
     known = scores(500)
-    mixed = PictureLimits.measured([ScoreTable.unknown(99, 6), known, ScoreTable.unknown(1, 6)])
-    alone = PictureLimits.measured([known])
+    mixed = PictureLimits.from_scores([ScoreTable.unknown(99, 6), known, ScoreTable.unknown(1, 6)])
+    alone = PictureLimits.from_scores([known])
 
     assert alone.spe == mixed.spe
     assert np.array_equal(alone.residual, mixed.residual)
@@ -263,9 +263,9 @@ def end(node, number=1):
 
 def acknowledged(*news, clients=2):
     """Alarms of a fleet that has said so much: pairs of event and snapshot."""
-    alarms = HeardAlarms(clients)
+    alarms = FleetAlarms(clients)
     for event, snapshot in news:
-        alarms.hear(event, snapshot)
+        alarms.add(event, snapshot)
     return alarms
 
 
@@ -318,7 +318,7 @@ def test_verdicts_match_alarms_with_the_truth():
         (end("a", 2), 150),
         (start("a", 3, mote3_voltage=1.0), 201 + SOON),
     )
-    one, two, three, *false = judged(faults, alarms)
+    one, two, three, *false = match_faults(faults, alarms)
 
     assert ["missed", "found", "missed"] == [one.outcome, two.outcome, three.outcome]
     assert (NamedAlarm(2, "voltage", 120), False) == (two.alarm, two.first)
@@ -330,15 +330,19 @@ def test_the_right_channel_is_put_first():
     """One that the fault shows in: a flat battery shows in three."""
     fault = Fault(2, "temperature", "dying", 100, 200)
     for quantity, first in (("voltage", True), ("light", False)):
-        (verdict,) = judged([fault], acknowledged((start("a", **{f"mote2_{quantity}": 1.0}), 150)))
+        (verdict,) = match_faults(
+            [fault], acknowledged((start("a", **{f"mote2_{quantity}": 1.0}), 150))
+        )
 
         assert (quantity, first) == (verdict.alarm.quantity, verdict.first)
 
 
 def test_a_false_alarm_need_not_blame_anybody():
     """Weather may be odd at every channel alike; what its other clients blame goes first."""
-    (alone,) = judged([], acknowledged((start("a"), 150)))
-    (blamed,) = judged([], acknowledged((start("a"), 150), (start("b", mote3_light=0.05), 160)))
+    (alone,) = match_faults([], acknowledged((start("a"), 150)))
+    (blamed,) = match_faults(
+        [], acknowledged((start("a"), 150), (start("b", mote3_light=0.05), 160))
+    )
 
     assert (0, NamedAlarm(0, "", 150)) == (alone.mote, alone.alarm)
     assert (3, NamedAlarm(3, "light", 150)) == (blamed.mote, blamed.alarm)
@@ -349,10 +353,24 @@ def test_a_sound_mote_that_is_taken_out_is_false():
     fault = Fault(1, "light", "stuck", 100, 200)
     both = {"mote1_light": 0.5, "mote2_light": 0.4}
     alarms = acknowledged((start("a", **both), 150), (start("b", **both), 150))
-    assert ["found", "false"] == [each.outcome for each in judged([fault], alarms)]
+    assert ["found", "false"] == [each.outcome for each in match_faults([fault], alarms)]
 
     alarms = acknowledged((start("a", mote2_light=1), 150), (start("b", mote2_light=1), 160))
-    assert ["missed", "false"] == [each.outcome for each in judged([fault], alarms)]
+    assert ["missed", "false"] == [each.outcome for each in match_faults([fault], alarms)]
+
+
+def test_alarms_of_faults_are_counted():
+    """Those that name the mote of a fault, those that overlap with one of these, and the rest."""
+    fault = Fault(1, "light", "stuck", 100, 200)
+    alarms = acknowledged(
+        (start("a", 1, mote1_light=1.0), 120), (start("b", 1, mote9_light=1.0), 130),
+        (end("a", 1), 140), (end("b", 1), 150), (start("a", 2, mote2_light=1.0), 160),
+    )  # fmt: skip
+    verdicts = match_faults([fault], alarms)
+
+    assert ["found", "false"] == [verdict.outcome for verdict in verdicts]
+    assert AlarmCounts(3, 1, 1, 1) == count_alarms(verdicts, alarms.raised)
+    assert AlarmCounts(3, 0, 0, 3) == count_alarms((), alarms.raised)
 
 
 # -- what was learnt ------------------------------------------------------------------
@@ -407,12 +425,12 @@ def test_a_model_of_all_rows_is_as_good_as_exact_pca():
         name: Held(parts=[Subspace.of(part, schema, rank=6)])
         for name, part in (("north", rows[:100]), ("south", rows[100:]))
     }
-    accuracy, linear = pools.compare(merged(held, summaries, schema), summaries)
+    accuracy, linear = pools.compare(merge_held(held, summaries, schema), summaries)
 
     assert accuracy.ratio == pytest.approx(1)
     assert accuracy.angle_deg < 1e-4
     assert linear is None
-    assert merged({}, summaries, schema) is None
+    assert merge_held({}, summaries, schema) is None
 
 
 def test_a_kernel_groups_model_is_held_against_features_and_readings():
@@ -426,7 +444,7 @@ def test_a_kernel_groups_model_is_held_against_features_and_readings():
     model = learner.summary()
     pools.add(rows[1:])
     rows[0, 3] = np.nan
-    pools.guess(rows[:1], model)
+    pools.add_filled(rows[:1], model)
     features, linear = pools.compare(model, summaries)
 
     assert (16, 2) == (features.rank, linear.rank)
@@ -462,7 +480,7 @@ def books(aggregator, *, root=None):
 def test_a_fleet_without_mishaps_is_exact():
     """Fed is learnt, to the reading."""
     stints = [stint("a", 10, incarnations={"x"}), stint("b", 7, incarnations={"y"})]
-    balance = balanced(stints, *books({"a": held(x=10), "b": held(y=7)}))
+    balance = add_up(stints, *books({"a": held(x=10), "b": held(y=7)}))
 
     assert balance.wrong == ()
     assert (17, 17, 0, {}, 2) == (
@@ -485,7 +503,7 @@ def killed(*, acknowledged=60):
 def test_what_a_killed_client_took_with_it_is_no_mistake():
     """Between what was acknowledged and what it was given."""
     child = held(y=50, sealed=80)
-    balance = balanced(killed(), *books({"a": child}))
+    balance = add_up(killed(), *books({"a": child}))
 
     assert balance.wrong == ()
     assert balance.lost_with_kill == {"a": 20}
@@ -495,15 +513,18 @@ def test_what_a_killed_client_took_with_it_is_no_mistake():
 @pytest.mark.parametrize(
     ("child", "said"),
     [
-        (held(y=50, sealed=59), "60 readings of a were acknowledged before its kill, 59 are held"),
-        (held(y=50, sealed=101), "a was given 100 readings before its kill, and 101 are counted"),
-        (held(y=51, sealed=80), "a was given 50 readings, and 51 are counted"),
+        (
+            held(y=50, sealed=59),
+            "60 readings of a were acknowledged before its kill, but 59 are held",
+        ),
+        (held(y=50, sealed=101), "a was given 100 readings before its kill, but 101 are counted"),
+        (held(y=51, sealed=80), "a was given 50 readings, but 51 are counted"),
         (held(y=49, sealed=80), "1 of 50 readings of a are missing"),
     ],
 )
 def test_a_killed_clients_books_are_looked_into(child, said):
     """What was acknowledged has to be there, once, and all that came after the kill."""
-    assert (said,) == balanced(killed(), *books({"a": child})).wrong
+    assert (said,) == add_up(killed(), *books({"a": child})).wrong
 
 
 @pytest.mark.parametrize(
@@ -511,16 +532,16 @@ def test_a_killed_clients_books_are_looked_into(child, said):
     [
         (books({"a": held(x=9)}), "1 of 10 readings of a are missing"),
         (books({}), "10 of 10 readings of a are missing"),
-        (books({"a": held(x=11)}), "a was given 10 readings, and 11 are counted"),
-        (books({"a": held(x=10), "b": held(y=1)}), "b is held, and nobody fed it"),
-        (books({"a": held(x=10, weight=9)}), "mid counts 10 readings, and its summaries 9.0"),
+        (books({"a": held(x=11)}), "a was given 10 readings, but 11 are counted"),
+        (books({"a": held(x=10), "b": held(y=1)}), "b is in a store, but was never fed"),
+        (books({"a": held(x=10, weight=9)}), "mid counts 10 readings, but its summaries 9.0"),
         (books({"a": held(x=10)}, root={"mid": held(m=9)}), "mid holds Counts(learnt=10"),
         (books({"a": held(x=10)}, root={}), "mid holds Counts(learnt=10"),
     ],
 )
 def test_what_does_not_add_up_is_said(stores, said):
     """At a client, at an aggregator, between it and the root."""
-    wrong = balanced([stint("a", 10, incarnations={"x"})], *stores).wrong
+    wrong = add_up([stint("a", 10, incarnations={"x"})], *stores).wrong
 
     assert any(said in sentence for sentence in wrong)
 
@@ -528,14 +549,14 @@ def test_what_does_not_add_up_is_said(stores, said):
 def test_two_aggregators_may_not_hold_one_client():
     """It would be counted twice, however right each is by itself."""
     child = {"a": held(x=5)}
-    balance = balanced([stint("a", 10, incarnations={"x"})], {"one": child, "two": child}, {})
+    balance = add_up([stint("a", 10, incarnations={"x"})], {"one": child, "two": child}, {})
 
     assert "a is held by 2 aggregators" in balance.wrong
 
 
 def test_what_a_client_declares_lost_is_accounted_for():
     """A life that ended within its process: its readings are lost, and said to be."""
-    balance = balanced([stint("a", 10, incarnations={"x", "y"})], *books({"a": held(y=7, lost=3)}))
+    balance = add_up([stint("a", 10, incarnations={"x", "y"})], *books({"a": held(y=7, lost=3)}))
 
     assert balance.wrong == ()
     assert (7, 3) == (balance.learnt, balance.declared_lost)
@@ -548,12 +569,12 @@ def test_recovery_is_timed_from_the_new_start():
     """A client is back when it is acknowledged; what came before its start does not count."""
     failure = ProcessFailure("a", "client", frozenset("a"), at=5)
     failure.kills(10.0, 7)
-    failure.hear_acknowledged("a", 10.1)
+    failure.note_acknowledged("a", 10.1)
     assert (failure.is_due(10.0 + DOWN_S / 2), failure.is_due(10.0 + DOWN_S)) == (False, True)
 
     failure.starts(11.0)
-    failure.hear_ready("a", 11.5)
-    failure.hear_acknowledged("a", 12.0)
+    failure.note_ready("a", 11.5)
+    failure.note_acknowledged("a", 12.0)
     assert {
         "node": "a",
         "role": "client",
@@ -570,22 +591,22 @@ def test_an_aggregator_is_back_when_all_its_children_are_heard_again():
     failure = ProcessFailure("mid", "aggregator", frozenset("ab"), at=5)
     failure.kills(1.0, 5)
     failure.starts(2.0)
-    failure.hear_acknowledged("a", 3.0)
-    failure.hear_acknowledged("a", 4.0)
+    failure.note_acknowledged("a", 3.0)
+    failure.note_acknowledged("a", 4.0)
     assert failure.state == "starting"
 
-    failure.hear_acknowledged("b", 5.0)
+    failure.note_acknowledged("b", 5.0)
     assert ("over", 3.0) == (failure.state, failure.back_s)
 
 
 def test_a_client_is_killed_and_then_an_aggregator():
     """The third client, on day 6; the last aggregator, on day 9, with all its children."""
-    client, aggregator = planned(members(7), 14_000)
+    client, aggregator = plan_failures(members(7), 14_000)
 
     assert ("client-3", frozenset({"client-3"}), 6000) == (client.node, client.waits_for, client.at)
     assert ("aggregator-2", 9000) == (aggregator.node, aggregator.at)
     assert {"client-5", "client-6", "client-7"} == aggregator.waits_for
-    assert "client-1" == planned(members(1), 100)[0].node
+    assert "client-1" == plan_failures(members(1), 100)[0].node
 
 
 # -- the fleet as files ----------------------------------------------------------------
@@ -678,7 +699,7 @@ def test_a_missing_extra_is_named(submerge, monkeypatch):
 
 def test_features_without_a_kernel_are_refused(submerge):
     """They would be thought to be in use."""
-    assert "say --kernel as well" in refusal(submerge("--features", 256))
+    assert "give --kernel as well" in refusal(submerge("--features", 256))
 
 
 def test_without_matplotlib_a_picture_is_refused_at_once(submerge, monkeypatch, tmp_path):

@@ -120,7 +120,7 @@ def test_it_prints_lines_for_a_terminal(monkeypatch, capsys):
 
     assert 80 >= max(map(len, lines))
     assert lines[0].startswith("ok       software    submerge ")
-    assert lines[-1].startswith("8 looks: ")
+    assert lines[-1].startswith("8 checks: ")
 
 
 @pytest.mark.parametrize("text", ["node = 3", "node = ", 'node = "a"\nstate = "b"', "x = 1"])
@@ -145,15 +145,15 @@ def test_it_counts_what_is_to_be_done():
     """The last line, for people in a hurry."""
     bad, anomaly_score, good = (Finding("x", state, "") for state in ("fails", "warning", "ok"))
 
-    assert "4 looks: 2 fail, 1 warning" == summary_of([bad, bad, anomaly_score, good])
-    assert "1 look: 1 fails" == summary_of([bad])
-    assert "2 looks: 2 warnings" == summary_of([anomaly_score, anomaly_score])
-    assert "2 looks: all fine" == summary_of([good, good])
+    assert "4 checks: 2 fail, 1 warning" == summary_of([bad, bad, anomaly_score, good])
+    assert "1 check: 1 fails" == summary_of([bad])
+    assert "2 checks: 2 warnings" == summary_of([anomaly_score, anomaly_score])
+    assert "2 checks: all fine" == summary_of([good, good])
 
 
 def test_what_is_not_installed_is_named_with_its_extra(doctor, monkeypatch):
     """Nothing else is looked at: it would fail for the same reason."""
-    monkeypatch.setattr(doctor_software, "_found", lambda module: module != "grpc")
+    monkeypatch.setattr(doctor_software, "_exists", lambda module: module != "grpc")
     text = CLIENT.replace("memory://here", "grpc://127.0.0.1:1").replace(
         "[schema]", "insecure = true\n[schema]"
     )
@@ -198,7 +198,7 @@ def test_a_port_on_which_nobody_listens_fails(doctor, taken):
     status, found = doctor(over_grpc(taken))
 
     assert (1, ["fails"]) == (status, states(found["parent"]))
-    assert f"nobody listens on 127.0.0.1:{taken}" == found["parent"][0].message
+    assert f"nothing listens on 127.0.0.1:{taken}" == found["parent"][0].message
     assert ["ok"] == states(found["sensor"])
 
 
@@ -212,7 +212,7 @@ def test_a_host_that_nobody_knows_fails(doctor, monkeypatch):
     status, found = doctor(over_grpc(8470).replace("127.0.0.1", "rooot"))
 
     assert 1 == status
-    assert "no host 'rooot' is known" in found["parent"][0].message
+    assert "unknown host 'rooot'" in found["parent"][0].message
 
 
 # The sensor
@@ -340,7 +340,7 @@ def test_a_store_that_is_not_there_is_begun(root):
     _, found = root()
 
     assert ["ok"] == states(found["store"])
-    assert "will be begun" in found["store"][0].message
+    assert "will be created" in found["store"][0].message
 
 
 def test_a_store_that_is_whole_says_what_it_holds(here, root):

@@ -66,7 +66,7 @@ def test_one_before_its_time_is_the_clock_s_fault(fleet):
     found = kit_of(fleet)(-400 * DAY)
 
     assert {"fails"} == set(states(found))
-    assert "holds only from" in found[0].message
+    assert "is valid only from" in found[0].message
     assert "clock" in found[0].hint
 
 
@@ -90,7 +90,7 @@ def test_another_node_s_certificate_fails(fleet):
     (found,) = kit_of(fleet, "pump-2")()
 
     assert "fails" == found.state
-    assert 'bring the kit of pump-1 here, or say node = "pump-2"' == found.hint
+    assert 'copy the kit of pump-1 here, or set node = "pump-2"' == found.hint
 
 
 def test_a_kit_that_others_can_read_is_a_warning(fleet):
@@ -222,7 +222,7 @@ def end(monkeypatch):
     def go(met: Met) -> ways.Unreached:
         link = UplinkConfig(url="grpcs://north.example:8470")
         with pytest.raises(ways.Unreached) as ended:
-            ways.reached(link, met, "north")
+            ways.connect(link, met, "north")
         return ended.value
 
     return go
@@ -235,7 +235,7 @@ def test_a_certificate_for_another_host_is_renewed_with_all_its_names(end):
     hint = end(Met(refuses=refused)).hint
 
     assert "submerge pki renew north --host north.example" in hint
-    assert "replace all" in hint
+    assert "replace the old ones" in hint
 
 
 def test_what_has_tls_and_is_no_grpc_may_be_a_broker(end):
@@ -286,7 +286,7 @@ def test_a_write_that_takes_long_is_a_warning(tmp_path):
     ticks = iter([0.0, 3.0])
     (found,) = machine.disk("state", tmp_path / "s", steady=lambda: next(ticks))
 
-    assert ("warning", True) == (found.state, "on disk in 3 s" in found.message)
+    assert ("warning", True) == (found.state, "a write took 3 s" in found.message)
 
 
 def test_a_disk_without_room_fails(tmp_path):

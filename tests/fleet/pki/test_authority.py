@@ -17,7 +17,7 @@ from submerge import UsageError
 from submerge_client.kit import read_kit
 from submerge_fleet.pki.authority import BEHIND, Authority
 from submerge_fleet.pki.hosts import alternative_names, host_of, hosts_in, hosts_of
-from submerge_fleet.pki.kit_file import look_into, text_of
+from submerge_fleet.pki.kit_file import read_contents, text_of
 
 NOW = datetime.now(UTC).replace(microsecond=0)
 HOUR, DAY, YEAR = timedelta(hours=1), timedelta(days=1), timedelta(days=365)
@@ -65,7 +65,7 @@ def meet(server: ssl.SSLContext, client: ssl.SSLContext, host: str = HOSTS[0]) -
 
 
 def founded(**changes) -> Authority:
-    return Authority.founded("plant", **{"now": NOW, "lasts": YEAR} | changes)
+    return Authority.create("plant", **{"now": NOW, "lasts": YEAR} | changes)
 
 
 @pytest.fixture
@@ -219,7 +219,7 @@ def test_no_certificate_outlives_its_authority(authority):
 @pytest.mark.parametrize("now", [NOW - 2 * DAY, NOW + YEAR, NOW + 2 * YEAR])
 def test_an_authority_that_does_not_hold_signs_nothing(authority, now):
     """One that has ended, or a clock that says that it has not begun."""
-    with pytest.raises(UsageError, match=r"an authority that holds, got one from .*set the clock"):
+    with pytest.raises(UsageError, match=r"a valid authority, got one from .*set the clock"):
         authority.certify("pump-3", (), now=now, lasts=DAY)
 
 
@@ -272,9 +272,9 @@ def test_an_authority_reads_back(authority):
     assert b"ENCRYPTED" in authority.key_pem(b"secret")
     for key, passphrase, match in (
         (authority.key_pem(b"secret"), b"guess", "passphrase of another"),
-        (authority.key_pem(b"secret"), None, "is encrypted: --passphrase-file"),
+        (authority.key_pem(b"secret"), None, "is encrypted: use --passphrase-file"),
         (authority.key_pem(None), b"secret", "is not encrypted"),
-        (founded().key_pem(None), None, "of two authorities"),
+        (founded().key_pem(None), None, "does not belong to its certificate"),
         (b"nothing", None, "expected the authority's key in PEM form"),
     ):
         with pytest.raises(UsageError, match=match):
@@ -286,7 +286,7 @@ def test_an_authority_reads_back(authority):
 def test_a_kit_is_what_devices_read(kit):
     """The reader on the devices takes what is written here."""
     path = kit("root", *HOSTS)
-    found, own = read_kit(path), look_into(path)
+    found, own = read_kit(path), read_contents(path)
 
     assert "root" == found.node == own.entry.node
     assert HOSTS == own.entry.hosts
@@ -315,7 +315,7 @@ def test_a_kit_of_parts_that_do_not_belong_together_is_refused(kit, tmp_path):
         (one[0] + one[1], "got 1 keys and 1 certificates"),
         (
             one[0].replace("pump-3", "pump-4") + one[1] + one[2],
-            "a certificate of pump-3, and a head of pump-4",
+            "a certificate of pump-3, but a head of pump-4",
         ),
         (one[0][:300] + one[1] + one[2], "expected a kit"),
         (one[0] + one[1].replace("M", "N", 1) + one[2], "expected a kit"),
@@ -324,9 +324,9 @@ def test_a_kit_of_parts_that_do_not_belong_together_is_refused(kit, tmp_path):
     ):
         path.write_text(text)
         with pytest.raises(UsageError, match=match):
-            look_into(path)
+            read_contents(path)
     with pytest.raises(UsageError, match="No such file"):
-        look_into(tmp_path / "none.kit")
+        read_contents(tmp_path / "none.kit")
 
 
 @pytest.mark.parametrize(

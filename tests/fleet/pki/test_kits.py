@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-from submerge_fleet.pki.kit_file import look_into
+from submerge_fleet.pki.kit_file import read_contents
 from support.commands import shell
 
 
@@ -37,8 +37,8 @@ def test_each_node_of_a_list_gets_a_kit(submerge, tmp_path, kits):
 
     assert (0, "pki/kits: kits made: 2, left as they were: 0\n") == (ran.status, ran.out)
     assert "nodes.csv: ignored columns: site\n" == ran.err
-    assert ("east.local", "10.0.0.5") == look_into(kits / "east.kit").entry.hosts
-    assert () == look_into(kits / "pump-3.kit").entry.hosts
+    assert ("east.local", "10.0.0.5") == read_contents(kits / "east.kit").entry.hosts
+    assert () == read_contents(kits / "pump-3.kit").entry.hosts
 
 
 def test_a_list_may_be_run_again(submerge, tmp_path, kits):
@@ -58,7 +58,7 @@ def test_a_spreadsheets_list_is_read(submerge, tmp_path, kits):
     (tmp_path / "nodes.csv").write_bytes(b'\xef\xbb\xbfnode,hosts\r\n"a","x.org 10.0.0.1"\r\n,\r\n')
 
     assert 0 == submerge("kits", "nodes.csv").status
-    assert ("x.org", "10.0.0.1") == look_into(kits / "a.kit").entry.hosts
+    assert ("x.org", "10.0.0.1") == read_contents(kits / "a.kit").entry.hosts
 
 
 @pytest.mark.parametrize(
@@ -69,12 +69,15 @@ def test_a_spreadsheets_list_is_read(submerge, tmp_path, kits):
         (("node,hosts", "ok,", "", "b,x:1"), "nodes.csv, line 4, column hosts: expected a host"),
         (("node", "ok", "b", "ok"), "line 4, column node: expected each node once, got ok, and ok"),
         (("node", "ok", "OK"), "line 3, column node: expected each node once, got OK, and ok in"),
-        (("node,hosts", "ok,a,b"), "line 2: expected 2 cells, got 3: several hosts stand in one"),
+        (
+            ("node,hosts", "ok,a,b"),
+            "line 2: expected 2 cells, got 3: write several hosts in",
+        ),
         (("name,hosts", "ok,"), "line 1: expected a heading with a column `node`"),
-        (("node;hosts", "ok;"), "line 1: expected a heading with a column `node`, commas between"),
+        (("node;hosts", "ok;"), "line 1: expected a heading with a column `node`, comma-separated"),
         (("node,node", "ok,"), "line 1: expected one column node, got several"),
-        (("node",), "expected nodes in nodes.csv, got a heading alone"),
-        ((), "line 1: expected a heading with a column `node`, commas between, got nothing"),
+        (("node",), "expected nodes in nodes.csv, got only a heading"),
+        ((), "line 1: expected a heading with a column `node`, comma-separated, got nothing"),
         (("node", "ok", '"c'), "nodes.csv, line 3: "),
     ],
 )
@@ -103,10 +106,10 @@ def test_hosts_that_have_moved_are_told_with_the_command_for_it(submerge, tmp_pa
     ran = submerge("kits", listed(tmp_path, "node,hosts", "east,10.0.0.6", "west,10.0.0.8 w.org"))
 
     assert (
-        "east is left with its hosts, 10.0.0.5: for those of the list,"
+        "east keeps its hosts, 10.0.0.5: for those in the list,"
         " submerge pki renew east --host 10.0.0.6\n"
     ) == ran.err
-    assert ("10.0.0.5",) == look_into(kits / "east.kit").entry.hosts
+    assert ("10.0.0.5",) == read_contents(kits / "east.kit").entry.hosts
 
 
 def test_what_ends_soon_or_is_gone_is_counted(submerge, tmp_path, kits):

@@ -276,7 +276,7 @@ def test_drawn_faults_begin_after_the_quiet_days(seed):
         (lambda: Room(days=0.1).readings(0, 9999), "snapshots must lie in 0 to 278"),
         (lambda: next(Room(days=0.1).stream(0)), "a chunk must be at least one snapshot, got 0"),
         (lambda: Fault(55, "light", "stuck", 0, 1), "mote must be from 1 to 54, got 55"),
-        (lambda: Fault(1, "light", "dying", 0, 1), "befalls temperature, got 'light'"),
+        (lambda: Fault(1, "light", "dying", 0, 1), "is of temperature, got 'light'"),
         (lambda: Fault(1, "light", "stuck", 5, 5), "must end after it starts, got 5 to 5"),
     ],
 )

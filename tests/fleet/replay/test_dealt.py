@@ -152,7 +152,7 @@ def test_a_replay_is_done_when_every_row_is_acknowledged(replay):
     ("acknowledged", "words"),
     [
         (199, "199 of 200 rows were acknowledged, in 1 s: is the aggregator of that name there"),
-        (201, "some were learnt twice; have the fleet forget replay-1, replay-2"),
+        (201, "some were learnt twice; let the fleet forget replay-1, replay-2"),
     ],
 )
 def test_fewer_rows_have_failed_and_so_have_more(replay, acknowledged, words):

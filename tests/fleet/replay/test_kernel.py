@@ -25,7 +25,7 @@ from submerge.protocol.machine import Reading
 from submerge.protocol.summaries import Subspaces
 from submerge_fleet.console import kernel_options
 from submerge_fleet.replay import exact, kernel_excess
-from submerge_fleet.replay.kernel import settled
+from submerge_fleet.replay.kernel import settle_gamma
 from submerge_fleet.replay.kernel_excess import excess
 from support import kernels, oracle
 from support.commands import shell
@@ -197,7 +197,7 @@ def test_gamma_is_the_fleets(width):
     X[::7, 1] = np.nan
     X[3, 0] = 1e13  # no node takes it
 
-    gamma = settled(RandomFourier(features=8), X).kernel.gamma
+    gamma = settle_gamma(RandomFourier(features=8), X).kernel.gamma
     assert fleets_gamma(X) == pytest.approx(gamma, rel=1e-9)
 
 
@@ -208,11 +208,11 @@ def test_a_few_rows_far_out_do_not_settle_gamma(seed):
     usual = 1 / (2 * X.var(axis=0).sum())
     X[::50] *= 1000
 
-    gamma = settled(RandomFourier(features=8), X).kernel.gamma
+    gamma = settle_gamma(RandomFourier(features=8), X).kernel.gamma
     # Two samples of 64 rows each.
     assert usual == pytest.approx(gamma, rel=0.5)
     assert fleets_gamma(X) == pytest.approx(gamma, rel=0.5)
-    assert gamma == settled(RandomFourier(features=8), X).kernel.gamma
+    assert gamma == settle_gamma(RandomFourier(features=8), X).kernel.gamma
 
 
 def test_gamma_of_a_replay_is_that_of_its_whole_rows(replay, tmp_path):
@@ -351,7 +351,7 @@ def test_a_gamma_that_was_given_stays():
     """Whatever the rows are."""
     map_ = RandomFourier(Gaussian(0.7), 64)
 
-    assert map_ == settled(map_, curved(10))
+    assert map_ == settle_gamma(map_, curved(10))
 
 
 # -- what is asked -----------------------------------------------------------------
@@ -376,9 +376,9 @@ def test_a_gamma_that_was_given_stays():
         (["--kernel", "cosine"], "'cosine'"),
         (["--kernel", "gaussian", "--map", "tensorsketch"], "--map tensorsketch is not for"),
         (["--kernel", "polynomial", "--map", "quasi"], "--map quasi is not for --kernel poly"),
-        (["--kernel", "gaussian", "--rank", 513], "from 1 to the 512 features there are, got 513"),
-        (["--kernel", "gaussian", "--center", "offline"], "--center offline is of rows as they"),
-        (["--kernel", "gaussian", "--paper"], "--paper is of rows as they are"),
+        (["--kernel", "gaussian", "--rank", 513], "from 1 to the 512 features, got 513"),
+        (["--kernel", "gaussian", "--center", "offline"], "--center offline is for rows as they"),
+        (["--kernel", "gaussian", "--paper"], "--paper is for rows as they are"),
         (["--kernel", "polynomial", "--gamma", 1e30, "--degree", 9], "lower --gamma or --degree"),
     ],
 )
@@ -441,7 +441,7 @@ def test_a_column_that_drowns_the_others_is_said(submerge, tmp_path):
     np.savetxt(tmp_path / "even.csv", rows / rows.std(axis=0), delimiter=",")
     even = json.loads(submerge("replay", tmp_path / "even.csv", *options).out)
 
-    assert any("speed is 100% of all distances" in note for note in loud["notes"])
+    assert any("speed makes up 100% of all distances" in note for note in loud["notes"])
     assert not any("distances" in note for note in even["notes"])
 
 

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from submerge_fleet import cli
-from submerge_fleet.replay.rows import dealt
+from submerge_fleet.replay.rows import deal
 from support import oracle
 from support.data import shared
 from support.strategies import rows_of
@@ -288,12 +288,12 @@ def test_rows_are_dealt_as_was_asked():
     """In turn: every third; in runs: a third at a time."""
     rows = np.arange(9.0)[:, None]
 
-    assert [list(part[:, 0]) for part in dealt(rows, 3, "turn")] == [
+    assert [list(part[:, 0]) for part in deal(rows, 3, "turn")] == [
         [0, 3, 6],
         [1, 4, 7],
         [2, 5, 8],
     ]
-    assert [list(part[:, 0]) for part in dealt(rows, 3, "runs")] == [
+    assert [list(part[:, 0]) for part in deal(rows, 3, "runs")] == [
         [0, 1, 2],
         [3, 4, 5],
         [6, 7, 8],
@@ -371,16 +371,16 @@ def test_a_bad_file_is_one_line(submerge, tmp_path, kind):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--rank", 0], "from 1 to the 30 columns there are, got 0"),
-        (["--rank", 31], "from 1 to the 30 columns there are, got 31"),
+        (["--rank", 0], "from 1 to the 30 columns, got 0"),
+        (["--rank", 31], "from 1 to the 30 columns, got 31"),
         (["--rank-rule", "sapca", "--alpha", 0.1, "--beta", 0.1], "alpha 0.1 and beta 0.1"),
         (["--rank-rule", "energy", "--energy", 0.9, 0.8], "0.9 and 0.8"),
-        (["--block", 0], "--block must be from 1 to the 600 rows there are, got 0"),
+        (["--block", 0], "--block must be from 1 to the 600 rows, got 0"),
         (["--oversample", -1], "at least 0, got -1"),
         (["--forgetting-factor", 0], "in (0, 1], got 0"),
         (["--leaves", 601], "600 rows to 601 leaves"),
         (["--leaves", 2, "--fan-in", 3], "power of two"),
-        (["--block", 601], "from 1 to the 600 rows there are, got 601"),
+        (["--block", 601], "from 1 to the 600 rows, got 601"),
         (["--plot", "/nowhere/at/all.png"], "/nowhere/at"),
         (["--plot", "picture.pdf"], "to end in .png"),
         (["--alpha", 0.2], "--rank-rule sapca only"),

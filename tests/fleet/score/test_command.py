@@ -166,8 +166,8 @@ def test_scores_are_what_the_twin_says(submerge, model, tmp_path):
     assert [str(path)] * 700 == [line["file"] for line in lines]
     assert list(range(1, 701)) == [int(line["row"]) for line in lines]
     assert ("0.999", "d") == (lines[500]["over"], lines[500]["top1"])
-    assert "note: 1 column of no channel of the model, left out: time\n" in ran.err
-    assert f"oddest     row 501: SPE {float(lines[500]['spe']):.4g}" in ran.err
+    assert "note: left out 1 column that the model has no channel for: time\n" in ran.err
+    assert f"highest    row 501: SPE {float(lines[500]['spe']):.4g}" in ran.err
 
 
 def test_over_is_the_highest_limit_that_a_score_is_above(submerge, model, tmp_path):
@@ -228,9 +228,9 @@ def test_a_kernel_group_is_scored_by_features_and_by_readings(submerge, tmp_path
     lines = table(submerge("score", written(tmp_path / "x.csv", rows), "--model", path).out)
 
     found, inside, linear = scores(rows)
-    anomaly_score, features = (limits.anomaly_score(found, each) for each in (linear, None))
+    anomaly_score, by_linear = limits.anomaly_score(found, linear)
     shares = Reconstruction(shown.linear).blame(schema.scaled(rows) - shown.linear.mean)
-    assert {False, True} == set((anomaly_score > features).tolist())
+    assert {False, True} == set(by_linear.tolist())
     for name, expected in (
         ("spe", found),
         ("t2", inside),
@@ -369,7 +369,7 @@ def test_a_mean_of_few_rows_is_said(submerge, tmp_path):
     path = kept(tmp_path / "m", OWN, summary=learnt(OWN))
     ran = submerge("score", written(tmp_path / "x.csv", some_rows(9)), "--model", path)
 
-    assert "note: the mean of x.csv is of 9 rows, fewer than 10: it says little\n" in ran.err
+    assert "note: the mean of x.csv is of only 9 rows, fewer than 10\n" in ran.err
 
 
 # -- what cannot be scored ---------------------------------------------------------------
@@ -420,7 +420,7 @@ def test_a_channel_without_a_column_is_filled_and_said_once(submerge, model, tmp
     over = expected / left > LIMITS.spe[1]
     assert over.tolist() == [line["over"] != "" for line in table(ran.out)[:40]]
     assert (expected > LIMITS.spe[1]).sum() < over.sum()
-    said = "note: no column for 1 channel of the model, filled in each row: c\n"
+    said = "note: no column for 1 channel of the model, so each row is filled: c\n"
     assert 1 == ran.err.count(said)
 
 
@@ -471,7 +471,7 @@ def test_limits_of_another_rank_are_said(submerge, model, tmp_path):
     path = written(tmp_path / "x.csv", some_rows(30))
     ran = submerge("score", path, "--model", model, "--rank", 3)
 
-    assert "note: the limits are those of rank 2, where nodes score with that\n" in ran.err
+    assert "note: the limits are of scores at rank 2, with which nodes score\n" in ran.err
 
 
 # -- where scores go ---------------------------------------------------------------------
@@ -593,9 +593,9 @@ def test_the_summary_counts_what_the_lines_say(submerge, model, tmp_path):
     [
         (["x.csv"], "expected --model FILE, --config FILE or --store PATH of an aggregator"),
         (["x.csv", "--model", "m.model", "--group", "a"], "--group is for the model of a running"),
-        (["x.csv", "--model", "x.csv"], "x.csv is not a model file: expected what"),
+        (["x.csv", "--model", "x.csv"], "x.csv is not a model file: expected what `submerge model"),
         (["x.csv", "--model", "none"], "expected a saved model in none, got: No such file"),
-        (["x.csv", "--model", "zip"], "expected a saved model in zip, got something else"),
+        (["x.csv", "--model", "zip"], "zip is neither a model file nor a saved engine: expected a"),
         (["x.csv", "--model", "young"], "young has learnt nothing yet: score with a later one"),
         (["x.csv", "--model", "later"], "'3' of it: update submerge"),
         (["x.csv", "--model", "torn"], "a first line that cannot be read"),
@@ -605,13 +605,16 @@ def test_the_summary_counts_what_the_lines_say(submerge, model, tmp_path):
         (["none.csv", "--model", "m.model"], "none.csv"),
         (["x.csv", "none.csv", "--model", "m.model"], "none.csv"),
         (["head.csv", "--model", "m.model"], "expected rows of numbers below line 1"),
-        (["other.csv", "--model", "m.model"], "expected a column each for the model's channels"),
+        (["other.csv", "--model", "m.model"], "expected a column for each of the model's channels"),
         (["third.csv", "--model", "m.model"], "got only 2 of them; rename its columns"),
-        (["narrow.dat", "--model", "m.model"], "expected 6 columns, one a channel of the model"),
+        (
+            ["narrow.dat", "--model", "m.model"],
+            "expected 6 columns, one for each channel of the model",
+        ),
         (["gaps.csv", "--model", "m.model"], "got none of 2: 0 scored, 2 not (gaps)"),
         (["x.csv", "--model", "m.model", "-o", "no/s.csv"], "a folder that can be written to"),
-        (["x.csv", "--model", "m.model", "-o", "x.csv"], "x.csv is read from, and would be"),
-        (["x.csv", "--model", "m.model", "-o", "m.model"], "m.model is read from, and would be"),
+        (["x.csv", "--model", "m.model", "-o", "x.csv"], "x.csv is an input, and would be"),
+        (["x.csv", "--model", "m.model", "-o", "m.model"], "m.model is an input, and would be"),
         (["x.csv", "--model", "m.model", "--plot", "s.pdf"], "picture's name to end in .png"),
     ],
 )

@@ -21,8 +21,8 @@ from submerge.simulate import PRESETS, SHARES, Faults, Plan, run
 from submerge_fleet import cli
 from submerge_fleet.console import units as spans
 from submerge_fleet.simulate import run as simulate_run
-from submerge_fleet.simulate.command import repeating
-from submerge_fleet.simulate.report import INVARIANTS, SHOWN, leading, tell
+from submerge_fleet.simulate.command import repeat_command
+from submerge_fleet.simulate.report import INVARIANTS, SHOWN, excerpt_of, print_findings
 from submerge_fleet.simulate.run import Findings, collect
 
 SMALL = ("--nodes", 4, "--fan-in", 2, "--depth", 2, "--hours", 0.5)
@@ -214,16 +214,16 @@ def test_a_person_reads_of_real_subspaces(submerge):
     """An angle, the bound of a report, and what was audited."""
     _, out, _ = submerge(*SMALL, "--dim", 16, "--rank", 3, "--faults", "none")
 
-    assert "end state audited" in out
+    assert "end state checked" in out
     assert "within 4dk + 8(d+k) + 256 = 960" in out
-    assert "degrees at most between model and pooled truth" in out
+    assert "degrees at most between model and exact PCA of all readings" in out
 
 
 @pytest.mark.parametrize("width", [30, 80])
 def test_the_tables_fit(width):
     """No line is longer than the terminal, be it narrow."""
     console = Console(width=width, record=True, file=io.StringIO())
-    tell(console, collect(Plan(nodes=2, depth=1, hours=0.2), range(2)))
+    print_findings(console, collect(Plan(nodes=2, depth=1, hours=0.2), range(2)))
 
     text = console.export_text()
     assert max(map(len, text.splitlines())) <= width
@@ -314,11 +314,11 @@ def test_an_excerpt_is_of_the_nodes_that_are_named():
         "6.0 c1       starts",
     ]
 
-    excerpt = leading(lines)
+    excerpt = excerpt_of(lines)
     assert ["2.0", "3.0", "4.0", "5.0"] == [line.split()[0] for line in excerpt.lines]
     assert len(lines) - 1 - 4 == excerpt.left_out
-    assert SHOWN == len(leading([*lines[99:101] * 99, lines[-2]]).lines)
-    assert [] == leading(lines[:-2]).lines
+    assert SHOWN == len(excerpt_of([*lines[99:101] * 99, lines[-2]]).lines)
+    assert [] == excerpt_of(lines[:-2]).lines
 
 
 def test_the_command_that_repeats_says_all_of_a_plan():
@@ -338,7 +338,7 @@ def test_the_command_that_repeats_says_all_of_a_plan():
         "submerge simulate --nodes 9 --fan-in 3 --depth 3 --hours 0.1 --reading-every 0.5s"
         " --report-every 10m --faults kills --fault late=0.1 --loss 0.3333333333333333"
         " --outage 90.5s --dim 8 --rank 2 --oversample 1 --seed 4"
-    ) == repeating(plan, 4)
+    ) == repeat_command(plan, 4)
 
 
 @pytest.mark.slow
@@ -350,7 +350,7 @@ def test_the_command_that_repeats_says_all_of_a_kernel(figures):
     map_ = RandomFourier(Matern(nu=2.5), 33, "fourier-cos", 5)
 
     assert plain(map_.spec()) == found["plan"]["features"]
-    words = shlex.split(repeating(replace(plan, features=map_), 0))
+    words = shlex.split(repeat_command(replace(plan, features=map_), 0))
     kernel = "--kernel matern --features 33 --gamma auto --map fourier-cos --map-seed 5 --nu 2.5"
     assert kernel in " ".join(words)
     assert found["trace"] == figures(*words[2:])["trace"]
@@ -426,10 +426,10 @@ def test_a_duration_that_is_told_reads_back(seconds):
         (["--down", "5m"], "add --kill, or --faults with a preset"),
         (["--fault", "redeliver=1"], "add --broker"),
         (["--dim", 8], "add --rank 8"),
-        (["--rank", 3], "--rank is of real subspaces"),
+        (["--rank", 3], "--rank is for real subspaces"),
         (["--dim", 8, "--rank", 4], "got 4 + 5: add --oversample 4"),
         (["--dim", 8, "--rank", 9], "got 9 + 5: lower --rank"),
-        (["--kernel", "gaussian"], "--kernel is of real subspaces"),
+        (["--kernel", "gaussian"], "--kernel is for real subspaces"),
         (["--gamma", 1], "--gamma has an effect with --kernel only"),
         ([*CURVED, "--features", 33], "expected an even number, got 33"),
         (
