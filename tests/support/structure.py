@@ -28,7 +28,6 @@ OLD_WORDS = frozenset(
 NAMES_WITH_OLD_WORDS = {
     "SSLWantReadError": "a name of the standard library",
     "want_write": "a name of paho-mqtt",
-    "_desk": "a place in the generated room",
 }
 """Identifiers that keep such a word, and why."""
 

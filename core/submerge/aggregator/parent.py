@@ -6,18 +6,52 @@ Rules 1 and 4 of `node` are kept here: which answers count, and when a store is 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import Protocol
+
+import numpy as np
 
 from submerge.aggregator.group import Group
 from submerge.errors import PeerError
 from submerge.protocol.machine import Effect, Note, Now, Send, refusal_note
-from submerge.protocol.messages import ANOTHER, BEHIND, Answer, Join, Joined, Pin, Reason, Stamp
+from submerge.protocol.messages import (
+    ANOTHER,
+    BEHIND,
+    Answer,
+    Incarnation,
+    Join,
+    Joined,
+    Pin,
+    Reason,
+    Stamp,
+)
+from submerge.protocol.settings import AggregatorSettings
 
-if TYPE_CHECKING:
-    from submerge.aggregator.node import AggregatorNode
+
+class StoreOwner(Protocol):
+    """The node whose store a parent may keep or give up: what this module asks of it."""
+
+    settings: AggregatorSettings
+    incarnation: Incarnation
+    pin: Pin | None
+    rng: np.random.Generator
+
+    def renew(self, why: str, now: Now, effects: list[Effect], *, floor: int = 0) -> None:
+        """Begin an empty store."""
+
+    def settle(self, pin: Pin, effects: list[Effect]) -> None:
+        """Bind the store to a parent's incarnation."""
+
+    def keeps_store(self, old: Pin | None, new: Pin) -> bool:
+        """Return whether the store goes on under another pin (rule 1)."""
+
+    def is_behind(self, newest: int, seq: int) -> bool:
+        """Return whether the parent holds later reports than this store has sent (rule 4)."""
+
+    def learn_schema(self, group: Group, canonical: bytes) -> None:
+        """Take the group's schema from above."""
 
 
-def send_due(node: AggregatorNode, group: Group, now: Now, effects: list[Effect]) -> None:
+def send_due(node: StoreOwner, group: Group, now: Now, effects: list[Effect]) -> None:
     """Join the parent, or send it a report of the rows."""
     upward, session, parent = group.upward, group.upward.session, str(node.settings.parent)
     if session.joining or session.joins_again_first() or node.pin is None:
@@ -41,7 +75,7 @@ def send_due(node: AggregatorNode, group: Group, now: Now, effects: list[Effect]
 
 
 def take_reply(
-    node: AggregatorNode, group: Group, reply: Joined | Answer, now: Now, effects: list[Effect]
+    node: StoreOwner, group: Group, reply: Joined | Answer, now: Now, effects: list[Effect]
 ) -> None:
     """Take the answer to a join, or to a report."""
     if isinstance(reply, Joined):
@@ -51,7 +85,7 @@ def take_reply(
 
 
 def _take_joined(
-    node: AggregatorNode, group: Group, joined: Joined, now: Now, effects: list[Effect]
+    node: StoreOwner, group: Group, joined: Joined, now: Now, effects: list[Effect]
 ) -> None:
     """Take the answer to a join."""
     # Only the answer to the pending join of this process.
@@ -80,7 +114,7 @@ def _take_joined(
 
 
 def _take_place(
-    node: AggregatorNode, group: Group, pin: Pin, joined: Joined, effects: list[Effect]
+    node: StoreOwner, group: Group, pin: Pin, joined: Joined, effects: list[Effect]
 ) -> None:
     """Take the parent's consent, its schema and its pin."""
     # Without a schema there is nothing to report, and it would try to for ever.
@@ -99,7 +133,7 @@ def _take_place(
 
 
 def _take_answer(
-    node: AggregatorNode, group: Group, answer: Answer, now: Now, effects: list[Effect]
+    node: StoreOwner, group: Group, answer: Answer, now: Now, effects: list[Effect]
 ) -> None:
     """Take the answer to a report."""
     # Only answers to this store and this process: a twin's answers may arrive here, too.
