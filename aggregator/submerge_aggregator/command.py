@@ -17,7 +17,7 @@ import click
     "--config",
     "path",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="What it serves, as TOML. SUBMERGE__SECTION__KEY in the environment overrides it.",
+    help="Its settings, as TOML. SUBMERGE__SECTION__KEY in the environment overrides one.",
 )
 @click.option("--log-json", is_flag=True, help="Log lines as JSON, one object a line.")
 @click.pass_context

@@ -28,9 +28,8 @@ store = "root.db"
 
 # How children reach it: over gRPC, through a broker, or both.
 [listen]
-# Messages a second that each child may send without end; without certificate and topic, each
-# connection. Each 8 KiB of a long message count as one more. Further messages are refused.
-# Raising it lets a child that has gone wild cost more.
+# Messages a second that each child may go on sending; more are refused. A long message counts
+# once more for each 8 KiB. A child without a certificate or topic is counted by its connection.
 #most_per_s = 20.0
 
 [listen.grpc]
@@ -41,8 +40,8 @@ insecure = true
 # Most bytes of a message. Raising it lets each child take more memory at a time.
 #max_message_bytes = 4194304
 
-# With TLS. With a kit (above), only address, and no `insecure`; else the server's certificate
-# and its key. With a ca, children need certificates of it, each under its own name.
+# With TLS. With a kit (above) give only `address`, and delete `insecure`. Otherwise: the server's
+# certificate and its key. With a ca, children need certificates of it, each under its own name.
 #address = "0.0.0.0:8470"
 #insecure = false
 #cert = "root.pem"
@@ -54,7 +53,7 @@ insecure = true
 #url = "mqtt://127.0.0.1:1883"
 # Required for a url without TLS.
 #insecure = true
-# The children's: topics begin with submerge/v1/{fleet}/.
+# As at the children: topics begin with submerge/v1/{fleet}/.
 #fleet = "default"
 # Most bytes of a message. Raise it only as far as the broker and the children do: what they
 # refuse never arrives.
@@ -72,7 +71,7 @@ insecure = true
 #password_file = "root.password"
 
 
-# The aggregator above; a root has none. Under another name the store starts empty.
+# The aggregator above; a root has none. With another parent's name here the store starts empty.
 #[parent]
 #name = "headquarters"
 # As in a client's [uplink]: grpc://, mqtt://, or with TLS grpcs://, mqtts://.
@@ -98,9 +97,9 @@ insecure = true
 
 # A group of nodes that share a schema and a model: these sections for every group.
 [groups.pumps]
-# Where clients report here: leave out those that are far from the others, for as long as they
-# are, and count none for more than three times the typical. Of a fleet of two kinds it leaves out
-# the smaller: make two groups of them.
+# If clients report here: leave out those far from the others while they are, and weigh none more
+# than three times the typical client. If a group mixes two kinds of machine, the smaller half is
+# left out: make two groups.
 #robust = false
 
 # Ranks as at the clients: directions of normal variation, and spare ones. Raising rank explains
@@ -114,8 +113,8 @@ insecure = true
 [groups.pumps.schema]
 # "name", "name [unit]" or { name = "flow", unit = "l/min" }, in the order of the readings.
 channels = ["flow [l/min]", "pressure [bar]", "current [A]", "temperature [°C]"]
-# Rows in a vector, the newest first. Raising it shows what follows what, for channels x lags
-# dimensions in memory and in each report.
+# Readings in a row, the newest first. Raising it shows how channels follow each other, for
+# channels x lags dimensions in memory and in each report.
 lags = 4
 # How channels of different units get one size: "none" leaves readings as they are; "fleet"
 # measures it on all nodes, over the first 1,000 readings; "fixed" takes
@@ -198,7 +197,7 @@ scaling = "fleet"
 # A page about the node, for the reader: {node}, {group} and {id} are filled in.
 #link = "https://dashboards.example/{node}"
 
-# Required for http:// to another machine. Everybody on the network can then read and forge it.
+# Required for http:// to another machine. Everybody on the network can then read and forge messages.
 #[[alarms.webhook]]
 #url = "http://192.168.1.20:8080/alarms"
 #insecure = true

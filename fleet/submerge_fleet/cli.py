@@ -29,7 +29,7 @@ SUBCOMMANDS = {
     "replay": Subcommand("fleet.replay.command", "Stream files as if they were live."),
     "crowd": Subcommand("fleet.crowd.command", "Run simulated nodes, each a client of its own."),
     "simulate": Subcommand("fleet.simulate.command", "Run a fleet in virtual time, with faults."),
-    "client": Subcommand("client.command", "Run a client, at the edge."),
+    "client": Subcommand("client.command", "Run a client, on a device."),
     "aggregator": Subcommand("aggregator.command", "Run an aggregator, or the root."),
     "nodes": Subcommand("fleet.operate.nodes", "List who reports; forget or quarantine a node."),
     "alarms": Subcommand("fleet.operate.alarms", "List alarms; accept or reject one."),

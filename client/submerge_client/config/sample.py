@@ -12,7 +12,8 @@ SAMPLE = """\
 # `submerge client init` prints this file; `submerge client --config FILE` starts from it.
 # Each setting can also come from the environment: SUBMERGE__UPLINK__URL, SUBMERGE__NODE.
 # A line that begins with "#" without a space is a setting: its default, or an alternative. The
-# settings of one paragraph belong together. Paths are relative to the working directory.
+# settings of one paragraph belong together; an alternative replaces the section or setting above
+# it. Paths are relative to the working directory.
 
 # This device's name. It never changes, is unique, and is the name in its certificate.
 node = "pump-1"
@@ -67,7 +68,7 @@ insecure = true
 [schema]
 # "name", "name [unit]" or { name = "flow", unit = "l/min" }, in the order of the readings.
 channels = ["flow [l/min]", "pressure [bar]", "current [A]", "temperature [°C]"]
-# Rows in a vector, the newest first. Raising it shows how channels follow each other, for
+# Readings in a row, the newest first. Raising it shows how channels follow each other, for
 # channels x lags dimensions in memory and in each report.
 lags = 4
 # How channels of different units get the same size: "none" leaves readings as they are; with
@@ -222,7 +223,7 @@ kind = "ndjson"
 # When a score is an alarm. Limits come from what the whole group has measured.
 [alarms]
 # Most false alarms of this node: "NUMBER false per hour", day, week, month or year; "off"
-# raises no alarms. Raising it raises alarms sooner, and for smaller deviations.
+# raises no alarms. A higher rate finds faults sooner, and for smaller deviations.
 #at_most = "1 false per week"
 # How long the group must have been observed before a limit is used. Raising it arms nodes later,
 # with limits that hold better.

@@ -39,8 +39,8 @@ class CrowdEnded(SubmergeError):
 @click.option("--into", "url", help="The parent: grpcs://host:port, or mqtts:// of a broker.")
 @default_option("--parent", "root", "Node name of the parent.")
 @default_option("--group", GROUP, "The group that they report to.")
-@default_option("--fleet", "default", "First word of MQTT topics.")
-@default_option("--nodes", 8, type=click.IntRange(1, 200))
+@default_option("--fleet", "default", "The {fleet} in MQTT topics: submerge/v1/{fleet}/.")
+@default_option("--nodes", 8, "How many nodes.", type=click.IntRange(1, 200))
 @default_option("--prefix", "node-", "Prefix of the nodes' numbers, from 1.")
 @click.option(
     "--kits",

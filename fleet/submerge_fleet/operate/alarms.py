@@ -53,7 +53,11 @@ def command() -> None:
 )
 @aggregator_options("Of this group only.")
 @flag_option("--open", "Only open alarms.", "open_only")
-@flag_option("--nodes", "What was promised for each node here.", "of_nodes")
+@flag_option(
+    "--nodes",
+    "False alarms allowed, alarms raised and time until armed, for each node here.",
+    "of_nodes",
+)
 @flag_option("--follow", "Print each start and end, until Ctrl-C.")
 @flag_option("--wide", "With node, model, readings withheld, and who reported it.")
 @json_option("Print JSON; with --follow, a line each.")

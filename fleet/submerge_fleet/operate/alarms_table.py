@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 CAUSES = """\b
 In the column cause:
-  spe      squared prediction error: channels disagree as never before
-  t2       Hotelling's T-squared: they agree, but go further than ever
+  spe      squared prediction error: channels disagree more than usual
+  t2       Hotelling's T-squared: they agree, but lie further out than usual
   linear   as spe, of the readings themselves where the model is of features
   channel  one sensor differs from what the others predict: look there first
-  stuck    a channel repeats a value for too long"""
+  stuck    a channel keeps its value while others move"""
 
 ORDINARY = 26
 """Most characters of an alarm's id that stay on one line. An id is there to copy: never cut."""
