@@ -216,13 +216,13 @@ def main(minutes: float, lasts: int) -> None:
         for node in CLIENTS:
             fleet.stop(node)
         fed, lost, unreported = (
-            sum(current[name] for current in fleet.ended) for name in ("rows", "lost", "unreported")
+            sum(facts[name] for facts in fleet.ended) for name in ("rows", "lost", "unreported")
         )
-        until(lambda: fleet.counted >= fed, lambda: f"{fed} at the root", within_s=120.0)
+        until(lambda: fleet.counted >= fed, lambda: f"{fed} at the root", lambda: fleet.counted)
         counted = fleet.counted
         reported = {"minutes": minutes, "lasts_s": lasts, "renewals": renewals}
-        reported |= {"restarts": fleet.restarts, "lives": len(fleet.ended), "fed": fed}
-        reported |= {"counted": counted, "lost": lost, "untold_at_an_end": unreported}
+        reported |= {"restarts": fleet.restarts, "incarnations": len(fleet.ended), "fed": fed}
+        reported |= {"counted": counted, "lost": lost, "unreported_at_an_end": unreported}
         click.echo(json.dumps(reported))
         sys.exit(counted != fed or lost != 0)
 

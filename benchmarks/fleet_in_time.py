@@ -65,7 +65,7 @@ class Member:
     @property
     def detector(self) -> AlarmDetector | None:
         """Its detector; None while there is none."""
-        monitor = self.node._intake.monitor
+        monitor = self.node._ingest.monitor
         return None if monitor is None else monitor.detector
 
     @property

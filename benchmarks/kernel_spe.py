@@ -8,9 +8,9 @@ it, channels standardized:
 - swapped: one channel takes its value from another snapshot.
 
 Figures are areas under ROC curves: how often a spoilt row scores above a sound one. *Larger* is
-`odd` of the score lines: the larger of both, 0 at the middle of recent rows and 1 at their 99 %
-limit. *Cost* is how far it is behind the better of the two, *exact* the same with quantiles
-that no sketch has rounded.
+`anomaly_score` of the score lines: the larger of both, 0 at the middle of recent rows and 1 at
+their 99 % limit. *Cost* is how far it is behind the better of the two, *exact* the same with
+quantiles that no sketch has rounded.
 """
 
 import sys

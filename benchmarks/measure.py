@@ -29,11 +29,11 @@ class Timing(NamedTuple):
 
 
 def interleaved(
-    runs: dict[str, Callable[[], float]], run_lengths: int, *, label: str = ""
+    runs: dict[str, Callable[[], float]], repeats: int, *, label: str = ""
 ) -> dict[str, Timing]:
     """Let each run tell its own seconds, `repeats` times, all of them in turn."""
     seconds: dict[str, list[float]] = {name: [] for name in runs}
-    turns = [(name, run) for _ in range(run_lengths) for name, run in runs.items()]
+    turns = [(name, run) for _ in range(repeats) for name, run in runs.items()]
     for name, run in progress(turns, label) if label else turns:
         seconds[name].append(run())
     return {name: Timing(min(s), statistics.median(s)) for name, s in seconds.items()}

@@ -26,10 +26,10 @@ from submerge.stats.stuck import StuckDetector
 
 
 def looked(rows: Array, predicted: Array, block: int) -> tuple[Array, StuckDetector]:
-    """Return in which blocks each channel is stuck, (blocks, channels), and the senses."""
+    """Return in which blocks each channel is stuck, (blocks, channels), and the detector."""
     stuck_detector, stuck = StuckDetector(rows.shape[1]), []
     for first in range(0, len(rows), block):
-        stuck_detector.see(rows[first : first + block], predicted[first : first + block])
+        stuck_detector.update(rows[first : first + block], predicted[first : first + block])
         stuck.append(stuck_detector.habits.stuck)
     return np.array(stuck), stuck_detector
 
@@ -105,7 +105,7 @@ def cost() -> list[tuple[object, ...]]:
     works: dict[str, Callable[[slice], object]] = {
         "Scorer.scores": lambda part: scorer.scores(rows[part]),
         "left_out": lambda part: recall.left_out(rows[part]),
-        "Senses.see": lambda part: stuck_detector.see(rows[part], predicted[part]),
+        "StuckDetector.update": lambda part: stuck_detector.update(rows[part], predicted[part]),
     }
     found = []
     for size in (1, 50, 128):

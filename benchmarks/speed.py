@@ -120,9 +120,9 @@ def measured(dim: int, rank: int, *, rows: int, quick: bool) -> dict[str, Result
     def run(name: str) -> float:
         return measure.clocked(learn, lambda: (name, Y.copy())) / rows
 
-    run_lengths = 2 if quick else 5 if rank == 10 else 3
+    repeats = 2 if quick else 5 if rank == 10 else 3
     times = measure.interleaved(
-        {name: partial(run, name) for name in field}, run_lengths, label=f"{where}, times"
+        {name: partial(run, name) for name in field}, repeats, label=f"{where}, times"
     )
     if rank == 10:
         # Once: it takes long, and as long for any rank.

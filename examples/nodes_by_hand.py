@@ -54,7 +54,7 @@ for second in range(3600):
         name, event = todo.popleft()
         for effect in nodes[name].step(event, Now(steady=second, wall=1.7e9 + second)):
             if isinstance(effect, Keep):
-                disk = {} if effect.anew else disks[name]
+                disk = {} if effect.new_store else disks[name]
                 disk |= effect.records  # a real one: in one transaction, on disk before we go on
                 disks[name] = {key: record for key, record in disk.items() if record is not None}
             elif isinstance(effect, Send):

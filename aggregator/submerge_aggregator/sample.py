@@ -197,7 +197,7 @@ scaling = "fleet"
 # A page about the node, for the reader: {node}, {group} and {id} are filled in.
 #link = "https://dashboards.example/{node}"
 
-# Required for http:// to another machine. Everybody on the network can then read and forge messages.
+# Required for http:// to another machine. Others on the network can then read and forge messages.
 #[[alarms.webhook]]
 #url = "http://192.168.1.20:8080/alarms"
 #insecure = true

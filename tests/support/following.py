@@ -20,7 +20,7 @@ Event = dict[str, Any]
 class Follower(NamedTuple):
     """One that runs.
 
-    told : the events, as they come
+    reported : the events, as they come
     said : lines of what else it says
     """
 

@@ -1,6 +1,6 @@
 """Two kinds of fault made from the generated room, and how well each score finds them.
 
-`tests/fleet/test_kernel_spe.py` holds one setting to its figures; `benchmarks/kernel_spe.py`
+`tests/fleet/replay/test_kernel_spe.py` holds one setting to its figures; `benchmarks/kernel_spe.py`
 prints many. What learns, scores and takes limits are the parts that clients and roots use.
 """
 
@@ -42,7 +42,7 @@ class Area(NamedTuple):
     """How often a spoilt row scores above a sound one: areas under ROC curves.
 
     linear, kernel : by SPE of the readings, of their features
-    larger : by `Limits.oddness`, with the limits that a root makes of clients' sketches
+    larger : by `Limits.anomaly_score`, with the limits that a root makes of clients' sketches
     exact : the same with quantiles that no sketch has rounded
     """
 

@@ -15,7 +15,7 @@ from submerge.protocol.alarm_status import MOST_ALARMS
 from submerge_aggregator.questions.views import GroupMetrics
 
 
-def of_alarms(group_metrics_of_all: Sequence[GroupMetrics]) -> Iterator[Metric]:
+def of_alarms(groups: Sequence[GroupMetrics]) -> Iterator[Metric]:
     """Yield the metrics of the alarms of groups."""
     nodes = gauge("watch_nodes", "Nodes by alarm status, as last reported.", "state")
     watched = gauge("watched_seconds", "Time watched with limits, of all nodes together.")
@@ -28,7 +28,7 @@ def of_alarms(group_metrics_of_all: Sequence[GroupMetrics]) -> Iterator[Metric]:
         f"Worst score of an open alarm, over its limit; the newest {MOST_ALARMS} alarms at most.",
         *("node", "channel", "cause"),
     )
-    for each in group_metrics_of_all:
+    for each in groups:
         watch, group = each.watch, each.group
         if watch is None:
             continue

@@ -44,7 +44,7 @@ class Numbers(NamedTuple):
     parted : a parent is configured, and cannot be reached
     broker : the brokers between here and the children can be reached; None without any
     certified_until : when the first of its own certificates ends; 0 without any
-    group_metrics_of_all : None while the machine cannot be asked
+    groups : None while the machine cannot be asked
     """
 
     tallies: Tallies
@@ -53,7 +53,7 @@ class Numbers(NamedTuple):
     parted: bool
     broker: bool | None
     certified_until: float
-    group_metrics_of_all: Sequence[GroupMetrics] | None
+    groups: Sequence[GroupMetrics] | None
 
 
 def exposition(numbers: Numbers, accept: str) -> tuple[bytes, str]:
@@ -105,12 +105,12 @@ class _Collected(Collector):
         for reason, count in numbers.refused.items():
             refused.add_metric((reason,), count)
         yield refused
-        if numbers.group_metrics_of_all is not None:
-            yield from _of_groups(numbers.group_metrics_of_all)
-            yield from of_alarms(numbers.group_metrics_of_all)
+        if numbers.groups is not None:
+            yield from _of_groups(numbers.groups)
+            yield from of_alarms(numbers.groups)
 
 
-def _of_groups(group_metrics_of_all: Sequence[GroupMetrics]) -> Iterator[Metric]:
+def _of_groups(groups: Sequence[GroupMetrics]) -> Iterator[Metric]:
     rows = gauge("rows", "Live rows: incarnations that have reported here.", "kind")
     clients = gauge("clients", "Clients here and below.")
     readings = gauge(
@@ -133,7 +133,7 @@ def _of_groups(group_metrics_of_all: Sequence[GroupMetrics]) -> Iterator[Metric]
     )
     banned = gauge("banned_nodes", "Nodes that an operator has banned.")
     outliers = gauge("outlier_nodes", "Nodes left out for being far from the others (robust).")
-    for each in group_metrics_of_all:
+    for each in groups:
         for cause, count in each.quarantined.items():
             quarantined.add_metric((each.group, cause.replace(" ", "_")), count)
         banned.add_metric((each.group,), each.banned)

@@ -19,7 +19,7 @@ from starlette.routing import Route
 from submerge import SubmergeError
 from submerge_aggregator.http.metrics import Numbers, exposition
 from submerge_aggregator.http.serving import as_json, ask, unknown_path
-from submerge_aggregator.questions.group_metrics import group_metrics_of_all
+from submerge_aggregator.questions.group_metrics import metrics_of_groups
 from submerge_aggregator.server import Server
 from submerge_proto.wire.parts import SOFTWARE
 
@@ -76,7 +76,7 @@ async def _numbers(server: Server) -> Numbers:
     groups = None
     # Without the groups too: the counters say that the store fails, and matter most then.
     with suppress(SubmergeError):
-        groups = await ask(server, group_metrics_of_all)
+        groups = await ask(server, metrics_of_groups)
     return Numbers(
         worker.tallies,
         server.refusals.counts,

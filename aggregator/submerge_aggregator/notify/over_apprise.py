@@ -6,7 +6,7 @@ takes about 30 MiB (docs/alarms.md); `open_service` loads it, so only where it i
 1. Only services on the network: nothing here runs a program, writes a file, or is third-party
    code that Apprise found. Services that Apprise adds later are refused until they are known.
 2. Certificates are verified, redirects are not followed, and a service without TLS has to be on
-   this machine or be allowed.
+   this machine.
 3. The logs of Apprise and of the HTTP library are closed: they show URLs. Of an answer only the
    status code is used, of an exception only its type.
 4. A service that hangs costs one thread: the next message waits for it.
@@ -53,7 +53,7 @@ class AppriseMessage(NamedTuple):
 
 
 class AppriseMessages:
-    """The `Shape` of messages through Apprise: each event once, with the time at the node."""
+    """The `Payload` of messages through Apprise: each event once, with the time at the node."""
 
     repeats_s: float | None = None
     timed = False

@@ -14,7 +14,7 @@ from submerge_aggregator.questions.survey import kind_of
 from submerge_aggregator.questions.views import GroupMetrics
 
 
-def group_metrics_of_all(node: AggregatorNode, now: Now) -> list[GroupMetrics]:
+def metrics_of_groups(node: AggregatorNode, now: Now) -> list[GroupMetrics]:
     """Return the metrics of each group."""
     return [_group_metrics(node, group, now) for group in node.groups]
 

@@ -66,15 +66,15 @@ class WatchedHours:
         return Hours(tally.windows, tally.hours, self.spared, self.watched_s, self.allowed)
 
     def spare(
-        self, worst: float, judged_by: Mapping[By, float], known: AlarmLimits
+        self, worst: float, judged_by: Mapping[By, float], limits: AlarmLimits
     ) -> WatchedHours:
         """Return them with scores accepted up to `worst` times the limits of the alarm."""
         spared = dict(self.spared)
-        for kind in known.known or KINDS:
-            bare = known.known.get(kind, 0.0)
-            judged = judged_by.get(kind, bare) / bare if bare > 0 else 1.0
-            judged = judged if math.isfinite(judged) else 1.0
-            spared[kind] = max(1.0, SPARE * worst * judged, spared.get(kind, 1.0))
+        for kind in limits.known or KINDS:
+            bare = limits.known.get(kind, 0.0)
+            ratio = judged_by.get(kind, bare) / bare if bare > 0 else 1.0
+            ratio = ratio if math.isfinite(ratio) else 1.0
+            spared[kind] = max(1.0, SPARE * worst * ratio, spared.get(kind, 1.0))
         return replace(self, spared=spared)
 
     def least_news(self, kind: By, rows: int, settings: AlarmSettings) -> float:

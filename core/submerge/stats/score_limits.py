@@ -46,7 +46,7 @@ class Limits:
         return highest
 
     def anomaly_score(self, spe: Array, linear: Array | None) -> Array:
-        """Return how odd each row is: 0 like the middle of recent ones, 1 at the 99 % limit.
+        """Return how anomalous each row is: 0 at the median of recent rows, 1 at the 99 % limit.
 
         SPE is the squared prediction error. The score is at most `MOST_ANOMALOUS`.
 

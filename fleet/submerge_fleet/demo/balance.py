@@ -101,8 +101,8 @@ def seen_by_killed(stints: Sequence[Stint], held: Held) -> int:
 
 def _seen_by_running(stints: Sequence[Stint], held: Held) -> int:
     """Return the same for the process that was not killed, by its incarnations."""
-    names = {current for stint in stints if not stint.killed for current in stint.incarnations}
-    return sum(_seen(counts) for current, counts in held.incarnations.items() if current in names)
+    names = {name for stint in stints if not stint.killed for name in stint.incarnations}
+    return sum(_seen(counts) for name, counts in held.incarnations.items() if name in names)
 
 
 def _missing(node: str, own: Sequence[Stint], holders: Sequence[Held], wrong: list[str]) -> int:

@@ -274,12 +274,12 @@ def test_scores_go_by_the_uplinks_broker_or_by_their_own(read) -> None:
     broker = 'url = "mqtts://broker"\nusername = "p"\nfleet = "north"'
 
     shared = read(toml(uplink=broker, scores='to = "mqtt"')).scores_link
-    quarantined = read(
+    own = read(
         toml(scores='to = "mqtt"\n[scores.broker]\nurl = "mqtt://x"\ninsecure = true')
     ).scores_link
 
     assert ("broker", "p", "north") == (shared.host, shared.username, shared.fleet)
-    assert ("x", None, "default") == (quarantined.host, quarantined.username, quarantined.fleet)
+    assert ("x", None, "default") == (own.host, own.username, own.fleet)
 
 
 # The size of a report

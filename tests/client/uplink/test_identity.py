@@ -56,10 +56,10 @@ def test_three_files_do_what_a_kit_does(fleet):
     for name in ("key", "cert", "authority"):
         paths[name] = fleet.folder / f"pump-4.{name}"
         paths[name].write_bytes(getattr(kit, name))
-    quarantined = Tls(paths["authority"], paths["cert"], paths["key"])
+    by_files = Tls(paths["authority"], paths["cert"], paths["key"])
 
-    assert identity(Tls(kit=fleet.kit("pump-4"))).node == identity(quarantined).node
-    assert (kit.authority, kit.key, kit.cert) == quarantined.contents()
+    assert identity(Tls(kit=fleet.kit("pump-4"))).node == identity(by_files).node
+    assert (kit.authority, kit.key, kit.cert) == by_files.contents()
 
 
 def test_anothers_name_is_refused(fleet):

@@ -57,7 +57,7 @@ class Feeder:
     fed : Fed
     ids : iterator of int
         The fleet's: no id comes twice.
-    lives : int
+    incarnations : int
         Channels for lives.
     rows_per_s : float
     """
