@@ -98,10 +98,10 @@ def blamed_on_plant(tally: Tally, fleet: Plant, faulty: Plant, model: Subspace, 
         if not over.any():
             continue
         raised = int(over.argmax())
-        anomaly_score = np.any([s > limit for s, limit in zip(scores, limits, strict=True)], axis=0)
-        anomaly_score[: max(0, raised - 7)] = anomaly_score[raised + 43 :] = False
+        anomalous = np.any([s > limit for s, limit in zip(scores, limits, strict=True)], axis=0)
+        anomalous[: max(0, raised - 7)] = anomalous[raised + 43 :] = False
         right = {names.index(name) for name in fault.channels}
-        tally.blame(model, rows[anomaly_score], usual_of(model, each.centered[3 * day :]), right)
+        tally.blame(model, rows[anomalous], usual_of(model, each.centered[3 * day :]), right)
 
 
 def blamed_on_model(tally: Tally, seeds: range) -> None:
@@ -131,9 +131,9 @@ def blamed_on_model(tally: Tally, seeds: range) -> None:
                 rows[:, channel] = size
             else:
                 rows[:, channel] += size * (1.0 if kind else rng.standard_normal(50))
-            anomaly_score = (spe(rows, model) > limits[0]) | (hotelling(rows, model) > limits[1])
-            if anomaly_score.sum() >= 5:
-                tally.blame(model, rows[anomaly_score], usual, {channel})
+            anomalous = (spe(rows, model) > limits[0]) | (hotelling(rows, model) > limits[1])
+            if anomalous.sum() >= 5:
+                tally.blame(model, rows[anomalous], usual, {channel})
 
 
 def room(quick: bool) -> list[Table]:

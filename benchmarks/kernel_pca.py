@@ -227,7 +227,7 @@ def on_cost(quick: bool) -> list[Table]:
         run()
     clocked = {name: timed(run) for name, run in runs.items()}
     took = measure.interleaved(clocked, turns, label="kernel_pca: cost")
-    maxima = {name: measure.peak_bytes(run) for name, run in runs.items()}
+    peaks = {name: measure.peak_bytes(run) for name, run in runs.items()}
     load = os.getloadavg()[0]
     table = Table(
         f"A row's cost: digits (64 channels), D = {FEATURES}, r = {RANK}, blocks of {BLOCK}",
@@ -248,8 +248,8 @@ def on_cost(quick: bool) -> list[Table]:
                 took[last].least / took[name].least,
                 None if name == last else LESS_TIME,
                 took[last].median / took[name].median,
-                maxima[name] / 1e3,
-                maxima[last] / maxima[name],
+                peaks[name] / 1e3,
+                peaks[last] / peaks[name],
                 None if name == last else LESS_MEMORY,
             )
             for name in runs

@@ -59,20 +59,20 @@ def main() -> None:
 
 def _model(schema: Schema, summary: object) -> Model:
     """Return a model whose limits nothing passes."""
-    outliers = QuantileSketch.of(np.full(5000, 1e3), FINE)
+    high = QuantileSketch.of(np.full(5000, 1e3), FINE)
     return Model(
         *("g", 5, schema.canonical, schema.fingerprint, summary, None, Counts(5000), 1),
         (0.0, 0.0, 0.0),
         created=0.0,
         expires=1e12,
-        maxima=BlockMaxima(outliers, outliers, empty(FINE), 500, outliers),
+        maxima=BlockMaxima(high, high, empty(FINE), 500, high),
     )
 
 
 def _watching(
     schema: Schema, summaries: Subspaces, model: Model, draw: Callable[[int], np.ndarray]
 ) -> NodeMonitor:
-    """Return a lookout that has seen three days."""
+    """Return a monitor that has seen three days."""
     alarms = AlarmSettings(period_s=PERIOD_S)
     monitor = NodeMonitor(ClientSettings("n", "g", "root", alarms=alarms), schema, summaries)
     for _ in range(round(3 * 86400 / PERIOD_S / 50)):

@@ -71,9 +71,7 @@ def test_an_alarm_is_raised_once_and_cleared_once_whoever_is_killed(way):
         told_once(fleet, alarm["id"])
         no_other(fleet, alarm["id"])
         assert CHANNELS[AILING] == next(iter(over["top"]))
-        assert (
-            alarm["withheld"] < over["withheld"] <= fleet.feeder.anomaly_score + fleet.feeder.calm
-        )
+        assert alarm["withheld"] < over["withheld"] <= fleet.feeder.faulty_rows + fleet.feeder.calm
 
 
 def test_a_client_that_dies_as_it_tells_an_alarm_tells_it_once():

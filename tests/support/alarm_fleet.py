@@ -64,7 +64,7 @@ class Feeder:
     faulty : bool
         From now on.
     rows_per_s : float
-    rows, odd : int
+    rows, faulty_rows : int
         Rows that were fed, and those of them in a fault.
     """
 
@@ -75,7 +75,7 @@ class Feeder:
         noise = 0.5 * rng.normal(size=spread.shape)
         self._rows = np.round(strong.reshape(-1, 1) * (spread + noise), 3)
         self.rows_per_s = GROWING
-        self.faulty, self.rows, self.anomaly_score = False, 0, 0
+        self.faulty, self.rows, self.faulty_rows = False, 0, 0
         self._off = 0.0
         self.program: Program | None = None
         self._stopped = threading.Event()
@@ -104,7 +104,7 @@ class Feeder:
             lines = "".join(f"{json.dumps(row)}\n" for row in rows.tolist())
             if program is not None and program.incarnations and program.write(lines.encode()):
                 self.rows += n
-                self.anomaly_score += n * faulty
+                self.faulty_rows += n * faulty
 
 
 class AlarmFleet:

@@ -66,7 +66,7 @@ class Time:
 class House:
     """One root; `parent` makes it an aggregator that nobody has answered yet.
 
-    herald : makes what has people told of alarms
+    notifier : makes what has people told of alarms
 
     Attributes
     ----------

@@ -50,7 +50,7 @@ from submerge.protocol.messages import (
     Stamp,
 )
 from submerge.protocol.settings import AggregatorSettings, ClientSettings
-from submerge.protocol.summaries import Summaries, Summary
+from submerge.protocol.summaries import Summaries
 from submerge.schema import Schema
 from submerge.simulate.samples import Samples, SampleSets
 
@@ -395,7 +395,3 @@ def kept(effects: Iterable[Effect]) -> dict[Any, Any]:
         if isinstance(effect, Keep):
             records.update(effect.records)
     return records
-
-
-def summary_bytes(summaries: Summaries, summary: Summary) -> bytes | None:
-    return None if summary is None else summaries.packed(summary)

@@ -97,13 +97,13 @@ def measured(setting: Setting, *, seed: int, days: float = 10.0) -> Areas:
     coarse, fine = sketched(normal), quantiles(normal)
     areas = []
     for spoilt in (mixed(rows, X, rng), swapped(rows, rng)):
-        anomaly_score = Told.by(scorer, spoilt, schema)
+        spoilt_scores = Told.by(scorer, spoilt, schema)
         areas.append(
             Area(
-                auc(usual.linear, anomaly_score.linear),
-                auc(usual.spe, anomaly_score.spe),
-                auc(usual.anomaly_score(coarse), anomaly_score.anomaly_score(coarse)),
-                auc(usual.anomaly_score(fine), anomaly_score.anomaly_score(fine)),
+                auc(usual.linear, spoilt_scores.linear),
+                auc(usual.spe, spoilt_scores.spe),
+                auc(usual.anomaly_score(coarse), spoilt_scores.anomaly_score(coarse)),
+                auc(usual.anomaly_score(fine), spoilt_scores.anomaly_score(fine)),
             )
         )
     return Areas(*areas)
@@ -139,10 +139,10 @@ def swapped(rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     return spoilt
 
 
-def auc(sane: np.ndarray, anomaly_score: np.ndarray) -> float:
+def auc(sane: np.ndarray, spoilt_scores: np.ndarray) -> float:
     """Return how often an odd row's score is above a sane one's; a tie counts half."""
     ordered = np.sort(sane)
-    below, upto = (np.searchsorted(ordered, anomaly_score, side=side) for side in ("left", "right"))
+    below, upto = (np.searchsorted(ordered, spoilt_scores, side=side) for side in ("left", "right"))
     return float((below + upto).mean() / (2 * len(sane)))
 
 

@@ -1,4 +1,4 @@
-"""The lookout: which rows a client learns, about which mean, and by what an alarm is judged."""
+"""NodeMonitor: which rows a client learns, about which mean, and by what an alarm is judged."""
 
 from __future__ import annotations
 

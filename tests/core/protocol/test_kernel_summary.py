@@ -1,4 +1,4 @@
-"""Twofold: the two memories of a kernel group, against what each is by itself."""
+"""KernelSummary: the two memories of a kernel group, against what each is by itself."""
 
 from __future__ import annotations
 
