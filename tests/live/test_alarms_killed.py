@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -29,7 +30,7 @@ from submerge.schema import Schema
 from submerge_client.uplink.over_grpc import SERVICE
 from submerge_proto.wire import codec
 from support.alarmed import alarm, alarm_status
-from support.nodes import new_incarnation
+from support.nodes import EPOCH, new_incarnation
 from support.patience import PATIENCE_S, until
 from support.programs import Program, Programs, free_port
 
@@ -51,6 +52,7 @@ summary.rank = 2
 channels = ["a", "b", "c", "d", "e", "f"]
 scaling = "none"
 """
+ANSWER_S = 0.3
 ROWS = np.random.default_rng(0).normal(size=(60, 6))
 
 
@@ -117,6 +119,8 @@ def hooked() -> Iterator[tuple[int, list[tuple[str, str]]]]:
         def do_POST(self) -> None:
             reported = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             taken.append((reported["event"], reported["id"]))
+            # Slow, so that kills come between the event and its note in the journal.
+            time.sleep(ANSWER_S)
             self.send_response(200)
             self.end_headers()
 
@@ -136,7 +140,7 @@ def hooked() -> Iterator[tuple[int, list[tuple[str, str]]]]:
 @pytest.mark.slow
 def test_killed_again_and_again_it_tells_each_start_and_each_end():
     """In a file once each; to a webhook at least once, and in order."""
-    history = list(_history(rounds=2))
+    history = list(_history(rounds=2, now=time.time()))
     with Programs() as programs, hooked() as (hook, taken):
         port = free_port()
         text = CONFIG.format(folder=programs.folder, port=port, hook=hook)
@@ -174,14 +178,18 @@ def test_killed_again_and_again_it_tells_each_start_and_each_end():
         assert of_node == [each for each in told_once if each[1].startswith(f"{name}-")]
 
 
-def _history(rounds: int) -> Iterator[tuple[str, tuple[Alarm, ...]]]:
-    """What two nodes tell, one after the other: an alarm, and that it is over; and those before."""
+def _history(rounds: int, now: float) -> Iterator[tuple[str, tuple[Alarm, ...]]]:
+    """What two nodes tell, one after the other: an alarm, and that it is over; and those before.
+
+    The alarms begin now: an aggregator that starts does not send what ended a week ago.
+    """
     over: dict[str, tuple[Alarm, ...]] = {"c": (), "d": ()}
     for n in range(16, 16 * rounds + 1, 16):
         for name in "cd":
-            yield name, (alarm(name, n), *over[name])
+            yield name, (alarm(name, n, began=now, peaked=now), *over[name])
         for name in "cd":
-            over[name] = (alarm(name, n, ended=n + 5.0), *over[name])
+            ended = alarm(name, n, began=now, peaked=now, ended=now + 5.0 - EPOCH)
+            over[name] = (ended, *over[name])
             yield name, over[name]
 
 

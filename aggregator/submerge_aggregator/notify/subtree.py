@@ -31,6 +31,7 @@ class Subtree:
 
     def __init__(self, begun: Iterable[Alarm], patience_s: float) -> None:
         self._open = {alarm.name: alarm for alarm in begun}
+        self._sent = frozenset(self._open)
         self._missing: dict[str, float] = {}
         self._reported: tuple[Alarm, ...] = ()
         self._whole, self._patience_s = True, patience_s
@@ -54,8 +55,10 @@ class Subtree:
         fresh = [
             alarm
             for alarm in self._reported
-            if alarm.is_open or alarm.name in self._open or alarm.ended > wall - OLD_S
+            if alarm.is_open or alarm.name in self._sent or alarm.ended > wall - OLD_S
         ]
+        # A slow sink still needs an alarm that has ended since.
+        self._sent = frozenset(alarm.name for alarm in (*fresh, *believed))
         self._open = {alarm.name: alarm for alarm in (*fresh, *believed) if alarm.is_open}
         self._missing = {name: since for name, since in missing.items() if name in self._open}
         return tuple(sorted((*fresh, *believed), key=lambda each: (each.number, each.node)))

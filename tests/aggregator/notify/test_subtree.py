@@ -98,5 +98,7 @@ def test_what_has_long_been_over_is_no_news(watched):
     watched.now += OLD_S
 
     assert {"d-2": True} == watched.hears(*old)
+    # Twice: a webhook that is slow has not had it the first time.
+    assert {"d-2": False} == watched.hears(alarm("d", 2, ended=50.0))
     assert {"d-2": False} == watched.hears(alarm("d", 2, ended=50.0))
     assert {"e-9": False} == Watched().hears(alarm("e", 9, ended=50.0))
