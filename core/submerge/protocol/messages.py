@@ -216,6 +216,7 @@ class Reason(enum.Enum):
     INVALID = "numbers, or a number of directions, that no summary of the group has"
     BANNED = "an operator has banned this node"
     VERSION = "another version of the protocol"
+    DENIED = "its certificate, or the aggregator's configuration, does not allow it"
 
 
 class Left(NamedTuple):

@@ -5,6 +5,7 @@ A name fits a certificate, a topic and a file. All packages import this module; 
 
 from __future__ import annotations
 
+import base64
 import re
 
 NAME = r"[A-Za-z0-9._-]{1,64}"
@@ -13,6 +14,11 @@ NAME = r"[A-Za-z0-9._-]{1,64}"
 NAME_RULE = "1 to 64 of A-Z a-z 0-9 . _ -"
 """The same for people."""
 
+SERVER_DOMAIN = ".submerge.invalid"
+"""No real name ends so (RFC 2606): it cannot be another machine's."""
+
+PLAIN_LABEL, ENCODED = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"), "x--"
+
 LAST_SECOND = 253_402_300_799
 """The last second of the year 9999, in Unix seconds: calendars and certificates end there."""
 
@@ -20,3 +26,17 @@ LAST_SECOND = 253_402_300_799
 def is_name(text: str) -> bool:
     """Return whether a text can name a node, a group or a fleet."""
     return re.fullmatch(NAME, text) is not None
+
+
+def server_name(node: str) -> str:
+    """Return the DNS name under which a node's children check its certificate.
+
+    `root.submerge.invalid` for most names. DNS knows no capitals, no underscores and 63 letters a
+    label, so that other names are written in base 32; two nodes never share a name.
+    """
+    plain = PLAIN_LABEL.fullmatch(node) is not None and not node.startswith(ENCODED)
+    if plain:
+        return f"{node}{SERVER_DOMAIN}"
+    text = base64.b32encode(node.encode()).decode().rstrip("=").lower()
+    labels = [text[at : at + 56] for at in range(0, len(text), 56)]
+    return f"{ENCODED}{'.'.join(labels)}{SERVER_DOMAIN}"

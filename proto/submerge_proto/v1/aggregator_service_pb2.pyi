@@ -23,6 +23,7 @@ class Reason(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     REASON_INVALID: _ClassVar[Reason]
     REASON_BANNED: _ClassVar[Reason]
     REASON_VERSION: _ClassVar[Reason]
+    REASON_DENIED: _ClassVar[Reason]
 REASON_UNSPECIFIED: Reason
 REASON_ACK: Reason
 REASON_UNAVAILABLE: Reason
@@ -36,6 +37,7 @@ REASON_SCHEMA: Reason
 REASON_INVALID: Reason
 REASON_BANNED: Reason
 REASON_VERSION: Reason
+REASON_DENIED: Reason
 
 class Left(_message.Message):
     __slots__ = ("fence", "seq")

@@ -1,0 +1,85 @@
+"""Permission: what a certificate allows its node to do, and in which groups.
+
+A certificate says it in alternative names that are URIs of our own, one role and any number of
+groups:
+
+    submerge:role=client
+    submerge:group=room
+
+Without a group it holds for all groups. A certificate without a role was made before there were
+roles; `Permission` is then None here, and what its node may do is decided elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Literal, NamedTuple, get_args
+
+from submerge.errors import UsageError
+from submerge.protocol.messages import Join, Report
+from submerge.protocol.names import NAME_RULE, is_name
+
+Role = Literal["client", "aggregator", "reader", "operator"]
+ROLES: tuple[Role, ...] = get_args(Role)
+"""It reports its own readings; it reports for all below it; it only receives models; it gives
+orders, and receives models."""
+
+ROLE_URI, GROUP_URI = "submerge:role=", "submerge:group="
+
+
+class Permission(NamedTuple):
+    """What a node may do.
+
+    role : Role
+    groups : names of groups; empty for all
+    """
+
+    role: Role
+    groups: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, uris: Iterable[str]) -> Permission | None:
+        """Return what the URIs of a certificate allow; None if they name no role.
+
+        Other URIs are passed over: a certificate may have more purposes than ours.
+
+        Raises
+        ------
+        UsageError
+            If the role is unknown, if there are two, or if a group is no name.
+        """
+        uris = tuple(uris)
+        roles = [uri.removeprefix(ROLE_URI) for uri in uris if uri.startswith(ROLE_URI)]
+        groups = [uri.removeprefix(GROUP_URI) for uri in uris if uri.startswith(GROUP_URI)]
+        if not roles and not groups:
+            return None
+        named = [role for role in ROLES if [role] == roles]
+        if not named:
+            raise UsageError(f"a certificate has one role of {', '.join(ROLES)}, got {roles}")
+        for group in groups:
+            if not is_name(group):
+                raise UsageError(f"a group's name is {NAME_RULE}, got {group!r}")
+        return cls(named[0], tuple(dict.fromkeys(groups)))
+
+    @property
+    def uris(self) -> tuple[str, ...]:
+        """The URIs that say so."""
+        return (f"{ROLE_URI}{self.role}", *(f"{GROUP_URI}{group}" for group in self.groups))
+
+    def objection(self, message: Join | Report) -> str | None:
+        """Return why a node may not send a message; None if it may.
+
+        Only an aggregator has a fence, and it has one in each message.
+        """
+        if self.role not in ("client", "aggregator"):
+            return f"its role is {self.role}, which sends no joins and no reports"
+        if bool(message.fence) != (self.role == "aggregator"):
+            got = "an aggregator's" if message.fence else "a client's"
+            return f"its role is {self.role}, and this message is {got}"
+        return self.objection_to(message.stamp.group)
+
+    def objection_to(self, group: str) -> str | None:
+        """Return why a node may not receive a group's schema and models; None if it may."""
+        if not self.groups or group in self.groups:
+            return None
+        return f"its groups are {', '.join(self.groups)}, got {group}"
