@@ -30,6 +30,7 @@ from submerge_client.config.schemas import SchemaConfig
 from submerge_client.config.sections import (
     AboveZero,
     Name,
+    NodeName,
     Seconds,
     Section,
     Whole,
@@ -51,7 +52,7 @@ class ParentConfig(UplinkConfig, frozen=True, kw_only=True):
         Its node name. Under another name it is another parent, and this store starts empty.
     """
 
-    name: Name
+    name: NodeName
 
 
 class GrpcListen(Section, frozen=True, kw_only=True):
@@ -247,7 +248,7 @@ class AggregatorConfig(Section, frozen=True, kw_only=True):
         For tests and benchmarks; not in the sample.
     """
 
-    node: Name
+    node: NodeName
     store: Path
     kit: Path | None = None
     listen: ListenConfig
@@ -270,8 +271,6 @@ class AggregatorConfig(Section, frozen=True, kw_only=True):
                 got="nothing",
                 hint="name a kit, or say insecure = true if the network is trusted",
             )
-        if self.node == "score" and self.listen.mqtt is not None:
-            raise refusal("node", expected="a name that is no topic of ours", got=shown(self.node))
         if not self.groups:
             raise refusal("groups", expected="at least one, [groups.NAME]", got="none")
         for name, group in self.groups.items():

@@ -237,8 +237,8 @@ def test_status_can_be_switched_off() -> None:
         ),
         pytest.param(
             ROOT + '[parent]\nurl = "mqtts://broker"\n' + PUMPS,
-            "parent.name: expected a name in quotes, 1 to 64 of A-Z a-z 0-9 . _ -, got nothing;"
-            " add name = ...",
+            "parent.name: expected a name in quotes, 1 to 64 of A-Z a-z 0-9 . _ -, and no word of"
+            " MQTT topics, as `score` is, got nothing; add name = ...",
             id="a parent without a name",
         ),
         pytest.param(
@@ -477,3 +477,15 @@ def test_both_samples_are_one_fleet() -> None:
     assert client.built_schema == root.plans[client.group].schema
     assert client.schema.scaling == root.groups[client.group].schema.scaling
     assert client.summary == root.groups[client.group].summary
+
+
+@pytest.mark.parametrize("word", ["score", "Alarm", "model", "HELLO"])
+def test_a_word_of_topics_names_no_node_and_no_parent(refused, word) -> None:
+    """Below such a name there would be more than its own topics, at any broker of the fleet."""
+    expected = "expected a name in quotes, 1 to 64 of A-Z a-z 0-9 . _ -, and no word of MQTT topics"
+    for setting, variable in (("node", "NODE"), ("parent.name", "PARENT__NAME")):
+        line = refused(ROOT + PARENT + PUMPS, **{f"SUBMERGE__{variable}": word})
+
+        assert expected in line
+        assert setting in line or f"SUBMERGE__{variable}" in line
+        assert f'got "{word}"' in line

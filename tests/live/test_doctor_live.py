@@ -7,6 +7,7 @@ import time
 import pytest
 
 from submerge.protocol.messages import Hello, Incarnation
+from submerge.protocol.permission import Permission
 from submerge_aggregator.downlink.over_grpc import GrpcDownlink as Down
 from submerge_client.config.links import UplinkConfig
 from submerge_client.uplink import Opened, Parted
@@ -52,8 +53,8 @@ def root(fleet):
     """A gRPC server that asks for certificates; `host` is the one that its own names."""
     hosts = []
 
-    def start(host=LOOPBACK, *, message=HELLO):
-        kit = fleet.kit("root", host, lasts_s=8 * 86400)
+    def start(host=LOOPBACK, *, message=HELLO, name="root", permission=None):
+        kit = fleet.kit(name, host, lasts_s=8 * 86400, permission=permission)
         hosts.append(Host(Down(f"{LOOPBACK}:0", limit=LIMIT, tls=Tls(kit=kit))))
         if message:
             hosts[-1].publish("", message)
@@ -93,6 +94,29 @@ def test_a_certificate_for_another_host_is_told_from_a_foreign_one(root, fleet):
 
     assert "fails" == found.state
     assert "--host" in found.hint
+
+
+def test_a_parent_is_known_by_its_own_name_where_kits_have_roles(root, fleet):
+    """Whatever host it runs on; a kit of the parent from before is a warning, not a failure."""
+    kit = fleet.kit("pump-1", permission=Permission("client"))
+    url = root("elsewhere.example", permission=Permission("aggregator"))
+    assert ["ok"] == [each.state for each in parent(url, kit=kit)]
+
+    old, found = parent(root(), kit=kit)
+    assert ("warning", "ok") == (old.state, found.state)
+    assert "submerge pki renew root --role aggregator" == old.hint
+
+
+def test_another_aggregator_at_the_parents_host_is_named(root, fleet):
+    """Its certificate is good, and for another name."""
+    kit = fleet.kit("pump-1", permission=Permission("client"))
+    url = root(name="north", permission=Permission("aggregator"))
+
+    (found,) = parent(url, kit=kit)
+
+    assert "fails" == found.state
+    assert "root.submerge.invalid" in found.message
+    assert "is root the parent there?" in found.hint
 
 
 def test_a_parent_of_another_authority_is_not_to_be_trusted(root, tmp_path_factory):

@@ -1,6 +1,7 @@
 """deploy/mosquitto: what a node with a certificate may do at the broker, and who may not come.
 
-Mosquitto runs with the files that are shipped; only paths and the port are the test's.
+Mosquitto runs with the files that are shipped; only paths and the port are the test's. Each test
+holds for the rules that are shipped, and for those that `submerge pki acl` writes.
 """
 
 from __future__ import annotations
@@ -18,10 +19,21 @@ pytest.importorskip("cryptography")
 from submerge_client.alarms.discovery import configs
 from submerge_client.uplink.tls import Tls
 from submerge_fleet.pki.authority import Authority
+from submerge_fleet.pki.crl import crl_of
 from submerge_proto.wire import topics
 from support.broker import PROGRAM, REQUIRED, Mosquitto
 from support.patience import PATIENCE_S, until
-from support.shipped_broker import DAY, Peer, Site, forge, named_kit, peers, shipped
+from support.shipped_broker import (
+    DAY,
+    SHIPPED,
+    Peer,
+    Site,
+    forge,
+    generated,
+    named_kit,
+    peers,
+    shipped,
+)
 
 pytestmark = pytest.mark.slow
 
@@ -30,15 +42,17 @@ REPORT = topics.up("f", "north", "n1", "report", "g")
 HELLO = topics.hello("f", "north")
 
 
-@pytest.fixture
-def site(tmp_path: Path) -> Iterator[Site]:
-    """Mosquitto as it is shipped."""
+@pytest.fixture(params=["shipped", "generated"])
+def site(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Site]:
+    """Mosquitto as it is shipped, or with rules made for its nodes."""
     if PROGRAM is None and not REQUIRED:
         pytest.skip("mosquitto is not installed")
     authority = Authority.create("f", now=datetime.now(UTC), lasts=DAY)
-    site = Site(Mosquitto(tmp_path), authority, tmp_path)
+    rules = SHIPPED / "acl" if request.param == "shipped" else generated(tmp_path)
+    site = Site(Mosquitto(tmp_path), authority, tmp_path, rules)
+    (tmp_path / "crl.pem").write_bytes(crl_of(authority, (), now=datetime.now(UTC), number=1))
     site.kit("broker", "127.0.0.1")
-    site.broker.start(*shipped(tmp_path))
+    site.broker.start(*shipped(tmp_path, rules=rules))
     yield site
     site.broker.stop()
 
@@ -67,7 +81,7 @@ def test_a_report_waits_for_its_parent(site):
         child.say(REPORT, b"kept", retain=True)
         child.say(state, b"online", retain=True)
     site.broker.stop()
-    site.broker.start(*shipped(site.folder))
+    site.broker.start(*shipped(site.folder, rules=site.rules))
 
     with peers(site, ("north", (REPORT, state))) as (north,):
         assert {(REPORT, b"kept"), (state, b"online")} == {north.next(), north.next()}

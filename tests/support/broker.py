@@ -67,6 +67,11 @@ class Mosquitto:
             process.kill()
             process.wait()
 
+    @property
+    def runs(self) -> bool:
+        """Whether its process is there."""
+        return self._process is not None and self._process.poll() is None
+
     def reload(self) -> None:
         """Let it read its certificates again."""
         if self._process is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from submerge.protocol.permission import Permission
 from submerge_fleet.pki.authority import Authority
 from submerge_fleet.pki.hosts import host_of
 from submerge_fleet.pki.kit_file import HEAD, text_of
@@ -26,11 +27,18 @@ class Certified:
         now = datetime.now(UTC) - timedelta(days=1)
         self.authority = Authority.create("test", now=now, lasts=timedelta(days=10))
 
-    def kit(self, node: str, *hosts: str, lasts_s: float = 3600.0) -> Path:
-        """Make a node's kit, or renew it."""
+    def kit(
+        self,
+        node: str,
+        *hosts: str,
+        lasts_s: float = 3600.0,
+        permission: Permission | None = None,
+    ) -> Path:
+        """Make a node's kit, or renew it; by default one without a role."""
         certified = self.authority.certify(
             node,
             tuple(host_of(host) for host in hosts),
+            permission,
             now=datetime.now(UTC),
             lasts=timedelta(seconds=lasts_s),
         )

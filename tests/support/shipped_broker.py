@@ -18,10 +18,13 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import NameOID
 
+from submerge.protocol.permission import Permission
 from submerge_client.uplink.broker import Broker, Publication
 from submerge_client.uplink.line import BrokerConnection
 from submerge_client.uplink.tls import Tls
+from submerge_fleet.pki.acl import acl_text
 from submerge_fleet.pki.authority import Authority
+from submerge_fleet.pki.issued import Entry
 from submerge_fleet.pki.kit_file import text_of
 from support.broker import Mosquitto
 from support.patience import PATIENCE_S, until
@@ -30,31 +33,56 @@ SHIPPED = Path(__file__).parents[2] / "deploy" / "mosquitto"
 DAY = timedelta(days=1)
 
 
+ROLES = {
+    **dict.fromkeys(("n1", "n2", "n3"), Permission("client", ("g",))),
+    "other": Permission("client", ("other-group",)),
+    **dict.fromkeys(("north", "south"), Permission("aggregator")),
+    **dict.fromkeys(("dashboard", "homeassistant", "broker"), Permission("reader")),
+    "operator": Permission("operator", ("g",)),
+    "old": None,  # a kit from before there were roles
+}
+"""What nodes of a generated ACL may do."""
+
+
+def generated(folder: Path, *revoked: str) -> Path:
+    """Write the rules that `submerge pki acl` writes for the nodes of ROLES; return their path."""
+    now = datetime.now(UTC)
+    entries = [Entry(node, (), "0", now, DAY, role) for node, role in ROLES.items()]
+    path = folder / "generated.acl"
+    path.write_text(acl_text(entries, revoked))
+    return path
+
+
 class Site(NamedTuple):
     """A broker with the shipped files, and the authority of those who may come."""
 
     broker: Mosquitto
     authority: Authority
     folder: Path
+    rules: Path = SHIPPED / "acl"
 
     def kit(self, node: str, *hosts: str, authority: Authority | None = None) -> Path:
-        """Make a node's kit."""
+        """Make a node's kit, with its role of ROLES."""
         signer = authority or self.authority
-        made = signer.certify(node, hosts, now=datetime.now(UTC), lasts=DAY)
+        made = signer.certify(node, hosts, ROLES.get(node), now=datetime.now(UTC), lasts=DAY)
         path = self.folder / f"{node}.kit"
         path.write_bytes(text_of(made, signer))
         return path
 
 
-def shipped(folder: Path) -> list[str]:
-    """Return the settings of the shipped file, but for the port and the paths."""
+def shipped(folder: Path, *, rules: Path = SHIPPED / "acl") -> list[str]:
+    """Return the settings of the shipped file, but for the port and the paths.
+
+    Without a list of revoked certificates in the folder, there is no line for it.
+    """
     own = {
+        "/mosquitto/kit/acl": str(rules),
         "/mosquitto/kit/": f"{folder}/",
-        "/mosquitto/config/acl": str(SHIPPED / "acl"),
         "/mosquitto/data/": f"{folder}/",
     }
     lines = (SHIPPED / "mosquitto.conf").read_text().splitlines()
-    settings = [line for line in lines if line and not line.startswith(("#", "listener"))]
+    left_out = ("#", "listener") if (folder / "crl.pem").exists() else ("#", "listener", "crlfile")
+    settings = [line for line in lines if line and not line.startswith(left_out)]
     for theirs, ours in own.items():
         settings = [line.replace(theirs, ours) for line in settings]
     return settings
@@ -82,6 +110,15 @@ class Peer:
         """Publish, and wait until the broker has it, or has hung up."""
         self._line.put(object(), Publication(topic, data, retain))
         until(lambda: not self._line.waiting and not self._line._unacknowledged)
+
+    def put(self, topic: str, data: bytes) -> None:
+        """Publish, and wait for nothing."""
+        self._line.put(object(), Publication(topic, data, False))
+
+    @property
+    def connected(self) -> bool:
+        """Whether its connection is open, as far as it knows."""
+        return self._line.is_open
 
     def next(self) -> tuple[str, bytes]:
         """Return what is heard next."""

@@ -23,6 +23,7 @@ from submerge_client.config.removed import CLIENT
 from submerge_client.config.schemas import SchemaConfig
 from submerge_client.config.sections import (
     Name,
+    NodeName,
     Seconds,
     Section,
     Spare,
@@ -136,9 +137,9 @@ class ClientConfig(Section, frozen=True, kw_only=True):
         For tests, the demo and benchmarks; not in the sample.
     """
 
-    node: Name
+    node: NodeName
     group: Name
-    parent: Name
+    parent: NodeName
     state: Path
     kit: Path | None = None
     uplink: UplinkConfig

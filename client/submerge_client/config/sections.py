@@ -17,7 +17,7 @@ import msgspec
 from msgspec import Meta
 
 from submerge import UsageError
-from submerge.protocol.names import NAME, NAME_RULE
+from submerge.protocol.names import NAME, NAME_RULE, RESERVED
 
 MOST = sys.float_info.max
 
@@ -26,6 +26,15 @@ Key = str | int
 
 Name = Annotated[str, Meta(pattern=rf"^{NAME}\Z", description=f"a name in quotes, {NAME_RULE}")]
 """Fits a certificate, a topic and a file."""
+
+NodeName = Annotated[
+    str,
+    Meta(
+        pattern=rf"^(?!(?i:{'|'.join(sorted(RESERVED))})\Z){NAME}\Z",
+        description=f"a name in quotes, {NAME_RULE}, and no word of MQTT topics, as `score` is",
+    ),
+]
+"""Names a node: below its name are topics of its own."""
 
 Text = Annotated[str, Meta(min_length=1, description="text in quotes")]
 Whole = Annotated[int, Meta(ge=1, description="a whole number of at least 1")]

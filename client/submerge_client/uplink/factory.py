@@ -28,9 +28,13 @@ def make_uplink(
     try:
         if link.scheme in ("grpc", "grpcs"):
             from submerge_client.uplink.over_grpc import GrpcUplink
+            from submerge_client.uplink.parent_name import ParentName
 
             target = f"{_bracketed(link.host)}:{link.port}"
-            return GrpcUplink(target, node=node, groups=groups, limit=link.limit, tls=tls)
+            name = None if tls is None else ParentName(parent, link.host, link.port, tls)
+            return GrpcUplink(
+                target, node=node, groups=groups, limit=link.limit, tls=tls, name=name
+            )
         if link.scheme in ("mqtt", "mqtts"):
             from submerge_client.uplink.over_mqtt import MqttUplink
 

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from submerge import UsageError
 from submerge.protocol.messages import Message, Report
+from submerge.protocol.names import SERVER_DOMAIN
+from submerge.protocol.permission import Permission
 from submerge_client.kit import read_kit
 from submerge_client.uplink.tls import Tls
 
@@ -36,12 +38,15 @@ class NodeIdentity(NamedTuple):
         Unix seconds.
     hosts : tuple of str
         Names and addresses of a server; empty for a client.
+    permission : Permission or None
+        Its role and groups; None: its authority issues none, or did not yet.
     """
 
     node: str
     begins: float
     until: float
     hosts: tuple[str, ...] = ()
+    permission: Permission | None = None
 
 
 def identity(tls: Tls) -> NodeIdentity:
@@ -174,13 +179,25 @@ def _handshake(checks: ssl.SSLContext, shown: ssl.SSLContext) -> dict[str, Any]:
 def _read(found: dict[str, Any], tls: Tls) -> NodeIdentity:
     import ssl
 
-    names = [value for part in found["subject"] for name, value in part if name == "commonName"]
-    if not names:
+    node = common_name(found)
+    if not node:
         raise UsageError(
             f"expected a certificate with a common name, got none in {tls.kit or tls.cert}"
         )
-    hosts = tuple(value for _, value in found.get("subjectAltName", ()))
+    named = (*alternatives(found, "DNS"), *alternatives(found, "IP Address"))
+    hosts = tuple(host for host in named if not host.endswith(SERVER_DOMAIN))
     begins, until = (
         float(ssl.cert_time_to_seconds(found[each])) for each in ("notBefore", "notAfter")
     )
-    return NodeIdentity(names[0], begins, until, hosts)
+    return NodeIdentity(node, begins, until, hosts, Permission.of(alternatives(found, "URI")))
+
+
+def common_name(certificate: dict[str, Any]) -> str:
+    """Return the common name in a certificate of Python's `ssl`; empty if there is none."""
+    parts = (pair for part in certificate.get("subject", ()) for pair in part)
+    return next((value for name, value in parts if name == "commonName"), "")
+
+
+def alternatives(certificate: dict[str, Any], kind: str) -> tuple[str, ...]:
+    """Return the alternative names of one kind, `DNS` or `URI`, in a certificate of `ssl`."""
+    return tuple(value for each, value in certificate.get("subjectAltName", ()) if each == kind)

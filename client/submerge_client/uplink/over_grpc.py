@@ -28,6 +28,7 @@ from submerge_client.uplink import (
     Slowed,
     check_size,
 )
+from submerge_client.uplink.parent_name import ParentName
 from submerge_client.uplink.tls import Tls
 from submerge_proto.v1 import aggregator_service_pb2 as pb
 from submerge_proto.wire import parts
@@ -80,6 +81,8 @@ class GrpcUplink:
         Most bytes of a message, either way.
     tls : Tls or None
         None: unprotected.
+    name : ParentName or None
+        The name that the parent has to prove; None: the target's host.
 
     Attributes
     ----------
@@ -93,10 +96,17 @@ class GrpcUplink:
     """
 
     def __init__(
-        self, target: str, *, node: str, groups: Sequence[str], limit: int, tls: Tls | None = None
+        self,
+        target: str,
+        *,
+        node: str,
+        groups: Sequence[str],
+        limit: int,
+        tls: Tls | None = None,
+        name: ParentName | None = None,
     ) -> None:
         self._target, self._node, self._groups, self._limit = target, node, tuple(groups), limit
-        self._tls = tls
+        self._tls, self._name, self._by_host = tls, name, False
         if tls is not None:
             tls.context()  # an unusable file raises here, not on a thread
         self.failures = 0
@@ -158,6 +168,9 @@ class GrpcUplink:
             channel = grpc.insecure_channel(self._target, options)
         else:
             stamp = self._tls.stamp()
+            if self._name is not None:
+                options += self._name.options()
+                self._by_host = self._name.by_host
             credentials = grpc.ssl_channel_credentials(*self._tls.contents())
             self._stamp = stamp
             channel = grpc.secure_channel(self._target, credentials, options)
@@ -169,12 +182,16 @@ class GrpcUplink:
         self._watching = channel.unary_stream(f"/{SERVICE}/Watch")
 
     def _renew(self) -> None:
-        """Use new certificates after a connection that broke, if the files have changed.
+        """After a connection that broke: use new certificates, if the files have changed, and
+        check the parent's other name, if it has to prove another one.
 
         An open connection is left alone: its identity was proven when it began.
         """
         with self._lock:
-            if self._tls is None or self._closing.is_set() or self._tls.stamp() == self._stamp:
+            if self._tls is None or self._closing.is_set():
+                return
+            renamed = self._name is not None and self._name.by_host != self._by_host
+            if self._tls.stamp() == self._stamp and not renamed:
                 return
             old = self._channel
             try:
@@ -221,9 +238,15 @@ class GrpcUplink:
         request = pb.WatchRequest(header=header).SerializeToString()
         retry, rng = Retry(AGAIN_S, CAP_S), np.random.default_rng()
         while not self._closing.is_set():
+            channel = self._channel
             opened, why = self._listen(group, request)
             if self._closing.is_set():
                 return
+            if self._name is not None and channel is self._channel:
+                why = self._name.parted(why, opened=opened)
+                self._renew()  # at once: nothing more goes to a server by its host name
+                if self._name.by_host:
+                    continue  # it is the parent, with a certificate from before there were roles
             if why != self._why:
                 self._why = why
                 self._hand(Parted(why))

@@ -19,6 +19,15 @@ SERVER_DOMAIN = ".submerge.invalid"
 
 PLAIN_LABEL, ENCODED = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"), "x--"
 
+RESERVED = frozenset(
+    (
+        *("alarm", "answer", "config", "down", "hello", "join", "joined", "model", "report"),
+        *("schema", "score", "state", "submerge", "up", "v1"),
+    )
+)
+"""Words of MQTT topics. A broker's rules grant a node what is below its own name, and a node of
+such a name could write, or read, what is below the word: the scores of all others."""
+
 LAST_SECOND = 253_402_300_799
 """The last second of the year 9999, in Unix seconds: calendars and certificates end there."""
 
@@ -26,6 +35,11 @@ LAST_SECOND = 253_402_300_799
 def is_name(text: str) -> bool:
     """Return whether a text can name a node, a group or a fleet."""
     return re.fullmatch(NAME, text) is not None
+
+
+def is_reserved(text: str) -> bool:
+    """Return whether a name is a word of MQTT topics, in capitals or not; no node has it."""
+    return text.lower() in RESERVED
 
 
 def server_name(node: str) -> str:

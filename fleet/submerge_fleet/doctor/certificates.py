@@ -152,7 +152,15 @@ def _own(
         )
     name = "" if path is None else path.name
     yield ending(f"{name} of {found.node}", found.begins, found.until, now, hint=hint)
-    if link.serves and not found.hosts:
+    if not link.serves:
+        return
+    if found.permission is not None and found.permission.role != "aggregator":
+        yield fails(
+            "certificate",
+            f"{link.setting}: its role is {found.permission.role}, so children will refuse it",
+            f"submerge pki renew {node} --role aggregator",
+        )
+    elif found.permission is None and not found.hosts:
         yield fails(
             "certificate",
             f"{link.setting}: the certificate names no host, so children will refuse it",

@@ -21,7 +21,14 @@ from submerge_client.uplink.identity import identity
 from submerge_client.uplink.tls import Tls
 from submerge_fleet.console.units import in_words
 from submerge_fleet.doctor.findings import Finding, fails, ok, warning
-from submerge_fleet.doctor.ways import TurnedAway, Unreached, connect, ending_soon, is_broker
+from submerge_fleet.doctor.ways import (
+    TurnedAway,
+    Unreached,
+    connect,
+    ending_soon,
+    is_broker,
+    without_role,
+)
 from submerge_proto.wire import codec, topics
 
 PATIENCE_S = 5.0
@@ -55,6 +62,7 @@ def parent(
     try:
         way = connect(link, tls_of(link, kit), BROKER if is_broker(link) else name)
         yield from ending_soon(link, way, now)
+        yield from without_role(link, tls_of(link, kit), way, name)
         heard = _greeting(link, name=name, node=node, groups=groups, kit=kit)
         hello = _hello(heard)
         if hello.node != name:

@@ -8,7 +8,11 @@ import time
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from submerge.protocol.names import SERVER_DOMAIN
+from submerge.protocol.permission import Permission
 from submerge_client.config.links import Link
+from submerge_client.uplink.identity import alternatives
+from submerge_client.uplink.parent_name import ParentName, shown_by
 from submerge_client.uplink.tls import Tls
 from submerge_fleet.console.units import in_words, moment
 from submerge_fleet.doctor.findings import Finding, warning
@@ -53,7 +57,8 @@ def connect(link: Link, tls: Tls | None, end: str) -> Connected:
             context = tls.context()
             if not is_broker(link):
                 context.set_alpn_protocols(["h2"])
-            with context.wrap_socket(bare, server_hostname=host) as safe:
+            name = host if is_broker(link) else _name_of(link, tls, end)
+            with context.wrap_socket(bare, server_hostname=name) as safe:
                 if not is_broker(link) and safe.selected_alpn_protocol() != "h2":
                     raise _no_grpc(at)
                 return Connected(time.monotonic() - began, safe.getpeercert() or {})
@@ -82,6 +87,25 @@ def connect(link: Link, tls: Tls | None, end: str) -> Connected:
         raise Unreached(
             f"{at}: {error.strerror or error}", "is there a network? ip route"
         ) from error
+
+
+def _name_of(link: Link, tls: Tls, parent: str) -> str:
+    """Return the name that a parent proves: its own, or its host's (`uplink/parent_name.py`)."""
+    expected = ParentName(parent, link.host, link.port, tls).expected
+    shown = shown_by(link.host, link.port, tls) if expected else {}
+    return expected if Permission.of(alternatives(shown, "URI")) else link.host
+
+
+def without_role(link: Link, tls: Tls | None, way: Connected, parent: str) -> Iterator[Finding]:
+    """Warn if a parent's certificate is from before there were roles, and ours is not."""
+    if tls is None or is_broker(link) or Permission.of(alternatives(way.peer, "URI")):
+        return
+    if ParentName(parent, link.host, link.port, tls).expected:
+        yield warning(
+            "certificate",
+            f"that of {parent} has no role, so only its host name can be checked",
+            f"submerge pki renew {parent} --role aggregator",
+        )
 
 
 def ending_soon(link: Link, way: Connected, now: float) -> Iterator[Finding]:
@@ -113,6 +137,8 @@ def _no_grpc(at: str) -> Unreached:
 
 def _hint(error: ssl.SSLCertVerificationError, host: str, end: str) -> str:
     reason = error.verify_message.lower()
+    if SERVER_DOMAIN in reason:
+        return f"is {end} the parent there? submerge pki show, at both ends"
     if "mismatch" in reason or "not valid for" in reason:
         return (
             f"is the url right? submerge pki renew {end} --host {host}, and a --host for every"

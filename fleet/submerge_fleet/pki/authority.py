@@ -5,8 +5,10 @@ device, and supported by all that check them: OpenSSL, as strict as Python 3.13 
 (VERIFY_X509_STRICT), BoringSSL (gRPC) and Mosquitto. Hence the rules of this file:
 
 1. The authority signs only nodes: CA, path length 0, no key usage but signing.
-2. The common name is the node's name. Names and addresses of a server are alternative names.
-3. A node without such names is a client: its certificate is not valid for a server.
+2. The common name is the node's name. Names and addresses of a server are alternative names, and
+   so are role and groups, as URIs (`Permission.uris`).
+3. A certificate is valid for a server only if it has hosts, or is an aggregator's. That one has
+   also the name by which children know their parent (`names.server_name`).
 4. Each certificate has its key's and its signer's identifier; limits are marked critical.
 """
 
@@ -23,6 +25,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from submerge import UsageError
+from submerge.protocol.names import server_name
+from submerge.protocol.permission import Permission
 from submerge.protocol.settings import check_names
 from submerge_fleet.pki.hosts import alternative_names
 
@@ -42,6 +46,7 @@ class Certified(NamedTuple):
 
     node: str
     hosts: tuple[str, ...]
+    permission: Permission | None
     serial: str
     until: datetime
     key: bytes
@@ -125,7 +130,13 @@ class Authority:
         return _key_pem(self.key, passphrase)
 
     def certify(
-        self, node: str, hosts: tuple[str, ...], *, now: datetime, lasts: timedelta
+        self,
+        node: str,
+        hosts: tuple[str, ...],
+        permission: Permission | None = None,
+        *,
+        now: datetime,
+        lasts: timedelta,
     ) -> Certified:
         """Return a new key and certificate of a node.
 
@@ -133,6 +144,8 @@ class Authority:
         ----------
         hosts : tuple of str
             Names and addresses of a server (`host_of` each); none for a client.
+        permission : Permission or None
+            Role and groups; None for a certificate as they were before there were roles.
         now : datetime
             The start of `lasts`. The certificate begins a day earlier, but not before the
             authority: such a chain would not be valid.
@@ -155,24 +168,37 @@ class Authority:
         key = ec.generate_private_key(ec.SECP256R1())
         until = min(now + lasts, self.until)
         name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, node)])
-        roles = [ExtendedKeyUsageOID.CLIENT_AUTH]
-        if hosts:
-            roles.append(ExtendedKeyUsageOID.SERVER_AUTH)  # for its children
+        serves, uris = _alternatives(node, hosts, permission)
+        purposes = [ExtendedKeyUsageOID.CLIENT_AUTH]
+        if serves:
+            purposes.append(ExtendedKeyUsageOID.SERVER_AUTH)  # for its children
         builder = (
             _builder(name, key, now=max(now - BEHIND, begins), until=until)
             .issuer_name(self.certificate.subject)
             .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
             .add_extension(_usage("digital_signature"), critical=True)
-            .add_extension(x509.ExtendedKeyUsage(roles), critical=False)
+            .add_extension(x509.ExtendedKeyUsage(purposes), critical=False)
             .add_extension(_signer(self.key), critical=False)
         )
-        if hosts:
-            builder = builder.add_extension(alternative_names(hosts), critical=False)
+        if serves or uris:
+            names = alternative_names(serves, uris)
+            builder = builder.add_extension(names, critical=False)
         certificate = builder.sign(self.key, hashes.SHA256())
-        pem = certificate.public_bytes(serialization.Encoding.PEM)
         return Certified(
-            node, hosts, serial_of(certificate), until, key=_key_pem(key, None), certificate=pem
+            *(node, hosts, permission, serial_of(certificate), until),
+            key=_key_pem(key, None),
+            certificate=certificate.public_bytes(serialization.Encoding.PEM),
         )
+
+
+def _alternatives(
+    node: str, hosts: tuple[str, ...], permission: Permission | None
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the names under which a node serves, none for a client; and URIs."""
+    if permission is None:
+        return hosts, ()
+    serves = (*hosts, server_name(node)) if permission.role == "aggregator" else hosts
+    return serves, permission.uris
 
 
 def certificate_of(pem: bytes) -> x509.Certificate:

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
 
 import click
 
 from submerge.errors import UsageError
-from submerge_fleet.console.options import FILE, FOLDER, default_option
+from submerge_fleet.console.options import FILE, FOLDER, default_option, flag_option
 from submerge_fleet.console.progress import advancing
 from submerge_fleet.console.units import duration, span_text
 from submerge_fleet.pki import issuing
+from submerge_fleet.pki.broker_rules import acl
 from submerge_fleet.pki.issued import SOON, Entry, timestamp
 from submerge_fleet.pki.issuing import AS_JSON, DIRECTORY, LASTS, PASSPHRASE, KitRequest, open_pki
+from submerge_fleet.pki.revoking import revoke
+from submerge_fleet.pki.roles import GROUP, ROLE, SERVERS, permission_of, renewed
 
 HOST = click.option(
     "--host",
@@ -32,10 +36,13 @@ def command() -> None:
     A kit is one file: the node's key, its certificate, and its authority's certificate. Keep
     the authority on a machine that is not a node.
 
-    There is no revocation list. `submerge nodes forget NODE --ban` shuts out a node at once.
-    Its certificate stays valid until it ends, so use short ones (--lasts) and renew them often
-    (`submerge pki renew --all`).
+    A certificate says what its node may do (--role), and in which groups (--group). `submerge
+    pki revoke NODE` writes what shuts out a node: a list for aggregators, a CRL for brokers.
     """
+
+
+command.add_command(revoke)
+command.add_command(acl)
 
 
 @command.command(epilog="Example: submerge pki init --fleet plant-2")
@@ -60,11 +67,12 @@ def init(
     pki = open_pki(directory, passphrase_file)
     from submerge_fleet.pki.authority import Authority
 
-    authority = Authority.create(fleet, now=issuing.now(), lasts=lasts)
-    pki.create(authority)
+    at = issuing.now()
+    authority = Authority.create(fleet, now=at, lasts=lasts)
+    pki.create(authority, at)
     if as_json:
         made = {"fleet": fleet, "until": timestamp(authority.until), "key": str(pki.key)}
-        click.echo(json.dumps(made | {"kits": str(pki.kits)}))
+        click.echo(json.dumps(made | {"kits": str(pki.kits), "crl": str(pki.crl)}))
         return
     plain = "" if passphrase_file else ", and it is not encrypted"
     click.echo(
@@ -81,6 +89,8 @@ def init(
 @click.argument("nodes", nargs=-1, required=True, metavar="NODE...")
 @DIRECTORY
 @HOST
+@ROLE
+@GROUP
 @LASTS
 @PASSPHRASE
 @AS_JSON
@@ -88,20 +98,25 @@ def issue(
     nodes: tuple[str, ...],
     directory: Path,
     hosts: tuple[str, ...],
+    role: str | None,
+    groups: tuple[str, ...],
     lasts: timedelta,
     passphrase_file: Path | None,
     as_json: bool,
 ) -> None:
     """Make a kit for each NODE: DIR/kits/NODE.kit.
 
-    An aggregator or a broker needs --host: the names and addresses by which its children
-    connect to it. A kit without --host is a client's: it is not valid for a server.
+    With --host the role is aggregator, and otherwise client, unless --role says another: an
+    aggregator whose children all come through a broker needs --role aggregator. The broker
+    itself is a reader: --role reader --host NAME; then no node takes it for a parent. Children
+    check an aggregator's own name, and its hosts only while their own kits have no role.
     """
     pki = open_pki(directory, passphrase_file)
     from submerge_fleet.pki.hosts import hosts_of
 
     at = issuing.now()
-    wanted = [KitRequest(node, hosts_of(hosts), lasts) for node in dict.fromkeys(nodes)]
+    allowed = permission_of(role or "", groups, hosts=hosts)
+    wanted = [KitRequest(node, hosts_of(hosts), lasts, allowed) for node in dict.fromkeys(nodes)]
     with pki.issuing() as entries:
         for node in nodes:
             if node in entries:
@@ -129,6 +144,10 @@ def issue(
     " --all; else any]",
 )
 @HOST
+@ROLE
+@GROUP
+@flag_option("--every-group", "In place of its groups: all.")
+@flag_option("--reinstate", "Also a node that is revoked: its old certificates stay so.")
 @click.option(
     "--lasts",
     type=issuing.span,
@@ -143,20 +162,24 @@ def renew(
     all_nodes: bool,
     within: float | None,
     hosts: tuple[str, ...],
+    role: str | None,
+    groups: tuple[str, ...],
+    every_group: bool,
+    reinstate: bool,
     lasts: timedelta | None,
     passphrase_file: Path | None,
     as_json: bool,
 ) -> None:
-    """Make new kits in place of those that end soon: a new key, the same name and hosts.
+    """Make new kits in place of those that end soon: a new key, the same name, hosts and role.
+
+    A kit from before there were roles has none until you name a --role. A node that is revoked
+    gets no kit, unless you name it with --reinstate.
 
     Copy each to its node, in place of the old one. A file that `kit` names is read at the next
     connection, without a restart; a unit with LoadCredential= uses a copy and needs one. Older
     certificates stay valid until they end.
     """
-    if bool(nodes) == all_nodes:
-        raise UsageError(f"expected NODE or --all, got {'both' if nodes else 'neither'}")
-    if hosts and len(nodes) != 1:
-        raise UsageError("expected one NODE with --host: others have hosts of their own")
+    _check_renewal(nodes, hosts, all_nodes=all_nodes, others=(role, groups, every_group, reinstate))
     if within is None and all_nodes:
         within = SOON.total_seconds()
     pki = open_pki(directory, passphrase_file)
@@ -164,13 +187,20 @@ def renew(
 
     at, moved = issuing.now(), hosts_of(hosts)
     with pki.issuing() as entries:
-        for node in nodes:
-            if node not in entries:
-                raise UsageError(f"{node} has no kit yet: submerge pki issue {node}")
-        listed = [entries[node] for node in (entries if all_nodes else dict.fromkeys(nodes))]
+        _check_known(nodes, entries)
+        if reinstate:
+            issuing.reinstate(pki, nodes, entries, at=at)
+        out = pki.revocations().nodes if all_nodes else ()
+        names = [node for node in entries if node not in out] if all_nodes else nodes
+        listed = [entries[node] for node in dict.fromkeys(names)]
         due = [e for e in listed if within is None or (e.until - at).total_seconds() < within]
         left = [entry for entry in listed if entry not in due]
-        wanted = [KitRequest(e.node, moved or e.hosts, lasts or e.lasts) for e in due]
+        wanted = []
+        for entry in due:
+            allowed = renewed(entry.permission, role, groups, every_group=every_group)
+            # Another role than a server's has no hosts.
+            kept = entry.hosts if role is None or role in SERVERS else ()
+            wanted.append(KitRequest(entry.node, moved or kept, lasts or entry.lasts, allowed))
         made: list[Entry] = []
         if wanted:
             with advancing("kits", len(wanted)) as advance:
@@ -178,15 +208,32 @@ def renew(
     if as_json:
         issuing.print_json(pki, at, {"renewed": made, "left": left})
         return
-    for entry in made:
-        click.echo(f"renewed {issuing.line_of(entry, pki.kit(entry.node), at)}")
+    issuing.print_lines(pki, "renewed", made, at)
     if all_nodes and left and within is not None:
         # One line, as a nightly run leaves nearly all: a list would hide the renewed ones.
         click.echo(f"left as they are: {len(left)}, with {span_text(within)} or more to go")
-    for entry in () if all_nodes else left:
-        click.echo(f"left {issuing.line_of(entry, pki.kit(entry.node), at)}")
+    issuing.print_lines(pki, "left", () if all_nodes else left, at)
+    issuing.note_without_role(made)
     if not listed:
         click.echo(f"no node has a kit in {pki.path} yet")
+
+
+def _check_known(nodes: Sequence[str], entries: Mapping[str, Entry]) -> None:
+    for node in nodes:
+        if node not in entries:
+            raise UsageError(f"{node} has no kit yet: submerge pki issue {node}")
+
+
+def _check_renewal(
+    nodes: Sequence[str], hosts: Sequence[str], *, all_nodes: bool, others: Sequence[object]
+) -> None:
+    """Refuse options that do not fit together; `others` are about named nodes only."""
+    if bool(nodes) == all_nodes:
+        raise UsageError(f"expected NODE or --all, got {'both' if nodes else 'neither'}")
+    if hosts and len(nodes) != 1:
+        raise UsageError("expected one NODE with --host: others have hosts of their own")
+    if all_nodes and any(others):
+        raise UsageError("expected NODE with --role, --group or --reinstate, got --all")
 
 
 @command.command(epilog="Example: submerge pki retire pump-3")
@@ -194,10 +241,10 @@ def renew(
 @DIRECTORY
 @AS_JSON
 def retire(nodes: tuple[str, ...], directory: Path, as_json: bool) -> None:
-    """Make no more kits for a NODE that is lost, stolen or out of use.
+    """Make no more kits for a NODE that is out of use.
 
     Its kit here is deleted, and `renew --all` skips it. Its certificate stays valid until it
-    ends: submerge nodes forget NODE --ban, at its aggregator, shuts it out.
+    ends: for a node that is lost or stolen use `submerge pki revoke NODE`.
     """
     pki, at = open_pki(directory), issuing.now()
     with pki.issuing() as entries:
@@ -213,7 +260,7 @@ def retire(nodes: tuple[str, ...], directory: Path, as_json: bool) -> None:
     for entry in gone:
         click.echo(
             f"{entry.node} is retired; its certificate is valid until {timestamp(entry.until)}:"
-            f" submerge nodes forget {entry.node} --ban"
+            f" submerge pki revoke {entry.node} shuts it out"
         )
 
 

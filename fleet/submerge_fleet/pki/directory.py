@@ -5,25 +5,27 @@
 3. Only one command at a time issues: two would overwrite each other's record.
 4. Kits are written first, then the record. After a crash in between, the next command makes the
    unrecorded kits again.
+5. The list of what is revoked is written before the CRL that is made from it.
 """
 
 from __future__ import annotations
 
-import errno
 import fcntl
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 
 from submerge import UsageError
-from submerge_client.atomic_file import atomic_file, sync_folder
+from submerge_client.atomic_file import sync_folder
 from submerge_fleet.pki import issued
 from submerge_fleet.pki.authority import Authority, Certified
+from submerge_fleet.pki.crl import crl_of, number_of
+from submerge_fleet.pki.files import PRIVATE, PUBLIC, replace_file, unwritable
 from submerge_fleet.pki.issued import Entry
 from submerge_fleet.pki.kit_file import text_of
-
-PRIVATE, PUBLIC = 0o600, 0o644
+from submerge_fleet.pki.revoked import RevocationList, parse_revoked
 
 
 class PkiDirectory:
@@ -36,9 +38,11 @@ class PkiDirectory:
         self._passphrase = passphrase
         self._certificate = path / "ca.pem"
         self._record = path / "issued.json"
+        self.revoked = path / "revoked"
+        self.crl = path / "crl.pem"
 
-    def create(self, authority: Authority) -> None:
-        """Create the directory, with a new authority in it.
+    def create(self, authority: Authority, at: datetime) -> None:
+        """Create the directory, with a new authority in it, which has revoked nothing.
 
         Raises
         ------
@@ -61,10 +65,11 @@ class PkiDirectory:
             self.path.chmod(0o700)
             self.kits.mkdir(mode=0o700)
         except OSError as error:
-            raise _refused(self.path, error) from error
-        _replace(self.key, authority.key_pem(self._passphrase), PRIVATE)
-        _replace(self._record, issued.record_text({}), PUBLIC)
-        _replace(self._certificate, authority.pem, PUBLIC)
+            raise unwritable(self.path, error) from error
+        replace_file(self.key, authority.key_pem(self._passphrase), PRIVATE)
+        replace_file(self._record, issued.record_text({}), PUBLIC)
+        self.revoke(RevocationList(), authority, {}, at=at)
+        replace_file(self._certificate, authority.pem, PUBLIC)
 
     def authority(self) -> Authority:
         """Return the authority, with its key."""
@@ -98,7 +103,7 @@ class PkiDirectory:
                 if entries != before:
                     # New kits are on disk before the record lists them.
                     sync_folder(self.kits)
-                    _replace(self._record, issued.record_text(entries), PUBLIC)
+                    replace_file(self._record, issued.record_text(entries), PUBLIC)
         finally:
             os.close(place)  # releases the lock
 
@@ -108,8 +113,8 @@ class PkiDirectory:
         try:
             self.kits.mkdir(mode=0o700, exist_ok=True)
         except OSError as error:
-            raise _refused(self.kits, error) from error
-        _replace(path, text_of(certified, authority), PRIVATE)
+            raise unwritable(self.kits, error) from error
+        replace_file(path, text_of(certified, authority), PRIVATE)
         return path
 
     def discard(self, node: str) -> None:
@@ -118,7 +123,38 @@ class PkiDirectory:
         try:
             path.unlink(missing_ok=True)
         except OSError as error:
-            raise _refused(path, error) from error
+            raise unwritable(path, error) from error
+
+    def revocations(self) -> RevocationList:
+        """Return what is revoked; nothing in a directory from before there was a list."""
+        try:
+            text = self.revoked.read_text(encoding="utf-8")
+        except FileNotFoundError:
+            return RevocationList()
+        except OSError as error:
+            raise UsageError(f"cannot read {self.revoked}: {error.strerror}") from error
+        except UnicodeDecodeError as error:
+            raise UsageError(f"expected text in UTF-8 in {self.revoked}") from error
+        return parse_revoked(text, str(self.revoked))
+
+    def revoke(
+        self,
+        revoked: RevocationList,
+        authority: Authority,
+        entries: Mapping[str, Entry],
+        *,
+        at: datetime,
+    ) -> None:
+        """Write what is revoked: the list, and then the CRL.
+
+        The CRL names the certificates on the list, and all that a revoked node has been given as
+        far as the record has them: its kits hold for a broker until they end otherwise.
+        """
+        number = number_of(self.crl.read_bytes()) + 1 if self.crl.exists() else 1
+        given = (entries[node].serials for node in revoked.nodes if node in entries)
+        serials = revoked.serials | {int(each, 16) for serials in given for each in serials}
+        replace_file(self.revoked, revoked.text, PUBLIC)
+        replace_file(self.crl, crl_of(authority, serials, now=at, number=number), PUBLIC)
 
     def kit(self, node: str) -> Path:
         """Return the path of a node's kit."""
@@ -141,19 +177,6 @@ class PkiDirectory:
         )
 
 
-def _replace(path: Path, data: bytes, mode: int) -> None:
-    """Write a file, whole or not at all."""
-    try:
-        with atomic_file(path, mode=mode) as file:
-            with suppress(FileNotFoundError, PermissionError):
-                # A node's user keeps owning its kit when root renews it.
-                before = path.stat()
-                os.fchown(file.fileno(), before.st_uid, before.st_gid)
-            file.write(data)
-    except OSError as error:
-        raise _refused(path, error) from error
-
-
 def _lock(place: int, path: Path) -> None:
     try:
         fcntl.flock(place, fcntl.LOCK_EX)
@@ -161,9 +184,3 @@ def _lock(place: int, path: Path) -> None:
         raise UsageError(
             f"expected a disk with file locks, got {path}: {error.strerror}"
         ) from error
-
-
-def _refused(path: Path, error: OSError) -> Exception:
-    if error.errno == errno.ENOSPC:
-        return error  # not a mistake of the input: the command line reports it
-    return UsageError(f"cannot write {path}: {error.strerror}")

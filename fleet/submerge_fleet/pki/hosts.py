@@ -8,6 +8,7 @@ import re
 from cryptography import x509
 
 from submerge import UsageError
+from submerge.protocol.names import SERVER_DOMAIN
 
 LABEL = r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?"
 HOST = re.compile(rf"({LABEL}\.)*(?!\d+$){LABEL}")
@@ -33,6 +34,8 @@ def host_of(text: str) -> str:
     if (address := _address(text)) is not None:
         return str(address)
     host = text.lower()
+    if host.endswith(SERVER_DOMAIN):
+        raise UsageError(f"an aggregator's kit names it as {host} by itself: take out that host")
     if len(host) > LONGEST or not HOST.fullmatch(host):
         raise UsageError(
             "expected a host's name or IP address, without scheme, port or wildcard,"
@@ -46,21 +49,39 @@ def hosts_of(texts: tuple[str, ...] | list[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(host_of(text) for text in texts))
 
 
-def alternative_names(hosts: tuple[str, ...]) -> x509.SubjectAlternativeName:
-    """Return hosts as a certificate's extension."""
+def alternative_names(
+    hosts: tuple[str, ...], uris: tuple[str, ...] = ()
+) -> x509.SubjectAlternativeName:
+    """Return hosts and URIs as a certificate's extension."""
     addresses = ((host, _address(host)) for host in hosts)
-    return x509.SubjectAlternativeName(
-        [x509.DNSName(host) if ip is None else x509.IPAddress(ip) for host, ip in addresses]
-    )
+    names: list[x509.GeneralName] = [
+        x509.DNSName(host) if ip is None else x509.IPAddress(ip) for host, ip in addresses
+    ]
+    return x509.SubjectAlternativeName(names + [x509.UniformResourceIdentifier(u) for u in uris])
 
 
 def hosts_in(certificate: x509.Certificate) -> tuple[str, ...]:
-    """Return the hosts that a certificate is valid for; none for a client's."""
+    """Return the hosts that a certificate is valid for; none for a client's.
+
+    The name under which an aggregator's children check it is not one of them.
+    """
+    names = _names_in(certificate)
+    hosts = (str(each.value) for each in names if isinstance(each, x509.DNSName | x509.IPAddress))
+    return tuple(host for host in hosts if not host.endswith(SERVER_DOMAIN))
+
+
+def uris_in(certificate: x509.Certificate) -> tuple[str, ...]:
+    """Return the URIs in a certificate."""
+    names = _names_in(certificate)
+    return tuple(each.value for each in names if isinstance(each, x509.UniformResourceIdentifier))
+
+
+def _names_in(certificate: x509.Certificate) -> list[x509.GeneralName]:
     try:
         found = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName)
     except x509.ExtensionNotFound:
-        return ()
-    return tuple(str(each.value) for each in found.value)
+        return []
+    return list(found.value)
 
 
 def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:

@@ -1,7 +1,8 @@
 """The record of issued kits, stored beside the authority as JSON.
 
 `renew` renews the nodes in it, and `issue` refuses them. It has no secrets. Without it the
-certificates stay valid, but there is no list of them.
+certificates stay valid, but there is no list of them. Version 2 adds role, groups, and the
+certificates before the newest one; version 1 is read, too.
 """
 
 from __future__ import annotations
@@ -12,12 +13,14 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
 from submerge import UsageError
+from submerge.protocol.names import is_reserved
+from submerge.protocol.permission import GROUP_URI, ROLE_URI, Permission
 from submerge.protocol.settings import check_names
 
 SOON = timedelta(days=30)
 """Time before its end from which a certificate is shown as `soon`, and renewed."""
 
-VERSION = 1
+VERSION = 2
 
 
 class Entry(NamedTuple):
@@ -33,6 +36,10 @@ class Entry(NamedTuple):
         Its end.
     lasts : timedelta
         The requested time from its start to its end, also for the next certificate.
+    permission : Permission or None
+        Its role and groups; None: it was made before there were roles.
+    past : tuple of (str, datetime)
+        Serial numbers and ends of its earlier certificates that have not ended yet.
     """
 
     node: str
@@ -40,6 +47,18 @@ class Entry(NamedTuple):
     serial: str
     until: datetime
     lasts: timedelta
+    permission: Permission | None = None
+    past: tuple[tuple[str, datetime], ...] = ()
+
+    def earlier(self, now: datetime) -> tuple[tuple[str, datetime], ...]:
+        """Return `past` of the certificate that replaces this one now."""
+        mine = (*self.past, (self.serial, self.until))
+        return tuple((serial, until) for serial, until in mine if until > now)
+
+    @property
+    def serials(self) -> tuple[str, ...]:
+        """The serial numbers of all its certificates that are known, the newest last."""
+        return (*(serial for serial, _ in self.past), self.serial)
 
     def state(self, now: datetime) -> str:
         """Return `ended`, `soon`, or an empty string."""
@@ -65,10 +84,23 @@ def record_text(entries: Mapping[str, Entry]) -> bytes:
             "serial": entry.serial,
             "until": timestamp(entry.until),
             "lasts_s": entry.lasts.total_seconds(),
+            "role": role_of(entry.permission),
+            "groups": groups_of(entry.permission),
+            "past": [[serial, timestamp(until)] for serial, until in entry.past],
         }
         for node, entry in sorted(entries.items())
     }
     return (json.dumps({"version": VERSION, "kits": kits}, indent=1) + "\n").encode()
+
+
+def role_of(permission: Permission | None) -> str:
+    """Return a role; empty for a kit from before there were roles."""
+    return "" if permission is None else permission.role
+
+
+def groups_of(permission: Permission | None) -> tuple[str, ...]:
+    """Return the groups of a permission; empty for all."""
+    return () if permission is None else permission.groups
 
 
 def parse_record(data: bytes, whence: str) -> dict[str, Entry]:
@@ -81,8 +113,8 @@ def parse_record(data: bytes, whence: str) -> dict[str, Entry]:
     """
     try:
         record = json.loads(data)
-        if record["version"] != VERSION:
-            raise ValueError(f"its version is {record['version']}, this reads {VERSION}")
+        if record["version"] not in (1, VERSION):
+            raise ValueError(f"its version is {record['version']}, this reads 1 and {VERSION}")
         return {node: _entry(node, fields) for node, fields in record["kits"].items()}
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:
         raise UsageError(
@@ -92,21 +124,25 @@ def parse_record(data: bytes, whence: str) -> dict[str, Entry]:
 
 
 def check_new(nodes: Iterable[str], known: Iterable[str]) -> None:
-    """Refuse a bad name, or one that differs from another in capitals only.
+    """Refuse a bad name, a word of topics, or a name that differs from another in capitals only.
 
-    On some disks the kits of two such nodes would be one file. And `score` is a topic of all nodes:
-    a broker would let a node of that name write the scores of all others.
+    On some disks the kits of two such nodes would be one file.
     """
     taken = {name.lower(): name for name in known}
     for node in nodes:
-        check_names(node)
-        if node.lower() == "score":
-            raise UsageError(f"expected a name other than the topic {node}")
+        check_node(node)
         other = taken.setdefault(node.lower(), node)
         if other != node:
             raise UsageError(
                 f"expected names that differ in more than capitals, got {node} and {other}"
             )
+
+
+def check_node(node: str) -> None:
+    """Refuse what is no node's name."""
+    check_names(node)
+    if is_reserved(node):
+        raise UsageError(f"{node} is a word of MQTT topics: choose another name for the node")
 
 
 def _entry(node: str, fields: dict[str, Any]) -> Entry:
@@ -117,6 +153,18 @@ def _entry(node: str, fields: dict[str, Any]) -> Entry:
         node,
         tuple(fields["hosts"]),
         str(fields["serial"]),
-        datetime.strptime(fields["until"], "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC),
+        _time(fields["until"]),
         timedelta(seconds=fields["lasts_s"]),
+        _permission(fields),
+        tuple((str(serial), _time(until)) for serial, until in fields.get("past", ())),
     )
+
+
+def _permission(fields: dict[str, Any]) -> Permission | None:
+    role, groups = fields.get("role", ""), fields.get("groups", ())
+    uris = (f"{ROLE_URI}{role}", *(f"{GROUP_URI}{group}" for group in groups))
+    return Permission.of(uris) if role else None
+
+
+def _time(text: str) -> datetime:
+    return datetime.strptime(text, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)

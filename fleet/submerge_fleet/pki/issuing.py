@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from submerge.errors import UsageError
+from submerge.protocol.permission import Permission
 from submerge_fleet.console.options import FILE, FOLDER
 from submerge_fleet.console.units import ago, duration, span_text
-from submerge_fleet.pki.issued import Entry, check_new, timestamp
+from submerge_fleet.pki.issued import Entry, check_new, groups_of, role_of, timestamp
+from submerge_fleet.pki.roles import check_serving
 
 if TYPE_CHECKING:
     from submerge_fleet.pki.directory import PkiDirectory
@@ -59,11 +61,12 @@ AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON o
 
 
 class KitRequest(NamedTuple):
-    """A kit to make: the node, its hosts, its validity."""
+    """A kit to make: the node, its hosts, its validity, its role and groups."""
 
     node: str
     hosts: tuple[str, ...]
     lasts: timedelta
+    permission: Permission | None = None
 
 
 def now() -> datetime:
@@ -99,18 +102,29 @@ def make(
     Raises
     ------
     UsageError
-        If a name is bad or differs from another in capitals only, or the authority cannot sign.
+        If a name is bad or revoked, or differs from another in capitals only, if a role has no
+        hosts, or the authority cannot sign.
     """
     check_new((each.node for each in wanted), entries)
+    revoked = pki.revocations()
+    for each in wanted:
+        check_serving(each.node, each.hosts, each.permission)
+        if each.node in revoked.nodes:
+            raise UsageError(
+                f"{each.node} is revoked: submerge pki renew {each.node} --reinstate makes a kit"
+            )
     authority = pki.authority()
     made = []
-    for node, hosts, long in wanted:
-        certified = authority.certify(node, hosts, now=at, lasts=long)
+    for node, hosts, long, permission in wanted:
+        certified = authority.certify(node, hosts, permission, now=at, lasts=long)
         pki.put(certified, authority)
-        entry = Entry(node, hosts, certified.serial, certified.until, long)
+        past = entries[node].earlier(at) if node in entries else ()
+        entry = Entry(node, hosts, certified.serial, certified.until, long, permission, past)
         entries[node] = entry
         made.append(entry)
         advance(1)
+    # Also in a directory from before there was a CRL.
+    pki.revoke(revoked, authority, entries, at=at)
     if any(entry.until < at + entry.lasts for entry in made):
         click.echo(
             f"shorter than requested: the authority itself ends on {timestamp(authority.until)}",
@@ -119,10 +133,45 @@ def make(
     return made
 
 
+def reinstate(
+    pki: PkiDirectory, nodes: Iterable[str], entries: Mapping[str, Entry], *, at: datetime
+) -> None:
+    """Take nodes off the list of what is revoked; certificates that they were given stay on it."""
+    revoked = pki.revocations()
+    for node in nodes:
+        if node not in revoked.nodes:
+            raise UsageError(f"{node} is not revoked: leave out --reinstate")
+        given = entries[node].serials
+        revoked = revoked.reinstating(node).adding(
+            serials=given, comment=f"{timestamp(at)} of {node}, reinstated with a new certificate"
+        )
+    pki.revoke(revoked, pki.authority(), entries, at=at)
+
+
+def note_without_role(made: Iterable[Entry]) -> None:
+    """Print how many new kits have no role, as those that they replace."""
+    names = [entry.node for entry in made if entry.permission is None]
+    if names:
+        click.echo(
+            f"without a role, as before: {len(names)}, the first is {names[0]}:"
+            f" submerge pki renew {names[0]} --role ROLE gives it one",
+            err=True,
+        )
+
+
 def line_of(entry: Entry, path: Path, at: datetime) -> str:
     """Return a kit's description, a line."""
-    role = f"serves as {' '.join(entry.hosts)}" if entry.hosts else "a client"
+    role = f"role {entry.permission.role}" if entry.permission is not None else "no role"
+    groups = groups_of(entry.permission)
+    role += f", groups {' '.join(groups)}" if groups else ""
+    role += f", serves as {' '.join(entry.hosts)}" if entry.hosts else ""
     return f"{path}: {entry.node}, {role}, until {timestamp(entry.until)} ({left(entry.until, at)})"
+
+
+def print_lines(pki: PkiDirectory, what: str, entries: Iterable[Entry], at: datetime) -> None:
+    """Print what was done with kits, a line each."""
+    for entry in entries:
+        click.echo(f"{what} {line_of(entry, pki.kit(entry.node), at)}")
 
 
 def left(until: datetime, at: datetime) -> str:
@@ -136,6 +185,8 @@ def as_dict(entry: Entry, path: Path, at: datetime) -> dict[str, object]:
     return {
         "node": entry.node,
         "hosts": entry.hosts,
+        "role": role_of(entry.permission),
+        "groups": groups_of(entry.permission),
         "serial": entry.serial,
         "until": timestamp(entry.until),
         "left_s": (entry.until - at).total_seconds(),

@@ -6,6 +6,7 @@ the authority's. Devices read it with `submerge_client.kit`.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
@@ -16,9 +17,10 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.x509.oid import NameOID
 
 from submerge import UsageError
+from submerge.protocol.permission import Permission
 from submerge_client.kit import HEAD, read_kit
 from submerge_fleet.pki.authority import Authority, Certified, fleet_of, serial_of
-from submerge_fleet.pki.hosts import hosts_in
+from submerge_fleet.pki.hosts import hosts_in, uris_in
 from submerge_fleet.pki.issued import Entry, timestamp
 
 
@@ -37,6 +39,7 @@ def text_of(certified: Certified, authority: Authority) -> bytes:
         f"node: {certified.node}",
         f"fleet: {authority.fleet}",
         f"until: {timestamp(certified.until)}",
+        *_allowed(certified.permission),
     )
     text = "".join(f"{line}\n" for line in head).encode()
     return text + certified.key + certified.certificate + authority.pem
@@ -69,8 +72,19 @@ def read_contents(path: Path) -> KitContents:
         raise _unfit(path, f"a certificate of {node}, but a head of {kit.node}")
     until = own.not_valid_after_utc
     lasts = until - own.not_valid_before_utc
-    entry = Entry(node, hosts_in(own), serial_of(own), until, lasts)
+    try:
+        permission = Permission.of(uris_in(own))
+    except UsageError as error:
+        raise _unfit(path, str(error)) from error
+    entry = Entry(node, hosts_in(own), serial_of(own), until, lasts, permission)
     return KitContents(entry, fleet_of(authority), authority.not_valid_after_utc)
+
+
+def _allowed(permission: Permission | None) -> Iterator[str]:
+    """Yield lines of the head on role and groups; a kit without a role has none."""
+    if permission is not None:
+        yield f"role: {permission.role}"
+        yield f"groups: {' '.join(permission.groups) or 'all'}"
 
 
 def _unfit(path: Path, got: str) -> UsageError:

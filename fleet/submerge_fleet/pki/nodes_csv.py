@@ -9,21 +9,41 @@ from pathlib import Path
 from typing import NamedTuple
 
 from submerge import UsageError
-from submerge.protocol.settings import check_names
+from submerge.protocol.permission import Permission
 from submerge_fleet.pki.hosts import hosts_of
+from submerge_fleet.pki.issued import check_node
+from submerge_fleet.pki.roles import check_serving, permission_of
 
-COLUMNS = ("node", "hosts")
+COLUMNS = ("node", "hosts", "role", "groups")
+
+
+class ListedNode(NamedTuple):
+    """What a list says of a node.
+
+    Attributes
+    ----------
+    hosts : tuple of str
+        None for a client.
+    permission : Permission
+        An aggregator's if the list has hosts and no role, else a client's.
+    named : bool
+        Whether the list names its role; a list from before there were roles names none.
+    """
+
+    hosts: tuple[str, ...]
+    permission: Permission
+    named: bool
 
 
 class NodeList(NamedTuple):
-    """Hosts of each node, in the order of the list (none for a client); ignored columns."""
+    """What is said of each node, in the order of the list; ignored columns."""
 
-    hosts: dict[str, tuple[str, ...]]
+    nodes: dict[str, ListedNode]
     ignored: list[str]
 
 
 def read_nodes(path: Path) -> NodeList:
-    """Return the nodes in a file: column `node`, and `hosts` separated by blanks.
+    """Return the nodes in a file: columns `node` and `role`, `hosts` and `groups` with blanks.
 
     Raises
     ------
@@ -47,30 +67,42 @@ def read_nodes(path: Path) -> NodeList:
             f"{path}, line {line}: expected a heading with a column `node`, comma-separated,"
             f" got {got}"
         )
-    found: dict[str, tuple[str, ...]] = {}
+    found: dict[str, ListedNode] = {}
     seen: dict[str, str] = {}
     for line, cells in rows:
         if len(cells) > len(heading):
             raise UsageError(
                 f"{path}, line {line}: expected {len(heading)} cells, got {len(cells)}:"
-                " write several hosts in one cell, separated by blanks"
+                " write several hosts or groups in one cell, separated by blanks"
             )
         fields = dict(zip(heading, cells, strict=False))
         node = fields.get("node", "")
         try:
-            check_names(node)
+            check_node(node)
             twin = seen.setdefault(node.lower(), f"{node} in line {line}")
             if twin != f"{node} in line {line}":
                 raise UsageError(f"expected each node once, got {node}, and {twin}")
         except UsageError as error:
             raise UsageError(f"{path}, line {line}, column node: {error}") from error
-        try:
-            found[node] = hosts_of(fields.get("hosts", "").split())
-        except UsageError as error:
-            raise UsageError(f"{path}, line {line}, column hosts: {error}") from error
+        found[node] = _listed(fields, f"{path}, line {line}, column")
     if not found:
         raise UsageError(f"expected nodes in {path}, got only a heading")
     return NodeList(found, [name or "(unnamed)" for name in heading if name not in COLUMNS])
+
+
+def _listed(fields: dict[str, str], at: str) -> ListedNode:
+    """Return what a line says of its node; `at` is for errors."""
+    role = fields.get("role", "")
+    try:
+        hosts = hosts_of(fields.get("hosts", "").split())
+    except UsageError as error:
+        raise UsageError(f"{at} hosts: {error}") from error
+    try:
+        permission = permission_of(role, fields.get("groups", "").split(), hosts=hosts)
+        check_serving(fields["node"], hosts, permission)
+    except UsageError as error:
+        raise UsageError(f"{at} role or groups: {error}") from error
+    return ListedNode(hosts, permission, named=bool(role))
 
 
 def _rows(path: Path, text: str) -> Iterator[tuple[int, list[str]]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
@@ -16,7 +16,7 @@ from submerge_fleet.console.admin_client import WIDE
 from submerge_fleet.operate.nodes_table import ORDINARY
 from submerge_fleet.pki.authority import certificate_of, fleet_of
 from submerge_fleet.pki.directory import PkiDirectory
-from submerge_fleet.pki.issued import Entry, state_of, timestamp
+from submerge_fleet.pki.issued import Entry, groups_of, role_of, state_of, timestamp
 from submerge_fleet.pki.issuing import as_dict, left
 from submerge_fleet.pki.kit_file import read_contents
 
@@ -34,6 +34,8 @@ class IssuedKits(NamedTuple):
         Returns the path of a node's kit.
     serial : str
         Of a single kit; empty for a list.
+    revoked : collection of str
+        Nodes that are revoked, as far as is known here.
     """
 
     fleet: str
@@ -41,6 +43,7 @@ class IssuedKits(NamedTuple):
     entries: list[Entry]
     place: Callable[[str], Path]
     serial: str = ""
+    revoked: Collection[str] = ()
 
     def as_dict(self, at: datetime) -> dict[str, object]:
         """Return all fields for JSON."""
@@ -51,7 +54,10 @@ class IssuedKits(NamedTuple):
                 "left_s": (self.until - at).total_seconds(),
                 "state": state_of(self.until, at) or "holds",
             },
-            "kits": [as_dict(entry, self.place(entry.node), at) for entry in self.entries],
+            "kits": [
+                as_dict(entry, self.place(entry.node), at) | {"revoked": entry.node in self.revoked}
+                for entry in self.entries
+            ],
         }
 
 
@@ -64,6 +70,7 @@ def of_all(pki: PkiDirectory) -> IssuedKits:
         authority.not_valid_after_utc,
         [entries[node] for node in sorted(entries)],
         pki.kit,
+        revoked=pki.revocations().nodes,
     )
 
 
@@ -86,14 +93,19 @@ def print_kits(shown: IssuedKits, at: datetime) -> None:
     # A long name may take a second line, but is never cut.
     whole = all(len(entry.node) <= ORDINARY for entry in shown.entries)
     table.add_column("node", no_wrap=whole, overflow="fold")
+    table.add_column("role", no_wrap=True)
+    table.add_column("groups", overflow="fold")
     table.add_column("hosts", overflow="fold")
     table.add_column("until", no_wrap=True)
     table.add_column("left", justify="right", no_wrap=True)
     table.add_column("state", no_wrap=True)
     for entry in shown.entries:
-        state = entry.state(at)
+        state = "revoked" if entry.node in shown.revoked else entry.state(at)
+        groups = " ".join(groups_of(entry.permission)) or "all"
         cells = (
             entry.node,
+            role_of(entry.permission) or "-",
+            groups if entry.permission is not None else "-",
             " ".join(entry.hosts) or "-",
             f"{entry.until:%Y-%m-%d}",
             "-" if state == "ended" else left(entry.until, at),

@@ -143,3 +143,10 @@ def test_an_aggregator_that_asks_for_no_certificate_says_so(more, said, caplog):
     server.worker.close()
 
     assert said == caplog.messages.count("any child may speak for any other")
+
+
+@pytest.mark.parametrize("setting", ["NODE", "PARENT"])
+def test_a_word_of_topics_names_no_node_and_no_parent(setting):
+    """Neither here nor in a kit, which `submerge pki issue` refuses to make."""
+    with pytest.raises(UsageError, match=r'and no word of MQTT topics, as `score` is, got "alarm"'):
+        load(CLIENT, **{f"SUBMERGE__{setting}": "alarm"})

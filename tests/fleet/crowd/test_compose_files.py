@@ -79,6 +79,36 @@ def test_who_has_children_has_a_name_to_be_called_by():
     assert all(node in row["hosts"].split() for node, row in listed().items() if row["hosts"])
 
 
+def test_each_kit_has_the_role_of_its_service():
+    """Rules of the broker go by it, for an aggregator without hosts as well."""
+    for node, row in listed().items():
+        kind = KINDS.get(node, ClientConfig)
+        role = "aggregator" if kind is AggregatorConfig else "client"
+        assert (role if node != "broker" else "reader") == row["role"], node
+        if kind is ClientConfig and node != "broker":
+            group = config(node).group if node in KINDS else "room"
+            assert group == row["groups"]
+
+
+def test_the_broker_gets_what_its_settings_name():
+    """Kit, rules and revoked certificates, from the one volume that the pki service fills."""
+    settings = (ROOT / "deploy/mosquitto/mosquitto.conf").read_text()
+    laid = (FILES / "pki.sh").read_text()
+
+    named = set(re.findall(r"^\w+ /mosquitto/kit/(\S+)", settings, re.MULTILINE))
+    assert {"broker.kit", "acl", "crl.pem"} == named
+    for name in ("acl", "crl.pem"):
+        assert f"lay /pki/{name} broker {name}\n" in laid
+    assert "kit-broker:/mosquitto/kit:ro" in COMPOSE
+
+
+def test_the_pki_service_reads_the_columns_of_the_list():
+    """In their order."""
+    heading = (FILES / "nodes.csv").read_text().split("\n")[0]
+
+    assert f"IFS=, read -r {heading.replace(',', ' ')};" in (FILES / "pki.sh").read_text()
+
+
 def test_the_authoritys_key_is_the_pki_services_alone():
     """No other service mounts its volume, and kits are mounted to be read."""
     assert 1 == COMPOSE.count("- pki:/pki")

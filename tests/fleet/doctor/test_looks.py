@@ -10,6 +10,7 @@ from contextlib import nullcontext
 import pytest
 
 from submerge.protocol.machine import Now
+from submerge.protocol.permission import Permission
 from submerge_client.config.links import UplinkConfig
 from submerge_client.uplink.tls import Tls
 from submerge_fleet.doctor import links, machine, ways
@@ -31,9 +32,9 @@ def states(findings) -> list[str]:
 # Certificates
 
 
-def kit_of(fleet, node="pump-1", *hosts, lasts_s=90 * DAY):
+def kit_of(fleet, node="pump-1", *hosts, lasts_s=90 * DAY, permission=None):
     """Looks at a kit, as the uplink's, by a clock that may be moved."""
-    path = fleet.kit(node, *hosts, lasts_s=lasts_s)
+    path = fleet.kit(node, *hosts, lasts_s=lasts_s, permission=permission)
     path.chmod(0o600)
 
     def look(later_s=0.0, *, node="pump-1", serves=False):
@@ -126,6 +127,15 @@ def test_a_parent_s_certificate_must_name_a_host(fleet):
     assert ["ok"] == states(kit_of(fleet, "north", "north.example", lasts_s=5 * DAY)(**north))
 
 
+def test_a_parent_s_certificate_must_be_an_aggregator_s(fleet):
+    """Where it has a role, and then it needs no host: children ask for its own name."""
+    north = {"node": "north", "serves": True}
+    for role, states_of in (("aggregator", ["ok"]), ("reader", ["ok", "fails"])):
+        look = kit_of(fleet, "north", lasts_s=5 * DAY, permission=Permission(role))
+
+        assert states_of == states(look(**north))
+
+
 def test_a_kit_on_several_links_is_looked_at_once(fleet):
     """What one of them needs of it is looked at all the same."""
     path = kit_of(fleet, "north", lasts_s=5 * DAY).path
@@ -192,6 +202,8 @@ class Met:
 
     def __init__(self, *, refuses: Exception | None = None) -> None:
         self._refuses = refuses
+
+    proves = False
 
     def context(self):
         return self

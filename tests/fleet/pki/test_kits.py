@@ -71,7 +71,7 @@ def test_a_spreadsheets_list_is_read(submerge, tmp_path, kits):
         (("node", "ok", "OK"), "line 3, column node: expected each node once, got OK, and ok in"),
         (
             ("node,hosts", "ok,a,b"),
-            "line 2: expected 2 cells, got 3: write several hosts in",
+            "line 2: expected 2 cells, got 3: write several hosts or",
         ),
         (("name,hosts", "ok,"), "line 1: expected a heading with a column `node`"),
         (("node;hosts", "ok;"), "line 1: expected a heading with a column `node`, comma-separated"),

@@ -91,7 +91,9 @@ def test_init_tells_machines_what_it_tells_people(submerge):
     """What there is, where, and until when."""
     reported = json.loads(submerge("pki", "init", "--fleet", "f", "--lasts", "1y", "--json").out)
 
-    assert ("f", "2027-03-01T12:00:00Z", "pki/ca.key", "pki/kits") == tuple(reported.values())
+    assert ("f", "2027-03-01T12:00:00Z", "pki/ca.key", "pki/kits", "pki/crl.pem") == tuple(
+        reported.values()
+    )
 
 
 def test_an_authority_is_never_overwritten(submerge, pki):
@@ -122,8 +124,8 @@ def test_issue_makes_a_private_kit_for_each(submerge, pki):
 
     assert 0 == ran.status
     assert [
-        "pki/kits/pump-3.kit: pump-3, a client, until 2026-05-30T12:00:00Z (90 d)",
-        "pki/kits/pump-4.kit: pump-4, a client, until 2026-05-30T12:00:00Z (90 d)",
+        "pki/kits/pump-3.kit: pump-3, role client, until 2026-05-30T12:00:00Z (90 d)",
+        "pki/kits/pump-4.kit: pump-4, role client, until 2026-05-30T12:00:00Z (90 d)",
     ] == ran.out.splitlines()
     assert 0o600 == mode(pki / "kits/pump-3.kit")
     assert "pump-4" == read_contents(pki / "kits/pump-4.kit").entry.node
@@ -207,7 +209,10 @@ def test_renew_replaces_what_ends_soon(submerge, pki, clock):
     ran = submerge("pki", "renew", "--all")
 
     assert [
-        "renewed pki/kits/root.kit: root, serves as 10.0.0.5, until 2026-04-21T12:00:00Z (40 d)",
+        (
+            "renewed pki/kits/root.kit: root, role aggregator, serves as 10.0.0.5,"
+            " until 2026-04-21T12:00:00Z (40 d)"
+        ),
         "left as they are: 1, with 30d or more to go",
     ] == ran.out.splitlines()
     assert before["pump-3"] == (pki / "kits/pump-3.kit").read_bytes()
@@ -241,7 +246,9 @@ def test_a_renewed_kit_lasts_as_long_as_is_said(submerge, pki):
 
     ran = submerge("pki", "renew", "--all")
 
-    assert "renewed pki/kits/a.kit: a, a client, until 2026-03-01T12:10:00Z (10 min)\n" == ran.out
+    assert (
+        "renewed pki/kits/a.kit: a, role client, until 2026-03-01T12:10:00Z (10 min)\n" == ran.out
+    )
     assert 600 == issued(pki)["a"]["lasts_s"]
 
 
@@ -361,9 +368,9 @@ def test_show_marks_what_ends_soon_and_what_has_ended(submerge, clock):
 
     assert "fleet default, its authority until 2036-02-27 (3640 d)" == " ".join(lines[0])
     assert [
-        ["a", "10.0.0.5", "root", "2026-05-30", "80", "d"],
-        ["b", "-", "2026-03-21", "10", "d", "soon"],
-        ["c", "-", "2026-03-06", "-", "ended"],
+        ["a", "aggregator", "all", "10.0.0.5", "root", "2026-05-30", "80", "d"],
+        ["b", "client", "all", "-", "2026-03-21", "10", "d", "soon"],
+        ["c", "client", "all", "-", "2026-03-06", "-", "ended"],
     ] == lines[3:]
 
 
@@ -422,7 +429,7 @@ def test_show_looks_into_a_kit(submerge, pki, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "text", ["", "[]", "{}", '{"version": 2, "kits": {}}', '{"version": 1, "kits": {"a": {}}}']
+    "text", ["", "[]", "{}", '{"version": 3, "kits": {}}', '{"version": 1, "kits": {"a": {}}}']
 )
 def test_a_damaged_record_is_refused(submerge, pki, text):
     """To guess would be to issue twice; nothing is written over it."""
