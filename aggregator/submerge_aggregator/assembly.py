@@ -12,6 +12,8 @@ import numpy as np
 
 from submerge.aggregator.node import AggregatorNode
 from submerge.protocol.machine import Now
+from submerge_aggregator.admission.control import AdmissionControl
+from submerge_aggregator.admission.opening import make_admission
 from submerge_aggregator.config import AggregatorConfig
 from submerge_aggregator.downlink import Admits, Downlink
 from submerge_aggregator.notify.sinks import make_notifier
@@ -69,15 +71,17 @@ def server_of(config: AggregatorConfig, now: Callable[[], Now] = clock.now) -> S
     def admits(who: str, size: int) -> bool:
         return pace.takes(who, now().steady, size)
 
+    admission = make_admission(config)
     worker = CommitWorker(
         *(make_node, Store(config.store), now),
         coarse=coarse,
         credentials=_credentials(config),
         refusals=refusals,
+        admission=admission,
     )
     return Server(
         worker,
-        downlinks=_downlinks(config, refusals, admits),
+        downlinks=_downlinks(config, refusals, admits, admission),
         uplink=uplink,
         clock=now,
         watchdog=Watchdog(environ=os.environ),
@@ -109,7 +113,9 @@ async def _run(config: AggregatorConfig) -> None:
         await endpoints.stop()
 
 
-def _downlinks(config: AggregatorConfig, refusals: Refusals, admits: Admits) -> list[Downlink]:
+def _downlinks(
+    config: AggregatorConfig, refusals: Refusals, admits: Admits, admission: AdmissionControl
+) -> list[Downlink]:
     """Return the configured ways down; the packages of others are not loaded."""
     downlinks: list[Downlink] = []
     grpc, mqtt = config.listen.grpc, config.listen.mqtt
@@ -124,7 +130,14 @@ def _downlinks(config: AggregatorConfig, refusals: Refusals, admits: Admits) -> 
             say("any child may speak for any other", level=WARNING, link="listen.grpc", todo=todo)
         limit = grpc.max_message_bytes
         downlinks.append(
-            GrpcDownlink(grpc.address, limit=limit, tls=tls, refusals=refusals, admits=admits)
+            GrpcDownlink(
+                grpc.address,
+                limit=limit,
+                tls=tls,
+                refusals=refusals,
+                admits=admits,
+                admission=admission,
+            )
         )
     if mqtt is not None:
         from submerge_aggregator.downlink.over_mqtt import MqttDownlink

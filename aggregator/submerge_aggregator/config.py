@@ -15,6 +15,7 @@ from msgspec.structs import asdict
 
 from submerge.aggregator.group import GroupPlan
 from submerge.protocol.settings import AggregatorSettings
+from submerge_aggregator.admission.config import AdmissionConfig, SecurityConfig
 from submerge_aggregator.notify.config import NotifyConfig
 from submerge_client.config.links import (
     Endpoint,
@@ -33,6 +34,7 @@ from submerge_client.config.sections import (
     NodeName,
     Seconds,
     Section,
+    Text,
     Whole,
     placed,
     refusal,
@@ -114,8 +116,9 @@ class MqttListen(Link, frozen=True, kw_only=True):
     max_message_bytes: Whole = MQTT_LIMIT
 
 
-class ListenConfig(Section, frozen=True, kw_only=True):
-    """How children reach it: over gRPC, through a broker, or both.
+class ListenConfig(AdmissionConfig, frozen=True, kw_only=True):
+    """How children reach it: over gRPC, through a broker, or both; `AdmissionConfig` has the
+    settings that say who may be what.
 
     Attributes
     ----------
@@ -203,11 +206,15 @@ class GroupConfig(Section, frozen=True, kw_only=True):
         What its vectors mean; required at a root.
     robust : bool
         Leave out clients that are far from the others, and cap those that claim too much.
+    nodes : tuple of str, optional
+        Patterns of the names that may join, report to and watch it, aggregators too. Left out:
+        any name.
     """
 
     summary: SummaryConfig = SummaryConfig()
     schema: SchemaConfig | None = None
     robust: bool = False
+    nodes: tuple[Text, ...] | None = None
 
     def __post_init__(self) -> None:
         if self.schema is not None:
@@ -242,6 +249,7 @@ class AggregatorConfig(Section, frozen=True, kw_only=True):
     status : StatusConfig
     timing : AggregatorTiming
     alarms : NotifyConfig
+    security : SecurityConfig
     log : {"debug", "info", "warning", "error"}
         The lowest level that is logged.
     advanced : AdvancedConfig
@@ -257,6 +265,7 @@ class AggregatorConfig(Section, frozen=True, kw_only=True):
     status: StatusConfig = StatusConfig()
     timing: AggregatorTiming = AggregatorTiming()
     alarms: NotifyConfig = NotifyConfig()
+    security: SecurityConfig = SecurityConfig()
     log: Literal["debug", "info", "warning", "error"] = "info"
     advanced: AdvancedConfig = AdvancedConfig()
 

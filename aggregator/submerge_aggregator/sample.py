@@ -31,6 +31,14 @@ store = "root.db"
 # Messages a second that each child may go on sending; more are refused. A long message counts
 # once more for each 8 KiB. A child without a certificate or topic is counted by its connection.
 #most_per_s = 20.0
+# A CSV file with the columns node,role,groups, as `submerge pki acl --roster` writes it. It
+# decides for nodes whose certificate names no role, and for all behind a broker. It is read again
+# when it changes.
+#roster = "roster.csv"
+# Kits without a role, made before there were roles, are let in. false refuses them over gRPC.
+#legacy_kits = true
+# The names that may report as aggregators, whatever else allows it; * is any text. Left out: any.
+#aggregators = ["north", "site-*"]
 
 [listen.grpc]
 # 0.0.0.0 is every network of this machine.
@@ -101,6 +109,8 @@ insecure = true
 # than three times the typical client. If a group mixes two kinds of machine, the smaller half is
 # left out: make two groups.
 #robust = false
+# The names that may join, report and watch here, aggregators too; * is any text. Left out: any.
+#nodes = ["pump-*", "site-1"]
 
 # Ranks as at the clients: directions of normal variation, and spare ones. Raising rank explains
 # more of what is normal, and in the end faults as well; raising oversample makes merges more
@@ -177,6 +187,13 @@ scaling = "fleet"
 # Health and metrics, over HTTP; address = "" for none. It is unprotected.
 [status]
 #address = "127.0.0.1:8471"
+
+
+# Nodes and certificates that are shut out.
+[security]
+# A file with lines "serial HEX" and "node NAME", as `submerge pki revoke` writes it. It is read
+# again when it changes.
+#revoked = "revoked.txt"
 
 
 # Where the alarms of all nodes below are sent, so that the nodes need not send them: each start

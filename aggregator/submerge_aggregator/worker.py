@@ -32,6 +32,7 @@ from submerge.protocol.machine import (
     Tick,
 )
 from submerge.protocol.messages import Answer, Join, Joined, Reason, Report
+from submerge_aggregator.admission.control import AdmissionControl, denial_of
 from submerge_aggregator.batch import (
     All,
     Asked,
@@ -76,6 +77,8 @@ class CommitWorker:
         Reports upward carry the end of their certificates.
     refusals : Refusals or None
         Counts every message that is not taken.
+    admission : AdmissionControl or None
+        Which joins and reports are for the machine.
 
     Attributes
     ----------
@@ -94,12 +97,14 @@ class CommitWorker:
         coarse: bool = False,
         credentials: Credentials | None = None,
         refusals: Refusals | None = None,
+        admission: AdmissionControl | None = None,
     ) -> None:
         self.node: AggregatorNode | None = None
         self.tallies = Tallies()
         self.wakes_at = 0.0
         self.credentials = credentials
         self.refusals = Refusals(lambda: clock().steady) if refusals is None else refusals
+        self.admission = AdmissionControl() if admission is None else admission
         self._make_node, self._store, self._clock, self._coarse = make_node, store, clock, coarse
         self._fails_until = -1.0
         self._failing = False
@@ -141,6 +146,7 @@ class CommitWorker:
             if changed is None:
                 return self._refuse_all(items)
             self.wakes_at = node.wakes_at
+            self._take_over_bans(node)
             return [*outs, *(alarms_of(node, now, group) for group in sorted(changed))]
         except StoreDamaged:
             raise
@@ -168,8 +174,13 @@ class CommitWorker:
         if self._commit(keeps) is None:
             return []
         self.node, self.wakes_at = node, node.wakes_at
+        self._take_over_bans(node)
         # Also without any alarm: a notifier may hold open ones that are over.
         return [*outs, *(alarms_of(node, now, group) for group in node.groups)]
+
+    def _take_over_bans(self, node: AggregatorNode) -> None:
+        """Have the downlinks end what banned nodes watch."""
+        self.admission.set_banned({group: node.excluded(group)[0] for group in node.groups})
 
     def _take(self, node: AggregatorNode, item: Item, now: Now, keeps: list[Keep]) -> list[Out]:
         match item:
@@ -223,6 +234,10 @@ class CommitWorker:
             self.tallies.joins += 1
         else:
             self.tallies.reports += 1
+        why_not = self.admission.objection(message, inbound.identity, node)
+        if why_not is not None:
+            self.refusals.count("denied", stamp.node, group=stamp.group, why=why_not)
+            return [answer_to(inbound, denial_of(message, why_not, node))]
         outs = self._step(node, Received(message, inbound.shared), now, inbound, keeps)
         if not any(isinstance(out, Down) and out.inbound is inbound for out in outs):
             self.refusals.count("stranger", stamp.node, group=stamp.group)

@@ -43,6 +43,8 @@ from support.wire import a_report, subspace_of
 pytestmark = pytest.mark.slow
 
 REPORT = f"/{SERVICE}/Report"
+AGGREGATORS = ["another-fence", "a-copy-of-a-store"]
+"""Kits have no role here: without being listed these would be clients."""
 LATE_S = 2.0
 """What a connection may take to its first call; on real lines it may take longer."""
 
@@ -55,7 +57,8 @@ def way(request, tmp_path_factory) -> Iterator[Any]:
     with ExitStack() as stack, pytest.MonkeyPatch.context() as patch:
         patch.setattr(handshakes, "PATIENCE_S", LATE_S)
         patch.setattr(over_grpc, "LOOK_S", 0.05)
-        way = request.param(tmp_path_factory.mktemp(request.param.name), stack)
+        folder = tmp_path_factory.mktemp(request.param.name)
+        way = request.param(folder, stack, listen={"aggregators": AGGREGATORS})
         for node in ("honest", "upright"):
             Peer(way, node).has_reported(7)
         yield way
@@ -212,8 +215,9 @@ CASES = {
     ),
     "another fence": Case(fenced_off, "fenced", Reason.FENCED),
     "a fence from a client": Case(
-        lambda peer: peer.report(fence=b"b" * 16), "fenced", Reason.FENCED
+        lambda peer: peer.report(fence=b"b" * 16), "denied", Reason.DENIED
     ),
+    "a fence in a join": Case(lambda peer: peer.join(fence=b"b" * 16), "denied", Reason.DENIED),
     "a copy of a store": Case(copied, "lineage", Reason.LINEAGE),
     "equivocation": Case(double, "equivocation", Reason.EQUIVOCATION),
     "for another store": Case(

@@ -221,3 +221,16 @@ def of_form_2() -> dict[Any, Any]:
     orders = _orders("pumps", "pump")
     early = ("quarantined", "pumps"), ("suspected", "pumps")
     return {**_of_an_early_root(), **{key: orders[key] for key in early}}
+
+
+def of_bans() -> dict[Any, Any]:
+    """What came after: bans that hold in all groups, one given and one taken back."""
+    return {
+        **_of_an_early_root(),
+        ("wishes", "pumps"): {
+            "pump-6": DesiredState(node="pump-6", number=1_700_086_400_704, banned=True),
+            "pump-7": DesiredState(
+                node="pump-7", number=1_700_086_400_705, paused=False, banned=False
+            ),
+        },
+    }

@@ -45,6 +45,7 @@ CHECKPOINTS: dict[str, Callable[[], dict[Key, Any]]] = {
 STORES: dict[str, tuple[int, Callable[[], dict[Key, Any]]]] = {
     "site.store": (3, golden_aggregator.of_a_site),
     "root.store": (3, golden_aggregator.of_a_root),
+    "root_bans.store": (3, golden_aggregator.of_bans),
     "root_form_1.store": (1, golden_aggregator.of_form_1),
     "root_form_2.store": (2, golden_aggregator.of_form_2),
 }

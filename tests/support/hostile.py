@@ -52,14 +52,16 @@ class Held(NamedTuple):
 
 
 class Root:
-    """A root at work; `listen` is its section of that name."""
+    """A root at work; `ways` is in its section [listen], `more` are other sections."""
 
-    def __init__(self, fleet: Certified, listen: dict[str, Any]) -> None:
+    def __init__(
+        self, fleet: Certified, ways: dict[str, Any], listen: Any = (), **more: Any
+    ) -> None:
         table = {
             "node": ROOT,
             "kit": str(fleet.kit(ROOT, LOOPBACK)),
             "store": str(fleet.folder / "root.db"),
-            "listen": {"most_per_s": 0.001, **listen},
+            "listen": {"most_per_s": 0.001, **ways, **dict(listen)},
             "advanced": {"burst": BURST},
             "groups": {
                 GROUP: {
@@ -69,6 +71,7 @@ class Root:
             },
             "status": {"address": ""},
             "timing": {"model_every_s": 0.001},  # what is taken in shows at once
+            **more,
         }
         self.config = decoded(table, AggregatorConfig)
         self.schema = self.config.plans[GROUP].schema
@@ -146,10 +149,10 @@ class OverGrpc:
 
     name = "grpc"
 
-    def __init__(self, folder: Path, stack: ExitStack) -> None:
+    def __init__(self, folder: Path, stack: ExitStack, **more: Any) -> None:
         self.fleet = Certified(folder)
         listen = {"address": f"{LOOPBACK}:0", "max_message_bytes": MOST_BYTES}
-        self.root = Root(self.fleet, {"grpc": listen})
+        self.root = Root(self.fleet, {"grpc": listen}, **more)
         stack.callback(self.root.close)
 
     def message(self, kit: Path, kind: Kind, *reported: bytes, silent: bool = False) -> list[Heard]:
@@ -184,14 +187,14 @@ class OverMqtt:
 
     name = "mqtt"
 
-    def __init__(self, folder: Path, stack: ExitStack) -> None:
+    def __init__(self, folder: Path, stack: ExitStack, **more: Any) -> None:
         self.fleet, self.broker = Certified(folder), Mosquitto(folder)
         self.fleet.kit("broker", LOOPBACK)
         self.broker.start(*shipped(folder))
         stack.callback(self.broker.stop)
         url = f"mqtts://{self.broker.host}:{self.broker.port}"
         listen = {"url": url, "fleet": FLEET, "max_message_bytes": MOST_BYTES}
-        self.root = Root(self.fleet, {"mqtt": listen})
+        self.root = Root(self.fleet, {"mqtt": listen}, **more)
         stack.callback(self.root.close)
         # What is said before it has subscribed is lost: nothing here is retained.
         until(lambda: self.root.listens, lambda: "the root at its broker")

@@ -17,6 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
+from submerge_aggregator.downlink.identity import UNPROVEN, PeerIdentity
 from submerge_proto.wire.codec import Kind
 
 Refusal = Literal["foreign", "denied", "busy", "throttled"]
@@ -41,6 +42,8 @@ class Inbound:
         For the event loop's thread.
     peer : str
         The connection's other end, where the transport does not know the sender.
+    identity : PeerIdentity
+        What stands for the sender's name.
     """
 
     kind: Kind
@@ -50,6 +53,7 @@ class Inbound:
     answer: Callable[[Kind, bytes], None]
     refuse: Callable[[str, Refusal], None]
     peer: str = ""
+    identity: PeerIdentity = UNPROVEN
 
     @property
     def who(self) -> str:
@@ -66,6 +70,17 @@ Admits = Callable[[str, int], bool]
 def everybody(_: str, __: int) -> bool:
     """Admit every message."""
     return True
+
+
+class WatchAdmission(Protocol):
+    """Who may watch; `AdmissionControl` is one."""
+
+    @property
+    def revision(self) -> int:
+        """A number that rises when open watches have to be asked about again."""
+
+    def objection_to_watch(self, identity: PeerIdentity, name: str, group: str) -> str | None:
+        """Return why a node may not receive a group's models; None if it may."""
 
 
 class Downlink(Protocol):

@@ -19,9 +19,17 @@ from google.protobuf.message import DecodeError
 from grpc_health.v1 import health_pb2
 
 from submerge import PeerError, UsageError
-from submerge_aggregator.downlink import Admits, Inbound, Refusal, Take, everybody
+from submerge_aggregator.downlink import (
+    Admits,
+    Inbound,
+    Refusal,
+    Take,
+    WatchAdmission,
+    everybody,
+)
 from submerge_aggregator.downlink.beside import Health, Unknown
 from submerge_aggregator.downlink.handshakes import PATIENCE_S, Handshakes
+from submerge_aggregator.downlink.identity import identity_of
 from submerge_aggregator.downlink.readings import CallsUnderWay, TooMany
 from submerge_aggregator.downlink.watches import MOST_EACH, Watches
 from submerge_aggregator.listening import listen
@@ -103,6 +111,8 @@ class GrpcDownlink:
         Counts what is refused here: too large, an unknown method, another's name.
     admits : callable
         Whether a sender may open one watch more.
+    admission : WatchAdmission or None
+        Which nodes may watch which groups; None: all.
 
     Attributes
     ----------
@@ -122,6 +132,7 @@ class GrpcDownlink:
         tls: Tls | None = None,
         refusals: Refusals | None = None,
         admits: Admits = everybody,
+        admission: WatchAdmission | None = None,
     ) -> None:
         if tls is not None:
             if not tls.proves:
@@ -131,7 +142,7 @@ class GrpcDownlink:
         self._limit, self._tls = limit, tls
         self._take: Take = lambda _: None
         self._refusals = Refusals() if refusals is None else refusals
-        self._admits = admits
+        self._admits, self._admission, self._revision = admits, admission, 0
         self._watches = Watches()
         self._handshakes = Handshakes()
         self._readings = CallsUnderWay()
@@ -281,7 +292,8 @@ class GrpcDownlink:
                 answered.set_exception(Unanswered(why, kind))
 
         self._unanswered[answered] = loop.time()
-        self._take(Inbound(kind, data, _identity(context), False, answer, refuse, peer))
+        identity = identity_of(context)
+        self._take(Inbound(kind, data, _identity(context), False, answer, refuse, peer, identity))
         try:
             return await answered
         except Unanswered as error:
@@ -292,10 +304,15 @@ class GrpcDownlink:
             del self._unanswered[answered]
 
     async def _look(self) -> None:
-        """Refuse messages that were not answered in time; count handshakes that failed."""
+        """Refuse messages that were not answered in time; cut watches that are denied by now;
+        count handshakes that failed.
+        """
         loop = asyncio.get_running_loop()
         while True:
             await asyncio.sleep(LOOK_S)
+            if self._admission is not None and self._revision != self._admission.revision:
+                self._revision = self._admission.revision
+                self._watches.cut(self._admission)
             for _ in range(self._handshakes.take_failed(self.handshakes_begun, loop.time())):
                 self._refusals.count("handshake", why="see the other end's log")
             for answered, since in self._unanswered.items():
@@ -320,19 +337,31 @@ class GrpcDownlink:
         if name not in (None, node):
             self._refusals.count("spoofed", who, why=f"a watch for {node}")
             await context.abort(STATUS["denied"], f"this certificate is of {name}")
-        watch = self._watches.begin(who, node, group)
+        identity = identity_of(context)
+        if self._admission is not None:
+            why = self._admission.objection_to_watch(identity, node, group)
+            if why is not None:
+                await self._deny(context, node, group, why)
+        watch = self._watches.begin(who, node, group, identity)
         if watch is None:
             self._refusals.count("throttled", who, why="too many watches at once")
             await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, "too many watches")
             return
         self._handshakes.note_stream(peer)
         try:
-            while not self._closing.is_set():
+            while not self._closing.is_set() and watch.why_cut is None:
                 for message in await watch.news():
                     yield message
+            if watch.why_cut is not None:
+                await self._deny(context, node, group, watch.why_cut)
         finally:
             self._handshakes.note_stream_end(peer)
             self._watches.end(watch)
+
+    async def _deny(self, context: Any, node: str, group: str, why: str) -> None:
+        """End a watch of a node that may not watch."""
+        self._refusals.count("denied", node, group=group, why=f"a watch: {why}")
+        await context.abort(STATUS["denied"], f"{why}"[:1000])
 
 
 def _identity(context: Any) -> str | None:

@@ -13,6 +13,7 @@ import threading
 from collections.abc import Callable
 
 from submerge_aggregator.downlink import Inbound, Take
+from submerge_aggregator.downlink.identity import UNPROVEN, PeerIdentity
 from submerge_aggregator.refusals import Refusals
 from submerge_client.uplink.broker import Broker, Parting, Publication, overhead
 from submerge_client.uplink.line import BrokerConnection
@@ -87,6 +88,8 @@ class MqttDownlink:
         refusals: Refusals | None = None,
     ) -> None:
         self._fleet, self._parent, self._limit, self._note = fleet, parent, limit, note
+        # Without TLS any process of the network can write to any topic.
+        self._identity = UNPROVEN if tls is None else PeerIdentity("broker")
         self._broker = Broker(host, port, username, password, tls)
         self._take: Take = lambda _: None
         self._kept: dict[str, Publication] = {}
@@ -170,7 +173,11 @@ class MqttDownlink:
             self._answer(node, kind, data)
 
         # A refusal has no topic, so the child gets no reason.
-        self._take(Inbound(origin.kind, data, node, True, answer, lambda *_: None))
+        self._take(
+            Inbound(
+                *(origin.kind, data, node, True, answer, lambda *_: None), identity=self._identity
+            )
+        )
 
     def _answer(self, node: str, kind: Kind, data: bytes) -> None:
         topic = topics.down(self._fleet, self._parent, node, kind)

@@ -9,6 +9,9 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 
+from submerge_aggregator.downlink import WatchAdmission
+from submerge_aggregator.downlink.identity import UNPROVEN, PeerIdentity
+
 MOST_STREAMS = 65_536
 """Watches at once; more children than one aggregator serves."""
 
@@ -17,10 +20,17 @@ MOST_EACH = 1024
 
 
 class WatchStream:
-    """One stream; `who` holds it."""
+    """One stream; `who` holds it.
 
-    def __init__(self, who: str, node: str, group: str) -> None:
-        self.who, self.node, self.group = who, node, group
+    Attributes
+    ----------
+    why_cut : str or None
+        Why its node may watch no longer; None while it may.
+    """
+
+    def __init__(self, who: str, node: str, group: str, identity: PeerIdentity) -> None:
+        self.who, self.node, self.group, self.identity = who, node, group, identity
+        self.why_cut: str | None = None
         self._hello = self._model = b""
         self._stirred = asyncio.Event()
 
@@ -55,11 +65,13 @@ class Watches:
         self._open: dict[int, WatchStream] = {}
         self._held: Counter[str] = Counter()
 
-    def begin(self, who: str, node: str, group: str) -> WatchStream | None:
+    def begin(
+        self, who: str, node: str, group: str, identity: PeerIdentity = UNPROVEN
+    ) -> WatchStream | None:
         """Return another stream, which has the newest to send; None if there are too many."""
         if len(self._open) >= MOST_STREAMS or self._held[who] >= MOST_EACH:
             return None
-        watch = WatchStream(who, node, group)
+        watch = WatchStream(who, node, group, identity)
         self._open[id(watch)] = watch
         self._held[who] += 1
         if self._hello:
@@ -92,6 +104,14 @@ class Watches:
         for watch in self._open.values():
             if (watch.node, watch.group) == (node, group):
                 watch.put_model(data)
+
+    def cut(self, admission: WatchAdmission) -> None:
+        """End the streams whose nodes may watch no longer."""
+        for watch in self._open.values():
+            why = admission.objection_to_watch(watch.identity, watch.node, watch.group)
+            if why is not None and watch.why_cut is None:
+                watch.why_cut = why
+                watch.end()
 
     def wake(self) -> None:
         """Wake all streams, so that they end."""

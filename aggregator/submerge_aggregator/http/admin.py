@@ -7,13 +7,13 @@ authentication. A change is answered after it is committed.
     GET  /nodes?group=G&node=NODE        every node that reports here, or the named ones
     GET  /model/G                        the newest model, as protobuf
     GET  /nodes/G/NODE                   one of them, or 404 if it is unknown here
-    POST /nodes/G/NODE/forget?ban=1      remove it for good; ban: and refuse it
+    POST /nodes/G/NODE/forget?ban=1      remove it for good; ban: and refuse it, in all groups
     POST /nodes/G/NODE/drop?old=1        remove what it reported under old schemas
     POST /nodes/G/NODE/drop?incarnation=ID    or one of its rows
     POST /nodes/G/NODE/quarantine        keep its rows out of the model
-    POST /nodes/G/NODE/release           end its quarantine, and its ban
+    POST /nodes/G/NODE/release           end its quarantine, and its ban in all groups
 
-`admin_alarms` has the paths for alarms.
+`admin_alarms` has the paths for alarms, `admin_bans` those for bans.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from starlette.routing import Route
 from submerge import PeerError, SubmergeError, UsageError
 from submerge.protocol.machine import Drop, Forget, SetQuarantine
 from submerge.protocol.messages import Incarnation
-from submerge_aggregator.http import admin_alarms
+from submerge_aggregator.http import admin_alarms, admin_bans
 from submerge_aggregator.http.params import flag, path_names, query_names
 from submerge_aggregator.http.serving import as_json, ask, unknown_path
 from submerge_aggregator.questions import survey
@@ -82,6 +82,7 @@ def app(server: Server) -> Starlette:
             Route("/nodes/{group}/{node}", one),
             Route("/model/{group}", model),
             *admin_alarms.routes(server),
+            *admin_bans.routes(server),
             Route("/nodes/{group}/{node}/{verb}", change, methods=["POST"]),
         ],
         exception_handlers={HTTPException: unknown_path, SubmergeError: _refuse},

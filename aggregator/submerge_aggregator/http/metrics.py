@@ -45,6 +45,7 @@ class Numbers(NamedTuple):
     broker : the brokers between here and the children can be reached; None without any
     certified_until : when the first of its own certificates ends; 0 without any
     groups : None while the machine cannot be asked
+    legacy_kits : names that have shown a certificate without a role
     """
 
     tallies: Tallies
@@ -54,6 +55,7 @@ class Numbers(NamedTuple):
     broker: bool | None
     certified_until: float
     groups: Sequence[GroupMetrics] | None
+    legacy_kits: int = 0
 
 
 def exposition(numbers: Numbers, accept: str) -> tuple[bytes, str]:
@@ -94,6 +96,11 @@ class _Collected(Collector):
                 "When the first of its own certificates ends; renewed files are read in place.",
                 value=numbers.certified_until,
             )
+        yield GaugeMetricFamily(
+            "submerge_legacy_kits",
+            "Distinct names that have shown a certificate without a role since the start.",
+            value=numbers.legacy_kits,
+        )
         for tally, (name, meaning) in COUNTED.items():
             value = getattr(numbers.tallies, tally)
             yield CounterMetricFamily(f"submerge_{name}", meaning, value=value)

@@ -85,4 +85,5 @@ async def _numbers(server: Server) -> Numbers:
         server.broker,
         0.0 if worker.credentials is None else worker.credentials.until,
         groups,
+        worker.admission.legacy_kits,
     )

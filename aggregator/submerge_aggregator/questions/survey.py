@@ -64,10 +64,22 @@ def about(node: AggregatorNode) -> About:
 def nodes(
     node: AggregatorNode, now: Now, group: str | None = None, name: str | None = None
 ) -> list[NodeView]:
-    """Return the nodes of one group, or of all groups; only those of one name, if given."""
+    """Return the nodes of one group, or of all groups; only those of one name, if given.
+
+    A ban holds in all groups. Of all groups, a node is shown in those that hold something of it;
+    one that has nothing but its ban is shown once.
+    """
     chosen = node.groups if group is None else (group_of(node, group),)
     views = [view for each in sorted(chosen) for view in _views(node, each, now)]
-    return views if name is None else [view for view in views if view.node == name]
+    held = {view.node for view in views if not _is_only_banned(view)}
+    shown = []
+    for view in views:
+        if _is_only_banned(view) and group is None:
+            if view.node in held:
+                continue
+            held.add(view.node)
+        shown.append(view)
+    return shown if name is None else [view for view in shown if view.node == name]
 
 
 def one(node: AggregatorNode, now: Now, group: str, name: str) -> NodeView:
@@ -125,6 +137,10 @@ def newest_model(node: AggregatorNode, group: str) -> Model:
     if model is None:
         raise Missing(f"group {group} has no model yet: it gets one once nodes have reported")
     return model
+
+
+def _is_only_banned(view: NodeView) -> bool:
+    return view.banned and not (view.rows or view.sealed or view.quarantined)
 
 
 # -- inside ----------------------------------------------------------------------------

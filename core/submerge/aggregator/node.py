@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +20,7 @@ import numpy as np
 from submerge.aggregator import parent
 from submerge.aggregator.group import Group, GroupPlan
 from submerge.aggregator.ledger import Ledger
+from submerge.aggregator.orders import apply_order, keep_bans, take_bans
 from submerge.aggregator.quarantine import QuarantineEntry
 from submerge.aggregator.upward import Lineage
 from submerge.errors import UsageError
@@ -39,6 +40,7 @@ from submerge.protocol.machine import (
     Received,
     Records,
     Send,
+    SetBan,
     SetDesired,
     SetQuarantine,
     Start,
@@ -172,8 +174,8 @@ class AggregatorNode:
                 for group in self._groups.values():
                     group.upward.session.hurry()
                     group.stir(now=True)
-            case Forget() | Drop() | SetQuarantine() | SetDesired():
-                self._amend(event, now, effects)
+            case Forget() | Drop() | SetQuarantine() | SetDesired() | SetBan():
+                apply_order(self._groups, event, now, effects)
             case _:
                 pass  # a tick: what is due is due below
         self._advance(now, effects)
@@ -212,6 +214,7 @@ class AggregatorNode:
             group.quarantine.load(kept.get(("quarantined", name), {}), slips, now)
             states, heard = kept.get(("wishes", name)), kept.get(("heard", name), 0)
             group.desired_states = DesiredStates(states, heard)
+        keep_bans(self._groups, now)
         store: StoreIdentity | None = kept.get(STORE)
         if store is None or not self._ours(store):
             why = "there was none" if store is None else "the old one is of another parent"
@@ -273,6 +276,10 @@ class AggregatorNode:
         """Let a group go over to a schema; see `Group.learn_schema`."""
         group.learn_schema(canonical, self.incarnation.created_ms / 1000, kept=kept)
 
+    def take_bans(self, desired_states: Iterable[DesiredState], now: Now) -> None:
+        """Refuse, or take in again, what the parent says so of, in all groups."""
+        take_bans(self._groups, desired_states, now)
+
     # -- what comes in ---------------------------------------------------------
 
     def _receive(self, message: Message, shared: bool, now: Now, effects: list[Effect]) -> None:
@@ -324,7 +331,8 @@ class AggregatorNode:
             note = group.quarantine_liar(report, answer.reason, now)
             effects += [] if note is None else [note]
             effects.append(Send(stamp.node, answer))
-            model = group.model_for(report)
+            # What is sent to a banned node, it would receive.
+            model = None if answer.reason is Reason.BANNED else group.model_for(report)
             if model is not None:
                 effects.append(Send(stamp.node, model))
         elif not shared:
@@ -342,36 +350,6 @@ class AggregatorNode:
         return newest > seq
 
     # -- what is due -----------------------------------------------------------
-
-    def _amend(
-        self, event: Forget | Drop | SetQuarantine | SetDesired, now: Now, effects: list[Effect]
-    ) -> None:
-        group = self._groups.get(event.group)
-        if isinstance(event, SetDesired):
-            if group is not None:
-                group.desired_states.set_desired(
-                    event.node, now.wall_ms, paused=event.paused, verdict=event.verdict
-                )
-            return
-        if isinstance(event, SetQuarantine):
-            if group is not None and event.quarantined:
-                group.put_in_quarantine(event.node, "operator", now)
-            elif group is not None:
-                group.release(event.node)
-            return
-        if group is not None and isinstance(event, Forget) and event.ban:
-            group.banned |= {event.node}
-        if group is None or group.ledger is None or not group.ledger.knows(event.node):
-            # It may be further down: the order has to be given where the node reports.
-            effects.append(Note("unknown node", {"group": event.group, "node": event.node}))
-            return
-        if isinstance(event, Drop) and event.old:
-            group.ledger.drop_old(event.node, now)
-        elif isinstance(event, Drop):
-            group.ledger.drop(event.node, event.incarnation, now)
-        else:
-            group.ledger.forget(event.node, now)
-        group.stir()
 
     def _advance(self, now: Now, effects: list[Effect]) -> None:
         tidies = self._tidy_at <= now.steady

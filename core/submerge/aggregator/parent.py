@@ -5,6 +5,7 @@ Rules 1 and 4 of `node` are kept here: which answers count, and when a store is 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Protocol
 
@@ -12,6 +13,7 @@ import numpy as np
 
 from submerge.aggregator.group import Group
 from submerge.errors import PeerError
+from submerge.protocol.desired_state import DesiredState
 from submerge.protocol.machine import Effect, Note, Now, Send, refusal_note
 from submerge.protocol.messages import (
     ANOTHER,
@@ -49,6 +51,9 @@ class StoreOwner(Protocol):
 
     def learn_schema(self, group: Group, canonical: bytes) -> None:
         """Take the group's schema from above."""
+
+    def take_bans(self, desired_states: Iterable[DesiredState], now: Now) -> None:
+        """Apply the bans among desired states that are new."""
 
 
 def send_due(node: StoreOwner, group: Group, now: Now, effects: list[Effect]) -> None:
@@ -157,7 +162,9 @@ def _take_answer(
         session.rejoin()
     elif answer.reason is Reason.ACK:
         group.upward.take_acknowledgement(answer)
-        if group.desired_states.take(answer.desired_states, now.wall_ms):
+        arrived = group.desired_states.take(answer.desired_states, now.wall_ms)
+        if arrived:
+            node.take_bans(arrived, now)
             # The next report confirms how far they have arrived.
             group.stir()
     elif answer.reason is not Reason.UNAVAILABLE:

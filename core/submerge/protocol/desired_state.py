@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 MOST_DESIRED = 4096
-"""Nodes with a desired state, at most; of more, the oldest is forgotten."""
+"""Nodes with a desired state, at most; of more, the oldest without a ban is forgotten."""
 
 MOST_AT_ONCE = 16
 """Desired states in one answer, at most; the next answer brings more."""
@@ -35,12 +35,15 @@ class DesiredState:
         Whether learning is paused; None: never set.
     verdicts : tuple of (int, bool)
         On alarms, by number: true to accept, false to reject. The newest last.
+    banned : bool or None
+        Whether aggregators refuse it, in all groups; None: never set.
     """
 
     node: str
     number: int
     paused: bool | None = None
     verdicts: tuple[tuple[int, bool], ...] = ()
+    banned: bool | None = None
 
     @property
     def accepted(self) -> dict[int, bool]:
@@ -50,10 +53,11 @@ class DesiredState:
     def after(self, other: DesiredState, number: int) -> DesiredState:
         """Return this state changed by `other`, under another number."""
         paused = self.paused if other.paused is None else other.paused
+        banned = self.banned if other.banned is None else other.banned
         judged = {**self.accepted, **other.accepted}
         news = [*(each for each in judged if each not in other.accepted), *other.accepted]
         verdicts = tuple((each, judged[each]) for each in news[-MOST_VERDICTS:])
-        return DesiredState(self.node, number, paused, verdicts)
+        return DesiredState(self.node, number, paused, verdicts, banned)
 
 
 class DesiredStates:
@@ -78,20 +82,23 @@ class DesiredStates:
         *,
         paused: bool | None = None,
         verdict: tuple[int, bool] | None = None,
+        banned: bool | None = None,
     ) -> DesiredState:
         """Change the desired state of a node: what is not given stays as it is."""
-        more = DesiredState(node, 0, paused, () if verdict is None else (verdict,))
+        more = DesiredState(node, 0, paused, () if verdict is None else (verdict,), banned)
         return self._learn(more, wall_ms)
 
-    def take(self, desired_states: Iterable[DesiredState], wall_ms: int) -> bool:
-        """Take in states from above, the oldest first; return whether any is new."""
-        new = False
+    def take(
+        self, desired_states: Iterable[DesiredState], wall_ms: int
+    ) -> tuple[DesiredState, ...]:
+        """Take in states from above, the oldest first; return those that are new."""
+        new = []
         for desired in desired_states:
             if desired.number > self.heard:
                 self.heard = desired.number
                 self._learn(desired, wall_ms)
-                new = True
-        return new
+                new.append(desired)
+        return tuple(new)
 
     def _learn(self, more: DesiredState, wall_ms: int) -> DesiredState:
         newest = max((desired.number for desired in self.by_node.values()), default=0)
@@ -100,7 +107,10 @@ class DesiredStates:
         self.by_node.pop(desired.node, None)
         self.by_node[desired.node] = desired
         while len(self.by_node) > MOST_DESIRED:
-            del self.by_node[min(self.by_node, key=lambda node: self.by_node[node].number)]
+            # A ban that is forgotten would not reach an aggregator that is new.
+            free = [each for each in self.by_node.values() if not each.banned]
+            oldest = min(free or self.by_node.values(), key=lambda each: each.number)
+            del self.by_node[oldest.node]
         return desired
 
     def due(self, child: str, heard: int, *, is_client: bool) -> tuple[DesiredState, ...]:

@@ -81,7 +81,7 @@ class Flush(NamedTuple):
 
 
 class Forget(NamedTuple):
-    """An operator removes a node and all its readings; `ban` keeps it out."""
+    """An operator removes a node and all its readings; `ban` does what `SetBan` does as well."""
 
     group: str
     node: str
@@ -113,6 +113,16 @@ class SetDesired(NamedTuple):
     verdict: tuple[int, bool] | None = None
 
 
+class SetBan(NamedTuple):
+    """An operator refuses a node, in all groups, here and at all aggregators below.
+
+    `banned` False takes it back. Rows of the node stay as they are.
+    """
+
+    node: str
+    banned: bool = True
+
+
 class SetQuarantine(NamedTuple):
     """An operator keeps a node's rows out of the model; `quarantined` False takes them in again.
 
@@ -125,7 +135,17 @@ class SetQuarantine(NamedTuple):
 
 
 Event = (
-    Start | Reading | Received | Tick | Linked | Flush | Forget | Drop | SetQuarantine | SetDesired
+    Start
+    | Reading
+    | Received
+    | Tick
+    | Linked
+    | Flush
+    | Forget
+    | Drop
+    | SetQuarantine
+    | SetDesired
+    | SetBan
 )
 
 

@@ -84,23 +84,24 @@ class AggregatorOptions(NamedTuple):
                 )
 
 
-def aggregator_options(group: str) -> Decorator:
+def aggregator_options(group: str | None) -> Decorator:
     """Return what adds --config, --store and --group, and passes them on as `at`.
 
-    group : help text of --group
+    group : help text of --group; None: without it, for what holds in all groups
     """
 
     def add(command: Any) -> Any:
         @functools.wraps(command)
-        def run(config: Path | None, store: Path | None, group: str | None, **given: Any) -> Any:
-            return command(at=AggregatorOptions(config, store, group), **given)
+        def run(config: Path | None, store: Path | None, **given: Any) -> Any:
+            chosen = given.pop("group", None)
+            return command(at=AggregatorOptions(config, store, chosen), **given)
 
         return together(
             click.option(
                 "--config", type=FILE, help="The configuration of the running aggregator."
             ),
             click.option("--store", type=FILE, help="Its store, instead of its configuration."),
-            click.option("--group", help=group),
+            *(() if group is None else (click.option("--group", help=group),)),
         )(run)
 
     return add

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 ITS_GROUP = aggregator_options("Its group; needed if it is in several.")
 YES = flag_option("--yes", "Do not ask first.")
 
+BANS_GO_DOWN = "An aggregator below gets the order with the answer to its next report."
+
 FOR_GOOD = "This cannot be undone. A node that still reports to it begins again from zero."
 
 
@@ -70,7 +72,7 @@ def list_nodes(at: AggregatorOptions, wide: bool, as_json: bool) -> None:
 @command.command(epilog="Example: submerge nodes forget pump-3 --config root.toml")
 @click.argument("node")
 @ITS_GROUP
-@flag_option("--ban", "Refuse it from now on, until it is released.")
+@flag_option("--ban", "Refuse it from now on in every group, as `nodes ban` does.")
 @YES
 @json_option("Print what is left of it, as JSON.")
 def forget(at: AggregatorOptions, node: str, ban: bool, yes: bool, as_json: bool) -> None:
@@ -146,7 +148,7 @@ def quarantine(at: AggregatorOptions, node: str, as_json: bool) -> None:
 @ITS_GROUP
 @json_option("Print the node, as JSON.")
 def release(at: AggregatorOptions, node: str, as_json: bool) -> None:
-    """Let NODE count again: it is neither quarantined nor banned any more.
+    """Let NODE count again: it is neither quarantined nor banned any more, in any group.
 
     The reason for its quarantine is forgotten. If it contradicted itself, find out first whether
     two processes run as one node, or a machine was restored together with its memory.
@@ -155,6 +157,44 @@ def release(at: AggregatorOptions, node: str, as_json: bool) -> None:
     group = _group_of(admin, node, at.group)
     answer = admin.post("nodes", group, node, "release")
     say_back(answer, f"{node} of group {group} is released", as_json=as_json)
+
+
+@command.command(epilog=f"{BANS_GO_DOWN}\n\nExample: submerge nodes ban pump-3 --config root.toml")
+@click.argument("node")
+@aggregator_options(None)
+@YES
+@json_option("Print the ban, as JSON.")
+def ban(at: AggregatorOptions, node: str, yes: bool, as_json: bool) -> None:
+    """Refuse NODE in every group, here and at every aggregator below.
+
+    Its joins and reports are refused, and what it watches ends. What it has reported stays in the
+    model: `submerge nodes forget --ban` takes that out as well. NODE need not be known here.
+    """
+    if not yes:
+        confirm(
+            f"{node} is refused in every group, here and below, until `submerge nodes unban`."
+            " If it is an aggregator, all below it is cut off.",
+            "Ban it?",
+        )
+    _set_ban(at, node, "ban", "is banned in every group", as_json=as_json)
+
+
+@command.command(
+    epilog=f"{BANS_GO_DOWN}\n\nExample: submerge nodes unban pump-3 --config root.toml"
+)
+@click.argument("node")
+@aggregator_options(None)
+@json_option("Print the ban, as JSON.")
+def unban(at: AggregatorOptions, node: str, as_json: bool) -> None:
+    """Take NODE in again, in every group, here and at every aggregator below."""
+    _set_ban(at, node, "unban", "is no longer banned", as_json=as_json)
+
+
+def _set_ban(at: AggregatorOptions, node: str, verb: str, done: str, *, as_json: bool) -> None:
+    answer = at.admin().post("bans", node, verb)
+    late = json.loads(answer)["on_its_way"]
+    rest = f"; the order is on its way to {', '.join(late)}" if late else ""
+    say_back(answer, f"{node} {done}{rest}", as_json=as_json)
 
 
 def _group_of(admin: AdminClient, node: str, group: str | None) -> str:

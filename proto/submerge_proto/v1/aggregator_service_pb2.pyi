@@ -208,7 +208,7 @@ class AlarmStatus(_message.Message):
     def __init__(self, states: _Optional[_Union[AlarmStatus.States, _Mapping]] = ..., alarms: _Optional[_Iterable[_Union[Alarm, _Mapping]]] = ..., open: _Optional[int] = ..., watched_s: _Optional[float] = ..., allowed: _Optional[float] = ..., raised: _Optional[int] = ..., confirmed: _Optional[int] = ..., armed_in_s: _Optional[float] = ..., desired: _Optional[int] = ...) -> None: ...
 
 class DesiredState(_message.Message):
-    __slots__ = ("node", "number", "paused", "verdicts")
+    __slots__ = ("node", "number", "paused", "verdicts", "banned")
     class Verdict(_message.Message):
         __slots__ = ("alarm", "accept")
         ALARM_FIELD_NUMBER: _ClassVar[int]
@@ -220,11 +220,13 @@ class DesiredState(_message.Message):
     NUMBER_FIELD_NUMBER: _ClassVar[int]
     PAUSED_FIELD_NUMBER: _ClassVar[int]
     VERDICTS_FIELD_NUMBER: _ClassVar[int]
+    BANNED_FIELD_NUMBER: _ClassVar[int]
     node: str
     number: int
     paused: bool
     verdicts: _containers.RepeatedCompositeFieldContainer[DesiredState.Verdict]
-    def __init__(self, node: _Optional[str] = ..., number: _Optional[int] = ..., paused: bool = ..., verdicts: _Optional[_Iterable[_Union[DesiredState.Verdict, _Mapping]]] = ...) -> None: ...
+    banned: bool
+    def __init__(self, node: _Optional[str] = ..., number: _Optional[int] = ..., paused: bool = ..., verdicts: _Optional[_Iterable[_Union[DesiredState.Verdict, _Mapping]]] = ..., banned: bool = ...) -> None: ...
 
 class ReportResponse(_message.Message):
     __slots__ = ("header", "reason", "fence", "pinned", "top", "newest", "root", "durable", "floor_ms", "desired_states")

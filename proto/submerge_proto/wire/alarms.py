@@ -152,6 +152,8 @@ def desired(value: DesiredState) -> pb.DesiredState:
     message = pb.DesiredState(node=value.node, number=min(value.number, MOST), verdicts=verdicts)
     if value.paused is not None:
         message.paused = value.paused
+    if value.banned is not None:
+        message.banned = value.banned
     return message
 
 
@@ -164,8 +166,9 @@ def desired_of(message: pb.DesiredState) -> DesiredState:
         )
     verdicts = tuple((number("an alarm", each.alarm), each.accept) for each in message.verdicts)
     paused = message.paused if message.HasField("paused") else None
+    banned = message.banned if message.HasField("banned") else None
     return DesiredState(
-        name(message.node), number("a desired state", message.number), paused, verdicts
+        name(message.node), number("a desired state", message.number), paused, verdicts, banned
     )
 
 

@@ -13,6 +13,7 @@ import pytest
 
 pytest.importorskip("msgspec")
 
+from submerge_aggregator.admission.roster import parse_roster
 from submerge_aggregator.config import AggregatorConfig
 from submerge_client.config.client_config import ClientConfig
 from submerge_client.config.tomlfile import read
@@ -115,3 +116,18 @@ def test_the_authoritys_key_is_the_pki_services_alone():
     elsewhere = re.findall(r"- kit-\S+:(?!/kits/)\S+", COMPOSE)
     assert 8 == len(elsewhere)
     assert all(mount.endswith(":ro") for mount in elsewhere)
+
+
+def test_the_roster_lists_every_child_with_its_role():
+    """North and south report for others; all others with a kit but root and broker are clients."""
+    roster = parse_roster((FILES / "roster.csv").read_text())
+    aggregators = {node for node, entry in roster.items() if entry.role == "aggregator"}
+
+    assert listed().keys() - {"root", "broker"} == roster.keys()
+    assert {"north", "south"} == aggregators
+    for name in ("root", "north", "south"):
+        assert "/etc/submerge/roster.csv" == str(config(name).listen.roster)
+        assert (
+            f"{name}.toml:/etc/submerge/aggregator.toml:ro\n      - ./deploy/compose/roster"
+            in COMPOSE
+        )

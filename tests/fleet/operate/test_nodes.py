@@ -295,6 +295,34 @@ def test_a_ban_holds_until_it_is_released(nodes, house):
     assert Reason.ACK is house.hears("c", ROWS, incarnation=new_incarnation(2)).reason
 
 
+def test_a_ban_needs_no_group_and_no_report(nodes, house):
+    """It is said, and taken back by a word of its own."""
+    assert (0, "c is banned in every group\n") == nodes("ban", "c", "--yes")[:2]
+    assert Reason.BANNED is house.hears("c", ROWS).reason
+    assert (0, "c is no longer banned\n") == nodes("unban", "c")[:2]
+    assert Reason.ACK is house.hears("c", ROWS).reason
+
+
+def test_a_ban_is_asked_about_and_says_where_it_is_on_its_way(nodes, house, monkeypatch):
+    """Aggregators below get the order with their next reports."""
+    house.joins("site", b"\1" * 16)
+    house.hears("site", ROWS, fence=b"\1" * 16)
+    monkeypatch.setattr("sys.stdin", io.StringIO("n\n"))
+    ran = nodes("ban", "c")
+    assert (1, True) == (ran.status, "all below it is cut off" in ran.err)
+
+    done = "c is banned in every group; the order is on its way to site\n"
+    assert done == nodes("ban", "c", "--yes").out
+    view = json.loads(nodes("unban", "c", "--json").out)
+    assert {"node": "c", "banned": False, "on_its_way": ["site"]} == view
+
+
+def test_one_that_is_not_banned_cannot_be_taken_back(nodes):
+    ran = nodes("unban", "c")
+
+    assert (2, "submerge: c is not banned here; no node is\n") == (ran.status, ran.err)
+
+
 def test_one_that_is_forgotten_may_still_be_banned(nodes, house):
     """It is no longer listed, and still remembered."""
     house.hears("c", ROWS)

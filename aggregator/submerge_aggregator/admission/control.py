@@ -1,0 +1,119 @@
+"""AdmissionControl: the decisions of one running aggregator.
+
+The commit worker asks about joins and reports, the gRPC server about watches, on threads of their
+own. Each question looks at the files first, which costs a `stat` once a second.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Mapping
+from dataclasses import replace
+
+from submerge.aggregator.node import AggregatorNode
+from submerge.protocol.messages import Answer, Join, Joined, Reason, Report
+from submerge.protocol.permission import ROLE_URI
+from submerge_aggregator.admission.decision import AdmissionRules, Sender, objection
+from submerge_aggregator.admission.revoked import RevokedList
+from submerge_aggregator.admission.roster import RosterEntry
+from submerge_aggregator.admission.standing import standing_of
+from submerge_aggregator.admission.watched_file import WatchedFile
+from submerge_aggregator.downlink.identity import PeerIdentity
+from submerge_client.logs import say
+
+MOST_COUNTED = 65_536
+"""Most names with legacy kits that are counted: as many as there are watches."""
+
+
+class AdmissionControl:
+    """Who may do what, now.
+
+    Parameters
+    ----------
+    rules : AdmissionRules
+        As configured; roster and revoked list are replaced by what the files say.
+    roster, revoked : WatchedFile or None
+
+    Attributes
+    ----------
+    legacy_kits : int
+        Distinct names that have shown a certificate without a role since the start.
+    """
+
+    def __init__(
+        self,
+        rules: AdmissionRules | None = None,
+        *,
+        roster: WatchedFile[Mapping[str, RosterEntry]] | None = None,
+        revoked: WatchedFile[RevokedList] | None = None,
+    ) -> None:
+        self._rules = AdmissionRules() if rules is None else rules
+        self._roster, self._revoked = roster, revoked
+        self._banned: Mapping[str, frozenset[str]] = {}
+        self._revision = 0
+        self._lock = threading.Lock()
+        self._legacy: set[str] = set()
+
+    @property
+    def legacy_kits(self) -> int:
+        """How many names have shown a certificate without a role."""
+        return len(self._legacy)
+
+    @property
+    def revision(self) -> int:
+        """A number that rises when what was decided may have to be decided again."""
+        self._current()
+        return self._revision
+
+    def set_banned(self, banned: Mapping[str, frozenset[str]]) -> None:
+        """Take over which nodes are banned, by group: nothing that they watch stays open."""
+        if banned != self._banned:
+            with self._lock:
+                self._banned, self._revision = banned, self._revision + 1
+
+    def objection(
+        self, message: Join | Report, identity: PeerIdentity, node: AggregatorNode
+    ) -> str | None:
+        """Return why a join or a report is refused; None if the machine may take it."""
+        name, group = message.stamp.node, message.stamp.group
+        self._count(name, identity)
+        sender = Sender(name, identity, standing_of(node, name))
+        return objection(self._current(), sender, group, message)
+
+    def objection_to_watch(self, identity: PeerIdentity, name: str, group: str) -> str | None:
+        """Return why a node may not receive a group's models; None if it may."""
+        self._count(name, identity)
+        why = objection(self._current(), Sender(name, identity), group, None)
+        if why is None and name in self._banned.get(group, ()):
+            return "an operator has banned it"
+        return why
+
+    def _current(self) -> AdmissionRules:
+        """Return the rules with what the files say now."""
+        rules = self._rules
+        roster = rules.roster if self._roster is None else self._roster.current()
+        revoked = rules.revoked if self._revoked is None else self._revoked.current()
+        if roster is not rules.roster or revoked is not rules.revoked:
+            with self._lock:
+                self._rules = replace(self._rules, roster=roster, revoked=revoked)
+                self._revision += 1
+        return self._rules
+
+    def _count(self, name: str, identity: PeerIdentity) -> None:
+        if identity.proof != "certificate" or name in self._legacy:
+            return
+        if any(uri.startswith(ROLE_URI) for uri in identity.uris):
+            return
+        if len(self._legacy) < MOST_COUNTED:
+            self._legacy.add(name)
+            say("kit without a role", level=logging.DEBUG, node=name)
+
+
+def denial_of(message: Join | Report, why: str, node: AggregatorNode) -> Joined | Answer:
+    """Return the answer to a message that is not admitted: it hands out no schema."""
+    pinned = node.incarnation if node.settled else None
+    stamp, fence = message.stamp, message.fence
+    if isinstance(message, Join):
+        return Joined(stamp._replace(seq=0), Reason.DENIED, fence, pinned, node.top, 0, b"", (why,))
+    return Answer(stamp, Reason.DENIED, fence, pinned, node.top)

@@ -1,0 +1,68 @@
+"""The roster: the roles and groups of nodes by name, as an operator lists them.
+
+    node,role,groups
+    north,aggregator,
+    pump-1,client,pumps
+    dashboard,reader,pumps presses
+
+`submerge pki acl --roster FILE` writes it. An empty role leaves the role open; no groups are all
+groups.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from submerge import UsageError
+from submerge.protocol.names import NAME_RULE, is_name
+from submerge.protocol.permission import ROLES, Role
+
+HEADER = ["node", "role", "groups"]
+
+
+class RosterEntry(NamedTuple):
+    """What the roster says of a node; role None: nothing."""
+
+    role: Role | None
+    groups: tuple[str, ...] = ()
+
+
+def parse_roster(text: str) -> Mapping[str, RosterEntry]:
+    """Return the roster in a text.
+
+    Raises
+    ------
+    UsageError
+        At the first line that is wrong, with its number.
+    """
+    lines = csv.reader(text.removeprefix("\ufeff").splitlines())
+    header = next(lines, [])
+    if [each.strip() for each in header] != HEADER:
+        raise UsageError(f"line 1: expected {','.join(HEADER)}, got {','.join(header)[:80]!r}")
+    found: dict[str, RosterEntry] = {}
+    for number, cells in enumerate(lines, 2):
+        if not any(cell.strip() for cell in cells):
+            continue
+        try:
+            node, entry = _entry(cells)
+        except UsageError as error:
+            raise UsageError(f"line {number}: {error}") from error
+        if node in found:
+            raise UsageError(f"line {number}: expected each node once, got {node} again")
+        found[node] = entry
+    return found
+
+
+def _entry(cells: list[str]) -> tuple[str, RosterEntry]:
+    if len(cells) != len(HEADER):
+        raise UsageError(f"expected {len(HEADER)} cells, got {len(cells)}")
+    node, word, groups = cells[0].strip(), cells[1].strip(), cells[2].split()
+    role: Role | None = next((each for each in ROLES if each == word), None)
+    if word and role is None:
+        raise UsageError(f"expected a role of {', '.join(ROLES)}, or none, got {word!r}")
+    for name in (node, *groups):
+        if not is_name(name):
+            raise UsageError(f"a name is {NAME_RULE}, got {name!r}")
+    return node, RosterEntry(role, tuple(groups))

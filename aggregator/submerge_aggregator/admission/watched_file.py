@@ -1,0 +1,114 @@
+"""WatchedFile: what a file says, read again when the file changes.
+
+1. A file that is missing or wrong at the start is an error: nothing is decided without it.
+2. Later on, a file that is gone or wrong changes nothing. It is logged once, and the last good
+   content holds.
+3. A look at the file is one `stat`, at most once in LOOK_S. Any thread may look.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Generic, TypeVar
+
+from submerge import UsageError
+from submerge_client.logs import say
+
+LOOK_S = 1.0
+"""Least time between two looks."""
+
+MOST_BYTES = 16 << 20
+"""Of a file; 100,000 nodes are 5 MB."""
+
+Content = TypeVar("Content")
+
+
+class WatchedFile(Generic[Content]):
+    """The content of one file.
+
+    Parameters
+    ----------
+    path : Path
+    parse : callable
+        Returns the content of a text, or raises `UsageError`.
+    setting : str
+        The setting that names the file, for errors and log lines.
+    steady : callable
+        A clock that is never set back, in seconds.
+
+    Raises
+    ------
+    UsageError
+        If there is no such file, or if it is wrong.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        parse: Callable[[str], Content],
+        *,
+        setting: str,
+        steady: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._path, self._parse, self._setting, self._steady = path, parse, setting, steady
+        self._lock = threading.Lock()
+        self._looked_at = -math.inf
+        self._seen: object = None
+        try:
+            self._seen = self._signature()
+            self._content = self._read()
+        except (OSError, UsageError) as error:
+            raise UsageError(f"{setting}: expected a file to read, got {_why(error, path)}") from (
+                error
+            )
+
+    def current(self) -> Content:
+        """Return the content, as it is now or as it was good last."""
+        with self._lock:
+            now = self._steady()
+            if now >= self._looked_at + LOOK_S:
+                self._looked_at = now
+                self._look()
+            return self._content
+
+    def _look(self) -> None:
+        try:
+            seen: object = self._signature()
+        except OSError as error:
+            seen = error.errno
+        if seen == self._seen:
+            return
+        # Taken down before it is read: a file that changes meanwhile is read once more.
+        self._seen = seen
+        setting, file = self._setting, str(self._path)
+        try:
+            self._content = self._read()
+        except (OSError, UsageError) as error:
+            why, todo = _why(error, self._path), "repair it: what it said before still holds"
+            say("file not read again", level=logging.ERROR, setting=setting, why=why, todo=todo)
+        else:
+            say("file read again", setting=setting, file=file)
+
+    def _signature(self) -> tuple[int, int, int]:
+        found = self._path.stat()
+        return found.st_mtime_ns, found.st_size, found.st_ino
+
+    def _read(self) -> Content:
+        with self._path.open("rb") as file:
+            data = file.read(MOST_BYTES + 1)
+        if len(data) > MOST_BYTES:
+            raise UsageError(f"more than {MOST_BYTES} bytes")
+        try:
+            return self._parse(data.decode())
+        except UnicodeDecodeError as error:
+            raise UsageError("bytes that are no UTF-8") from error
+
+
+def _why(error: Exception, path: Path) -> str:
+    why = error.strerror if isinstance(error, OSError) else str(error)
+    return f"{path}: {why}"
