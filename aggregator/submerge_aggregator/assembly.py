@@ -18,6 +18,7 @@ from submerge_aggregator.config import AggregatorConfig
 from submerge_aggregator.downlink import Admits, Downlink
 from submerge_aggregator.notify.sinks import make_notifier
 from submerge_aggregator.rate_limit import RateLimit
+from submerge_aggregator.readable import checked
 from submerge_aggregator.refusals import Refusals
 from submerge_aggregator.server import Server
 from submerge_aggregator.store import Store
@@ -45,13 +46,14 @@ def serve(config: AggregatorConfig) -> None:
 
 def server_of(config: AggregatorConfig, now: Callable[[], Now] = clock.now) -> Server:
     """Return an aggregator that has not started."""
-    settings, plans = config.settings, config.plans
+    settings, parent, uplink = config.settings, config.parent, None
+    coarse = parent is not None and parent.columns == "i8"
+    plans = checked(config.plans, coarse=coarse)
 
     def make_node() -> AggregatorNode:
         # Each machine draws its own names and waiting times.
         return AggregatorNode(settings, plans, np.random.default_rng())
 
-    parent, uplink = config.parent, None
     if parent is not None:
         uplink = make_uplink(
             parent,
@@ -60,7 +62,6 @@ def server_of(config: AggregatorConfig, now: Callable[[], Now] = clock.now) -> S
             groups=tuple(plans),
             kit=config.kit,
         )
-    coarse = parent is not None and parent.columns == "i8"
     ways = {"listen.grpc": config.listen.grpc, "listen.mqtt": config.listen.mqtt}
     idle = None if config.takes_kit else config.kit
     hooks = {f"alarms.webhook[{i}]": hook for i, hook in enumerate(config.alarms.webhook)}

@@ -97,6 +97,7 @@ class Tallies:
     commits: int = 0
     failed_writes: int = 0
     bugs: int = 0
+    model_rejected: int = 0
 
 
 def answer_to(inbound: Inbound, message: Joined | Answer) -> Down:

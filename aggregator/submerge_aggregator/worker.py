@@ -17,6 +17,7 @@ from typing import Any
 
 from submerge import PeerError, SubmergeError
 from submerge.aggregator.node import AggregatorNode
+from submerge.aggregator.self_check import UNSENT
 from submerge.protocol.machine import (
     Effect,
     Event,
@@ -282,6 +283,7 @@ class CommitWorker:
             case Publish(message):
                 return [All(group_of(message), codec.encode(message))]
             case Note():
+                self.tallies.model_rejected += effect.what in UNSENT.values()
                 self._notes.write(effect, self._clock().steady)
         return []
 

@@ -23,6 +23,9 @@ LOUD = {
 }
 """Notes that are warnings: a person should look into them."""
 
+GRAVE = {"model rejected", "own report rejected"}
+"""Notes that are errors: the fleet gets no new model until a person looks."""
+
 AGAIN_S = 60.0
 
 log = logging.getLogger("submerge")
@@ -57,6 +60,7 @@ class Notes:
             return
         self._last, self._at = text, steady
         level = logging.WARNING if note.what in LOUD else logging.INFO
+        level = logging.ERROR if note.what in GRAVE else level
         log.log(level, "%s", note.what, extra={"facts": note.facts})
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from google.protobuf.message import DecodeError
 
 from submerge_proto.v1 import summary_pb2
 
@@ -80,8 +81,23 @@ def _mutate_part(holder: Any, field: Any, value: Any, rng: Rng) -> None:
         holder.ClearField(field.name)
     elif isinstance(value, summary_pb2.Subspace) and rng.random() < 0.3:
         value.MergeFrom(holder.subspace)
+    elif rng.random() < 0.3:
+        _swap(holder, field, value)
     else:
         value.SetInParent()
+
+
+def _swap(holder: Any, field: Any, value: Any) -> None:
+    """Put the bytes of another part in its place, of another type perhaps."""
+    for other, part in holder.ListFields():
+        if other.cpp_type == other.CPPTYPE_MESSAGE and other is not field:
+            first = part[0] if hasattr(part, "extend") and len(part) else part
+            if not hasattr(first, "extend"):
+                try:
+                    value.MergeFromString(first.SerializePartialToString())
+                except DecodeError:
+                    holder.ClearField(field.name)  # no such part has these bytes
+                return
 
 
 def _mutate_list(value: Any, field: Any, rng: Rng) -> None:

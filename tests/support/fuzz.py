@@ -1,6 +1,10 @@
 """Fuzzing: damaged messages into `codec.decode`, and what it lets through into nodes.
 
     python tests/support/fuzz.py --minutes 10 --seed 1
+    python tests/support/fuzz.py --mutants 200000 --extremes 10000
+
+The second form damages the golden messages (`fuzz_golden`), and sends extreme but valid reports
+through three levels (`fuzz_extremes`).
 
 What holds, or it ends with status 1 and says which message of which seed it was: `decode` raises
 nothing but a `PeerError`; a step raises nothing; what a node keeps can be read back, what it says
@@ -17,6 +21,7 @@ import time
 import traceback
 import warnings
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -32,6 +37,8 @@ from submerge.aggregator.member import CLOSED
 from submerge.protocol.messages import Answer, Join, Joined, Message, Reason, Report
 from submerge_proto.wire import codec
 from support.damage import damaged, mutate, spliced
+from support.fuzz_extremes import through_three_levels
+from support.fuzz_golden import GoldenWorld, golden, nested
 from support.fuzz_world import BELOW, CHILDREN, World
 from support.nodes import GROUP, Host
 from support.wire import reported
@@ -64,9 +71,9 @@ def peak_mib() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
-def fuzz(seed: int, tally: Tally, *, executions: int) -> None:
+def fuzz(seed: int, tally: Tally, *, executions: int, make: Callable[[int], World] = World) -> None:
     """Go on in one world, for so many messages."""
-    world, rng = World(seed), np.random.default_rng((seed, 1))
+    world, rng = make(seed), np.random.default_rng((seed, 1))
     last = b""
     for i in range(executions):
         label, message = world.draws()
@@ -96,7 +103,9 @@ def _bytes(message: Message, last: bytes, rng: np.random.Generator) -> tuple[cod
         mutate(form, rng)
     data = bytes(form.SerializeToString())
     draw = rng.random()
-    if draw < 0.15:
+    if draw < 0.02:
+        data = nested(data, rng)
+    elif draw < 0.15:
         data = damaged(data, rng)
     elif draw < 0.2:
         data = spliced(data, last, rng)
@@ -178,7 +187,12 @@ def main() -> None:
     options = argparse.ArgumentParser(description="Damaged messages into codec and nodes.")
     options.add_argument("--minutes", type=float, default=1.0)
     options.add_argument("--seed", type=int, default=0)
+    options.add_argument("--mutants", type=int, default=0)
+    options.add_argument("--extremes", type=int, default=0)
     given = options.parse_args()
+    if given.mutants or given.extremes:
+        warnings.simplefilter("error")
+        sys.exit(counted(given.seed, given.mutants, given.extremes))
     tally, end, seed, status = Tally(), time.monotonic() + 60 * given.minutes, given.seed, 0
     first = peak_mib()
     warnings.simplefilter("error")  # such as NumPy's, of an overflow
@@ -199,6 +213,43 @@ def main() -> None:
     say(f"refused: {listed(tally.refused)}")
     say(f"answers to children: {listed(tally.answers)}")
     sys.exit(status)
+
+
+def counted(seed: int, mutants: int, extremes: int) -> int:
+    """Try so many mutants and extreme reports; say what came of them, and return the status."""
+    tally, start, failures = Tally(), time.monotonic(), list[str]()
+    worlds = 0
+    while tally.executions < mutants and not failures:
+        try:
+            left = min(LONG, mutants - tally.executions)
+            fuzz(seed + worlds, tally, executions=left, make=GoldenWorld)
+        except Failure as failure:
+            failures.append(str(failure))
+        worlds += 1
+    if mutants:
+        say(
+            f"{tally.executions:,} mutants of {len(golden())} golden messages, {worlds} worlds,"
+            f" {tally.restarts} restarts: {len(failures)} failures,"
+            f" {time.monotonic() - start:.0f} s"
+        )
+        say(f"taken: {listed(tally.taken)}")
+        say(f"refused: {listed(tally.refused)}")
+        say(f"answers to children: {listed(tally.answers)}")
+    start = time.monotonic()
+    outcome = through_three_levels(seed, extremes)
+    if extremes:
+        say(
+            f"{outcome.accepted:,} extreme reports accepted, {outcome.restarts} restarts,"
+            f" {time.monotonic() - start:.0f} s; refused besides: {listed(outcome.refused)}"
+        )
+        say(
+            f"of {outcome.upward:,} reports upward and {outcome.models:,} models"
+            f" {len(outcome.unreadable)} unreadable; {len(outcome.errors)} exceptions"
+        )
+    failures += outcome.unreadable + outcome.errors
+    for each in failures:
+        say(each)
+    return int(bool(failures))
 
 
 def listed(counts: Counter[str]) -> str:

@@ -55,12 +55,14 @@ class World:
     parent that lies. An honest client `d` reads on below `a`.
     """
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, *, schema: Schema | None = None) -> None:
         self.rng = rng = np.random.default_rng(seed)
         width = int(rng.integers(1, 10))
         center, half_life = rng.choice(["own", "fleet"]), rng.choice([None, 3600.0])
-        schema = Schema(width, half_life=half_life, center=str(center))
-        if rng.random() < 0.4:
+        given, schema = schema, Schema(width, half_life=half_life, center=str(center))
+        if given is not None:
+            schema = given
+        elif rng.random() < 0.4:
             gamma = rng.choice([None, 0.25])
             schema = replace(schema, features=kernel_schema(width, 6, gamma).features)
         kind, learns = Subspaces(2, oversample=1), bool(rng.random() < 0.3)

@@ -234,3 +234,9 @@ def of_bans() -> dict[Any, Any]:
             ),
         },
     }
+
+
+def of_an_unreadable_node() -> dict[Any, Any]:
+    """A node whose rows nobody could have read a model with."""
+    entry = QuarantineEntry(cause="unreadable", since=NOW - 24)
+    return {("quarantined", "pumps"): {"pumps-24": entry}}

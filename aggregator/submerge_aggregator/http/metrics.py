@@ -29,6 +29,10 @@ COUNTED = {
         "Batches that the store's disk refused; each is taken back whole.",
     ),
     "bugs": ("bugs", "Errors of submerge itself that a batch survived; please report them."),
+    "model_rejected": (
+        "model_rejected",
+        "Models, and reports upward, that were not sent as they were: none could have read them.",
+    ),
 }
 """The tallies of a commit worker; their names here, and what they mean."""
 

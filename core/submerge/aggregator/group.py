@@ -7,27 +7,28 @@ and at the root makes the model that goes down. `node` decides which store it be
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 from submerge.aggregator.ledger import Ledger
+from submerge.aggregator.new_model import new_model
 from submerge.aggregator.plan import GroupPlan as GroupPlan
 from submerge.aggregator.quarantine import Cause, Quarantine
+from submerge.aggregator.report_limits import within_readings
 from submerge.aggregator.rollup import (
     alarm_status,
     census,
-    limits,
-    newest_version,
     scores,
     settled_schema,
-    staleness,
 )
+from submerge.aggregator.self_check import Said, SelfCheck, rejection_note
 from submerge.aggregator.upward import Lineage, Upward
+from submerge.aggregator.versions import newest_version
 from submerge.errors import PeerError
 from submerge.protocol.alarm_changes import diff, is_urgent
 from submerge.protocol.desired_state import DesiredState, DesiredStates
 from submerge.protocol.machine import Key, Note, Now, Records
 from submerge.protocol.messages import (
-    BELIEVED,
     HIGHEST,
     Answer,
     Incarnation,
@@ -81,6 +82,8 @@ class Group:
         self._stirred = True  # the rows have changed since the newest model
         self._model_at = -math.inf
         self._outliers: frozenset[str] = frozenset()  # as last logged
+        self._check = SelfCheck(plan.objection)
+        self._rejections: list[Note] = []
 
     def records(self) -> dict[Key, Any]:
         """Return the records that a store keeps of it, beside its rows."""
@@ -135,9 +138,10 @@ class Group:
         self.banned -= {node}
         self._leave_out()
 
-    def _leave_out(self) -> None:
+    def _leave_out(self, others: frozenset[str] = frozenset()) -> None:
+        """Keep out the rows of quarantined nodes, and of `others` for now."""
         if self.ledger is not None:
-            self.ledger.leave_out(frozenset(self.quarantine.quarantined))
+            self.ledger.leave_out(others | self.quarantine.quarantined.keys())
         self.stir()
 
     def learn_schema(
@@ -220,6 +224,7 @@ class Group:
         verdict = ledger.accept(report, now)
         if verdict.news:
             self.stir()
+            self._check.changed.add(stamp.node)
             before = () if row is None else row.report.alarms
             if is_urgent(diff(before, report.alarms)):
                 # Alarms and verdicts do not wait for the next interval at each level.
@@ -273,25 +278,35 @@ class Group:
         self._outliers = frozenset(outliers)
         return notes
 
-    def model_for(self, report: Report) -> Model | None:
+    def take_rejections(self) -> list[Note]:
+        """Return notes on messages that could not be sent, once."""
+        notes, self._rejections = self._rejections, []
+        return notes
+
+    def model_for(self, report: Report, now: Now) -> Model | None:
         """Return the model, if a child still uses an older one."""
-        model = self.model
-        if model is None or model.fingerprint != report.fingerprint:
+        model, ledger = self.model, self.ledger
+        if model is None or ledger is None or model.fingerprint != report.fingerprint:
             return None
-        if self._settings.parent is None and model.version < report.version <= BELIEVED:
-            # The version has to rise above the child's, if the child's row counts.
-            out = self.ledger is not None and report.stamp.node in self.ledger.outliers()
-            if not out and report.stamp.node not in self.quarantine.quarantined:
-                self._stirred = True
+        if self._settings.parent is None and model.version < report.version:
+            # The version has to rise above the child's, if the child is believed.
+            own = model.version
+            self._stirred |= newest_version(ledger, now, own=own) > own
         return model if report.version < model.version else None
 
     # -- above -----------------------------------------------------------------
 
     def report(self, node: str, me: Incarnation, now: Now) -> Report | None:
-        """Return a report of all rows, under the next number."""
-        ledger, upward = self.ledger, self.upward
+        """Return a report of all rows, under the next number; None if there is none to send."""
+        ledger = self.ledger
         if ledger is None:
             return None
+        return self._readable(Report, lambda: self._new_report(ledger, node, me, now), now)
+
+    def _new_report(self, ledger: Ledger, node: str, me: Incarnation, now: Now) -> Report:
+        upward = self.upward
+        # First: it takes the time, on which outliers depend, and so do counts.
+        seen = ledger.seen(now)
         counts = ledger.counts()
         version = 0 if self.model is None else self.model.version
         return Report(
@@ -300,12 +315,12 @@ class Group:
             pinned=me,  # the parent's, when it is sent
             fence=upward.line.fence,
             fingerprint=ledger.fingerprint,
-            summary=ledger.seen(now),
+            summary=within_readings(self.plan.summaries, seen, counts.learnt),
             moments=ledger.moments(),
             counts=counts,
             as_of=now.wall,
             synced=now.synced,
-            version=max(version, newest_version(ledger)),
+            version=max(version, newest_version(ledger, now, own=version)),
             lifetime=counts.generated,
             census=census(ledger, now),
             scores=scores(ledger),
@@ -330,27 +345,26 @@ class Group:
         ledger = self.ledger
         if ledger is None or not self._stirred or self._model_at > now.steady:
             return None
+        model = self._readable(Model, lambda: self._new_model(ledger, now), now)
+        self._stirred, self._model_at = False, now.steady + self._settings.model_every_s
+        if model is not None:
+            self.model, self.version = model, model.version
+        return model
+
+    def _new_model(self, ledger: Ledger, now: Now) -> Model:
         self._settle(ledger)
-        # Above every version in use: neither a clock that once ran years ahead nor a store that
-        # was lost may keep the fleet on an old model.
-        self.version = max(self.version, now.wall_ms - 1, newest_version(ledger)) + 1
-        known, every, recent = census(ledger, now), self._settings.model_every_s, scores(ledger)
-        self.model = Model(
-            self.name,
-            self.version,
-            self.canonical,
-            ledger.fingerprint,
-            ledger.seen(now),
-            limits(recent),
-            ledger.counts(),
-            known.nodes,
-            staleness(known),
-            created=now.wall,
-            expires=now.wall + 10 * max(every, self._settings.report_every_s),
-            maxima=None if recent is None else recent.maxima,
-        )
-        self._stirred, self._model_at = False, now.steady + every
-        return self.model
+        return new_model(ledger, self.canonical, self._settings, now, last=self.version)
+
+    def _readable(self, kind: type[Said], make: Callable[[], Said], now: Now) -> Said | None:
+        """Return a message that receivers can read; quarantine the nodes that prevent it."""
+        found = self._check.made(make, self._leave_out, self.ledger)
+        if found.why is not None:
+            for node in found.culprits:
+                self.quarantine.put_in_quarantine(node, "unreadable", now)
+            self._leave_out()
+            self._rejections.append(rejection_note(self.name, kind, found))
+        made: Said | None = found.made
+        return made
 
     def _settle(self, ledger: Ledger) -> None:
         """Settle center, scale and gamma, if they are open, once there are enough moments."""

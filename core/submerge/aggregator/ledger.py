@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 from submerge.aggregator.member import Membership
 from submerge.aggregator.pool import Pool, Row, Sealed, total_of
 from submerge.aggregator.presence import Presence
+from submerge.aggregator.report_limits import fits
 from submerge.aggregator.row_time import AHEAD_S, seen_from, time_of
 from submerge.protocol.machine import Key, Now, Records
 from submerge.protocol.messages import Counts, Incarnation, Left, Reason, Report, digest
@@ -149,7 +150,7 @@ class Ledger:
             return RowVerdict(Reason.SCHEMA, held)
         if member.fences.get(stamp.incarnation, b"") != report.fence:
             return RowVerdict(Reason.FENCED, held)
-        if not self._fits(report):
+        if not fits(report, self.schema, self._summaries):
             return RowVerdict(Reason.INVALID, held)
         if row is None:
             return None
@@ -161,13 +162,6 @@ class Ledger:
         if stamp.seq > held and row.from_client and shrunk:
             return RowVerdict(Reason.SHRUNK, held)
         return None
-
-    def _fits(self, report: Report) -> bool:
-        """Return whether a report can be merged with others of the schema."""
-        summary, moments = report.summary, report.moments
-        if moments is not None and len(moments.mean) != self.schema.width:
-            return False
-        return summary is None or self._summaries.fits(self.schema, summary)
 
     def closed_seq(self, node: str, incarnation: Incarnation) -> int | None:
         """Return the last seq of a closed incarnation; None if it is not closed."""

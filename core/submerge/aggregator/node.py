@@ -332,7 +332,7 @@ class AggregatorNode:
             effects += [] if note is None else [note]
             effects.append(Send(stamp.node, answer))
             # What is sent to a banned node, it would receive.
-            model = None if answer.reason is Reason.BANNED else group.model_for(report)
+            model = None if answer.reason is Reason.BANNED else group.model_for(report, now)
             if model is not None:
                 effects.append(Send(stamp.node, model))
         elif not shared:
@@ -359,9 +359,11 @@ class AggregatorNode:
             if not self.top:
                 if group.upward.due_at <= now.steady:
                     parent.send_due(self, group, now, effects)
+                effects.extend(group.take_rejections())
                 continue
             known = group.canonical
             model = group.make_model(now)
+            effects.extend(group.take_rejections())
             if group.canonical != known and group.ledger is not None:
                 note, counted = settled_note(group.ledger.schema), {"group": group.name}
                 effects.append(note._replace(facts=counted | note.facts))

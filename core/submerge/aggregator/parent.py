@@ -70,6 +70,8 @@ def send_due(node: StoreOwner, group: Group, now: Now, effects: list[Effect]) ->
         if report is not None:
             effects.extend(group.outlier_notes())
             upward.queue_report(report, now.steady, node.rng)
+        elif group.ledger is not None:
+            session.put_off(now.steady, node.rng)
     if session.pending is not None:
         # It is the same report, also if it is bound to another root or under another fence.
         session.pending = replace(

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
+from submerge.protocol.messages import Model, Report
 from submerge.protocol.summaries import Summaries
 from submerge.schema import Schema
+
+Objection = Callable[[Model | Report], str | None]
+"""Returns why receivers could not read a message; None if they can."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -20,12 +25,15 @@ class GroupPlan:
         features leave it open.
     robust : bool
         Clients that are far from the others are left out of everything that follows from rows.
+    objection : Objection or None
+        Reads models and reports upward before they are sent (`self_check`); None reads nothing.
     """
 
     summaries: Summaries
     schema: Schema | None = None
     learns_scaling: bool = False
     robust: bool = False
+    objection: Objection | None = None
 
     @property
     def settles(self) -> bool:

@@ -7,9 +7,9 @@ machine that was restored with its memory, or by a liar. Its node is quarantined
 accepted and kept, but no model is made of them until a person releases it. An operator may
 quarantine any node.
 
-An aggregator is never quarantined for this: its rows may shrink, its store may be a backup, and a
-whole site is below it. The first equivocation may be chance: our own software may change a
-digest. The same report again does not count: brokers deliver messages twice.
+An aggregator is never quarantined for a contradiction: its rows may shrink, its store may be a
+backup, and a whole site is below it. The first equivocation may be chance: our own software may
+change a digest. The same report again does not count: brokers deliver messages twice.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from typing import Literal, NamedTuple
 from submerge.protocol.machine import Now
 from submerge.protocol.messages import Reason, Report
 
-Cause = Literal["operator", "shrunk", "equivocated twice"]
+Cause = Literal["operator", "shrunk", "equivocated twice", "unreadable"]
 """An operator's order; an incarnation that reports less than before; two pairs of reports with one
-number each."""
+number each; rows with which nobody could read the model (`self_check`): an aggregator's, too."""
 
 AGAIN_S = 3600.0
 """A second equivocation counts only within this time of the first."""

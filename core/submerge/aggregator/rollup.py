@@ -15,7 +15,7 @@ from submerge.aggregator.ledger import Ledger
 from submerge.aggregator.pool import Row
 from submerge.protocol.alarm_status import AlarmStatus, pooled
 from submerge.protocol.machine import Now
-from submerge.protocol.messages import BELIEVED, Census, Incarnation, ScoreSketches
+from submerge.protocol.messages import Census, Incarnation, ScoreSketches
 from submerge.schema import Schema
 from submerge.stats.block_maxima import KINDS, BlockMaxima
 from submerge.stats.block_maxima import pooled as pooled_maxima
@@ -140,12 +140,6 @@ def alarm_status(ledger: Ledger, *, desired: int) -> AlarmStatus | None:
         if row.report.alarm_status is not None
     ]
     return pooled(statuses, desired=desired) if statuses or desired else None
-
-
-def newest_version(ledger: Ledger) -> int:
-    """Return the highest model version that a node below uses, of those that can be true."""
-    versions = (row.report.version for row in ledger.current())
-    return max((version for version in versions if version <= BELIEVED), default=0)
 
 
 def latest_row_per_node(ledger: Ledger) -> Iterable[tuple[tuple[str, Incarnation], Row]]:

@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import io
 import json
-import struct
-import zlib
 from dataclasses import asdict
 from typing import Any
 
@@ -20,6 +18,7 @@ import numpy as np
 from submerge._linalg import Storage, inner
 from submerge.errors import PeerError, SubmergeError, UsageError, whole
 from submerge.pca.block import Totals
+from submerge.pca.npz import arrays_of
 from submerge.pca.rank import EnergyRank, FixedRank, SapcaRank
 from submerge.pca.sapca import SAPCA
 from submerge.pca.scatter import Scatter
@@ -27,16 +26,23 @@ from submerge.pca.subspace import check_values
 from submerge.schema import Schema
 
 FORM = 1
-UNREADABLE = (
-    # What zipfile, zlib and NumPy's header parser raise on bytes that are not theirs.
-    # zipfile raises RuntimeError for flags that mean "encrypted" or "compressed otherwise".
-    *(ValueError, KeyError, TypeError, EOFError, OSError, RuntimeError, SyntaxError),
-    *(MemoryError, OverflowError),  # a header that claims more data than the file has
-    *(struct.error, zlib.error),
+INCONSISTENT = (
+    *(SubmergeError, LookupError, TypeError, ValueError, AttributeError),
+    *(ArithmeticError, RuntimeError, MemoryError, SyntaxError),
 )
-INCONSISTENT = (SubmergeError, KeyError, TypeError, ValueError, AttributeError, OverflowError)
+"""What contents of another shape than ours lead to."""
+
 MOST_ROWS = 1 << 20
-"""Largest block in a saved engine: no memory is allocated for a forged larger size."""
+"""Largest block in a saved engine."""
+
+MOST_BYTES, MOST_NUMBERS = 1 << 30, 1 << 27
+"""Largest file that is read, and most numbers of a memory that is allocated before it is filled: a
+forged size takes at most 1 GiB."""
+
+LARGEST_SUM = 1e300
+"""Largest sum of squares: that of more would not be finite."""
+
+ENTRIES = ("about", "mean", "totals", "waiting", "scatter", "rows", "sigma")
 
 RULES: dict[str, Any] = {"fixed": FixedRank, "sapca": SapcaRank, "energy": EnergyRank}
 
@@ -90,30 +96,25 @@ def loads(data: bytes) -> SAPCA:
     PeerError
         If the bytes are not a saved engine, or damaged, or of a later form.
     """
+    if len(data) > MOST_BYTES:
+        raise PeerError(
+            f"a saved SAPCA has at most {MOST_BYTES} bytes, got {len(data)}", kind="oversize"
+        )
+    arrays = arrays_of(data, ENTRIES)
     try:
-        with np.load(io.BytesIO(data), allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
         about = json.loads(arrays.pop("about").tobytes())
         form = about["form"]
-    except _unreadable() as error:
-        # NumPy's message advises to allow pickles, so it is not repeated.
-        raise PeerError(
-            f"expected a saved SAPCA (.npz), got {len(data)} bytes of something else, or damaged"
-        ) from error
-    if form != FORM:
-        raise PeerError(f"expected a saved SAPCA of form {FORM}, got form {form}: update submerge")
-    try:
-        return _restored(about, arrays)
     except INCONSISTENT as error:
-        raise PeerError(f"this saved SAPCA contradicts itself: {error}") from error
-
-
-def _unreadable() -> tuple[type[Exception], ...]:
-    """Return `UNREADABLE` and two more, imported here: a client never saves this way."""
-    import tokenize
-    import zipfile
-
-    return *UNREADABLE, zipfile.BadZipFile, tokenize.TokenError
+        raise PeerError(f"expected a saved SAPCA, got another .npz file: {error!s:.80}") from error
+    if form != FORM:
+        raise PeerError(
+            f"expected a saved SAPCA of form {FORM}, got form {form!r:.40}: update submerge"
+        )
+    try:
+        with np.errstate(all="ignore"):
+            return _restored(about, arrays)
+    except INCONSISTENT as error:
+        raise PeerError(f"this saved SAPCA contradicts itself: {error!s:.400}") from error
 
 
 def _restored(about: dict[str, Any], arrays: dict[str, Storage]) -> SAPCA:
@@ -123,6 +124,8 @@ def _restored(about: dict[str, Any], arrays: dict[str, Storage]) -> SAPCA:
         # This comes before anything of that size is allocated.
         _expect("mean", arrays, (schema.dim,), np.float64)
         _expect("waiting", arrays, (None, schema.dim), None)
+    if about["dtype"] not in ("float64", "float32"):  # NumPy would parse any text
+        raise PeerError(f"dtype must be float64 or float32, got {about['dtype']!r:.40}")
     engine = SAPCA(
         RULES[rule.pop("kind")](**rule),
         oversample=about["oversample"],
@@ -146,18 +149,26 @@ def _restored(about: dict[str, Any], arrays: dict[str, Storage]) -> SAPCA:
     target = whole("target", about["target"], least=engine.rule.lowest)
     if target > min(engine.rule.highest or schema.dim, schema.dim):
         raise PeerError(f"target must be within the rule's limits, got {target}")
+    kept = min(max(target, engine.rule.start) + engine.oversample, schema.dim)
+    # A scatter is chosen only where it is no larger than this.
+    room = (kept + engine.block_size) * schema.dim
+    if room > MOST_NUMBERS:
+        raise PeerError(f"its memory must be of at most {MOST_NUMBERS} numbers, got {room}")
     memory = engine._open(schema)
     engine._target = target
     _expect("totals", arrays, (3,), np.float64)
-    if not (arrays["totals"] >= 0).all():
-        raise PeerError("totals must not be negative")
-    engine._totals = Totals(arrays["mean"], *(float(x) for x in arrays["totals"]))
+    if not ((arrays["totals"] >= 0) & (arrays["totals"] <= LARGEST_SUM)).all():
+        raise PeerError(f"totals must be from 0 to {LARGEST_SUM:g}")
+    engine._totals = Totals(arrays["mean"].copy(), *(float(x) for x in arrays["totals"]))
     if isinstance(memory, Scatter):
-        _expect("scatter", arrays, (schema.dim, schema.dim), np.float64)
-        lam = np.linalg.eigvalsh(arrays["scatter"])
-        if lam[0] < -1e-9 * max(lam[-1], 1e-300):
+        scatter = arrays["scatter"]
+        if not np.abs(scatter).max() <= LARGEST_SUM:
+            raise PeerError(f"scatter must be at most {LARGEST_SUM:g}")
+        lam = np.linalg.eigvalsh(scatter)
+        # NaN fails every comparison.
+        if not lam[0] >= -1e-9 * max(lam[-1], 1e-300):
             raise PeerError("scatter must be positive semi-definite")
-        memory.total = arrays["scatter"]
+        memory.total = scatter.copy()
     else:
         rows, sigma = _expect_directions(arrays, schema.dim, engine.dtype)
         memory.restore(rows, sigma)
@@ -191,6 +202,8 @@ def _expect_directions(arrays: dict[str, Storage], dim: int, dtype: Any) -> tupl
     rows, sigma = arrays["rows"], arrays["sigma"]
     if not ((sigma > 0).all() and (np.diff(sigma) <= 0).all()):
         raise PeerError("sigma must be positive and descending")
-    if k and np.abs(inner(rows) - np.eye(k)).max() > 1e-3:
+    if k and not sigma[0] <= LARGEST_SUM**0.5:
+        raise PeerError(f"sigma must be at most {LARGEST_SUM**0.5:g}")
+    if k and not np.abs(inner(rows) - np.eye(k)).max() <= 1e-3:
         raise PeerError("rows must be orthonormal")
-    return rows, sigma
+    return rows, sigma.copy()

@@ -26,8 +26,9 @@ from submerge.stats.quantile_sketch import QuantileSketch, packed, varint
 from submerge.stats.score_limits import Limits
 
 BELIEVED, HIGHEST = 2**62, 2**63 - 1
-"""A model version in use above `BELIEVED` is not believed: no clock counts so many milliseconds. A
-root that received exactly that can still count up to `HIGHEST`."""
+"""A model version in use above `BELIEVED` is never believed, however many use it: a root that
+received exactly that can still count up to `HIGHEST`. `submerge.aggregator.versions` says which
+lower ones are believed."""
 
 LATEST = 2**61
 """A later creation time (ms) of an incarnation is not believed: a floor that rises above it must

@@ -152,6 +152,11 @@ class ParentSession:
         self._built_at = steady
         self.delay(steady, rng)
 
+    def put_off(self, steady: float, rng: np.random.Generator) -> None:
+        """Let an interval pass: there is no report that could be sent."""
+        self.forced, self._built_at = False, steady
+        self.delay(steady, rng)
+
     def joins_again_first(self) -> bool:
         """Return whether a join goes first, because reports got no answer."""
         if self._asked_again or not self.wait.tries or self.wait.tries % REPORTS_BEFORE_JOIN:

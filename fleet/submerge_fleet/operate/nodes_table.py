@@ -24,7 +24,8 @@ In the column state:
   ALARM            see `submerge alarms`
   paused           an operator has it learn nothing
   quarantined      its rows stay out of the model: an operator set it, or it
-                   contradicted itself (it shrank, or equivocated twice)
+                   contradicted itself (it shrank, or equivocated twice),
+                   or its rows made a model unreadable
   banned           its messages are refused until it is released
   far              far from the others of a robust group: left out while it is
   old schema       readings under an earlier schema are kept, in no model

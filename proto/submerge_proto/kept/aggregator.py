@@ -151,6 +151,7 @@ _CAUSES: dict[Cause, pb.Cause] = {
     "operator": pb.CAUSE_OPERATOR,
     "shrunk": pb.CAUSE_SHRUNK,
     "equivocated twice": pb.CAUSE_EQUIVOCATED_TWICE,
+    "unreadable": pb.CAUSE_UNREADABLE,
 }
 _CAUSE_OF: dict[int, Cause] = {number: cause for cause, number in _CAUSES.items()}
 

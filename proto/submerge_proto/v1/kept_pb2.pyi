@@ -15,10 +15,12 @@ class Cause(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     CAUSE_OPERATOR: _ClassVar[Cause]
     CAUSE_SHRUNK: _ClassVar[Cause]
     CAUSE_EQUIVOCATED_TWICE: _ClassVar[Cause]
+    CAUSE_UNREADABLE: _ClassVar[Cause]
 CAUSE_UNSPECIFIED: Cause
 CAUSE_OPERATOR: Cause
 CAUSE_SHRUNK: Cause
 CAUSE_EQUIVOCATED_TWICE: Cause
+CAUSE_UNREADABLE: Cause
 
 class Pin(_message.Message):
     __slots__ = ("parent", "incarnation", "top")

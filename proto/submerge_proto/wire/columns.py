@@ -4,19 +4,23 @@ The leading columns are sent as float32. Those whose sigma is at most 8 times th
 sent as int8 and a scale: the rounding error between two of them is then small against either. The
 sender computes what the receiver will have, and adds the error to `spectral_bound`.
 
-Received subspaces are checked here, number by number, and trusted afterwards. Sizes are bounded by
-what merging keeps: the mean square of two sets together is at most the larger of theirs. So a
-child's wild numbers that pass here also pass at the parent of its parent.
+Received subspaces are checked here and in `sizes`, number by number, and trusted afterwards. What
+is sent is first brought within the same bounds.
 """
 
 from __future__ import annotations
-
-import math
 
 import numpy as np
 
 from submerge import Array, PeerError, Subspace
 from submerge_proto.v1 import summary_pb2 as pb
+from submerge_proto.wire.sizes import (
+    LEAST,
+    check_numbers,
+    check_sizes,
+    saturated,
+    saturated_on_disk,
+)
 
 MOST_DIM, MOST_RANK = 1 << 20, 1 << 10
 """Most dimensions and most columns: more than any device sends."""
@@ -27,16 +31,13 @@ ALIKE = 8.0
 OFF, OFF_COARSE, HONEST = 1e-3, 5e-2, 1e-5
 """How far from orthonormal columns may be: float32 ones, coarse ones, and by float32's rounding."""
 
-LARGEST = 3.4e38
-"""Largest square that is a float32."""
-
-LEAST, FAINT = 2.0**-600, 1e-50
-"""A summary with less weight is invalid; readings that differ by less are equal. Below these
-values, squares and quotients in a merge underflow."""
+FAINT = 1e-50
+"""Readings that differ by less are equal: squares of smaller numbers underflow in a merge."""
 
 
 def packed(subspace: Subspace, *, coarse: bool = False, exact: bool = False) -> pb.Subspace:
     """Return a subspace as a message; `exact`: as it is kept on one's own disk."""
+    subspace = saturated_on_disk(subspace) if exact else saturated(subspace)
     out = pb.Subspace(
         dim=subspace.dim,
         sigma=_bytes(subspace.sigma, "<f8"),
@@ -84,10 +85,10 @@ def unpacked(message: pb.Subspace, fingerprint: str, *, kept: bool = False) -> S
         raise PeerError(
             f"expected at most {min(dim, MOST_RANK)} directions, got {len(sigma)}", kind="shape"
         )
-    _check_numbers(message, sigma)
+    check_numbers(message, sigma)
     bound, weight = message.spectral_bound, message.weight
     if not kept:
-        _check_sizes(message, mean)
+        check_sizes(message, mean)
         # No more can be missing from an eigenvalue than the whole energy.
         bound, mean = min(bound, message.energy), _flushed(mean)
     held = int((sigma >= FAINT * weight**0.5).sum()) if weight >= LEAST else 0
@@ -102,37 +103,6 @@ def unpacked(message: pb.Subspace, fingerprint: str, *, kept: bool = False) -> S
         energy=message.energy,
         spectral_bound=bound,
     )
-
-
-def _check_numbers(message: pb.Subspace, sigma: Array) -> None:
-    """Refuse numbers that no subspace has, whatever its data."""
-    numbers = message.weight, message.energy, message.spectral_bound
-    if not all(map(math.isfinite, numbers)):
-        raise PeerError("weight, energy and bound must be finite", kind="not_finite")
-    if min(numbers) < 0 or (sigma < 0).any():
-        raise PeerError("weight, energy, bound and sigma must not be negative", kind="range")
-    if not (sigma[1:] <= sigma[:-1]).all():
-        raise PeerError("sigma must be descending", kind="unsorted")
-    with np.errstate(over="ignore"):
-        held = float(sigma @ sigma)
-    # Squares near zero have large rounding errors.
-    if not held * (1 - 1e-5) <= message.energy + 1e-300:
-        raise PeerError("energy must not be less than what sigma holds", kind="energy")
-
-
-def _check_sizes(message: pb.Subspace, mean: Array) -> None:
-    """Refuse numbers that overflow or underflow in sums, quotients and fading."""
-    weight, most = message.weight, LARGEST**0.5
-    if not LEAST <= weight < LARGEST:
-        raise PeerError(f"weight must be {LEAST:.2g} to {LARGEST:g}, got {weight:g}", kind="range")
-    if not np.abs(mean).max() < most:
-        raise PeerError(f"means must be below {most:.2g}", kind="range")
-    # The mean square of readings: that of a union of sets is never above both of theirs.
-    square = (message.energy / weight + float(mean @ mean)) / message.dim
-    if not square <= LARGEST:
-        raise PeerError(
-            f"the mean square of readings must be at most {LARGEST:g}, got {square:g}", kind="range"
-        )
 
 
 def _flushed(mean: Array) -> Array:

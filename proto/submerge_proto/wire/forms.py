@@ -96,7 +96,7 @@ def report(value: Report, *, coarse: bool = False) -> pb.ReportRequest:
         counts=parts.counts(value.counts),
         as_of_s=value.as_of,
         synced=value.synced,
-        model_version=value.version,
+        model_version=min(value.version, HIGHEST),
         lifetime=min(value.lifetime, parts.MOST),
         certified_until_s=value.certified_until,
     )
@@ -220,7 +220,7 @@ def model(value: Model) -> pb.Model:
         version=value.version,
         schema=value.schema,
         counts=parts.counts(value.counts),
-        nodes=value.nodes,
+        nodes=min(value.nodes, parts.MOST),
         staleness_p50_s=p50,
         staleness_p99_s=p99,
         staleness_max_s=most,

@@ -38,6 +38,10 @@ MOST_READINGS = 2**53
 WORST = sys.float_info.max
 """Largest score over a limit: a limit near zero would make it infinite."""
 
+MOST_MOMENT = LARGEST * (1 + 1e-6)
+"""Largest mean and root mean square of a channel: honest readings are below `LARGEST`, and pooling
+keeps both, but for rounding."""
+
 MOST_CLIENTS = 2**40
 """Most clients below one aggregator."""
 
@@ -208,8 +212,14 @@ def counts_of(message: summary_pb2.Counts) -> Counts:
 def moments(value: Moments) -> summary_pb2.Moments:
     """Return moments as a message, cut to the most readings that peers accept."""
     count = min(value.count, MOST_READINGS)
-    m2 = value.m2 if count == value.count else value.m2 * (count / value.count)
-    message = summary_pb2.Moments(count=count, mean=_bytes(value.mean), m2=_bytes(m2))
+    mean, m2 = value.mean, value.m2
+    if count != value.count:
+        m2 = m2 * (count / value.count)
+    if not _within(count, mean, m2):
+        # Rounding of a sum has passed the bound: all readings are taken as smaller by one factor.
+        most = max(float(np.abs(mean).max()), float((m2 / count + mean**2).max()) ** 0.5)
+        mean, m2 = mean * (LARGEST / most), m2 * (LARGEST / most) ** 2
+    message = summary_pb2.Moments(count=count, mean=_bytes(mean), m2=_bytes(m2))
     if value.sample is not None:
         message.priorities = np.ascontiguousarray(value.sample.priorities, "<u8").tobytes()
         message.points = np.ascontiguousarray(value.sample.points, "<f4").tobytes()
@@ -226,11 +236,17 @@ def moments_of(message: summary_pb2.Moments) -> Moments:
         raise PeerError("moments must be finite", kind="not_finite")
     if not (count and (m2 >= 0).all()):
         raise PeerError("moments must be of one reading or more, not negative", kind="range")
-    # Pooling keeps the mean square below this; honest readings are below LARGEST.
-    most = LARGEST * (1 + 1e-6)
-    if not (np.abs(mean).max() <= most and (m2 / count + mean**2 <= most**2).all()):
+    if not _within(count, mean, m2):
         raise PeerError(f"moments must be of readings below {LARGEST:g}", kind="range")
     return Moments(count, mean, m2, _sample_of(message))
+
+
+def _within(count: int, mean: Array, m2: Array) -> bool:
+    """Return whether moments are of readings that can be pooled."""
+    # Pooling keeps the mean square below this; honest readings are below LARGEST.
+    if not np.abs(mean).max() <= MOST_MOMENT:
+        return False  # its square might overflow
+    return bool((m2 / count + mean**2 <= MOST_MOMENT**2).all())
 
 
 def _sample_of(message: summary_pb2.Moments) -> Reservoir | None:

@@ -13,7 +13,7 @@ from submerge.protocol.kernel_summary import summary_of
 from submerge.protocol.summaries import Summary
 from submerge_proto.v1 import aggregator_service_pb2 as wire
 from submerge_proto.v1 import kept_pb2, summary_pb2
-from submerge_proto.wire import columns, parts
+from submerge_proto.wire import columns, parts, sizes
 
 WEIGHTS_APART = 1e-6
 """Largest relative difference between the weights of the two: they hold the same readings."""
@@ -34,7 +34,7 @@ def put(
     """
     if summary is None:
         return
-    if not exact and min(part.weight for part in summary.parts) < columns.LEAST:
+    if not exact and min(part.weight for part in summary.parts) < sizes.LEAST:
         return
     for field, part in zip((message.subspace, message.linear), summary.parts, strict=False):
         field.CopyFrom(columns.packed(part, coarse=coarse, exact=exact))

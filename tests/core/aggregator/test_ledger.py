@@ -504,7 +504,7 @@ def test_moments_do_not_depend_on_the_order_of_reports():
     """Rounding included: the scaling that follows from them is hashed."""
     rows = rows_of("far from zero", 40, 1, seed=1)
     reported = [
-        report(f"c{i}", summary=None, moments=Moments.of(rows[4 * i : 4 * i + 4]))
+        report(f"c{i}", ids=range(4), summary=None, moments=Moments.of(rows[4 * i : 4 * i + 4]))
         for i in range(10)
     ]
     results = set()

@@ -16,6 +16,7 @@ from submerge.aggregator.group import GroupPlan
 from submerge.aggregator.ledger import AGGREGATOR_ROWS, CLIENT_ROWS
 from submerge.aggregator.member import CLOSED
 from submerge.aggregator.node import STORE
+from submerge.aggregator.versions import AHEAD_MS
 from submerge.protocol.machine import (
     Drop,
     Flush,
@@ -48,6 +49,7 @@ from submerge.schema import Channel, Scaling
 from submerge.simulate.samples import SampleSets
 from support.alarm_statuses import ALARM, ALARM_STATUS
 from support.nodes import (
+    EPOCH,
     GROUP,
     IDS,
     ME,
@@ -988,24 +990,61 @@ def test_a_version_rises_above_those_in_use():
 
 
 def test_a_version_above_all_clocks_is_a_lie():
-    """Believed up to 2^62; what is above is not a count of milliseconds."""
+    """One node is believed for a century; what is above is no count of milliseconds."""
     table, host = root()
     before = host.model.version
     put(table, "r", report("c", version=BELIEVED + 1))
+    put(table, "r", report("e", version=BELIEVED))
     table.passes(100)
     assert before < host.model.version < before + 10**6
-    put(table, "r", report("d", version=BELIEVED // 2))
+    put(table, "r", report("d", version=before + AHEAD_MS // 2))
     table.passes(100)
 
     # The lie does not hide what others truthfully use.
-    assert BELIEVED // 2 + 1 == host.model.version
+    assert before + AHEAD_MS // 2 + 1 == host.model.version
 
 
-def test_the_highest_version_that_is_believed_does_not_freeze_the_fleet():
-    """Someone says it; the root goes on above it, and everyone takes what it says."""
+def test_one_node_cannot_make_the_version_run_away():
+    """Whatever one node says, in however many incarnations, directly or through a site."""
+    table = Table()
+    root = table.root("r")
+    site = table.aggregator("a")
+    table.passes(100)
+    for i in range(1, 6):
+        lie = report("liar", new_incarnation(i), ids=[i], version=BELIEVED)
+        for label in ("r", "a"):
+            put(table, label, lie)
+        table.passes(400)
+
+    assert root.model.version < (EPOCH + table.time) * 1000 + 10**6
+    assert site.node.model(GROUP).version == root.model.version
+
+
+def test_a_century_ahead_a_root_that_is_lost_again_still_rises():
+    """What one lie may cost at most: versions count on from there, and nothing freezes."""
     table = fleet("c")
     root = table.hosts["r"]
-    table.tell("r", report("liar", ids=[999], version=BELIEVED, pinned=root.node.incarnation))
+    high = int(EPOCH * 1000) + AHEAD_MS
+    table.tell("r", report("liar", ids=[999], version=high, pinned=root.node.incarnation))
+    table.reads("c", 5)
+    table.passes(900)
+    used = table.hosts["c"].node.model.version
+    assert high < used
+    root.disk.clear()
+    table.restarts("r")
+    table.reads("c", 5)
+    table.passes(2000)
+
+    assert used < table.hosts["c"].node.model.version == root.model.version
+
+
+def test_a_version_that_three_nodes_use_is_believed_up_to_the_highest():
+    """A fleet that is there already gets models again from a root that knows nothing."""
+    table = fleet("c")
+    root = table.hosts["r"]
+    for i in range(3):
+        told = report(f"n{i}", ids=[900 + i], version=BELIEVED, pinned=root.node.incarnation)
+        table.tell("r", told)
     seen = []
     for _ in range(3):
         table.reads("c", 5)
@@ -1014,7 +1053,7 @@ def test_the_highest_version_that_is_believed_does_not_freeze_the_fleet():
         seen.append(root.model.version)
 
     assert BELIEVED < seen[0] < seen[1] < seen[2]
-    assert 16 == table.hosts["c"].node.model.counts.learnt
+    assert 16 + 2 == table.hosts["c"].node.model.counts.learnt
 
 
 def test_a_model_says_how_much_it_counts():

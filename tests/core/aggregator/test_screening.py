@@ -22,6 +22,9 @@ from support.nodes import EPOCH, GROUP, Table, new_incarnation, report
 
 SUMMARIES = Subspaces(RANK, oversample=SPARES)
 SCHEMA = Schema.anonymous(DIM)
+LEARNT = 10**9
+"""Readings that each node counts: as many as the heaviest liar claims to have learnt."""
+
 SOME = liars.fleet(0, nodes=12)
 
 
@@ -41,7 +44,7 @@ def hears(table: Table, parts, seq: int = 1, **fields) -> set[Reason]:
     before = len(table.said)
     for name, part in parts.items():
         reported = {"fingerprint": part.schema, "summary": part, "pinned": host.node.incarnation}
-        reported |= {"counts": Counts(100 * seq)}
+        reported |= {"counts": Counts(LEARNT * seq)}
         table.step(
             "r", Received(report(name, new_incarnation(1), seq, (), **{**reported, **fields}))
         )
@@ -74,7 +77,7 @@ def test_a_root_bears_a_third_of_liars_and_takes_them_in_again(how):
     assert who == outliers(table)
     assert oracle.angle(liars.merged(honest), directions(plain)) > 85
     assert oracle.angle(liars.merged(honest), directions(table)) <= 3
-    assert (4000, 60) == (
+    assert (40 * LEARNT, 60) == (
         table.hosts["r"].model.counts.learnt,
         len(table.hosts["r"].ledger.rows),
     )
@@ -82,7 +85,7 @@ def test_a_root_bears_a_third_of_liars_and_takes_them_in_again(how):
     hears(table, fleet.parts, seq=2)
     hears(plain, fleet.parts, seq=2)
     assert set() == outliers(table)
-    assert 12000 == table.hosts["r"].model.counts.learnt
+    assert 120 * LEARNT == table.hosts["r"].model.counts.learnt
     assert oracle.angle(directions(plain), directions(table)) <= 0.1
 
 
@@ -126,7 +129,7 @@ def test_nothing_of_them_goes_up():
     top = table.hosts["top"]
 
     assert who == outliers(table)
-    assert 800 == top.ledger.counts().learnt
+    assert 8 * LEARNT == top.ledger.counts().learnt
     seen = np.asarray(top.ledger.summary().truncated(RANK).basis, dtype=np.float64)
     assert oracle.angle(SOME.true, seen) < 3
 
@@ -194,7 +197,7 @@ def test_who_is_left_out_can_be_forgotten():
     table.step("r", Tick())
 
     assert set(others[1:]) == outliers(table)
-    assert 700 == table.hosts["r"].ledger.counts().learnt
+    assert 7 * LEARNT == table.hosts["r"].ledger.counts().learnt
 
 
 def test_rows_that_fade_are_judged_as_they_were_fresh():
@@ -253,7 +256,7 @@ def test_moments_alone_are_not_judged():
     hears(table, SOME.parts, summary=None)
 
     assert set() == outliers(table)
-    assert 1200 == table.hosts["r"].ledger.counts().learnt
+    assert 12 * LEARNT == table.hosts["r"].ledger.counts().learnt
 
 
 def _of(part, schema: Schema):

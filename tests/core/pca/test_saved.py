@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import io
 import json
+import struct
+import tracemalloc
+import zipfile
 
 import numpy as np
 import pytest
@@ -169,6 +172,7 @@ def about(**changes: object):
         about(center="no"),
         about(center=False),
         about(dtype="float16"),
+        about(dtype="f8,,"),
         about(rule={"kind": "fixed", "start": 2.5}),
         changed(GOOD, totals=lambda a: -a),
         changed(GOOD, rows=lambda a: a * 3),
@@ -234,3 +238,139 @@ def test_every_torn_length_is_refused(length):
     """A file cut short anywhere is not an engine."""
     with pytest.raises(PeerError):
         loads(GOOD[:length])
+
+
+def zipped(entries: dict[str, bytes], compression: int = zipfile.ZIP_STORED) -> bytes:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", compression) as out:
+        for name, data in entries.items():
+            out.writestr(f"{name}.npy", data)
+    return file.getvalue()
+
+
+def npy(shape: str, data: bytes = b"", descr: str = "'<f8'") -> bytes:
+    """An array that claims a shape, whatever data follow."""
+    text = f"{{'descr': {descr}, 'fortran_order': False, 'shape': {shape}, }}".encode()
+    text += b" " * (-(len(text) + 11) % 64) + b"\n"
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text + data
+
+
+ENGINES = {
+    "low rank": GOOD,
+    "scatter": dumps(SAPCA(2).partial_fit(rows_of("noise", 30, 6, seed=0))),
+    "float32": dumps(SAPCA(2, exact="never", dtype="float32").partial_fit(np.eye(9))),
+    "nothing": dumps(SAPCA(EnergyRank(0.5, 0.9, start=2, highest=4))),
+}
+
+
+def refused_or_usable(data: bytes) -> bool:
+    """Whether bytes are an engine, which then learns; anything but the documented error passes."""
+    try:
+        engine = loads(data)
+    except PeerError:
+        return False
+    dumps(engine)
+    return True
+
+
+@given(st.binary(max_size=400))
+def test_any_bytes_are_refused_by_the_documented_error(data):
+    """Noise, and noise that begins like a file."""
+    for front in (b"", b"PK\x03\x04", b"\x93NUMPY\x01\x00", GOOD[:300]):
+        assert not refused_or_usable(front + data)
+
+
+def damaged_engine(good: bytes, rng: np.random.Generator) -> bytes:
+    """A saved engine with some bytes changed, moved or missing, under checksums that are right."""
+    with zipfile.ZipFile(io.BytesIO(good)) as file:
+        entries = {name[:-4]: bytearray(file.read(name)) for name in file.namelist()}
+    for _ in range(int(rng.integers(1, 4))):
+        entry = entries[str(rng.choice(sorted(entries)))]
+        at = int(rng.integers(len(entry)))
+        match int(rng.integers(6)):
+            case 0:
+                entry[at:] = b""
+            case 1:
+                entry[at:at] = entry[at : at + int(rng.integers(1, 30))]
+            case 2 if at + 8 <= len(entry):
+                extreme = rng.choice([1e308, -1e308, np.nan, np.inf, 5e-324, -1.0, 1e160])
+                start = at - at % 8
+                entry[start : start + 8] = struct.pack("<d", extreme)[: len(entry) - start]
+            case 3:
+                entry[at] = int(rng.choice(list(b"0123456789-\"'[]{}(),")))
+            case 4:
+                entries[str(rng.choice(sorted(entries)))] = bytearray(entry)
+            case _:
+                entry[at] ^= 1 << int(rng.integers(8))
+        entry += b"" if len(entry) else b"\0"
+    return zipped({name: bytes(data) for name, data in entries.items()})
+
+
+@pytest.mark.parametrize("name", ENGINES)
+def test_damage_is_refused_by_the_documented_error_or_harmless(name):
+    """Each entry in turn, beneath the zip's checksum; and the bytes of the zip itself."""
+    rng, usable = np.random.default_rng(0), 0
+    for _ in range(150):
+        usable += refused_or_usable(damaged_engine(ENGINES[name], rng))
+        outer = bytearray(ENGINES[name])
+        for _ in range(int(rng.integers(1, 5))):
+            outer[int(rng.integers(len(outer)))] ^= 1 << int(rng.integers(8))
+        refused_or_usable(bytes(outer))
+
+    assert usable < 150
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ENGINES)
+def test_much_damage_is_refused_by_the_documented_error(name):
+    """The same for longer."""
+    rng = np.random.default_rng(1)
+    for _ in range(3000):
+        refused_or_usable(damaged_engine(ENGINES[name], rng))
+
+
+ABOUT = npy("(2,)", b"{}", "'|u1'")
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        zipped({"about": ABOUT, "mean": npy(f"({2**40},)")}),
+        zipped({"about": ABOUT, "mean": npy(f"({2**70}, 0)")}),
+        zipped({"about": ABOUT, "mean": npy("(-1, -1)", bytes(8))}),
+        zipped({"about": ABOUT, "mean": npy("(1,)", b"", f"'S{2**31 - 1}'")}),
+        zipped({"about": ABOUT, "mean": npy("(1,)", bytes(8), "'|O'")}),
+        zipped({"about": ABOUT, "mean": npy("(1,)", bytes(8), "[('a', '<f8')]")}),
+        zipped({"about": ABOUT, "mean": npy("(" * 300 + "1," + ")" * 300, bytes(8))}),
+        zipped({"about": npy(f"({2**26},)", bytes(2**26), "'|u1'")}, zipfile.ZIP_DEFLATED),
+        zipped({"about": npy("(20000,)", b"[" * 20000, "'|u1'")}),
+        zipped({"about": npy("(9000,)", b'{"form":' + b"9" * 8991 + b"}", "'|u1'")}),
+        zipped({"about": ABOUT, "else": ABOUT}),
+        about(block_size=2**20, schema=Schema.anonymous(2000).canonical.decode()),
+    ],
+)
+def test_a_claim_costs_no_more_memory_than_the_file_has(data):
+    """Headers that claim terabytes, compressed zeros, nesting and numbers without end."""
+    tracemalloc.start()
+    try:
+        with pytest.raises(PeerError):
+            loads(data)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert peak < 4 * len(data) + (1 << 20)
+
+
+def test_a_small_file_cannot_ask_for_a_large_memory():
+    """A block of a million rows for a thousand columns, in a file of sixteen kilobytes."""
+    wide = dumps(SAPCA(2, exact="never", block_size=4).partial_fit(np.eye(3, 1000)))
+    forged = changed(
+        wide,
+        about=lambda a: np.frombuffer(
+            json.dumps(json.loads(a.tobytes()) | {"block_size": 2**20}).encode(), np.uint8
+        ),
+    )
+
+    with pytest.raises(PeerError, match="at most"):
+        loads(forged)

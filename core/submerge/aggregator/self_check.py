@@ -1,0 +1,170 @@
+"""SelfCheck: a message is read before it is sent, as its receivers will read it.
+
+What children report is checked one by one, and what follows from all of them is bounded when it is
+sent. Should a message be unreadable all the same, every receiver would refuse it, and nothing would
+say so. So an aggregator reads its own model, or its report, first. If that fails:
+
+1. The message is not sent. The last one that was readable stays.
+2. Nodes are left out until the message is readable: those whose rows have changed since the last
+   readable one, or else all. Of these as many as possible are taken in again, by halves. Nodes that
+   cannot be taken in again, one by one, are the culprits.
+3. Culprits are quarantined, with the cause "unreadable", and named in a note.
+
+The search makes at most `MOST_TRIALS` messages. Culprits that it has found by then are quarantined
+all the same, so that the next search has fewer to find.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+from submerge.aggregator.ledger import Ledger
+from submerge.aggregator.plan import Objection
+from submerge.errors import SubmergeError
+from submerge.protocol.machine import Note
+from submerge.protocol.messages import Model, Report
+
+MOST_TRIALS = 64
+"""Messages that are made to find culprits. One among a thousand nodes takes 20."""
+
+UNSENT = {Model: "model rejected", Report: "own report rejected"}
+"""What a note says; a person has to act."""
+
+
+Said = TypeVar("Said", Model, Report)
+
+MERGE_ERRORS = (SubmergeError, ValueError, ArithmeticError)
+"""What merging raises for numbers that it cannot merge: `LinAlgError` is a ValueError."""
+
+
+class Finding(NamedTuple):
+    """The result of a check.
+
+    made : the message, without the culprits; None if there is none that can be read
+    why : what was wrong with the message of all nodes; None if nothing was
+    culprits : nodes without which it can be read
+    """
+
+    made: Any
+    why: str | None
+    culprits: tuple[str, ...] = ()
+
+
+class SelfCheck:
+    """Reads what one group is about to send.
+
+    Parameters
+    ----------
+    objection : Objection or None
+        None reads nothing, and lets errors pass.
+
+    Attributes
+    ----------
+    changed : set of str
+        Nodes whose rows have changed since the last readable message.
+    """
+
+    def __init__(self, objection: Objection | None) -> None:
+        self._objection = objection
+        self.changed: set[str] = set()
+
+    def made(
+        self,
+        make: Callable[[], Any],
+        leave_out: Callable[[frozenset[str]], None],
+        ledger: Ledger | None,
+    ) -> Finding:
+        """Return a message that can be read, and whose rows had to be left out for it.
+
+        Parameters
+        ----------
+        make : callable
+            Makes the message of the rows that are not left out.
+        leave_out : callable
+            Keeps the rows of these nodes out, and no longer those of others. The caller ends it.
+        ledger : Ledger or None
+            It knows who has rows.
+        """
+        made, why = self._attempt(make)
+        if why is None:
+            self.changed.clear()
+            return Finding(made, None)
+        known = set() if ledger is None else {node for node, _ in [*ledger.rows, *ledger.sealed]}
+        for suspects in (sorted(self.changed & known), sorted(known)):
+            search = _Search(lambda: self._attempt(make), leave_out, suspects)
+            if search.readable:
+                self.changed.clear()
+                search.narrow()
+                return Finding(search.made, why, tuple(search.culprits))
+        return Finding(None, why)
+
+    def _attempt(self, make: Callable[[], Any]) -> tuple[Any, str | None]:
+        """Return a message, and why it cannot be read."""
+        if self._objection is None:
+            return make(), None
+        try:
+            made = make()
+        except MERGE_ERRORS as error:
+            return None, f"{type(error).__name__}: {error}"
+        return made, None if made is None else self._objection(made)
+
+
+class _Search:
+    """Looks for the fewest nodes without which a message can be read.
+
+    readable : whether it can be read without all suspects
+    made : the newest message that could
+    culprits : suspects without whom alone it could not
+    """
+
+    def __init__(
+        self,
+        attempt: Callable[[], tuple[Any, str | None]],
+        leave_out: Callable[[frozenset[str]], None],
+        suspects: Sequence[str],
+    ) -> None:
+        self._attempt, self._leave_out = attempt, leave_out
+        self._out, self._trials = frozenset(suspects), MOST_TRIALS
+        self.culprits: list[str] = []
+        self.made: Any = None
+        self.readable = bool(suspects) and self._try(self._out)
+
+    def narrow(self) -> None:
+        """Take in again all suspects that can be."""
+        self._halve(sorted(self._out))
+        if self._trials <= 0:
+            # Not all were tried: no message is made of some of the innocent only.
+            self.made = None
+
+    def _halve(self, names: Sequence[str]) -> None:
+        """Take in some of the names, which cannot all be taken in together."""
+        if len(names) == 1:
+            self.culprits += names
+            return
+        middle = len(names) // 2
+        for half in (names[:middle], names[middle:]):
+            if self._trials > 0 and not self._try(self._out - set(half)):
+                self._halve(half)
+
+    def _try(self, out: frozenset[str]) -> bool:
+        """Leave these nodes out; return whether the message can be read then."""
+        self._trials -= 1
+        self._leave_out(out)
+        made, why = self._attempt()
+        if why is None:
+            self._out, self.made = out, made
+        return why is None
+
+
+def rejection_note(group: str, kind: type[Model | Report], finding: Finding) -> Note:
+    """Return the note on a message that was not sent: whose rows it was, and what to do."""
+    facts: dict[str, Any] = {"group": group, "why": finding.why}
+    if finding.culprits:
+        facts["nodes"] = finding.culprits
+        facts["meaning"] = "no node could have read it; their rows are kept, and leave the model"
+        facts["todo"] = "look at these nodes, and report this to the maintainers of submerge"
+    else:
+        facts["meaning"] = "no node could read it, whichever rows are left out; the last one stays"
+        facts["todo"] = "please report it to the maintainers of submerge"
+    return Note(UNSENT[kind], facts)
