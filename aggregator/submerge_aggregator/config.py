@@ -31,10 +31,10 @@ from submerge_client.config.schemas import SchemaConfig
 from submerge_client.config.sections import (
     AboveZero,
     Name,
+    NamePattern,
     NodeName,
     Seconds,
     Section,
-    Text,
     Whole,
     placed,
     refusal,
@@ -186,12 +186,15 @@ class AdvancedConfig(RetryConfig, frozen=True, kw_only=True):
     ----------
     scaling_rows : int
         Readings that a root waits for before it fixes center, scale and gamma.
+    bounds_after_s : float
+        How long a node has to be heard before its row rate bounds others.
     burst : int
         Messages that a quiet child may send at once: when a broker comes back, a report of each
         of its groups.
     """
 
     scaling_rows: Whole = 1000
+    bounds_after_s: Seconds = 86400.0
     burst: Whole = 1000
 
 
@@ -205,7 +208,11 @@ class GroupConfig(Section, frozen=True, kw_only=True):
     schema : SchemaConfig, optional
         What its vectors mean; required at a root.
     robust : bool
-        Leave out clients that are far from the others, and cap those that claim too much.
+        Leave out nodes that are far from the others, and cap those that claim too much.
+    bounds : {"on", "off"}
+        Whether a node counts for no more than an honest one that was heard for as long could.
+    trusted : tuple of str
+        Names of nodes, with `*` and `?`, that count in full whatever they report.
     nodes : tuple of str, optional
         Patterns of the names that may join, report to and watch it, aggregators too. Left out:
         any name.
@@ -214,7 +221,9 @@ class GroupConfig(Section, frozen=True, kw_only=True):
     summary: SummaryConfig = SummaryConfig()
     schema: SchemaConfig | None = None
     robust: bool = False
-    nodes: tuple[Text, ...] | None = None
+    bounds: Literal["on", "off"] = "on"
+    trusted: tuple[NamePattern, ...] = ()
+    nodes: tuple[NamePattern, ...] | None = None
 
     def __post_init__(self) -> None:
         if self.schema is not None:
@@ -227,7 +236,14 @@ class GroupConfig(Section, frozen=True, kw_only=True):
         with placed("schema"):
             built = None if schema is None else schema.built
         learns = schema is not None and schema.learns_scaling
-        return GroupPlan(self.summary.summaries, built, learns_scaling=learns, robust=self.robust)
+        return GroupPlan(
+            self.summary.summaries,
+            built,
+            learns_scaling=learns,
+            robust=self.robust,
+            bounds=self.bounds == "on",
+            trusted=self.trusted,
+        )
 
 
 class AggregatorConfig(Section, frozen=True, kw_only=True):

@@ -105,10 +105,15 @@ insecure = true
 
 # A group of nodes that share a schema and a model: these sections for every group.
 [groups.pumps]
-# If clients report here: leave out those far from the others while they are, and weigh none more
-# than three times the typical client. If a group mixes two kinds of machine, the smaller half is
-# left out: make two groups.
+# Leave out nodes that are far from the others while they are, and weigh none more than three times
+# the typical node. If a group mixes two kinds of machine, the smaller half is left out: make two
+# groups.
 #robust = false
+# No node moves the model further than an honest one could that was heard here for as long and has
+# three times the usual energy. Its readings count, and weigh less in the model. "off": no bounds.
+#bounds = "on"
+# Nodes that count in full whatever they report, also in a robust group; * and ? are allowed.
+#trusted = []
 # The names that may join, report and watch here, aggregators too; * is any text. Left out: any.
 #nodes = ["pump-*", "site-1"]
 

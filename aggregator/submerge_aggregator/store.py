@@ -26,9 +26,10 @@ from hashlib import blake2b
 from submerge.errors import SubmergeError, UsageError
 from submerge.protocol.machine import Key
 
-FORM = 3
+FORM = 4
 """Raise it with a record that earlier versions do not know: they then report a later version, and
-no damage. 2: why nodes are quarantined, and which are suspected. 3: desired states of nodes."""
+no damage. 2: why nodes are quarantined, and which are suspected. 3: desired states of nodes.
+4: when nodes were first heard."""
 
 APPLICATION_ID = int.from_bytes(b"subm", "big")
 

@@ -98,6 +98,23 @@ def test_several_groups_are_served_each_by_its_own_plan(read) -> None:
     assert {"pumps": 8, "press.2": 9} == {name: plan.schema.dim for name, plan in plans.items()}
 
 
+def test_a_group_has_bounds_unless_it_says_no(read) -> None:
+    """And trusts the nodes that it names; a pattern that fits no name is refused."""
+    plain, chosen = (
+        read(ROOT + PUMPS + more).plans["pumps"]
+        for more in ("", '[groups.pumps]\nbounds = "off"\ntrusted = ["pump-7", "line-*"]\n')
+    )
+    rule = plain.influence_rule(60.0)
+
+    assert plain.bounds
+    assert rule is not None
+    assert (80.0 <= rule.first_rows, 60.0, ()) == (True, rule.known_s, rule.trusted)
+    assert ("pump-7", "line-*") == chosen.trusted
+    assert chosen.influence_rule(60.0) is None
+    with pytest.raises(UsageError, match=r"groups\.pumps\.trusted"):
+        read(ROOT + PUMPS + '[groups.pumps]\ntrusted = ["a b"]\n')
+
+
 def test_a_group_is_robust_where_it_says_so(read) -> None:
     """And nowhere else: what is asked for there is another model."""
     plain, robust = read(ROOT + PUMPS), read(ROOT + PUMPS + "[groups.pumps]\nrobust = true\n")

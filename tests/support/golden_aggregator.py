@@ -1,10 +1,11 @@
-"""What golden stores hold: an aggregator's of two groups, a root's, and two of earlier forms."""
+"""What golden stores hold: an aggregator's of two groups, a root's, and some of other forms."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import Any
 
+from submerge.aggregator.ages import GroupTime
 from submerge.aggregator.ledger import Membership
 from submerge.aggregator.node import StoreIdentity
 from submerge.aggregator.pool import Row, Sealed
@@ -240,3 +241,13 @@ def of_an_unreadable_node() -> dict[Any, Any]:
     """A node whose rows nobody could have read a model with."""
     entry = QuarantineEntry(cause="unreadable", since=NOW - 24)
     return {("quarantined", "pumps"): {"pumps-24": entry}}
+
+
+def of_ages() -> dict[Any, Any]:
+    """When nodes were first heard: in the group's time, which a restart continues."""
+    return {
+        **of_form_2(),
+        ("first", "pumps", "pump-3"): 86_400.5,
+        ("first", "pumps", "pump-4"): 172_801.25,
+        ("elapsed", "pumps"): GroupTime(elapsed=259_202.75, wall=NOW - 600),
+    }

@@ -49,6 +49,7 @@ STORES: dict[str, tuple[int, Callable[[], dict[Key, Any]]]] = {
     "root_form_1.store": (1, golden_aggregator.of_form_1),
     "root_form_2.store": (2, golden_aggregator.of_form_2),
     "unreadable.store": (3, golden_aggregator.of_an_unreadable_node),
+    "root_ages.store": (4, golden_aggregator.of_ages),
 }
 """With the form that each is of."""
 

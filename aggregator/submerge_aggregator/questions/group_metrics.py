@@ -46,4 +46,5 @@ def _group_metrics(node: AggregatorNode, group: str, now: Now) -> GroupMetrics:
         0 if ledger is None else len(ledger.outliers()),
         watch(ledger),
         tuple(alarms(node, now, group, open_only=True)),
+        0 if ledger is None else sum(each.notable for each in ledger.bounds().values()),
     )

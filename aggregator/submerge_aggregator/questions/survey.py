@@ -153,7 +153,7 @@ def _views(node: AggregatorNode, group: str, now: Now) -> list[NodeView]:
     rows: dict[str, list[RowView]] = {}
     sealed: dict[str, list[SealedView]] = {}
     kinds: dict[str, Kind] = {}
-    outliers = {} if ledger is None else ledger.outliers()
+    outliers, bounds = ({}, {}) if ledger is None else (ledger.outliers(), ledger.bounds())
     statuses: dict[str, AlarmStatus | None] = {}
     if ledger is not None:
         statuses = {name: row.report.alarm_status for (name, _), row in latest_row_per_node(ledger)}
@@ -180,6 +180,7 @@ def _views(node: AggregatorNode, group: str, now: Now) -> list[NodeView]:
             and bool(desired.paused)
             and _is_applied(status, desired),
             _pending(status, desired),
+            bounds[name].words if name in bounds else "",
         )
         for name in sorted(rows.keys() | sealed.keys() | banned | quarantined.keys())
     ]

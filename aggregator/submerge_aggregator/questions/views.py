@@ -125,6 +125,8 @@ class NodeView:
         Why it is quarantined, and since when, Unix seconds.
     outlier : str
         How far it is from the others, if it is left out for that (`robust`); else empty.
+    bounded : str
+        How much of its readings counts in the model, and why, if not all; else empty.
     watch : WatchView or None
         Its alarm status, or that of all below it; None while it reports none.
     paused : bool
@@ -146,6 +148,7 @@ class NodeView:
     watch: WatchView | None = None
     paused: bool = False
     wanted: Wanted = ""
+    bounded: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +176,8 @@ class GroupMetrics:
         When the first certificate of a child ends, as they report; 0 if none has one.
     outliers : int
         Nodes that are left out of the model for being far from the others (`robust`).
+    bounded : int
+        Nodes whose readings weigh less in the model than they have reported.
     watch : WatchView or None
         The alarm status of all below; None while no node reports one.
     alarms : tuple of AlarmView
@@ -192,6 +197,7 @@ class GroupMetrics:
     outliers: int = 0
     watch: WatchView | None = None
     alarms: tuple[AlarmView, ...] = ()
+    bounded: int = 0
 
 
 def socket_of(store: str | os.PathLike[str]) -> Path:

@@ -25,6 +25,10 @@ Key = str | int
 """The key of a table, or the index in a list."""
 
 Name = Annotated[str, Meta(pattern=rf"^{NAME}\Z", description=f"a name in quotes, {NAME_RULE}")]
+NamePattern = Annotated[
+    str,
+    Meta(pattern=r"^[A-Za-z0-9._*?-]{1,64}\Z", description="a name in quotes, or one with * and ?"),
+]
 """Fits a certificate, a topic and a file."""
 
 NodeName = Annotated[

@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from submerge.aggregator.influence_notes import InfluenceNotes
 from submerge.aggregator.ledger import Ledger
 from submerge.aggregator.new_model import new_model
 from submerge.aggregator.plan import GroupPlan as GroupPlan
@@ -81,7 +82,7 @@ class Group:
         self._settings = settings
         self._stirred = True  # the rows have changed since the newest model
         self._model_at = -math.inf
-        self._outliers: frozenset[str] = frozenset()  # as last logged
+        self._notes = InfluenceNotes(name)
         self._check = SelfCheck(plan.objection)
         self._rejections: list[Note] = []
 
@@ -168,6 +169,7 @@ class Group:
             self._settings,
             created=created,
             robust=self.plan.robust,
+            rule=self.plan.influence_rule(self._settings.bounds_after_s),
         )
         self.ledger.leave_out(frozenset(self.quarantine.quarantined))
         if kept is not None:
@@ -265,18 +267,10 @@ class Group:
         facts["todo"] = f"look for a second process or a copy of it, then: nodes release {node}"
         return Note("node quarantined", facts)
 
-    def outlier_notes(self) -> list[Note]:
-        """Return notes on the nodes that left the model as outliers, or are back in it."""
-        outliers = {} if self.ledger is None else self.ledger.outliers()
-        notes = []
-        for node in sorted(outliers.keys() ^ self._outliers):
-            facts = {"group": self.name, "node": node}
-            if node in outliers:
-                facts["why"] = f"far from the others: {outliers[node].words}"
-                facts["meaning"] = "its rows are kept, and leave the model until they are like them"
-            notes.append(Note("node left out" if node in outliers else "node in again", facts))
-        self._outliers = frozenset(outliers)
-        return notes
+    def influence_notes(self) -> list[Note]:
+        """Return notes on the nodes that the model leaves out or bounds, or no longer does."""
+        ledger = self.ledger
+        return [] if ledger is None else self._notes.news(ledger.outliers(), ledger.bounds())
 
     def take_rejections(self) -> list[Note]:
         """Return notes on messages that could not be sent, once."""

@@ -12,32 +12,31 @@ The ledger decides and remembers. Changed records are in `changes` until the nod
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any
 
+from submerge.aggregator.ages import NodeAges
+from submerge.aggregator.bounding import InfluenceRule
 from submerge.aggregator.member import Membership
-from submerge.aggregator.pool import Pool, Row, Sealed, total_of
+from submerge.aggregator.pool import Pool, Row, Sealed
 from submerge.aggregator.presence import Presence
 from submerge.aggregator.report_limits import fits
 from submerge.aggregator.row_time import AHEAD_S, seen_from, time_of
+from submerge.aggregator.row_verdict import RowVerdict as RowVerdict
+from submerge.aggregator.totals import CountedRows
 from submerge.protocol.machine import Key, Now, Records
 from submerge.protocol.messages import Counts, Incarnation, Left, Reason, Report, digest
 from submerge.protocol.settings import AggregatorSettings
 from submerge.protocol.summaries import Summaries, Summary
+from submerge.robust.influence import InfluenceBound
 from submerge.robust.outliers import Outlier
 from submerge.schema import Schema
-from submerge.stats.moments import Moments, pooled
+from submerge.stats.moments import Moments
 
 CLIENT_ROWS, AGGREGATOR_ROWS = 6, 4
 """Most live rows of a client, and of an aggregator."""
-
-
-class RowVerdict(NamedTuple):
-    """The answer to a report, the seq that is held now, and whether a row has changed."""
-
-    reason: Reason
-    newest: int
-    news: bool = False
 
 
 class Ledger:
@@ -51,7 +50,9 @@ class Ledger:
     created : float
         Wall time that rows are first faded to: the creation of the store.
     robust : bool
-        Leave out clients that are far from the others, and cap those that claim too much weight.
+        Leave out nodes that are far from the others, and cap those that claim too much weight.
+    rule : InfluenceRule or None
+        How the influence of nodes on the model is bounded; None for no bounds.
 
     Attributes
     ----------
@@ -69,6 +70,7 @@ class Ledger:
         *,
         created: float,
         robust: bool = False,
+        rule: InfluenceRule | None = None,
     ) -> None:
         self.group = group
         self.changes: dict[Key, Any] = {}
@@ -77,8 +79,9 @@ class Ledger:
         self._members: dict[str, Membership] = {}
         self._presence = Presence()
         self._summaries, self._settings = summaries, settings
-        self._pool = Pool(schema, summaries, created, robust=robust)
-        self._robust = robust
+        self._ages = NodeAges(group, created, self.changes)
+        self._new_pool = partial(Pool, age=self._ages.age, robust=robust, rule=rule)
+        self._pool = self._new_pool(schema, summaries, created)
         self._quarantined: frozenset[str] = frozenset()
 
     def leave_out(self, nodes: frozenset[str]) -> None:
@@ -103,15 +106,16 @@ class Ledger:
                     self._pool.reference = record
                 case _:
                     pass
+        self._ages.load(records, {node for node, _ in (*self.rows, *self._sealed)}, now)
         # Not before the rows are loaded: without a synchronized clock they give the time.
         self._wall(now)
         self._refill()
 
     def change_schema(self, schema: Schema) -> None:
         """Go over to another schema: rows of the old one leave the model."""
-        latest = self._pool.latest
-        self._pool = Pool(schema, self._summaries, self._pool.reference, robust=self._robust)
-        self._pool.latest = latest
+        before = self._pool
+        self._pool = self._new_pool(schema, self._summaries, before.reference)
+        self._pool.latest, self._pool.now = before.latest, before.now
         self._refill()
 
     # -- what comes in ---------------------------------------------------------
@@ -125,6 +129,7 @@ class Ledger:
         refusal = self._refusal(report, row)
         if refusal is not None:
             return refusal
+        self._ages.hear(node)
         if row is not None:
             self._presence.hear(node, incarnation, now.steady)
         if seq > held:
@@ -186,6 +191,7 @@ class Ledger:
         for incarnation in self.live(node):
             self.drop(node, incarnation, now)
         self.drop(node, None, now)
+        self._ages.forget(node)
 
     def drop(self, node: str, incarnation: Incarnation | None, now: Now) -> None:
         """Remove one incarnation, and close it; None: the sealed row of closed ones."""
@@ -207,6 +213,7 @@ class Ledger:
     def tidy(self, now: Now) -> None:
         """Seal silent rows; move the reference time if it is far away."""
         self._take_time(now)
+        self._ages.keep(now)
         for node in self._presence.nodes:
             silences = {i: self._presence.silence(node, i, now.steady) for i in self.live(node)}
             for incarnation, silence in silences.items():
@@ -257,29 +264,21 @@ class Ledger:
         """
         return self._pool.outliers()
 
+    def bounds(self) -> Mapping[str, InfluenceBound]:
+        """Return the nodes that count for less than they have reported, as of the last event."""
+        return self._pool.bounds()
+
     def current(self) -> Iterator[Row]:
         """Return the rows of this schema that count, one by one."""
-        out = self._out
-        return (
-            row
-            for (node, _), row in self.rows.items()
-            if row.report.fingerprint == self.fingerprint and node not in out
-        )
+        return self._counted.current()
 
     def counts(self) -> Counts:
         """Add up the readings of all rows of this schema."""
-        rows = [row.report.counts for row in self.current()]
-        return total_of(rows + [sealed.counts for sealed in self._folded()])
+        return self._counted.counts()
 
     def moments(self) -> Moments | None:
         """Pool the moments of all rows; None if they send summaries."""
-        # In one order: rounding must not depend on when rows arrived.
-        out = self._out
-        rows = [self.rows[key].report for key in sorted(self.rows) if key[0] not in out]
-        parts = [row.moments for row in rows if row.fingerprint == self.fingerprint]
-        parts += [sealed.moments for sealed in self._folded()]
-        present = [moments for moments in parts if moments is not None]
-        return pooled(*present) if present else None
+        return self._counted.moments()
 
     def seen(self, now: Now) -> Summary | None:
         """Merge all rows as of now.
@@ -359,6 +358,8 @@ class Ledger:
 
     def _wall(self, now: Now) -> None:
         """Believe no row from the future, by our clock, or without one by the median row."""
+        self._ages.advance(now)
+        self._pool.now = self._ages.elapsed, now.wall if now.synced else math.nan
         if now.synced:
             self._pool.latest = now.wall + AHEAD_S
         elif self.schema.half_life:
@@ -382,13 +383,9 @@ class Ledger:
         for node in {node for node, _ in self.rows} | {node for node, _ in self._sealed}:
             self._refresh(node)
 
-    def _folded(self) -> list[Sealed]:
-        """Return the sealed rows of this schema that count, by node."""
-        out = self._out
-        places = sorted(
-            place for place in self._sealed if place[1] == self.fingerprint and place[0] not in out
-        )
-        return [self._sealed[place] for place in places]
+    @property
+    def _counted(self) -> CountedRows:
+        return CountedRows(self.rows, self._sealed, self.fingerprint, self._out)
 
     def _key(self, node: str, incarnation: Incarnation) -> Key:
         return "row", self.group, node, str(incarnation.created_ms), str(incarnation.nonce)

@@ -368,7 +368,7 @@ class AggregatorNode:
                 note, counted = settled_note(group.ledger.schema), {"group": group.name}
                 effects.append(note._replace(facts=counted | note.facts))
             if model is not None:
-                effects.extend(group.outlier_notes())
+                effects.extend(group.influence_notes())
                 effects.append(Publish(model))
         if tidies:
             self._tidy_at = now.steady + self.settings.seal_after_s / 8

@@ -68,7 +68,7 @@ def send_due(node: StoreOwner, group: Group, now: Now, effects: list[Effect]) ->
     if session.pending is None or session.forced or upward.changed:
         report = group.report(node.settings.node, node.incarnation, now)
         if report is not None:
-            effects.extend(group.outlier_notes())
+            effects.extend(group.influence_notes())
             upward.queue_report(report, now.steady, node.rng)
         elif group.ledger is not None:
             session.put_off(now.steady, node.rng)

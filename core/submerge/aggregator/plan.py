@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from submerge.aggregator.bounding import InfluenceRule
 from submerge.protocol.messages import Model, Report
-from submerge.protocol.summaries import Summaries
+from submerge.protocol.summaries import Subspaces, Summaries
+from submerge.robust.influence import FIRST_ROWS
 from submerge.schema import Schema
 
 Objection = Callable[[Model | Report], str | None]
@@ -24,7 +26,11 @@ class GroupPlan:
         The root computes center and scale from the readings; gamma as well, if the schema's
         features leave it open.
     robust : bool
-        Clients that are far from the others are left out of everything that follows from rows.
+        Nodes that are far from the others are left out of everything that follows from rows.
+    bounds : bool
+        No node moves the model further than an honest one that was heard for as long could.
+    trusted : tuple of str
+        Patterns of the names of nodes that count in full.
     objection : Objection or None
         Reads models and reports upward before they are sent (`self_check`); None reads nothing.
     """
@@ -33,7 +39,17 @@ class GroupPlan:
     schema: Schema | None = None
     learns_scaling: bool = False
     robust: bool = False
+    bounds: bool = True
+    trusted: tuple[str, ...] = ()
     objection: Objection | None = None
+
+    def influence_rule(self, known_s: float) -> InfluenceRule | None:
+        """Return how influence is bounded, if it is; `known_s`: as in the rule."""
+        if not self.bounds:
+            return None
+        # A client's first report has ten rows for each direction that it shows.
+        rank = self.summaries.rule.start if isinstance(self.summaries, Subspaces) else 0
+        return InfluenceRule(self.trusted, max(FIRST_ROWS, 10.0 * rank), known_s)
 
     @property
     def settles(self) -> bool:

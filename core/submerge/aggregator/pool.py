@@ -6,18 +6,21 @@ do not change with time, so a merge stays valid. The exception are rows from the
 clock was or is wrong: they are read as of `latest`, which follows the time, and so they are read
 again at each query.
 
-In a robust pool an `OutlierScreen` decides, by the rows alone, which rows of clients are merged.
+A `ChildPlacement` decides, by the rows and by the ages of nodes, how much each node counts, and in
+a robust pool which nodes are merged.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from submerge.aggregator.screening import OutlierScreen
+from submerge.aggregator.bounding import ChildSummary, InfluenceRule
+from submerge.aggregator.placement import ChildPlacement
 from submerge.protocol.messages import Counts, Report
 from submerge.protocol.summaries import Summaries, Summary, Tree
+from submerge.robust.influence import InfluenceBound
 from submerge.robust.outliers import Outlier
 from submerge.schema import Schema
 from submerge.stats.moments import Moments, pooled
@@ -71,22 +74,43 @@ class _Contribution:
 class Pool:
     """The merge of a group's rows, kept up to date.
 
+    Parameters
+    ----------
+    schema : Schema
+    summaries : Summaries
+    reference : float
+    age : callable, optional
+        Returns for how many seconds a node has been heard; by default for ever.
+    robust : bool
+        Leave out outliers.
+    rule : InfluenceRule or None
+        How influence is bounded; None for no bounds.
+
     Attributes
     ----------
     reference : float
         Wall time that all rows are faded to.
     latest : float
         The latest wall time that a row may have.
+    now : (elapsed, wall)
+        The time that ages follow, and wall time; NaN if the clock is not synchronized.
     """
 
     def __init__(
-        self, schema: Schema, summaries: Summaries, reference: float, *, robust: bool = False
+        self,
+        schema: Schema,
+        summaries: Summaries,
+        reference: float,
+        *,
+        age: Callable[[str], float] = lambda _: math.inf,
+        robust: bool = False,
+        rule: InfluenceRule | None = None,
     ) -> None:
         self.schema, self.fingerprint, self.reference = schema, schema.fingerprint, reference
-        self.latest = math.inf
-        self._summaries = summaries
+        self.latest, self.now = math.inf, (0.0, math.nan)
+        self._summaries, self._age, self._robust = summaries, age, robust
         self._tree: Tree = summaries.tree(schema)
-        self._screen = OutlierScreen(schema, summaries, self._tree) if robust else None
+        self._placement = ChildPlacement(schema, summaries, self._tree, robust=robust, rule=rule)
         self._contributions: dict[str, _Contribution] = {}
 
     def put(self, node: str, rows: Sequence[Row], sealed: Sealed | None) -> None:
@@ -104,10 +128,7 @@ class Pool:
             self._read(node)
         elif node in self._contributions:
             del self._contributions[node]
-            if self._screen is None:
-                del self._tree[node]
-            else:
-                self._screen.remove(node)
+            self._placement.remove(node)
 
     def _read(self, node: str) -> None:
         """Merge what a node has contribution, none of it later than `latest`."""
@@ -118,11 +139,9 @@ class Pool:
         ]
         merged = self._summaries.merged(self.schema, faded, own=contribution.own)
         contribution.read_as = min(contribution.newest, self.latest)
-        if self._screen is None:
-            self._tree[node] = merged
-        else:
-            unit = self._factor(contribution.read_as, self.reference)
-            self._screen.put(node, merged, client=contribution.own, unit=unit)
+        unit = self._factor(contribution.read_as, self.reference)
+        child = ChildSummary(merged, contribution.own, unit, contribution.read_as)
+        self._placement.put(node, child)
 
     def _read_again(self) -> None:
         """Read again the rows to which another `latest` applied."""
@@ -134,20 +153,27 @@ class Pool:
 
     def summary(self, wall: float | None = None) -> Summary | None:
         """Merge all, as of a wall time; by default of the reference time."""
-        self._read_again()
-        if self._screen is not None:
-            self._screen.outliers()
+        self._settle()
         if not len(self._tree):
             return None
         root = self._tree.root()
         return root if wall is None else self.faded(root, self.reference, wall)
 
     def outliers(self) -> Mapping[str, Outlier]:
-        """Return the clients that are left out as outliers; none, if not robust."""
-        if self._screen is None:
+        """Return the nodes that are left out as outliers; none, if not robust."""
+        if not self._robust:
             return {}
+        self._settle()
+        return self._placement.outliers
+
+    def bounds(self) -> Mapping[str, InfluenceBound]:
+        """Return the nodes that count for less than they have reported."""
+        self._settle()
+        return self._placement.bounds
+
+    def _settle(self) -> None:
         self._read_again()
-        return self._screen.outliers()
+        self._placement.settle(self._age, self.now)
 
     def fold(self, old: Sealed, new: Sealed, *, own: bool) -> Sealed:
         """Add one sealed row to another, both faded to the later time."""
@@ -182,11 +208,3 @@ class Pool:
         """Return whether the reference time is too far from now."""
         half_life = self.schema.half_life or math.inf
         return abs(wall - self.reference) > HALVINGS * half_life
-
-
-def total_of(parts: Iterable[Counts]) -> Counts:
-    """Add counts up."""
-    total = Counts()
-    for part in parts:
-        total = total + part
-    return total

@@ -133,6 +133,9 @@ class AggregatorSettings:
         The greatest age of a report that is believed.
     scaling_rows : int
         Readings whose moments a root waits for before it settles center, scale and gamma.
+    bounds_after_s : float
+        How long a node has to be heard before its row rate bounds others. More bounds a young
+        group later, by rates that are more certain.
     """
 
     node: str
@@ -142,13 +145,14 @@ class AggregatorSettings:
     seal_after_s: float = 3600.0
     max_age_s: float = 30 * 86400.0
     scaling_rows: int = 1000
+    bounds_after_s: float = 86400.0
     patience_s: float = 10.0
     cap_s: float = 300.0
 
     def __post_init__(self) -> None:
         check_names(self.node, *(() if self.parent is None else (self.parent,)))
         _check_times(self, "report_every_s", "model_every_s", "seal_after_s", "max_age_s")
-        _check_times(self, "patience_s", "cap_s")
+        _check_times(self, "patience_s", "cap_s", "bounds_after_s")
         whole("scaling_rows", self.scaling_rows, least=1)
 
 

@@ -25,7 +25,9 @@ import numpy as np
 from submerge._linalg import Array
 from submerge.pca.subspace import Subspace, check_rank
 from submerge.robust.geometric_median import Middle, Projector, of_points, of_projectors
+from submerge.robust.loudness import loudness
 from submerge.robust.noise import (
+    EDGE,
     ROUNDING,
     TINY,
     TypicalNoise,
@@ -139,7 +141,7 @@ def screen(
         if 2 * len(outliers) > len(names):
             outliers = {}  # different minorities are off: it is unclear which children are honest
         kept = [name for name in names if name not in outliers]
-        factors = _factors([parts[name] for name in kept])
+        factors = _factors([parts[name] for name in kept], middle, typical, means=means)
     capped = zip(kept, map(float, factors), strict=True)
     return Screening(outliers, {name: factor for name, factor in capped if factor < 1})
 
@@ -212,13 +214,25 @@ def _offsets(
     return np.asarray(np.sqrt((squares - inside) / noise + inside / (typical.energy + rounding)))
 
 
-def _factors(parts: Sequence[Subspace]) -> Array:
-    """Return factors that fade parts with far more weight or energy than the median."""
+def _factors(
+    parts: Sequence[Subspace], middle: Middle | None, typical: TypicalNoise, *, means: bool
+) -> Array:
+    """Return factors that fade parts with far more weight or energy than the others.
+
+    Energy counts in all, and along each direction that a part has.
+    """
     weights = np.array([part.weight for part in parts])
     energies = np.array([energy_of(part) for part in parts])
-    typical = median(list(energies[energies > 0]))
+    usual = median(list(energies[energies > 0]))
     by_weight = np.minimum(1.0, WEIGHT * median(list(weights)) / weights)
-    by_energy = np.minimum(1.0, ENERGY * typical / np.maximum(energies, TINY))
+    by_energy = np.minimum(1.0, ENERGY * usual / np.maximum(energies, TINY))
+    if middle is not None and len(parts) >= LEAST and np.isfinite(typical.edge):
+        points = np.stack([part.mean for part in parts])
+        # Where means do not become part of the merge, none is shifted.
+        center = of_points(points) if means else None
+        louder = loudness(parts, by_energy, middle.span, center, EDGE * typical.edge + TINY)
+        most = _limit(louder, ENERGY)
+        by_energy = np.minimum(by_energy, most / np.maximum(louder, most))
     # A factor to fade by must be positive, whatever a part claims.
     return np.asarray(np.maximum(by_weight * by_energy, TINY))
 

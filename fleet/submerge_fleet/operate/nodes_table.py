@@ -101,6 +101,8 @@ def _state(view: NodeView) -> list[str]:
         states.append(f"quarantined ({view.cause}){since}")
     if view.outlier:
         states.append(f"far from the others ({view.outlier})")
+    if view.bounded:
+        states.append(view.bounded)
     if any(row.schema == "old" for row in view.rows):
         states.append("old schema")
     if len(view.rows) > 1:

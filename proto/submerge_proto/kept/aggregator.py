@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from submerge import PeerError, Schema
+from submerge.aggregator.ages import GroupTime
 from submerge.aggregator.member import Membership
 from submerge.aggregator.node import StoreIdentity
 from submerge.aggregator.pool import Row, Sealed
@@ -141,6 +142,14 @@ def _desired_states_of(message: pb.DesiredStates) -> dict[str, DesiredState]:
     }
 
 
+def _group_time(value: GroupTime) -> pb.GroupTime:
+    return pb.GroupTime(elapsed_s=value.elapsed, wall_s=value.wall)
+
+
+def _group_time_of(message: pb.GroupTime) -> GroupTime:
+    return GroupTime(parts.real("time", message.elapsed_s), parts.real("time", message.wall_s))
+
+
 def _schema_of(message: pb.Text) -> bytes:
     if message.value:  # empty while it is not known
         Schema.parse(message.value)
@@ -156,6 +165,10 @@ _CAUSES: dict[Cause, pb.Cause] = {
 _CAUSE_OF: dict[int, Cause] = {number: cause for cause, number in _CAUSES.items()}
 
 _SCHEMA = RecordForm(pb.Text, lambda value: pb.Text(value=value), _schema_of)
+
+_TIME = RecordForm(
+    pb.Real, lambda value: pb.Real(value=value), lambda m: parts.real("time", m.value)
+)
 
 _NUMBER = RecordForm(pb.Number, lambda value: pb.Number(value=value), lambda m: m.value)
 
@@ -173,8 +186,8 @@ FORMS = {
     "schema": _SCHEMA,
     "asked": _SCHEMA,
     "version": _NUMBER,
-    "reference": RecordForm(
-        pb.Real, lambda value: pb.Real(value=value), lambda m: parts.real("time", m.value)
-    ),
+    "reference": _TIME,
+    "first": _TIME,
+    "elapsed": RecordForm(pb.GroupTime, _group_time, _group_time_of),
 }
 """By the first word of a record's key."""

@@ -272,6 +272,14 @@ class QuarantineSlips(_message.Message):
     nodes: _containers.RepeatedCompositeFieldContainer[QuarantineSlips.Node]
     def __init__(self, nodes: _Optional[_Iterable[_Union[QuarantineSlips.Node, _Mapping]]] = ...) -> None: ...
 
+class GroupTime(_message.Message):
+    __slots__ = ("elapsed_s", "wall_s")
+    ELAPSED_S_FIELD_NUMBER: _ClassVar[int]
+    WALL_S_FIELD_NUMBER: _ClassVar[int]
+    elapsed_s: float
+    wall_s: float
+    def __init__(self, elapsed_s: _Optional[float] = ..., wall_s: _Optional[float] = ...) -> None: ...
+
 class Number(_message.Message):
     __slots__ = ("value",)
     VALUE_FIELD_NUMBER: _ClassVar[int]

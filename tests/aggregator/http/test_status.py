@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import numpy as np
@@ -155,6 +156,26 @@ def test_a_robust_group_says_who_is_far_from_the_others(tmp_path):
     assert {"a": "", "b": "", "d": ""}.items() <= outlier.items()
     assert outlier["c"].endswith(" deg")
     assert 4 * [""] == after
+
+
+def test_who_weighs_less_than_it_reports_is_listed(house):
+    """To machines as a number, to people as a state with how much and why; all of it counts."""
+    rng = np.random.default_rng(0)
+    rows = {name: rng.normal(size=(200, 6)) for name in "abcdef"}
+    for name, each in rows.items():
+        house.hears(name, each[:100])
+    house.time.steady += 86400
+    for name, each in rows.items():
+        house.hears(name, 20 * each if name == "c" else each)
+    bounded, found = (
+        {each["node"]: each["bounded"] for each in house.asks("GET", "/nodes").json},
+        samples(house),
+    )
+
+    assert 1 == found["submerge_bounded_nodes", "room"]
+    assert 1200 == found["submerge_readings", "room", "learnt"]
+    assert {"c"} == {name for name, words in bounded.items() if words}
+    assert re.fullmatch(r"counts 0\.00\d+: \d+ times the energy allowed.*", bounded["c"])
 
 
 def test_metrics_count_who_is_kept_out(house):

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from submerge import MergeTree, Schema
+from submerge.aggregator.bounding import ChildSummary, InfluenceRule
 from submerge.aggregator.group import GroupPlan
-from submerge.aggregator.screening import OutlierScreen
+from submerge.aggregator.placement import ChildPlacement
 from submerge.features import Gaussian, RandomFourier
 from submerge.protocol.kernel_summary import KernelSummary
 from submerge.protocol.machine import Forget, Received, SetQuarantine, Tick
@@ -158,30 +159,37 @@ def test_a_version_that_they_claim_is_not_followed():
     assert table.hosts["r"].model.version < 2**60
 
 
-def test_an_aggregators_row_is_never_left_out():
-    """It is a merge of many; nor is it capped, nor does it judge others."""
-    parts, who = SOME.lying(NAMED["huge sigma"], 1)
-    tree = MergeTree(rank=RANK + SPARES)
-    screen = OutlierScreen(SCHEMA, SUMMARIES, tree)
-    for name, part in parts.items():
-        screen.put(name, part, client=name not in who, unit=1.0)
+def settled(placement: ChildPlacement) -> set[str]:
+    """Have the children compared; return the outliers."""
+    placement.settle(lambda _: 0.0, (0.0, 0.0))
+    return set(placement.outliers)
 
-    assert {} == screen.outliers()
-    assert set(parts) == set(tree)
-    assert all(tree[name] is parts[name] for name in who)
+
+def test_an_aggregators_row_is_compared_with_the_others():
+    """A fence does not exempt a liar from being left out; a trusted name does."""
+    parts, who = SOME.lying(NAMED["huge sigma"], 1)
+    for trusted, left_out in (((), who), (("node-*",), set())):
+        tree = MergeTree(rank=RANK + SPARES)
+        rule = InfluenceRule(trusted)
+        placement = ChildPlacement(SCHEMA, SUMMARIES, tree, robust=True, rule=rule)
+        for name, part in parts.items():
+            placement.put(name, ChildSummary(part, client=name not in who))
+
+        assert left_out == settled(placement)
+        assert set(parts) - left_out == set(tree)
 
 
 def test_only_what_changed_is_merged_again():
     """A child that stays as it was stays where it is."""
     tree = SUMMARIES.tree(SCHEMA)
-    screen = OutlierScreen(SCHEMA, SUMMARIES, tree)
+    placement = ChildPlacement(SCHEMA, SUMMARIES, tree, robust=True)
     for name, part in SOME.parts.items():
-        screen.put(name, part, client=True, unit=1.0)
-    screen.outliers()
+        placement.put(name, ChildSummary(part, client=True))
+    settled(placement)
     put = []
     tree.__class__ = type("Watched", (type(tree),), {"__setitem__": lambda _, *it: put.append(it)})
-    screen.put("node-03", SOME.parts["node-04"], client=True, unit=1.0)
-    screen.outliers()
+    placement.put("node-03", ChildSummary(SOME.parts["node-04"], client=True))
+    settled(placement)
 
     assert [("node-03", SOME.parts["node-04"])] == put
 

@@ -133,6 +133,14 @@ def test_a_node_far_from_the_others_is_shown_as_such():
     assert ["far from the others (88 deg)", ""] == cells(table_of(views, now=NOW))["state"]
 
 
+def test_a_node_that_is_bounded_is_shown_as_such():
+    """With how much of it counts, and why."""
+    words = "counts 0.1: 10 times the readings of a node of its age"
+    views = [replace(view("a", row()), bounded=words), view("b", row())]
+
+    assert [words, ""] == cells(table_of(views, now=NOW))["state"]
+
+
 @pytest.mark.parametrize(
     ("older", "said"),
     [

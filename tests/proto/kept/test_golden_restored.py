@@ -129,7 +129,8 @@ def aggregator(file: str, **schemas: Schema) -> tuple[AggregatorNode, list[Any]]
     return node, node.step(Start(restored(file)), Now(0.0, NOW + 60))
 
 
-SITE, ROOTS = "site.store", ("root.store", "root_form_1.store", "root_form_2.store")
+SITE = "site.store"
+ROOTS = ("root.store", "root_form_1.store", "root_form_2.store", "root_ages.store")
 
 
 def configured(file: str) -> dict[str, Schema]:
@@ -148,6 +149,8 @@ def test_an_aggregator_goes_on_with_all_that_it_holds(file):
     assert not any(effect.new_store for effect in effects if isinstance(effect, Keep))
     groups = {key[1] for key in read(file) if key[0] == "schema"}
     new = {("line" if file == SITE else "version", group) for group in groups}
+    # Ages go on from here.
+    new |= {("elapsed", group) for group in groups}
     # Kept for the first time, and empty: earlier versions had no such records.
     later = {(kind, group) for kind in ("suspected", "wishes", "heard") for group in groups}
     written = kept(effects)

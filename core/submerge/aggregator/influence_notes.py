@@ -1,0 +1,54 @@
+"""InfluenceNotes: what a log says of nodes that a model leaves out, or bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from submerge.protocol.machine import Note
+from submerge.robust.influence import InfluenceBound
+from submerge.robust.outliers import Outlier
+
+
+class InfluenceNotes:
+    """The nodes of one group that were named last; each change is said once."""
+
+    def __init__(self, group: str) -> None:
+        self._group = group
+        self._outliers: frozenset[str] = frozenset()
+        self._bounded: frozenset[str] = frozenset()
+
+    def news(
+        self, outliers: Mapping[str, Outlier], bounds: Mapping[str, InfluenceBound]
+    ) -> list[Note]:
+        """Return notes on the nodes that have changed since the last call."""
+        return self._of_outliers(outliers) + self._of_bounds(bounds)
+
+    def _of_outliers(self, outliers: Mapping[str, Outlier]) -> list[Note]:
+        notes = []
+        for node in sorted(outliers.keys() ^ self._outliers):
+            facts = {"group": self._group, "node": node}
+            if node in outliers:
+                facts["why"] = f"far from the others: {outliers[node].words}"
+                facts["meaning"] = "its rows are kept, and leave the model until they are like them"
+            notes.append(Note("node left out" if node in outliers else "node in again", facts))
+        self._outliers = frozenset(outliers)
+        return notes
+
+    def _of_bounds(self, bounds: Mapping[str, InfluenceBound]) -> list[Note]:
+        bounded = frozenset(
+            node
+            for node, bound in bounds.items()
+            # Once said, it is over only when nothing is left of it: no line for each wobble.
+            if bound.notable or node in self._bounded
+        )
+        notes = []
+        for node in sorted(bounded ^ self._bounded):
+            facts = {"group": self._group, "node": node}
+            if node in bounded:
+                facts["why"] = bounds[node].words
+                facts["meaning"] = "its readings are kept, and weigh less in the model"
+                facts["todo"] = "check the node; a node that is as it should be: `trusted`"
+            what = "node's influence bounded" if node in bounded else "node counts in full again"
+            notes.append(Note(what, facts))
+        self._bounded = bounded
+        return notes

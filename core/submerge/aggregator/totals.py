@@ -1,0 +1,62 @@
+"""CountedRows: the rows of a group that count, and what they add up to beside summaries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Set
+from typing import NamedTuple
+
+from submerge.aggregator.pool import Row, Sealed
+from submerge.protocol.messages import Counts, Incarnation
+from submerge.stats.moments import Moments, pooled
+
+
+class CountedRows(NamedTuple):
+    """Rows and sealed rows, and which of them count.
+
+    fingerprint : of the schema; rows of another count for nothing
+    out : nodes whose rows do not count
+    """
+
+    rows: Mapping[tuple[str, Incarnation], Row]
+    sealed: Mapping[tuple[str, str], Sealed]
+    fingerprint: str
+    out: Set[str]
+
+    def current(self) -> Iterator[Row]:
+        """Return the rows that count, one by one."""
+        return (
+            row
+            for (node, _), row in self.rows.items()
+            if row.report.fingerprint == self.fingerprint and node not in self.out
+        )
+
+    def folded(self) -> list[Sealed]:
+        """Return the sealed rows that count, by node."""
+        places = sorted(
+            place
+            for place in self.sealed
+            if place[1] == self.fingerprint and place[0] not in self.out
+        )
+        return [self.sealed[place] for place in places]
+
+    def counts(self) -> Counts:
+        """Add up the readings."""
+        rows = [row.report.counts for row in self.current()]
+        return total_of(rows + [sealed.counts for sealed in self.folded()])
+
+    def moments(self) -> Moments | None:
+        """Pool the moments; None without any."""
+        # In one order: rounding must not depend on when rows arrived.
+        rows = [self.rows[key].report for key in sorted(self.rows) if key[0] not in self.out]
+        parts = [row.moments for row in rows if row.fingerprint == self.fingerprint]
+        parts += [sealed.moments for sealed in self.folded()]
+        present = [moments for moments in parts if moments is not None]
+        return pooled(*present) if present else None
+
+
+def total_of(parts: Iterable[Counts]) -> Counts:
+    """Add counts up."""
+    total = Counts()
+    for part in parts:
+        total = total + part
+    return total

@@ -1,0 +1,230 @@
+"""Bounded influence: how much a child may count in a merge, by what others like it have.
+
+A plain merge believes every child: one with an honest number of readings and a sigma twenty times
+too large turns the model by 90 degrees. Each child is therefore compared with what an honest node
+could have sent that the parent has heard for as long.
+
+1. Readings: the group's row rate times the child's age. The rate is one that several *other*
+   nodes reach, so that no node sets its own.
+2. Energy and mean: the spread over nodes. Three times the median is allowed, and more only if
+   five others are like it.
+3. A child beyond that is faded as a whole. The factor is exactly 1 for all others.
+4. The result is a pure function of values. It rises with age, and never depends on an order.
+
+It bounds what one node can do. It does not detect a lie within the bounds: docs/mathematics.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from submerge._linalg import Array
+from submerge.pca.subspace import Subspace
+from submerge.robust.noise import HUGE, ROUNDING, TINY
+
+LIKE = 5
+"""So many other nodes raise what a node may have: fewer may be one person's."""
+
+LEAST_NODES = 5
+"""Fewest nodes with a known row rate, and fewest aggregators, among which there are bounds."""
+
+SPREAD = 3.0
+"""Energy per sample, in units of the median, that every node may have."""
+
+TOLERANCE = 1.25
+"""Readings beyond the group's row rate, and energy beyond that of five others like it, that are
+differences between honest nodes. Readings within it allow no more energy, and no larger shift."""
+
+NOTABLE = 0.9
+"""A node that counts for more of its readings than this is not worth a line."""
+
+FIRST_ROWS = 100.0
+"""Readings that a node may have gathered before it was first heard: those of its first report."""
+
+
+class Readings(NamedTuple):
+    """What honest nodes of these ages may have reported; all (n,).
+
+    most : readings that are counted, with the tolerance
+    usual : readings by which energy and shifts are allowed, without
+    """
+
+    most: Array
+    usual: Array
+
+    @classmethod
+    def of(cls, earned: Array, first: float) -> Readings:
+        """Return them for readings by rate and age, and those of a first report.
+
+        A node that has earned as many has no energy by those of its first report.
+        """
+        slack = np.maximum((TOLERANCE - 1) * earned, first)
+        return cls(earned + slack, np.maximum(earned, first))
+
+
+class Spread(NamedTuple):
+    """One part of the children's summaries; all (n,), in one order.
+
+    rows : effective samples, as of a child's newest report
+    energy : per sample, about the group's middle
+    offset : squared distance of the mean from the middle, a part of `energy`; zeros without means
+    """
+
+    rows: Array
+    energy: Array
+    offset: Array
+
+
+class InfluenceBound(NamedTuple):
+    """How far a child is beyond what it may have; a value within is 0.
+
+    factor : what it is faded by, at most 1
+    rows, energy, mean : times the bounds on readings, on total energy, and on the sum of the
+        readings' distances from the group's middle
+    """
+
+    factor: float
+    rows: float
+    energy: float
+    mean: float
+
+    @property
+    def notable(self) -> bool:
+        """Whether a person should know: small differences are usual."""
+        return self.factor < NOTABLE
+
+    @property
+    def words(self) -> str:
+        """The bound in a few words, for people."""
+        said = (
+            (self.rows, "the readings of a node of its age"),
+            (self.energy, "the energy allowed"),
+            (self.mean, "the shift of the mean allowed"),
+        )
+        beyond = ", ".join(f"{times:.3g} times {what}" for times, what in said if times)
+        return f"counts {self.factor:.2g}: {beyond}"
+
+
+def spread(parts: Sequence[Subspace], units: Array, *, means: bool) -> Spread:
+    """Measure one part of all children.
+
+    Parameters
+    ----------
+    parts : sequence of Subspace
+        One of each child, all with weight.
+    units : (n,)
+        The weight of one sample in each, as it has faded.
+    means : bool
+        Means become part of the merge, and are compared.
+
+    Notes
+    -----
+    O(n dim). The middle is the coordinate-wise median of the means: each child counts once.
+    """
+    weights = np.array([part.weight for part in parts])
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+        energy = np.array([part.energy for part in parts]) / weights
+        offset = np.zeros(len(parts))
+        if means:
+            points = np.stack([part.mean for part in parts])
+            offs = points - np.median(points, axis=0)
+            offset = np.einsum("ij,ij->i", offs, offs)
+        return Spread(_finite(weights / units), _finite(energy + offset), _finite(offset))
+
+
+def effective_age(seconds: Array, half_life: float | None) -> Array:
+    """Return the seconds of readings that are left after so long: H/ln 2 (1 - 2^(-a/H)).
+
+    It is the weight of a node that gains one reading a second, all of them fading.
+    """
+    if not half_life:
+        return seconds
+    rate = math.log(2.0) / half_life
+    return np.asarray(-np.expm1(-seconds * rate) / rate)
+
+
+def row_rates(rows: Array, ages: Array, reported: Array, known: npt.NDArray[np.bool_]) -> Array:
+    """Return for each node the rows a second that several others have.
+
+    The k-th largest rate of the others with k = 5, or half of them where they are fewer than ten:
+    otherwise one node that stands still would bound a small group.
+
+    Parameters
+    ----------
+    rows : (n,)
+    ages : (n,)
+        Effective ages.
+    reported : (n,)
+        Effective ages at each node's newest report: a node that is away keeps its rate. At least
+        half of the age is taken, whatever a clock says.
+    known : (n,) of bool
+        Nodes that have been heard for long enough; only their rates count.
+    """
+    rates = rows / np.maximum(np.maximum(reported, ages / 2), TINY)
+    count = int(known.sum())
+    others = np.where(known, count - 1, count)
+    ks = np.minimum(LIKE, -(-others // 2))
+    largest = np.sort(rates[known])[::-1]
+    # A node among the k largest is left out of them: the next one moves up.
+    places = ks - 1 + (known & (rates >= largest[np.maximum(ks - 1, 0)]))
+    return np.asarray(largest[np.minimum(places, count - 1)])
+
+
+def allowed_energy(energy: Array) -> Array:
+    """Return the energy per sample that each node may have: (n,).
+
+    Three times the median; if five others have more than that, their least, with the tolerance.
+    """
+    positive = energy[energy > 0]
+    typical = SPREAD * float(np.median(positive)) if len(positive) else 0.0
+    largest = np.sort(energy)[::-1]
+    if len(energy) <= LIKE:
+        return np.full(len(energy), typical)
+    fifth = np.where(energy >= largest[LIKE - 1], largest[LIKE], largest[LIKE - 1])
+    return np.where(fifth > typical, TOLERANCE * fifth, typical)
+
+
+def node_excess(part: Spread, readings: Readings) -> Array:
+    """Return how many times each node is beyond its bounds: (n, 3), at most 1 within.
+
+    The sum of distances, rows * |mean - m|, is bounded beside the energy: a mean moves by it.
+    """
+    energy = np.maximum(allowed_energy(part.energy), TINY)
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+        times = part.rows / np.maximum(readings.usual, TINY)
+        excess = (
+            part.rows / np.maximum(readings.most, TINY),
+            times * part.energy / energy,
+            times * np.sqrt(part.offset / energy),
+        )
+    return _finite(np.stack(excess, axis=1))
+
+
+def site_excess(part: Spread) -> Array:
+    """Return how many times each aggregator is beyond its bound: (n, 3), as `node_excess`.
+
+    It is trusted with its clients, whose number is not known here: energy per sample alone.
+    """
+    excess = np.zeros((len(part.rows), 3))
+    excess[:, 1] = part.energy / np.maximum(allowed_energy(part.energy), TINY)
+    return _finite(excess)
+
+
+def bound_of(excess: Array) -> InfluenceBound | None:
+    """Return the bound that follows from a child's excess (3,); None if it is within."""
+    most = float(excess.max())
+    if most <= 1.0 + ROUNDING:
+        return None
+    rows, energy, mean = (float(each) if each > 1.0 + ROUNDING else 0.0 for each in excess)
+    # A factor to fade by must be positive, whatever a child claims.
+    return InfluenceBound(max(1.0 / most, TINY), rows, energy, mean)
+
+
+def _finite(values: Array) -> Array:
+    """Clip forged numbers; what cannot be computed is as large."""
+    return np.nan_to_num(np.minimum(values, HUGE), nan=HUGE)
