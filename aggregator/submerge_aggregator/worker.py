@@ -50,7 +50,7 @@ from submerge_aggregator.batch import (
     refusal_of,
 )
 from submerge_aggregator.downlink import Inbound
-from submerge_aggregator.notify.changes import AlarmNews, alarms_of
+from submerge_aggregator.notify.changes import AlarmNews
 from submerge_aggregator.refusals import REASONS, Refusals
 from submerge_aggregator.store import Store, StoreDamaged
 from submerge_client.logs import Notes, say
@@ -148,7 +148,7 @@ class CommitWorker:
                 return self._refuse_all(items)
             self.wakes_at = node.wakes_at
             self._take_over_bans(node)
-            return [*outs, *(alarms_of(node, now, group) for group in sorted(changed))]
+            return [*outs, *(self._alarms.alarms_of(node, now, group) for group in sorted(changed))]
         except StoreDamaged:
             raise
         except Exception:
@@ -177,7 +177,7 @@ class CommitWorker:
         self.node, self.wakes_at = node, node.wakes_at
         self._take_over_bans(node)
         # Also without any alarm: a notifier may hold open ones that are over.
-        return [*outs, *(alarms_of(node, now, group) for group in node.groups)]
+        return [*outs, *(self._alarms.alarms_of(node, now, group) for group in node.groups)]
 
     def _take_over_bans(self, node: AggregatorNode) -> None:
         """Have the downlinks end what banned nodes watch."""

@@ -20,6 +20,7 @@ LOUD = {
     *("another parent answers", "copy suspected", "lost"),
     "broker unreachable, trying on",
     *("node quarantined", "quarantine is full"),
+    *("alarms contradicted", "two machines report as one"),
 }
 """Notes that are warnings: a person should look into them."""
 

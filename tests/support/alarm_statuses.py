@@ -225,4 +225,5 @@ def most_vigil(node: str, *, above: bool) -> AlarmStatus:
     states = (2**40,) * len(STATES) if above else AlarmStatus.at("alarm")
     reported = most_alarms(node, MOST_ALARMS if above else 1 + REMEMBERED)
     opened = 2**40 if above else len(reported)
-    return AlarmStatus(states, reported, opened, 1.1, 1.1, 2**62, 2**62, 1.1, 2**62)
+    silent = ((node, 2**40),) if above else ()
+    return AlarmStatus(states, reported, opened, 1.1, 1.1, 2**62, 2**62, 1.1, 2**62, silent)

@@ -12,7 +12,8 @@ import numpy as np
 
 from submerge import Schema, Subspace
 from submerge.aggregator.group import GroupPlan
-from submerge.protocol.alarm_status import Alarm, AlarmStatus, reportable
+from submerge.protocol.alarm_places import chosen
+from submerge.protocol.alarm_status import MOST_ALARMS, Alarm, AlarmStatus
 from submerge.protocol.desired_state import DesiredState
 from submerge.protocol.kernel_summary import KernelSummary
 from submerge.protocol.machine import Reading, SetQuarantine
@@ -196,7 +197,13 @@ class World:
         times = (float(t) for t in rng.uniform(0, 1e6, 2))
         counts, wait = rng.integers(0, 9, 2).tolist(), float(rng.choice([-1, 0, 3600]))
         return AlarmStatus(
-            states, reportable(alarms), opened, *times, *counts, wait, self._wish(node).number
+            states,
+            chosen([alarms], MOST_ALARMS),
+            opened,
+            *times,
+            *counts,
+            wait,
+            self._wish(node).number,
         )
 
     def _wish(self, node: str) -> DesiredState:

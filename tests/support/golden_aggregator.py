@@ -190,6 +190,13 @@ def of_a_root() -> dict[Any, Any]:
     }
 
 
+def of_a_root_with_a_silent_node() -> dict[Any, Any]:
+    """A root's, whose site has not heard of one of its nodes for long."""
+    ((key, row),) = _row(_below("pumps", parts.linear()), 3).items()
+    status = replace(row.report.alarm_status, silent=(("press-8", 1_234), ("press-9", 2**40)))
+    return {key: replace(row, report=replace(row.report, alarm_status=status))}
+
+
 def _of_an_early_root() -> dict[Any, Any]:
     """A root's before alarms: no row tells of them, and nothing is wanted of nodes."""
     group, node = "pumps", "pump-3"

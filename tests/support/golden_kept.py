@@ -46,6 +46,7 @@ STORES: dict[str, tuple[int, Callable[[], dict[Key, Any]]]] = {
     "site.store": (3, golden_aggregator.of_a_site),
     "root.store": (3, golden_aggregator.of_a_root),
     "root_bans.store": (3, golden_aggregator.of_bans),
+    "root_silent.store": (3, golden_aggregator.of_a_root_with_a_silent_node),
     "root_form_1.store": (1, golden_aggregator.of_form_1),
     "root_form_2.store": (2, golden_aggregator.of_form_2),
     "unreadable.store": (3, golden_aggregator.of_an_unreadable_node),

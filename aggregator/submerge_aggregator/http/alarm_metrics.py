@@ -1,6 +1,6 @@
 """Alarm metrics for Prometheus.
 
-All are gauges: they follow from each node's last report. A client keeps its counts over
+All but one are gauges: they follow from each node's last report. A client keeps its counts over
 restarts, and its counts go when it is forgotten. What no node reports has no sample.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 
 from submerge.protocol.alarm_status import MOST_ALARMS
@@ -25,11 +25,21 @@ def of_alarms(groups: Sequence[GroupMetrics]) -> Iterator[Metric]:
     opened = gauge("alarms_open", "Open alarms, here and below.")
     over = gauge(
         "alarm_over_limit",
-        f"Worst score of an open alarm, over its limit; the newest {MOST_ALARMS} alarms at most.",
+        f"Worst score of an open alarm, over its limit; {MOST_ALARMS} alarms at most.",
         *("node", "channel", "cause"),
+    )
+    hidden = gauge(
+        "alarms_hidden",
+        "Open alarms without a sample of submerge_alarm_over_limit: there are too many.",
+    )
+    contradicted = CounterMetricFamily(
+        "submerge_alarms_contradicted",
+        "Alarms that a child reported and that were left out: others report otherwise.",
+        labels=("group",),
     )
     for each in groups:
         watch, group = each.watch, each.group
+        contradicted.add_metric((group,), each.contradicted)
         if watch is None:
             continue
         for state, count in watch.states.items():
@@ -39,14 +49,16 @@ def of_alarms(groups: Sequence[GroupMetrics]) -> Iterator[Metric]:
         raised.add_metric((group,), watch.raised)
         confirmed.add_metric((group,), watch.confirmed)
         opened.add_metric((group,), watch.open)
-        shown: set[str] = set()
-        for alarm in each.alarms[:MOST_ALARMS]:
-            # A node has one open alarm at a time. Where two rows disagree, the newest counts.
-            if alarm.node not in shown:
-                shown.add(alarm.node)
-                channel = next(iter(alarm.top), "")
-                over.add_metric((group, alarm.node, channel, alarm.cause), alarm.worst)
-    yield from (nodes, watched, allowed, raised, confirmed, opened, over)
+        shown = each.alarms[:MOST_ALARMS]
+        hidden.add_metric((group,), max(watch.open - len(shown), 0))
+        # Two children may report of one node; of alarms that have equal labels, the worst counts.
+        worst: dict[tuple[str, str, str], float] = {}
+        for alarm in shown:
+            labels = alarm.node, next(iter(alarm.top), ""), alarm.cause
+            worst[labels] = max(worst.get(labels, 0.0), alarm.worst)
+        for (node, channel, cause), value in worst.items():
+            over.add_metric((group, node, channel, cause), value)
+    yield from (nodes, watched, allowed, raised, confirmed, opened, over, hidden, contradicted)
 
 
 def gauge(name: str, meaning: str, *labels: str) -> GaugeMetricFamily:

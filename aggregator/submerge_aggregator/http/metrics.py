@@ -145,12 +145,14 @@ def _of_groups(groups: Sequence[GroupMetrics]) -> Iterator[Metric]:
     banned = gauge("banned_nodes", "Nodes that an operator has banned.")
     outliers = gauge("outlier_nodes", "Nodes left out for being far from the others (robust).")
     bounded = gauge("bounded_nodes", "Nodes that weigh less in the model than they report.")
+    twice = gauge("nodes_twice", "Nodes as which two machines report in turns.")
     for each in groups:
         for cause, count in each.quarantined.items():
             quarantined.add_metric((each.group, cause.replace(" ", "_")), count)
         banned.add_metric((each.group,), each.banned)
         outliers.add_metric((each.group,), each.outliers)
         bounded.add_metric((each.group,), each.bounded)
+        twice.add_metric((each.group,), each.twice)
         for kind, count in each.rows.items():
             rows.add_metric((each.group, kind), count)
         clients.add_metric((each.group,), each.clients)
@@ -167,6 +169,6 @@ def _of_groups(groups: Sequence[GroupMetrics]) -> Iterator[Metric]:
         if each.version is not None and each.model_age_s is not None:
             version.add_metric((each.group,), each.version)
             age.add_metric((each.group,), each.model_age_s)
-    yield from (rows, clients, quarantined, banned, outliers, bounded, certified)
+    yield from (rows, clients, quarantined, banned, outliers, bounded, twice, certified)
     yield from (readings, coverage)
     yield from (silences, version, age)

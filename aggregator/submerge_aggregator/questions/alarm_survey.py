@@ -1,41 +1,31 @@
 """Alarm survey: the alarms that rows report, and the desired states of nodes.
 
-As in `survey`, all questions run on the commit worker's thread, and change nothing. Two rows may
-report one alarm: the row of a node that has moved stays where it was.
+As in `survey`, all questions run on the commit worker's thread, and change nothing. Which child is
+believed about which node: `submerge.aggregator.alarms_below`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from hashlib import blake2b
-from typing import NamedTuple
 
+from submerge.aggregator.alarm_disputes import LeftOutAlarm
+from submerge.aggregator.alarms_below import ReportedAlarm, alarm_status, alarms_below
 from submerge.aggregator.ledger import Ledger
 from submerge.aggregator.node import AggregatorNode
-from submerge.aggregator.rollup import alarm_status, census, latest_row_per_node
-from submerge.protocol.alarm_status import Alarm, Verdict
+from submerge.aggregator.rollup import census, latest_row_per_node
+from submerge.protocol.alarm_places import places
+from submerge.protocol.alarm_status import Verdict
 from submerge.protocol.desired_state import DesiredState
 from submerge.protocol.machine import Now, SetDesired
 from submerge_aggregator.questions.alarm_views import (
     AlarmView,
     DesiredStateView,
     GroupWatch,
+    LeftOutView,
     WatchView,
 )
 from submerge_aggregator.questions.survey import Missing, group_of
-
-
-class SurveyedAlarm(NamedTuple):
-    """An alarm, and the node that reported it last."""
-
-    alarm: Alarm
-    by: str
-    silent_s: float
-
-    @property
-    def rank(self) -> tuple[bool, float, int]:
-        """Order of two reports of one alarm: the greater is right; over wins over open."""
-        return not self.alarm.is_open, -self.silent_s, self.alarm.withheld
 
 
 def alarms(
@@ -52,7 +42,7 @@ def alarms(
     """
     chosen = node.groups if group is None else (group_of(node, group),)
     views = [
-        _view(each, found, node.desired_states(each).get(found.alarm.node))
+        view_of(each, found, node.desired_states(each).get(found.alarm.node))
         for each in chosen
         for found in survey_alarms(node.ledger(each), now)
         if (name is None or found.alarm.node == name) and (found.alarm.is_open or not open_only)
@@ -67,34 +57,45 @@ def mark(node: AggregatorNode, now: Now, group: str | None = None) -> str:
     """
     known = blake2b(digest_size=8)
     for each in sorted(node.groups if group is None else (group_of(node, group),)):
-        revisions = {found.alarm.revision for found in _all_alarms(node.ledger(each), now)}
+        revisions = {found.alarm.revision for found in survey_alarms(node.ledger(each), now)}
         known.update(b"".join((each.encode(), b"\n", *sorted(revisions))))
     return known.hexdigest()
 
 
-def survey_alarms(ledger: Ledger | None, now: Now) -> list[SurveyedAlarm]:
+def survey_alarms(ledger: Ledger | None, now: Now) -> tuple[ReportedAlarm, ...]:
     """Return every alarm that rows report, once."""
-    known: dict[str, SurveyedAlarm] = {}
-    for found in _all_alarms(ledger, now):
-        held = known.get(found.alarm.name)
-        if held is None or held.rank < found.rank:
-            known[found.alarm.name] = found
-    return list(known.values())
+    return () if ledger is None else alarms_below(ledger, now).believed
+
+
+def in_order_of_places(surveyed: Sequence[ReportedAlarm]) -> list[ReportedAlarm]:
+    """Return alarms in the order in which they get places where there is no room for all."""
+    of_child: dict[str, list[ReportedAlarm]] = {}
+    for each in surveyed:
+        of_child.setdefault(each.by, []).append(each)
+    named = {(each.by, each.alarm.name): each for each in surveyed}
+    chains = list(of_child)
+    ranked = places([found.alarm for found in of_child[child]] for child in chains)
+    return [named[chains[index], alarm.name] for index, alarm in ranked]
 
 
 def group_watches(node: AggregatorNode, now: Now, group: str | None = None) -> list[GroupWatch]:
     """Return how one group is watched, or each."""
     chosen = node.groups if group is None else (group_of(node, group),)
     return [
-        GroupWatch(each, 0 if ledger is None else census(ledger, now).nodes, watch(ledger))
+        GroupWatch(
+            each,
+            0 if ledger is None else census(ledger, now).nodes,
+            watch(ledger, now),
+            () if ledger is None else tuple(map(_left_out, alarms_below(ledger, now).left_out)),
+        )
         for each in sorted(chosen)
         for ledger in (node.ledger(each),)
     ]
 
 
-def watch(ledger: Ledger | None) -> WatchView | None:
+def watch(ledger: Ledger | None, now: Now) -> WatchView | None:
     """Return the alarm status of all below together; None while no node reports one."""
-    said = None if ledger is None else alarm_status(ledger, desired=0)
+    said = None if ledger is None else alarm_status(ledger, now, desired=0)
     return None if said is None else WatchView.of(said)
 
 
@@ -132,7 +133,7 @@ def desired_state(node: AggregatorNode, now: Now, group: str, name: str) -> Desi
     desired = node.desired_states(group_of(node, group)).get(name, DesiredState(name, 0))
     ledger = node.ledger(group)
     ways = {
-        found.by: found.silent_s for found in _all_alarms(ledger, now) if found.alarm.node == name
+        found.by: found.silent_s for found in survey_alarms(ledger, now) if found.alarm.node == name
     }
     if ledger is not None:
         for (who, incarnation), row in latest_row_per_node(ledger):
@@ -152,17 +153,8 @@ def desired_state(node: AggregatorNode, now: Now, group: str, name: str) -> Desi
 # -- inside ----------------------------------------------------------------------------
 
 
-def _all_alarms(ledger: Ledger | None, now: Now) -> Iterator[SurveyedAlarm]:
-    """Yield the alarms of the latest row of each node, each as often as it is reported."""
-    if ledger is None:
-        return
-    for key, row in latest_row_per_node(ledger):
-        silent = max(0.0, now.steady - ledger.heard[key])
-        for alarm in row.report.alarms:
-            yield SurveyedAlarm(alarm, key[0], silent)
-
-
-def _view(group: str, found: SurveyedAlarm, desired: DesiredState | None) -> AlarmView:
+def view_of(group: str, found: ReportedAlarm, desired: DesiredState | None) -> AlarmView:
+    """Return an alarm as an operator sees it."""
     alarm = found.alarm
     verdicts = {} if desired is None else desired.accepted
     wanted = _word(verdicts[alarm.number]) if alarm.number in verdicts else ""
@@ -183,7 +175,12 @@ def _view(group: str, found: SurveyedAlarm, desired: DesiredState | None) -> Ala
         wanted="" if wanted == alarm.verdict else wanted,
         reported_by=found.by,
         silent_s=found.silent_s,
+        denied_by=found.denied_by,
     )
+
+
+def _left_out(each: LeftOutAlarm) -> LeftOutView:
+    return LeftOutView(each.alarm.name, each.alarm.node, each.alarm.is_open, each.by, each.why)
 
 
 def _word(accept: bool) -> Verdict:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from submerge.aggregator.alarm_disputes import LeftOutWhy
 from submerge.protocol.alarm_status import STATES, AlarmStatus, Cause, State, Verdict
 
 Wanted = Literal["", "pause", "resume"]
@@ -38,7 +39,10 @@ class AlarmView:
     reported_by : str
         Which child reported it here: the node itself, or an aggregator above it.
     silent_s : float
-        Since that child was heard.
+        Since that child was heard, or the node by it.
+    denied_by : tuple of str
+        Other children that report it as ended, or otherwise than the node itself. They are not
+        believed.
     """
 
     group: str
@@ -57,6 +61,27 @@ class AlarmView:
     wanted: Verdict
     reported_by: str
     silent_s: float
+    denied_by: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOutView:
+    """An alarm as a child reports it that is not believed.
+
+    Attributes
+    ----------
+    id, node : str
+    open : bool
+    by : str
+        The child.
+    why : str
+    """
+
+    id: str
+    node: str
+    open: bool
+    by: str
+    why: LeftOutWhy
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,11 +141,14 @@ class GroupWatch:
         Known here and below; those that raise no alarms are not in `watch`.
     watch : WatchView or None
         None while no node reports an alarm status.
+    left_out : tuple of LeftOutView
+        Alarms that a child reports, and that are not believed.
     """
 
     group: str
     clients: int
     watch: WatchView | None
+    left_out: tuple[LeftOutView, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

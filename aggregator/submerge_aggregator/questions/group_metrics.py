@@ -9,7 +9,12 @@ from submerge.aggregator.quarantine import Cause
 from submerge.aggregator.rollup import census, staleness
 from submerge.protocol.machine import Now
 from submerge.protocol.messages import Counts
-from submerge_aggregator.questions.alarm_survey import alarms, watch
+from submerge_aggregator.questions.alarm_survey import (
+    in_order_of_places,
+    survey_alarms,
+    view_of,
+    watch,
+)
 from submerge_aggregator.questions.survey import kind_of
 from submerge_aggregator.questions.views import GroupMetrics
 
@@ -44,7 +49,13 @@ def _group_metrics(node: AggregatorNode, group: str, now: Now) -> GroupMetrics:
         {cause: causes.count(cause) for cause in get_args(Cause)},
         min((end for end in ends.values() if end), default=0.0),
         0 if ledger is None else len(ledger.outliers()),
-        watch(ledger),
-        tuple(alarms(node, now, group, open_only=True)),
+        watch(ledger, now),
+        tuple(
+            view_of(group, found, None)
+            for found in in_order_of_places(survey_alarms(ledger, now))
+            if found.alarm.is_open
+        ),
         0 if ledger is None else sum(each.notable for each in ledger.bounds().values()),
+        0 if ledger is None else ledger.disputes.contradicted,
+        0 if ledger is None else len(ledger.presence.turns.nodes_at_once(now.steady)),
     )

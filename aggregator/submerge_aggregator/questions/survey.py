@@ -181,6 +181,7 @@ def _views(node: AggregatorNode, group: str, now: Now) -> list[NodeView]:
             and _is_applied(status, desired),
             _pending(status, desired),
             bounds[name].words if name in bounds else "",
+            0 if ledger is None else len(ledger.presence.turns.at_once(name, now.steady)),
         )
         for name in sorted(rows.keys() | sealed.keys() | banned | quarantined.keys())
     ]

@@ -133,6 +133,8 @@ class NodeView:
         It learns nothing, as an operator set.
     wanted : {"", "pause", "resume"}
         What an operator set, and the node has not confirmed yet.
+    at_once : int
+        Incarnations that report in turns: so many machines run with its kit; 0 if it is one.
     """
 
     group: str
@@ -149,6 +151,7 @@ class NodeView:
     paused: bool = False
     wanted: Wanted = ""
     bounded: str = ""
+    at_once: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +184,11 @@ class GroupMetrics:
     watch : WatchView or None
         The alarm status of all below; None while no node reports one.
     alarms : tuple of AlarmView
-        Open ones.
+        Open ones, in the order in which they get places.
+    contradicted : int
+        Alarms that were left out since the start of the process.
+    twice : int
+        Nodes as which two machines report, or more.
     """
 
     group: str
@@ -198,6 +205,8 @@ class GroupMetrics:
     watch: WatchView | None = None
     alarms: tuple[AlarmView, ...] = ()
     bounded: int = 0
+    contradicted: int = 0
+    twice: int = 0
 
 
 def socket_of(store: str | os.PathLike[str]) -> Path:

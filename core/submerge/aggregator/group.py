@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from submerge.aggregator.alarms_below import alarm_status, dispute_notes
 from submerge.aggregator.influence_notes import InfluenceNotes
 from submerge.aggregator.ledger import Ledger
 from submerge.aggregator.new_model import new_model
@@ -17,7 +18,6 @@ from submerge.aggregator.plan import GroupPlan as GroupPlan
 from submerge.aggregator.quarantine import Cause, Quarantine
 from submerge.aggregator.report_limits import within_readings
 from submerge.aggregator.rollup import (
-    alarm_status,
     census,
     scores,
     settled_schema,
@@ -120,6 +120,7 @@ class Group:
         self.quarantine.tidy(now)
         if self.ledger is not None:
             self.ledger.tidy(now)
+            self.ledger.disputes.only(self.ledger.presence)
             self.upward.only(self.ledger.rows)
 
     def stir(self, *, now: bool = False) -> None:
@@ -250,7 +251,16 @@ class Group:
         is_client = not report.fence
         return self.desired_states.due(report.stamp.node, heard, is_client=is_client)
 
-    def quarantine_liar(self, report: Report, why: Reason, now: Now) -> Note | None:
+    def notes_on(self, report: Report, why: Reason, now: Now) -> list[Note]:
+        """Return notes on what a person has to look at, after the answer to a report."""
+        if why is Reason.ACK and self.ledger is not None:
+            turns, node = self.ledger.presence.turns, report.stamp.node
+            notes = turns.notes(self.name, node, now.steady)
+            return [*notes, *dispute_notes(self.ledger, report, now)]
+        note = self._quarantine_liar(report, why, now)
+        return [] if note is None else [note]
+
+    def _quarantine_liar(self, report: Report, why: Reason, now: Now) -> Note | None:
         """Quarantine a client that contradicts itself; return a note, for a person has to look."""
         if why not in (Reason.SHRUNK, Reason.EQUIVOCATION):
             return None
@@ -318,7 +328,7 @@ class Group:
             lifetime=counts.generated,
             census=census(ledger, now),
             scores=scores(ledger),
-            alarm_status=alarm_status(ledger, desired=self.desired_states.heard),
+            alarm_status=alarm_status(ledger, now, desired=self.desired_states.heard),
         )
 
     # -- below -----------------------------------------------------------------

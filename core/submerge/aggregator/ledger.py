@@ -18,13 +18,14 @@ from functools import partial
 from typing import Any
 
 from submerge.aggregator.ages import NodeAges
+from submerge.aggregator.alarm_disputes import AlarmDisputes
 from submerge.aggregator.bounding import InfluenceRule
-from submerge.aggregator.member import Membership
+from submerge.aggregator.member import AGGREGATOR_ROWS, CLIENT_ROWS, Membership
 from submerge.aggregator.pool import Pool, Row, Sealed
 from submerge.aggregator.presence import Presence
 from submerge.aggregator.report_limits import fits
-from submerge.aggregator.row_time import AHEAD_S, seen_from, time_of
-from submerge.aggregator.row_verdict import RowVerdict as RowVerdict
+from submerge.aggregator.row_time import AHEAD_S, alarms_begun, seen_from, time_of
+from submerge.aggregator.row_verdict import RowVerdict
 from submerge.aggregator.totals import CountedRows
 from submerge.protocol.machine import Key, Now, Records
 from submerge.protocol.messages import Counts, Incarnation, Left, Reason, Report, digest
@@ -34,9 +35,6 @@ from submerge.robust.influence import InfluenceBound
 from submerge.robust.outliers import Outlier
 from submerge.schema import Schema
 from submerge.stats.moments import Moments
-
-CLIENT_ROWS, AGGREGATOR_ROWS = 6, 4
-"""Most live rows of a client, and of an aggregator."""
 
 
 class Ledger:
@@ -59,6 +57,7 @@ class Ledger:
     changes : dict
         Records to keep, None to delete.
     rows : dict of (node, incarnation) to Row
+    disputes : AlarmDisputes
     """
 
     def __init__(
@@ -77,7 +76,7 @@ class Ledger:
         self.rows: dict[tuple[str, Incarnation], Row] = {}
         self._sealed: dict[tuple[str, str], Sealed] = {}
         self._members: dict[str, Membership] = {}
-        self._presence = Presence()
+        self._presence, self.disputes = Presence(settings.report_every_s), AlarmDisputes()
         self._summaries, self._settings = summaries, settings
         self._ages = NodeAges(group, created, self.changes)
         self._new_pool = partial(Pool, age=self._ages.age, robust=robust, rule=rule)
@@ -97,7 +96,6 @@ class Ledger:
                 case ("row", self.group, node, created, nonce):
                     incarnation = Incarnation(int(created), int(nonce))
                     self.rows[node, incarnation] = record
-                    self._presence.hear(node, incarnation, now.steady)
                 case ("sealed", self.group, node, fingerprint):
                     self._sealed[node, fingerprint] = record
                 case ("member", self.group, node):
@@ -107,6 +105,7 @@ class Ledger:
                 case _:
                     pass
         self._ages.load(records, {node for node, _ in (*self.rows, *self._sealed)}, now)
+        self._presence.load({key: row.as_of for key, row in self.rows.items()}, now)
         # Not before the rows are loaded: without a synchronized clock they give the time.
         self._wall(now)
         self._refill()
@@ -199,8 +198,7 @@ class Ledger:
         if incarnation is None:
             self._drop_sealed(node, spared="")
         elif (node, incarnation) in self.rows:
-            row = self._delete_row(node, incarnation)
-            self.close(node, incarnation, row.report.stamp.seq)
+            self.close(node, incarnation, self._delete_row(node, incarnation).report.stamp.seq)
         self._refresh(node)
 
     def drop_old(self, node: str, now: Now) -> None:
@@ -248,6 +246,11 @@ class Ledger:
     def heard(self) -> Mapping[tuple[str, Incarnation], float]:
         """When each row was last heard, on the steady clock; loaded rows count from the start."""
         return self._presence.heard
+
+    @property
+    def presence(self) -> Presence:
+        """Which incarnations have a row, and which of them report in turns."""
+        return self._presence
 
     def live(self, node: str) -> tuple[Incarnation, ...]:
         """Return a node's incarnations that have a row."""
@@ -322,9 +325,14 @@ class Ledger:
         stamp = report.stamp
         key = stamp.node, stamp.incarnation
         as_of = time_of(report, now, self._settings.max_age_s)
-        row = Row(report, digest(report, self._summaries), as_of)
+        # The digest is of the report as it came: when it comes again, it is later.
+        seen = digest(report, self._summaries)
+        held = [self.rows[stamp.node, each].report for each in self.live(stamp.node)]
+        row = Row(alarms_begun(report, held, now), seen, as_of)
         self.rows[key] = self.changes[self._key(*key)] = row
         self._presence.hear(*key, now.steady)
+        if row.from_client and not report.final:
+            self._presence.turns.take(*key, now.steady)
 
     def _make_room(self, node: str, spared: Incarnation) -> None:
         """Seal the longest silent rows of a node that has too many."""

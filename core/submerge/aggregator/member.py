@@ -14,6 +14,9 @@ from submerge.protocol.messages import Incarnation
 CLOSED, FENCES = 64, 8
 """Closed incarnations and fences that are remembered of a node."""
 
+CLIENT_ROWS, AGGREGATOR_ROWS = 6, 4
+"""Most live rows of a client, and of an aggregator."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Membership:

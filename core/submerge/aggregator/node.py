@@ -328,8 +328,7 @@ class AggregatorNode:
             effects.append(Send(stamp.node, Answer(stamp, Reason.UNAVAILABLE, report.fence)))
         elif report.pinned == self.incarnation:
             answer = group.judge_report(report, self.incarnation, now, top=self.top)
-            note = group.quarantine_liar(report, answer.reason, now)
-            effects += [] if note is None else [note]
+            effects += group.notes_on(report, answer.reason, now)
             effects.append(Send(stamp.node, answer))
             # What is sent to a banned node, it would receive.
             model = None if answer.reason is Reason.BANNED else group.model_for(report, now)

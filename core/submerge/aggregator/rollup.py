@@ -1,4 +1,4 @@
-"""Rollup: the silence, the scores and the alarms of all nodes below, added up.
+"""Rollup: the silence and the scores of all nodes below, added up; `alarms_below` has alarms.
 
 Every report and every model carries these facts of a group. Silence is counted in powers of two of
 a second: bins can be shifted by the time that a report was on its way, and added, with an error of
@@ -8,12 +8,10 @@ rounding up.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from dataclasses import replace
 
 from submerge.aggregator.ledger import Ledger
 from submerge.aggregator.pool import Row
-from submerge.protocol.alarm_status import AlarmStatus, pooled
 from submerge.protocol.machine import Now
 from submerge.protocol.messages import Census, Incarnation, ScoreSketches
 from submerge.schema import Schema
@@ -132,17 +130,7 @@ def _typical_maxima(ledger: Ledger) -> list[BlockMaxima]:
     return [each for _, each in parts]
 
 
-def alarm_status(ledger: Ledger, *, desired: int) -> AlarmStatus | None:
-    """Add up the alarm statuses of the nodes, of each the latest."""
-    statuses = [
-        row.report.alarm_status
-        for _, row in latest_row_per_node(ledger)
-        if row.report.alarm_status is not None
-    ]
-    return pooled(statuses, desired=desired) if statuses or desired else None
-
-
-def latest_row_per_node(ledger: Ledger) -> Iterable[tuple[tuple[str, Incarnation], Row]]:
+def latest_row_per_node(ledger: Ledger) -> list[tuple[tuple[str, Incarnation], Row]]:
     """Return the row of each node that was heard last: it stands for the node's others."""
     newest: dict[str, tuple[float, tuple[str, Incarnation]]] = {}
     for key in ledger.rows:

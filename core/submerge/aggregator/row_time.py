@@ -1,11 +1,13 @@
-"""The time of a row: by its node's clock, by ours, or by the median row."""
+"""The time of a row and of its alarms: by its node's clock, by ours, or by the median row."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from dataclasses import replace
 
 from submerge.aggregator.pool import Row
+from submerge.protocol.alarm_status import Alarm
 from submerge.protocol.machine import Now
 from submerge.protocol.messages import Report
 
@@ -34,3 +36,33 @@ def seen_from(now: Now, rows: Iterable[Row]) -> float:
         return now.wall
     times = sorted(row.as_of for row in rows)
     return max(now.wall, times[len(times) // 2] if times else -math.inf)
+
+
+def alarms_begun(report: Report, held: Iterable[Report], now: Now) -> Report:
+    """Return a report whose alarms are not of the future: their times are now + 30 s at most.
+
+    A clock ahead costs no alarm: it keeps its number, and so its name. What was set to an earlier
+    now stays, so that a report after it brings no news.
+
+    held : the reports of the node that are held
+    """
+    status, latest = report.alarm_status, now.wall + AHEAD_S
+    if status is None or not now.synced:
+        return report
+    if all(max(each.began, each.peaked, each.ended) <= latest for each in status.alarms):
+        return report
+    known = {alarm.name: alarm for each in held for alarm in each.alarms}
+    alarms = tuple(_begun(each, known.get(each.name, each), latest) for each in status.alarms)
+    return replace(report, alarm_status=replace(status, alarms=alarms))
+
+
+def _begun(alarm: Alarm, held: Alarm, latest: float) -> Alarm:
+    """Return an alarm whose times are `latest` at most; later ones are as held, if they can be."""
+    began, peaked, ended = alarm.began, alarm.peaked, alarm.ended
+    if began > latest:
+        began = min(held.began, latest)
+    if peaked > latest:
+        peaked = min(held.peaked, latest)
+    if ended > latest:
+        ended = min(held.ended or latest, latest)
+    return replace(alarm, began=began, peaked=peaked, ended=ended)

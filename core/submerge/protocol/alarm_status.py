@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import re
 import struct
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from hashlib import blake2b
@@ -38,7 +37,7 @@ REMEMBERED = 8
 """Ended alarms that a client remembers and reports."""
 
 MOST_ALARMS = 64
-"""Alarms in one report: open ones first, then the newest."""
+"""Alarms in one report: open ones first; see `alarm_places`."""
 
 TOP = 3
 """Channels that an alarm names."""
@@ -167,6 +166,9 @@ class AlarmStatus:
         Estimated time until a limit is known; 0 once it is known, -1 without an estimate.
     desired : int
         Number of the newest desired state that has arrived from above.
+    silent : tuple of (node, seconds)
+        Nodes of `alarms` of which nothing was heard for more than three report intervals, and for
+        how long. The node may have moved: another child that reports of it is believed then.
     """
 
     states: tuple[int, ...]
@@ -178,6 +180,7 @@ class AlarmStatus:
     confirmed: int = 0
     armed_in_s: float = 0.0
     desired: int = 0
+    silent: tuple[tuple[str, int], ...] = ()
 
     @classmethod
     def at(cls, state: State) -> tuple[int, ...]:
@@ -194,35 +197,7 @@ class AlarmStatus:
         """Bytes that are equal for equal statuses."""
         times = struct.pack("<ddd", self.watched_s, self.allowed, self.armed_in_s)
         counts = (*self.states, self.open, self.raised, self.confirmed, self.desired)
-        return b"".join((*map(varint, counts), times, *(each.packed for each in self.alarms)))
-
-
-def reportable(alarms: Iterable[Alarm]) -> tuple[Alarm, ...]:
-    """Return the alarms to report: open ones, then those that ended last, 64 at most."""
-    order = sorted(
-        alarms,
-        key=lambda each: (
-            *(not each.is_open, -max(each.began, each.ended)),
-            *(each.node, each.number),
-        ),
-    )
-    return tuple(order[:MOST_ALARMS])
-
-
-def pooled(parts: Iterable[AlarmStatus], *, desired: int = 0) -> AlarmStatus:
-    """Return the statuses of several nodes as one."""
-    parts = list(parts)
-    states = [sum(counts) for counts in zip(*(part.states for part in parts), strict=True)]
-    waits = [part.armed_in_s for part in parts if part.armed_in_s > 0]
-    unknown = any(part.armed_in_s < 0 for part in parts)
-    return AlarmStatus(
-        tuple(states) or (0,) * len(STATES),
-        reportable(alarm for part in parts for alarm in part.alarms),
-        sum(part.open for part in parts),
-        sum(part.watched_s for part in parts),
-        sum(part.allowed for part in parts),
-        sum(part.raised for part in parts),
-        sum(part.confirmed for part in parts),
-        max(waits) if waits else (-1.0 if unknown else 0.0),
-        desired,
-    )
+        silent = (f"{node}\n".encode() + varint(seconds) for node, seconds in self.silent)
+        return b"".join(
+            (*map(varint, counts), times, *(each.packed for each in self.alarms), *silent)
+        )

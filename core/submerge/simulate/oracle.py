@@ -21,8 +21,7 @@ import math
 from collections import defaultdict
 from collections.abc import Container
 
-from submerge.aggregator.ledger import AGGREGATOR_ROWS, CLIENT_ROWS
-from submerge.aggregator.member import CLOSED, FENCES
+from submerge.aggregator.member import AGGREGATOR_ROWS, CLIENT_ROWS, CLOSED, FENCES
 from submerge.aggregator.node import STORE, AggregatorNode, StoreIdentity
 from submerge.aggregator.pool import Row, Sealed
 from submerge.aggregator.quarantine import AGAIN_S

@@ -101,7 +101,7 @@ def lines_of(group: GroupWatch) -> list[str]:
     """Return how a group is watched, what was promised, and what was raised."""
     watch = group.watch
     if watch is None or not watch.nodes:
-        return [f"{group.group}: no node reports an alarm status"]
+        return [f"{group.group}: no node reports an alarm status", *left_out_lines(group)]
     states = _state_counts(watch, "alarm", "armed", "learning", "paused", "stale")
     if group.clients > watch.nodes:
         silent = group.clients - watch.nodes
@@ -115,6 +115,18 @@ def lines_of(group: GroupWatch) -> list[str]:
             f" alarms in {watch.watched_s / 3600:,.0f} hours\n"
             f"  watched; {watch.raised:,} raised, {watch.confirmed:,} confirmed as {faults}"
         )
+    return lines + left_out_lines(group)
+
+
+def left_out_lines(group: GroupWatch) -> list[str]:
+    """Return which children report alarms that are not believed: a line for each, and why."""
+    lines = []
+    for by in sorted({each.by for each in group.left_out}):
+        several = [each for each in group.left_out if each.by == by]
+        first = several[0]
+        more = f" and {len(several) - 1:,} more" if len(several) > 1 else ""
+        state = "open" if first.open else "over"
+        lines.append(f"  not believed: {by} reports {first.id} ({state}){more}\n    {first.why}")
     return lines
 
 
@@ -195,6 +207,8 @@ def _state(view: AlarmView) -> list[str]:
         states.append(f"to be {view.wanted}")
     if view.open and view.silent_s > SILENT_S:
         states.append(f"{view.reported_by} silent for {ago(view.silent_s)}")
+    if view.denied_by:
+        states.append(f"denied by {', '.join(view.denied_by)}: not believed")
     return states
 
 

@@ -33,11 +33,6 @@ In the column state:
   2 at once        two machines run with one kit: give one of them another
   sealed           its incarnations are over; what they learnt still counts"""
 
-NEAR_S, MARGIN_S = 420.0, 60.0
-"""Two incarnations run at once if each was last heard within NEAR_S of the other, and each
-reported readings MARGIN_S after the other began (clocks differ a little). Reports come every
-300 s, give or take 20 %, unless a configuration says otherwise."""
-
 
 def table_of(views: Sequence[NodeView], *, now: float, wide: bool = False) -> Table:
     """Return nodes as a table, at a wall time; `wide`: with withheld readings and software."""
@@ -106,28 +101,15 @@ def _state(view: NodeView) -> list[str]:
     if any(row.schema == "old" for row in view.rows):
         states.append("old schema")
     if len(view.rows) > 1:
-        states += _incarnations(view.rows)
+        states += _incarnations(view)
     if view.sealed and not view.rows:
         states.append("sealed")
     return states
 
 
-def _incarnations(rows: Sequence[RowView]) -> list[str]:
+def _incarnations(view: NodeView) -> list[str]:
     """Return how many incarnations there are, and how many run at once."""
-    at_once = sum(any(_are_at_once(row, other) for other in rows) for row in rows)
-    if at_once == len(rows):
-        return [f"{at_once} incarnations at once"]
-    return [f"{len(rows)} incarnations", *([f"{at_once} at once"] if at_once else [])]
-
-
-def _are_at_once(one: RowView, other: RowView) -> bool:
-    """Return whether two rows are of two machines; after a restart the older falls silent.
-
-    A restarted aggregator has just heard every row, so the readings that a row reports have to
-    be younger than both as well.
-    """
-    if one is other or any(row.final or row.schema == "old" for row in (one, other)):
-        return False
-    both_began = max(one.created_s, other.created_s)
-    both_reported = min(one.as_of_s, other.as_of_s) > both_began + MARGIN_S
-    return both_reported and abs(one.silent_s - other.silent_s) <= NEAR_S
+    if view.at_once == len(view.rows):
+        return [f"{view.at_once} incarnations at once"]
+    at_once = [f"{view.at_once} at once"] if view.at_once else []
+    return [f"{len(view.rows)} incarnations", *at_once]

@@ -173,7 +173,7 @@ class Alarm(_message.Message):
     def __init__(self, node: _Optional[str] = ..., number: _Optional[int] = ..., began_s: _Optional[float] = ..., peaked_s: _Optional[float] = ..., ended_s: _Optional[float] = ..., worst: _Optional[float] = ..., cause: _Optional[_Union[Alarm.Cause, str]] = ..., top: _Optional[_Iterable[_Union[Alarm.Share, _Mapping]]] = ..., model_version: _Optional[int] = ..., withheld: _Optional[int] = ..., verdict: _Optional[_Union[Alarm.Verdict, str]] = ...) -> None: ...
 
 class AlarmStatus(_message.Message):
-    __slots__ = ("states", "alarms", "open", "watched_s", "allowed", "raised", "confirmed", "armed_in_s", "desired")
+    __slots__ = ("states", "alarms", "open", "watched_s", "allowed", "raised", "confirmed", "armed_in_s", "desired", "silent_s")
     class States(_message.Message):
         __slots__ = ("learning", "armed", "alarm", "paused", "stale")
         LEARNING_FIELD_NUMBER: _ClassVar[int]
@@ -196,6 +196,7 @@ class AlarmStatus(_message.Message):
     CONFIRMED_FIELD_NUMBER: _ClassVar[int]
     ARMED_IN_S_FIELD_NUMBER: _ClassVar[int]
     DESIRED_FIELD_NUMBER: _ClassVar[int]
+    SILENT_S_FIELD_NUMBER: _ClassVar[int]
     states: AlarmStatus.States
     alarms: _containers.RepeatedCompositeFieldContainer[Alarm]
     open: int
@@ -205,7 +206,8 @@ class AlarmStatus(_message.Message):
     confirmed: int
     armed_in_s: float
     desired: int
-    def __init__(self, states: _Optional[_Union[AlarmStatus.States, _Mapping]] = ..., alarms: _Optional[_Iterable[_Union[Alarm, _Mapping]]] = ..., open: _Optional[int] = ..., watched_s: _Optional[float] = ..., allowed: _Optional[float] = ..., raised: _Optional[int] = ..., confirmed: _Optional[int] = ..., armed_in_s: _Optional[float] = ..., desired: _Optional[int] = ...) -> None: ...
+    silent_s: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, states: _Optional[_Union[AlarmStatus.States, _Mapping]] = ..., alarms: _Optional[_Iterable[_Union[Alarm, _Mapping]]] = ..., open: _Optional[int] = ..., watched_s: _Optional[float] = ..., allowed: _Optional[float] = ..., raised: _Optional[int] = ..., confirmed: _Optional[int] = ..., armed_in_s: _Optional[float] = ..., desired: _Optional[int] = ..., silent_s: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class DesiredState(_message.Message):
     __slots__ = ("node", "number", "paused", "verdicts", "banned")

@@ -42,6 +42,10 @@ LONGEST_S = float(MOST)
 """The longest sum of times: seconds up to the largest number."""
 
 
+LONGEST_SILENCE_S = 2**40
+"""The longest silence of a node, seconds."""
+
+
 def alarm(value: Alarm) -> pb.Alarm:
     """Return an alarm as a message; its times are cut to those that can be shown as dates."""
     top = (
@@ -110,6 +114,7 @@ def alarm_status(value: AlarmStatus) -> pb.AlarmStatus:
         confirmed=min(value.confirmed, MOST),
         armed_in_s=min(value.armed_in_s, LONGEST_S),
         desired=min(value.desired, MOST),
+        silent_s=_silences(value),
     )
 
 
@@ -127,7 +132,30 @@ def alarm_status_of(message: pb.AlarmStatus) -> AlarmStatus:
         number("alarms", message.confirmed),
         wait if wait == -1.0 else within("armed_in_s", wait, LONGEST_S),
         number("a desired state", message.desired),
+        _silent_nodes(message),
     )
+
+
+def _silences(value: AlarmStatus) -> list[int]:
+    """Return for each alarm how long its node was silent; nothing if none was."""
+    silent = dict(value.silent)
+    silences = [min(silent.get(each.node, 0), LONGEST_SILENCE_S) for each in value.alarms]
+    return silences[:MOST_ALARMS] if any(silences) else []
+
+
+def _silent_nodes(message: pb.AlarmStatus) -> tuple[tuple[str, int], ...]:
+    """Return the nodes that were silent, by name, and for how long."""
+    if len(message.silent_s) not in (0, len(message.alarms)):
+        raise PeerError(
+            f"expected a silence for each of {len(message.alarms)} alarms,"
+            f" got {len(message.silent_s)}",
+            kind="shape",
+        )
+    silent: dict[str, int] = {}
+    for each, seconds in zip(message.alarms, message.silent_s, strict=False):
+        if number("silent_s", seconds, LONGEST_SILENCE_S):
+            silent[each.node] = max(seconds, silent.get(each.node, 0))
+    return tuple(sorted(silent.items()))
 
 
 def check_own(status: AlarmStatus, node: str) -> None:

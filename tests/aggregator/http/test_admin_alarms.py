@@ -57,6 +57,7 @@ def test_an_alarm_is_shown_with_all_that_is_known_of_it(house):
             "wanted": "",
             "reported_by": "c",
             "silent_s": 40.0,
+            "denied_by": [],
         }
     ] == house.asks("GET", "/alarms").json
 

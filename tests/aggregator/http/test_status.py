@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from submerge.protocol.alarm_status import pooled
+from submerge.protocol.alarm_places import pooled
+from submerge.protocol.alarm_status import Alarm
 from submerge.protocol.messages import Counts
 from submerge_aggregator.refusals import REASONS
 from submerge_client.uplink import Parted
@@ -240,8 +241,46 @@ def test_metrics_tell_who_is_in_alarm_and_by_which_channel(house):
     assert {} == over()
 
 
+def open_below(house: House, aggregator: str, number: int, *alarms: Alarm) -> None:
+    """Have an aggregator report open alarms of nodes below it."""
+    fence = bytes([number]) * 16
+    house.joins(aggregator, fence)
+    said = pooled([alarm_status(each) for each in alarms])
+    house.hears(aggregator, ROWS, fence=fence, alarm_status=said)
+
+
+def test_no_child_pushes_an_open_alarm_of_another_out_of_prometheus(house):
+    """64 alarms of its own, dated year 9999: what has no place is counted."""
+    forged = [alarm(f"x{i}", i, began=253_402_300_799.0) for i in range(1, 65)]
+    message(house, "c", alarm())
+    open_below(house, "site", 1, alarm("d", 4), alarm("e", 5))
+    before = samples(house)
+    open_below(house, "rogue", 2, *forged)
+    found = samples(house)
+    pages = [key for key in found if key[0] == "submerge_alarm_over_limit"]
+
+    assert 64 == len(pages)
+    assert {"c", "d", "e"} <= {label for key in pages for label in key[1:]}
+    assert (0, 3) == tuple(each["submerge_alarms_hidden", "room"] for each in (before, found))
+
+
+def test_an_alarm_that_a_child_denies_stays_in_prometheus_and_the_contradiction_counts(house):
+    """Of a node that reports here, and of one below another child."""
+    message(house, "c", alarm())
+    open_below(house, "site", 1, alarm("d", 4))
+    before = samples(house)
+    passes_on(house, "rogue", alarm_status(alarm(ended=60.0), alarm("d", 4, ended=60.0)))
+    found = samples(house)
+    pages = {label for key in found if key[0] == "submerge_alarm_over_limit" for label in key[1:]}
+
+    assert {"c", "d"} <= pages
+    name = "submerge_alarms_contradicted_total"
+    assert (0, 2) == tuple(each[name, "room"] for each in (before, found))
+    assert 2 == found["submerge_alarms_open", "room"]
+
+
 def test_a_fleet_in_alarm_does_not_fill_prometheus(house):
-    """The newest 64 have a series each; the number of all is shown too."""
+    """64 have a series each; the number of all is shown too."""
     for first in (0, 60):
         nodes = [f"n{i}" for i in range(first, first + 60)]
         house.joins(f"a{first}", bytes([first + 1]) * 16)
@@ -250,6 +289,7 @@ def test_a_fleet_in_alarm_does_not_fill_prometheus(house):
     found = samples(house)
 
     assert 120 == found["submerge_alarms_open", "room"]
+    assert 120 - 64 == found["submerge_alarms_hidden", "room"]
     assert 64 == sum(key[0] == "submerge_alarm_over_limit" for key in found)
 
 

@@ -74,6 +74,22 @@ def test_each_start_and_each_end_below_is_a_line(tmp_path):
         )
 
 
+def test_people_are_told_of_no_end_that_another_child_makes_up(tmp_path):
+    """Its own end is sent. A node that has moved has its end sent when its old place is silent."""
+    with NotifyingHouse(tmp_path) as house:
+        message(house, "c", alarm())
+        passes_on(house, "site", alarm_status(alarm("d", 4)))
+        house.until(("start", "c-1"), ("start", "d-4"))
+        passes_on(house, "rogue", alarm_status(alarm(ended=60.0), alarm("d", 4, ended=60.0)))
+        message(house, "e", alarm("e", 9))
+        house.until(("start", "c-1"), ("start", "d-4"), ("start", "e-9"))
+        house.time.steady += 901.0
+        passes_on(house, "site", alarm_status(alarm("d", 4)))
+        passes_on(house, "new", alarm_status(alarm(ended=60.0)))
+        starts = ("start", "c-1"), ("start", "d-4"), ("start", "e-9")
+        house.until(*starts, ("end", "c-1"))
+
+
 def test_what_ended_before_the_first_start_is_not_sent(tmp_path):
     with House(tmp_path) as house:
         message(house, "c", alarm("c", 2), alarm(ended=1.5))

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from submerge import Schema, Subspace
-from submerge.aggregator.ledger import CLIENT_ROWS, Ledger, RowVerdict
-from submerge.aggregator.member import CLOSED
+from submerge.aggregator.ledger import Ledger
+from submerge.aggregator.member import CLIENT_ROWS, CLOSED, RowVerdict
 from submerge.protocol.machine import Keep, Now
 from submerge.protocol.messages import Counts, Incarnation, Reason, Report
 from submerge.protocol.settings import AggregatorSettings

@@ -847,8 +847,8 @@ def test_a_verdict_travels_up_at_once_and_figures_do_not():
     """As an alarm does: an operator sees at the root that the node has heard."""
     table, _ = middle(report_every_s=100)
     child = report("c", new_incarnation(1), 1, range(3))
-    began = replace(ALARM, node="c")
-    over = replace(began, ended=ALARM.began + 60)
+    began = replace(ALARM, node="c", began=EPOCH, peaked=EPOCH)
+    over = replace(began, ended=EPOCH + 1)
     states = {
         "start": began,
         "figures": replace(began, worst=9.0, withheld=99),

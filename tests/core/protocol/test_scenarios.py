@@ -66,6 +66,8 @@ class Stage:
         reported = f"{label} counts {_reported(ledger.counts())}; live rows: {rows or 'none'}"
         for node, why in self.table.hosts[label].node.excluded(GROUP)[1].items():
             reported += f"; without {node}: {why.cause}"
+        for node in ledger.presence.turns.nodes_at_once(self.table.time):
+            reported += f"; two machines report as {node}"
         self._lines.append(reported)
 
     def knows(self, label: str) -> None:

@@ -92,6 +92,22 @@ def test_a_person_sees_how_groups_are_watched_and_a_line_an_alarm(alarms, house)
     assert ["c-1", "99", "s", "29", "s", "2.5x", "spe", *blamed, "over"] == second
 
 
+def test_a_person_sees_which_child_contradicts_the_others(alarms, house):
+    """Beside the alarm, and in a line for what has no alarm to stand beside."""
+    message(house, "c", alarm("c", 1))
+    passes_on(house, "rogue", alarm_status(alarm("c", 1, ended=30.0), alarm("c", 2)))
+    out = alarms().out
+
+    assert "  not believed: rogue reports c-2 (open) and 1 more\n    its node reports here\n" in out
+    assert "OPEN, denied by rogue: not believed" in " ".join(out.split())
+    (found,) = json.loads(alarms("--json").out)
+    assert (["rogue"], True, "c") == (found["denied_by"], found["open"], found["reported_by"])
+    (group,) = json.loads(alarms("--nodes", "--json").out)["groups"]
+    assert [("c-2", "rogue"), ("c-1", "rogue")] == [
+        (each["id"], each["by"]) for each in group["left_out"]
+    ]
+
+
 def test_list_is_the_default(alarms, house):
     message(house, "c", alarm("c", 50), alarm("c", 1, ended=30.0))
 

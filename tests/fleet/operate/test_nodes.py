@@ -142,23 +142,25 @@ def test_a_node_that_is_bounded_is_shown_as_such():
 
 
 @pytest.mark.parametrize(
-    ("older", "said"),
-    [
-        ({}, "2 incarnations at once"),
-        ({"silent_s": 500.0}, "2 incarnations"),
-        # Its last report is no younger than the other incarnation.
-        ({"as_of_s": NOW - 1000.0}, "2 incarnations"),
-        ({"as_of_s": NOW - 980.0}, "2 incarnations"),
-        ({"final": True}, "2 incarnations"),
-        ({"schema": "old"}, "old schema, 2 incarnations"),
-    ],
+    ("at_once", "said"), [(0, "2 incarnations"), (2, "2 incarnations at once")]
 )
-def test_two_machines_with_one_kit_are_no_restart(older, said):
-    """Both go on reporting; the row of an ended incarnation falls silent before the next begins."""
-    young = row(created_s=NOW - 1000.0)
-    old = row(**{"created_s": NOW - 9000.0, "silent_s": 200.0} | older)
+def test_two_machines_with_one_kit_are_no_restart(at_once, said):
+    """The aggregator knows: both go on reporting in turns."""
+    found = replace(view("c", row(), row(silent_s=200.0)), at_once=at_once)
 
-    assert [said] == cells(table_of([view("c", young, old)], now=NOW))["state"]
+    assert [said] == cells(table_of([found], now=NOW))["state"]
+
+
+def test_two_machines_that_report_in_turns_are_shown(nodes, house):
+    """In words, in JSON and as a metric."""
+    for seq in range(7):
+        house.hears("c", ROWS, incarnation=new_incarnation(1 + seq % 2))
+        house.time.steady += 150.0
+        (found,) = json.loads(nodes("list", "--json").out)
+        assert (0 if seq < 6 else 2) == found["at_once"]
+
+    assert "2 incarnations at once" in nodes("list").out
+    assert b'submerge_nodes_twice{group="room"} 1.0' in house.watches("/metrics").body
 
 
 def test_a_restarted_aggregator_makes_no_restart_two_machines(tmp_path, monkeypatch, submerge):
@@ -185,10 +187,7 @@ def test_a_restarted_aggregator_makes_no_restart_two_machines(tmp_path, monkeypa
 
 def test_a_node_that_restarts_and_runs_twice_shows_how_many_run():
     """The rows of ended incarnations are among them, until they are folded away."""
-    rows = [row(created_s=NOW - 1000.0 * i, as_of_s=NOW) for i in (1, 2)]
-    gone = row(created_s=NOW - 9000.0, as_of_s=NOW - 3000.0, silent_s=3000.0)
-
-    shown = table_of([view("c", *rows, gone)], now=NOW)
+    shown = table_of([replace(view("c", row(), row(), row()), at_once=2)], now=NOW)
 
     assert ["3 incarnations, 2 at once"] == cells(shown)["state"]
 

@@ -119,6 +119,24 @@ def test_sums_are_told_as_far_as_they_are_believed():
     assert (2**62,) * 3 == (seen.raised, seen.confirmed, seen.desired)
 
 
+def test_how_long_a_node_was_silent_goes_with_its_alarms():
+    """Nothing goes if none was: a report is then the same bytes as before."""
+    alarms = replace(ALARM, node="c"), replace(ALARM, node="d"), replace(ALARM, node="c", number=7)
+    status = replace(ALARM_STATUS, alarms=alarms, silent=(("c", 901), ("d", 2**60)))
+    seen = travelled(a_report(fence=SITE, alarm_status=status)).alarm_status
+
+    assert (("c", 901), ("d", 2**40)) == seen.silent
+    assert () == travelled(a_report(fence=SITE)).alarm_status.silent
+
+
+def test_silences_of_other_alarms_are_refused():
+    form = forms.report(a_report(fence=SITE))
+    form.alarm_status.silent_s.append(5)
+
+    with pytest.raises(codec.MessageRefused, match=r"a silence for each of 2 alarms, got 1"):
+        codec.decode("report", form.SerializeToString())
+
+
 def test_more_alarms_than_can_be_told_are_told_in_part():
     """The first 64: those that are open go first."""
     many = tuple(replace(ALARM, number=i) for i in range(100))

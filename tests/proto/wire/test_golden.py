@@ -243,6 +243,16 @@ GOLDEN: dict[str, Message] = {
             (3, 20, 1, 2, 2**40), (ALARM_STATUS.alarms[0], STUCK), 2, 2.0**62, 0.5, 7, 2, -1.0
         ),
     ),
+    "report_of_silent_nodes": report(
+        stamp=SITE_STAMP,
+        pinned=ROOT,
+        fence=FENCE,
+        summary=None,
+        scores=None,
+        alarm_status=AlarmStatus(
+            (0, 2, 1, 0, 0), (ALARM, STUCK), 2, silent=((ALARM.node, 1_234), (STUCK.node, 2**40))
+        ),
+    ),
     "answer": Answer(report().stamp, Reason.ACK, b"", SITE, False, 12, ROOT, 9, 0),
     "answer_refused": Answer(
         SITE_STAMP, Reason.FENCED, FENCE, ROOT, True, 4, ROOT, 4, 1_400_000_000_000
