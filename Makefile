@@ -6,7 +6,7 @@ WORKERS ?= 2
 PYTEST := $(BIN)/pytest -n $(WORKERS) --dist worksteal
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: demo test check bench docs proto clean
+.PHONY: demo test check bench docs proto lock clean
 
 demo: .venv/demo  ## run the whole system on generated data, and draw demo.png
 	$(BIN)/submerge demo --plot demo.png
@@ -33,8 +33,27 @@ proto: .venv-proto/proto  ## regenerate the code of the wire format
 	.venv-proto/bin/python -m grpc_tools.protoc -I proto --python_out=proto --pyi_out=proto \
 	  proto/submerge_proto/v1/*.proto
 
+# With the images' Python: `make lock LOCK_PYTHON=python3.13` for other images. No image needs
+# SciPy: `submerge model compare` runs elsewhere, on saved models.
+LOCK_PYTHON ?= python3.12
+LOCKS := deploy/requirements
+LOCK := env CUSTOM_COMPILE_COMMAND="make lock" .venv-lock/bin/pip-compile --quiet --upgrade \
+  --generate-hashes --strip-extras --no-annotate --unsafe-package scipy --unsafe-package submerge \
+  --no-emit-index-url --no-emit-find-links --no-emit-trusted-host
+
+lock:  ## update what the images install, with hashes
+	$(LOCK_PYTHON) -m venv .venv-lock
+	.venv-lock/bin/python -m pip install --quiet --disable-pip-version-check 'pip-tools>=7.4'
+	$(LOCK) --build-deps-for wheel --only-build-deps -o $(LOCKS)/build.lock pyproject.toml
+	$(LOCK) --extra aggregator -o $(LOCKS)/aggregator.lock pyproject.toml
+	$(LOCK) --extra client --extra host -o $(LOCKS)/client.lock pyproject.toml
+	$(LOCK) --extra pki -o $(LOCKS)/pki.lock pyproject.toml
+	@# pip-compile ends with a warning about the two that are left out on purpose.
+	sed -i.bak '/^# WARNING: The following packages were not pinned/,$$d' $(LOCKS)/*.lock
+	rm -f $(LOCKS)/*.bak
+
 clean:
-	rm -rf .venv .venv-proto dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache demo.png
+	rm -rf .venv .venv-lock .venv-proto dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache demo.png
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The generator is old on purpose, and needs an environment of its own.

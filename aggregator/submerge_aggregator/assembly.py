@@ -14,6 +14,9 @@ from submerge.aggregator.node import AggregatorNode
 from submerge.protocol.machine import Now
 from submerge_aggregator.admission.control import AdmissionControl
 from submerge_aggregator.admission.opening import make_admission
+from submerge_aggregator.audit.config import audit_path
+from submerge_aggregator.audit.files import AuditFiles
+from submerge_aggregator.audit.log import AuditLog
 from submerge_aggregator.config import AggregatorConfig
 from submerge_aggregator.downlink import Admits, Downlink
 from submerge_aggregator.notify.sinks import make_notifier
@@ -66,7 +69,8 @@ def server_of(config: AggregatorConfig, now: Callable[[], Now] = clock.now) -> S
     idle = None if config.takes_kit else config.kit
     hooks = {f"alarms.webhook[{i}]": hook for i, hook in enumerate(config.alarms.webhook)}
     warn_of_insecure({**ways, "parent": parent, **hooks}, idle=idle)
-    refusals = Refusals(lambda: now().steady)
+    audit = _audit(config, now)
+    refusals = Refusals(lambda: now().steady, audit.record)
     pace = RateLimit(config.listen.most_per_s, config.advanced.burst)
 
     def admits(who: str, size: int) -> bool:
@@ -79,6 +83,7 @@ def server_of(config: AggregatorConfig, now: Callable[[], Now] = clock.now) -> S
         credentials=_credentials(config),
         refusals=refusals,
         admission=admission,
+        record=audit.record,
     )
     return Server(
         worker,
@@ -88,7 +93,13 @@ def server_of(config: AggregatorConfig, now: Callable[[], Now] = clock.now) -> S
         watchdog=Watchdog(environ=os.environ),
         admits=admits,
         notifier=make_notifier(config, now),
+        audit=audit,
     )
+
+
+def _audit(config: AggregatorConfig, now: Callable[[], Now]) -> AuditLog:
+    path = audit_path(config.audit, config.store)
+    return AuditLog(None if path is None else AuditFiles(path), lambda: now().wall)
 
 
 def _credentials(config: AggregatorConfig) -> Credentials:

@@ -16,6 +16,7 @@ from msgspec.structs import asdict
 from submerge.aggregator.group import GroupPlan
 from submerge.protocol.settings import AggregatorSettings
 from submerge_aggregator.admission.config import AdmissionConfig, SecurityConfig
+from submerge_aggregator.audit.config import AuditConfig
 from submerge_aggregator.notify.config import NotifyConfig
 from submerge_client.config.links import (
     Endpoint,
@@ -266,6 +267,7 @@ class AggregatorConfig(Section, frozen=True, kw_only=True):
     timing : AggregatorTiming
     alarms : NotifyConfig
     security : SecurityConfig
+    audit : AuditConfig
     log : {"debug", "info", "warning", "error"}
         The lowest level that is logged.
     advanced : AdvancedConfig
@@ -282,6 +284,7 @@ class AggregatorConfig(Section, frozen=True, kw_only=True):
     timing: AggregatorTiming = AggregatorTiming()
     alarms: NotifyConfig = NotifyConfig()
     security: SecurityConfig = SecurityConfig()
+    audit: AuditConfig = AuditConfig()
     log: Literal["debug", "info", "warning", "error"] = "info"
     advanced: AdvancedConfig = AdvancedConfig()
 

@@ -7,6 +7,7 @@ answers (`Reason`); and the transports (`BORDERS`).
 1. A message is counted under one reason, the first that refuses it.
 2. The log is bounded whatever comes in: so many lines a minute, then their number.
 3. `count` may be called from any thread.
+4. The audit log gets each reason once a minute, and none of what honest nodes do every day.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from collections.abc import Callable
 
 from submerge.errors import KINDS
 from submerge.protocol.messages import Reason
+from submerge_aggregator.audit.log import Record, record_nothing
 from submerge_client.logs import say
 
 BORDERS = {
@@ -55,10 +57,16 @@ class Refusals:
     ----------
     steady : callable
         A clock that is never set back, in seconds.
+    record : callable
+        Of the audit log: each reason once a minute, with the number since the last time.
     """
 
-    def __init__(self, steady: Callable[[], float] = time.monotonic) -> None:
-        self._steady, self._lock = steady, threading.Lock()
+    def __init__(
+        self, steady: Callable[[], float] = time.monotonic, record: Record = record_nothing
+    ) -> None:
+        self._steady, self._lock, self._record = steady, threading.Lock(), record
+        self._unrecorded = dict.fromkeys(REASONS, 0)
+        self._record_at = dict.fromkeys(REASONS, -math.inf)
         self._counts = dict.fromkeys(REASONS, 0)
         self._minute_at = -math.inf
         self._logged: set[tuple[str, str]] = set()
@@ -94,12 +102,26 @@ class Refusals:
                 self._logged.add((who, reason))
             elif new:
                 self._unlogged += 1
+            count = self._unrecorded_now(reason)
         if unlogged:
             say("messages refused, not logged one by one", level=logging.WARNING, count=unlogged)
+        if count:
+            self._record("refused", **{**facts, "reason": reason, "count": count, "node": who})
         if logs:
             level = logging.DEBUG if reason in HARMLESS else logging.WARNING
             node = {"node": who} if who else {}
             say(what, level=level, **node, reason=reason, **facts)
+
+    def _unrecorded_now(self, reason: str) -> int:
+        """Return how many have come since the last entry; 0 if it is too soon for another."""
+        if reason in HARMLESS:
+            return 0
+        self._unrecorded[reason] += 1
+        now = self._steady()
+        if now < self._record_at[reason] + MINUTE_S:
+            return 0
+        count, self._unrecorded[reason], self._record_at[reason] = self._unrecorded[reason], 0, now
+        return count
 
     def _begin_minute(self) -> int:
         """Begin another minute if it is time; return how many the last one left unlogged."""

@@ -230,6 +230,13 @@ scaling = "fleet"
 #urls_file = "apprise.urls"
 
 
+# Who joined, who was refused, and what operators ordered: see `submerge audit`.
+[audit]
+# A file, which is rotated: at most 8 MB. Left out, STORE.audit.jsonl beside the store; "" for
+# none.
+#path = "root.audit.jsonl"
+
+
 # How often it reports, with the defaults.
 [timing]
 # Seconds between reports to the parent, give or take 20 %. Raising it makes the model older,

@@ -14,9 +14,10 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any
 
-from submerge import SubmergeError
+from submerge import SubmergeError, __version__
 from submerge.aggregator.node import AggregatorNode
 from submerge.protocol.machine import Event, Flush, Now
+from submerge_aggregator.audit.log import AuditLog
 from submerge_aggregator.batch import AlarmsChanged, All, Asked, Down, Item, Out, Refuse, Reply, Up
 from submerge_aggregator.downlink import Admits, Downlink, Inbound, everybody
 from submerge_aggregator.notify.notifier import AlarmNotifier
@@ -61,6 +62,8 @@ class Server:
         Whether a child may send one more message.
     notifier : AlarmNotifier or None
         Sends alarms to people.
+    audit : AuditLog or None
+        Its file is closed when the server ends.
 
     Attributes
     ----------
@@ -68,6 +71,7 @@ class Server:
         It has started, and serves children.
     refusals : Refusals
         The worker's.
+    audit : AuditLog
     downlinks : tuple of Downlink
     sent_bytes, heard_bytes : int
         Bytes of messages to and from the parent, without what the transport adds.
@@ -83,6 +87,7 @@ class Server:
         watchdog: Watchdog | None = None,
         admits: Admits = everybody,
         notifier: AlarmNotifier | None = None,
+        audit: AuditLog | None = None,
     ) -> None:
         self.worker, self.refusals = worker, worker.refusals
         self.ready = False
@@ -91,6 +96,7 @@ class Server:
         self._watchdog = Watchdog() if watchdog is None else watchdog
         self.downlinks, self._uplink, self._clock = tuple(downlinks), uplink, clock
         self._admits, self._notifier = admits, notifier
+        self.audit = AuditLog(None) if audit is None else audit
         self._inbox: deque[Item] = deque()
         self._waiting_bytes = 0
         self._stirred = asyncio.Event()
@@ -130,6 +136,7 @@ class Server:
         self._perform(began)
         self.ready = True
         say("serving", incarnation=self._incarnation())
+        self.audit.record("start", incarnation=self._incarnation(), version=__version__)
         self._watchdog.start()
         while not self._stopping.is_set():
             self._watchdog.tick(self._status)
@@ -279,6 +286,8 @@ class Server:
             await loop.run_in_executor(None, self._notifier.close)
         await loop.run_in_executor(self._thread, self.worker.close)
         self._thread.shutdown()
+        self.audit.record("stop")
+        await loop.run_in_executor(None, self.audit.close)
         say("ended", sent_bytes=self.sent_bytes, heard_bytes=self.heard_bytes)
 
     def _unreported(self) -> bool:

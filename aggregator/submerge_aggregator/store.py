@@ -12,11 +12,15 @@ database is up to the protocol (docs/protocol.md).
    itself would return a flipped bit as it is.
 4. Nothing else in this process may open the file: closing any descriptor of it would drop
    SQLite's lock (POSIX).
+5. A disk that is full costs the writes that meet it, and nothing else: the log, which may have
+   filled it, goes back into the database with the room of a ballast (`storage/room.py`).
+6. The files are their owner's alone (0600), and none is a symbolic link.
 """
 
 from __future__ import annotations
 
 import json
+import logging
 import os
 import sqlite3
 from collections.abc import Iterator, Mapping
@@ -25,6 +29,10 @@ from hashlib import blake2b
 
 from submerge.errors import SubmergeError, UsageError
 from submerge.protocol.machine import Key
+from submerge_aggregator.storage.log_frames import PAGE_BYTES, LogFrames, frames_of
+from submerge_aggregator.storage.room import StoreRoom
+from submerge_client.logs import say
+from submerge_client.private_file import create_private, make_private, refuse_link
 
 FORM = 4
 """Raise it with a record that earlier versions do not know: they then report a later version, and
@@ -32,11 +40,6 @@ no damage. 2: why nodes are quarantined, and which are suspected. 3: desired sta
 4: when nodes were first heard."""
 
 APPLICATION_ID = int.from_bytes(b"subm", "big")
-
-PAGE_BYTES = 4096
-WAL_PAGES = 1000
-"""After so many pages the log is written into the database and started again. More pages mean
-fewer rows written twice, a longer pause when it happens, and a larger file."""
 
 # WITHOUT ROWID: rows stand in one tree. The index that SQLite would keep beside them is a copy of
 # the keys that no checksum covers; with a damaged one a row could come twice.
@@ -102,7 +105,8 @@ class Store:
     Raises
     ------
     UsageError
-        If another process uses it, or it is another program's or a later version's.
+        If another process uses it, it is another program's or a later version's, or a symbolic
+        link.
     StoreDamaged
         If it is no database, or a damaged one.
     StoreUnavailable
@@ -110,20 +114,27 @@ class Store:
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
+        refuse_link(path, what="the store")
         self.path = os.path.realpath(path)
         if os.path.exists(self.path) and not os.path.isfile(self.path):
             raise UsageError(f"a store must be a file, got {self.path}: name another")
-        try:
-            os.makedirs(os.path.dirname(self.path), exist_ok=True)
-        except OSError as error:
-            raise StoreUnavailable(self.path, str(error)) from error
+        self._create()
+        found = frames_of(f"{self.path}-wal")
         with self._named_errors():
             self._sql = sqlite3.connect(
                 self.path, timeout=0, isolation_level=None, check_same_thread=False
             )
         try:
             with self._named_errors():
-                self._open()
+                form = self._open()
+                self._room = StoreRoom(self._sql, self.path)
+                self._room.measure()
+                self._take_over_log(found)
+                if form < FORM:
+                    put = f"PRAGMA user_version = {FORM}"
+                    self._room.provide(lambda: self._sql.execute(put))
+            for each in self._files:
+                make_private(each, what="store")
         except BaseException:
             self._sql.close()
             raise
@@ -175,18 +186,50 @@ class Store:
             for key, value in changes.items()
             if value is not None
         ]
-        with self._named_errors(), self._transaction():
-            if reset:
-                self._sql.execute("DELETE FROM records")
-            self._sql.executemany("DELETE FROM records WHERE key = ?", removals)
-            self._sql.executemany(PUT, rows)
+
+        def put() -> None:
+            with self._transaction():
+                if reset:
+                    self._sql.execute("DELETE FROM records")
+                self._sql.executemany("DELETE FROM records WHERE key = ?", removals)
+                self._sql.executemany(PUT, rows)
+
+        with self._named_errors():
+            # Before the commit: an error after it would deny a write that is on disk.
+            self._room.measure()
+            self._room.provide(put)
 
     def close(self) -> None:
         """Write the log into the database, and release it for other processes."""
         self._sql.close()
 
-    def _open(self) -> None:
-        """Lock the file, check whose it is, and set it up if it is empty."""
+    # -- the files ---------------------------------------------------------------
+
+    @property
+    def _files(self) -> tuple[str, ...]:
+        return self.path, f"{self.path}-wal", f"{self.path}-journal"
+
+    def _create(self) -> None:
+        """Create the file if it is missing, for its owner alone.
+
+        Raises
+        ------
+        UsageError
+            If it, or its log, is a symbolic link.
+        StoreUnavailable
+            If the disk does not allow it.
+        """
+        for each in self._files:
+            refuse_link(each, what="the store")
+        try:
+            os.makedirs(os.path.dirname(self.path), exist_ok=True)
+            # SQLite gives its log the mode of the database, and a new one what the umask says.
+            create_private(self.path)
+        except OSError as error:
+            raise StoreUnavailable(self.path, str(error)) from error
+
+    def _open(self) -> int:
+        """Lock the file, check whose it is, set it up if it is empty; return its form."""
         self._sql.execute("PRAGMA locking_mode = EXCLUSIVE")
         self._sql.execute("PRAGMA trusted_schema = OFF")
         self._sql.execute("PRAGMA cell_size_check = ON")
@@ -218,11 +261,22 @@ class Store:
             )
         self._sql.execute("PRAGMA journal_mode = WAL")
         self._sql.execute("PRAGMA synchronous = FULL")
-        self._sql.execute(f"PRAGMA wal_autocheckpoint = {WAL_PAGES}")
-        # One large transaction would otherwise leave a large log behind for ever.
-        self._sql.execute(f"PRAGMA journal_size_limit = {WAL_PAGES * PAGE_BYTES}")
-        if form < FORM:
-            self._sql.execute(f"PRAGMA user_version = {FORM}")
+        return form
+
+    def _take_over_log(self, found: LogFrames) -> None:
+        """Write the log of the process before into the database, and log what it has lost."""
+        try:
+            read = self._room.empty_log()
+        except sqlite3.OperationalError as error:
+            if _primary(error) not in OUT_OF_REACH:
+                raise
+            # What was acknowledged can be read; the next write tries again.
+            say("store's log not written back", level=logging.WARNING, why=str(error))
+            return
+        unread = found.unread(read)
+        if unread or not found.whole:
+            facts = {"path": f"{self.path}-wal", "frames_read": read, "commits_unread": unread}
+            say("store's log is damaged, its end is not used", level=logging.WARNING, **facts)
 
     def _number(self, pragma: str) -> int:
         (number,) = self._sql.execute(f"PRAGMA {pragma}").fetchone()

@@ -34,6 +34,8 @@ from submerge.protocol.machine import (
 )
 from submerge.protocol.messages import Answer, Join, Joined, Reason, Report
 from submerge_aggregator.admission.control import AdmissionControl, denial_of
+from submerge_aggregator.audit.batch_entries import BatchEntries
+from submerge_aggregator.audit.log import Record, record_nothing
 from submerge_aggregator.batch import (
     All,
     Asked,
@@ -80,6 +82,8 @@ class CommitWorker:
         Counts every message that is not taken.
     admission : AdmissionControl or None
         Which joins and reports are for the machine.
+    record : callable
+        Records joins and what the machine notes, once they are committed.
 
     Attributes
     ----------
@@ -99,6 +103,7 @@ class CommitWorker:
         credentials: Credentials | None = None,
         refusals: Refusals | None = None,
         admission: AdmissionControl | None = None,
+        record: Record = record_nothing,
     ) -> None:
         self.node: AggregatorNode | None = None
         self.tallies = Tallies()
@@ -111,6 +116,7 @@ class CommitWorker:
         self._failing = False
         self._notes = Notes()
         self._alarms = AlarmNews()
+        self._entries = BatchEntries(record, lambda: clock().steady)
 
     @property
     def store(self) -> Store:
@@ -265,6 +271,8 @@ class CommitWorker:
                 continue
             if isinstance(effect, Send) and isinstance(effect.message, Joined | Answer):
                 self._count_refusal(event, effect.message)
+                if isinstance(event, Received) and isinstance(effect.message, Joined):
+                    self._entries.add_join(event.message, effect.message, inbound)
             outs += self._out(node, effect, inbound)
         return outs
 
@@ -285,6 +293,7 @@ class CommitWorker:
             case Note():
                 self.tallies.model_rejected += effect.what in UNSENT.values()
                 self._notes.write(effect, self._clock().steady)
+                self._entries.add_note(effect)
         return []
 
     def _count_refusal(self, event: Event, answer: Joined | Answer) -> None:
@@ -305,6 +314,7 @@ class CommitWorker:
         The groups whose rows report other alarms than before.
         """
         if not keeps:
+            self._entries.commit()
             return set()
         reset = False
         changes: dict[Key, Any] = {}
@@ -322,6 +332,7 @@ class CommitWorker:
             self._fail(error)
             return None
         self.tallies.commits += 1
+        self._entries.commit()
         if self._failing:
             self._failing = False
             say("store written again")
@@ -330,6 +341,7 @@ class CommitWorker:
     def _fail(self, error: SubmergeError) -> None:
         """Throw the machine away: it holds what is not written."""
         self.node = None
+        self._entries.drop()
         self.tallies.failed_writes += 1
         self._fails_until = self.wakes_at = self._clock().steady + AGAIN_S
         if not self._failing:
@@ -343,6 +355,7 @@ class CommitWorker:
         store is whole.
         """
         self.node = None
+        self._entries.drop()
         self._fails_until = self.wakes_at = self._clock().steady + AGAIN_S / 5
         self.tallies.bugs += 1
         say("a bug, please report it", level=logging.ERROR, trace=traceback.format_exc())

@@ -36,6 +36,7 @@ from typing import NamedTuple
 from submerge.errors import PeerError, UsageError
 from submerge.protocol.machine import Key
 from submerge_client.atomic_file import sync_folder
+from submerge_client.private_file import make_private, open_private, refuse_link
 
 MAGIC = b"submckpt"
 FORM = 1
@@ -70,12 +71,13 @@ class CheckpointFile:
     Raises
     ------
     UsageError
-        If another process uses the file, or it is a folder or a device.
+        If another process uses the file, or it is a folder, a device or a symbolic link.
     OSError
         If it can be neither read nor made.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
+        refuse_link(path, what="the checkpoint")
         self.path = os.path.realpath(path)
         self.notes: list[str] = []
         self._newest: _Newest | None = None
@@ -83,6 +85,7 @@ class CheckpointFile:
         if os.path.exists(self.path) and not os.path.isfile(self.path):
             raise UsageError(f"a checkpoint must be a file, got {self.path}: name another")
         os.makedirs(os.path.dirname(self.path), exist_ok=True)
+        make_private(self.path, what="checkpoint")
         self._fd, self._writable = _lock_file(self.path)
 
     def load(self) -> dict[Key, bytes]:
@@ -151,7 +154,7 @@ class CheckpointFile:
         """Write a state into a new file, and replace the present one by it."""
         beside = f"{self.path}.new"
         with ExitStack() as undo:
-            fd = os.open(beside, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)
+            fd = open_private(beside, os.O_RDWR | os.O_TRUNC)
             undo.callback(os.close, fd)
             undo.callback(os.unlink, beside)
             # Locked before it has the name, so that no other process can lock it first.
@@ -246,7 +249,7 @@ def _lock_file(path: str) -> tuple[int, bool]:
 
 def _open_file(path: str) -> tuple[int, bool]:
     try:
-        return os.open(path, os.O_RDWR | os.O_CREAT, 0o600), True
+        return open_private(path, os.O_RDWR), True
     except OSError as error:
         # A failing card is mounted read-only, and its state is still worth reading.
         if error.errno not in ONLY_READABLE or not os.path.exists(path):

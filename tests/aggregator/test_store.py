@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import shutil
 import sqlite3
@@ -18,10 +19,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from submerge import UsageError
+from submerge_aggregator.storage.room import MOST_PAGES
 from submerge_aggregator.store import (
     FORM,
     PAGE_BYTES,
-    WAL_PAGES,
     Store,
     StoreDamaged,
     StoreUnavailable,
@@ -314,6 +315,36 @@ def test_a_folder_is_refused(tmp_path):
         Store("")
 
 
+def test_its_files_are_their_owners_alone(tmp_path, caplog):
+    """Also the log, with any umask; what an earlier version left open is closed, with a line."""
+    caplog.set_level(logging.INFO, "submerge")
+    path = tmp_path / "store"
+    old = os.umask(0)
+    try:
+        for open_before in (False, True):
+            if open_before:
+                path.chmod(0o644)
+            with closing(Store(path)) as store:
+                store.write(RECORDS)
+                names = {f"store{end}": 0o600 for end in ("", "-wal", ".ballast")}
+                assert names == {
+                    each.name: each.stat().st_mode & 0o777 for each in tmp_path.iterdir()
+                }
+    finally:
+        os.umask(old)
+    assert {"store was open to other users"} == {each.message for each in caplog.records}
+    assert [str(path), f"{path}-wal"] == [each.facts["path"] for each in caplog.records]
+
+
+@pytest.mark.parametrize("name", ["store", "store-wal", "store-journal"])
+def test_a_symbolic_link_is_refused(tmp_path, name):
+    """The store's, or its log's: it is not written where it points."""
+    (tmp_path / name).symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(UsageError, match=f"got {tmp_path / name}, a symbolic link to"):
+        Store(tmp_path / "store")
+    assert not (tmp_path / "elsewhere").exists()
+
+
 def test_a_folder_that_cannot_be_made_is_one_line(tmp_path):
     """A file stands where the folder should."""
     (tmp_path / "file").write_text("")
@@ -364,7 +395,7 @@ def test_the_log_does_not_grow_without_bound(tmp_path):
     """Not by many commits, and a very large one's room is given back."""
     path = tmp_path / "store"
     log = Path(f"{path}-wal")
-    most = 1.2 * WAL_PAGES * PAGE_BYTES
+    most = 1.2 * MOST_PAGES * PAGE_BYTES
     rng = np.random.default_rng(4)
     with closing(Store(path)) as store:
         for _ in range(200):
@@ -389,7 +420,7 @@ def test_a_full_disk_costs_the_write_that_met_it(tiny):
     """One line; nothing is lost or half there; with room again, it goes on."""
     path = tiny / "store"
     ballast = tiny / "ballast"
-    ballast.write_bytes(bytes(100_000))
+    ballast.write_bytes(bytes(190_000))
     expected: dict[tuple[str, ...], bytes] = {}
     with closing(Store(path)) as store:
         reported = []

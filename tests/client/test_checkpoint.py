@@ -347,17 +347,6 @@ def test_the_file_that_is_locked_is_the_one_with_the_name(tmp_path, monkeypatch)
         assert LARGE == file.load()
 
 
-def test_a_link_stays_a_link(tmp_path):
-    """The file behind it grows where it is, not where the link is."""
-    (tmp_path / "card").mkdir()
-    path = tmp_path / "checkpoint"
-    path.symlink_to(tmp_path / "card" / "checkpoint")
-    kept(path, OLD, LARGE)
-
-    assert path.is_symlink()
-    assert LARGE == loaded(tmp_path / "card" / "checkpoint")
-
-
 @pytest.mark.parametrize("name", [".", "/dev/null"])
 def test_what_is_no_file_is_refused(name, tmp_path):
     """A folder; and a device, in whose place a file would be put."""

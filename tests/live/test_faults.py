@@ -16,7 +16,7 @@ pytest.importorskip("grpc")
 
 from submerge_aggregator.store import Store
 from submerge_client.checkpoint import HEAD, HEADER_BYTES, MAGIC, CheckpointFile
-from support.disks import small_disk
+from support.disks import Disk, small_disk
 from support.kills import configs
 from support.kills.configs import OverGrpc, OverMqtt
 from support.kills.fleet import Fleet
@@ -149,15 +149,44 @@ def test_a_client_without_a_place_for_its_checkpoint_goes_on(programs):
     assert [] == verdict(fleet)
 
 
-def test_an_aggregator_whose_disk_is_full_says_not_now_and_loses_nothing(programs):
+def take_all_room(disk: Disk, program: Program) -> None:
+    """Take what the store gives back, and its ballast, too, until it can write no more."""
+
+    def taken() -> bool:
+        for ballast in disk.place.glob("*.db.ballast"):
+            ballast.unlink(missing_ok=True)
+        disk.fill()
+        return bool(program.said("store unavailable, trying on"))
+
+    until(taken, lambda: f"a store without room; its log:\n{program.log}")
+
+
+def test_an_aggregator_on_a_full_disk_goes_on_in_the_room_that_it_holds(programs):
+    """Its log goes into its database; across a kill on the full disk, too."""
+    disk = programs.with_a(small_disk(programs.folder / "tiny", "2m"))
+    fleet = Fleet(programs, OverGrpc.on_free_ports(), disks={"north": disk.place})
+    started(fleet, "root", "north", "n1", "n2")
+    disk.fill()
+    fleet.running["north"].until("disk full: store's log written back")
+    reads_on(fleet.running["n1"])
+    fleet.strike("north", "anywhere")
+    started(fleet, "north")
+    reads_on(fleet.running["n1"])
+
+    assert [] == fleet.running["north"].said("store unavailable, trying on")
+    disk.make_room()
+    fleet.settle()
+    assert [] == verdict(fleet)
+
+
+def test_an_aggregator_without_any_room_says_not_now_and_loses_nothing(programs):
     """Its process goes on, answers, and takes everything as soon as there is room."""
     disk = programs.with_a(small_disk(programs.folder / "tiny", "2m"))
     fleet = Fleet(programs, OverGrpc.on_free_ports(), disks={"north": disk.place})
     started(fleet, "root", "north", "n1", "n2")
     north, n1 = fleet.running["north"], fleet.running["n1"]
     parted = len(n1.said("parent unreachable, trying on"))
-    disk.fill()
-    north.until("store unavailable, trying on")
+    take_all_room(disk, north)
     time.sleep(1.0)  # there are reports to refuse
     disk.make_room()
     north.until("store written again")
@@ -173,8 +202,7 @@ def test_an_aggregator_that_dies_on_a_full_disk_loses_nothing(programs):
     disk = programs.with_a(small_disk(programs.folder / "tiny", "2m"))
     fleet = Fleet(programs, OverGrpc.on_free_ports(), disks={"north": disk.place})
     started(fleet, "root", "north", "n1", "n2")
-    disk.fill()
-    fleet.running["north"].until("store unavailable, trying on")
+    take_all_room(disk, fleet.running["north"])
     fleet.strike("north", "anywhere")
     disk.make_room()
     started(fleet, "north")

@@ -25,7 +25,7 @@ def scraped(folder: Path) -> dict[str, dict[str, set[str]]]:
         house.passes(61.0)
         node, now = house.server.worker.node, house.time()
         assert node is not None
-        numbers = Numbers(Tallies(), dict.fromkeys(REASONS, 0), None, False, True, 1.0, [])
+        numbers = Numbers(Tallies(), 0, dict.fromkeys(REASONS, 0), None, False, True, 1.0, [])
         numbers = numbers._replace(groups=metrics_of_groups(node, now))
     found: dict[str, dict[str, set[str]]] = {}
     for family in text_string_to_metric_families(exposition(numbers, "")[0].decode()):

@@ -35,11 +35,11 @@ from submerge import PeerError, SubmergeError, UsageError
 from submerge.protocol.machine import Drop, Forget, SetQuarantine
 from submerge.protocol.messages import Incarnation
 from submerge_aggregator.http import admin_alarms, admin_bans
+from submerge_aggregator.http.orders import note_order
 from submerge_aggregator.http.params import flag, path_names, query_names
 from submerge_aggregator.http.serving import as_json, ask, unknown_path
 from submerge_aggregator.questions import survey
 from submerge_aggregator.server import Server
-from submerge_client.logs import say
 from submerge_proto.wire import codec
 
 MOST_PATH = 100
@@ -72,7 +72,7 @@ def app(server: Server) -> Starlette:
         if isinstance(event, Drop):
             await ask(server, lambda node, _: survey.has(node, event))
         after = await ask(server, lambda node, now: survey.one(node, now, group, name), event)
-        _note(event, request.path_params["verb"])
+        note_order(server, request, request.path_params["verb"], **_facts(event))
         return as_json(after)
 
     return Starlette(
@@ -153,15 +153,15 @@ def _event(request: Request, group: str, name: str) -> Forget | Drop | SetQuaran
     raise HTTPException(404, f"expected {verbs}, got {verb!r}")
 
 
-def _note(event: Forget | Drop | SetQuarantine, verb: str) -> None:
-    """Log what the operator did, so that it can be found later."""
-    facts: dict[str, Any] = {}
+def _facts(event: Forget | Drop | SetQuarantine) -> dict[str, Any]:
+    """Return what the operator ordered, so that it can be found later."""
+    facts: dict[str, Any] = {"node": event.node, "group": event.group}
     match event:
         case Forget():
-            facts = {"ban": event.ban}
+            facts["ban"] = event.ban
         case Drop():
-            facts = {"old": True} if event.old else {"incarnation": str(event.incarnation)}
-    say("operator command", verb=verb, node=event.node, group=event.group, **facts)
+            facts |= {"old": True} if event.old else {"incarnation": str(event.incarnation)}
+    return facts
 
 
 def _drop(request: Request, group: str, name: str) -> Drop:

@@ -23,11 +23,11 @@ from starlette.routing import Route
 
 from submerge.protocol.alarm_status import parse_alarm_name
 from submerge.protocol.machine import SetDesired
+from submerge_aggregator.http.orders import note_order
 from submerge_aggregator.http.params import flag, path_names, query_names
 from submerge_aggregator.http.serving import as_json, ask
 from submerge_aggregator.questions import alarm_survey
 from submerge_aggregator.server import Server
-from submerge_client.logs import say
 
 
 def routes(server: Server) -> list[Route]:
@@ -74,7 +74,7 @@ def routes(server: Server) -> list[Route]:
         facts: dict[str, Any] = {"node": name, "group": group}
         if event.verdict is not None:
             facts["alarm"] = f"{name}-{event.verdict[0]:x}"
-        say("operator command", verb=verb, **facts)
+        note_order(server, request, verb, **facts)
         return as_json(after)
 
     return [

@@ -43,6 +43,7 @@ class Numbers(NamedTuple):
     """All metrics at one time.
 
     tallies : of the commit worker
+    audit_dropped : entries that the audit log could not write
     refused : messages that were not taken, by reason: all reasons that there are
     why_not : why it is not ready; None if it is
     parted : a parent is configured, and cannot be reached
@@ -53,6 +54,7 @@ class Numbers(NamedTuple):
     """
 
     tallies: Tallies
+    audit_dropped: int
     refused: Mapping[str, int]
     why_not: str | None
     parted: bool
@@ -108,6 +110,11 @@ class _Collected(Collector):
         for tally, (name, meaning) in COUNTED.items():
             value = getattr(numbers.tallies, tally)
             yield CounterMetricFamily(f"submerge_{name}", meaning, value=value)
+        yield CounterMetricFamily(
+            "submerge_audit_dropped",
+            "Entries of the audit log that could not be written.",
+            value=numbers.audit_dropped,
+        )
         refused = CounterMetricFamily(
             "submerge_refused_messages",
             "Messages that were not taken; nothing but this counter changed.",

@@ -23,6 +23,7 @@ from starlette.types import ASGIApp
 from submerge import SubmergeError
 from submerge.aggregator.node import AggregatorNode
 from submerge.protocol.machine import Event, Now
+from submerge_aggregator.http.orders import LocalProtocol
 from submerge_aggregator.server import Server
 from submerge_client.logs import say
 
@@ -59,7 +60,7 @@ class Serving:
         self.listener = listener
         config = uvicorn.Config(
             app,
-            http="h11",
+            http=LocalProtocol,
             ws="none",
             lifespan="off",
             log_config=None,

@@ -79,6 +79,7 @@ async def _numbers(server: Server) -> Numbers:
         groups = await ask(server, metrics_of_groups)
     return Numbers(
         worker.tallies,
+        server.audit.dropped,
         server.refusals.counts,
         not_ready(server),
         server.parted,

@@ -19,6 +19,7 @@ from submerge.protocol.alarm_status import Alarm, Cause, Verdict
 from submerge_client.alarms.delivered import Delivered
 from submerge_client.atomic_file import atomic_write, sync_folder
 from submerge_client.logs import say
+from submerge_client.private_file import refuse_link
 
 FORM = 1
 UNREADABLE = "alarm journal unreadable, starting a new one"
@@ -83,6 +84,7 @@ class Journal:
     """
 
     def __init__(self, path: Path, sinks: Collection[str]) -> None:
+        refuse_link(path, what="the alarm journal")
         self._path = Path(os.path.realpath(path))
         self._lock = threading.Lock()
         self._failed = False

@@ -26,6 +26,7 @@ from submerge_client.alarms.delivered import Delivered, undelivered
 from submerge_client.alarms.event import event_facts
 from submerge_client.alarms.journal import Journal
 from submerge_client.logs import say
+from submerge_client.private_file import open_private, refuse_link
 
 TAIL_BYTES = 1 << 16
 """How much of a file's end is read again: a hundred lines and more."""
@@ -99,10 +100,11 @@ class File:
     Raises
     ------
     UsageError
-        If the path is a folder, or a pipe, which would block the node.
+        If the path is a folder, a symbolic link, or a pipe, which would block the node.
     """
 
     def __init__(self, path: Path) -> None:
+        refuse_link(path, what="alarms.ndjson")
         if path.exists() and not path.is_file():
             raise UsageError(
                 f"alarms.ndjson must be a file, got {path}: name another, or - for standard output"
@@ -155,7 +157,7 @@ class File:
 
     def _open(self) -> None:
         self.close()
-        self._fd = os.open(self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
+        self._fd = open_private(self._path, os.O_RDWR | os.O_APPEND)
         size = os.fstat(self._fd).st_size
         tail = os.pread(self._fd, TAIL_BYTES, max(0, size - TAIL_BYTES))
         self._torn = bool(tail) and not tail.endswith(b"\n")

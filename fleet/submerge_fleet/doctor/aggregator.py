@@ -15,6 +15,8 @@ from submerge_aggregator.listening import listen
 from submerge_aggregator.notify.over_apprise import open_service
 from submerge_aggregator.notify.sinks import urls_of
 from submerge_aggregator.questions.views import socket_of
+from submerge_aggregator.storage.ballast import Ballast, ballast_of
+from submerge_aggregator.storage.room import room_for
 from submerge_aggregator.store import APPLICATION_ID, FORM
 from submerge_client import clock
 from submerge_client.config.links import Endpoint
@@ -42,7 +44,8 @@ def run_checks(config: AggregatorConfig) -> Iterator[Finding]:
     yield from check_certificates(certificates_of(config), config.node, time.time(), kit=config.kit)
     yield from machine.clock(clock.now())
     size = config.store.stat().st_size if config.store.exists() else 0
-    yield from machine.disk("store", config.store, spare=size)
+    held = Ballast(ballast_of(config.store)).held
+    yield from machine.disk("store", config.store, spare=size + room_for(size) - held)
     yield from machine.memory(HOLDS + size)
     yield from messages(config)
     running = is_running(config)
@@ -136,6 +139,10 @@ def store(path: Path, *, running: bool) -> Iterator[Finding]:
     """Check that the store is an undamaged store; one in use is left to its owner."""
     if running:
         yield ok("store", f"{path.name} is in use: the aggregator runs")
+        return
+    if path.is_symlink():
+        hint = "name the file itself in `store`"
+        yield fails("store", f"{path} is a symbolic link, which an aggregator refuses", hint)
         return
     if not path.exists():
         yield ok("store", f"{path.name} does not exist yet: it will be created")

@@ -1,0 +1,27 @@
+"""AuditConfig: where the audit log is."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from submerge_client.config.sections import Section
+
+
+class AuditConfig(Section, frozen=True, kw_only=True):
+    """[audit]: who joined, who was refused, and what operators ordered.
+
+    Attributes
+    ----------
+    path : str, optional
+        A file, which is rotated; left out, STORE.audit.jsonl beside the store; "" for none.
+    """
+
+    path: str | None = None
+
+
+def audit_path(config: AuditConfig, store: str | os.PathLike[str]) -> Path | None:
+    """Return the file of an aggregator's audit log; None if it has none."""
+    if config.path is None:
+        return Path(f"{os.path.realpath(store)}.audit.jsonl")
+    return Path(config.path) if config.path else None

@@ -1,0 +1,83 @@
+"""Files that only their owner may read: created so, made so, and never behind a symbolic link.
+
+A state file has summaries of readings, names and orders in it. Its mode is 0600 whatever the
+umask is. A symbolic link in its place is refused: a program that runs as root would write where
+another user points it. A link in the folders above is the administrator's matter.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import stat
+
+from submerge.errors import UsageError
+from submerge_client.logs import say
+
+PRIVATE = 0o600
+
+OTHERS = stat.S_IRWXG | stat.S_IRWXO
+
+
+def refuse_link(path: str | os.PathLike[str], *, what: str) -> None:
+    """Check that a path is no symbolic link; a missing file is fine.
+
+    what : what the file is for, in the error
+
+    Raises
+    ------
+    UsageError
+        If it is one.
+    """
+    if os.path.islink(path):
+        raise UsageError(
+            f"{what} must be a file of its own, got {os.fspath(path)}, a symbolic link to"
+            f" {os.readlink(path)}: name that file itself"
+        )
+
+
+def create_private(path: str | os.PathLike[str]) -> None:
+    """Create an empty file that only its owner may read; an existing one stays as it is.
+
+    Raises
+    ------
+    OSError
+        If it cannot be created.
+    """
+    try:
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, PRIVATE)
+    except FileExistsError:
+        return
+    os.close(fd)
+
+
+def open_private(path: str | os.PathLike[str], flags: int) -> int:
+    """Open a file, and create it so that only its owner may read it.
+
+    An existing file keeps its mode: its owner may have opened it to a program that reads it.
+
+    Raises
+    ------
+    OSError
+        If it cannot be opened; ELOOP if it is a symbolic link.
+    """
+    return os.open(path, flags | os.O_CREAT | os.O_NOFOLLOW, PRIVATE)
+
+
+def make_private(path: str | os.PathLike[str], *, what: str) -> None:
+    """Take an existing file away from other users, and log that; a missing one is fine.
+
+    The file is not opened: closing it would end the locks that this process holds on it.
+    """
+    try:
+        mode = stat.S_IMODE(os.stat(path).st_mode)
+        if not mode & OTHERS:
+            return
+        os.chmod(path, PRIVATE)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        why = error.strerror or str(error)
+        say(f"{what} is open to other users", level=logging.WARNING, path=str(path), why=why)
+        return
+    say(f"{what} was open to other users", path=str(path), mode=f"{mode:o}", now=f"{PRIVATE:o}")
