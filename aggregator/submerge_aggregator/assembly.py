@@ -19,6 +19,8 @@ from submerge_aggregator.audit.files import AuditFiles
 from submerge_aggregator.audit.log import AuditLog
 from submerge_aggregator.config import AggregatorConfig
 from submerge_aggregator.downlink import Admits, Downlink
+from submerge_aggregator.limits import allocator
+from submerge_aggregator.limits.budget import MessageBudget
 from submerge_aggregator.notify.sinks import make_notifier
 from submerge_aggregator.rate_limit import RateLimit
 from submerge_aggregator.readable import checked
@@ -27,6 +29,7 @@ from submerge_aggregator.server import Server
 from submerge_aggregator.store import Store
 from submerge_aggregator.worker import CommitWorker
 from submerge_client import clock
+from submerge_client.config.sizes import MQTT_LIMIT
 from submerge_client.logs import remark, say
 from submerge_client.uplink.factory import make_uplink, password_of, tls_of, warn_of_insecure
 from submerge_client.uplink.identity import Credentials
@@ -94,6 +97,7 @@ def server_of(config: AggregatorConfig, now: Callable[[], Now] = clock.now) -> S
         admits=admits,
         notifier=make_notifier(config, now),
         audit=audit,
+        budget=MessageBudget(config.listen.max_unanswered_bytes // 2),
     )
 
 
@@ -112,6 +116,7 @@ def _credentials(config: AggregatorConfig) -> Credentials:
 async def _run(config: AggregatorConfig) -> None:
     from submerge_aggregator.http.endpoints import Endpoints  # with all that HTTP needs
 
+    allocator.limit()
     # The store's lock comes first: it keeps a second process off the operator's socket.
     server = server_of(config)
     endpoints = Endpoints(server, config)
@@ -119,9 +124,11 @@ async def _run(config: AggregatorConfig) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, server.stop)
     await endpoints.start()
+    trimming = asyncio.create_task(allocator.keep_trimmed())
     try:
         await server.run()
     finally:
+        trimming.cancel()
         await endpoints.stop()
 
 
@@ -133,6 +140,7 @@ def _downlinks(
     grpc, mqtt = config.listen.grpc, config.listen.mqtt
     if grpc is not None:
         from submerge_aggregator.downlink.over_grpc import GrpcDownlink
+        from submerge_aggregator.downlink.readings import ReadingLimits
 
         tls = None if grpc.insecure else Tls(grpc.ca, grpc.cert, grpc.key)
         if tls is not None and grpc.cert is None:
@@ -140,15 +148,17 @@ def _downlinks(
         if tls is not None and tls.kit is None and tls.ca is None:
             todo = "name ca, or leave out cert and key where there is a kit"
             say("any child may speak for any other", level=WARNING, link="listen.grpc", todo=todo)
-        limit = grpc.max_message_bytes
+        # One half is for what is being read, the other for what waits.
+        room = config.listen.max_unanswered_bytes // 2
         downlinks.append(
             GrpcDownlink(
                 grpc.address,
-                limit=limit,
+                limit=config.limit("grpc"),
                 tls=tls,
                 refusals=refusals,
                 admits=admits,
                 admission=admission,
+                limits=ReadingLimits(room, grpc.max_connections, len(config.groups)),
             )
         )
     if mqtt is not None:
@@ -160,7 +170,8 @@ def _downlinks(
                 mqtt.port,
                 fleet=mqtt.fleet,
                 parent=config.node,
-                limit=mqtt.max_message_bytes,
+                limit=config.limit("mqtt"),
+                sends=mqtt.max_message_bytes or MQTT_LIMIT,
                 username=mqtt.username,
                 password=password_of(mqtt),
                 tls=tls_of(mqtt, config.kit),

@@ -17,6 +17,8 @@ from submerge.aggregator.group import GroupPlan
 from submerge.protocol.settings import AggregatorSettings
 from submerge_aggregator.admission.config import AdmissionConfig, SecurityConfig
 from submerge_aggregator.audit.config import AuditConfig
+from submerge_aggregator.limits.budget import MOST_BYTES
+from submerge_aggregator.limits.message_size import largest_message
 from submerge_aggregator.notify.config import NotifyConfig
 from submerge_client.config.links import (
     Endpoint,
@@ -71,8 +73,11 @@ class GrpcListen(Section, frozen=True, kw_only=True):
         The server's certificate and key; left out, those of the node's kit.
     ca : Path, optional
         With it children need certificates of these authorities, each under its own name.
-    max_message_bytes : int
-        Larger messages are refused. Raising it lets each child take more memory at a time.
+    max_message_bytes : int, optional
+        Larger messages are refused. Left out, it follows from the groups. Raising it lets each
+        child take more memory at a time, and leaves room for fewer at once.
+    max_connections : int
+        Further connections are closed at once. Each child has one, and each takes up to 100 KiB.
     """
 
     address: str = "0.0.0.0:8470"
@@ -80,7 +85,8 @@ class GrpcListen(Section, frozen=True, kw_only=True):
     cert: Path | None = None
     key: Path | None = None
     ca: Path | None = None
-    max_message_bytes: Whole = GRPC_LIMIT
+    max_message_bytes: Whole | None = None
+    max_connections: Whole = 1200
 
     def __post_init__(self) -> None:
         _ = self.endpoint
@@ -108,13 +114,14 @@ class MqttListen(Link, frozen=True, kw_only=True):
     ----------
     fleet : str
         The children's fleet.
-    max_message_bytes : int
-        Larger messages are refused, and none is published. Raise it only as far as the broker
-        and the children do.
+    max_message_bytes : int, optional
+        Larger messages are refused, and none is published. Left out, what comes in is bounded as
+        the groups need, and what goes out by 122880. Raise it only as far as the broker and the
+        children do.
     """
 
     fleet: Name = "default"
-    max_message_bytes: Whole = MQTT_LIMIT
+    max_message_bytes: Whole | None = None
 
 
 class ListenConfig(AdmissionConfig, frozen=True, kw_only=True):
@@ -127,11 +134,15 @@ class ListenConfig(AdmissionConfig, frozen=True, kw_only=True):
         Messages a second that each child may send without end; without certificate and topic,
         each connection. Each 8 KiB of a long message count as one more. Further messages are
         refused. Raising it lets a child that has gone wild cost more.
+    max_unanswered_bytes : int
+        Bytes of all messages that are being read or wait for their answers. Of one child at most
+        an eighth. Raising it lets a flood take more memory, before other children have to wait.
     grpc : GrpcListen, optional
     mqtt : MqttListen, optional
     """
 
     most_per_s: AboveZero = 20.0
+    max_unanswered_bytes: Whole = 2 * MOST_BYTES
     grpc: GrpcListen | None = None
     mqtt: MqttListen | None = None
 
@@ -327,11 +338,19 @@ class AggregatorConfig(Section, frozen=True, kw_only=True):
         for way, others in (("grpc", "the children do"), ("mqtt", "broker and children do")):
             listen: GrpcListen | MqttListen | None = getattr(self.listen, way)
             if listen is not None:
-                place, limit = ("listen", way, "max_message_bytes"), listen.max_message_bytes
+                place, limit = ("listen", way, "max_message_bytes"), self.limit(way)
                 raised = f"{lower}, or raise it as far as {others}"
                 check(limit, at=place, lower=raised)
                 # Only now: the text of the schema is built only if that can fit.
                 check(limit, at=place, lower=raised, text=config.text_bytes)
+
+    def limit(self, way: str) -> int:
+        """Return the most bytes of a message that comes in by "grpc" or "mqtt"."""
+        listen = self.listen.grpc if way == "grpc" else self.listen.mqtt
+        if listen is not None and listen.max_message_bytes is not None:
+            return listen.max_message_bytes
+        groups = ((group.summary, group.schema) for group in self.groups.values())
+        return largest_message(groups, GRPC_LIMIT if way == "grpc" else MQTT_LIMIT)
 
     @property
     def takes_kit(self) -> bool:

@@ -39,13 +39,20 @@ store = "root.db"
 #legacy_kits = true
 # The names that may report as aggregators, whatever else allows it; * is any text. Left out: any.
 #aggregators = ["north", "site-*"]
+# Bytes of all messages that are being read or wait for their answers; of one child an eighth.
+# Raising it lets a flood take more memory before other children have to wait.
+#max_unanswered_bytes = 33554432
 
 [listen.grpc]
 # 0.0.0.0 is every network of this machine.
 address = "127.0.0.1:8470"
 # Serve without TLS. Everybody on the network can then read and forge messages.
 insecure = true
-# Most bytes of a message. Raising it lets each child take more memory at a time.
+# Connections, of which each child has one. Further ones are closed at once. Each takes up to
+# 100 KiB.
+#max_connections = 1200
+# Most bytes of a message; left out, what reports of the groups below need, at most 4194304.
+# Raising it lets each child take more memory at a time.
 #max_message_bytes = 4194304
 
 # With TLS. With a kit (above) give only `address`, and delete `insecure`. Otherwise: the server's
@@ -63,8 +70,8 @@ insecure = true
 #insecure = true
 # As at the children: topics begin with submerge/v1/{fleet}/.
 #fleet = "default"
-# Most bytes of a message. Raise it only as far as the broker and the children do: what they
-# refuse never arrives.
+# Most bytes of a message; left out, 122880 down, and up what reports of the groups below need.
+# Raise it only as far as the broker and the children do: what they refuse never arrives.
 #max_message_bytes = 122880
 
 # A broker with TLS and a password. ca: the authorities to trust; left out, the system's. cert and

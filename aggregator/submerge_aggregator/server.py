@@ -20,6 +20,7 @@ from submerge.protocol.machine import Event, Flush, Now
 from submerge_aggregator.audit.log import AuditLog
 from submerge_aggregator.batch import AlarmsChanged, All, Asked, Down, Item, Out, Refuse, Reply, Up
 from submerge_aggregator.downlink import Admits, Downlink, Inbound, everybody
+from submerge_aggregator.limits.budget import MOST_BYTES, MessageBudget
 from submerge_aggregator.notify.notifier import AlarmNotifier
 from submerge_aggregator.worker import CommitWorker
 from submerge_client.logs import say
@@ -36,11 +37,11 @@ from submerge_client.uplink import (
 )
 from submerge_client.watchdog import Watchdog
 
-BATCH = 128
-"""Items in one batch, and in one commit."""
+BATCH, BATCH_BYTES = 128, 2 << 20
+"""Items in one batch and in one commit; a batch ends with the message that passes these bytes."""
 
-MOST_WAITING, MOST_BYTES = 20_000, 64 << 20
-"""Most messages that wait, and their bytes: a child whose message is dropped sends it again."""
+MOST_WAITING = 20_000
+"""Most messages that wait: a child whose message is dropped sends it again."""
 
 LINGER_S = 5.0
 """At the end, the longest wait for the parent's answer to the last report."""
@@ -64,6 +65,8 @@ class Server:
         Sends alarms to people.
     audit : AuditLog or None
         Its file is closed when the server ends.
+    budget : MessageBudget or None
+        Bytes of messages that wait for their batch, or are in it.
 
     Attributes
     ----------
@@ -73,6 +76,7 @@ class Server:
         The worker's.
     audit : AuditLog
     downlinks : tuple of Downlink
+    budget : MessageBudget
     sent_bytes, heard_bytes : int
         Bytes of messages to and from the parent, without what the transport adds.
     """
@@ -88,6 +92,7 @@ class Server:
         admits: Admits = everybody,
         notifier: AlarmNotifier | None = None,
         audit: AuditLog | None = None,
+        budget: MessageBudget | None = None,
     ) -> None:
         self.worker, self.refusals = worker, worker.refusals
         self.ready = False
@@ -98,7 +103,7 @@ class Server:
         self._admits, self._notifier = admits, notifier
         self.audit = AuditLog(None) if audit is None else audit
         self._inbox: deque[Item] = deque()
-        self._waiting_bytes = 0
+        self.budget = MessageBudget(MOST_BYTES) if budget is None else budget
         self._stirred = asyncio.Event()
         self._stopping = asyncio.Event()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="commit")
@@ -113,6 +118,13 @@ class Server:
         """Whether every broker to the children can be reached; None without any."""
         known = [each.reachable for each in self.downlinks if each.reachable is not None]
         return all(known) if known else None
+
+    @property
+    def unanswered(self) -> tuple[int, int]:
+        """Bytes of messages that are being read or wait for an answer, and the most of them."""
+        reading = [each.reading for each in self.downlinks if each.reading is not None]
+        used = self.budget.used + sum(used for used, _ in reading)
+        return used, self.budget.limit + sum(most for _, most in reading)
 
     def stop(self) -> None:
         """Ask it to end; on the event loop."""
@@ -164,16 +176,17 @@ class Server:
     def take(self, inbound: Inbound) -> None:
         """Queue a message, if its sender may send more, and if there is room."""
         if not self._admits(inbound.who, len(inbound.data)):
+            inbound.done()
             self.refusals.count("throttled", inbound.who)
             inbound.refuse("too many messages: wait, then send the newest", "throttled")
             return
-        full = len(self._inbox) >= MOST_WAITING or self._waiting_bytes > MOST_BYTES
-        if full or self._stopping.is_set():
+        full = len(self._inbox) >= MOST_WAITING or self._stopping.is_set()
+        if full or not self.budget.takes(inbound.who, len(inbound.data)):
+            inbound.done()
             # At once: a message that waits for an answer holds its bytes.
             self.refusals.count("dropped", inbound.who)
             inbound.refuse("no room now, or no longer serving: ask again", "busy")
             return
-        self._waiting_bytes += len(inbound.data)
         self._put(inbound)
 
     # -- inside ----------------------------------------------------------------
@@ -202,12 +215,27 @@ class Server:
             self._reach.remind()
 
     async def _commit_batch(self, loop: asyncio.AbstractEventLoop) -> None:
-        items = [self._inbox.popleft() for _ in range(min(BATCH, len(self._inbox)))]
+        items = self._next_batch()
         for item in items:
-            if isinstance(item, Inbound):
-                self._waiting_bytes -= len(item.data)
             self._notice(item)
-        self._perform(await loop.run_in_executor(self._thread, self.worker.commit_batch, items))
+        try:
+            outs = await loop.run_in_executor(self._thread, self.worker.commit_batch, items)
+        finally:
+            for item in items:
+                if isinstance(item, Inbound):
+                    self.budget.release(item.who, len(item.data))
+                    item.done()
+        self._perform(outs)
+
+    def _next_batch(self) -> list[Item]:
+        """Take the oldest items, so many that neither their number nor their bytes are large."""
+        items: list[Item] = []
+        size = 0
+        while self._inbox and len(items) < BATCH and size < BATCH_BYTES:
+            item = self._inbox.popleft()
+            size += len(item.data) if isinstance(item, Inbound) else 0
+            items.append(item)
+        return items
 
     def _perform(self, outs: Sequence[Out]) -> None:
         for out in outs:

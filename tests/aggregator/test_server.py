@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from submerge_aggregator.downlink import Inbound
+from submerge_aggregator.limits.budget import SHARES, MessageBudget
 from submerge_aggregator.rate_limit import RateLimit
 from submerge_aggregator.refusals import Refusals
 from submerge_aggregator.server import Server
@@ -38,6 +39,19 @@ class AdminClient:
         self.reported.append(why)  # type: ignore[arg-type]
 
 
+def letter(node: str, admin: AdminClient, done: list[str]) -> Inbound:
+    """Four bytes of a node, which says when it no longer waits."""
+    return Inbound(
+        "report",
+        bytes(4),
+        node,
+        False,
+        lambda *_: None,
+        admin._refuse,
+        done=lambda: done.append(node),
+    )
+
+
 @pytest.fixture
 def admin():
     return AdminClient()
@@ -59,3 +73,20 @@ def test_without_names_each_connection_counts(admin):
 
     assert [True, True, False] == heard
     assert admin.hears(None, "ipv4:10.0.0.1:4712")
+
+
+def test_bytes_that_wait_are_bounded_and_one_that_floods_leaves_room(admin):
+    """What has no room is refused at once as busy, and its transport may go on."""
+    admin.server.budget = MessageBudget(8 * SHARES)
+    admin.server._admits = lambda *_: True
+    done: list[str] = []
+
+    for _ in range(5):
+        admin.server.take(letter("wild", admin, done))
+    admin.server.take(letter("c", admin, done))
+
+    assert ["wild", "wild", "c"] == [item.who for item in admin.server._inbox]
+    assert [("no room now, or no longer serving: ask again", "busy")] * 3 == admin.reported
+    assert ["wild"] * 3 == done
+    assert 3 == admin.refusals.counts["dropped"]
+    assert 12 == admin.server.budget.used

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 import grpc
 import pytest
 
-from submerge_aggregator.downlink import over_grpc, readings
+from submerge_aggregator.downlink import over_grpc
+from submerge_aggregator.downlink.readings import ReadingLimits
 from submerge_aggregator.refusals import Refusals
 from submerge_client.uplink import SendRefused, Slowed
 from submerge_client.uplink.over_grpc import SERVICE, GrpcUplink
@@ -100,8 +101,8 @@ def test_a_stream_is_not_asked_for_in_many_words(method):
 @pytest.mark.parametrize("method", ["Join", "Report", "Watch"])
 def test_calls_that_say_nothing_are_few_and_are_given_up(method, monkeypatch):
     """Who begins them without end is told to wait, and each of his ends; others are heard."""
-    monkeypatch.setattr(over_grpc, "ANSWER_S", 0.5)
-    monkeypatch.setattr(readings, "MOST_BEGUN", 3)
+    monkeypatch.setattr(over_grpc, "READ_S", 0.5)
+    monkeypatch.setattr(ReadingLimits, "calls_each", 3)
     refused = Refusals()
     downlink = over_grpc.GrpcDownlink("127.0.0.1:0", limit=1000, refusals=refused)
     host, quiet = Host(downlink), threading.Event()
@@ -125,7 +126,7 @@ def test_calls_that_say_nothing_are_few_and_are_given_up(method, monkeypatch):
             assert b"yes" == heard.result()
             codes = sorted(call.code().name for call in calls)
             assert ["DEADLINE_EXCEEDED"] * 3 + ["UNAVAILABLE"] * 2 == codes
-            until(lambda: not len(downlink._readings), lambda: "an end of all")
+            until(lambda: not len(downlink.readings), lambda: "an end of all")
         assert (2, 3) == (refused.counts["throttled"], refused.counts["malformed"])
     finally:
         quiet.set()

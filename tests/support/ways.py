@@ -86,10 +86,15 @@ class Host:
         self._thread = threading.Thread(target=self._run, name="host")
         self._thread.start()
         try:
-            self.wait(downlink.open(self.letters.put))
+            self.wait(downlink.open(self._take))
         except Exception:
             self._end()
             raise
+
+    def _take(self, letter: Inbound) -> None:
+        """Keep a letter, as one that was handled."""
+        self.letters.put(letter)
+        letter.done()
 
     def wait(self, what: Coroutine[Any, Any, T]) -> T:
         """Run something on the loop, and return what it returns."""

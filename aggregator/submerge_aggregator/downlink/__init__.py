@@ -44,6 +44,9 @@ class Inbound:
         The connection's other end, where the transport does not know the sender.
     identity : PeerIdentity
         What stands for the sender's name.
+    done : callable
+        Called on the event loop when the message no longer waits, whatever came of it: a
+        transport that holds back further messages may then hand over another.
     """
 
     kind: Kind
@@ -54,6 +57,7 @@ class Inbound:
     refuse: Callable[[str, Refusal], None]
     peer: str = ""
     identity: PeerIdentity = UNPROVEN
+    done: Callable[[], object] = int
 
     @property
     def who(self) -> str:
@@ -93,6 +97,10 @@ class Downlink(Protocol):
     """
 
     reachable: bool | None
+
+    @property
+    def reading(self) -> tuple[int, int] | None:
+        """Bytes that messages being read may come to, and the most; None if it reads whole ones."""
 
     async def open(self, take: Take) -> None:
         """Begin to hand over messages. An address that is taken is a `UsageError`."""

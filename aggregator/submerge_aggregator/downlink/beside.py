@@ -9,9 +9,14 @@ import grpc
 from google.protobuf.message import DecodeError
 from grpc_health.v1 import health, health_pb2
 
+MOST_WATCHING = 64
+"""Streams of the health service: load balancers hold some, and children none."""
+
 
 class Health(health.aio.HealthServicer):  # type: ignore[misc]
     """The standard health service; `read` returns the request of a call, or ends the call."""
+
+    _watching = 0
 
     def __init__(self, read: Callable[[Any], Awaitable[bytes]]) -> None:
         super().__init__()
@@ -30,7 +35,14 @@ class Health(health.aio.HealthServicer):  # type: ignore[misc]
         return await self.Check(await self._request(context), context)
 
     async def _watch(self, _: Any, context: Any) -> None:
-        await self.Watch(await self._request(context), context)
+        request = await self._request(context)
+        if self._watching >= MOST_WATCHING:
+            await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, "too many health watches")
+        self._watching += 1
+        try:
+            await self.Watch(request, context)
+        finally:
+            self._watching -= 1
 
     async def _request(self, context: Any) -> Any:
         try:

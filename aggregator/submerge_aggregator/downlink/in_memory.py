@@ -36,6 +36,11 @@ class InMemoryDownlink:
         self._newest: dict[str, bytes] = {}
         self._refusals = Refusals() if refusals is None else refusals
 
+    @property
+    def reading(self) -> None:
+        """Messages come whole."""
+        return None
+
     async def open(self, take: Take) -> None:
         """Listen."""
         self._take, self._loop = take, asyncio.get_running_loop()

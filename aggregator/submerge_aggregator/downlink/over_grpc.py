@@ -28,10 +28,11 @@ from submerge_aggregator.downlink import (
     everybody,
 )
 from submerge_aggregator.downlink.beside import Health, Unknown
-from submerge_aggregator.downlink.handshakes import PATIENCE_S, Handshakes
+from submerge_aggregator.downlink.handshakes import Handshakes
 from submerge_aggregator.downlink.identity import identity_of
-from submerge_aggregator.downlink.readings import CallsUnderWay, TooMany
-from submerge_aggregator.downlink.watches import MOST_EACH, Watches
+from submerge_aggregator.downlink.readings import CallsUnderWay, ReadingLimits, TooMany
+from submerge_aggregator.downlink.server_options import server_options
+from submerge_aggregator.downlink.watches import Watches
 from submerge_aggregator.listening import listen
 from submerge_aggregator.refusals import Refusals
 from submerge_client.config.links import endpoint_of
@@ -46,6 +47,10 @@ SERVICE = pb.DESCRIPTOR.services_by_name["AggregatorService"].full_name
 ANSWER_S = 30.0
 """A message unanswered by then never will be: the child has asked again long before."""
 
+READ_S = 12.0
+"""From the beginning of a call to the end of its message. A child waits 10 s for an answer:
+after that it has given up, and the memory would be held in vain."""
+
 LOOK_S = 5.0
 """Between two looks for such messages. A timer for each would cost more than the messages."""
 
@@ -59,24 +64,7 @@ SOON_S = 1.0
 """By then gRPC has ended a call whose message was over the limit. A call that is cancelled with
 more than this left of its deadline was not ended by the deadline."""
 
-OPTIONS = (
-    ("grpc.keepalive_time_ms", 60_000),
-    ("grpc.keepalive_timeout_ms", 20_000),
-    ("grpc.keepalive_permit_without_calls", 1),
-    ("grpc.http2.min_ping_interval_without_data_ms", 30_000),
-    ("grpc.http2.max_ping_strikes", 0),
-    # Of one connection: a watch and a call for each group. Unread answers hold some of them.
-    ("grpc.max_concurrent_streams", 2 * MOST_EACH),
-    # Of an unread message 64 KiB come in; the probe would raise that on fast lines.
-    ("grpc.http2.bdp_probe", 0),
-    ("grpc.so_reuseport", 0),  # a port in use is an error, not a second server
-    ("grpc.server_handshake_timeout_ms", int(1000 * PATIENCE_S)),
-)
-
-
-AGING = (("grpc.max_connection_age_ms", 3_600_000), ("grpc.max_connection_age_grace_ms", 10_000))
-"""With TLS a connection ends after an hour, and the child connects again: its certificate, checked
-at the handshake, may have expired since."""
+LIMITS = ReadingLimits()
 
 STATUS: dict[Refusal, grpc.StatusCode] = {
     "foreign": grpc.StatusCode.INVALID_ARGUMENT,
@@ -103,7 +91,7 @@ class GrpcDownlink:
     address : str
         host:port to listen on.
     limit : int
-        Most bytes of a message, either way.
+        Most bytes of a message that comes in.
     tls : Tls or None
         Certificate and key of this side; with `ca`, children must show one that it signed.
         None: unprotected.
@@ -113,6 +101,8 @@ class GrpcDownlink:
         Whether a sender may open one watch more.
     admission : WatchAdmission or None
         Which nodes may watch which groups; None: all.
+    limits : ReadingLimits
+        How much is read at a time.
 
     Attributes
     ----------
@@ -120,6 +110,8 @@ class GrpcDownlink:
         The port that it listens on.
     handshakes_begun : int
         TLS handshakes, whatever came of them.
+    readings : CallsUnderWay
+        The calls whose messages are being read.
     """
 
     reachable: bool | None = None  # there is no broker between
@@ -133,33 +125,34 @@ class GrpcDownlink:
         refusals: Refusals | None = None,
         admits: Admits = everybody,
         admission: WatchAdmission | None = None,
+        limits: ReadingLimits = LIMITS,
     ) -> None:
         if tls is not None:
             if not tls.proves:
                 raise UsageError("a gRPC server with TLS needs cert and key, got one or none")
             tls.context()  # a wrong file is an error at once
         self.address, self.port = address, 0
-        self._limit, self._tls = limit, tls
+        self._limit, self._limits, self._tls = limit, limits, tls
         self._take: Take = lambda _: None
         self._refusals = Refusals() if refusals is None else refusals
         self._admits, self._admission, self._revision = admits, admission, 0
-        self._watches = Watches()
+        self._watches = Watches(limits.watches_each)
         self._handshakes = Handshakes()
-        self._readings = CallsUnderWay()
+        self.readings = CallsUnderWay(limit, limits)
         self._unanswered: dict[asyncio.Future[bytes], float] = {}  # the oldest first
         self._closing = asyncio.Event()
         self.handshakes_begun = 0
         self._stamp: tuple[object, ...] = ()
 
+    @property
+    def reading(self) -> tuple[int, int]:
+        """Bytes that messages being read may come to, and the most."""
+        return self.readings.used, self.readings.most
+
     async def open(self, take: Take) -> None:
         """Listen."""
         self._take, self._closing = take, asyncio.Event()
-        options = (
-            *OPTIONS,
-            *(() if self._tls is None else AGING),
-            ("grpc.max_receive_message_length", self._limit),
-            ("grpc.max_send_message_length", self._limit),
-        )
+        options = server_options(self._limit, self._limits, secure=self._tls is not None)
         self._server = grpc.aio.server(options=options)
         handlers = {
             # As streams of one message: gRPC does not report a unary message that it refuses,
@@ -244,7 +237,7 @@ class GrpcDownlink:
     async def _read_message(self, context: Any) -> bytes:
         """Return the message of a call; count it where gRPC has refused to read it."""
         try:
-            async with asyncio.timeout(ANSWER_S), self._readings.place(_who(context)):
+            async with asyncio.timeout(READ_S), self.readings.place(_who(context)):
                 data = await context.read()
             if data is not grpc.aio.EOF:
                 return bytes(data)
@@ -254,7 +247,7 @@ class GrpcDownlink:
             self._refusals.count("throttled", _who(context), why=why)
             await context.abort(STATUS["throttled"], f"{why}: wait", ((THROTTLED, "1"),))
         except TimeoutError:
-            why = f"a call without a whole message within {ANSWER_S:g} s"
+            why = f"a call without a whole message within {READ_S:g} s"
             self._refusals.count("malformed", _who(context), why=why)
             await context.abort(grpc.StatusCode.DEADLINE_EXCEEDED, why)
         except asyncio.CancelledError:
@@ -279,9 +272,7 @@ class GrpcDownlink:
 
     async def _deliver(self, kind: Kind, context: Any) -> bytes:
         peer = self._note_call(context)
-        data = await self._read_message(context)
-        loop = asyncio.get_running_loop()
-        answered: asyncio.Future[bytes] = loop.create_future()
+        answered: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
 
         def answer(_: Kind, data: bytes) -> None:
             if not answered.done():
@@ -291,17 +282,30 @@ class GrpcDownlink:
             if not answered.done():
                 answered.set_exception(Unanswered(why, kind))
 
-        self._unanswered[answered] = loop.time()
-        identity = identity_of(context)
-        self._take(Inbound(kind, data, _identity(context), False, answer, refuse, peer, identity))
+        # No variable of this frame holds the message: the exception of a refusal holds the frame,
+        # until the collector of cycles comes by.
+        self._take(
+            Inbound(
+                kind,
+                await self._read_message(context),
+                _identity(context),
+                shared=False,
+                answer=answer,
+                refuse=refuse,
+                peer=peer,
+                identity=identity_of(context),
+            )
+        )
+        self._unanswered[answered] = asyncio.get_running_loop().time()
         try:
             return await answered
         except Unanswered as error:
-            about = ((THROTTLED, "1"),) if error.kind == "throttled" else ()
-            await context.abort(STATUS[error.kind], str(error)[:1000], about)
-            raise
+            refusal, why = error.kind, str(error)[:1000]
         finally:
             del self._unanswered[answered]
+        about = ((THROTTLED, "1"),) if refusal == "throttled" else ()
+        await context.abort(STATUS[refusal], why, about)
+        raise AssertionError("abort raises")
 
     async def _look(self) -> None:
         """Refuse messages that were not answered in time; cut watches that are denied by now;

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 
 from submerge_aggregator.downlink import Inbound, Take
 from submerge_aggregator.downlink.identity import UNPROVEN, PeerIdentity
@@ -31,8 +32,8 @@ REMIND_S = 60.0
 """Between two log lines on a broker that is out of reach."""
 
 MOST_ARRIVING = 256
-"""Messages between the broker's thread and the event loop. With more the thread stops reading,
-and the broker waits: 10,000 reports that arrive at once are all taken."""
+"""Messages that wait for the commit of their batch. With more the thread stops reading, and the
+broker waits: 10,000 reports that arrive at once are all taken."""
 
 STALLED_S = 20.0
 """An event loop that takes nothing for so long ends the connection; the next one brings all
@@ -52,9 +53,11 @@ class MqttDownlink:
     fleet, parent : str
         They are part of every topic; `parent` is this aggregator's own name.
     limit : int
-        Most bytes of a message, either way; of one that goes out, topic and header included.
+        Most bytes of a message that comes in.
         paho has made room for what comes in by then, up to 256 MB: what a broker takes from
         others is for its own settings to say (Mosquitto's `message_size_limit`).
+    sends : int or None
+        Most bytes of one that goes out, topic and header included; None: as many.
     note : callable
         Logs a line with facts; called on the event loop when the broker is out of reach, and
         when it is back.
@@ -80,6 +83,7 @@ class MqttDownlink:
         fleet: str,
         parent: str,
         limit: int,
+        sends: int | None = None,
         note: Callable[..., None],
         username: str | None = None,
         password: str | None = None,
@@ -90,6 +94,7 @@ class MqttDownlink:
         self._fleet, self._parent, self._limit, self._note = fleet, parent, limit, note
         # Without TLS any process of the network can write to any topic.
         self._identity = UNPROVEN if tls is None else PeerIdentity("broker")
+        self._sends = limit if sends is None else sends
         self._broker = Broker(host, port, username, password, tls)
         self._take: Take = lambda _: None
         self._kept: dict[str, Publication] = {}
@@ -110,6 +115,11 @@ class MqttDownlink:
             first_wait_s=first_wait_s,
         )
 
+    @property
+    def reading(self) -> None:
+        """Messages come whole."""
+        return None
+
     async def open(self, take: Take) -> None:
         """Begin to connect."""
         self._take, self._loop = take, asyncio.get_running_loop()
@@ -120,7 +130,7 @@ class MqttDownlink:
         """Have the broker keep the newest model of a group; with group "", a hello."""
         topic = self._topic(group)
         if not self._fits(topic, data):
-            self._note("not published: too large", group=group, size=len(data), most=self._limit)
+            self._note("not published: too large", group=group, size=len(data), most=self._sends)
             return
         self._kept[topic] = Publication(topic, data, retain=True)
         if self._line.is_open:  # or all are published as soon as it is
@@ -166,18 +176,14 @@ class MqttDownlink:
     # -- on the event loop ---------------------------------------------------------
 
     def _arrive(self, origin: topics.Origin, data: bytes) -> None:
-        self._arriving.release()
         node = origin.node
 
         def answer(kind: Kind, data: bytes) -> None:
             self._answer(node, kind, data)
 
         # A refusal has no topic, so the child gets no reason.
-        self._take(
-            Inbound(
-                *(origin.kind, data, node, True, answer, lambda *_: None), identity=self._identity
-            )
-        )
+        inbound = Inbound(origin.kind, data, node, True, answer, lambda *_: None)
+        self._take(replace(inbound, identity=self._identity, done=self._arriving.release))
 
     def _answer(self, node: str, kind: Kind, data: bytes) -> None:
         topic = topics.down(self._fleet, self._parent, node, kind)
@@ -215,4 +221,4 @@ class MqttDownlink:
         return topics.model(self._fleet, self._parent, group)
 
     def _fits(self, topic: str, data: bytes) -> bool:
-        return len(data) + overhead(topic) <= self._limit
+        return len(data) + overhead(topic) <= self._sends

@@ -15,9 +15,6 @@ from submerge_aggregator.downlink.identity import UNPROVEN, PeerIdentity
 MOST_STREAMS = 65_536
 """Watches at once; more children than one aggregator serves."""
 
-MOST_EACH = 1024
-"""Watches of one node, or of one unnamed connection: one for each of its groups."""
-
 
 class WatchStream:
     """One stream; `who` holds it.
@@ -57,9 +54,16 @@ class WatchStream:
 
 
 class Watches:
-    """All open streams, and the newest messages for the next one."""
+    """All open streams, and the newest messages for the next one.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    most_each : int
+        Watches of one node, or of one unnamed connection: at least one for each of its groups.
+    """
+
+    def __init__(self, most_each: int) -> None:
+        self._most_each = most_each
         self._hello = b""
         self._models: dict[str, bytes] = {}
         self._open: dict[int, WatchStream] = {}
@@ -69,7 +73,7 @@ class Watches:
         self, who: str, node: str, group: str, identity: PeerIdentity = UNPROVEN
     ) -> WatchStream | None:
         """Return another stream, which has the newest to send; None if there are too many."""
-        if len(self._open) >= MOST_STREAMS or self._held[who] >= MOST_EACH:
+        if len(self._open) >= MOST_STREAMS or self._held[who] >= self._most_each:
             return None
         watch = WatchStream(who, node, group, identity)
         self._open[id(watch)] = watch

@@ -36,6 +36,11 @@ COUNTED = {
 }
 """The tallies of a commit worker; their names here, and what they mean."""
 
+UNANSWERED = (
+    "Bytes that messages being read may come to, and those of messages that wait.",
+    "The most of these bytes: [listen] max_unanswered_bytes.",
+)
+
 QUANTILES = ("0.5", "0.99", "1")
 
 
@@ -51,6 +56,7 @@ class Numbers(NamedTuple):
     certified_until : when the first of its own certificates ends; 0 without any
     groups : None while the machine cannot be asked
     legacy_kits : names that have shown a certificate without a role
+    unanswered : bytes of messages that are being read or wait, and the most
     """
 
     tallies: Tallies
@@ -62,6 +68,7 @@ class Numbers(NamedTuple):
     certified_until: float
     groups: Sequence[GroupMetrics] | None
     legacy_kits: int = 0
+    unanswered: tuple[int, int] = (0, 0)
 
 
 def exposition(numbers: Numbers, accept: str) -> tuple[bytes, str]:
@@ -123,6 +130,13 @@ class _Collected(Collector):
         for reason, count in numbers.refused.items():
             refused.add_metric((reason,), count)
         yield refused
+        for name, meaning, value in zip(
+            ("unanswered_bytes", "unanswered_limit_bytes"),
+            UNANSWERED,
+            numbers.unanswered,
+            strict=True,
+        ):
+            yield GaugeMetricFamily(f"submerge_{name}", meaning, value=value)
         if numbers.groups is not None:
             yield from _of_groups(numbers.groups)
             yield from of_alarms(numbers.groups)

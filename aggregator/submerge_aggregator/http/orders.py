@@ -6,14 +6,13 @@ The socket's mode is the authentication. Linux also says whose process is at the
 
 from __future__ import annotations
 
-import asyncio
 import socket
 import struct
 from typing import Any
 
 from starlette.requests import Request
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from submerge_aggregator.http.bounded import BoundedProtocol
 from submerge_aggregator.server import Server
 from submerge_client.logs import say
 
@@ -21,10 +20,10 @@ UCRED = struct.Struct("3i")
 """Process, user, group."""
 
 
-class LocalProtocol(H11Protocol):
+class LocalProtocol(BoundedProtocol):
     """HTTP over a socket; a request's client is the user of the process that sends it."""
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+    def connection_made(self, transport: Any) -> None:
         """Begin, and ask the system who is there."""
         super().connection_made(transport)
         uid = uid_of(transport.get_extra_info("socket"))

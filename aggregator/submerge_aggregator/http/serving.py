@@ -23,6 +23,7 @@ from starlette.types import ASGIApp
 from submerge import SubmergeError
 from submerge.aggregator.node import AggregatorNode
 from submerge.protocol.machine import Event, Now
+from submerge_aggregator.http.bounded import MOST_HEADERS
 from submerge_aggregator.http.orders import LocalProtocol
 from submerge_aggregator.server import Server
 from submerge_client.logs import say
@@ -61,6 +62,7 @@ class Serving:
         config = uvicorn.Config(
             app,
             http=LocalProtocol,
+            h11_max_incomplete_event_size=MOST_HEADERS,
             ws="none",
             lifespan="off",
             log_config=None,

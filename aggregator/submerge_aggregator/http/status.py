@@ -87,4 +87,5 @@ async def _numbers(server: Server) -> Numbers:
         0.0 if worker.credentials is None else worker.credentials.until,
         groups,
         worker.admission.legacy_kits,
+        server.unanswered,
     )

@@ -22,7 +22,8 @@ SERIAL = re.compile(r"[0-9A-Fa-f]{1,40}")
 """Hexadecimal digits; RFC 5280 allows 20 bytes."""
 
 _LINE = re.compile(
-    rf"[ \t]*(?:serial[ \t]+(?P<serial>[0-9A-Fa-f][0-9A-Fa-f:]{{0,58}})|node[ \t]+(?P<node>{NAME}))?[ \t]*(?:#.*)?"
+    r"[ \t]*(?:serial[ \t]+(?P<serial>[0-9A-Fa-f][0-9A-Fa-f:]{0,58})"
+    rf"|node[ \t]+(?P<node>{NAME}))?[ \t]*(?:#.*)?"
 )
 
 

@@ -14,8 +14,7 @@ from submerge_aggregator.downlink.watches import Watches
 def few(monkeypatch):
     """Four streams in all, two for each."""
     monkeypatch.setattr(module, "MOST_STREAMS", 4)
-    monkeypatch.setattr(module, "MOST_EACH", 2)
-    return Watches()
+    return Watches(2)
 
 
 def test_no_sender_holds_more_than_so_many(few):
@@ -37,7 +36,7 @@ def test_all_together_are_bounded(few):
 
 def test_a_late_watch_hears_the_newest_of_each_kind():
     """And nothing of another group."""
-    watches = Watches()
+    watches = Watches(2)
     for group, data in (("", b"hello"), ("g", b"old"), ("g", b"new"), ("h", b"other")):
         watches.publish(group, data)
     watch = watches.begin("c", "c", "g")
