@@ -6,7 +6,7 @@ WORKERS ?= 2
 PYTEST := $(BIN)/pytest -n $(WORKERS) --dist worksteal
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: demo test check bench docs proto lock clean
+.PHONY: demo test check soak bench docs proto lock clean
 
 demo: .venv/demo  ## run the whole system on generated data, and draw demo.png
 	$(BIN)/submerge demo --plot demo.png
@@ -20,6 +20,17 @@ check: .venv/dev  ## run before each commit: format, lint, types, imports, fast 
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(PYTEST) -q -m "not slow"
+
+# Seeds of each kind, and the first: another one each night.
+SOAK ?= 2000
+FIRST ?= $(shell expr $$(date +%s) / 86400 \* 10000)
+SIMULATE := $(BIN)/submerge simulate --jobs $(WORKERS) --seed $(FIRST)
+
+soak: .venv/dev  ## run each night: simulated fleets with all faults at once, for hours
+	$(SIMULATE) --faults all-1 --seeds $(SOAK)
+	$(SIMULATE) --faults hostile-1 --nodes 4 --fan-in 2 --depth 2 --hours 2 --seeds $(SOAK)
+	$(SIMULATE) --faults all-1 --dim 8 --rank 4 --seeds $$(expr $(SOAK) / 10)
+	$(SIMULATE) --faults all-1 --dim 8 --rank 4 --kernel gaussian --seeds $$(expr $(SOAK) / 20)
 
 bench: .venv/bench  ## compare with other libraries, and write benchmarks/results.md
 	$(BIN)/python benchmarks/run.py

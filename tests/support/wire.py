@@ -239,7 +239,9 @@ joins = st.builds(
     st.just(b"") | fences,
     st.lists(st.builds(Left, fences, numbers), max_size=70).map(tuple),
     schemas,
+    readings,
 )
+
 joineds = st.builds(
     Joined,
     stamps,

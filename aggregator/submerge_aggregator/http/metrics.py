@@ -167,7 +167,13 @@ def _of_groups(groups: Sequence[GroupMetrics]) -> Iterator[Metric]:
     outliers = gauge("outlier_nodes", "Nodes left out for being far from the others (robust).")
     bounded = gauge("bounded_nodes", "Nodes that weigh less in the model than they report.")
     twice = gauge("nodes_twice", "Nodes as which two machines report in turns.")
+    early = CounterMetricFamily(
+        "submerge_readings_before_join",
+        "Readings that clients had learnt before they joined here for the first time.",
+        labels=("group",),
+    )
     for each in groups:
+        early.add_metric((each.group,), each.early)
         for cause, count in each.quarantined.items():
             quarantined.add_metric((each.group, cause.replace(" ", "_")), count)
         banned.add_metric((each.group,), each.banned)
@@ -192,4 +198,4 @@ def _of_groups(groups: Sequence[GroupMetrics]) -> Iterator[Metric]:
             age.add_metric((each.group,), each.model_age_s)
     yield from (rows, clients, quarantined, banned, outliers, bounded, twice, certified)
     yield from (readings, coverage)
-    yield from (silences, version, age)
+    yield from (silences, version, age, early)

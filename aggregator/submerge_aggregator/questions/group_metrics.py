@@ -58,4 +58,5 @@ def _group_metrics(node: AggregatorNode, group: str, now: Now) -> GroupMetrics:
         0 if ledger is None else sum(each.notable for each in ledger.bounds().values()),
         0 if ledger is None else ledger.disputes.contradicted,
         0 if ledger is None else len(ledger.presence.turns.nodes_at_once(now.steady)),
+        node.early(group),
     )

@@ -189,6 +189,8 @@ class GroupMetrics:
         Alarms that were left out since the start of the process.
     twice : int
         Nodes as which two machines report, or more.
+    early : int
+        Readings that clients had learnt before they joined here, since the process began.
     """
 
     group: str
@@ -207,6 +209,7 @@ class GroupMetrics:
     bounded: int = 0
     contradicted: int = 0
     twice: int = 0
+    early: int = 0
 
 
 def socket_of(store: str | os.PathLike[str]) -> Path:

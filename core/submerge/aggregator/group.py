@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from submerge.aggregator.alarms_below import alarm_status, dispute_notes
+from submerge.aggregator.early import EarlyReadings
 from submerge.aggregator.influence_notes import InfluenceNotes
 from submerge.aggregator.ledger import Ledger
 from submerge.aggregator.new_model import new_model
@@ -66,6 +67,8 @@ class Group:
         Nodes whose rows are kept out of the model; a new store keeps them.
     desired_states : DesiredStates
         Of nodes here and below.
+    early : EarlyReadings
+        What clients had learnt before they joined here, since the process began.
     """
 
     def __init__(self, name: str, plan: GroupPlan, settings: AggregatorSettings) -> None:
@@ -77,6 +80,7 @@ class Group:
         self.banned: frozenset[str] = frozenset()
         self.quarantine = Quarantine()
         self.desired_states = DesiredStates()
+        self.early = EarlyReadings()
         session = ParentSession(settings.report_every_s, settings.patience_s, settings.cap_s)
         self.upward = Upward(session, Lineage())
         self._settings = settings
@@ -202,6 +206,8 @@ class Group:
                 stamp.node, stamp.incarnation, join.fence, join.past_fences
             ):
                 reason = Reason.LINEAGE
+        if reason is Reason.ACK and join.early and not join.fence:
+            self.early.note(stamp.node, stamp.incarnation, join.early)
         canonical = self.canonical if reason is Reason.ACK else b""
         pinned = None if reason is Reason.UNAVAILABLE else me
         stamp = stamp._replace(seq=newest)

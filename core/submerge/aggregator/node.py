@@ -153,6 +153,10 @@ class AggregatorNode:
         """Return which nodes of a group are banned, and which are quarantined, and why."""
         return self._groups[group].banned, self._groups[group].quarantine.quarantined
 
+    def early(self, group: str) -> int:
+        """Return the readings that clients had learnt before they joined here."""
+        return self._groups[group].early.total
+
     def desired_states(self, group: str) -> Mapping[str, DesiredState]:
         """Return the desired states of a group's nodes, here and below."""
         return self._groups[group].desired_states.by_node
@@ -250,7 +254,7 @@ class AggregatorNode:
             group = self._groups[name] = Group(name, plan, self.settings)
             # A new store keeps bans, quarantine and desired states.
             group.banned, group.quarantine = old.banned, old.quarantine
-            group.desired_states = old.desired_states
+            group.desired_states, group.early = old.desired_states, old.early
             if plan.schema is not None:
                 self.learn_schema(group, plan.schema.canonical)
             if not self.top:

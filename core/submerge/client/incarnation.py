@@ -111,6 +111,11 @@ class ClientIncarnation:
         return self._learner is not None
 
     @property
+    def early(self) -> int:
+        """Readings that it has learnt before it had any parent; 0 once it has one."""
+        return self.counts.learnt if self.pin is None else 0
+
+    @property
     def undelivered(self) -> int:
         """Readings that are lost if it ends here."""
         return self.counts.generated - self.delivered

@@ -375,7 +375,7 @@ class ClientNode:
         settings, current, session = self.settings, self.current, self._session
         if session.joining or session.joins_again_first() or current.pin is None:
             stamp = Stamp(settings.node, settings.group, current.incarnation, current.seq)
-            join = Join(stamp, b"", (), self.fleet.configured.canonical)
+            join = Join(stamp, b"", (), self.fleet.configured.canonical, current.early)
             effects.append(Send(settings.parent, join))
             session.join.tried(now.steady, self._rng)
             return

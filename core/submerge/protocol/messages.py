@@ -232,12 +232,14 @@ class Join(NamedTuple):
 
     stamp : its seq is the newest that the child has given out
     schema : canonical text of the configured schema; empty: the child takes the parent's
+    early : readings that a client's incarnation has learnt before it had any parent; 0 after that
     """
 
     stamp: Stamp
     fence: bytes
     past_fences: tuple[Left, ...]
     schema: bytes
+    early: int = 0
 
 
 class Joined(NamedTuple):

@@ -6,8 +6,9 @@ The machines are the ones that ship. The same seed gives the same run, to the by
 opens a socket or a file, or waits.
 """
 
+from submerge.simulate.faults import PRESETS, SHARES, Faults
 from submerge.simulate.fleet import SimulatedFleet
-from submerge.simulate.plan import PRESETS, SHARES, Faults, Plan
+from submerge.simulate.plan import Plan
 from submerge.simulate.run import SeedOutcome, run
 
 __all__ = ["PRESETS", "SHARES", "Faults", "Plan", "SeedOutcome", "SimulatedFleet", "run"]

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from submerge.aggregator.node import AggregatorNode
 from submerge.client.node import ClientNode
-from submerge.simulate.fleet import GROUP, SimulatedFleet
+from submerge.simulate.fleet import SimulatedFleet
 from submerge.simulate.hosts import Host
+from submerge.simulate.nodes import GROUP
 
 ROUNDING = 1e-9
 """Relative tolerance: weights are sums of as many numbers as there are readings."""
@@ -32,15 +33,17 @@ def audit(fleet: SimulatedFleet, version: int) -> list[tuple[str, str]]:
         if model is not None and (known is None or known.version < version):
             found.setdefault("I7", f"{host} stays at an older model")
     counted = 0 if ledger is None else ledger.counts().learnt
-    if counted > fleet.feed.generated or (
+    hostile = fleet.malicious is not None  # what it claims is counted, too
+    if (not hostile and counted > fleet.feed.generated + fleet.copied_early) or (
         fleet.suffered.network_only
-        and not fleet.plan.measures_first
+        and not (fleet.plan.measures_first or fleet.robust or hostile)
         and counted != fleet.feed.generated
     ):
         found["I4"] = f"{counted} readings are counted, of {fleet.feed.generated}"
     summary = None if ledger is None else ledger.summary()
     # In a kernel group both parts have the weight of all counted readings.
-    if summary is not None and fleet.plan.half_life_s is None:
+    fades = fleet.plan.half_life_s is not None or fleet.robust  # a claim beyond the others' fades
+    if summary is not None and not fades and not hostile:
         weights = summary.weight, *(part.weight for part in summary.parts)
         for weight in weights:
             if abs(weight - counted) > ROUNDING * counted:

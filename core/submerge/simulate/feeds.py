@@ -52,6 +52,8 @@ class Ids:
         Ids by node, as bits.
     read_at : list of float
         Time of each reading, in virtual seconds.
+    forged : int
+        Ids of readings that no sensor took, as bits: those of a malicious node.
     """
 
     def __init__(self) -> None:
@@ -60,13 +62,24 @@ class Ids:
         self.generated = 0
         self.given: dict[str, int] = {}
         self.read_at: list[float] = []
+        self.forged = 0
 
     def reading(self, host: Host, time: float, rng: np.random.Generator) -> Array:
         """Return a new id."""
-        self.read_at.append(time)
-        self.given[host.name] = self.given.get(host.name, 0) | 1 << self.generated
+        number = self._new(time)
+        self.given[host.name] = self.given.get(host.name, 0) | 1 << number
         self.generated += 1
-        return np.array([[float(self.generated - 1)]])
+        return np.array([[float(number)]])
+
+    def forge(self, time: float) -> int:
+        """Return the id of a forged reading, as bits."""
+        bits = 1 << self._new(time)
+        self.forged |= bits
+        return bits
+
+    def _new(self, time: float) -> int:
+        self.read_at.append(time)
+        return len(self.read_at) - 1
 
     def size(self, report: Report) -> int:
         """Return the size of a report in bytes."""

@@ -17,70 +17,42 @@ from typing import Any
 
 import numpy as np
 
-from submerge.aggregator.group import GroupPlan
 from submerge.aggregator.ledger import Ledger
 from submerge.aggregator.node import AggregatorNode
 from submerge.client.node import ClientNode
 from submerge.protocol.machine import (
-    Effect,
     Event,
     Keep,
     Note,
     Publish,
     Reading,
     Received,
-    Records,
     Send,
     Start,
     Tick,
 )
 from submerge.protocol.messages import Message, Model, Report, payload
-from submerge.protocol.settings import AggregatorSettings, ClientSettings
+from submerge.simulate.alarms_by_rule import AlarmRule
+from submerge.simulate.faults import Faults
 from submerge.simulate.feeds import Feed
+from submerge.simulate.forgeries import NAME
 from submerge.simulate.hosts import Host
+from submerge.simulate.malicious import MaliciousNode, Wire, carried
 from submerge.simulate.network import Delivery, Network
-from submerge.simulate.plan import Faults, Plan
+from submerge.simulate.nodes import GROUP, NodeMaker
+from submerge.simulate.observer import FleetObserver
+from submerge.simulate.plan import Plan
 from submerge.simulate.transcript import Transcript
-
-GROUP = "room"
 
 RESTARTED_S = 1.0
 """Time after a failed write until a supervisor restarts an aggregator."""
 
-SCALING_ROWS = 100
-"""Readings from which the fleet settles its scaling."""
+ENDS = 3.0
+"""An open alarm ends so many times as soon as one begins."""
 
 CALM = 40
 """Most messages a minute of a node, and more for each node below it: some joins, reports, answers
 and models, each repeated or requested twice."""
-
-
-class FleetObserver:
-    """Receives the events of a fleet; the oracle is one."""
-
-    def on_step(self, host: Host, event: Event, effects: list[Effect]) -> None:
-        """Handle a node's decision; nothing is performed yet."""
-
-    def on_write(self, host: Host) -> None:
-        """Handle a changed store."""
-
-    def on_failed_write(self, host: Host) -> None:
-        """Handle a failed write."""
-
-    def on_death(self, host: Host) -> None:
-        """Handle a process that is about to die."""
-
-    def on_disk_change(self, host: Host, before: Records, after: Records, why: str) -> None:
-        """Handle a disk that was replaced by another, or is gone."""
-
-    def on_clone(self, host: Host) -> None:
-        """Handle a copied disk, on which a second process is about to run."""
-
-    def on_double(self, host: Host) -> None:
-        """Handle a machine copied with its memory: two processes continue one incarnation."""
-
-    def on_forget(self, node: str) -> None:
-        """Handle an operator's order to forget a client, before it is carried out."""
 
 
 class SimulatedFleet:
@@ -104,8 +76,16 @@ class SimulatedFleet:
     observer : FleetObserver
     bytes_up, largest : int
         Size of all reports of clients, and of the largest.
-    storm : str
-        A host that sent more than `CALM` messages in a minute; empty if there is none.
+    storm, undecodable : str
+        A host that sent more than `CALM` messages in a minute, and one that sent what its peers
+        cannot decode; empty if there is none.
+    malicious : MaliciousNode or None
+    wire : callable or None
+        Checks that what aggregators send can be decoded; None does not.
+    copied_early : int
+        Readings in the memories of machines that were copied before their first join.
+    robust : bool
+        Whether the group is robust.
     trace : hashlib hash
         Of everything that was delivered.
     transcript : Transcript or None
@@ -131,8 +111,21 @@ class SimulatedFleet:
         self.transcript: Transcript | None = None
         self.bytes_up = self.largest = 0
         self.sensing = True
-        self.storm = ""
-        self._client, self._aggregator = client, aggregator
+        self.storm = self.undecodable = ""
+        self.malicious: MaliciousNode | None = None
+        self.wire: Wire | None = None
+        self.copied_early = 0
+        # Nothing is drawn for what the faults exclude: old seeds run as they did.
+        self.robust = bool(faults.robust) and rng.random() < faults.robust
+        rule = faults.alarms * plan.reading_every_s / 3600.0
+        self._maker = NodeMaker(
+            plan,
+            feed,
+            client,
+            aggregator,
+            AlarmRule(rule, ENDS * rule) if faults.alarms else None,
+            self.robust,
+        )
         self._heap: list[tuple[float, int, Callable[..., None], tuple[Any, ...]]] = []
         self._events = 0
         self._numbers = 0
@@ -213,12 +206,12 @@ class SimulatedFleet:
 
     def start(self, host: Host) -> None:
         """Start a process on a machine that has none."""
-        if host.node is not None or host not in self.network.hosts[host.name]:
+        if host.node is not None or host.hostile or host not in self.network.hosts[host.name]:
             return
         host.process += 1
         # Its generator, for names and waits, is seeded by the fleet's.
         rng = np.random.Generator(np.random.PCG64(int(self.rng.integers(2**63))))
-        host.node = self._new_client(host, rng) if host.level == 0 else self._new_parent(host, rng)
+        host.node = self._maker.make(host, rng)
         self.log(host, "starts")
         host.wake = math.inf
         self.step(host, Start(dict(host.records)))
@@ -235,38 +228,9 @@ class SimulatedFleet:
                 host.process,
             )
 
-    def _new_client(self, host: Host, rng: np.random.Generator) -> ClientNode:
-        plan = self.plan
-        settings = ClientSettings(
-            host.name,
-            GROUP,
-            str(host.parent),
-            report_every_s=plan.report_every_s,
-            checkpoint_every_s=plan.checkpoint_every_s,
-            cap_s=plan.cap_s,
-            min_rows=1,
-            learns_scaling=plan.learns_scaling,
-            # Ids have no scores, and counts must not depend on anomalies.
-            alarms=None,
-        )
-        return self._client(settings, self.feed.schema, self.feed.summaries, rng)
-
-    def _new_parent(self, host: Host, rng: np.random.Generator) -> AggregatorNode:
-        plan = self.plan
-        settings = AggregatorSettings(
-            host.name,
-            host.parent,
-            report_every_s=plan.report_every_s,
-            cap_s=plan.cap_s,
-            scaling_rows=SCALING_ROWS,
-        )
-        schema = self.feed.schema if host.parent is None else None
-        group = GroupPlan(self.feed.summaries, schema, plan.learns_scaling)
-        return self._aggregator(settings, {GROUP: group}, rng)
-
     def twin(self, host: Host) -> AggregatorNode:
         """Return another process of an aggregator, started from the same disk, on no network."""
-        node = self._new_parent(host, np.random.default_rng(0))
+        node = self._maker.parent(host, np.random.default_rng(0))
         node.step(Start(dict(host.records)), host.now(self.time))
         return node
 
@@ -279,6 +243,8 @@ class SimulatedFleet:
         shared = self.feed.summaries, self.feed.schema
         twin.node = copy.deepcopy(host.node, {id(each): each for each in shared})
         twin.wake = math.inf
+        if isinstance(twin.node, ClientNode) and twin.node.current.pin is None:
+            self.copied_early += twin.node.current.counts.learnt
         if twin.node is not None:
             self._wind(twin, twin.node)
         self.at(self.time + self.plan.reading_every_s, self._sense, twin, twin.process)
@@ -314,6 +280,7 @@ class SimulatedFleet:
                 case Send():
                     self._send(host, effect, asked_by)
                 case Publish():
+                    self._check_bytes(host, effect.message)
                     for delivery in self.network.publish(host, effect.message, self.time):
                         self.post(delivery)
                 case Note():
@@ -340,7 +307,11 @@ class SimulatedFleet:
 
     def _send(self, host: Host, send: Send, asked_by: Host | None) -> None:
         message = send.message
-        self._check_pace(host)
+        if send.to != NAME:  # a flood gets as many answers
+            self._check_pace(host)
+        self._check_bytes(host, message)
+        if self.malicious is not None:
+            self.malicious.overhear(message)
         if host.level == 0 and isinstance(message, Report):
             weight = self.feed.size(message)
             self.bytes_up += weight
@@ -354,6 +325,13 @@ class SimulatedFleet:
         below = min(self.plan.nodes, self.plan.fan_in**host.level) if host.level else 0
         if not self.storm and host.sent[1] > CALM * (1 + max(below, host.level)):
             self.storm = f"{host} sends {host.sent[1]} messages within a minute"
+
+    def _check_bytes(self, host: Host, message: Message) -> None:
+        if self.wire is None or self.undecodable or not host.level:
+            return
+        if carried(message, self.wire) is None:
+            self.undecodable = f"{host} sends a {type(message).__name__} that no peer can decode"
+            self.log(host, f"!! I10: {self.undecodable}")
 
     def post(self, delivery: Delivery) -> None:
         """Schedule a delivery."""

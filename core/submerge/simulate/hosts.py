@@ -63,6 +63,8 @@ class Host:
         None while no process runs.
     process : int
         Number of the process: events for an earlier one do not reach a later one.
+    hostile : bool
+        No process of ours runs on it: a malicious node sends from it (`malicious`).
     """
 
     def __init__(self, name: str, level: int, parent: str | None, number: int) -> None:
@@ -75,7 +77,7 @@ class Host:
         self.synced = True
         self.cut_until = self.slow_until = self.wake = 0.0
         self.sent = (0, 0)  # a minute, and messages sent in it
-        self.clone = False
+        self.clone = self.hostile = False
 
     def now(self, time: float) -> Now:
         """Return both clocks; a process's steady clock begins anywhere."""

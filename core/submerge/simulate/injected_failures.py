@@ -8,10 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from submerge.aggregator.node import AggregatorNode
-from submerge.protocol.machine import Flush, Forget, Linked, Records
-from submerge.simulate.fleet import GROUP, SimulatedFleet
+from submerge.client.node import ClientNode
+from submerge.protocol.machine import Flush, Forget, Linked, Records, SetDesired
+from submerge.simulate.faults import quiet
+from submerge.simulate.fleet import SimulatedFleet
 from submerge.simulate.hosts import Host
-from submerge.simulate.plan import quiet
+from submerge.simulate.nodes import GROUP
 
 HOUR, YEAR = 3600.0, 365.25 * 86400.0
 
@@ -46,6 +48,7 @@ class InjectedFailures:
             (faults.clock, everyone, self._set_clock),
             (faults.forget, clients, self._forget),
             (faults.twin, clients, self._double),
+            (faults.orders, clients, self._order),
         ]
         span = fleet.plan.hours * HOUR
         for rate, hosts, failure in kinds:
@@ -165,6 +168,7 @@ class InjectedFailures:
         self._kill(host)
         host.parent = others[int(self._rng.integers(len(others)))]
         self._fleet.log(host, f"moves to {host.parent}")
+        self._fleet.observer.on_move(host)
 
     # -- clocks and operators ------------------------------------------------------
 
@@ -180,6 +184,22 @@ class InjectedFailures:
                 self._fleet.observer.on_forget(host.name)
                 self._fleet.network.clear(parent.name, host.name)
                 self._fleet.step(parent, Forget(GROUP, host.name))
+
+    def _order(self, host: Host) -> None:
+        """Let an operator decide on the client's newest alarm, or pause or resume its learning."""
+        root, node = self._fleet.root, host.node
+        if not isinstance(root.node, AggregatorNode) or not isinstance(node, ClientNode):
+            return
+        alarms = node._ingest.alarms
+        order = SetDesired(GROUP, host.name, paused=bool(self._rng.random() < 0.5))
+        if alarms and self._rng.random() < 0.5:
+            verdict = alarms[0].number, bool(self._rng.random() < 0.5)
+            order = SetDesired(GROUP, host.name, verdict=verdict)
+        self._fleet.log(root, f"orders {host.name}: {order.paused} {order.verdict}")
+        process = root.process
+        self._fleet.step(root, order)
+        if root.process == process:  # else it was not confirmed
+            self._fleet.observer.on_order(order)
 
     def _span(self, mean: float) -> float:
         return mean * float(self._rng.exponential())

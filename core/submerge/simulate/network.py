@@ -15,8 +15,8 @@ from typing import NamedTuple
 import numpy as np
 
 from submerge.protocol.messages import Hello, Join, Message, Model, Report
+from submerge.simulate.faults import Faults
 from submerge.simulate.hosts import Host
-from submerge.simulate.plan import Faults
 
 HELD_UP_S = 900.0
 """Longest delay of a reordered message."""

@@ -13,26 +13,31 @@ I6  A message that is refused changes no row.
 I7  A model's version never falls, and the newest reaches every node.
 I8  A store is given up only for another parent, or when its disk was copied or restored.
 I9  A client that contradicts itself is quarantined, and no client whose memory was not copied is.
+I10  What an aggregator sends can be decoded (`fleet`; only beside a malicious node).
+I11  The root knows each alarm of a client as it is, and orders arrive (`alarm_oracle`).
+
+What a malicious node claims is no reading: its ids are in no check but those of I3, I5, I6 and I9.
 """
 
 from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Container
 
-from submerge.aggregator.member import AGGREGATOR_ROWS, CLIENT_ROWS, CLOSED, FENCES
 from submerge.aggregator.node import STORE, AggregatorNode, StoreIdentity
-from submerge.aggregator.pool import Row, Sealed
 from submerge.aggregator.quarantine import AGAIN_S
 from submerge.client.incarnation import Checkpoint
 from submerge.client.node import ClientNode
 from submerge.client.pending_finals import CHECKPOINT, PAST, Past
 from submerge.protocol.machine import Effect, Event, Keep, Note, Received, Records, Send
 from submerge.protocol.messages import ANOTHER, BEHIND, Answer, Incarnation, Reason, Report, digest
+from submerge.simulate.at_rest import bits_in, left_out, violations_at_rest
 from submerge.simulate.feeds import Ids
-from submerge.simulate.fleet import GROUP, FleetObserver, SimulatedFleet
+from submerge.simulate.fleet import SimulatedFleet
+from submerge.simulate.forgeries import NAME
 from submerge.simulate.hosts import Host
+from submerge.simulate.nodes import GROUP
+from submerge.simulate.observer import FleetObserver
 from submerge.simulate.samples import bits_of
 
 REFUSED = ("stale", "shrunk", "equivocation", "fenced", "invalid", "schema", "banned")
@@ -67,6 +72,8 @@ class Oracle(FleetObserver):
         self._pinned_at: dict[Incarnation, float] = {}
         self._failed_at: dict[str, float] = {}
         self._twins: set[str] = set()
+        self._copied_early = 0
+        self._far = 0  # of clients that were ever left out as outliers
         self._slips: dict[tuple[int, int, str], tuple[float, bytes]] = {}
         self._sent: dict[tuple[Incarnation, int], int] = {}
         self._versions: dict[str, int] = {}
@@ -84,7 +91,7 @@ class Oracle(FleetObserver):
     def on_step(self, host: Host, event: Event, effects: list[Effect]) -> None:
         """Check a decision before it is performed."""
         node = host.node
-        doubled = self._feed.summaries.doubled
+        doubled = self._feed.summaries.doubled & ~self._feed.forged & ~self._copied_early
         if doubled:
             self.record("I1", f"{host} counts {self._readings(doubled)} twice")
         if isinstance(node, ClientNode):
@@ -118,7 +125,7 @@ class Oracle(FleetObserver):
         if not isinstance(host.node, AggregatorNode):
             return
         name, quarantined = report.stamp.node, host.node.excluded(GROUP)[1]
-        for other in quarantined.keys() - self._twins:
+        for other in quarantined.keys() - self._twins - {NAME}:
             self.record("I9", f"{host} quarantines {other}, which has no double")
         guilty = Reason.SHRUNK in reasons
         if Reason.EQUIVOCATION in reasons:
@@ -172,10 +179,13 @@ class Oracle(FleetObserver):
 
     def on_write(self, host: Host) -> None:
         """Check the root after each write."""
+        if self._fleet.robust and isinstance(host.node, AggregatorNode):
+            for name in left_out(host.node):
+                self._far |= self._feed.given.get(name, 0)
         if host is not self._fleet.root:
             return
         ledger = self._fleet.root_ledger
-        counted = bits_of(None if ledger is None else ledger.summary())
+        counted = bits_of(None if ledger is None else ledger.summary()) & ~self._feed.forged
         gone = self.counted & ~counted & ~self._may_leave
         if gone:
             self.record("I2", f"the root has lost {self._readings(gone)}")
@@ -257,11 +267,15 @@ class Oracle(FleetObserver):
         """Note the twins: the row of their incarnation is that of either process."""
         self._touched.add(host.name)
         self._twins.add(host.name)
+        node = host.node
+        if isinstance(node, ClientNode) and node.current.pin is None:
+            # No name can tell what both memories hold: docs/protocol.md states this exception.
+            self._copied_early |= bits_of(node.current.summary(host.now(self._fleet.time)))
 
     @property
     def _may_leave(self) -> int:
         """Readings that the root may stop counting."""
-        return self.excused["forgotten"] | self._of_twins
+        return self.excused["forgotten"] | self._of_twins | self._far
 
     @property
     def _of_twins(self) -> int:
@@ -274,11 +288,13 @@ class Oracle(FleetObserver):
 
     def _give_up(self, host: Host, bits: int, why: str) -> None:
         """Excuse an aggregator's lost rows, except what is known above it."""
+        # Its last report, which may still be on its way, need not have what was far then.
+        far = bits & self._far
         for level in self._fleet.levels[host.level + 1 :]:
             for above in level:
                 for twin in self._fleet.network.hosts[above.name]:
                     bits &= ~bits_in(twin.records)
-        self.excused[why] |= bits
+        self.excused[why] |= bits | far
 
     def _on_card(self, records: Records) -> int:
         """Return unconfirmed readings that a client's disk can restore."""
@@ -308,7 +324,12 @@ class Oracle(FleetObserver):
             self.record("I3", f"the root does not count everything {allowed:.0f} s after healing")
         missing = sum(self._feed.given.values()) & ~self.counted
         causes: dict[str, int] = {}
-        if missing and fleet.suffered.network_only:
+        for host in fleet.hosts if fleet.robust else ():
+            if isinstance(host.node, AggregatorNode):
+                ledger = host.node.ledger(GROUP)
+                far = () if ledger is None else ledger.outliers()
+                self.excused["far from the others"] |= bits_in(host.records, only=far)
+        if missing & ~self.excused["far from the others"] and fleet.suffered.network_only:
             self.record("I4", f"{missing.bit_count()} readings are missing, for messages alone")
         for host in fleet.hosts:
             if isinstance(host.node, AggregatorNode):
@@ -317,6 +338,7 @@ class Oracle(FleetObserver):
                     bits_in(host.records, only=quarantined) & self._of_twins
                 )
         self.excused["an incarnation on two machines"] |= self._of_twins
+        self._check_declared(missing)
         for cause, bits in self.excused.items():
             if missing & bits:
                 causes[cause] = (missing & bits).bit_count()
@@ -325,50 +347,35 @@ class Oracle(FleetObserver):
             self.record("I4", f"{self._readings(missing)} are missing without a cause")
         model = fleet.root_model
         for host in fleet.hosts:
-            self._check_rest(host)
+            for invariant, what in violations_at_rest(host):
+                self.record(invariant, what)
             if isinstance(host.node, ClientNode) and model is not None:
                 known = 0 if host.node.model is None else host.node.model.version
+                if not host.node.all_delivered and host.name not in self._twins:
+                    self.record("I3", f"{host} still waits for an acknowledgement")
                 if known < version:
                     self.record("I7", f"{host} stays at an older model")
         return causes
+
+    def _check_declared(self, missing: int) -> None:
+        """Check that the root knows all losses that clients have declared.
+
+        With disks that fail, a declaration itself may be lost.
+        """
+        fleet, ledger = self._fleet, self._fleet.root_ledger
+        if ledger is None or fleet.suffered.harms_disks or self._twins or fleet.malicious:
+            return
+        declared = others = 0
+        for cause, bits in self.excused.items():
+            if cause.startswith("declared: "):
+                declared |= bits
+            else:
+                others |= bits
+        known, least = ledger.counts().lost, (missing & declared & ~others).bit_count()
+        if known < least:
+            self.record("I4", f"{known} readings are known as lost, {least} were declared")
 
     def _readings(self, ids: int) -> str:
         """Return how many readings these are, and of which nodes."""
         names = sorted(name for name, bits in self._feed.given.items() if bits & ids)
         return f"{ids.bit_count()} readings of {', '.join(names[:3])}"
-
-    def _check_rest(self, host: Host) -> None:
-        node = host.node
-        if isinstance(node, ClientNode):
-            if len(host.records.get(PAST, Past()).finals) > node.settings.finals:
-                self.record("I5", f"{host} keeps too many finals")
-            return
-        ledger = None if node is None else node.ledger(GROUP)
-        if node is None or ledger is None:
-            return
-        rows: dict[str, int] = defaultdict(int)
-        for (name, _), row in ledger.rows.items():
-            rows[name] += 1
-            most = CLIENT_ROWS if row.from_client else AGGREGATOR_ROWS
-            if rows[name] > most:
-                self.record("I5", f"{host} holds more than {most} rows of {name}")
-            member = ledger.member(name)
-            if len(member.closed) > CLOSED or len(member.fences) > FENCES + AGGREGATOR_ROWS:
-                self.record("I5", f"{host} remembers too much of {name}")
-        held = ledger.summary()
-        quarantined = bits_in(host.records, only=node.excluded(GROUP)[1])
-        if bits_of(held) != bits_in(host.records) & ~quarantined:
-            self.record("I3", f"{host} would report something else after a restart")
-
-
-def bits_in(records: Records, only: Container[str] | None = None) -> int:
-    """Return the ids in an aggregator's store, of all nodes or of some."""
-    bits = 0
-    for key, record in records.items():
-        if only is not None and (len(key) < 3 or key[2] not in only):
-            continue
-        summary = record.report.summary if isinstance(record, Row) else None
-        if isinstance(record, Sealed):
-            summary = record.summary
-        bits |= bits_of(summary)
-    return bits

@@ -10,13 +10,18 @@ import numpy as np
 from submerge.aggregator.node import AggregatorNode
 from submerge.client.node import ClientNode
 from submerge.protocol.machine import Flush
+from submerge.protocol.messages import Counts
 from submerge.schema import Schema
+from submerge.simulate.alarm_oracle import AlarmOracle
 from submerge.simulate.audit import audit
+from submerge.simulate.faults import Faults
 from submerge.simulate.feeds import Ids, Rows
 from submerge.simulate.fleet import SimulatedFleet
 from submerge.simulate.injected_failures import HOUR, InjectedFailures
+from submerge.simulate.malicious import MaliciousNode, Wire
+from submerge.simulate.observer import Observers
 from submerge.simulate.oracle import Oracle
-from submerge.simulate.plan import Faults, Plan
+from submerge.simulate.plan import Plan
 from submerge.simulate.transcript import Transcript
 
 FLUSHED_S = 60.0
@@ -33,6 +38,9 @@ class SeedOutcome:
         Invariant and description.
     generated, counted : int
         Readings of all sensors; readings in the root's last model.
+    coverage_said : float or None
+        Share of the readings it knows that the root says it counts; too high by those that were
+        lost before a client could declare them.
     missing : dict of str to int
         Readings that are not counted, by cause; only with sample ids.
     settled_s : float or None
@@ -46,6 +54,8 @@ class SeedOutcome:
         sample ids, and where readings fade, because the pooled truth weighs all alike.
     trace : str
         Hash of everything that was delivered.
+    forged : dict of str to int
+        Messages of a malicious node, by what became of them.
     transcript : list of str or None
         Events up to the first violation.
     """
@@ -55,6 +65,7 @@ class SeedOutcome:
     violations: list[tuple[str, str]]
     generated: int
     counted: int
+    coverage_said: float | None
     missing: dict[str, int]
     settled_s: float | None
     bytes_per_node_day: float
@@ -62,6 +73,7 @@ class SeedOutcome:
     staleness: tuple[float, float, float]
     angle: float | None
     trace: str
+    forged: dict[str, int]
     transcript: list[str] | None
 
 
@@ -72,6 +84,7 @@ def run(
     client: type[ClientNode] = ClientNode,
     aggregator: type[AggregatorNode] = AggregatorNode,
     transcript: int = 0,
+    wire: Wire | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> SeedOutcome:
     """Run one seed.
@@ -84,6 +97,9 @@ def run(
         The nodes; tests put mutants in their place.
     transcript : int
         Lines of events to keep; 0 keeps none and is faster.
+    wire : callable, optional
+        Returns a message as its receiver decodes it, None if its bytes are refused. With it what a
+        malicious node sends has bytes, and what aggregators send then has to have them (I10).
     progress : callable, optional
         Called with the virtual time, in seconds, after each event.
     """
@@ -93,7 +109,10 @@ def run(
     fleet = SimulatedFleet(plan, faults, rng, feed, client=client, aggregator=aggregator)
     fleet.transcript = Transcript(transcript) if transcript else None
     oracle = Oracle(fleet, feed) if isinstance(feed, Ids) else None
-    fleet.observer = oracle or fleet.observer
+    alarms = AlarmOracle(fleet) if faults.alarms or faults.orders else None
+    fleet.observer = Observers(*(each for each in (oracle, alarms) if each is not None))
+    if faults.malicious:
+        fleet.wire, fleet.malicious = wire, MaliciousNode(fleet, wire)
     failures = InjectedFailures(fleet)
     _switch_on(fleet, rng)
     healed = plan.hours * HOUR
@@ -109,13 +128,13 @@ def run(
     if oracle is not None:
         missing = oracle.conclude(settled=oracle.counted == counted, version=version)
     violations = audit(fleet, version) if oracle is None else oracle.violations
-    violations += [("I5", fleet.storm)] if fleet.storm else []
     return SeedOutcome(
         seed,
         faults,
-        violations,
+        violations + _other_violations(fleet, alarms),
         feed.generated,
-        0 if fleet.root_ledger is None else fleet.root_ledger.counts().learnt,
+        _counted(fleet, oracle),
+        _coverage(fleet),
         missing,
         None if oracle is None else max(0.0, settled - healed),
         per_node_day,
@@ -123,8 +142,30 @@ def run(
         (0.0, 0.0, 0.0) if model is None else model.staleness,
         _angle(fleet, feed),
         fleet.trace.hexdigest(),
+        {} if fleet.malicious is None else dict(fleet.malicious.sent),
         None if fleet.transcript is None else list(fleet.transcript.lines),
     )
+
+
+def _other_violations(fleet: SimulatedFleet, alarms: AlarmOracle | None) -> list[tuple[str, str]]:
+    """Return the violations that do not depend on the kind of readings."""
+    found = [] if alarms is None else alarms.conclude()
+    found += [("I5", fleet.storm)] if fleet.storm else []
+    return found + ([("I10", fleet.undecodable)] if fleet.undecodable else [])
+
+
+def _coverage(fleet: SimulatedFleet) -> float | None:
+    """Return the share of known readings that the root says it counts."""
+    ledger = fleet.root_ledger
+    counts = Counts() if ledger is None else ledger.counts()
+    return counts.learnt / counts.generated if counts.generated else None
+
+
+def _counted(fleet: SimulatedFleet, oracle: Oracle | None) -> int:
+    """Return the readings in the root's rows, without forged ones where there may be any."""
+    if oracle is not None and fleet.malicious is not None:
+        return oracle.counted.bit_count()
+    return 0 if fleet.root_ledger is None else fleet.root_ledger.counts().learnt
 
 
 def _feed(plan: Plan, rng: np.random.Generator) -> Ids | Rows:

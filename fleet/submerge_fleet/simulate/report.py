@@ -26,6 +26,8 @@ INVARIANTS = {
     "I7": "a model's version never falls, and the newest reaches all nodes",
     "I8": "a store is given up only for another parent or an unreliable disk",
     "I9": "a node that contradicts itself is quarantined, and no other is",
+    "I10": "what an aggregator sends can be decoded",
+    "I11": "the root knows each alarm as its client does; orders arrive",
 }
 
 SHOWN = 60
@@ -34,7 +36,7 @@ SHOWN = 60
 NAMED = 20
 """Violations that are listed."""
 
-NODE = re.compile(r"(?<![=/\w])(?:root|c\d+|a\d+\.\d+)(?!\w)")
+NODE = re.compile(r"(?<![=/\w])(?:root|mallory|c\d+|a\d+\.\d+)(?!\w)")
 """A node's name, but not the digits of an incarnation, which may look alike."""
 
 SCORES = 200
@@ -144,7 +146,9 @@ def _figures(found: Findings) -> list[tuple[str, str]]:
             f"{_share(found.counted, found.generated)}: {found.counted:,} counted of"
             f" {found.generated:,} readings; causes are known with sample ids only"
         )
-        checked = "end state checked (I1, I3, I4, I5, I7); the others need sample ids (no --dim)"
+        checked = (
+            "end state checked (I1, I3 to I5, I7, I10, I11); others need sample ids (no --dim)"
+        )
         lines += [("invariants", checked), ("coverage", coverage), ("angle", _angle(found))]
     if found.settled is not None:
         middle, longest = found.settled
@@ -153,6 +157,11 @@ def _figures(found: Findings) -> list[tuple[str, str]]:
             f" {found.plan.settles_in_s:,.0f} s are allowed"
         )
         lines.append(("convergence", convergence))
+    if found.coverage_said is not None and found.watched and not found.forged:
+        said = f"{found.coverage_said:.2%} in the mean of the roots; the table has what is true"
+        lines.append(("said", f"coverage {said}"))
+    if found.forged:
+        lines.append(("malicious", _forged(found.forged)))
     p50, p99, most = found.staleness
     staleness = f"p50 {p50:,.0f} s, p99 {p99:,.0f} s, at most {most:,.0f} s"
     return [
@@ -163,6 +172,12 @@ def _figures(found: Findings) -> list[tuple[str, str]]:
         ("trace", f"{found.trace}{'' if len(found.outcomes) == 1 else ' (of all seeds)'}"),
         ("time", f"{found.seconds:.3g} s"),
     ]
+
+
+def _forged(fates: dict[str, int]) -> str:
+    sent = fates["sent"]
+    others = ", ".join(f"{n:,} {fate}" for fate, n in fates.items() if fate != "sent")
+    return f"{sent:,} messages of one node in each seed; of them, or in answer to them: {others}"
 
 
 def _angle(found: Findings) -> str:

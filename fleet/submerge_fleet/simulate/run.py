@@ -19,10 +19,12 @@ from multiprocessing import get_context
 from statistics import fmean, median
 from typing import Any, NamedTuple
 
-from submerge import UsageError
+from submerge import PeerError, UsageError
 from submerge.features import plain
+from submerge.protocol.messages import Message
 from submerge.simulate import Faults, Plan, SeedOutcome, run
 from submerge_fleet.console.progress import advancing
+from submerge_proto.wire import codec
 
 LINES = 500_000
 """Lines of a transcript, at most: about 80 MB."""
@@ -82,6 +84,20 @@ class Findings:
         for one in self.outcomes:
             causes.update(one.missing)
         return dict(causes.most_common())
+
+    @property
+    def coverage_said(self) -> float | None:
+        """Mean of the coverage that roots say; None without readings."""
+        said = [one.coverage_said for one in self.outcomes if one.coverage_said is not None]
+        return fmean(said) if said else None
+
+    @property
+    def forged(self) -> dict[str, int]:
+        """Messages of malicious nodes, by what became of them; "sent" are all."""
+        fates: Counter[str] = Counter()
+        for one in self.outcomes:
+            fates.update(one.forged)
+        return dict(fates.most_common())
 
     @property
     def unattributed(self) -> int | None:
@@ -144,9 +160,11 @@ class Findings:
             "first_seed": self.outcomes[0].seed,
             "bound": self.bound,
             "coverage": self.coverage,
+            "coverage_said": self.coverage_said,
             "generated": self.generated,
             "counted": self.counted,
             "missing": self.missing,
+            "forged": self.forged,
             "unattributed": self.unattributed,
             "settled_s": {
                 "median": settled[0],
@@ -183,13 +201,21 @@ def collect(plan: Plan, seeds: range, *, jobs: int = 1, quiet: bool = True) -> F
 
 def transcript(plan: Plan, seed: int) -> list[str]:
     """Run a seed once more; return its events, line by line."""
-    return list(run(plan, seed, transcript=LINES).transcript or ())
+    return list(run(plan, seed, transcript=LINES, wire=as_received).transcript or ())
+
+
+def as_received(message: Message) -> Message | None:
+    """Return a message as its receiver decodes it; None if its bytes are refused."""
+    try:
+        return codec.decode(codec.kind_of(message), codec.encode(message))
+    except (PeerError, ValueError):  # protobuf itself refuses numbers that no field holds
+        return None
 
 
 def run_seed(plan: Plan, seed: int, progress: Callable[[float], None] | None = None) -> SeedOutcome:
     """Run a seed; errors name it."""
     try:
-        return run(plan, seed, progress=progress)
+        return run(plan, seed, wire=as_received, progress=progress)
     except Exception as error:
         error.add_note(f"(in seed {seed} of a simulated fleet)")
         raise

@@ -41,6 +41,7 @@ def join(value: Join) -> pb.JoinRequest:
         fence=value.fence,
         past_fences=parts.left(value.past_fences),
         schema=value.schema,
+        early=min(value.early, parts.MOST_READINGS),
     )
 
 
@@ -54,6 +55,7 @@ def join_of(message: pb.JoinRequest) -> Join:
         parts.fence(message.fence),
         parts.left_of(message.past_fences),
         _schema_of(message.schema),
+        parts.number("readings", message.early, parts.MOST_READINGS),
     )
 
 

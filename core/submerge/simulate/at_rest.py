@@ -1,0 +1,79 @@
+"""violations_at_rest(): what a store and a memory may hold when a fleet is at rest.
+
+I3  A node that restarts from its store reports the same.
+I5  Rows, closed incarnations, fences and waiting finals stay within their limits.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Container, Iterator
+
+from submerge.aggregator.ledger import Ledger
+from submerge.aggregator.member import AGGREGATOR_ROWS, CLIENT_ROWS, CLOSED, FENCES
+from submerge.aggregator.node import AggregatorNode
+from submerge.aggregator.pool import Row, Sealed
+from submerge.client.node import ClientNode
+from submerge.client.pending_finals import PAST, Past
+from submerge.protocol.machine import Records
+from submerge.simulate.hosts import Host
+from submerge.simulate.nodes import GROUP
+from submerge.simulate.samples import bits_of
+
+SCHEMAS = 2
+"""Schemas of a fleet at most: the configured one, and the one that it has settled. A node has one
+sealed row of each."""
+
+
+def violations_at_rest(host: Host) -> Iterator[tuple[str, str]]:
+    """Yield the violations of one host: the invariant, and what is wrong."""
+    node = host.node
+    if isinstance(node, ClientNode):
+        if len(host.records.get(PAST, Past()).finals) > node.settings.finals:
+            yield "I5", f"{host} keeps too many finals"
+        return
+    ledger = None if node is None else node.ledger(GROUP)
+    if node is None or ledger is None:
+        return
+    yield from _limits(host, ledger)
+    out = left_out(node)
+    if bits_of(ledger.summary()) != bits_in(host.records) & ~bits_in(host.records, only=out):
+        yield "I3", f"{host} would report something else after a restart"
+
+
+def _limits(host: Host, ledger: Ledger) -> Iterator[tuple[str, str]]:
+    rows: dict[str, int] = defaultdict(int)
+    for (name, _), row in ledger.rows.items():
+        rows[name] += 1
+        most = CLIENT_ROWS if row.from_client else AGGREGATOR_ROWS
+        if rows[name] > most:
+            yield "I5", f"{host} holds more than {most} rows of {name}"
+        member = ledger.member(name)
+        if len(member.closed) > CLOSED or len(member.fences) > FENCES + AGGREGATOR_ROWS:
+            yield "I5", f"{host} remembers too much of {name}"
+    sealed: dict[str, int] = defaultdict(int)
+    for name, _ in ledger.sealed:
+        sealed[name] += 1
+    for name, count in sealed.items():
+        if count > SCHEMAS:
+            yield "I5", f"{host} holds {count} sealed rows of {name}"
+
+
+def left_out(node: AggregatorNode) -> frozenset[str]:
+    """Return the nodes whose rows an aggregator keeps out of its model: quarantined, or far."""
+    ledger = node.ledger(GROUP)
+    outliers = frozenset(() if ledger is None else ledger.outliers())
+    return outliers | node.excluded(GROUP)[1].keys()
+
+
+def bits_in(records: Records, only: Container[str] | None = None) -> int:
+    """Return the ids in an aggregator's store, of all nodes or of some."""
+    bits = 0
+    for key, record in records.items():
+        if only is not None and (len(key) < 3 or key[2] not in only):
+            continue
+        summary = record.report.summary if isinstance(record, Row) else None
+        if isinstance(record, Sealed):
+            summary = record.summary
+        bits |= bits_of(summary)
+    return bits

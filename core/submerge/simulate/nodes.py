@@ -1,0 +1,83 @@
+"""The nodes of a simulated fleet: those of the product, with the settings of its plan."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from submerge.aggregator.group import GroupPlan
+from submerge.aggregator.node import AggregatorNode
+from submerge.client.node import ClientNode
+from submerge.protocol.settings import AggregatorSettings, AlarmSettings, ClientSettings
+from submerge.simulate.alarms_by_rule import AlarmRule, IngestByRule
+from submerge.simulate.feeds import Feed
+from submerge.simulate.hosts import Host
+from submerge.simulate.plan import Plan
+
+GROUP = "room"
+
+SCALING_ROWS = 100
+"""Readings from which the fleet settles its scaling."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeMaker:
+    """Makes the node of a host.
+
+    Attributes
+    ----------
+    plan : Plan
+    feed : Feed
+    client, aggregator : type
+        The nodes; tests put mutants in their place.
+    rule : AlarmRule or None
+        When clients raise alarms; None for never.
+    robust : bool
+        Whether the group is robust.
+    """
+
+    plan: Plan
+    feed: Feed
+    client: type[ClientNode]
+    aggregator: type[AggregatorNode]
+    rule: AlarmRule | None
+    robust: bool
+
+    def make(self, host: Host, rng: np.random.Generator) -> ClientNode | AggregatorNode:
+        """Return the node of a new process."""
+        return self._client(host, rng) if host.level == 0 else self.parent(host, rng)
+
+    def _client(self, host: Host, rng: np.random.Generator) -> ClientNode:
+        plan, rule = self.plan, self.rule
+        settings = ClientSettings(
+            host.name,
+            GROUP,
+            str(host.parent),
+            report_every_s=plan.report_every_s,
+            checkpoint_every_s=plan.checkpoint_every_s,
+            cap_s=plan.cap_s,
+            min_rows=1,
+            learns_scaling=plan.learns_scaling,
+            # Ids have no scores, and counts must not depend on anomalies: alarms come by a rule.
+            alarms=None if rule is None else AlarmSettings(),
+        )
+        feed = self.feed
+        node = self.client(settings, feed.schema, feed.summaries, rng)
+        if rule is not None:
+            node._ingest = IngestByRule(feed.summaries, rng, settings, rule)
+        return node
+
+    def parent(self, host: Host, rng: np.random.Generator) -> AggregatorNode:
+        """Return the node of a new process of an aggregator."""
+        plan = self.plan
+        settings = AggregatorSettings(
+            host.name,
+            host.parent,
+            report_every_s=plan.report_every_s,
+            cap_s=plan.cap_s,
+            scaling_rows=SCALING_ROWS,
+        )
+        schema = self.feed.schema if host.parent is None else None
+        group = GroupPlan(self.feed.summaries, schema, plan.learns_scaling, robust=self.robust)
+        return self.aggregator(settings, {GROUP: group}, rng)
