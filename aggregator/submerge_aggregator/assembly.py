@@ -97,8 +97,14 @@ def server_of(config: AggregatorConfig, now: Callable[[], Now] = clock.now) -> S
         admits=admits,
         notifier=make_notifier(config, now),
         audit=audit,
-        budget=MessageBudget(config.listen.max_unanswered_bytes // 2),
+        budget=MessageBudget(_waiting_bytes(config)),
     )
+
+
+def _waiting_bytes(config: AggregatorConfig) -> int:
+    """Return the most bytes that wait for a batch: two of the largest messages at least."""
+    largest = max(config.limit("grpc"), config.limit("mqtt"))
+    return max(config.listen.max_unanswered_bytes // 2, 2 * largest)
 
 
 def _audit(config: AggregatorConfig, now: Callable[[], Now]) -> AuditLog:

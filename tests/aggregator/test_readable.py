@@ -111,6 +111,6 @@ def test_an_injected_fault_is_an_error_in_the_log_and_a_count(tmp_path, caplog):
     (model,) = [codec.decode("watch", out.data) for out in outs if isinstance(out, All)]
     assert 10 == model.counts.learnt
     assert "unreadable" == worker.node.excluded("g")[1]["bad"].cause
-    numbers = Numbers(worker.tallies, {}, None, False, None, 0.0, None)
+    numbers = Numbers(worker.tallies, 0, {}, None, False, None, 0.0, None)
     assert b"submerge_model_rejected_total 1.0" in exposition(numbers, "")[0]
     worker.close()

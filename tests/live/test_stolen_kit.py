@@ -166,9 +166,10 @@ def test_a_ban_holds_in_all_groups(root, stolen):
 
 def _still_serves(root, received, before: Model, group: str) -> Model:
     """Honest reports are taken, and a newer model that can be read comes of them."""
+    newest = max(before.version, received.newest.version)
     for peer in root.honest:
         assert Reason.ACK is peer.report(group).reason
-    after = received.after(max(before.version, received.newest.version))
+    after = received.after(newest)
     assert [] == received.unreadable
     return after
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from submerge.aggregator.ages import GroupTime
+from submerge.aggregator.influence.ages import GroupTime
 from submerge.aggregator.ledger import Membership
 from submerge.aggregator.node import StoreIdentity
 from submerge.aggregator.pool import Row, Sealed

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from submerge import Schema, Subspace
-from submerge.aggregator.bounding import ChildSummary, InfluenceRule
-from submerge.aggregator.placement import ChildPlacement
+from submerge.aggregator.influence.bounding import ChildSummary, InfluenceRule
+from submerge.aggregator.influence.placement import ChildPlacement
 from submerge.protocol.summaries import Subspaces
 from support import oracle
 from support.liars import RANK, SPARES

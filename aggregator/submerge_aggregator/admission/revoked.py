@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 from submerge import UsageError
@@ -37,11 +38,10 @@ def parse_revoked(text: str) -> RevokedList:
             case []:
                 continue
             case ["serial", digits]:
-                try:
-                    serials.add(int(digits.replace(":", ""), 16))
-                except ValueError:
+                if not re.fullmatch(r"[0-9A-Fa-f:]{1,60}", digits):
                     why = f"expected a serial number, hexadecimal, got {digits!r}"
-                    raise UsageError(f"line {number}: {why}") from None
+                    raise UsageError(f"line {number}: {why}")
+                serials.add(int(digits.replace(":", "") or "0", 16))
             case ["node", name]:
                 if not is_name(name):
                     raise UsageError(f"line {number}: a name is {NAME_RULE}, got {name!r}")

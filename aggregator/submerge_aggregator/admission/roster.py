@@ -38,11 +38,14 @@ def parse_roster(text: str) -> Mapping[str, RosterEntry]:
         At the first line that is wrong, with its number.
     """
     lines = csv.reader(text.removeprefix("\ufeff").splitlines())
-    header = next(lines, [])
+    try:
+        header, *rows = [*lines] or [[]]
+    except csv.Error as error:
+        raise UsageError(f"line {lines.line_num}: {error}") from error
     if [each.strip() for each in header] != HEADER:
         raise UsageError(f"line 1: expected {','.join(HEADER)}, got {','.join(header)[:80]!r}")
     found: dict[str, RosterEntry] = {}
-    for number, cells in enumerate(lines, 2):
+    for number, cells in enumerate(rows, 2):
         if not any(cell.strip() for cell in cells):
             continue
         try:

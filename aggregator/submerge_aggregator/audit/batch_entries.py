@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from submerge.aggregator.self_check import UNSENT
 from submerge.protocol.machine import Note
 from submerge.protocol.messages import Join, Joined, Message, Reason
+from submerge.protocol.permission import Permission
 from submerge_aggregator.audit.log import Record
 from submerge_aggregator.downlink import Inbound
 
@@ -20,7 +22,8 @@ NOTED = {
     "node quarantined": "quarantine",
     "quarantine is full": "quarantine",
     "new store": "store",
-    "model rejected": "model",
+    "order from above": "ban",
+    **dict.fromkeys(UNSENT.values(), "model"),
 }
 """Notes of the machine that are recorded, and as which event."""
 
@@ -55,14 +58,20 @@ class BatchEntries:
         self._known[known] = now
         if len(self._known) > MOST_KNOWN:
             del self._known[next(iter(self._known))]
-        facts = {
+        facts: dict[str, Any] = {
             "node": stamp.node,
             "group": stamp.group,
-            # An aggregator shows a fence; a certificate may say more.
+            # An aggregator shows a fence; a certificate may say more, below.
             "kind": "aggregator" if join.fence else "client",
             "incarnation": str(stamp.incarnation),
             "address": address or ("broker" if inbound.shared else "unknown"),
         }
+        identity = inbound.identity
+        permission = Permission.of(identity.uris)  # admitted, so it can be read
+        if permission is not None:
+            facts |= {"role": permission.role, "groups": permission.groups}
+        if identity.serial is not None:
+            facts["serial"] = f"{identity.serial:040X}"
         self._waiting.append(("join", facts))
 
     def add_note(self, note: Note) -> None:

@@ -11,6 +11,7 @@ before memory for the rest is allocated, also where it is compressed.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -36,6 +37,7 @@ from submerge_aggregator.downlink.watches import Watches
 from submerge_aggregator.listening import listen
 from submerge_aggregator.refusals import Refusals
 from submerge_client.config.links import endpoint_of
+from submerge_client.logs import say
 from submerge_client.uplink.over_grpc import THROTTLED
 from submerge_client.uplink.tls import Tls
 from submerge_proto.v1 import aggregator_service_pb2 as pb
@@ -314,9 +316,7 @@ class GrpcDownlink:
         loop = asyncio.get_running_loop()
         while True:
             await asyncio.sleep(LOOK_S)
-            if self._admission is not None and self._revision != self._admission.revision:
-                self._revision = self._admission.revision
-                self._watches.cut(self._admission)
+            self._cut_watches()
             for _ in range(self._handshakes.take_failed(self.handshakes_begun, loop.time())):
                 self._refusals.count("handshake", why="see the other end's log")
             for answered, since in self._unanswered.items():
@@ -324,6 +324,15 @@ class GrpcDownlink:
                     break
                 if not answered.done():
                     answered.set_exception(Unanswered("no answer", "busy"))
+
+    def _cut_watches(self) -> None:
+        """End the streams of nodes that may no longer listen."""
+        try:
+            if self._admission is not None and self._revision != self._admission.revision:
+                self._revision = self._admission.revision
+                self._watches.cut(self._admission)
+        except Exception as error:  # no file may end the task that calls this
+            say("a bug, please report it", level=logging.ERROR, why=repr(error))
 
     async def _watch(self, _: Any, context: Any) -> AsyncIterator[bytes]:
         data = await self._read_request(context)

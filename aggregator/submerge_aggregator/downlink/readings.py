@@ -134,10 +134,10 @@ class CallsUnderWay:
         try:
             await call
         except asyncio.CancelledError:
-            if call not in sender.waiting:  # it got its place at the same moment
+            if call.done() and not call.cancelled():  # it got its place at the same moment
                 self._leave(sender)
             else:
-                del sender.waiting[call]
+                sender.waiting.pop(call, None)
                 self._queue(sender)
             raise
 
@@ -158,9 +158,10 @@ class CallsUnderWay:
             del self._turns[turn]
             call = next(iter(turn.waiting))
             del turn.waiting[call]
-            turn.read += 1
-            self.read += 1
-            call.set_result(None)
+            if not call.done():  # else its task is about to leave: it was cancelled
+                turn.read += 1
+                self.read += 1
+                call.set_result(None)
             if turn.waiting and turn.read < self.places_each:
                 self._turns[turn] = None
 

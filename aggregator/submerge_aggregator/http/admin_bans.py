@@ -15,11 +15,11 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from submerge.protocol.machine import SetBan
+from submerge_aggregator.http.orders import note_order
 from submerge_aggregator.http.params import path_names
 from submerge_aggregator.http.serving import as_json, ask
 from submerge_aggregator.questions import bans
 from submerge_aggregator.server import Server
-from submerge_client.logs import say
 
 
 def routes(server: Server) -> list[Route]:
@@ -35,7 +35,7 @@ def routes(server: Server) -> list[Route]:
         banned = verb == "ban"
         await ask(server, lambda node, _: bans.check_ban(node, name, banned=banned))
         after = await ask(server, lambda node, _: bans.ban(node, name), SetBan(name, banned))
-        say("operator command", verb=verb, node=name)
+        note_order(server, request, verb, node=name)
         return as_json(after)
 
     return [

@@ -148,7 +148,11 @@ def _of_groups(groups: Sequence[GroupMetrics]) -> Iterator[Metric]:
     readings = gauge(
         "readings", "Readings of the rows in the model: learnt, withheld or lost.", "state"
     )
-    coverage = gauge("coverage_ratio", "Learnt readings over all known readings.")
+    coverage = gauge(
+        "coverage_ratio",
+        "Learnt readings over all known readings. What a store that was lost or given up had not"
+        " reported is in neither.",
+    )
     certified = gauge(
         "children_certificate_expiry_timestamp_seconds",
         "When the first certificate of a child ends, as children report.",
@@ -160,13 +164,6 @@ def _of_groups(groups: Sequence[GroupMetrics]) -> Iterator[Metric]:
     )
     version = gauge("model_version", "Version of the newest model.")
     age = gauge("model_age_seconds", "Time since the root made the newest model.")
-    quarantined = gauge(
-        "quarantined_nodes", "Nodes whose rows are kept out of the model.", "reason"
-    )
-    banned = gauge("banned_nodes", "Nodes that an operator has banned.")
-    outliers = gauge("outlier_nodes", "Nodes left out for being far from the others (robust).")
-    bounded = gauge("bounded_nodes", "Nodes that weigh less in the model than they report.")
-    twice = gauge("nodes_twice", "Nodes as which two machines report in turns.")
     early = CounterMetricFamily(
         "submerge_readings_before_join",
         "Readings that clients had learnt before they joined here for the first time.",
@@ -174,12 +171,6 @@ def _of_groups(groups: Sequence[GroupMetrics]) -> Iterator[Metric]:
     )
     for each in groups:
         early.add_metric((each.group,), each.early)
-        for cause, count in each.quarantined.items():
-            quarantined.add_metric((each.group, cause.replace(" ", "_")), count)
-        banned.add_metric((each.group,), each.banned)
-        outliers.add_metric((each.group,), each.outliers)
-        bounded.add_metric((each.group,), each.bounded)
-        twice.add_metric((each.group,), each.twice)
         for kind, count in each.rows.items():
             rows.add_metric((each.group, kind), count)
         clients.add_metric((each.group,), each.clients)
@@ -196,6 +187,24 @@ def _of_groups(groups: Sequence[GroupMetrics]) -> Iterator[Metric]:
         if each.version is not None and each.model_age_s is not None:
             version.add_metric((each.group,), each.version)
             age.add_metric((each.group,), each.model_age_s)
-    yield from (rows, clients, quarantined, banned, outliers, bounded, twice, certified)
-    yield from (readings, coverage)
-    yield from (silences, version, age, early)
+    yield from (rows, clients, certified, readings, coverage, silences, version, age, early)
+    yield from _of_nodes(groups)
+
+
+def _of_nodes(groups: Sequence[GroupMetrics]) -> Iterator[Metric]:
+    """Yield how many nodes are kept out, or need a person's eye."""
+    quarantined = gauge(
+        "quarantined_nodes", "Nodes whose rows are kept out of the model.", "reason"
+    )
+    banned = gauge("banned_nodes", "Nodes that an operator has banned.")
+    outliers = gauge("outlier_nodes", "Nodes left out for being far from the others (robust).")
+    bounded = gauge("bounded_nodes", "Nodes that weigh less in the model than they report.")
+    twice = gauge("nodes_twice", "Nodes as which two machines report in turns.")
+    for each in groups:
+        for cause, count in each.quarantined.items():
+            quarantined.add_metric((each.group, cause.replace(" ", "_")), count)
+        banned.add_metric((each.group,), each.banned)
+        outliers.add_metric((each.group,), each.outliers)
+        bounded.add_metric((each.group,), each.bounded)
+        twice.add_metric((each.group,), each.twice)
+    yield from (quarantined, banned, outliers, bounded, twice)

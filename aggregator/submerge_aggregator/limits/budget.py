@@ -49,6 +49,6 @@ class MessageBudget:
     def release(self, who: str, size: int) -> None:
         """Give back what a message held."""
         self.used -= size
-        self._held[who] -= size
-        if not self._held[who]:
-            del self._held[who]
+        left = self._held.pop(who, 0) - size
+        if left:
+            self._held[who] = left

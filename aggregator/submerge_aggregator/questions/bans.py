@@ -64,7 +64,11 @@ def check_ban(node: AggregatorNode, name: str, *, banned: bool) -> None:
     """
     anywhere = {each for group in node.groups for each in node.excluded(group)[0]}
     if not banned and name not in anywhere:
-        raise Missing(f"{name} is not banned here; {', '.join(sorted(anywhere)) or 'no node'} is")
+        banned_here = ", ".join(sorted(anywhere)) or "no node"
+        raise Missing(
+            f"{name} is not banned here; {banned_here} is. Take a ban back where it was given: this"
+            " aggregator, or one below"
+        )
     if banned and name == node.settings.node:
         raise UsageError(f"{name} is this aggregator: ban it at its parent")
     if banned and name not in anywhere and len(anywhere) >= MOST_BANNED:

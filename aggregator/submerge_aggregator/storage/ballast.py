@@ -9,6 +9,7 @@ which empties the log, and taken again at once.
 from __future__ import annotations
 
 import os
+import stat
 from contextlib import suppress
 
 from submerge_client.private_file import PRIVATE
@@ -39,7 +40,8 @@ class Ballast:
         self._path = path
         self.held = 0
         with suppress(OSError):
-            self.held = os.lstat(path).st_size
+            found = os.lstat(path)
+            self.held = found.st_size if stat.S_ISREG(found.st_mode) else 0
 
     def hold(self, size: int, *, spare: int = 0) -> bool:
         """Make it at least `size` bytes long; return whether it is.
@@ -70,7 +72,7 @@ class Ballast:
 
     def release(self) -> None:
         """Give its room back."""
-        with suppress(FileNotFoundError):
+        with suppress(OSError):  # without one, each commit goes into the database at once
             os.unlink(self._path)
         self.held = 0
 

@@ -137,7 +137,7 @@ class ClientConfig(Section, frozen=True, kw_only=True):
         For tests, the demo and benchmarks; not in the sample.
     """
 
-    node: NodeName
+    node: Name
     group: Name
     parent: NodeName
     state: Path

@@ -268,6 +268,8 @@ class BrokerConnection:
         if not self.is_open:
             how = "without" if self._broker.tls is None else "with"
             question = f"is it an MQTT broker, {how} TLS?"
+            if self._broker.tls is not None:
+                question += " Is this node's certificate valid there, and not revoked?"
             return Parting(f"{self._broker} hung up before it let us in: {question}")
         return Parting(
             f"{self._broker} hung up: it has stopped, another process is connected as"

@@ -12,7 +12,7 @@ from typing import Any
 
 from submerge.aggregator.alarms_below import alarm_status, dispute_notes
 from submerge.aggregator.early import EarlyReadings
-from submerge.aggregator.influence_notes import InfluenceNotes
+from submerge.aggregator.influence.notes import InfluenceNotes
 from submerge.aggregator.ledger import Ledger
 from submerge.aggregator.new_model import new_model
 from submerge.aggregator.plan import GroupPlan as GroupPlan
@@ -195,8 +195,10 @@ class Group:
             member = ledger.member(stamp.node)
             row = ledger.rows.get((stamp.node, stamp.incarnation))
             newest, floor = 0 if row is None else row.report.stamp.seq, member.floor
-            lines = self._objections(join.schema, ledger.schema)
-            if stamp.node in self.banned:
+            # A difference would name our channels to a banned node.
+            banned = stamp.node in self.banned
+            lines = () if banned else self._objections(join.schema, ledger.schema)
+            if banned:
                 reason = Reason.BANNED
             elif ledger.closed_seq(stamp.node, stamp.incarnation) is not None:
                 reason = Reason.STALE
@@ -301,7 +303,9 @@ class Group:
         if self._settings.parent is None and model.version < report.version:
             # The version has to rise above the child's, if the child is believed.
             own = model.version
-            self._stirred |= newest_version(ledger, now, own=own) > own
+            # A fresh report has stirred it already; else a child that is never believed would make
+            # each of its reports cost a look at all rows.
+            self._stirred = self._stirred or newest_version(ledger, now, own=own) > own
         return model if report.version < model.version else None
 
     # -- above -----------------------------------------------------------------

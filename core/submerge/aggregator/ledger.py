@@ -17,9 +17,9 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
-from submerge.aggregator.ages import NodeAges
 from submerge.aggregator.alarm_disputes import AlarmDisputes
-from submerge.aggregator.bounding import InfluenceRule
+from submerge.aggregator.influence.ages import NodeAges
+from submerge.aggregator.influence.bounding import InfluenceRule
 from submerge.aggregator.member import AGGREGATOR_ROWS, CLIENT_ROWS, Membership
 from submerge.aggregator.pool import Pool, Row, Sealed
 from submerge.aggregator.presence import Presence
@@ -129,8 +129,7 @@ class Ledger:
         if refusal is not None:
             return refusal
         self._ages.hear(node)
-        if row is not None:
-            self._presence.hear(node, incarnation, now.steady)
+        # The same report again says nothing of the node: a broker keeps it for months.
         if seq > held:
             self._put_row(report, now)
             self._make_room(node, incarnation)

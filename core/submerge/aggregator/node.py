@@ -217,6 +217,8 @@ class AggregatorNode:
             slips = kept.get(("suspected", name), {})
             group.quarantine.load(kept.get(("quarantined", name), {}), slips, now)
             states, heard = kept.get(("wishes", name)), kept.get(("heard", name), 0)
+            if ("elapsed", name) not in kept:
+                heard = 0  # an earlier version confirmed bans that it did not read
             group.desired_states = DesiredStates(states, heard)
         keep_bans(self._groups, now)
         store: StoreIdentity | None = kept.get(STORE)
@@ -280,9 +282,9 @@ class AggregatorNode:
         """Let a group go over to a schema; see `Group.learn_schema`."""
         group.learn_schema(canonical, self.incarnation.created_ms / 1000, kept=kept)
 
-    def take_bans(self, desired_states: Iterable[DesiredState], now: Now) -> None:
+    def take_bans(self, desired_states: Iterable[DesiredState], now: Now) -> list[Note]:
         """Refuse, or take in again, what the parent says so of, in all groups."""
-        take_bans(self._groups, desired_states, now)
+        return take_bans(self._groups, desired_states, now)
 
     # -- what comes in ---------------------------------------------------------
 

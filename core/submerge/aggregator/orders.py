@@ -28,7 +28,7 @@ Order = Forget | Drop | SetQuarantine | SetDesired | SetBan
 def apply_order(groups: Mapping[str, Group], order: Order, now: Now, effects: list[Effect]) -> None:
     """Change what an order changes; an order for a node that is unknown becomes a note."""
     if isinstance(order, SetBan):
-        _set_ban(groups.values(), order.node, now, banned=order.banned)
+        _set_ban(groups.values(), order.node, now, banned=order.banned, again=True)
         return
     group = groups.get(order.group)
     if isinstance(order, SetDesired):
@@ -44,7 +44,7 @@ def apply_order(groups: Mapping[str, Group], order: Order, now: Now, effects: li
             _release(groups.values(), group, order.node, now)
         return
     if group is not None and isinstance(order, Forget) and order.ban:
-        _set_ban(groups.values(), order.node, now, banned=True)
+        _set_ban(groups.values(), order.node, now, banned=True, again=True)
     if group is None or group.ledger is None or not group.ledger.knows(order.node):
         # It may be further down: the order has to be given where the node reports.
         effects.append(Note("unknown node", {"group": order.group, "node": order.node}))
@@ -60,11 +60,18 @@ def apply_order(groups: Mapping[str, Group], order: Order, now: Now, effects: li
 
 def take_bans(
     groups: Mapping[str, Group], desired_states: Iterable[DesiredState], now: Now
-) -> None:
-    """Apply the bans among desired states that came from above, to all groups."""
+) -> list[Note]:
+    """Apply the bans among desired states that came from above, to all groups; note changes."""
+    notes = []
     for desired in desired_states:
-        if desired.banned is not None:
-            _set_ban(groups.values(), desired.node, now, banned=desired.banned)
+        node, banned = desired.node, desired.banned
+        if banned is None:
+            continue
+        if any((node in group.banned) != banned for group in groups.values()):
+            verb = "ban" if banned else "unban"
+            notes.append(Note("order from above", {"verb": verb, "node": node}))
+        _set_ban(groups.values(), node, now, banned=banned)
+    return notes
 
 
 def keep_bans(groups: Mapping[str, Group], now: Now) -> None:
@@ -81,10 +88,13 @@ def _release(groups: Iterable[Group], group: Group, node: str, now: Now) -> None
     group.release(node)
 
 
-def _set_ban(groups: Iterable[Group], node: str, now: Now, *, banned: bool) -> None:
+def _set_ban(
+    groups: Iterable[Group], node: str, now: Now, *, banned: bool, again: bool = False
+) -> None:
+    """Set a ban in all groups; `again`: a person orders it, and it goes down once more."""
     for group in groups:
         group.banned = group.banned | {node} if banned else group.banned - {node}
         held = group.desired_states.by_node.get(node)
         # What is set already gets no other number: it would go down again.
-        if held is None or held.banned != banned:
+        if again or held is None or held.banned != banned:
             group.desired_states.set_desired(node, now.wall_ms, banned=banned)

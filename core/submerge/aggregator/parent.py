@@ -52,8 +52,8 @@ class StoreOwner(Protocol):
     def learn_schema(self, group: Group, canonical: bytes) -> None:
         """Take the group's schema from above."""
 
-    def take_bans(self, desired_states: Iterable[DesiredState], now: Now) -> None:
-        """Apply the bans among desired states that are new."""
+    def take_bans(self, desired_states: Iterable[DesiredState], now: Now) -> list[Note]:
+        """Apply the bans among desired states that are new; note what changes."""
 
 
 def send_due(node: StoreOwner, group: Group, now: Now, effects: list[Effect]) -> None:
@@ -166,7 +166,7 @@ def _take_answer(
         group.upward.take_acknowledgement(answer)
         arrived = group.desired_states.take(answer.desired_states, now.wall_ms)
         if arrived:
-            node.take_bans(arrived, now)
+            effects += node.take_bans(arrived, now)
             # The next report confirms how far they have arrived.
             group.stir()
     elif answer.reason is not Reason.UNAVAILABLE:

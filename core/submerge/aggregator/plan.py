@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from submerge.aggregator.bounding import InfluenceRule
+from submerge.aggregator.influence.bounding import InfluenceRule
 from submerge.protocol.messages import Model, Report
 from submerge.protocol.summaries import Subspaces, Summaries
 from submerge.robust.influence import FIRST_ROWS

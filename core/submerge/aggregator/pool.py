@@ -16,8 +16,8 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from submerge.aggregator.bounding import ChildSummary, InfluenceRule
-from submerge.aggregator.placement import ChildPlacement
+from submerge.aggregator.influence.bounding import ChildSummary, InfluenceRule
+from submerge.aggregator.influence.placement import ChildPlacement
 from submerge.protocol.messages import Counts, Report
 from submerge.protocol.summaries import Summaries, Summary, Tree
 from submerge.robust.influence import InfluenceBound

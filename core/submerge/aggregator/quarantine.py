@@ -22,7 +22,7 @@ from submerge.protocol.messages import Reason, Report
 
 Cause = Literal["operator", "shrunk", "equivocated twice", "unreadable"]
 """An operator's order; an incarnation that reports less than before; two pairs of reports with one
-number each; rows with which nobody could read the model (`self_check`): an aggregator's, too."""
+number each; rows with which no node could read the model (`self_check`): an aggregator's, too."""
 
 AGAIN_S = 3600.0
 """A second equivocation counts only within this time of the first."""

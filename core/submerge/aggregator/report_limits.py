@@ -1,4 +1,4 @@
-"""What a report may claim, whoever sends it: no more than its readings allow.
+"""What a report may claim, from a client or an aggregator: no more than its readings allow.
 
 1. A report's summary weighs at most what its learnt readings weigh. Fading only takes weight away.
    Rows of the future are the exception: they are read as of now, and gain weight. A believed clock

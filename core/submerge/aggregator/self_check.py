@@ -38,7 +38,7 @@ MERGE_ERRORS = (SubmergeError, ValueError, ArithmeticError)
 """What merging raises for numbers that it cannot merge: `LinAlgError` is a ValueError."""
 
 
-class Finding(NamedTuple):
+class CheckResult(NamedTuple):
     """The result of a check.
 
     made : the message, without the culprits; None if there is none that can be read
@@ -74,7 +74,7 @@ class SelfCheck:
         make: Callable[[], Any],
         leave_out: Callable[[frozenset[str]], None],
         ledger: Ledger | None,
-    ) -> Finding:
+    ) -> CheckResult:
         """Return a message that can be read, and whose rows had to be left out for it.
 
         Parameters
@@ -89,15 +89,15 @@ class SelfCheck:
         made, why = self._attempt(make)
         if why is None:
             self.changed.clear()
-            return Finding(made, None)
+            return CheckResult(made, None)
         known = set() if ledger is None else {node for node, _ in [*ledger.rows, *ledger.sealed]}
-        for suspects in (sorted(self.changed & known), sorted(known)):
-            search = _Search(lambda: self._attempt(make), leave_out, suspects)
+        for candidates in (sorted(self.changed & known), sorted(known)):
+            search = _Search(lambda: self._attempt(make), leave_out, candidates)
             if search.readable:
                 self.changed.clear()
                 search.narrow()
-                return Finding(search.made, why, tuple(search.culprits))
-        return Finding(None, why)
+                return CheckResult(search.made, why, tuple(search.culprits))
+        return CheckResult(None, why)
 
     def _attempt(self, make: Callable[[], Any]) -> tuple[Any, str | None]:
         """Return a message, and why it cannot be read."""
@@ -113,25 +113,25 @@ class SelfCheck:
 class _Search:
     """Looks for the fewest nodes without which a message can be read.
 
-    readable : whether it can be read without all suspects
+    readable : whether it can be read without all candidates
     made : the newest message that could
-    culprits : suspects without whom alone it could not
+    culprits : candidates without whom alone it could not
     """
 
     def __init__(
         self,
         attempt: Callable[[], tuple[Any, str | None]],
         leave_out: Callable[[frozenset[str]], None],
-        suspects: Sequence[str],
+        candidates: Sequence[str],
     ) -> None:
         self._attempt, self._leave_out = attempt, leave_out
-        self._out, self._trials = frozenset(suspects), MOST_TRIALS
+        self._out, self._trials = frozenset(candidates), MOST_TRIALS
         self.culprits: list[str] = []
         self.made: Any = None
-        self.readable = bool(suspects) and self._try(self._out)
+        self.readable = bool(candidates) and self._try(self._out)
 
     def narrow(self) -> None:
-        """Take in again all suspects that can be."""
+        """Take in again all candidates that can be."""
         self._halve(sorted(self._out))
         if self._trials <= 0:
             # Not all were tried: no message is made of some of the innocent only.
@@ -157,7 +157,7 @@ class _Search:
         return why is None
 
 
-def rejection_note(group: str, kind: type[Model | Report], finding: Finding) -> Note:
+def rejection_note(group: str, kind: type[Model | Report], finding: CheckResult) -> Note:
     """Return the note on a message that was not sent: whose rows it was, and what to do."""
     facts: dict[str, Any] = {"group": group, "why": finding.why}
     if finding.culprits:

@@ -161,5 +161,11 @@ class PendingFinals:
 
 
 def lost_note(report: Report, readings: int, why: str) -> Note:
-    """Return the note that an incarnation's undelivered readings are lost."""
-    return Note("lost", {"report": report, "readings": readings, "why": why})
+    """Return the note that an incarnation's undelivered readings are lost.
+
+    What it declares of incarnations before it is left out: each loss has had a note already.
+
+    readings : undelivered ones, with what it declares
+    """
+    own = report.counts.generated - report.counts.lost
+    return Note("lost", {"report": report, "readings": min(readings, own), "why": why})

@@ -149,11 +149,7 @@ def _restored(about: dict[str, Any], arrays: dict[str, Storage]) -> SAPCA:
     target = whole("target", about["target"], least=engine.rule.lowest)
     if target > min(engine.rule.highest or schema.dim, schema.dim):
         raise PeerError(f"target must be within the rule's limits, got {target}")
-    kept = min(max(target, engine.rule.start) + engine.oversample, schema.dim)
-    # A scatter is chosen only where it is no larger than this.
-    room = (kept + engine.block_size) * schema.dim
-    if room > MOST_NUMBERS:
-        raise PeerError(f"its memory must be of at most {MOST_NUMBERS} numbers, got {room}")
+    _check_room(engine, target, schema.dim)
     memory = engine._open(schema)
     engine._target = target
     _expect("totals", arrays, (3,), np.float64)
@@ -179,6 +175,15 @@ def _restored(about: dict[str, Any], arrays: dict[str, Storage]) -> SAPCA:
     memory.room[: len(waiting)] = waiting
     engine._waiting = len(waiting)
     return engine
+
+
+def _check_room(engine: SAPCA, target: int, dim: int) -> None:
+    """Refuse a memory that would take far more numbers than a file has."""
+    kept = min(max(target, engine.rule.start) + engine.oversample, dim)
+    # A scatter is chosen only where it is no larger than this.
+    room = (kept + engine.block_size) * dim
+    if room > MOST_NUMBERS:
+        raise PeerError(f"its memory must be of at most {MOST_NUMBERS} numbers, got {room}")
 
 
 def _expect(

@@ -82,4 +82,4 @@ class Permission(NamedTuple):
         """Return why a node may not receive a group's schema and models; None if it may."""
         if not self.groups or group in self.groups:
             return None
-        return f"its groups are {', '.join(self.groups)}, got {group}"
+        return f"its groups are {', '.join(self.groups)}, got {group}: correct one of them"

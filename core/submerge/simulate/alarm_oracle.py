@@ -21,6 +21,7 @@ from submerge.protocol.alarm_changes import diff
 from submerge.protocol.alarm_status import MOST_ALARMS, Alarm
 from submerge.protocol.machine import Event, Records, SetDesired
 from submerge.simulate.fleet import SimulatedFleet
+from submerge.simulate.forgeries import NAME
 from submerge.simulate.hosts import Host
 from submerge.simulate.nodes import GROUP
 from submerge.simulate.observer import FleetObserver
@@ -42,7 +43,7 @@ class AlarmOracle(FleetObserver):
         self.violations: list[tuple[str, str]] = []
         self.raised: set[str] = set()
         self._ended: set[str] = set()
-        self._doubtful: set[str] = set()  # nodes whose disk is not what they last wrote
+        self._doubtful = {NAME}  # with all nodes whose disk is not what they last wrote
         self._stores_hold = True  # no aggregator is among them
         self._paused: dict[str, bool] = {}
 

@@ -60,8 +60,9 @@ class InjectedFailures:
                 fleet.at(COPY_EVERY_S * self._rng.random(), self._copy, host)
 
     def heal(self) -> None:
-        """End all failures."""
+        """End all failures, and the readings of all sensors."""
         fleet = self._fleet
+        fleet.sensing = False
         fleet.log(fleet.root, "== everything is healed")
         fleet.faults = quiet(fleet.faults)
         fleet.network.faults = fleet.faults

@@ -73,7 +73,7 @@ class Oracle(FleetObserver):
         self._failed_at: dict[str, float] = {}
         self._twins: set[str] = set()
         self._copied_early = 0
-        self._far = 0  # of clients that were ever left out as outliers
+        self._far = 0  # that were ever left out as outliers
         self._slips: dict[tuple[int, int, str], tuple[float, bytes]] = {}
         self._sent: dict[tuple[Incarnation, int], int] = {}
         self._versions: dict[str, int] = {}
@@ -180,8 +180,11 @@ class Oracle(FleetObserver):
     def on_write(self, host: Host) -> None:
         """Check the root after each write."""
         if self._fleet.robust and isinstance(host.node, AggregatorNode):
-            for name in left_out(host.node):
+            far = left_out(host.node)
+            for name in far:
                 self._far |= self._feed.given.get(name, 0)
+            # An aggregator's row has the readings of clients.
+            self._far |= bits_in(host.records, only=far) if far else 0
         if host is not self._fleet.root:
             return
         ledger = self._fleet.root_ledger

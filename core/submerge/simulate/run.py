@@ -97,9 +97,8 @@ def run(
         The nodes; tests put mutants in their place.
     transcript : int
         Lines of events to keep; 0 keeps none and is faster.
-    wire : callable, optional
-        Returns a message as its receiver decodes it, None if its bytes are refused. With it what a
-        malicious node sends has bytes, and what aggregators send then has to have them (I10).
+    wire : Wire, optional
+        Where there is a malicious node: what it and aggregators send has to have bytes (I10).
     progress : callable, optional
         Called with the virtual time, in seconds, after each event.
     """
@@ -108,25 +107,18 @@ def run(
     feed = _feed(plan, rng)
     fleet = SimulatedFleet(plan, faults, rng, feed, client=client, aggregator=aggregator)
     fleet.transcript = Transcript(transcript) if transcript else None
-    oracle = Oracle(fleet, feed) if isinstance(feed, Ids) else None
-    alarms = AlarmOracle(fleet) if faults.alarms or faults.orders else None
-    fleet.observer = Observers(*(each for each in (oracle, alarms) if each is not None))
-    if faults.malicious:
-        fleet.wire, fleet.malicious = wire, MaliciousNode(fleet, wire)
-    failures = InjectedFailures(fleet)
-    _switch_on(fleet, rng)
+    oracle, alarms = _observed(fleet, feed, wire)
+    failures = _begun(fleet, rng)
     healed = plan.hours * HOUR
     fleet.run_until(healed, rest=progress)
     model = fleet.root_model
     per_node_day = fleet.bytes_up / plan.nodes / (plan.hours / 24)
-    fleet.sensing = False
     failures.heal()
     fleet.run_until(healed + plan.settles_in_s, rest=progress)
     settled, counted = (oracle.counted_at, oracle.counted) if oracle else (0.0, 0)
     version = _flush(fleet, progress)
-    missing: dict[str, int] = {}
-    if oracle is not None:
-        missing = oracle.conclude(settled=oracle.counted == counted, version=version)
+    on_time = oracle is None or oracle.counted == counted
+    missing = {} if oracle is None else oracle.conclude(settled=on_time, version=version)
     violations = audit(fleet, version) if oracle is None else oracle.violations
     return SeedOutcome(
         seed,
@@ -145,6 +137,19 @@ def run(
         {} if fleet.malicious is None else dict(fleet.malicious.sent),
         None if fleet.transcript is None else list(fleet.transcript.lines),
     )
+
+
+def _observed(
+    fleet: SimulatedFleet, feed: Ids | Rows, wire: Wire | None
+) -> tuple[Oracle | None, AlarmOracle | None]:
+    """Return the oracles that observe a fleet; its malicious node is there from now on, too."""
+    faults = fleet.faults
+    oracle = Oracle(fleet, feed) if isinstance(feed, Ids) else None
+    alarms = AlarmOracle(fleet) if faults.alarms or faults.orders else None
+    fleet.observer = Observers(*(each for each in (oracle, alarms) if each is not None))
+    if faults.malicious:
+        fleet.wire, fleet.malicious = wire, MaliciousNode(fleet, wire)
+    return oracle, alarms
 
 
 def _other_violations(fleet: SimulatedFleet, alarms: AlarmOracle | None) -> list[tuple[str, str]]:
@@ -175,11 +180,13 @@ def _feed(plan: Plan, rng: np.random.Generator) -> Ids | Rows:
     return Rows(plan.dim, plan.rank, plan.oversample, rng, plan.half_life_s, plan.features)
 
 
-def _switch_on(fleet: SimulatedFleet, rng: np.random.Generator) -> None:
-    """Switch machines on over a minute, parents and children in any order."""
+def _begun(fleet: SimulatedFleet, rng: np.random.Generator) -> InjectedFailures:
+    """Draw the failures; switch machines on over a minute, parents and children in any order."""
+    failures = InjectedFailures(fleet)
     for host in fleet.hosts:
         late = HOUR if rng.random() < fleet.faults.late else 0.0
         fleet.at((60.0 + late) * rng.random(), fleet.start, host)
+    return failures
 
 
 def _flush(fleet: SimulatedFleet, progress: Callable[[float], None] | None) -> int:

@@ -105,7 +105,8 @@ def make(
         If a name is bad or revoked, or differs from another in capitals only, if a role has no
         hosts, or the authority cannot sign.
     """
-    check_new((each.node for each in wanted), entries)
+    # A kit that exists may keep its name.
+    check_new((each.node for each in wanted if each.node not in entries), entries)
     revoked = pki.revocations()
     for each in wanted:
         check_serving(each.node, each.hosts, each.permission)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterator
+from difflib import get_close_matches
 from pathlib import Path
 from typing import NamedTuple
 
@@ -58,9 +59,17 @@ def read_nodes(path: Path) -> NodeList:
         raise UsageError(f"expected text in UTF-8 in {path}, got other bytes") from error
     rows = _rows(path, text)
     line, heading = next(rows, (1, []))
+    heading = [name.lower() for name in heading]  # as a spreadsheet may begin them
     for name in COLUMNS:
         if heading.count(name) > 1:
             raise UsageError(f"{path}, line {line}: expected one column {name}, got several")
+    for name in heading:
+        meant = get_close_matches(name, COLUMNS, 1, 0.75)
+        if name not in COLUMNS and meant:
+            # Ignored, `group` would give each node a kit that holds for all groups.
+            raise UsageError(
+                f"{path}, line {line}: expected the column {meant[0]}, got {name}: rename it"
+            )
     if "node" not in heading:
         got = ", ".join(heading)[:80] or "nothing"
         raise UsageError(

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from submerge import PeerError, Schema
-from submerge.aggregator.ages import GroupTime
+from submerge.aggregator.influence.ages import GroupTime
 from submerge.aggregator.member import Membership
 from submerge.aggregator.node import StoreIdentity
 from submerge.aggregator.pool import Row, Sealed

@@ -44,6 +44,7 @@ def test_a_roster_from_a_spreadsheet_is_read():
     [
         ("", "line 1: expected node,role,groups, got ''"),
         ("node,role\n", "line 1: expected node,role,groups, got 'node,role'"),
+        (f'node,role,groups\na,client,"{"x" * 140_000}\n', "line 2: field larger than"),
         ("node,role,groups\na,boss,\n", "line 2: expected a role of client, aggregator"),
         ("node,role,groups\na b,client,\n", "line 2: a name is 1 to 64 of"),
         ("node,role,groups\na,client,g/h\n", "line 2: a name is 1 to 64 of"),
@@ -71,6 +72,8 @@ def test_a_list_of_what_is_revoked_is_read():
     ("text", "why"),
     [
         ("pump-7\n", "line 1: expected serial HEX or node NAME, got 'pump-7'"),
+        ("serial -5A0F\n", "line 1: expected a serial number, hexadecimal, got '-5A0F'"),
+        ("serial 5A_0F\n", "line 1: expected a serial number, hexadecimal, got '5A_0F'"),
         ("\nserial xyz\n", "line 2: expected a serial number, hexadecimal, got 'xyz'"),
         ("serial\n", "line 1: expected serial HEX or node NAME, got 'serial'"),
         ("node a b\n", "line 1: expected serial HEX or node NAME, got 'node a b'"),

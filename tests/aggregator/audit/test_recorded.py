@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,12 +14,14 @@ from submerge.aggregator.group import GroupPlan
 from submerge.aggregator.node import AggregatorNode
 from submerge.protocol.machine import Note, Now
 from submerge.protocol.messages import Incarnation, Join, Stamp
+from submerge.protocol.permission import Permission
 from submerge.protocol.settings import AggregatorSettings
 from submerge.protocol.summaries import Subspaces
 from submerge_aggregator.audit import batch_entries
 from submerge_aggregator.audit.batch_entries import AGAIN_S
 from submerge_aggregator.audit.log import AuditLog
 from submerge_aggregator.downlink import Inbound
+from submerge_aggregator.downlink.identity import PeerIdentity
 from submerge_aggregator.refusals import HARMLESS, MINUTE_S, REASONS, Refusals
 from submerge_aggregator.worker import AGAIN_S as STORE_AGAIN_S
 from submerge_aggregator.worker import CommitWorker
@@ -101,6 +104,16 @@ def test_a_join_is_recorded_with_who_and_whence(worker, audit):
         facts | {"node": "site", "kind": "aggregator"} | address,
         facts | {"node": "m", "kind": "client", "address": "broker"},
     ] == audit.entries
+
+
+def test_a_join_with_a_certificate_is_recorded_with_its_role_groups_and_serial(worker, audit):
+    uris = Permission("client", ("g", "hall")).uris
+    identity = PeerIdentity("certificate", uris, 0xBEEF)
+    worker.commit_batch([replace(join(), identity=identity)])
+
+    (entry,) = audit.entries
+    certificate = {"role": "client", "groups": ("g", "hall"), "serial": f"{0xBEEF:040X}"}
+    assert certificate.items() <= entry.items()
 
 
 def test_the_same_join_is_recorded_once_an_hour(worker, clock, audit):

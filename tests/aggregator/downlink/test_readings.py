@@ -133,6 +133,29 @@ def test_all_senders_together_begin_no_more_than_so_many():
     asyncio.run(crowd())
 
 
+def test_a_call_that_is_cancelled_takes_no_other_one_with_it():
+    """A place comes free between its cancellation and its end."""
+
+    async def crowd() -> list[str]:
+        calls = calls_of(4)
+        begun, ends = list[str](), {who: asyncio.Event() for who in "abcdef"}
+        tasks = [asyncio.create_task(read(calls, who, begun, ends[who])) for who in "abcdef"]
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        assert "abcd" == "".join(begun)
+        ends["a"].set()  # its task is the next to run, and gives its place to e
+        tasks[4].cancel()
+        for end in ends.values():
+            end.set()
+        results = await asyncio.gather(*tasks, return_exceptions=True)
+        assert isinstance(results.pop(4), asyncio.CancelledError)
+        assert [None] * 5 == results
+        assert (0, 0) == (len(calls), calls.used)
+        return begun
+
+    assert "abcdf" == "".join(asyncio.run(crowd()))
+
+
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.booleans()), max_size=40))
 def test_calls_that_are_taken_back_leave_nothing(steps):
     """Whether they were read or waited, and in whatever order."""

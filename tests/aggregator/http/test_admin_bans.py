@@ -81,7 +81,7 @@ def test_a_banned_node_is_listed_once(house):
 @pytest.mark.parametrize(
     ("path", "status", "why"),
     [
-        ("/bans/c/unban", 404, "c is not banned here; no node is"),
+        ("/bans/c/unban", 404, "c is not banned here; no node is. Take"),
         ("/bans/root/ban", 400, "root is this aggregator: ban it at its parent"),
         ("/bans/c/forbid", 404, "expected ban or unban, got 'forbid'"),
         ("/bans/a b/ban", 400, "a name"),

@@ -203,6 +203,15 @@ def test_a_ballast_is_not_taken_from_the_last_room(disk: Disk):
     assert ballast.hold(MIB // 2, spare=MIB // 2)
 
 
+def test_what_cannot_be_removed_is_no_ballast(tmp_path):
+    """A folder of its name, say: the store goes on without one."""
+    (tmp_path / "ballast").mkdir()
+    ballast = Ballast(str(tmp_path / "ballast"))
+
+    assert not ballast.hold(1000)
+    ballast.release()
+
+
 def test_a_ballast_follows_no_link(tmp_path):
     """The file that it points to stays as it is."""
     other = tmp_path / "other"

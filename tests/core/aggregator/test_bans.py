@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 
 from submerge.aggregator.group import GroupPlan
 from submerge.protocol.desired_state import MOST_DESIRED, DesiredState, DesiredStates
-from submerge.protocol.machine import Forget, SetBan, SetDesired, SetQuarantine
-from submerge.protocol.messages import Reason
+from submerge.protocol.machine import Forget, Received, SetBan, SetDesired, SetQuarantine
+from submerge.protocol.messages import Join, Reason, Stamp
+from submerge.schema import Schema
 from support.nodes import GROUP, IDS, ME, Table, report
 
 ATTIC = "attic"
@@ -111,6 +112,56 @@ def test_it_holds_where_it_is_while_the_parent_is_away_and_after_a_restart():
     assert everywhere("c") == banned(table, "a") == banned(table, "b")
 
 
+def test_a_ban_that_is_given_again_goes_down_again():
+    """A site has taken it back meanwhile."""
+    table = fleet()
+    table.step("r", SetBan("c"))
+    goes_on(table)
+    table.step("b", SetBan("c", banned=False))
+    assert everywhere() == banned(table, "b")
+    table.step("r", SetBan("c"))
+    goes_on(table)
+
+    assert everywhere("c") == banned(table, "b")
+
+
+def test_a_site_that_is_upgraded_later_gets_the_bans_that_it_had_confirmed_unread():
+    """The version before read desired states, not the bans in them, and kept no ages."""
+    table = fleet()
+    table.step("r", SetBan("c"))
+    goes_on(table)
+    for name in "ab":
+        table.dies(name)
+        disk = table.hosts[name].disk
+        for key in [key for key in disk if key[0] in ("banned", "wishes", "elapsed", "first")]:
+            del disk[key]
+        table.restarts(name)
+    goes_on(table, rounds=6)
+
+    assert everywhere("c") == banned(table, "a") == banned(table, "b")
+
+
+def test_a_ban_from_above_is_noted_once():
+    table = fleet()
+    table.step("r", SetBan("c"))
+    goes_on(table)
+    table.step("r", SetBan("c"))
+    goes_on(table)
+
+    notes = [each for each in table.hosts["b"].notes if each.what == "order from above"]
+    assert [{"verb": "ban", "node": "c"}] == [each.facts for each in notes]
+
+
+def test_a_banned_node_is_not_shown_the_channels():
+    """An answer to a join says how schemas differ; to a banned node it says nothing."""
+    table = fleet()
+    table.step("r", SetBan("x"))
+    table.step("r", Received(Join(Stamp("x", GROUP, ME, 0), b"", (), Schema(7).canonical)))
+
+    answer = table.said[-1].message
+    assert (Reason.BANNED, (), b"") == (answer.reason, answer.lines, answer.schema)
+
+
 def test_an_aggregator_that_is_new_below_gets_it():
     """With the answers to its first reports; so does one whose store is empty."""
     table = fleet()
@@ -163,14 +214,16 @@ def test_an_order_of_another_kind_leaves_a_ban_alone():
     assert everywhere("d") == banned(table, "b")
 
 
-def test_a_ban_that_is_given_twice_goes_down_once():
-    """The second gives no state another number."""
+def test_a_ban_that_comes_down_twice_gets_one_number():
+    """Else it would go down from here again, and again at each restart."""
     table = fleet()
     table.step("r", SetBan("c"))
-    before = dict(table.hosts["r"].node.desired_states(GROUP))
-    table.step("r", SetBan("c"))
+    goes_on(table)
+    before = dict(table.hosts["a"].node.desired_states(GROUP))
+    table.restarts("a")
+    goes_on(table)
 
-    assert before == table.hosts["r"].node.desired_states(GROUP)
+    assert before == table.hosts["a"].node.desired_states(GROUP)
 
 
 @pytest.mark.slow

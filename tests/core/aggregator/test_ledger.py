@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from submerge import Schema, Subspace
 from submerge.aggregator.ledger import Ledger
-from submerge.aggregator.member import CLIENT_ROWS, CLOSED, RowVerdict
+from submerge.aggregator.member import CLIENT_ROWS, CLOSED
+from submerge.aggregator.row_verdict import RowVerdict
 from submerge.protocol.machine import Keep, Now
 from submerge.protocol.messages import Counts, Incarnation, Reason, Report
 from submerge.protocol.settings import AggregatorSettings

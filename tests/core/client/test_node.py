@@ -252,6 +252,19 @@ def test_an_answer_that_closes_a_life_begins_another(reason):
     assert host.node.current.pin is None
 
 
+def test_each_loss_is_logged_once():
+    """Three lives that never joined: each line has its own readings, and the sum is declared."""
+    table, host = alone()
+    for readings in (5, 3, 2):
+        table.reads("c", readings)
+        table.passes(600)
+        table.restarts("c")
+    lost = [note.facts["readings"] for note in host.notes if note.what == "lost"]
+
+    assert [5, 3, 2] == lost
+    assert Counts(lost=10) == host.node.current.counts
+
+
 def test_what_was_confirmed_is_not_declared_lost():
     """The parent holds the first three: only what came after is gone."""
     table, host = reported(3)

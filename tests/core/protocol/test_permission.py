@@ -87,7 +87,7 @@ def test_groups_are_kept_apart():
     for message in (_join(), _report()):
         assert Permission("client", ("hall", "room")).objection(message) is None
         refused = Permission("client", ("hall",)).objection(message)
-        assert refused == "its groups are hall, got room"
+        assert refused == "its groups are hall, got room: correct one of them"
     assert Permission("reader", ("hall",)).objection_to("hall") is None
     assert Permission("reader", ("hall",)).objection_to("room") is not None
 

@@ -10,9 +10,10 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from submerge import Schema, Subspace
-from submerge.aggregator.bounding import ChildBounds, ChildSummary, InfluenceRule
+from submerge.aggregator.influence.bounding import ChildBounds, ChildSummary, InfluenceRule
 from submerge.robust.influence import (
     Readings,
+    Spread,
     allowed_energy,
     bound_of,
     effective_age,
@@ -306,6 +307,17 @@ def test_the_age_that_counts_is_what_is_left_of_it():
         for _ in range(1000):
             weight = weight * 2 ** (-1 / half_life) + 2 ** (-0.5 / half_life)
         assert effective_age(np.array([1000.0]), half_life)[0] == pytest.approx(weight, rel=1e-3)
+
+
+def test_the_tolerance_of_readings_moves_no_mean():
+    """A quarter more readings, all of the energy in the mean: they shift it no further."""
+    rows, ones = np.array([1.25, *[1.0] * 9]), np.ones(10)
+    part = Spread(1000 * rows, 3 * ones, np.array([3.0, *[0.0] * 9]))
+    part = part._replace(energy=np.array([3 / 1.25, *[1.0] * 9]), offset=part.offset / 1.25)
+    excess = node_excess(part, Readings.of(1000 * ones, 100.0))
+
+    assert excess[0] == pytest.approx([1.0, 1.0, 1.25**0.5])
+    assert (excess[1:] <= 1).all()
 
 
 def test_aggregators_are_bounded_by_energy_per_sample_alone():

@@ -13,7 +13,6 @@ import pytest
 
 pytest.importorskip("msgspec")
 
-from submerge_aggregator.admission.roster import parse_roster
 from submerge_aggregator.config import AggregatorConfig
 from submerge_client.config.client_config import ClientConfig
 from submerge_client.config.tomlfile import read
@@ -118,16 +117,11 @@ def test_the_authoritys_key_is_the_pki_services_alone():
     assert all(mount.endswith(":ro") for mount in elsewhere)
 
 
-def test_the_roster_lists_every_child_with_its_role():
-    """North and south report for others; all others with a kit but root and broker are clients."""
-    roster = parse_roster((FILES / "roster.csv").read_text())
-    aggregators = {node for node, entry in roster.items() if entry.role == "aggregator"}
-
-    assert listed().keys() - {"root", "broker"} == roster.keys()
-    assert {"north", "south"} == aggregators
+def test_aggregators_read_the_roster_and_the_revoked_list_that_the_pki_service_lays():
+    pki = (FILES / "pki.sh").read_text()
     for name in ("root", "north", "south"):
-        assert "/etc/submerge/roster.csv" == str(config(name).listen.roster)
-        assert (
-            f"{name}.toml:/etc/submerge/aggregator.toml:ro\n      - ./deploy/compose/roster"
-            in COMPOSE
-        )
+        assert "/run/kit/roster.csv" == str(config(name).listen.roster)
+        assert "/run/kit/revoked" == str(config(name).security.revoked)
+    assert "for aggregator in root north south; do" in pki
+    for file in ("roster.csv", "revoked"):
+        assert f'lay /pki/{file} "$aggregator" {file}' in pki

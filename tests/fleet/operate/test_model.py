@@ -308,7 +308,7 @@ def test_what_is_saved_is_shown_again(submerge, house, tmp_path):
     assert b'submerge model 2 {"rank": 2, "linear_rank": null}' == line
     found = json.loads(submerge("model", "show", path, "--json").out)
     assert (300, 4, 2) == (found["learnt"], found["rank"], found["shown"])
-    assert {"root.db", "root.db-wal", "root.db-shm", "monday.model"} >= {
+    assert {"root.db", "root.db-wal", "root.db.ballast", "monday.model"} >= {
         each.name for each in tmp_path.iterdir()
     }
 

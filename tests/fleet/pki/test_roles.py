@@ -254,3 +254,17 @@ def test_another_role_in_a_list_is_said_with_the_command_for_it(submerge, pki):
     assert ("pki/kits: kits made: 2, left as they were: 1\n", "") == (ran.out, ran.err)
     assert ("client", ["room"]) == (record(pki, "a")["role"], record(pki, "a")["groups"])
     assert [] == record(pki, "c")["groups"]
+
+
+@pytest.mark.parametrize(("heading", "meant"), [("group", "groups"), ("rolle", "role")])
+def test_a_column_that_is_almost_ours_is_not_ignored(submerge, pki, heading, meant):
+    """Without its groups a kit would hold for all of them."""
+    ran = submerge("kits", listed(pki, f"node,{heading}", "a,room"))
+
+    assert 2 == ran.status
+    assert f"nodes.csv, line 1: expected the column {meant}, got {heading}: rename it" in ran.err
+
+
+def test_a_spreadsheet_may_begin_headings_with_capitals(submerge, pki):
+    assert 0 == submerge("kits", listed(pki, "Node,Role,Groups", "a,reader,room")).status
+    assert ("reader", ["room"]) == (record(pki, "a")["role"], record(pki, "a")["groups"])

@@ -104,7 +104,8 @@ def test_a_client_starts_while_its_schema_is_worked_out(file):
         assert checkpoint == {at[5:]: said for at, said in past.items() if at.startswith("1[0].")}
         assert ([], 3, 600_003) == (lost, past["3"], past["4"])
     else:
-        assert ([66], 66, 600_002) == (lost, past["3"], past["4"])
+        # The log has its own 64; the 2 before were logged then, and are declared with them.
+        assert ([64], 66, 600_002) == (lost, past["3"], past["4"])
         assert 0 == node.finals.waiting
 
 
@@ -154,8 +155,10 @@ def test_an_aggregator_goes_on_with_all_that_it_holds(file):
     # Kept for the first time, and empty: earlier versions had no such records.
     later = {(kind, group) for kind in ("suspected", "wishes", "heard") for group in groups}
     written = kept(effects)
+    # An earlier version confirmed bans that it had not read: the parent sends its orders again.
+    again = {("heard", group) for group in groups} if file == SITE else set()
 
-    assert new == set(written) - (later - set(read(file)))
+    assert new == set(written) - (later - set(read(file))) - again
     assert not any(written[key] for key in set(written) - new)
 
 

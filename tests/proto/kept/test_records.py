@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from submerge import PeerError, Schema, Subspace, merge
 from submerge.aggregator.group import GroupPlan
+from submerge.aggregator.influence.ages import GroupTime
 from submerge.aggregator.member import Membership
 from submerge.aggregator.node import StoreIdentity
 from submerge.aggregator.pool import Row, Sealed
@@ -30,6 +31,7 @@ from submerge_proto.kept import records
 from submerge_proto.v1 import aggregator_service_pb2 as wire
 from submerge_proto.v1 import kept_pb2 as pb
 from support.alarm_statuses import desired_states, monitor_of, monitors
+from support.edges import positive
 from support.nodes import EPOCH, GROUP, Table, new_incarnation
 from support.wire import (
     READINGS,
@@ -131,6 +133,8 @@ RECORDS: dict[str, st.SearchStrategy[Any]] = {
     "asked": st.integers(1, 9).map(lambda dim: Schema.anonymous(dim).canonical) | st.just(b""),
     "version": st.integers(0, 2**63 - 1),
     "reference": reals,
+    "first": positive,
+    "elapsed": st.builds(GroupTime, positive, reals),
 }
 
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from submerge import MergeTree, Schema
-from submerge.aggregator.bounding import ChildSummary, InfluenceRule
 from submerge.aggregator.group import GroupPlan
-from submerge.aggregator.placement import ChildPlacement
+from submerge.aggregator.influence.bounding import ChildSummary, InfluenceRule
+from submerge.aggregator.influence.placement import ChildPlacement
 from submerge.features import Gaussian, RandomFourier
 from submerge.protocol.kernel_summary import KernelSummary
 from submerge.protocol.machine import Forget, Received, SetQuarantine, Tick

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import ceil
 
 import numpy as np
 import pytest
@@ -43,7 +44,9 @@ def hears(table: Table, parts, seq: int = 1, **fields) -> set[Reason]:
     for name, part in sorted(parts.items()):
         reported = {"fingerprint": part.schema if hasattr(part, "schema") else table.schema}
         reported |= {"summary": part, "pinned": host.node.incarnation}
-        reported |= {"counts": Counts(1000 * seq), "as_of": EPOCH + table.time}
+        # A report weighs no more than its readings.
+        learnt = max(1000 * seq, ceil(part.weight))
+        reported |= {"counts": Counts(learnt), "as_of": EPOCH + table.time}
         table.step(
             "r", Received(report(name, new_incarnation(1), seq, (), **{**reported, **fields}))
         )

@@ -13,7 +13,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable, Mapping
 
-from submerge.aggregator.bounding import ChildBounds, ChildSummary, InfluenceRule
+from submerge.aggregator.influence.bounding import ChildBounds, ChildSummary, InfluenceRule
 from submerge.protocol.summaries import Summaries, Summary, Tree
 from submerge.robust.influence import InfluenceBound
 from submerge.robust.outliers import NO_OUTLIERS, Outlier, Screening
