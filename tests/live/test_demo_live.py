@@ -265,7 +265,7 @@ def test_the_command_prints_one_object_and_leaves_nothing(submerge, place, monke
     monkeypatch.setattr(tempfile, "tempdir", str(place))
     done = submerge("--days", 2, "--seconds", 3, "--clients", 2, "--mqtt", "--json", *more)
 
-    assert (done.exit_code, done.stderr) == (0, "")
+    assert (done.exit_code, done.stderr) == (0, ""), done.stdout
     figures = json.loads(done.stdout)
     assert {"accuracy", "balance", "failures", "usage", "verdicts", "found"} < set(figures)
     assert figures["balance"]["wrong"] == []
