@@ -15,10 +15,13 @@ import pytest
 pytest.importorskip("grpc")
 pytest.importorskip("cryptography")
 
+from cryptography import x509
+
 from submerge.protocol.machine import SetBan
 from submerge.protocol.messages import Counts, Incarnation, Join, Joined, Reason, Report, Stamp
 from submerge.protocol.permission import Permission
 from submerge_aggregator.downlink import over_grpc
+from submerge_client.kit import read_kit
 from submerge_client.uplink import Came, Opened
 from submerge_client.uplink.over_grpc import GrpcUplink
 from submerge_client.uplink.tls import Tls
@@ -28,7 +31,6 @@ from support.certified import LOOPBACK
 from support.hostile import CHANNELS, GROUP, MOST_BYTES, OverGrpc, OverMqtt
 from support.nodes import new_incarnation
 from support.patience import until
-from support.role_kits import role_kit
 from support.ways import Ear
 from support.wire import a_report, subspace_of
 
@@ -45,13 +47,14 @@ class Site:
         self.revoked = folder / "revoked.txt"
         self.revoked.write_text("# nothing yet\n")
         self.way = way(folder, stack, security={"revoked": str(self.revoked)})
-        self.root, self.folder = self.way.root, folder
+        self.root = self.way.root
         self.serials: dict[str, int] = {}
 
     def kit(self, node: str, permission: Permission | None) -> Path:
         """Make a node's kit, or renew it."""
-        path, serial = role_kit(self.way.fleet.authority, self.folder, node, permission)
-        self.serials[node] = serial
+        path = self.way.fleet.kit(node, permission=permission)
+        certificate = x509.load_pem_x509_certificate(read_kit(path).cert)
+        self.serials[node] = certificate.serial_number
         return path
 
     def says(self, kit: Path, message: Join | Report) -> Any:

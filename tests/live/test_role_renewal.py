@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,12 +18,10 @@ pytest.importorskip("cryptography")
 from submerge.protocol.permission import Permission
 from submerge_aggregator.questions.views import socket_of
 from submerge_fleet.console.admin_client import AdminClient, NoAnswer
-from submerge_fleet.pki.authority import Authority
-from support.certified import LOOPBACK
+from support.certified import LOOPBACK, Certified
 from support.kills import configs
 from support.patience import until
 from support.programs import Program, Programs, free_port
-from support.role_kits import role_kit
 
 pytestmark = pytest.mark.slow
 
@@ -57,8 +54,7 @@ class Fleet:
 
     def __init__(self, programs: Programs) -> None:
         self._programs, self._folder = programs, programs.folder
-        lasts = timedelta(days=10)
-        self._authority = Authority.create("f", now=datetime.now(UTC), lasts=lasts)
+        self._kits = Certified(programs.folder)
         self._way = OverTls({ROOT: free_port(), SITE: free_port()})
         self._started: list[Program] = []
         self._now: dict[str, Program] = {}
@@ -67,7 +63,7 @@ class Fleet:
     def renew(self, node: str, permission: Permission | None) -> None:
         """Bring a node a kit in place of its old one."""
         hosts = () if node == PUMP else (LOOPBACK,)
-        role_kit(self._authority, self._folder, node, permission, *hosts)
+        self._kits.kit(node, *hosts, permission=permission)
 
     def start(self, node: str, listen: str = "") -> None:
         """Start a program, or end it and start it again."""

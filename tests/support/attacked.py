@@ -21,9 +21,6 @@ from typing import Any
 import grpc
 import numpy as np
 import paho.mqtt.client as mqtt
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.serialization import Encoding
 from paho.mqtt.enums import CallbackAPIVersion
 
 from submerge.protocol.messages import (
@@ -40,8 +37,6 @@ from submerge.protocol.permission import Permission
 from submerge.schema import Schema
 from submerge_client.uplink.over_grpc import SERVICE
 from submerge_client.uplink.tls import Tls
-from submerge_fleet.pki.authority import Certified as Signed
-from submerge_fleet.pki.kit_file import text_of
 from submerge_proto.v1 import aggregator_service_pb2 as pb
 from submerge_proto.wire import codec, parts, topics
 from submerge_proto.wire.codec import Kind
@@ -120,10 +115,7 @@ class AttackedRoot:
 
     def kit(self, node: str, permission: Permission | None = None) -> Path:
         """Make a kit, without a role by default: as kits were before there were roles."""
-        path = self.fleet.kit(node)
-        if permission is not None:
-            path.write_bytes(_with_role(self.fleet, node, permission))
-        return path
+        return self.fleet.kit(node, permission=permission)
 
     def metrics(self) -> str:
         """Return what Prometheus would read."""
@@ -321,33 +313,3 @@ def _client(
     client.loop_start()
     assert ready.wait(PATIENCE_S)
     return client
-
-
-def _with_role(fleet: Certified, node: str, permission: Permission) -> bytes:
-    """Return a kit whose certificate has a role."""
-    from datetime import UTC, datetime, timedelta
-
-    made: Signed = fleet.authority.certify(
-        node, (), now=datetime.now(UTC), lasts=timedelta(hours=1)
-    )
-    like = x509.load_pem_x509_certificate(made.certificate)
-    builder = (
-        x509.CertificateBuilder()
-        .subject_name(like.subject)
-        .issuer_name(like.issuer)
-        .public_key(like.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(like.not_valid_before_utc)
-        .not_valid_after(like.not_valid_after_utc)
-        .add_extension(
-            x509.SubjectAlternativeName(
-                [x509.UniformResourceIdentifier(uri) for uri in permission.uris]
-            ),
-            critical=False,
-        )
-    )
-    for each in like.extensions:
-        if not isinstance(each.value, x509.SubjectAlternativeName):
-            builder = builder.add_extension(each.value, critical=each.critical)
-    signed = builder.sign(fleet.authority.key, hashes.SHA256())
-    return text_of(made._replace(certificate=signed.public_bytes(Encoding.PEM)), fleet.authority)

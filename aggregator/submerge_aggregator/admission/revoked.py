@@ -38,10 +38,10 @@ def parse_revoked(text: str) -> RevokedList:
             case []:
                 continue
             case ["serial", digits]:
-                if not re.fullmatch(r"[0-9A-Fa-f:]{1,60}", digits):
+                if not re.fullmatch(r"[0-9A-Fa-f][0-9A-Fa-f:]{0,58}", digits):
                     why = f"expected a serial number, hexadecimal, got {digits!r}"
                     raise UsageError(f"line {number}: {why}")
-                serials.add(int(digits.replace(":", "") or "0", 16))
+                serials.add(int(digits.replace(":", ""), 16))
             case ["node", name]:
                 if not is_name(name):
                     raise UsageError(f"line {number}: a name is {NAME_RULE}, got {name!r}")

@@ -14,17 +14,12 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from submerge import UsageError
-from submerge.protocol.names import NAME
+from submerge_aggregator.admission.revoked import parse_revoked as read_revoked
 
 HEAD = "# Revoked certificates (serial HEX) and nodes (node NAME); submerge pki revoke adds lines."
 
 SERIAL = re.compile(r"[0-9A-Fa-f]{1,40}")
 """Hexadecimal digits; RFC 5280 allows 20 bytes."""
-
-_LINE = re.compile(
-    r"[ \t]*(?:serial[ \t]+(?P<serial>[0-9A-Fa-f][0-9A-Fa-f:]{0,58})"
-    rf"|node[ \t]+(?P<node>{NAME}))?[ \t]*(?:#.*)?"
-)
 
 
 class RevocationList(NamedTuple):
@@ -60,7 +55,7 @@ class RevocationList(NamedTuple):
 
     def reinstating(self, node: str) -> RevocationList:
         """Return the list without a node; its certificates' serial numbers stay on it."""
-        kept = [line for line in self.lines if _fields(line).get("node") != node]
+        kept = [line for line in self.lines if node not in read_revoked(line).nodes]
         return parse_revoked("\n".join(kept), "what is revoked")
 
 
@@ -72,19 +67,11 @@ def parse_revoked(text: str, whence: str) -> RevocationList:
     UsageError
         If a line is something else, with its number: half a list would let in the other half.
     """
-    lines = tuple(line.rstrip() for line in text.splitlines())
-    for number, line in enumerate(lines, start=1):
-        if not _LINE.fullmatch(line):
-            raise UsageError(
-                f"{whence}, line {number}: expected serial HEX or node NAME, and perhaps a #"
-                f" comment, got {line[:80]!r}"
-            )
-    fields = [_fields(line) for line in lines]
-    return RevocationList(
-        lines,
-        frozenset(int(serial_text(each["serial"]), 16) for each in fields if "serial" in each),
-        frozenset(each["node"] for each in fields if "node" in each),
-    )
+    try:
+        serials, nodes = read_revoked(text)
+    except UsageError as error:
+        raise UsageError(f"{whence}, {error}") from error
+    return RevocationList(tuple(map(str.rstrip, text.splitlines())), serials, nodes)
 
 
 def serial_text(text: str) -> str:
@@ -99,8 +86,3 @@ def serial_text(text: str) -> str:
     if not SERIAL.fullmatch(digits):
         raise UsageError(f"expected a serial number in hexadecimal digits, got {text[:80]!r}")
     return f"{int(digits, 16):040X}"
-
-
-def _fields(line: str) -> dict[str, str]:
-    found = _LINE.fullmatch(line)
-    return {name: text for name, text in found.groupdict().items() if text} if found else {}

@@ -228,7 +228,7 @@ def test_sealed_readings_keep_a_name(tmp_path):
 
 
 def test_a_link_without_tls_is_believed_as_before(tmp_path):
-    """There nobody proves a name: a fence makes an aggregator, and its lack a client."""
+    """Without TLS no name is proven: a fence makes an aggregator, and its lack a client."""
     with Root(tmp_path / "s.db") as root:
         assert ACKS == says_everything(root, dict.fromkeys(LIVES, UNPROVEN))
         assert 0 == root.denied

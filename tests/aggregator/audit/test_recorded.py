@@ -117,7 +117,7 @@ def test_a_join_with_a_certificate_is_recorded_with_its_role_groups_and_serial(w
 
 
 def test_the_same_join_is_recorded_once_an_hour(worker, clock, audit):
-    """A port is news of nobody; another address and another incarnation are."""
+    """Another port is no new entry; another address and another incarnation are."""
     for each in (
         join(),
         join(),
