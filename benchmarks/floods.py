@@ -2,8 +2,8 @@
 
 `python benchmarks/floods.py` prints the table of floods.md. Each flood runs against a new root,
 a process with mutual TLS, for `--seconds`; then the root is left alone for `--rest`. The child
-reports every 0.2 s over a connection of its own; a second child opens a new connection each second. Words
-pick the floods whose names begin with one of them.
+reports every 0.2 s over a connection of its own; a second child opens a new
+connection each second. Words pick the floods whose names begin with one of them.
 """
 
 from __future__ import annotations

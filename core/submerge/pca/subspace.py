@@ -48,6 +48,9 @@ class Subspace:
         Total squared distance to the mean, kept and discarded.
     spectral_bound : float
         Most that may be missing from any eigenvalue of the scatter.
+    channel_energies : (dim,), optional
+        Total squared distance to the mean of each dimension, kept and discarded: they sum to
+        `energy`. None where a part came from a node that does not send them.
     """
 
     schema: str
@@ -57,6 +60,7 @@ class Subspace:
     weight: float
     energy: float
     spectral_bound: float
+    channel_energies: Array | None = None
 
     @classmethod
     def empty(cls, schema: Schema) -> Subspace:
@@ -145,6 +149,9 @@ class Subspace:
             weight=self.weight * factor,
             energy=self.energy * factor,
             spectral_bound=self.spectral_bound * factor,
+            channel_energies=None
+            if self.channel_energies is None
+            else self.channel_energies * factor,
         )
 
 
@@ -157,13 +164,14 @@ def oriented(
     weight: float,
     energy: float,
     spectral_bound: float,
+    channel_energies: Array | None = None,
 ) -> Subspace:
     """Build a subspace from orthonormal `rows` (k, dim), which it takes over, with signs set."""
     rows *= signs(rows)[:, None].astype(rows.dtype)
     # Values are shared, by merges and trees too, so they are read-only.
     for array in (rows, sigma, mean):
         array.flags.writeable = False
-    return Subspace(schema, rows.T, sigma, mean, weight, energy, spectral_bound)
+    return Subspace(schema, rows.T, sigma, mean, weight, energy, spectral_bound, channel_energies)
 
 
 def check_rank(rank: int) -> None:
