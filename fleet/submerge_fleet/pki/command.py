@@ -258,9 +258,10 @@ def retire(nodes: tuple[str, ...], directory: Path, as_json: bool) -> None:
         issuing.print_json(pki, at, {"retired": gone})
         return
     for entry in gone:
+        serials = " ".join(f"--serial {serial}" for serial in entry.serials)
         click.echo(
             f"{entry.node} is retired; its certificate is valid until {timestamp(entry.until)}:"
-            f" submerge pki revoke {entry.node} shuts it out"
+            f" submerge pki revoke {entry.node} {serials} shuts it out"
         )
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable
+from difflib import get_close_matches
 from pathlib import Path
 
 import click
@@ -11,7 +12,7 @@ import click
 from submerge.errors import UsageError
 from submerge.protocol.settings import check_names
 from submerge_fleet.pki import issuing
-from submerge_fleet.pki.issued import Entry, timestamp
+from submerge_fleet.pki.issued import timestamp
 from submerge_fleet.pki.issuing import AS_JSON, DIRECTORY, PASSPHRASE, open_pki
 from submerge_fleet.pki.revoked import serial_text
 
@@ -59,6 +60,8 @@ def revoke(
         raise UsageError(f"expected --why of at most {LONGEST_WHY} printable characters")
     numbers = [serial_text(serial) for serial in serials]
     with pki.issuing() as entries:
+        if not numbers:
+            _expect_known(nodes, entries.keys() | pki.revocations().nodes)
         authority = pki.authority()
         given = [each for node in nodes if node in entries for each in entries[node].serials]
         comment = f"{timestamp(at)} {why}".rstrip()
@@ -81,15 +84,16 @@ def revoke(
         f"{pki.crl}: the same for brokers, crlfile; then bring the broker a new ACL (submerge pki"
         " acl), and send it SIGHUP"
     )
-    _note_unknown(nodes, entries)
 
 
-def _note_unknown(nodes: Iterable[str], entries: Mapping[str, Entry]) -> None:
-    """Say for which nodes the CRL lacks certificates."""
-    for node in dict.fromkeys(nodes):
-        if node not in entries:
-            click.echo(
-                f"{node} is not in the record, so the CRL cannot name its certificates: add"
-                " --serial HEX (openssl x509 -noout -serial), and bring the broker a new ACL",
-                err=True,
+def _expect_known(nodes: Iterable[str], known: Collection[str]) -> None:
+    """Refuse a name that has no certificate here: it may be a slip, and shut out nobody."""
+    for node in nodes:
+        if node not in known:
+            alike = "".join(
+                f" (a name like it: {name})" for name in get_close_matches(node, known, 1)
+            )
+            raise UsageError(
+                f"{node} is not in the record, so its certificates are not known here{alike}: add"
+                " --serial HEX (openssl x509 -noout -serial) if the name is right"
             )

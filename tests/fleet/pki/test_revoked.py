@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import stat
 from datetime import UTC, datetime, timedelta
 
@@ -129,7 +130,7 @@ def test_a_certificate_that_has_ended_is_not_remembered(submerge, pki, clock):
 def test_no_kit_is_made_for_a_revoked_node(submerge, pki, tmp_path):
     """Not by name, not by a list, and a nightly renewal passes it over."""
     submerge("pki", "issue", "pump-1", "pump-2", "--lasts", "10d")
-    submerge("pki", "revoke", "pump-1", "pump-3")
+    submerge("pki", "revoke", "pump-1", "pump-3", "--serial", "AB")
     (tmp_path / "nodes.csv").write_text("node\npump-1\npump-3\n")
 
     assert 0 == submerge("pki", "renew", "--all").status
@@ -169,16 +170,33 @@ def test_a_serial_revokes_one_certificate(submerge, pki):
     assert 2 == submerge("pki", "revoke", "--serial", "pump-1").status
 
 
-def test_who_is_not_in_the_record_is_named_and_the_rest_is_said(submerge, pki):
-    """The list holds a name; a CRL can only name certificates."""
-    ran = submerge("pki", "revoke", "pump-9", "--json")
-    again = submerge("pki", "revoke", "pump-9")
+def test_a_name_that_is_not_in_the_record_is_refused_and_its_likeness_named(submerge, pki):
+    """It may be a slip, and the thief would stay in; with a serial number it is meant."""
+    submerge("pki", "issue", "pump-1")
+    before = lines(pki)
 
-    assert {"nodes": ["pump-9"], "serials": 0} == {
+    slip = submerge("pki", "revoke", "pmup-1")
+    assert (2, True) == (slip.status, "not in the record" in slip.err)
+    assert "(a name like it: pump-1)" in slip.err
+    assert before == lines(pki)
+
+    ran = submerge("pki", "revoke", "pump-9", "--serial", "AB", "--json")
+    assert {"nodes": ["pump-9"], "serials": 1} == {
         key: json.loads(ran.out)[key] for key in ("nodes", "serials")
     }
-    assert "pump-9 is not in the record, so the CRL cannot name its certificates" in again.err
-    assert ["node pump-9 # 2026-03-01T12:00:00Z"] == lines(pki)
+    assert 0 == submerge("pki", "revoke", "pump-9").status, "it is on the list already"
+
+
+def test_a_retired_node_is_revoked_by_the_command_that_retire_names(submerge, pki):
+    """Its certificates have left the record, but that line has them."""
+    submerge("pki", "issue", "pump-1")
+    number = serial(pki, "pump-1")
+
+    named = re.search(r"submerge (pki revoke .*) shuts", submerge("pki", "retire", "pump-1").out)
+    assert named is not None
+    assert 0 == submerge(*named[1].split()).status
+
+    assert {number} == listed(pki)
 
 
 def test_each_crl_has_a_higher_number(submerge, pki):
