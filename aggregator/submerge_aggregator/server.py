@@ -44,7 +44,8 @@ MOST_WAITING = 20_000
 """Most messages that wait: a child whose message is dropped sends it again."""
 
 LINGER_S = 5.0
-"""At the end, the longest wait for the parent's answer to the last report."""
+"""At the end, the longest wait for the parent's answer to the last report. A parent out of reach
+is waited for, too: a broker that has just hung up is back within seconds."""
 
 
 class Server:
@@ -106,6 +107,7 @@ class Server:
         self.budget = MessageBudget(MOST_BYTES) if budget is None else budget
         self._stirred = asyncio.Event()
         self._stopping = asyncio.Event()
+        self._lingers = True
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="commit")
 
     @property
@@ -127,7 +129,8 @@ class Server:
         return used, self.budget.limit + sum(most for _, most in reading)
 
     def stop(self) -> None:
-        """Ask it to end; on the event loop."""
+        """Ask it to end, a second time without waiting for the parent; on the event loop."""
+        self._lingers = not self._stopping.is_set()
         self._stopping.set()
         self._stirred.set()
 
@@ -299,9 +302,9 @@ class Server:
         self._watchdog.stopping(LINGER_S)
         self._inbox.append(Asked(Flush(), lambda *_: None, lambda _: None))
         until = self._clock().steady + LINGER_S
-        while (self._inbox or self._unreported()) and self._clock().steady < until:
+        while (self._inbox or self._waits_for_parent()) and self._clock().steady < until:
             await self._commit_batch(loop)
-            if not self._inbox and self._unreported():
+            if not self._inbox and self._waits_for_parent():
                 self._stirred.clear()
                 left = min(until, self.worker.wakes_at) - self._clock().steady
                 with suppress(TimeoutError):
@@ -316,9 +319,17 @@ class Server:
         self._thread.shutdown()
         self.audit.record("stop")
         await loop.run_in_executor(None, self.audit.close)
-        say("ended", sent_bytes=self.sent_bytes, heard_bytes=self.heard_bytes)
+        traffic = {"sent_bytes": self.sent_bytes, "heard_bytes": self.heard_bytes}
+        if self._unreported():
+            meaning = "the parent does not have all that is in the store: the next start reports it"
+            say("ended", level=logging.WARNING, unreported=True, meaning=meaning, **traffic)
+        else:
+            say("ended", **traffic)
+
+    def _waits_for_parent(self) -> bool:
+        return self._lingers and self._unreported()
 
     def _unreported(self) -> bool:
-        """Whether a parent within reach has not acknowledged the last report."""
+        """Whether the parent has not acknowledged the last report."""
         node = self.worker.node
-        return node is not None and self._uplink is not None and not self.parted and node.unreported
+        return node is not None and self._uplink is not None and node.unreported

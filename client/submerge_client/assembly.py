@@ -13,6 +13,7 @@ from submerge.client.node import ClientNode
 from submerge_client import clock
 from submerge_client.agent import Agent
 from submerge_client.alarms.factory import links_of, sinks_of
+from submerge_client.alarms.standard_output import write_whole
 from submerge_client.checkpoint import CheckpointFile
 from submerge_client.config.client_config import ClientConfig
 from submerge_client.config.sensors import MqttSensor
@@ -97,8 +98,7 @@ def _score_writer(config: ClientConfig, stdout: BinaryIO) -> ScoreWriter:
         if closed:
             return
         try:
-            stdout.write(lines)
-            stdout.flush()
+            write_whole(stdout, lines)
         except OSError as error:
             # The reader is gone. The node still learns and reports.
             closed = True

@@ -1,16 +1,24 @@
-"""The server's border: too many messages of one sender are refused unread."""
+"""The server: too many messages of one sender are refused unread, and how it ends."""
 
 from __future__ import annotations
 
+import asyncio
+import io
+import json
 from types import SimpleNamespace
 
 import pytest
 
+from submerge.protocol.machine import Flush
+from submerge_aggregator.batch import Asked
 from submerge_aggregator.downlink import Inbound
 from submerge_aggregator.limits.budget import SHARES, MessageBudget
 from submerge_aggregator.rate_limit import RateLimit
 from submerge_aggregator.refusals import Refusals
 from submerge_aggregator.server import Server
+from submerge_client import logs
+from submerge_client.uplink import Opened, Parted
+from support.patience import PATIENCE_S
 
 
 class AdminClient:
@@ -90,3 +98,89 @@ def test_bytes_that_wait_are_bounded_and_one_that_floods_leaves_room(admin):
     assert ["wild"] * 3 == done
     assert 3 == admin.refusals.counts["dropped"]
     assert 12 == admin.server.budget.used
+
+
+# -- its end -----------------------------------------------------------------------------------
+
+
+class Away:
+    """An aggregator whose broker has hung up, as a worker and an uplink; its clock stands still.
+
+    The broker lets it in again after its last report was due (`returns`), or never. All that it
+    holds is reported as soon as the way is open.
+    """
+
+    def __init__(self, *, returns: bool) -> None:
+        self.refusals, self.credentials, self.wakes_at = Refusals(), None, 100.0
+        self.node = SimpleNamespace(unreported=True, incarnation="i", settled=True)
+        self.node.settings = SimpleNamespace(node="a", parent="root")
+        self._returns = returns
+        self.server = Server(
+            self,  # type: ignore[arg-type]
+            downlinks=(),
+            uplink=self,  # type: ignore[arg-type]
+            clock=lambda: SimpleNamespace(steady=100.0),  # type: ignore[arg-type,return-value]
+        )
+
+    def start(self) -> list[object]:
+        return []
+
+    def commit_batch(self, items):
+        for item in items:
+            if isinstance(item, Asked) and item.event == Flush() and self._returns:
+                # Not in the batch that is due: the connection is tried again a little later.
+                self._loop.call_soon_threadsafe(self._loop.call_later, 0.01, self._return)
+            self.node.unreported &= not isinstance(item, Opened)
+        return []
+
+    def open(self, hear):
+        self._hear, self._loop = hear, asyncio.get_running_loop()
+        self._loop.call_soon(self.server._put, Parted("hung up"))
+
+    def _return(self) -> None:
+        self.server._put(Opened())
+
+    def close(self) -> None:
+        """Close the store, and the way up."""
+
+    async def runs(self, *, stops: int) -> None:
+        """Run until the broker is away, then until the end."""
+        run = asyncio.create_task(self.server.run())
+        while not self.server.parted and not run.done():
+            await asyncio.sleep(0)
+        for _ in range(stops):
+            self.server.stop()
+        await asyncio.wait_for(run, PATIENCE_S)
+
+
+@pytest.fixture
+def log():
+    """What is logged, as lines of JSON."""
+    lines = io.StringIO()
+    logs.begin("info", as_json=True, stream=lines)
+    yield lines
+    logs.log.handlers.clear()
+
+
+def ended(log):
+    """The last line of an aggregator."""
+    (line,) = (
+        each for each in map(json.loads, log.getvalue().splitlines()) if "ended" in each["what"]
+    )
+    return line["level"], line.get("unreported")
+
+
+def test_a_broker_that_has_just_hung_up_is_waited_for_at_the_end(log):
+    """Or the root would miss what an aggregator holds, until somebody starts that one again."""
+    away = Away(returns=True)
+    asyncio.run(away.runs(stops=1))
+
+    assert not away.node.unreported
+    assert ("info", None) == ended(log)
+
+
+def test_asked_to_end_twice_it_waits_for_no_parent_and_says_so(log):
+    """Its store has the rest."""
+    asyncio.run(Away(returns=False).runs(stops=2))
+
+    assert ("warning", True) == ended(log)

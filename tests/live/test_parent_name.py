@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import SimpleNamespace
 
 import pytest
 
 from submerge.protocol.permission import Permission
 from submerge_aggregator.downlink.over_grpc import GrpcDownlink as Down
+from submerge_aggregator.refusals import Refusals
 from submerge_client.config.links import UplinkConfig
 from submerge_client.uplink import Parted
 from submerge_client.uplink.factory import make_uplink
@@ -33,9 +35,9 @@ def fleet(tmp_path) -> Certified:
 
 
 @contextmanager
-def serving(kit, address=f"{LOOPBACK}:0") -> Iterator[Host]:
+def serving(kit, address=f"{LOOPBACK}:0", **more) -> Iterator[Host]:
     """A gRPC server with a kit, which says hello."""
-    host = Host(Down(address, limit=LIMIT, tls=Tls(kit=kit)))
+    host = Host(Down(address, limit=LIMIT, tls=Tls(kit=kit), **more))
     try:
         host.publish("", HELLO)
         yield host
@@ -72,6 +74,19 @@ def test_a_parent_proves_its_own_name_and_no_host(fleet):
     ):
         ear.opened()
         ear.came(HELLO)
+
+
+def test_a_parent_that_refuses_a_child_has_proven_its_name(fleet):
+    """The child does not look at it again by a handshake that comes to nothing, at each try."""
+    refusals, closed = Refusals(), SimpleNamespace(revision=0, objection_to_watch=lambda *_: "no")
+    root = fleet.kit("root", permission=AGGREGATOR)
+    with (
+        serving(root, refusals=refusals, admission=closed) as host,
+        child_of(host, fleet.kit("pump-1", permission=CLIENT)) as ear,
+    ):
+        assert "PERMISSION_DENIED: no" == ear.parted().why
+        until(lambda: refusals.counts["denied"] > 1, lambda: "a second try")
+        assert 1 == host.downlink.handshakes_begun
 
 
 @pytest.mark.parametrize(

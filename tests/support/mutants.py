@@ -77,6 +77,14 @@ def ignores_fences(self, report, row):
     )
 
 
+def takes_any_number(self, report, row):
+    """Of a closed store, whatever has a number that was taken is thought to be folded in."""
+    verdict = _refusal(self, report, row)
+    if verdict is None or report.stamp.seq > verdict.newest:
+        return verdict
+    return verdict._replace(reason=Reason.ACK) if verdict.reason is Reason.STALE else verdict
+
+
 def forgets_seq(self, effects):
     """The number of the newest report is in memory only."""
     return [
@@ -153,6 +161,7 @@ def never(*_: object) -> bool:
 PRESET = {
     "A3' no fence": "copies",
     "fence' none on reports": "fences",
+    "closed' any process of a store": "fences",
     "suspect' nobody": "twins",
     "suspect' nobody the second time": "twins",
 }
@@ -160,6 +169,7 @@ PRESET = {
 
 SEED = {
     "fence' none on reports": 3,
+    "closed' any process of a store": 19,
     "A1' an aggregator keeps its store on a new parent": 30,
     "C2'' send an unpinned checkpoint": 28,
     "A3' no rollback check": 12,
@@ -197,6 +207,7 @@ MUTANTS: dict[str, list[Patch]] = {
     "ack' acknowledge before the commit": [(AggregatorNode, "_committed", acknowledges_first)],
     "durable' say that the root holds what is here": [(Upward, "held", claims_too_much)],
     "fence' none on reports": [(Ledger, "_refusal", ignores_fences)],
+    "closed' any process of a store": [(Ledger, "_refusal", takes_any_number)],
     "suspect' nobody": [(Quarantine, "judge_refused", suspects_nobody)],
     "suspect' nobody the second time": [(Quarantine, "judge_refused", forgets_the_first)],
     "suspect' whoever is refused": [(Group, "judge_report", suspects_the_refused)],

@@ -25,6 +25,7 @@ from submerge.protocol.alarm_status import Alarm
 from submerge_client.alarms.delivered import Delivered, undelivered
 from submerge_client.alarms.event import event_facts
 from submerge_client.alarms.journal import Journal
+from submerge_client.alarms.standard_output import write_whole
 from submerge_client.logs import say
 from submerge_client.private_file import open_private, refuse_link
 
@@ -176,8 +177,7 @@ class Stream:
 
     def write(self, line: bytes) -> None:
         """Write a line and flush it."""
-        self._stream.write(line)
-        self._stream.flush()
+        write_whole(self._stream, line)
 
     def close(self) -> None:
         """Do nothing: standard output is shared."""

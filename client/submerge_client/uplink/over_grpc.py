@@ -239,11 +239,11 @@ class GrpcUplink:
         retry, rng = Retry(AGAIN_S, CAP_S), np.random.default_rng()
         while not self._closing.is_set():
             channel = self._channel
-            opened, why = self._listen(group, request)
+            opened, proven, why = self._listen(group, request)
             if self._closing.is_set():
                 return
             if self._name is not None and channel is self._channel:
-                why = self._name.parted(why, opened=opened)
+                why = self._name.parted(why, proven=proven)
                 self._renew()  # at once: nothing more goes to a server by its host name
                 if self._name.by_host:
                     continue  # it is the parent, with a certificate from before there were roles
@@ -257,8 +257,14 @@ class GrpcUplink:
             self._closing.wait(retry.at - now)
             self._renew()
 
-    def _listen(self, group: str, request: bytes) -> tuple[bool, str]:
-        """Listen until the stream ends; return whether it was open, and why it ended."""
+    def _listen(self, group: str, request: bytes) -> tuple[bool, bool, str]:
+        """Listen until the stream ends.
+
+        Returns
+        -------
+        Whether it was open; whether the server has proven its name, which one that refuses the
+        stream has, too; and why it ended.
+        """
         opened = False
         try:
             stream = self._streams[group] = self._watching(request)
@@ -266,16 +272,17 @@ class GrpcUplink:
                 if not opened:
                     opened, self._why = True, None
                     if not self._hand(Opened()):
-                        return True, "a bug in this program, please report it"
+                        return True, True, "a bug in this program, please report it"
                 self._hand(Came("watch", data))
         except grpc.RpcError as error:
-            return opened, f"{error.code().name}: {error.details()}"
+            proven = opened or error.code() not in QUIET
+            return opened, proven, f"{error.code().name}: {error.details()}"
         except Exception as error:  # promise 3: no thread dies in silence
             self.failures += 1
-            return opened, f"{type(error).__name__}: {error}"
+            return opened, opened, f"{type(error).__name__}: {error}"
         finally:
             self._streams.pop(group, None)
-        return opened, "the parent ended the stream"
+        return opened, True, "the parent ended the stream"
 
     def _hand(self, heard: Heard) -> bool:
         """Call `hear`; return whether it took the event. What it raises ends no thread."""

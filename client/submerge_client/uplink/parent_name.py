@@ -73,12 +73,13 @@ class ParentName:
         name = self.expected
         return (("grpc.ssl_target_name_override", name),) if name else ()
 
-    def parted(self, why: str, *, opened: bool) -> str:
+    def parted(self, why: str, *, proven: bool) -> str:
         """Note that a connection has ended, and return why, with the server's name if that is it.
 
-        Blocks for up to LOOK_S if the connection was never open.
+        Without proof of the name it looks at the server, by a connection of its own, for up to
+        LOOK_S; a server counts that as a failed handshake.
         """
-        if opened or self.by_host:
+        if proven or self.by_host:
             self.by_host = False
             return why
         try:

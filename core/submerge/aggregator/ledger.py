@@ -24,7 +24,7 @@ from submerge.aggregator.member import AGGREGATOR_ROWS, CLIENT_ROWS, Membership
 from submerge.aggregator.pool import Pool, Row, Sealed
 from submerge.aggregator.presence import Presence
 from submerge.aggregator.report_limits import fits
-from submerge.aggregator.row_time import AHEAD_S, alarms_begun, seen_from, time_of
+from submerge.aggregator.row_time import AHEAD_S, alarms_begun, brought_up, seen_from, time_of
 from submerge.aggregator.row_verdict import RowVerdict
 from submerge.aggregator.totals import CountedRows
 from submerge.protocol.machine import Key, Now, Records
@@ -135,6 +135,8 @@ class Ledger:
             self._make_room(node, incarnation)
         # `_make_room` may have raised the floor above it, and sealed it.
         if report.final and (node, incarnation) in self.rows:
+            for key, older in brought_up(self.rows, self._presence, (node, incarnation), now):
+                self.rows[key] = self.changes[self._key(*key)] = older
             self.seal(node, incarnation)
         self._refresh(node)
         return RowVerdict(Reason.ACK, max(seq, held), news=seq > held)
@@ -146,8 +148,8 @@ class Ledger:
         held = 0 if row is None else row.report.stamp.seq
         over = self.closed_seq(stamp.node, stamp.incarnation)
         if over is not None:
-            # A final that came twice, or a late report: it is folded in already.
-            known = stamp.seq <= over
+            # Late: it is folded in. But two processes of one store number their reports alike.
+            known = stamp.seq <= over and not report.fence
             return RowVerdict(Reason.ACK if known else Reason.STALE, over)
         if report.fingerprint != self.fingerprint:
             return RowVerdict(Reason.SCHEMA, held)

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from submerge.aggregator.pool import Row
 from submerge.protocol.alarm_status import Alarm
 from submerge.protocol.machine import Now
-from submerge.protocol.messages import Report
+from submerge.protocol.messages import Incarnation, Report
+
+if TYPE_CHECKING:
+    from submerge.aggregator.presence import Presence
 
 AHEAD_S = 30.0
 """The most that a believed clock may run ahead."""
@@ -54,6 +58,27 @@ def alarms_begun(report: Report, held: Iterable[Report], now: Now) -> Report:
     known = {alarm.name: alarm for each in held for alarm in each.alarms}
     alarms = tuple(_begun(each, known.get(each.name, each), latest) for each in status.alarms)
     return replace(report, alarm_status=replace(status, alarms=alarms))
+
+
+def brought_up(
+    rows: Mapping[tuple[str, Incarnation], Row],
+    presence: Presence,
+    newest: tuple[str, Incarnation],
+    now: Now,
+) -> Iterator[tuple[tuple[str, Incarnation], Row]]:
+    """Yield the rows of a node that were heard before its row `newest`, with the alarms of that.
+
+    Alarms are the node's, and not an incarnation's. When the newest row is sealed, an older one may
+    stand for the node until the next report: an alarm that has ended would be open again.
+    """
+    node, status = newest[0], rows[newest].report.alarm_status
+    unheard_s = presence.unheard(*newest, now.steady)
+    for other in presence.live(node):
+        row = rows[node, other]
+        later = presence.unheard(node, other, now.steady) > unheard_s
+        if later and status is not None and status != row.report.alarm_status:
+            report = replace(row.report, alarm_status=status)
+            yield (node, other), replace(row, report=report)
 
 
 def _begun(alarm: Alarm, held: Alarm, latest: float) -> Alarm:

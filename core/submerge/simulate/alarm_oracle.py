@@ -1,8 +1,9 @@
 """AlarmOracle: whether the root knows each alarm of each client, once, and each order arrives.
 
 I11  After healing every alarm that a client remembers is known at the root as it is, and none is
-     open there that has ended. On the way none that has ended opens again. What an operator has
-     ordered at the root holds at the client.
+     open there that has ended. Only a time that was of the future by an aggregator's clock may be
+     earlier there. On the way none that has ended opens again. What an operator has ordered at the
+     root holds at the client.
 
 A client whose card was lost, copied or restored, or could not be written, may say again what it
 has said before: it is left out. So may an aggregator whose store was copied or restored: from then
@@ -13,6 +14,7 @@ still lists the alarm that was open then.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from submerge.aggregator.alarms_below import alarm_status
 from submerge.aggregator.node import AggregatorNode
@@ -112,13 +114,27 @@ class AlarmOracle(FleetObserver):
                 there = known.get(name)
                 if there is None and (alarm.is_open or whole):
                     self._record(f"the root does not know {_words(alarm)}")
-                elif there is not None and there.revision != alarm.revision:
+                elif there is not None and not self._is_as_known(alarm, there):
                     self._record(f"the root knows {_words(there)}, {host} {_words(alarm)}")
             for name, there in known.items():
                 if there.node == host.name and there.is_open and name not in own:
                     self._record(f"{_words(there)} at the root, and {host} has forgotten it")
             self._check_orders(host, node)
         return list(self.violations)
+
+    def _is_as_known(self, alarm: Alarm, there: Alarm) -> bool:
+        """Return whether the root knows an alarm as its client does.
+
+        Where clocks were set wrong, an aggregator takes times of its future for earlier ones
+        (`row_time.alarms_begun`), and the root's may still be these.
+        """
+        times = (alarm.began, alarm.peaked, alarm.ended)
+        known = (there.began, there.peaked, there.ended)
+        earlier = all(at <= own for at, own in zip(known, times, strict=True))
+        if self._fleet.suffered.clock and earlier and there.is_open == alarm.is_open:
+            began, peaked, ended = known
+            alarm = replace(alarm, began=began, peaked=peaked, ended=ended)
+        return there.revision == alarm.revision
 
     def _check_orders(self, host: Host, node: ClientNode) -> None:
         monitor, wanted = node._ingest.monitor, self._paused.get(host.name)

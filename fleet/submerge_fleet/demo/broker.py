@@ -1,7 +1,8 @@
 """`python -m submerge_fleet.demo.broker PORT`: aMQTT on loopback, in a process of its own.
 
 For the demo only: it speaks MQTT 3.1.1 without TLS or user names, and keeps nothing on disk. A
-real fleet needs a broker like Mosquitto.
+real fleet needs a broker like Mosquitto. aMQTT 0.12 hangs up a new connection if another client
+subscribes at the same moment; nodes then connect again, after a second or two.
 """
 
 from __future__ import annotations

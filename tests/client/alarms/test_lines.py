@@ -6,6 +6,7 @@ import io
 import json
 import os
 from itertools import chain
+from types import SimpleNamespace
 
 import pytest
 
@@ -15,6 +16,9 @@ from submerge_client.alarms import ndjson
 from submerge_client.alarms.event import sentence, stamp
 from submerge_client.alarms.journal import Journal
 from submerge_client.alarms.ndjson import File, LineSink, Stream
+from submerge_client.alarms.standard_output import write_whole
+from submerge_client.assembly import _score_writer
+from submerge_client.config.client_config import ScoresConfig
 from support.alarms import BEGAN, HISTORY, RISKY, Killed, Killer, Log, alarm
 
 NAMES = [alarm(0).name, alarm(1).name]
@@ -243,6 +247,37 @@ def test_a_stream_takes_them_as_well(tmp_path):
 
     delivered = list(chain.from_iterable(map(_delivered, out.getvalue().split(b"\n"))))
     assert EXPECTED == delivered
+
+
+class Sips(io.RawIOBase):
+    """A raw stream that takes seven bytes at a time, as a pipe may when a signal comes."""
+
+    def __init__(self):
+        self.taken = b""
+
+    def writable(self):
+        return True
+
+    def write(self, data):
+        sip = bytes(data[:7])
+        self.taken += sip
+        return len(sip)
+
+
+def test_a_stream_that_takes_a_part_at_a_time_gets_whole_lines():
+    """Alarms and scores: with PYTHONUNBUFFERED one write may take less than a line."""
+    out = Sips()
+    Stream(out).write(b"an alarm, longer than a sip\n")
+    _score_writer(SimpleNamespace(scores=ScoresConfig(to="stdout")), out)(b"scores, too\n")
+
+    assert b"an alarm, longer than a sip\nscores, too\n" == out.taken
+
+
+def test_a_stream_that_does_not_block_and_is_full_is_an_error():
+    """Nothing spins on it, and no part of a line counts as written."""
+    full = SimpleNamespace(write=lambda _: None)
+    with pytest.raises(BlockingIOError):
+        write_whole(full, b"a line\n")
 
 
 # -- in words ----------------------------------------------------------------------------------

@@ -69,7 +69,7 @@ def test_a_server_that_is_not_there_is_no_old_one(fleet):
         "root", "127.0.0.1", 1, Tls(kit=fleet.kit("lone", permission=Permission("client")))
     )
 
-    assert "unreachable" == name.parted("unreachable", opened=False)
+    assert "unreachable" == name.parted("unreachable", proven=False)
     assert NAME == name.options()
 
 

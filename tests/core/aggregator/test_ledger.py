@@ -19,6 +19,8 @@ from submerge.protocol.settings import AggregatorSettings
 from submerge.protocol.summaries import Subspaces, Summaries
 from submerge.simulate.samples import SampleSets
 from submerge.stats.moments import Moments
+from support.alarmed import alarm
+from support.alarmed import alarm_status as status_of
 from support.nodes import EPOCH, GROUP, IDS, new_incarnation, report, samples, write
 from support.strategies import rows_of
 
@@ -240,6 +242,46 @@ def test_a_final_that_comes_twice_is_taken_twice():
     assert Counts(3) == ledger.counts()
 
 
+@pytest.mark.parametrize("restarts", [False, True])
+def test_alarms_are_the_nodes_whichever_of_its_rows_is_left(restarts):
+    """A final is sealed away: an older row does not open again what has ended since.
+
+    Seed 19 of `all-1` found it.
+    """
+    opened = alarm("c", 7)
+    ledger, ended = ledger_of(), replace(opened, ended=EPOCH + 60)
+    first = report("c", new_incarnation(1), alarm_status=status_of(opened))
+    second = report(
+        "c", new_incarnation(2), ids=[9], as_of=EPOCH + 60, alarm_status=status_of(ended)
+    )
+    ledger.accept(first, AT)
+    ledger.accept(second, Now(60.0, EPOCH + 60))
+    if restarts:
+        again = ledger_of()
+        again.load(ledger.changes, Now(0.0, EPOCH + 90))
+        ledger = again
+    digest = ledger.rows["c", new_incarnation(1)].digest
+    ledger.accept(replace(second, final=True), Now(95.0, EPOCH + 95))
+
+    (left,) = ledger.rows.values()
+    assert ((ended,), digest) == (left.report.alarms, left.digest)
+    assert left is ledger.changes[ledger._key("c", new_incarnation(1))]
+
+
+def test_a_late_final_says_nothing_of_alarms_to_a_newer_row():
+    """The running incarnation knows better."""
+    ledger, old = ledger_of(), alarm("c", 7)
+    late = report("c", new_incarnation(1), alarm_status=status_of(old))
+    ledger.accept(late, AT)
+    ledger.accept(
+        report("c", new_incarnation(2), ids=[9], alarm_status=status_of()), Now(60.0, EPOCH + 60)
+    )
+    ledger.accept(replace(late, final=True), Now(90.0, EPOCH + 90))
+
+    (left,) = ledger.rows.values()
+    assert () == left.report.alarms
+
+
 @pytest.mark.parametrize("seq", [1, 3, 4])
 def test_a_late_report_of_a_closed_life_is_no_news(seq):
     """What it says is folded in: STALE would have its sender declare it lost."""
@@ -256,6 +298,22 @@ def test_a_final_above_what_was_sealed_is_refused():
     ledger = holding(report(seq=4, final=True))
 
     assert Reason.STALE is ledger.accept(report(seq=5, ids=range(9), final=True), AT).reason
+
+
+@pytest.mark.parametrize("fence", [b"1" * 16, b"2" * 16], ids=["the same", "a copy's"])
+def test_a_report_of_a_closed_store_is_stale_whatever_its_number(fence):
+    """Another process of that store may have reported under it, and this one's would be lost.
+
+    Seed 19 of `fences` found it: the root acknowledged what it had never taken.
+    """
+    ledger = ledger_of()
+    ledger.admit("b", new_incarnation(1), b"1" * 16, ())
+    ledger.accept(report("b", new_incarnation(1), seq=1, ids=[1], fence=b"1" * 16), AT)
+    ledger.seal("b", new_incarnation(1))
+    late = report("b", new_incarnation(1), seq=1, ids=[1, 2], fence=fence)
+
+    assert RowVerdict(Reason.STALE, 1) == ledger.accept(late, AT)
+    assert samples([1]) == ledger.summary()
 
 
 def test_silence_alone_seals_nobody():

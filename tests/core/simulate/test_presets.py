@@ -98,6 +98,26 @@ def test_an_alarm_that_opens_again_is_a_violation(monkeypatch):
     assert any(run(ALARMS, seed).violations for seed in range(3))
 
 
+CLOCKS = replace(SMALL, faults=Faults(alarms=4, clock=2))
+
+
+@pytest.mark.slow
+def test_a_wrong_clock_changes_nothing_of_an_alarm_but_its_times():
+    """An aggregator takes times of its future for earlier ones; the rest is the client's."""
+    assert [] == [v for seed in range(5) if (v := run(CLOCKS, seed).violations)]
+
+
+@pytest.mark.parametrize("wrong", [{"worst": 99.0}, {"began": 4e9}])
+def test_beside_wrong_clocks_the_root_has_to_know_each_alarm_as_it_is(monkeypatch, wrong):
+    """Other figures, or a later time, break I11."""
+    known = alarm_oracle.named
+    monkeypatch.setattr(
+        alarm_oracle, "named", lambda alarms: [replace(each, **wrong) for each in known(alarms)]
+    )
+
+    assert any("I11" in dict(run(CLOCKS, seed).violations) for seed in range(3))
+
+
 @pytest.mark.slow
 def test_a_malicious_node_changes_nothing_for_the_others():
     """Each honest reading counts once, honest nodes are acknowledged, all can be decoded."""
