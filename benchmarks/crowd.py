@@ -203,7 +203,7 @@ def violations(crowd: Crowd, samples: Sequence[Sample]) -> list[str]:
         found.append(f"{crowd.failures} calls without an answer, or watches that ended")
     half = samples[len(samples) // 2 :]
     if (grown := growth(half)) > GROWTH * half[0].resident:
-        found.append(f"memory grew by {grown / 1024:,.0f} kB over the second half")
+        found.append(f"memory grew by {grown / 1024:,.0f} KiB over the second half")
     for what in ("descriptors", "threads"):
         before, last = most(samples, what)
         if last > before:
@@ -235,7 +235,7 @@ def figures(
         "refused, unwritten": f"{refused:.0f}, {reported['submerge_failed_writes_total']:.0f}",
         "the root's core": f"{cpu_s / last.at:.0%} busy",
         "MiB, middle and end": f"{first.resident / 2**20:.1f} and {last.resident / 2**20:.1f}",
-        "growth, by a line": f"{growth(half) / 1024:+,.0f} kB",
+        "growth, by a line": f"{growth(half) / 1024:+,.0f} KiB",
         **{
             f"most {what}, before and last": "{} and {}".format(*most(samples, what))
             for what in ("descriptors", "threads")

@@ -15,6 +15,7 @@ import sys
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 import measure
@@ -39,7 +40,8 @@ MODEL_EVERY_S = 10.0
 
 WARM_S = 3.0
 OVER: dict[str, Callable[[processes.Site], Wire]] = {
-    "gRPC": lambda _: OverGrpc(CHANNELS),
+    "gRPC": lambda _: OverGrpc(CHANNELS, streams=True),
+    "gRPC, a call each": lambda _: OverGrpc(CHANNELS),
     "MQTT": lambda site: OverMqtt(site, core=processes.cores()[1]),
 }
 
@@ -111,15 +113,15 @@ class Rate(NamedTuple):
     mebibytes: float
 
 
-def measured(over: str, seconds: float) -> Rate:
-    """Have a thousand nodes speak to a root for some seconds."""
+def measured(over: str, seconds: float, *, source: Path | None = None) -> Rate:
+    """Have a thousand nodes speak to a root for some seconds; `source`: another checkout's."""
     core, _ = processes.cores()
     with processes.site() as site:
         wire = OVER[over](site)
         config = root_config(
             site.folder, wire.listen(), dim=DIM, rank=RANK, model_every_s=MODEL_EVERY_S
         )
-        root, status = site.aggregator(config, core=core)
+        root, status = site.aggregator(config, core=core, source=source)
         nodes = speakers(NODES, DIM, RANK, since_ms=int(time.time() * 1000))
         clerk = Clerk(nodes, wire)
 
@@ -178,15 +180,10 @@ def room(quick: bool) -> list[Table]:
         return []
     seconds, runs = (5.0, 1) if quick else (10.0, 3)
     ways = [over for over in OVER if over != "MQTT" or processes.mosquitto()]
-    allowed, load = os.sched_getaffinity(0), processes.load()
-    _, other = processes.cores()
-    if other is not None:
-        os.sched_setaffinity(0, {other})
-    try:
+    load = processes.load()
+    with processes.other_core():
         turns = [over for _ in range(runs) for over in ways]
         rates = [measured(over, seconds) for over in measure.progress(turns, "durable")]
-    finally:
-        os.sched_setaffinity(0, allowed)
     best = [
         max((rate for rate in rates if rate.over == over), key=lambda rate: rate.per_s)
         for over in ways

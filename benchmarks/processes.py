@@ -11,8 +11,9 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -37,7 +38,13 @@ class Process:
     """A program that runs, and what the kernel says of it."""
 
     def __init__(
-        self, command: list[str | Path], *, core: int | None, log: Path, **how: Any
+        self,
+        command: list[str | Path],
+        *,
+        core: int | None,
+        log: Path,
+        env: Mapping[str, str] | None = None,
+        **how: Any,
     ) -> None:
         # Before it has threads: they would keep the cores that they began on.
         pinned = None if core is None else lambda: os.sched_setaffinity(0, {core})
@@ -46,7 +53,7 @@ class Process:
                 command,
                 stderr=errors,
                 preexec_fn=pinned,
-                env=os.environ | {"OPENBLAS_NUM_THREADS": "1"},
+                env={**os.environ, "OPENBLAS_NUM_THREADS": "1", **(env or {})},
                 **{"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL} | how,
             )
         self.log = log
@@ -125,12 +132,19 @@ class Site:
         _wait(lambda: _listens(port), process)
         return port
 
-    def aggregator(self, config: str, *, core: int | None = None) -> tuple[Process, int]:
-        """Start an aggregator, with a status address; return it, and that address's port."""
+    def aggregator(
+        self, config: str, *, core: int | None = None, source: Path | None = None
+    ) -> tuple[Process, int]:
+        """Start an aggregator, with a status address; return it, and that address's port.
+
+        source : another checkout, whose code it runs
+        """
+        env = None if source is None else {"PYTHONPATH": source_path(source)}
         port = free_port()
         path = self.folder / "root.toml"
         path.write_text(config + f'\n[status]\naddress = "{HOST}:{port}"\n')
-        process = self.run(SUBMERGE, "aggregator", "--config", path, name="aggregator", core=core)
+        command = [SUBMERGE, "aggregator", "--config", path]
+        process = self.run(*command, name="aggregator", core=core, env=env)
         _wait(lambda: bool(numbers(port).get("submerge_ready")), process)
         return process, port
 
@@ -161,15 +175,38 @@ def numbers(port: int) -> dict[str, float]:
     return {}
 
 
+def source_path(checkout: Path) -> str:
+    """Return a PYTHONPATH for the code of a checkout."""
+    packages = ("core", "proto", "client", "aggregator", "fleet")
+    return os.pathsep.join(str(checkout / package) for package in packages)
+
+
 def mosquitto() -> str | None:
     """Return where the broker is; None if it is not installed."""
     return shutil.which("mosquitto", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
 
 
+@cache
 def cores() -> tuple[int | None, int | None]:
-    """Return one core to measure on and one for all else; None where there are not two."""
+    """Return one core to measure on and one for all else; None where there are not two.
+
+    As at first: a caller confines itself to the other one afterwards.
+    """
     have = sorted(os.sched_getaffinity(0))
     return (have[0], have[1]) if len(have) > 1 else (None, None)
+
+
+@contextmanager
+def other_core() -> Iterator[None]:
+    """Leave the first core to what is measured."""
+    allowed = os.sched_getaffinity(0)
+    _, other = cores()
+    if other is not None:
+        os.sched_setaffinity(0, {other})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, allowed)
 
 
 def free_port() -> int:

@@ -40,8 +40,13 @@ class Table:
         )
 
 
-def command(room: Callable[[bool], list[Table]]) -> None:
-    """Run a room from the command line: markdown, or JSON for machines."""
+def command(
+    room: Callable[[bool], list[Table]], *, passes: Callable[[list[Table]], bool] | None = None
+) -> None:
+    """Run a room from the command line: markdown, or JSON for machines.
+
+    With `passes`, the exit status is 1 where it returns False.
+    """
 
     @click.command(help=sys.modules[room.__module__].__doc__)
     @click.option("--quick", is_flag=True, help="Smaller and fewer: minutes become seconds.")
@@ -53,5 +58,6 @@ def command(room: Callable[[bool], list[Table]]) -> None:
             click.echo(json.dumps({"blas": pools, "tables": [asdict(table) for table in tables]}))
         else:
             click.echo("\n\n".join(["BLAS: " + "; ".join(pools), *(t.markdown for t in tables)]))
+        sys.exit(passes is not None and not passes(tables))
 
     main()

@@ -27,15 +27,19 @@ class Rival(Protocol):
 
 
 class Submerge:
-    """Ours, at the block size in which rows arrive."""
+    """Ours, at the block size in which rows arrive; None is its own choice."""
 
-    def __init__(self, rank: int, block_size: int, **options: object) -> None:
+    def __init__(self, rank: int, block_size: int | None = None, **options: object) -> None:
         self.engine = SAPCA(rank, block_size=block_size, **options)
         self.partial_fit = self.engine.partial_fit
 
     def basis(self) -> Array:
         """Return the shown directions; rows that wait are counted in."""
         return self.engine.shown.basis
+
+
+LIFTED = {"memory": 2**40}
+"""With this budget SAPCA keeps the whole scatter, whatever its size."""
 
 
 class ScikitLearn:
@@ -124,6 +128,29 @@ class Batch:
         X -= X.mean(axis=0)
         _, _, right = np.linalg.svd(X, full_matrices=False)
         return right[: self._rank].T
+
+
+class Gathered:
+    """A rival whose first call has to bring so many rows: those that come before it wait."""
+
+    def __init__(self, rival: Rival, least: int) -> None:
+        self._rival, self._least = rival, least
+        self._waiting: list[Array] = []
+
+    def partial_fit(self, block: Array) -> None:
+        """Learn a block, or keep it until there are enough rows for the first call."""
+        if not self._least:
+            self._rival.partial_fit(block)
+            return
+        self._waiting.append(block)
+        if sum(map(len, self._waiting)) >= self._least:
+            self._least = 0
+            self._rival.partial_fit(np.concatenate(self._waiting))
+            self._waiting.clear()
+
+    def basis(self) -> Array:
+        """Return the rival's."""
+        return self._rival.basis()
 
 
 def projection(U: Array, s: Array, *, rank: int) -> Projection:

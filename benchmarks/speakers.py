@@ -116,8 +116,9 @@ def root_config(folder: Path, listen: str, *, dim: int, rank: int, model_every_s
 node = "{ROOT}"
 store = "{folder}/root.db"
 [listen]
-# One connection speaks for many nodes here.
+# One connection speaks for many nodes here, and each of a thousand keeps a stream open.
 most_per_s = 1e6
+max_unanswered_bytes = 268435456
 {listen}
 [advanced]
 burst = 1000000

@@ -54,13 +54,16 @@ class OverGrpc:
     channels : int or None
         Connections to share, the first of which watches for all; None: one for each node,
         each with its own watch.
+    streams : bool
+        Each node reports on a stream of its own; else each report is a call.
     """
 
-    def __init__(self, channels: int | None = None) -> None:
+    def __init__(self, channels: int | None = None, *, streams: bool = False) -> None:
         self._address = f"{processes.HOST}:{processes.free_port()}"
         self.url = f"grpc://{self._address}"
-        self._share = channels
-        self._calls: dict[str, dict[Kind, Any]] = {}
+        self._share, self._on_streams = channels, streams
+        self._calls: dict[str, dict[str, Any]] = {}
+        self._streams: dict[str, Any] = {}
         self._tasks: set[asyncio.Task] = set()
         self.failures = 0
 
@@ -77,7 +80,11 @@ class OverGrpc:
         count = len(names) if self._share is None else self._share
         self._channels = [grpc.aio.insecure_channel(self._address, options) for _ in range(count)]
         calls = [
-            {kind: each.unary_unary(f"/{SERVICE}/{kind.title()}") for kind in ("join", "report")}
+            {
+                "join": each.unary_unary(f"/{SERVICE}/Join"),
+                "report": each.unary_unary(f"/{SERVICE}/Report"),
+                "reports": each.stream_stream(f"/{SERVICE}/Reports"),
+            }
             for each in self._channels
         ]
         self._calls = {name: calls[i % count] for i, name in enumerate(names)}
@@ -92,6 +99,8 @@ class OverGrpc:
 
     async def close(self) -> None:
         """Leave off, and close the connections."""
+        for stream in self._streams.values():
+            stream.cancel()
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -102,7 +111,16 @@ class OverGrpc:
         import grpc
 
         try:
-            answer = await self._calls[name][kind](data, timeout=30.0)
+            if kind == "report" and self._on_streams:
+                stream = self._streams.get(name)
+                if stream is None:
+                    stream = self._streams[name] = self._calls[name]["reports"]()
+                await stream.write(data)
+                answer = await stream.read()
+                if answer is grpc.aio.EOF:
+                    raise RuntimeError("the root keeps no stream open")
+            else:
+                answer = await self._calls[name][kind](data, timeout=30.0)
         except grpc.aio.AioRpcError:
             self.failures += 1  # the node says it again, if it is one that does
             return

@@ -12,7 +12,7 @@ for `burst / most_per_s` seconds is full, as a new one is, so dropping it loses 
 from __future__ import annotations
 
 MOST_BUCKETS = 65_536
-"""As many as watches: more children than one aggregator serves. 20 MB when all are in use."""
+"""As many as watches: more children than one aggregator serves. 20 MiB when all are in use."""
 
 PIECE = 8192
 """Bytes, more than a typical report. The worst message of 4 MiB takes half a second to check. So

@@ -98,7 +98,8 @@ insecure = true
 # Most bytes of a message; left out, 122880 on MQTT and 4194304 on gRPC. Raise it only as far as
 # the broker and the parent do: what they refuse never arrives.
 #max_message_bytes = 4194304
-# "i8" sends the weaker directions in a quarter of the bytes, with less precision.
+# "i8" sends the weaker directions in a quarter of the bytes, with less precision. It has no
+# effect on a group of few channels, which sends its whole scatter.
 #columns = "f32"
 
 # A parent behind a broker.
@@ -239,7 +240,7 @@ scaling = "fleet"
 
 # Who joined, who was refused, and what operators ordered: see `submerge audit`.
 [audit]
-# A file, which is rotated: at most 8 MB. Left out, STORE.audit.jsonl beside the store; "" for
+# A file, which is rotated: at most 8 MiB. Left out, STORE.audit.jsonl beside the store; "" for
 # none.
 #path = "root.audit.jsonl"
 

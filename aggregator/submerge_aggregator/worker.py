@@ -59,6 +59,7 @@ from submerge_client.logs import Notes, say
 from submerge_client.uplink import Came, Opened
 from submerge_client.uplink.identity import Credentials
 from submerge_proto.kept import records
+from submerge_proto.kept.received import ReceivedReports
 from submerge_proto.wire import codec
 
 AGAIN_S = 5.0
@@ -116,6 +117,7 @@ class CommitWorker:
         self._failing = False
         self._notes = Notes()
         self._alarms = AlarmNews()
+        self._received = ReceivedReports()
         self._entries = BatchEntries(record, lambda: clock().steady)
 
     @property
@@ -159,6 +161,8 @@ class CommitWorker:
             raise
         except Exception:
             return self._survive(items, culprit)
+        finally:
+            self._received.clear()
 
     def close(self) -> None:
         """Close the store."""
@@ -241,6 +245,7 @@ class CommitWorker:
             self.tallies.joins += 1
         else:
             self.tallies.reports += 1
+            self._received.note(message, inbound.data)
         why_not = self.admission.objection(message, inbound.identity, node)
         if why_not is not None:
             self.refusals.count("denied", stamp.node, group=stamp.group, why=why_not)
@@ -323,7 +328,7 @@ class CommitWorker:
                 reset, changes = True, {}
             changes |= keep.records
         packed = {
-            key: None if record is None else records.pack(key, record)
+            key: None if record is None else self._received.pack(key, record)
             for key, record in changes.items()
         }
         try:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from queue import Empty, SimpleQueue
 from typing import NamedTuple
 
-from submerge import Array, PeerError
+from submerge import PeerError
 from submerge.client.node import ClientNode
 from submerge.protocol.alarm_status import Alarm
 from submerge.protocol.machine import (
@@ -38,6 +38,7 @@ from submerge_client.logs import Notes, say
 from submerge_client.reach import Reach
 from submerge_client.scores import ScoreLines
 from submerge_client.sensors import Sensor
+from submerge_client.sensors.gather import RowGatherer
 from submerge_client.sensors.lags import Lags
 from submerge_client.uplink import (
     Came,
@@ -53,11 +54,11 @@ from submerge_client.uplink.identity import Credentials
 from submerge_client.watchdog import Watchdog
 from submerge_proto.wire import codec
 
-AHEAD = 4
-"""Most blocks that a sensor may be ahead of the node."""
-
 LONGEST_WAIT_S = 3600.0
 """A queue's wait has an upper limit; waking once an hour costs nothing."""
+
+LAST_ROWS_S = 0.5
+"""For a sensor to hand over what came while it waited for more; it looks for its end that often."""
 
 
 class SensorEnded(NamedTuple):
@@ -68,6 +69,14 @@ class SensorEnded(NamedTuple):
 
 class Stopped(NamedTuple):
     """A signal or a caller asked the program to end."""
+
+
+class RowsWaiting(NamedTuple):
+    """Rows of the sensor are to be taken."""
+
+
+Item = Heard | RowsWaiting | SensorEnded | Stopped
+"""What the loop waits for."""
 
 
 class Agent:
@@ -87,6 +96,8 @@ class Agent:
         Reports have int8 columns where that does little harm.
     credentials : Credentials or None
         Its certificates, whose expiry goes into reports.
+    gather_s : float
+        How long rows that come fast may wait to share a step; 0 takes each as it comes.
     linger_s : float
         How long it waits at its end for the parent to have everything.
     watchdog : Watchdog or None
@@ -119,6 +130,7 @@ class Agent:
         clock: Callable[[], Now],
         coarse: bool = False,
         credentials: Credentials | None = None,
+        gather_s: float = 0.0,
         linger_s: float = 10.0,
         watchdog: Watchdog | None = None,
     ) -> None:
@@ -132,8 +144,8 @@ class Agent:
         self._credentials, self._linger_s = credentials, linger_s
         self._watchdog = Watchdog() if watchdog is None else watchdog
         self._notes = Notes()
-        self._inbox: SimpleQueue[Array | Heard | SensorEnded | Stopped] = SimpleQueue()
-        self._room = threading.BoundedSemaphore(AHEAD)
+        self._inbox: SimpleQueue[Item] = SimpleQueue()
+        self._gatherer = RowGatherer(gather_s, lambda: self._inbox.put(RowsWaiting()))
         self._stop = threading.Event()
         self._durable = 0  # the seq that the root is known to hold
         self._first = 0  # the sensor's rows before the block that is being read
@@ -158,6 +170,7 @@ class Agent:
             status = self._loop()
         finally:
             self._stop.set()
+            reading.join(LAST_ROWS_S)
             self._finish()
         reading.join(2.0)
         return status
@@ -181,9 +194,9 @@ class Agent:
                 case _:
                     self._take(item)
 
-    def _next(self, until: float) -> Array | Heard | SensorEnded | Stopped | None:
+    def _next(self, until: float) -> Item | None:
         """Wait for the next item, at most until a time on the steady clock."""
-        wait = until - self._clock().steady
+        wait = min(until, self._gatherer.due_at) - self._clock().steady
         wait = min(wait, self._reach.due_s, self._watchdog.due_s)
         try:
             # Items in the queue go first: a tick that is due can wait.
@@ -193,9 +206,10 @@ class Agent:
         try:
             return self._inbox.get(timeout=min(max(wait, 0.0), LONGEST_WAIT_S))
         except Empty:
-            return None
+            gathered = self._gatherer.due_at <= self._clock().steady
+            return RowsWaiting() if gathered else None
 
-    def _take(self, item: Array | Heard | SensorEnded | Stopped | None) -> None:
+    def _take(self, item: Item | None) -> None:
         match item:
             case None:
                 self._step(Tick())
@@ -223,19 +237,23 @@ class Agent:
                 self._reach.refused(item.why)
             case Slowed():
                 self._reach.slowed(item.why)
+            case RowsWaiting():
+                self._take_rows()
             case SensorEnded() | Stopped():
                 pass
-            case _:
-                self._take_rows(item)
 
-    def _take_rows(self, rows: Array) -> None:
+    def _take_rows(self) -> bool:
+        """Let the node read rows that wait; return whether there were any."""
+        rows = self._gatherer.take(self._clock().steady)
+        if rows is None:
+            return False
         self._watchdog.rows()
         self._first, self.rows = self.rows, self.rows + len(rows)
         embedded = self._lags.embed(rows)
         self._first += len(rows) - len(embedded)  # rows that only began a window
         if len(embedded):
             self._step(Reading(embedded))
-        self._room.release()
+        return True
 
     # -- the node --------------------------------------------------------------
 
@@ -312,6 +330,8 @@ class Agent:
         self._watchdog.stopping(self._linger_s)
         while not self._inbox.empty():
             self._take(self._inbox.get())
+        while self._take_rows():
+            pass  # what the sensor has handed over is learnt before the end
         self._step(Flush())
         until = self._clock().steady + self._linger_s
         if not self.node.all_delivered:
@@ -341,15 +361,8 @@ class Agent:
 
     def _read(self) -> None:
         try:
-            self._sensor.read(self._hand, self._stop)
+            self._sensor.read(lambda rows: self._gatherer.put(rows, self._stop), self._stop)
         except Exception as error:
             self._inbox.put(SensorEnded(error))
         else:
             self._inbox.put(SensorEnded(None))
-
-    def _hand(self, rows: Array) -> None:
-        """Take rows from the sensor; wait while the node is behind."""
-        while not self._room.acquire(timeout=0.5):
-            if self._stop.is_set():
-                return
-        self._inbox.put(rows)

@@ -7,8 +7,6 @@ import os
 import sys
 from typing import BinaryIO
 
-import numpy as np
-
 from submerge.client.node import ClientNode
 from submerge_client import clock
 from submerge_client.agent import Agent
@@ -19,6 +17,7 @@ from submerge_client.config.client_config import ClientConfig
 from submerge_client.config.sensors import MqttSensor
 from submerge_client.disk import RecordStore
 from submerge_client.logs import remark, say
+from submerge_client.memory.entropy import SystemEntropy
 from submerge_client.scores import ScoreLines, ScoreWriter
 from submerge_client.sensors import open_sensor
 from submerge_client.sensors.lags import Lags
@@ -38,9 +37,9 @@ def build_agent(config: ClientConfig, *, stdout: BinaryIO | None = None) -> Agen
     credentials = Credentials(tls_of(config.uplink, config.kit), node=config.node)
     schema = config.built_schema
     names = [channel.name for channel in config.schema.sensed]
-    sensor = open_sensor(config.sensor, names, note=remark)
+    sensor = open_sensor(config.sensor, names, note=remark, gather_s=config.timing.gather_s)
     # Unseeded: incarnations and waits must differ from those of other nodes.
-    node = ClientNode(config.settings, schema, config.summaries, np.random.default_rng())
+    node = ClientNode(config.settings, schema, config.summaries, SystemEntropy())
     scores, out = None, sys.stdout.buffer if stdout is None else stdout
     if config.scores.to != "none":
         writer = _score_writer(config, out)
@@ -64,6 +63,7 @@ def build_agent(config: ClientConfig, *, stdout: BinaryIO | None = None) -> Agen
         clock=clock.now,
         coarse=config.uplink.columns == "i8",
         credentials=credentials,
+        gather_s=config.timing.gather_s,
         watchdog=Watchdog(config.silence_s, alive=config.watch.alive, environ=os.environ),
     )
 

@@ -6,8 +6,12 @@ import os
 import signal
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
+
+if TYPE_CHECKING:
+    from submerge_client.agent import Agent
 
 
 @click.group(
@@ -39,20 +43,15 @@ def command(context: click.Context, path: Path | None, trial: bool, log_json: bo
     if path is None:
         raise click.UsageError("expected --config FILE; submerge client init prints a sample")
     # Late: `init` needs none of it.
-    from submerge_client import logs
-    from submerge_client.config.client_config import load
+    from submerge_client.memory import allocator
+    from submerge_client.memory.lazy_import import deferred
 
-    logs.begin("warning", as_json=log_json)  # for warnings about the configuration
-    config = load(path, os.environ)
-    logs.begin(config.log, as_json=log_json)
-    if trial:
-        from submerge_client.trial import try_out
-
-        try_out(config)
+    allocator.limit(arenas=1)
+    with deferred():
+        agent = _agent(path, trial=trial, log_json=log_json)
+    if agent is None:
         return
-    from submerge_client.assembly import build_agent
-
-    agent = build_agent(config)
+    allocator.trim()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: agent.stop())
     sys.exit(agent.run())
@@ -64,3 +63,21 @@ def init() -> None:
     from submerge_client.config.sample import SAMPLE
 
     click.echo(SAMPLE, nl=False)
+
+
+def _agent(path: Path, *, trial: bool, log_json: bool) -> Agent | None:
+    """Return the agent that a file describes; None if it was only tried out."""
+    from submerge_client import logs
+    from submerge_client.config.client_config import load
+
+    logs.begin("warning", as_json=log_json)  # for warnings about the configuration
+    config = load(path, os.environ)
+    logs.begin(config.log, as_json=log_json)
+    if trial:
+        from submerge_client.trial import try_out
+
+        try_out(config)
+        return None
+    from submerge_client.assembly import build_agent
+
+    return build_agent(config)

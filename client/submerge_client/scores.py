@@ -4,7 +4,8 @@
      "over": 0.99, "over_t2": 0.95, "top": {"flow": 0.81, "temp": 0.12}, "filled": {"hum": 41.5},
      "alarm": "pump-1-19aa41f2c30"}
 
-* `row` counts the sensor's rows since the process began.
+* `row` counts the sensor's rows since the process began. `at` is when it was scored, in Unix
+  seconds; rows that share a step (`gather_s`) share it.
 * `spe` and `t2` are the squared prediction error (SPE) and Hotelling's T-squared of the row with
   its gaps filled. `over` and `over_t2` are the highest of the model's measured limits (95, 99,
   99.9 %) that they exceed, if any. A filled value adds no error, so a row with gaps exceeds a

@@ -15,8 +15,9 @@ from typing import NamedTuple
 import click
 import numpy as np
 
-from submerge import Array
+from submerge import SAPCA, Array, Schema
 from submerge_client.config.client_config import ClientConfig
+from submerge_client.config.summary import LearntSummary
 from submerge_client.sensors import open_sensor
 from submerge_client.sensors.lags import Lags
 
@@ -56,7 +57,7 @@ class Listened(NamedTuple):
 
 
 def try_out(config: ClientConfig, *, seconds: float = TRIAL_S) -> None:
-    """Read the sensor; print rows, scaling, and the size of a report.
+    """Read the sensor; print rows, scaling, the memory of learning, and the size of a report.
 
     Without a row the process ends with status 1.
     """
@@ -154,6 +155,7 @@ def trial_lines(
         f"learnt: {learnt} vectors of {numbers} dimensions"
         f" ({len(names)} channels x {config.schema.lags} lags), {ranks}{of_features}"
     )
+    lines += [_memory_line(config.summary, schema)] if schema.linear else []
     if numbers < NARROW and schema.linear:
         lags = -(-NARROW * 2 // len(names))
         lines.append(
@@ -167,6 +169,14 @@ def trial_lines(
         f" {config.uplink.limit} bytes"
     )
     return [*lines, "nothing was sent"]
+
+
+def _memory_line(summary: LearntSummary, schema: Schema) -> str:
+    """Return a line about the memory of the engine that learns."""
+    engine = SAPCA(
+        summary.rank, oversample=summary.oversample, memory=summary.memory_bytes, schema=schema
+    )
+    return f"learning takes at most {(engine.most_bytes or 0) / 1e6:.2g} MB: {engine.algorithm}"
 
 
 def _line_of(name: str, unit: str, column: Array, scaled: tuple[float, float] | None) -> str:

@@ -4,15 +4,17 @@ The input is a stack of `m` rows in R^dim, with m small, and perhaps a `Mix` of 
 `leading` finds the leading right singular vectors and the singular values of
 `mix @ stack` without forming that product. It tries two ways in this order:
 
-1. The Gram matrix takes `eigh` of an (m, m) matrix, one product for the basis, and where
+1. The Gram matrix takes `eigh` of an (m, m) matrix (or what a caller that has a good start
+   found in its place, `pca.ritz`), one product for the basis, and where
    needed one Cholesky step that restores orthonormality. Squaring costs half of the
    digits, so it is trusted only down to `GUARD` times the largest singular value.
 2. QR of the stack, slice by slice, and an SVD of R are slower, and right for
    rank-deficient and badly scaled rows, such as constant sensors.
 
 Rules of this file: it uses `numpy.linalg` only, because a device pays for what it
-loads. It takes products over slices of `dim`, so that temporaries stay in cache and
-float32 stacks are multiplied in float64. It changes no argument but `out`.
+loads. It takes products over slices of `dim`, so that temporaries stay in cache. Float32
+stacks are multiplied in float64, unless a caller asks for products as they are stored. It
+changes no argument but `out`.
 """
 
 from __future__ import annotations
@@ -63,6 +65,29 @@ class Directions(NamedTuple):
     guarded: bool
 
 
+class Eigen(NamedTuple):
+    """Leading eigenpairs of a Gram matrix, or nearly so.
+
+    values : (k,), descending
+    vectors : (m, k), orthonormal
+    dropped : a bound on what the other eigenpairs hold in any direction
+    single : whether the Gram matrix was summed in float32
+    """
+
+    values: Array
+    vectors: Array
+    dropped: float
+    single: bool = False
+
+    @classmethod
+    def of(cls, gram: Array, k: int) -> Eigen:
+        """Solve the full eigenproblem."""
+        values, vectors = np.linalg.eigh(gram)
+        values, vectors = values[::-1], vectors[:, ::-1]
+        dropped = max(0.0, float(values[k])) if k < len(values) else 0.0
+        return cls(values[:k], vectors[:, :k], dropped)
+
+
 class Mix(NamedTuple):
     """A matrix that weighs rows and subtracts part of one combination from each of them.
 
@@ -102,7 +127,7 @@ def leading(
     k: int,
     *,
     mix: Mix | None = None,
-    gram: Array | None = None,
+    eigen: Eigen | None = None,
     cancelled: float = 0.0,
     out: Storage | None = None,
 ) -> Directions:
@@ -113,7 +138,7 @@ def leading(
     stack : (m, dim)
     k : most directions to keep; a stack of lower rank has fewer
     mix : applied to the rows first
-    gram : (m, m), of the mixed rows, if the caller has it already
+    eigen : leading eigenpairs of the mixed rows' Gram matrix, if the caller has them already
     cancelled : squared size of what `mix` subtracts
     out : (at least k, dim), receives the rows; it may be the head of `stack` itself
 
@@ -124,38 +149,42 @@ def leading(
     m, dim = stack.shape
     if min(m, dim, k) == 0:
         return Directions(np.empty((0, dim), stack.dtype), np.empty(0), 0.0, False)
-    if gram is None:
-        gram = inner(stack) if mix is None else mix.of_gram(inner(stack))
     kept = min(k, m, dim)
-    lam, vectors = np.linalg.eigh(gram)
-    lam, vectors = lam[::-1], vectors[:, ::-1]
+    if eigen is None:
+        eigen = Eigen.of(inner(stack) if mix is None else mix.of_gram(inner(stack)), kept)
+    lam, vectors, dropped, single = eigen
     largest = max(lam[0], cancelled / CANCELLED)
-    guarded = not lam[kept - 1] > GUARD**2 * largest
+    guarded = not lam[-1] > GUARD**2 * largest
     if guarded:
         sigma, vectors, dropped = _by_qr(stack, mix, kept)
         kept = len(sigma)
         coefficients = vectors / sigma
     else:
-        sigma = np.sqrt(lam[:kept])
+        sigma = np.sqrt(lam)
         # Rows in R^dim have at most dim singular values: what eigh finds below is rounding.
-        dropped = max(0.0, float(lam[kept])) if kept < min(m, dim) else 0.0
-        coefficients = vectors[:, :kept] / sigma
+        dropped = dropped if kept < dim else 0.0
+        coefficients = vectors / sigma
         if mix is not None:
             # One small product replaces one with the whole stack.
             coefficients, mix = mix.of_coefficients(coefficients), None
     rows = np.empty((kept, dim), stack.dtype) if out is None else out[:kept]
     multiply(coefficients.T, stack, mix=mix, out=rows)
-    if guarded or lam[kept - 1] < SOLID * largest:
+    if guarded or single or lam[-1] < SOLID * largest:
         sigma = orthonormalize(rows, sigma)
     # Equal values may have changed places by a rounding error, and the order is promised.
     return Directions(rows, np.minimum.accumulate(sigma), dropped, guarded)
 
 
-def inner(rows: Storage) -> Array:
-    """Return `rows @ rows.T` in float64, (m, m): one syrk a slice."""
-    parts = slices(rows)
+def inner(rows: Storage, *, as_stored: bool = False) -> Array:
+    """Return `rows @ rows.T` in float64, (m, m): one syrk a slice.
+
+    Float32 rows are multiplied in float64, or `as_stored`, in float32; slices are added in
+    float64 in either case.
+    """
+    parts = slices(rows, as_stored=as_stored)
     first = next(parts)
-    total = first @ first.T
+    # The same array twice: NumPy then calls syrk, which takes half of the products.
+    total = np.asarray(first @ first.T, dtype=np.float64)
     for part in parts:
         total += part @ part.T
     return total
@@ -181,7 +210,7 @@ def multiply(left: Storage, rows: Storage, *, out: Storage, mix: Mix | None = No
 def slices(rows: Storage, mix: Mix | None = None, *, as_stored: bool = False) -> Iterator[Array]:
     """Yield columns of rows, in pieces that fit the cache, in float64 and mixed."""
     # Float32 is copied for the sums, and is chosen where memory is short.
-    width = WIDTH if rows.dtype == np.float64 else WIDTH // 8
+    width = WIDTH if as_stored or rows.dtype == np.float64 else WIDTH // 8
     for start in range(0, rows.shape[1], width):
         part = rows[:, start : start + width]
         if not as_stored:
@@ -195,7 +224,7 @@ def orthonormalize(rows: Storage, sigma: Array) -> Array:
     One Cholesky-QR step: rows.T = Q R, so Q diag(sigma diag(R)) equals
     rows.T diag(sigma) to the square of the defect.
     """
-    lower = np.linalg.cholesky(inner(rows))
+    lower = np.linalg.cholesky(inner(rows, as_stored=True))
     multiply(np.linalg.inv(lower), rows, out=rows)
     return np.asarray(sigma * np.diag(lower))
 

@@ -170,7 +170,7 @@ class Schema:
             return tuple(Channel(name) for name in self.names)
         return self.channels
 
-    @property
+    @cached_property
     def canonical(self) -> bytes:
         """The text that is hashed: UTF-8 JSON with sorted keys and floats as `float.hex()`."""
         channels: object = self.channels

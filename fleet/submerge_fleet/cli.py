@@ -11,7 +11,6 @@ import errno
 import importlib
 import os
 import sys
-from difflib import get_close_matches
 from typing import NamedTuple
 
 import click
@@ -61,9 +60,12 @@ class LazyGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Refuse an unknown subcommand with the nearest one; click knows none of these names."""
-        near = get_close_matches(args[0], SUBCOMMANDS, 1)
-        if near and args[0] not in SUBCOMMANDS and not ctx.resilient_parsing:
-            ctx.fail(f"No such command {args[0]!r}. Did you mean {near[0]!r}?")
+        if args[0] not in SUBCOMMANDS and not ctx.resilient_parsing:
+            from difflib import get_close_matches  # late: a client that runs does not need it
+
+            near = get_close_matches(args[0], SUBCOMMANDS, 1)
+            if near:
+                ctx.fail(f"No such command {args[0]!r}. Did you mean {near[0]!r}?")
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -308,13 +308,13 @@ MQTT = '[listen.mqtt]\nurl = "mqtts://broker"\n'
 
 def test_a_report_that_does_not_fit_upward_is_refused_with_the_numbers(refused) -> None:
     """As at a client, and with what only an aggregator has; k is the group's."""
-    size = 4 * 2000 * 13 + 8 * (2000 + 13) + 39_490
+    size = 4 * 2000 * 13 + 16 * 2000 + 8 * 13 + 39_490
 
     line = refused(ROOT + PARENT + "max_message_bytes = 120000" + LARGE)
 
     assert (
         f"aggregator.toml: parent.max_message_bytes: expected room for {size} bytes: dim 2000"
-        " (channels x lags), k 13 (rank + oversample), 4 dim k + 8 (dim + k) + 39490, got a limit"
+        " (channels x lags), k 13 (rank + oversample), 4 dim k + 16 dim + 8 k + 39490, got a limit"
         " of 120000 bytes; lower schema.lags, summary.rank or summary.oversample of group pumps,"
         " or raise it as far as the parent does"
     ) == line
@@ -493,7 +493,7 @@ def test_both_samples_are_one_fleet() -> None:
     assert (client.uplink.host, client.uplink.port) == root.listen.grpc.endpoint
     assert client.built_schema == root.plans[client.group].schema
     assert client.schema.scaling == root.groups[client.group].schema.scaling
-    assert client.summary == root.groups[client.group].summary
+    assert client.summary.shared == root.groups[client.group].summary
 
 
 @pytest.mark.parametrize("word", ["score", "Alarm", "model", "HELLO"])

@@ -344,3 +344,19 @@ def test_not_now_is_counted(worker, disk):
     worker.commit_batch([said, said])
 
     assert {"unavailable": 2} == counted(worker)
+
+
+def test_a_report_that_comes_again_after_a_restart_is_the_same(worker, disk):
+    """Its row holds its bytes and no digest; another report with its number is refused."""
+    first = report(worker, "c")
+    worker.commit_batch([inbound(first)])
+    key = ("row", "g", "c", str(LIFE.created_ms), str(LIFE.nonce))
+    kept = records.unpack(key, disk.load()[key])
+    worker.node = None
+    worker.start()
+    again = answers(worker.commit_batch([inbound(first)]))
+    other = answers(worker.commit_batch([inbound(replace(first, lifetime=99))]))
+
+    assert b"" == kept.digest
+    assert [Reason.ACK] == [answer.reason for answer in again]
+    assert [Reason.EQUIVOCATION] == [answer.reason for answer in other]

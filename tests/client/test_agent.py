@@ -25,7 +25,7 @@ from submerge_client.sensors.lags import Lags
 from submerge_client.uplink import Came, Opened, Parted, TooLarge
 from submerge_client.watchdog import Watchdog
 from submerge_proto.wire import codec
-from support.patience import PATIENCE_S
+from support.patience import PATIENCE_S, until
 
 PARENT = Incarnation(1_600_000_000_000, 5)
 ROWS = np.random.default_rng(0).standard_normal((200, 4))
@@ -91,7 +91,17 @@ class Rows:
             stop.wait()
 
 
-def agent(*, uplink, sensor=None, disk=None, lags=1, linger_s=0.5, watchdog=None, **settings):
+def agent(
+    *,
+    uplink,
+    sensor=None,
+    disk=None,
+    lags=1,
+    linger_s=0.5,
+    watchdog=None,
+    gather_s=0.0,
+    **settings,
+):
     """An agent around a real node."""
     node = ClientNode(
         ClientSettings("c", "g", "root", report_every_s=0.05, min_rows=1, **settings),
@@ -107,9 +117,25 @@ def agent(*, uplink, sensor=None, disk=None, lags=1, linger_s=0.5, watchdog=None
         lags=Lags(lags, 4),
         scores=None,
         clock=now,
+        gather_s=gather_s,
         linger_s=linger_s,
         watchdog=watchdog,
     )
+
+
+class OneByOne(Rows):
+    """Hands over each row by itself, the second one when the first was taken."""
+
+    driven = None
+
+    def read(self, hand, stop):
+        hand(self._rows[:1])
+        until(lambda: self.driven.rows)
+        for row in self._rows[1:]:
+            hand(row[None])
+        if self._waits:
+            self.driven.stop()
+            stop.wait()
 
 
 def said(log, what):
@@ -165,6 +191,27 @@ def test_it_ends_when_asked():
 
     assert 0 == driven.run()
     assert 200 == driven.delivered
+
+
+@pytest.mark.parametrize("waits", [False, True], ids=["the sensor ends", "it is asked"])
+def test_rows_that_wait_for_others_are_delivered_at_the_end(waits):
+    """All but the first wait for an hour: the end does not."""
+    parent = Parent()
+    sensor = OneByOne(ROWS[:40], waits=waits)
+    driven = sensor.driven = agent(uplink=parent, sensor=sensor, gather_s=3600.0)
+
+    assert 0 == driven.run()
+    assert (40, 40) == (driven.rows, driven.delivered)
+    assert 40 == parent.heard[-1].counts.learnt
+
+
+def test_rows_that_come_fast_share_a_step():
+    """Forty at once: the first, and then the others together."""
+    dog, sensor = Dog(), OneByOne(ROWS[:40])
+    sensor.driven = agent(uplink=Parent(), sensor=sensor, gather_s=3600.0, watchdog=dog)
+    sensor.driven.run()
+
+    assert 2 == dog.reported.count("rows")
 
 
 def test_who_is_asked_twice_does_not_linger():

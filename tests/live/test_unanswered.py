@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import grpc
 import pytest
 
-from submerge_aggregator.downlink import over_grpc
+from submerge_aggregator.downlink import message_calls, over_grpc
 from submerge_aggregator.downlink.readings import ReadingLimits
 from submerge_aggregator.refusals import Refusals
 from submerge_client.uplink import SendRefused, Slowed
@@ -20,7 +20,7 @@ from support.ways import Ear, Host
 @pytest.mark.slow
 def test_a_letter_that_nobody_answers_is_given_up(monkeypatch):
     """Its caller hears "not now", whatever its own patience; nothing of it stays behind."""
-    monkeypatch.setattr(over_grpc, "ANSWER_S", 0.05)
+    monkeypatch.setattr(message_calls, "ANSWER_S", 0.05)
     monkeypatch.setattr(over_grpc, "LOOK_S", 0.02)
     downlink = over_grpc.GrpcDownlink("127.0.0.1:0", limit=1000)
     host = Host(downlink)
@@ -32,7 +32,7 @@ def test_a_letter_that_nobody_answers_is_given_up(monkeypatch):
             assert grpc.StatusCode.UNAVAILABLE is call.code()
         # Too late, and no mistake.
         host.call(letter.answer, "answer", b"sorry")
-        until(lambda: not downlink._unanswered)
+        until(lambda: not downlink.calls._unanswered)
     finally:
         host.close()
 
@@ -98,10 +98,10 @@ def test_a_stream_is_not_asked_for_in_many_words(method):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("method", ["Join", "Report", "Watch"])
+@pytest.mark.parametrize("method", ["Join", "Report", "Reports", "Watch"])
 def test_calls_that_say_nothing_are_few_and_are_given_up(method, monkeypatch):
     """Who begins them without end is told to wait, and each of his ends; others are heard."""
-    monkeypatch.setattr(over_grpc, "READ_S", 0.5)
+    monkeypatch.setattr(message_calls, "READ_S", 0.5)
     monkeypatch.setattr(ReadingLimits, "calls_each", 3)
     refused = Refusals()
     downlink = over_grpc.GrpcDownlink("127.0.0.1:0", limit=1000, refusals=refused)
@@ -126,7 +126,7 @@ def test_calls_that_say_nothing_are_few_and_are_given_up(method, monkeypatch):
             assert b"yes" == heard.result()
             codes = sorted(call.code().name for call in calls)
             assert ["DEADLINE_EXCEEDED"] * 3 + ["UNAVAILABLE"] * 2 == codes
-            until(lambda: not len(downlink.readings), lambda: "an end of all")
+            until(lambda: not len(downlink.calls.readings), lambda: "an end of all")
         assert (2, 3) == (refused.counts["throttled"], refused.counts["malformed"])
     finally:
         quiet.set()

@@ -26,7 +26,9 @@ from support.http2 import PING, RESET, SETTINGS, Closed, Http2, frame, message_h
 LARGE = 4 << 20
 """Bytes of a message that is garbage."""
 
-REPORT, JOIN, WATCH = (f"/{SERVICE}/{name}" for name in ("Report", "Join", "Watch"))
+REPORT, REPORTS, JOIN, WATCH = (
+    f"/{SERVICE}/{name}" for name in ("Report", "Reports", "Join", "Watch")
+)
 AGAIN_S = 0.02
 """Before a connection that has ended is opened again."""
 
@@ -215,6 +217,26 @@ async def watches(connection: Http2, node: str) -> None:
         await asyncio.sleep(1.0)
 
 
+async def stalled_streams(connection: Http2, node: str) -> None:
+    """Have streams of reports kept open by an answer each, and end no other report on them."""
+    header = parts.header(Stamp(node, "room", Incarnation(1, 1), 1))
+    report = pb.ReportRequest(header=header).SerializeToString()  # answered as invalid
+    size = 65_536
+
+    async def one() -> None:
+        with suppress(Closed):
+            stream = await connection.begin(REPORTS)
+            await connection.send(stream, message_head(len(report)) + report)
+            await asyncio.sleep(1.0)
+            await connection.send(stream, message_head(size) + bytes(size - 1))
+            await connection.ended(stream)
+
+    while not connection.closed:
+        async with asyncio.TaskGroup() as group:
+            for _ in range(64):
+                group.create_task(one())
+
+
 GET = b"GET /metrics HTTP/1.1\r\nHost: root\r\n"
 
 FLOODS: dict[str, Flood] = {
@@ -222,7 +244,7 @@ FLOODS: dict[str, Flood] = {
         work.__name__: over_http2(work)
         for work in (
             *(garbage, many_calls, fitting, slow, unread, headers_only, half_headers),
-            *(idle, pings, settings, resets, watches),
+            *(idle, pings, settings, resets, watches, stalled_streams),
         )
     },
     "no_handshake": over_tcp(b"", b"", 1.0),

@@ -154,7 +154,7 @@ def _state(host: Host) -> tuple[Any, Any, Any]:
     """Return an aggregator's rows, who is set apart, and the merge; of a client nothing."""
     if host.label == "c" or host.ledger is None:
         return None, None, None
-    rows = {key: row.digest for key, row in host.ledger.rows.items()}
+    rows = dict(host.ledger.rows)
     return rows, host.node.excluded(GROUP)[1], reported(host.ledger.summary())
 
 

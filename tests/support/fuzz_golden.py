@@ -117,6 +117,7 @@ class GoldenWorld(World):
         asked, said = self._asked.get(label), self._said.get(label)
         match message:
             case Joined() if asked is not None:
+                # As it stands: a parent that takes whole scatters, or one that does not.
                 text = self._text() if message.schema else b""
                 return message._replace(
                     stamp=asked.stamp._replace(seq=min(message.stamp.seq, asked.stamp.seq)),

@@ -32,14 +32,14 @@ from submerge.protocol.messages import (
     ScoreSketches,
     Stamp,
 )
-from submerge.protocol.summaries import Subspaces
+from submerge.protocol.summaries import Subspaces, Summary
 from submerge.stats.block_maxima import BlockMaxima
 from submerge.stats.moments import Moments
 from submerge.stats.quantile_sketch import FINE, QuantileSketch
 from submerge.stats.reservoir import Reservoir
 from submerge.stats.score_limits import Limits
 from support.nodes import EPOCH, GROUP, Host, new_incarnation
-from support.wire import kernel_schema, subspace_of
+from support.wire import kernel_schema, subspace_of, whole_of
 from support.wired import WiredTable
 
 CHILDREN, BELOW = ("x", "y", "z"), "below"
@@ -150,7 +150,9 @@ class World:
             pinned=host.node.incarnation,
             fence=fence,
             fingerprint=schema.fingerprint,
-            summary=self._summary(float(min(learnt, 1000))) if rng.random() < 0.8 else None,
+            summary=self._summary(float(min(learnt, 1000)), reported=True)
+            if rng.random() < 0.8
+            else None,
             moments=self._moments(learnt) if rng.random() < 0.4 else None,
             counts=Counts(learnt, int(rng.integers(9)), int(rng.integers(9))),
             as_of=EPOCH + self.table.time,
@@ -213,20 +215,29 @@ class World:
         paused = (None, False, True)[int(rng.integers(3))]
         return DesiredState(node, number, paused, verdicts)
 
-    def _summary(self, weight: float) -> Subspace | KernelSummary | None:
+    def _summary(self, weight: float, *, reported: bool = False) -> Summary | None:
+        """Return what a child could have learnt; `reported`: a whole scatter, perhaps."""
         schema = self.schema
         if not schema.features.settled:
             return None
         first = self._subspace(schema.dim, weight)
         if schema.linear:
-            return first
+            whole = reported and self.rng.random() < 0.4
+            return whole_of(first, rest=float(self.rng.choice([0, 1]))) if whole else first
         return KernelSummary(first, self._subspace(schema.width, weight))
 
     def _subspace(self, dim: int, weight: float) -> Subspace:
         rng = self.rng
         sigma = np.sort(rng.uniform(0.1, 9, int(rng.integers(0, min(dim, 4) + 1))))[::-1]
         size, seed = 10.0 ** rng.integers(-6, 7), int(rng.integers(1000))
-        return subspace_of(dim, sigma * size, weight=weight, schema=self.schema, seed=seed)
+        return subspace_of(
+            dim,
+            sigma * size,
+            weight=weight,
+            schema=self.schema,
+            seed=seed,
+            energies=bool(rng.random() < 0.5),
+        )
 
     def _moments(self, count: int) -> Moments:
         rng, width = self.rng, self.schema.width
@@ -249,7 +260,9 @@ class World:
         if asked is not None and draw < 0.35:
             newest = int(rng.choice([0, asked.stamp.seq, asked.stamp.seq + 1], p=[0.5, 0.4, 0.1]))
             stamp, schema = asked.stamp._replace(seq=newest), self._text()
-            return Joined(stamp, reason, asked.fence, store, top, self._floor(), schema, ("so",))
+            whole = bool(rng.random() < 0.5)
+            parent = reason, asked.fence, store, top, self._floor(), schema, ("so",)
+            return Joined(stamp, *parent, whole_scatter=whole)
         if said is not None and draw < 0.6:
             seq = said.stamp.seq
             newest = int(rng.choice([0, seq, seq + 1], p=[0.2, 0.7, 0.1]))

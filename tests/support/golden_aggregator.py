@@ -15,7 +15,9 @@ from submerge.protocol.alarm_status import AlarmStatus
 from submerge.protocol.desired_state import DesiredState
 from submerge.protocol.kernel_summary import KernelSummary
 from submerge.protocol.messages import Census, Counts, Incarnation, Left, Pin
+from submerge_proto.kept.received import ReceivedReports
 from submerge_proto.v1 import kept_pb2
+from submerge_proto.wire import codec
 from support import golden_parts as parts
 from support.golden_parts import KERNEL, LINEAR, NOW, OPEN_KERNEL, OPEN_LINEAR, ROOT, SITE
 
@@ -250,6 +252,19 @@ def of_an_unreadable_node() -> dict[Any, Any]:
     return {("quarantined", "pumps"): {"pumps-24": entry}}
 
 
+def of_whole_scatters() -> dict[Any, Any]:
+    """A narrow group: a row as it came, one of an earlier child, and what was merged."""
+    group, node = "pumps", "pump-3"
+    whole, directions = parts.whole(), parts.with_energies()
+    return {
+        **of_ages(),
+        **_row(parts.report(node, group, LIVES[0], 12, summary=whole, final=False), 1),
+        **_row(parts.report(node, group, LIVES[1], 3, summary=directions), 2),
+        **_row(_below(group, whole), 3),
+        **_sealed(group, node, parts.whole(dtype="<f8"), LINEAR.width),
+    }
+
+
 def of_ages() -> dict[Any, Any]:
     """When nodes were first heard: in the group's time, which a restart continues."""
     return {
@@ -258,3 +273,14 @@ def of_ages() -> dict[Any, Any]:
         ("first", "pumps", "pump-4"): 172_801.25,
         ("elapsed", "pumps"): GroupTime(elapsed=259_202.75, wall=NOW - 600),
     }
+
+
+def of_rows_as_received() -> dict[Any, Any]:
+    """Rows that hold reports as they came, without a digest: messages ready to be written."""
+    kept, received = _of_an_early_root(), ReceivedReports()
+    for key, row in kept.items():
+        if key[0] == "row":
+            came = replace(row, report=replace(row.report, software="submerge 0.6.1"), digest=b"")
+            received.note(came.report, codec.encode(came.report))
+            kept[key] = kept_pb2.Row.FromString(received.pack(key, came))
+    return kept

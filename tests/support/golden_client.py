@@ -161,6 +161,15 @@ def of_a_linear_group() -> dict[Any, Any]:
     return _client("pump-3", "pumps", parts.linear(), desired, "spe")
 
 
+def of_a_narrow_group() -> dict[Any, Any]:
+    """A client that keeps its whole scatter, as it was learnt; finals are as they came."""
+    report = parts.report("pump-3", "pumps", LIFE, 12, summary=parts.whole(dtype="<f8"))
+    return {
+        ("checkpoint",): Checkpoint(report=report, pin=PIN, delivered=8000),
+        ("past",): _past("pumps", "pump-3", parts.whole()),
+    }
+
+
 def of_a_kernel_group() -> dict[Any, Any]:
     """A client of two memories, whose alarm is that a channel is stuck."""
     desired = DesiredState(

@@ -78,8 +78,24 @@ ABOUT: dict[str, dict[str, Any]] = {
         "held": 0,
         "schema": None,
     },
+    "engine_form_2.npz": {
+        "form": 2,
+        "rule": {"kind": "fixed", "start": 3},
+        "oversample": 2,
+        "forgetting_factor": 0.96875,
+        "center": True,
+        "block_size": None,
+        "exact": "auto",
+        "memory": 123456,
+        "dtype": "float32",
+        "n_samples_seen": 3456,
+        "fallbacks": 0,
+        "target": 3,
+        "held": 0,
+        "schema": SCHEMA,
+    },
 }
-"""By the file's name: the two memories, and an engine that has seen nothing."""
+"""By the file's name: the two memories, an engine that has seen nothing, and a file of form 2."""
 
 ARRAYS: dict[str, dict[str, np.ndarray]] = {
     "engine_sapca.npz": {
@@ -96,6 +112,12 @@ ARRAYS: dict[str, dict[str, np.ndarray]] = {
         "scatter": HALVES.T @ np.diag([64.0, 16.0, 4.0]) @ HALVES + np.eye(4),
     },
     "engine_fixed.npz": {},
+    "engine_form_2.npz": {
+        "mean": numbers(3.5),
+        "totals": np.array([3000.5, 2900.25, 5.75]),
+        "waiting": np.array([[5, -6, 7, 1], [2, 3, 2, 1]], dtype=np.float32) / 4,
+        "scatter": HALVES.T @ np.diag([32.0, 16.0, 8.0]) @ HALVES + np.eye(4),
+    },
 }
 
 ENGINES = tuple(ABOUT)

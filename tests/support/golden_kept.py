@@ -37,6 +37,7 @@ Key = tuple[str, ...]
 
 CHECKPOINTS: dict[str, Callable[[], dict[Key, Any]]] = {
     "client_linear.checkpoint": golden_client.of_a_linear_group,
+    "client_narrow.checkpoint": golden_client.of_a_narrow_group,
     "client_kernel.checkpoint": golden_client.of_a_kernel_group,
     "client_scaling.checkpoint": golden_client.while_the_scaling_is_worked_out,
     "client_gamma.checkpoint": golden_client.while_gamma_is_worked_out,
@@ -51,6 +52,8 @@ STORES: dict[str, tuple[int, Callable[[], dict[Key, Any]]]] = {
     "root_form_2.store": (2, golden_aggregator.of_form_2),
     "unreadable.store": (3, golden_aggregator.of_an_unreadable_node),
     "root_ages.store": (4, golden_aggregator.of_ages),
+    "root_narrow.store": (5, golden_aggregator.of_whole_scatters),
+    "root_received.store": (5, golden_aggregator.of_rows_as_received),
 }
 """With the form that each is of."""
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from submerge import Channel, Scaling, Schema, Subspace
 from submerge.features import Gaussian, RandomFourier
+from submerge.pca.whole_scatter import WholeScatter
 from submerge.protocol.alarm_status import Alarm, AlarmStatus
 from submerge.protocol.kernel_summary import KernelSummary
 from submerge.protocol.messages import Counts, Incarnation, Model, Report, ScoreSketches, Stamp
@@ -88,6 +89,36 @@ def linear(first: float = 8.0, *, weight: float = 86_000.5, dtype: str = "<f4") 
     """Return what a linear group has learnt."""
     learnt = subspace(HALVES, first, weight=weight, dtype=dtype)
     return replace(learnt, schema=LINEAR.fingerprint)
+
+
+def with_energies(first: float = 8.0) -> Subspace:
+    """Return what a linear group has learnt, with the energy of each channel."""
+    learnt = linear(first)
+    held = np.square(learnt.basis, dtype=np.float64) @ learnt.sigma**2
+    rest = np.array([0.5, 0.25, 0.125, 0.125]) * (learnt.energy - held.sum())
+    return replace(learnt, channel_energies=held + rest)
+
+
+def whole(*, dtype: str = "<f4") -> WholeScatter:
+    """Return what a narrow group has learnt.
+
+    dtype : "<f4" is as it travels, "<f8" as it was merged, with digits that float32 has not
+    """
+    packed = np.array([0.5, 0.25, 0.125, 0.0, 0.5, 0.125, -0.25, 0.25, 0.125, 0.125], dtype="<f4")
+    held = packed
+    if dtype == "<f8":
+        R = np.zeros((4, 4))
+        R[np.triu_indices(4)] = packed
+        held = 64.0 * (R.T @ R) + 2.0**-40 * np.eye(4)
+    return WholeScatter(
+        schema=LINEAR.fingerprint,
+        held=held,
+        mean=numbers(-8.0),
+        weight=86_000.5,
+        energy=64.0,
+        spectral_bound=0.0009765625,
+        channel_energies=np.array([20.0, 24.0, 10.25, 9.75]),
+    )
 
 
 def kernel(first: float = 16.0, *, weight: float = 85_000.25, dtype: str = "<f4") -> KernelSummary:

@@ -92,7 +92,7 @@ def placed(
     for name, part in parts.items():
         placement.put(name, ChildSummary(part, client=name not in sites))
     placement.settle(lambda name: ages[name], (0.0, 0.0))
-    return tree.root(), placement
+    return SUMMARIES.directions(tree.root()), placement
 
 
 def displaced(before: Subspace, after: Subspace, rank: int = RANK) -> tuple[float, float]:

@@ -52,10 +52,31 @@ def pooled_within(parts: list[np.ndarray]) -> np.ndarray:
     return sum(twin(part).scatter for part in parts)
 
 
+def pooled_scatter(
+    scatters: list[np.ndarray],
+    weights: list[float],
+    means: list[np.ndarray],
+    *,
+    between: bool = True,
+) -> np.ndarray:
+    """The scatters of several parts added up, with the distances between their means."""
+    mean = sum(w * m for w, m in zip(weights, means, strict=True)) / sum(weights)
+    total = sum(scatters)
+    for w, m in zip(weights, means, strict=True):
+        total = total + between * w * np.outer(m - mean, m - mean)
+    return total
+
+
 def scatter_of(subspace) -> np.ndarray:
     """What a subspace says the scatter is: U diag(sigma^2) U'."""
     basis = np.asarray(subspace.basis, dtype=np.float64)
     return basis @ np.diag(subspace.sigma**2) @ basis.T
+
+
+def lacking(gram: np.ndarray, vectors: np.ndarray) -> float:
+    """The largest eigenvalue of what is left of a Gram matrix beside orthonormal vectors."""
+    off = np.eye(len(gram)) - vectors @ vectors.T
+    return float(np.linalg.eigvalsh(off @ gram @ off)[-1])
 
 
 def algorithm_2(U1, s1, U2, s2, *, rank, factors=(1.0, 1.0)):

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from submerge import PeerError, Schema, Subspace
+from submerge.pca.whole_scatter import WholeScatter
 from submerge.protocol.alarm_status import AlarmStatus
 from submerge.protocol.kernel_summary import KernelSummary
 from submerge.protocol.messages import Census, Counts, Report, ScoreSketches, Stamp
@@ -19,7 +20,8 @@ from submerge.stats.moments import Moments
 from submerge.stats.quantile_sketch import FINE, QuantileSketch
 from submerge.stats.reservoir import LARGEST_POINT, LEAST_WIDTH, Reservoir
 from submerge_proto.v1 import summary_pb2 as pb
-from submerge_proto.wire import columns, parts
+from submerge_proto.wire import columns, parts, triangles
+from submerge_proto.wire.channel_energies import held_by
 from submerge_proto.wire.sizes import LARGEST
 from support.alarm_statuses import most_alarms
 from support.nodes import EPOCH
@@ -35,10 +37,22 @@ def wild(rng: np.random.Generator, schema: Schema, most_weight: float) -> Subspa
             pass  # a little too wild
 
 
+def wild_whole(rng: np.random.Generator, schema: Schema, most_weight: float) -> WholeScatter:
+    """The wildest whole scatter that is believed, of this schema."""
+    while True:
+        try:
+            message = _wild_whole(rng, schema.dim, most_weight)
+            return triangles.unpacked(message, schema.fingerprint)
+        except PeerError:
+            pass  # a little too wild
+
+
 def wild_summary(
     rng: np.random.Generator, schema: Schema, most_weight: float
-) -> Subspace | KernelSummary:
+) -> Subspace | KernelSummary | WholeScatter:
     """The wildest that a group of this schema can have: two subspaces, if it has features."""
+    if schema.linear and rng.random() < 0.4:
+        return wild_whole(rng, schema, most_weight)
     first = wild(rng, schema, most_weight)
     if schema.linear:
         return first
@@ -65,11 +79,7 @@ def _wild(
         rows = np.linalg.qr(rng.standard_normal((dim, dim)))[0][:k]
     rows = rows + rng.uniform(-1, 1, (k, dim)) * rng.choice([0, 9e-6, 4e-4]) / dim
     rows = rows * rng.choice([1, 1 + 4.9e-6, 1 - 4.9e-6])
-    if weight is None:
-        weight = min(float(rng.choice([2.0**-600, 1e-100, 1.0, 1e9, most_weight])), most_weight)
-    size = rng.choice([0, 1e-310, 1.0, 1e12, 1.84e19, np.nextafter(LARGEST**0.5, 0)])
-    mean = size * rng.choice([-1, 0, 1, 0.5], dim)
-    most = weight * (dim * LARGEST - float(mean @ mean))
+    weight, mean, most = _edges(rng, dim, most_weight, weight)
     sizes = [*np.array([0, 1e-50, 1.001e-50, 1e-30, 1, 1e3]) * weight**0.5]
     sizes += [*np.array([1e-16, 3e-16, 1e-15, 1e-8, 1e-4, 0.99]) * (max(most, 0) / dim) ** 0.5]
     sigma = np.sort(rng.choice(sizes, k))[::-1]
@@ -87,6 +97,50 @@ def _wild(
         weight=weight,
         energy=energy,
         spectral_bound=float(rng.choice([0, energy, 1e300])),
+        channel_energies=_wild_energies(rng, held_by(rows.astype("<f4"), sigma), energy),
+    )
+
+
+def _edges(
+    rng: np.random.Generator, dim: int, most_weight: float, weight: float | None
+) -> tuple[float, np.ndarray, float]:
+    """A weight, a mean, and the most energy that readings of both can have."""
+    if weight is None:
+        weight = min(float(rng.choice([2.0**-600, 1e-100, 1.0, 1e9, most_weight])), most_weight)
+    size = rng.choice([0, 1e-310, 1.0, 1e12, 1.84e19, np.nextafter(LARGEST**0.5, 0)])
+    mean = size * rng.choice([-1, 0, 1, 0.5], dim)
+    return weight, mean, weight * (dim * LARGEST - float(mean @ mean))
+
+
+def _wild_energies(rng: np.random.Generator, held: np.ndarray, energy: float) -> bytes:
+    """Energies of channels that cover what is held just so, the rest in a single one; or none."""
+    if rng.random() < 0.4:
+        return b""
+    energies = held * float(rng.choice([1, 1 - 9e-6]))
+    energies[int(rng.integers(len(held)))] += energy - energies.sum()
+    energies *= float(rng.choice([1, 1 + 9e-6, 1 - 9e-6]))
+    return np.maximum(energies, 0.0).astype("<f8").tobytes()
+
+
+def _wild_whole(rng: np.random.Generator, dim: int, most_weight: float) -> pb.Subspace:
+    weight, mean, most = _edges(rng, dim, most_weight, None)
+    R = rng.standard_normal((dim, dim)) * rng.choice([0, 1e-38, 1e-44, 1e-7, 1], (dim, dim))
+    packed = R[np.triu_indices(dim)]
+    length = float(np.linalg.norm(packed))
+    packed *= float(rng.choice([0, 0.5, 1, 1 + 4e-6])) / length if length else 0.0
+    packed = packed.astype("<f4")
+    energy = max(0.0, float(rng.choice([0, 1e-300, 1e-40, 1, most * 1e-9, most * 0.999, most])))
+    square = np.zeros((dim, dim))
+    square[np.triu_indices(dim)] = np.square(packed, dtype=np.float64)
+    return pb.Subspace(
+        dim=dim,
+        columns=packed.tobytes(),
+        mean=mean.astype("<f8").tobytes(),
+        weight=weight,
+        energy=energy,
+        spectral_bound=float(rng.choice([0, energy, 1e300])),
+        channel_energies=_wild_energies(rng, energy * square.sum(axis=0), energy),
+        whole=True,
     )
 
 

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from submerge import Schema, Subspace
 from submerge.features import Gaussian, RandomFourier
+from submerge.pca.whole_scatter import WholeScatter
 from submerge.protocol.kernel_summary import KernelSummary
 from submerge.protocol.messages import (
     Answer,
@@ -39,6 +40,7 @@ from submerge.stats.reservoir import KEPT, LARGEST_POINT, LEAST_WIDTH, Reservoir
 from submerge.stats.score_limits import Limits
 from submerge_proto.v1 import aggregator_service_pb2 as pb
 from submerge_proto.wire import codec, forms, parts
+from submerge_proto.wire.channel_energies import held_by
 from support import alarm_statuses
 from support.edges import (
     MOST,
@@ -118,12 +120,16 @@ def subspace_of(
     mean: float = 1.0,
     lost: float = 0.25,
     schema: Schema | None = None,
+    energies: bool = False,
 ) -> Subspace:
-    """A subspace as it travels, with so much energy `lost`, as a share of what is held."""
+    """A subspace as it travels, with so much energy `lost`, as a share of what is held.
+
+    energies : with those of single channels
+    """
     schema = Schema.anonymous(dim) if schema is None else schema
     sigma = np.asarray(sigma, dtype=np.float64)
     held = float(sigma @ sigma)
-    return Subspace(
+    subspace = Subspace(
         schema.fingerprint,
         orthonormal(dim, len(sigma), seed).T,
         sigma,
@@ -132,6 +138,31 @@ def subspace_of(
         energy=held * (1 + lost),
         spectral_bound=held * lost,
     )
+    return with_energies(subspace, seed=seed) if energies else subspace
+
+
+def with_energies(subspace: Subspace, *, seed: int = 0) -> Subspace:
+    """The same with energies of channels: what is lost is spread over them by chance."""
+    spread = np.random.default_rng(seed).dirichlet(np.ones(subspace.dim))
+    held = held_by(subspace.basis.T, subspace.sigma)
+    energies = held + spread * (subspace.energy - float(held.sum()))
+    return replace(subspace, channel_energies=np.maximum(energies, 0.0))
+
+
+def whole_of(subspace: Subspace, *, rest: float = 0.0) -> WholeScatter:
+    """A whole scatter as it travels, of a subspace's directions and `rest` in each channel."""
+    wide = np.asarray(subspace.basis, dtype=np.float64)
+    scatter = (wide * subspace.sigma**2) @ wide.T + rest * np.eye(subspace.dim)
+    energy = float(np.trace(scatter))
+    return WholeScatter(
+        subspace.schema,
+        (scatter + scatter.T) / 2,
+        subspace.mean,
+        weight=subspace.weight,
+        energy=energy,
+        spectral_bound=0.0,
+        channel_energies=np.diag(scatter).copy(),
+    ).rounded()
 
 
 @st.composite
@@ -149,7 +180,16 @@ def subspaces(draw: Any, *, dim: int | None = None, most_weight: float = 1e15) -
         weight=weight,
         mean=draw(st.sampled_from([0.0, -1.0, 1e19])),
         lost=draw(st.sampled_from([0.0, 0.3, 1e3])),
+        energies=draw(st.booleans()),
     )
+
+
+@st.composite
+def wholes(draw: Any, *, dim: int, most_weight: float = 1e15) -> WholeScatter:
+    """Of a singular scatter or a regular one."""
+    subspace = draw(subspaces(dim=dim, most_weight=most_weight))
+    rest = draw(st.sampled_from([0.0, 1e-12, 1.0])) * subspace.weight
+    return whole_of(subspace, rest=rest)
 
 
 @st.composite
@@ -163,7 +203,7 @@ def twofolds(draw: Any, *, width: int, most_weight: float = 1e15) -> KernelSumma
     return KernelSummary(features, linear)
 
 
-def relabelled(summary: Subspace | KernelSummary, fingerprint: str) -> Subspace | KernelSummary:
+def relabelled(summary: Any, fingerprint: str) -> Any:
     """The same under another schema's name."""
     if isinstance(summary, KernelSummary):
         both = (summary.features, summary.linear)
@@ -206,7 +246,8 @@ def reports(draw: Any) -> Report:
     summary = spread = None
     if learnt and draw(st.booleans()):
         most = 1e30 if fence else float(learnt)
-        summary = draw(subspaces(dim=dim, most_weight=most) | twofolds(width=dim, most_weight=most))
+        kinds = (subspaces(dim=dim, most_weight=most), twofolds(width=dim, most_weight=most))
+        summary = draw(st.one_of(*kinds, wholes(dim=dim, most_weight=most)))
         summary = relabelled(summary, Schema.anonymous(dim).fingerprint)
     if learnt and draw(st.booleans()):
         spread = draw(moments(dim=dim, most=learnt))
@@ -252,6 +293,7 @@ joineds = st.builds(
     numbers,
     schemas,
     lines.map(tuple),
+    st.booleans(),
 )
 answers = st.builds(
     Answer,
@@ -327,8 +369,8 @@ PARENT = new_incarnation(0, nonce=2**63)
 def a_twofold(*, weight: float = 100.0) -> KernelSummary:
     """What a kernel group of 9 channels has learnt: 6 features, 3 columns of each."""
     return KernelSummary(
-        subspace_of(6, [5.0, 4.0, 3.0], weight=weight, schema=KERNEL),
-        subspace_of(9, [9.0, 4.0, 2.0], weight=weight, schema=KERNEL, seed=1),
+        subspace_of(6, [5.0, 4.0, 3.0], weight=weight, schema=KERNEL, energies=True),
+        subspace_of(9, [9.0, 4.0, 2.0], weight=weight, schema=KERNEL, seed=1, energies=True),
     )
 
 
@@ -340,7 +382,7 @@ def a_report(**fields: Any) -> Report:
         "pinned": PARENT,
         "fence": b"",
         "fingerprint": SCHEMA.fingerprint,
-        "summary": subspace_of(6, [5.0, 4.0, 3.0], weight=100.0),
+        "summary": subspace_of(6, [5.0, 4.0, 3.0], weight=100.0, energies=True),
         "moments": Moments(50, np.ones(6), np.full(6, 9.0)),
         "counts": Counts(100, 2, 1),
         "as_of": EPOCH,
@@ -361,7 +403,7 @@ def a_model(**fields: Any) -> Model:
         "version": 1_700_000_000_123,
         "schema": SCHEMA.canonical,
         "fingerprint": SCHEMA.fingerprint,
-        "summary": subspace_of(6, [5.0, 4.0, 3.0], weight=100.0),
+        "summary": subspace_of(6, [5.0, 4.0, 3.0], weight=100.0, energies=True),
         "limits": Limits((0.95, 0.99), (1.0, 2.0), (3.0, 4.0), 1000),
         "counts": Counts(100, 2, 1),
         "nodes": 3,
@@ -379,7 +421,8 @@ JOIN = Join(
     (Left(b"e" * 16, 4),),
     SCHEMA.canonical,
 )
-JOINED = Joined(JOIN.stamp, Reason.SCHEMA, JOIN.fence, PARENT, True, 9, b"", ("extra channel: x",))
+LINES = ("extra channel: x",)
+JOINED = Joined(JOIN.stamp, Reason.SCHEMA, JOIN.fence, PARENT, True, 9, b"", LINES, True)
 ANSWER = Answer(
     JOIN.stamp, Reason.ACK, b"f" * 16, PARENT, True, 5, PARENT, 4, 9, (alarm_statuses.WISH,)
 )
@@ -418,6 +461,11 @@ OF_KERNELS: dict[str, Message] = {
     ),
 }
 """The same of a kernel group."""
+
+OF_NARROW: dict[str, Message] = {
+    "report": a_report(summary=whole_of(subspace_of(6, [5.0, 4.0, 3.0], weight=100.0), rest=0.5)),
+}
+"""The same of a narrow group, whose reports hold a whole scatter."""
 
 
 def form_of(name: str, honest: Mapping[str, Message] = HONEST) -> tuple[Any, Any]:

@@ -54,7 +54,7 @@ class MqttDownlink:
         They are part of every topic; `parent` is this aggregator's own name.
     limit : int
         Most bytes of a message that comes in.
-        paho has made room for what comes in by then, up to 256 MB: what a broker takes from
+        paho has made room for what comes in by then, up to 256 MiB: what a broker takes from
         others is for its own settings to say (Mosquitto's `message_size_limit`).
     sends : int or None
         Most bytes of one that goes out, topic and header included; None: as many.

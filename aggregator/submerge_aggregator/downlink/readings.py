@@ -33,7 +33,7 @@ GRPC_CALLS = 8
 class ReadingLimits(NamedTuple):
     """How much is read at a time.
 
-    max_bytes : bytes of messages that are being read
+    max_bytes : bytes of messages that are being read, half of them on streams that stay open
     max_connections : connections; a child has one
     groups : groups that are served; a child has a watch of each, and may call for each
     """
@@ -41,6 +41,22 @@ class ReadingLimits(NamedTuple):
     max_bytes: int = 16 << 20
     max_connections: int = 1200
     groups: int = 16
+
+    @property
+    def call_bytes(self) -> int:
+        """Bytes of messages that calls bring."""
+        return self.max_bytes - self.stream_bytes
+
+    @property
+    def stream_bytes(self) -> int:
+        """Bytes of messages on streams of reports."""
+        return self.max_bytes // 2
+
+    @staticmethod
+    def places(room: int) -> tuple[int, int]:
+        """Return for how many messages there is room, and for how many of one sender."""
+        places = max(LEAST_PLACES, room)
+        return places, max(1, places // SHARES)
 
     @property
     def watches_each(self) -> int:
@@ -79,8 +95,7 @@ class CallsUnderWay:
 
     def __init__(self, size: int, limits: ReadingLimits) -> None:
         self._size, self._limits = size, limits
-        self.places = max(LEAST_PLACES, limits.max_bytes // (COPIES * size))
-        self.places_each = max(1, self.places // SHARES)
+        self.places, self.places_each = limits.places(limits.call_bytes // (COPIES * size))
         self.read = self._begun = 0
         self._senders: dict[str, _Sender] = {}
         self._turns: dict[_Sender, None] = {}  # those with a call that may be read, next one first

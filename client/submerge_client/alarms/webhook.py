@@ -19,16 +19,16 @@ import time
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
-import numpy as np
-
 from submerge.protocol.alarm_changes import AlarmEvent
 from submerge.protocol.alarm_status import Alarm
+from submerge.protocol.randomness import RandomSource
 from submerge.protocol.retry import Retry
 from submerge_client.alarms.delivered import Delivered, undelivered
 from submerge_client.alarms.journal import Journal
 from submerge_client.alarms.payloads import Payload
 from submerge_client.alarms.post import HttpAnswer
 from submerge_client.logs import say
+from submerge_client.memory.entropy import SystemEntropy
 
 PATIENCE_S = 2.0
 CAP_S = 300.0
@@ -57,7 +57,7 @@ class WebhookDelivery(Generic[Requested]):
         The kind of server, for the log.
     clock, wall : callable
         A steady clock in seconds, and Unix seconds.
-    rng : numpy.random.Generator, optional
+    rng : RandomSource, optional
     """
 
     def __init__(
@@ -71,13 +71,13 @@ class WebhookDelivery(Generic[Requested]):
         kind: str = "webhook",
         clock: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
-        rng: np.random.Generator | None = None,
+        rng: RandomSource | None = None,
     ) -> None:
         self._payload, self._post, self._journal = payload, post, journal
         self._name, self._clock, self._wall = name, clock, wall
         self._kind = kind
         self._where: dict[str, Any] = {kind: where}
-        self._rng = np.random.default_rng() if rng is None else rng
+        self._rng = SystemEntropy() if rng is None else rng
         self._retry = Retry(PATIENCE_S, CAP_S)
         self._posted_at: dict[str, float] = {}
         self._skew = 0.0

@@ -24,6 +24,7 @@ from submerge_client.config.schemas import SchemaConfig
 from submerge_client.config.sections import (
     Name,
     NodeName,
+    NotBelowZero,
     Seconds,
     Section,
     Spare,
@@ -34,7 +35,7 @@ from submerge_client.config.sections import (
 )
 from submerge_client.config.sensors import AnySensor, HostSensor, MqttSensor
 from submerge_client.config.sizes import check_join, check_size, size_of_report
-from submerge_client.config.summary import SummaryConfig, check_rank
+from submerge_client.config.summary import LearntSummary, check_rank
 from submerge_client.config.tomlfile import read
 
 SILENCE_S = 600.0
@@ -52,11 +53,15 @@ class ClientTiming(Section, frozen=True, kw_only=True):
         Raising it loses more readings in a crash, lowering it wears the card.
     min_rows : int, optional
         Rows before the first report; left out, ten times the rank.
+    gather_s : float
+        How long rows that come faster than that may wait to be handled together. Raising it
+        costs less processor time, and scores later; 0 handles each row as it comes.
     """
 
     report_every_s: Seconds = 300.0
     checkpoint_every_s: Seconds = 240.0
     min_rows: Whole | None = None
+    gather_s: NotBelowZero = 1.0
 
 
 class ScoresConfig(Section, frozen=True, kw_only=True):
@@ -123,7 +128,7 @@ class ClientConfig(Section, frozen=True, kw_only=True):
     uplink : UplinkConfig
     schema : SchemaConfig
     sensor : AnySensor
-    summary : SummaryConfig
+    summary : LearntSummary
     timing : ClientTiming
     learn : LearnConfig
     alarms : AlarmsConfig
@@ -145,7 +150,7 @@ class ClientConfig(Section, frozen=True, kw_only=True):
     uplink: UplinkConfig
     schema: SchemaConfig
     sensor: AnySensor
-    summary: SummaryConfig = SummaryConfig()
+    summary: LearntSummary = LearntSummary()
     timing: ClientTiming = ClientTiming()
     learn: LearnConfig = LearnConfig()
     alarms: AlarmsConfig = AlarmsConfig()
@@ -212,6 +217,12 @@ class ClientConfig(Section, frozen=True, kw_only=True):
                 got=f"{self.silence_s:g}",
                 hint="raise it, or leave it out",
             )
+        if self.silence_s <= self.timing.gather_s:
+            raise refusal(
+                *("timing", "gather_s"),
+                expected=f"less than the {self.silence_s:g} s after which the sensor is silent",
+                got=f"{self.timing.gather_s:g}",
+            )
 
     @property
     def period_s(self) -> float:
@@ -229,6 +240,7 @@ class ClientConfig(Section, frozen=True, kw_only=True):
     def settings(self) -> ClientSettings:
         """The settings of its node."""
         timing = {**asdict(self.timing), **asdict(self.advanced)}
+        del timing["gather_s"]  # the agent's: its node knows of no waiting rows
         if self.timing.min_rows is None:
             # With fewer rows a report is mostly noise.
             timing["min_rows"] = 10 * self.summary.rank

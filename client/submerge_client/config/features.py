@@ -38,7 +38,6 @@ from submerge_client.config.sections import (
     refusal,
     shown,
 )
-from submerge_client.datasets import Flow
 
 FOURIER = ("orthogonal", "fourier-pair", "fourier-cos", "quasi", "countsketch", "nystrom")
 MAPS = {
@@ -200,6 +199,8 @@ class FeaturesConfig(Section, frozen=True, kw_only=True):
 
 def _landmarks(path: Path, names: Sequence[str]) -> Array:
     """Read landmarks (m, channels), their columns in the channels' order."""
+    from submerge_client.datasets import Flow  # late: only landmarks are in a table
+
     flow = Flow.of(path)
     used = list(range(len(flow.names)))
     if flow.named:

@@ -144,7 +144,8 @@ class UplinkConfig(Link, frozen=True, kw_only=True):
     max_message_bytes : int, optional
         Larger reports are not sent. Raise it only as far as broker and parent do.
     columns : {"f32", "i8"}
-        "i8" sends the weaker directions in a quarter of the bytes, and coarser.
+        "i8" sends the weaker directions in a quarter of the bytes, and coarser. A narrow group
+        sends its whole scatter, and no directions.
     """
 
     schemes: ClassVar[tuple[str, ...]] = ("grpc", "grpcs", "mqtt", "mqtts", "memory")

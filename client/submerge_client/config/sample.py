@@ -60,7 +60,8 @@ insecure = true
 # Most bytes of a message; left out, 122880 on MQTT and 4194304 on gRPC. Raise it only as far as
 # the broker and the parent do: a larger message never arrives.
 #max_message_bytes = 122880
-# "i8" sends the weaker directions in a quarter of the bytes, with less precision.
+# "i8" sends the weaker directions in a quarter of the bytes, with less precision. It has no
+# effect on a group of few channels, which sends its whole scatter.
 #columns = "f32"
 
 
@@ -136,6 +137,10 @@ scaling = "fleet"
 # Spare directions, learnt and sent in addition. Raising it makes merges more exact, for
 # 4 bytes x channels x lags each in every report.
 #oversample = 5
+# Most memory for learning exactly, in a kernel group of features and of readings each. 3MB reach
+# to 200 dimensions (channels x lags), 1MB to 160. Above that, rank + oversample directions are
+# learnt, in memory that grows with the dimensions. Raising it is exact further.
+#memory = "3MB"
 
 
 # Where readings come from: one kind.
@@ -207,6 +212,9 @@ kind = "ndjson"
 #checkpoint_every_s = 240.0
 # Rows before the first report; left out, ten times the rank. Fewer rows are mostly noise.
 #min_rows = 80
+# How long rows that come faster than that wait to be handled together. Raising it costs less
+# processor time, and scores later; 0 handles each row as it comes.
+#gather_s = 1.0
 
 
 # Which rows are learnt and scored.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from submerge.pca.whole_scatter import is_narrow
 from submerge.protocol.alarm_status import MOST_ALARMS, REMEMBERED
 from submerge.stats.quantile_sketch import FINE
 from submerge_client.config.sections import Key, refusal
@@ -63,9 +64,11 @@ class Linear(NamedTuple):
 
 
 def size_of_report(dim: int, k: int, *, merged: bool = False, linear: Linear | None = None) -> int:
-    """Return the largest size of a report, in bytes: 4 dim k + 8 (dim + k) + 256 + scores.
+    """Return the largest size of a report, in bytes: 4 dim k + 16 dim + 8 k + 256 + scores.
 
-    A kernel group has that for the features, and once more for the readings.
+    A narrow group sends 2 dim (dim + 1) for its whole scatter, in place of 4 dim k; the larger of
+    the two counts, since an earlier parent gets columns. A kernel group has columns for the
+    features, and once more for the readings.
 
     Parameters
     ----------
@@ -81,11 +84,17 @@ def size_of_report(dim: int, k: int, *, merged: bool = False, linear: Linear | N
     """
     beside = ENVELOPE + SCORES + BELOW * merged
     if linear is None:
+        whole = 2 * dim * (dim + 1) if is_narrow(dim, k) else 0
         # Moments, sent before the scaling is known, take 16 dim: as much as two columns.
-        return 4 * dim * max(k, 2) + 8 * (dim + k) + beside
-    both = sum(4 * d * columns + 8 * (d + columns) for d, columns in ((dim, k), linear))
+        return max(4 * dim * max(k, 2), whole) + 8 * (2 * dim + k) + beside
+    both = _columns(dim, k) + _columns(*linear)
     # Before scaling and gamma are known, moments of the readings are sent.
     return max(both, 16 * linear.width + SAMPLE) + LINEAR + beside
+
+
+def _columns(dim: int, k: int) -> int:
+    """Return the bytes of k columns, their sigma, a mean, and energies of channels."""
+    return 4 * dim * k + 8 * (2 * dim + k)
 
 
 def check_size(
@@ -166,15 +175,16 @@ def check_join(
 def _terms(dim: int, k: int, linear: Linear | None, size: int) -> str:
     """Return the terms of a size, for people."""
     if linear is None:
+        whole = 2 * dim * (dim + 1) > 4 * dim * max(k, 2) and is_narrow(dim, k)
         more = size - size_of_report(dim, k) + ENVELOPE + SCORES
         return (
             f"dim {dim} (channels x lags), k {k} (rank + oversample),"
-            f" 4 dim k + 8 (dim + k) + {more}"
+            f" {'2 dim (dim + 1)' if whole else '4 dim k'} + 16 dim + 8 k + {more}"
         )
     width, columns = linear
-    more = size - sum(4 * d * n + 8 * (d + n) for d, n in ((dim, k), linear))
+    more = size - _columns(dim, k) - _columns(width, columns)
     return (
         f"dim {dim} (features), k {k} (rank + oversample), width {width} (channels x lags),"
-        f" l {columns} (linear_rank + oversample), 4 dim k + 8 (dim + k) + 4 width l"
-        f" + 8 (width + l) + {more}"
+        f" l {columns} (linear_rank + oversample), 4 dim k + 16 dim + 8 k + 4 width l"
+        f" + 16 width + 8 l + {more}"
     )

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+from msgspec import Meta
+
+from submerge import UsageError
 from submerge.protocol.summaries import Subspaces
+from submerge_client.config.byte_sizes import in_bytes
 from submerge_client.config.schemas import SchemaConfig
-from submerge_client.config.sections import Section, Spare, Whole, refusal
+from submerge_client.config.sections import BadSetting, Section, Spare, Whole, refusal
 from submerge_client.config.sizes import Linear
+
+Size = Annotated[str, Meta(min_length=1, description='a size in quotes, such as "1MB"')]
 
 
 class SummaryConfig(Section, frozen=True, kw_only=True):
@@ -44,6 +52,49 @@ class SummaryConfig(Section, frozen=True, kw_only=True):
     def summaries(self) -> Subspaces:
         """The summaries that learn and merge so many directions."""
         return Subspaces(self.rank, oversample=self.oversample, linear_rank=self.linear_rank)
+
+
+class LearntSummary(SummaryConfig, frozen=True, kw_only=True):
+    """How much of the readings is remembered, and in which memory it is learnt.
+
+    Attributes
+    ----------
+    memory : str
+        Most memory for learning exactly; in a kernel group, of features and of readings each.
+        3MB reach to 200 dimensions (channels x lags) and 500 rows at a time, 1MB to 160. Above
+        that, directions are learnt, rank + oversample of them, in memory that grows with the
+        dimensions. Raising it is exact further, and faster up to some 400 dimensions.
+    """
+
+    memory: Size = "3MB"
+
+    def __post_init__(self) -> None:
+        _ = self.memory_bytes
+
+    @property
+    def shared(self) -> SummaryConfig:
+        """What all nodes of the group have alike, and their aggregators: all but the memory."""
+        return SummaryConfig(
+            rank=self.rank, oversample=self.oversample, linear_rank=self.linear_rank
+        )
+
+    @property
+    def memory_bytes(self) -> int:
+        """The memory, in bytes."""
+        try:
+            return in_bytes(self.memory)
+        except UsageError as error:
+            raise BadSetting(("memory",), str(error)) from None
+
+    @property
+    def summaries(self) -> Subspaces:
+        """The summaries that learn and merge so many directions, in that memory."""
+        return Subspaces(
+            self.rank,
+            oversample=self.oversample,
+            linear_rank=self.linear_rank,
+            memory=self.memory_bytes,
+        )
 
 
 def check_rank(summary: SummaryConfig, schema: SchemaConfig) -> None:

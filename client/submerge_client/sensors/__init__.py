@@ -48,7 +48,13 @@ class Sensor(Protocol):
         """
 
 
-def open_sensor(config: AnySensor, channels: Sequence[str], *, note: SensorLog = no_log) -> Sensor:
+def open_sensor(
+    config: AnySensor,
+    channels: Sequence[str],
+    *,
+    note: SensorLog = no_log,
+    gather_s: float = 0.0,
+) -> Sensor:
     """Return the sensor that a configuration describes.
 
     Parameters
@@ -58,6 +64,8 @@ def open_sensor(config: AnySensor, channels: Sequence[str], *, note: SensorLog =
         The schema's names, in its order.
     note : SensorLog
         Takes remarks for the log, from any thread.
+    gather_s : float
+        How long rows may wait for others; see `RowGatherer` and `ReadPace`.
 
     Raises
     ------
@@ -68,7 +76,7 @@ def open_sensor(config: AnySensor, channels: Sequence[str], *, note: SensorLog =
         case NdjsonSensor():
             from submerge_client.sensors.ndjson import NdjsonReadings
 
-            return NdjsonReadings(channels, note=note)
+            return NdjsonReadings(channels, note=note, pause_s=gather_s)
         case FileSensor():
             from submerge_client.sensors.files import FileReplay
 

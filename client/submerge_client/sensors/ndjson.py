@@ -9,8 +9,9 @@
    ignored too; it is counted and logged once.
 3. A line that is neither is lost, and so is a line over 1 MiB or an object without any channel.
    Empty lines are ignored.
-4. Rows are handed on at once, in blocks of at most 64. Nothing is read ahead while the node is
-   behind: the pipe fills, and its writer waits.
+4. Rows are handed on at once, in blocks of at most 64. After slow rows the pipe is left alone for
+   a moment (`ReadPace`). Nothing is read ahead while the node is behind: the pipe fills, and its
+   writer waits.
 
 The time of a reading is that of its arrival.
 """
@@ -30,11 +31,14 @@ import msgspec
 import numpy as np
 
 from submerge import Array, UsageError
+from submerge_client.sensors.gather import BLOCK
 from submerge_client.sensors.lines import LineReader
+from submerge_client.sensors.pace import ReadPace
 from submerge_client.sensors.tally import ProblemTally, SensorLog, no_log
 
-BLOCK = 64
-CHUNK = 1 << 16
+CHUNK = 1 << 15
+"""Bytes read at once: less than what the allocator gives pages of its own."""
+
 PATIENCE_MS = 250
 """How long a silent pipe is polled before `stop` is checked."""
 
@@ -56,6 +60,9 @@ class NdjsonReadings:
         A pipe, file or terminal; standard input by default.
     note : SensorLog
         Takes remarks for the log.
+    pause_s : float
+        How long the stream is left alone after a read of slow rows. A writer of more than a pipe
+        holds, 64 KiB, waits meanwhile.
 
     Attributes
     ----------
@@ -70,11 +77,16 @@ class NdjsonReadings:
     """
 
     def __init__(
-        self, channels: Sequence[str], *, stream: BinaryIO | None = None, note: SensorLog = no_log
+        self,
+        channels: Sequence[str],
+        *,
+        stream: BinaryIO | None = None,
+        note: SensorLog = no_log,
+        pause_s: float = 0.0,
     ) -> None:
         self._channels = tuple(channels)
         self._stream = _readable(stream)
-        self._note = note
+        self._note, self._pause_s = note, pause_s
         self._tally = ProblemTally(note, "malformed", "too_long", "empty", "unknown")
         self._wanted = frozenset(channels)
         self._known = {*channels, *TIMES}
@@ -83,29 +95,42 @@ class NdjsonReadings:
 
     def read(self, hand: Callable[[Array], None], stop: threading.Event) -> None:
         """Hand over rows until the stream ends or `stop` is set."""
-        lines = LineReader()
+        lines, pace = LineReader(), ReadPace(self._pause_s)
         poll = select.poll()
         poll.register(self._stream, select.POLLIN)
         while not stop.is_set():
             if not poll.poll(PATIENCE_MS):
                 continue
-            try:
-                chunk = os.read(self._stream.fileno(), CHUNK)
-            except BlockingIOError:
-                continue
-            except OSError as error:
-                # A terminal that was closed: the input ends here.
-                self._note("input broke off", error=str(error))
-                chunk = b""
-            cut = lines.cut(chunk) if chunk else lines.last()
-            rows = chain.from_iterable(self._rows(number, line) for number, line in cut)
-            while not stop.is_set() and (block := list(islice(rows, BLOCK))):
-                # NumPy reads None as NaN.
-                values = np.array(block, dtype=np.float64)
-                values[np.isinf(values)] = np.nan
-                hand(values)
-            if not chunk:
+            rows, size = self._read_once(lines, hand, stop)
+            if not size:
                 return
+            pause_s = pace.pause_after(rows, size)
+            if pause_s and stop.wait(pause_s) and poll.poll(0):
+                # What has come in the pause is read before the end.
+                self._read_once(lines, hand, threading.Event())
+
+    def _read_once(
+        self, lines: LineReader, hand: Callable[[Array], None], stop: threading.Event
+    ) -> tuple[int, int]:
+        """Hand over the rows of what can be read; return how many, and the bytes; 0 at the end."""
+        try:
+            chunk = os.read(self._stream.fileno(), CHUNK)
+        except BlockingIOError:
+            return 0, 1
+        except OSError as error:
+            # A terminal that was closed: the input ends here.
+            self._note("input broke off", error=str(error))
+            chunk = b""
+        cut = lines.cut(chunk) if chunk else lines.last()
+        rows = chain.from_iterable(self._rows(number, line) for number, line in cut)
+        handed = 0
+        while not stop.is_set() and (block := list(islice(rows, BLOCK))):
+            # NumPy reads None as NaN.
+            values = np.array(block, dtype=np.float64)
+            values[np.isinf(values)] = np.nan
+            hand(values)
+            handed += len(block)
+        return handed, len(chunk)
 
     def _rows(self, number: int, line: bytes | None) -> Iterator[Values]:
         """Yield the row in a line, if there is one."""

@@ -28,12 +28,12 @@ import time
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
-import numpy as np
 import paho.mqtt.client as mqtt
 from paho.mqtt.enums import CallbackAPIVersion, MQTTErrorCode
 
 from submerge import UsageError
 from submerge.protocol.retry import Retry
+from submerge_client.memory.entropy import SystemEntropy
 from submerge_client.uplink.broker import Broker, Parting, Publication, reason
 from submerge_client.uplink.waker import Waker
 
@@ -155,7 +155,7 @@ class BrokerConnection:
     # -- the thread --------------------------------------------------------------
 
     def _run(self) -> None:
-        retry, rng = Retry(self._first_wait_s, LONGEST_WAIT_S), np.random.default_rng()
+        retry, rng = Retry(self._first_wait_s, LONGEST_WAIT_S), SystemEntropy()
         while not self._closing.is_set():
             began = time.monotonic()
             try:

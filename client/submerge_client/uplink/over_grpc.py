@@ -1,23 +1,25 @@
-"""GrpcUplink: the uplink over gRPC, with synchronous stubs: two threads, no event loop.
+"""GrpcUplink: the uplink over gRPC, with synchronous stubs: threads, and no event loop.
 
 The parent's watch stream shows whether the connection is open: its first message is a hello.
-Joins and reports are unary calls, each with a deadline. A failed call is not repeated here: the
-node sends it again, or something newer.
+A join is a call with a deadline, and reports go on a stream (`report_stream`). What has failed is
+not repeated here: the node sends it again, or something newer.
 """
 
 from __future__ import annotations
 
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import grpc
-import numpy as np
 
 from submerge import UsageError
 from submerge.protocol.messages import Incarnation, Stamp
 from submerge.protocol.retry import Retry
+from submerge_client.memory.entropy import SystemEntropy
 from submerge_client.uplink import (
     Came,
     Hear,
@@ -29,6 +31,7 @@ from submerge_client.uplink import (
     check_size,
 )
 from submerge_client.uplink.parent_name import ParentName
+from submerge_client.uplink.report_stream import ReportsOnStream
 from submerge_client.uplink.tls import Tls
 from submerge_proto.v1 import aggregator_service_pb2 as pb
 from submerge_proto.wire import parts
@@ -140,6 +143,7 @@ class GrpcUplink:
         with self._lock:
             if self._closing.is_set() or self._channel is None:
                 return
+            self._reports[group].give_up_overdue()
             self._waiting[kind, group] = data
             self._call(kind, group)
 
@@ -175,10 +179,16 @@ class GrpcUplink:
             self._stamp = stamp
             channel = grpc.secure_channel(self._target, credentials, options)
         self._channel = channel
-        self._methods = {
-            "join": channel.unary_unary(f"/{SERVICE}/Join"),
-            "report": channel.unary_unary(f"/{SERVICE}/Report"),
-        }
+        self._join = channel.unary_unary(f"/{SERVICE}/Join")
+        new_stream = partial(
+            ReportsOnStream,
+            channel.stream_stream(f"/{SERVICE}/Reports"),
+            channel.unary_unary(f"/{SERVICE}/Report"),
+            CALL_S,
+            self._note_failure,
+        )
+        # A group does not wait for the answers of another.
+        self._reports: dict[str, ReportsOnStream] = defaultdict(new_stream)
         self._watching = channel.unary_stream(f"/{SERVICE}/Watch")
 
     def _renew(self) -> None:
@@ -207,7 +217,12 @@ class GrpcUplink:
         calls = self._calls.setdefault((kind, group), set())
         if len(calls) >= MOST_CALLS or (kind, group) not in self._waiting:
             return
-        call = self._methods[kind].future(self._waiting.pop((kind, group)), timeout=CALL_S)
+        data = self._waiting.pop((kind, group))
+        call = (
+            self._join.future(data, timeout=CALL_S)
+            if kind == "join"
+            else self._reports[group].future(data)
+        )
         calls.add(call)
         call.add_done_callback(lambda done: self._answered(kind, group, done))
 
@@ -236,7 +251,7 @@ class GrpcUplink:
         """Listen for hello and models, as long as the uplink is open."""
         header = parts.header(Stamp(self._node, group, Incarnation(0, 0), 0))
         request = pb.WatchRequest(header=header).SerializeToString()
-        retry, rng = Retry(AGAIN_S, CAP_S), np.random.default_rng()
+        retry, rng = Retry(AGAIN_S, CAP_S), SystemEntropy()
         while not self._closing.is_set():
             channel = self._channel
             opened, proven, why = self._listen(group, request)
@@ -271,6 +286,8 @@ class GrpcUplink:
             for data in stream:
                 if not opened:
                     opened, self._why = True, None
+                    with self._lock:
+                        self._reports[group].connected_again()
                     if not self._hand(Opened()):
                         return True, True, "a bug in this program, please report it"
                 self._hand(Came("watch", data))
@@ -283,6 +300,9 @@ class GrpcUplink:
         finally:
             self._streams.pop(group, None)
         return opened, True, "the parent ended the stream"
+
+    def _note_failure(self) -> None:
+        self.failures += 1
 
     def _hand(self, heard: Heard) -> bool:
         """Call `hear`; return whether it took the event. What it raises ends no thread."""

@@ -81,8 +81,7 @@ class Group:
         self.quarantine = Quarantine()
         self.desired_states = DesiredStates()
         self.early = EarlyReadings()
-        session = ParentSession(settings.report_every_s, settings.patience_s, settings.cap_s)
-        self.upward = Upward(session, Lineage())
+        self.upward = Upward(ParentSession.of(settings), Lineage())
         self._settings = settings
         self._stirred = True  # the rows have changed since the newest model
         self._model_at = -math.inf
@@ -213,7 +212,8 @@ class Group:
         canonical = self.canonical if reason is Reason.ACK else b""
         pinned = None if reason is Reason.UNAVAILABLE else me
         stamp = stamp._replace(seq=newest)
-        return Joined(stamp, reason, join.fence, pinned, top, floor, canonical, lines)
+        said = pinned, top, floor, canonical, lines
+        return Joined(stamp, reason, join.fence, *said, whole_scatter=True)
 
     def _objections(self, theirs: bytes, ours: Schema) -> tuple[str, ...]:
         if theirs in (b"", self.canonical):
@@ -323,7 +323,7 @@ class Group:
         seen = ledger.seen(now)
         counts = ledger.counts()
         version = 0 if self.model is None else self.model.version
-        return Report(
+        report = Report(
             stamp=Stamp(node, self.name, me, upward.line.seq + 1),
             final=False,
             pinned=me,  # the parent's, when it is sent
@@ -340,6 +340,7 @@ class Group:
             scores=scores(ledger),
             alarm_status=alarm_status(ledger, now, desired=self.desired_states.heard),
         )
+        return upward.session.formed(report, self.plan.summaries)
 
     # -- below -----------------------------------------------------------------
 
@@ -367,7 +368,10 @@ class Group:
 
     def _new_model(self, ledger: Ledger, now: Now) -> Model:
         self._settle(ledger)
-        return new_model(ledger, self.canonical, self._settings, now, last=self.version)
+        summaries, last = self.plan.summaries, self.version
+        return new_model(
+            ledger, self.canonical, self._settings, now, summaries=summaries, last=last
+        )
 
     def _readable(self, kind: type[Said], make: Callable[[], Said], now: Now) -> Said | None:
         """Return a message that receivers can read; quarantine the nodes that prevent it."""

@@ -161,7 +161,7 @@ class Ledger:
             return None
         if stamp.seq < held and not report.final:
             return RowVerdict(Reason.ACK, held)
-        if stamp.seq == held and digest(report, self._summaries) != row.digest:
+        if stamp.seq == held and not row.came_as(report, self._summaries):
             return RowVerdict(Reason.EQUIVOCATION, held)
         shrunk = report.counts.learnt < row.report.counts.learnt
         if stamp.seq > held and row.from_client and shrunk:
@@ -326,10 +326,10 @@ class Ledger:
         stamp = report.stamp
         key = stamp.node, stamp.incarnation
         as_of = time_of(report, now, self._settings.max_age_s)
-        # The digest is of the report as it came: when it comes again, it is later.
-        seen = digest(report, self._summaries)
         held = [self.rows[stamp.node, each].report for each in self.live(stamp.node)]
-        row = Row(alarms_begun(report, held, now), seen, as_of)
+        begun = alarms_begun(report, held, now)
+        # Alarms of the future have other times when the same report comes again.
+        row = Row(begun, b"" if begun is report else digest(report, self._summaries), as_of)
         self.rows[key] = self.changes[self._key(*key)] = row
         self._presence.hear(*key, now.steady)
         if row.from_client and not report.final:

@@ -8,10 +8,17 @@ from submerge.aggregator.versions import newest_version
 from submerge.protocol.machine import Now
 from submerge.protocol.messages import Model
 from submerge.protocol.settings import AggregatorSettings
+from submerge.protocol.summaries import Summaries
 
 
 def new_model(
-    ledger: Ledger, canonical: bytes, settings: AggregatorSettings, now: Now, *, last: int
+    ledger: Ledger,
+    canonical: bytes,
+    settings: AggregatorSettings,
+    now: Now,
+    *,
+    summaries: Summaries,
+    last: int,
 ) -> Model:
     """Return the rows of a group as a model.
 
@@ -29,7 +36,7 @@ def new_model(
         max(last, now.wall_ms - 1, in_use) + 1,
         canonical,
         ledger.fingerprint,
-        seen,
+        None if seen is None else summaries.directions(seen),
         limits(recent),
         ledger.counts(),
         known.nodes,

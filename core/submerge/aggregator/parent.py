@@ -135,7 +135,7 @@ def _take_place(
         node.settle(pin, effects)
     upward = group.upward
     upward.line = replace(upward.line, admitted=upward.line.fence)
-    if upward.session.take_joined(joined.stamp.seq):
+    if upward.session.take_joined(joined.stamp.seq, whole_scatter=joined.whole_scatter):
         group.stir()
 
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from submerge.aggregator.influence.bounding import ChildSummary, InfluenceRule
 from submerge.aggregator.influence.placement import ChildPlacement
-from submerge.protocol.messages import Counts, Report
+from submerge.protocol.messages import Counts, Report, digest
 from submerge.protocol.summaries import Summaries, Summary, Tree
 from submerge.robust.influence import InfluenceBound
 from submerge.robust.outliers import Outlier
@@ -33,6 +33,8 @@ HALVINGS = 32.0
 class Row:
     """The newest report of one incarnation.
 
+    digest : bytes
+        Of the report as it came, where `report` is not as it came; else empty.
     as_of : float
         The time that it describes, in this store's wall time.
     """
@@ -40,6 +42,11 @@ class Row:
     report: Report
     digest: bytes
     as_of: float
+
+    def came_as(self, report: Report, summaries: Summaries) -> bool:
+        """Return whether a report has the same content as this one had when it came."""
+        # Digests take time, and numbers rarely come twice: nothing is computed before that.
+        return digest(report, summaries) == (self.digest or digest(self.report, summaries))
 
     @property
     def from_client(self) -> bool:

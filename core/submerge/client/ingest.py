@@ -22,6 +22,7 @@ from submerge.protocol.alarm_status import Alarm, AlarmStatus
 from submerge.protocol.desired_state import DesiredState
 from submerge.protocol.machine import Note, Now, Scored
 from submerge.protocol.messages import Model, ScoreSketches
+from submerge.protocol.randomness import RandomSource
 from submerge.protocol.settings import ClientSettings
 from submerge.protocol.summaries import Summaries
 from submerge.stats.quantile_sketch import SketchTally
@@ -33,7 +34,7 @@ class Ingest:
     Parameters
     ----------
     summaries : Summaries
-    rng : numpy.random.Generator
+    rng : RandomSource
         Draws which rows are in the sample that settles gamma.
     settings : ClientSettings
 
@@ -43,9 +44,7 @@ class Ingest:
         None before the first row under a settled schema.
     """
 
-    def __init__(
-        self, summaries: Summaries, rng: np.random.Generator, settings: ClientSettings
-    ) -> None:
+    def __init__(self, summaries: Summaries, rng: RandomSource, settings: ClientSettings) -> None:
         self._summaries, self._rng, self._settings = summaries, rng, settings
         self._spe, self._t2, self._linear = SketchTally(), SketchTally(), SketchTally()
         self.monitor: NodeMonitor | None = None
@@ -197,7 +196,7 @@ class Ingest:
         """
         if current.learns or current.raw or current.schema.features.settled:
             return None
-        return self._rng.integers(2**64, size=n, dtype=np.uint64)
+        return np.frombuffer(self._rng.bytes(8 * n), dtype="<u8")
 
     def _fill(self, current: ClientIncarnation, model: Model | None, now: Now) -> Fill | None:
         """Return what fills gaps: the model, else what was learnt here, if gaps are filled at all.

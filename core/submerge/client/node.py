@@ -13,8 +13,6 @@ import math
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from submerge.client.fleet_view import FleetView
 from submerge.client.incarnation import ClientIncarnation
 from submerge.client.ingest import Ingest
@@ -58,6 +56,7 @@ from submerge.protocol.messages import (
     Stamp,
     binds,
 )
+from submerge.protocol.randomness import RandomSource
 from submerge.protocol.session import TWIN_S, Contradictions, ParentSession
 from submerge.protocol.settings import ClientSettings
 from submerge.protocol.summaries import Summaries
@@ -79,7 +78,7 @@ class ClientNode:
     schema : Schema
         Of what its sensors send. Without scaling or gamma it takes the fleet's, if there is one.
     summaries : Summaries
-    rng : numpy.random.Generator
+    rng : RandomSource
         For names and waits. Two nodes must never share the state of one.
 
     Attributes
@@ -97,14 +96,14 @@ class ClientNode:
         settings: ClientSettings,
         schema: Schema,
         summaries: Summaries,
-        rng: np.random.Generator,
+        rng: RandomSource,
     ) -> None:
         self.settings = settings
         self.finals = PendingFinals(settings)
         self.fleet = FleetView(schema, learns_scaling=settings.learns_scaling)
         self._summaries, self._rng = summaries, rng
         self._ingest = Ingest(summaries, rng, settings)
-        self._session = ParentSession(settings.report_every_s, settings.patience_s, settings.cap_s)
+        self._session = ParentSession.of(settings)
         self._news = ReportNews(settings, summaries, alarms=False)
         self._checkpoint_at = math.inf
         self._kept: tuple[int, int, Pin | None] = 0, 0, None  # what the newest checkpoint knew
@@ -137,7 +136,8 @@ class ClientNode:
     @property
     def wakes_at(self) -> float:
         """When a `Tick` may change something, on the steady clock, if nothing else comes in."""
-        due = min(self._session.due_at(news=self._news.has_news(self.current)), self.finals.due_at)
+        news, session = self._news.has_news(self.current), self._session
+        due = min(session.due_at(news=news), self.finals.due_at(session))
         return due if self._kept == self.current.progress else min(due, self._checkpoint_at)
 
     def step(self, event: Event, now: Now) -> list[Effect]:
@@ -202,9 +202,8 @@ class ClientNode:
         )
         self._kept = 0, 0, None
         # The parent drops the alarms of the incarnation before: this one reports them at once.
-        settings = self.settings
-        self._news = ReportNews(settings, self._summaries, alarms=bool(self._ingest.alarms))
-        self._session = ParentSession(settings.report_every_s, settings.patience_s, settings.cap_s)
+        self._news = ReportNews(self.settings, self._summaries, alarms=bool(self._ingest.alarms))
+        self._session = ParentSession.of(self.settings)
         self._session.delay(now.steady, self._rng)
         self._session.join.now()
 
@@ -270,7 +269,7 @@ class ClientNode:
                     monitor.change_parent()
                 current.pin = pin
                 self.finals.meet(pin, current, effects)
-                if session.take_joined(joined.stamp.seq):
+                if session.take_joined(joined.stamp.seq, whole_scatter=joined.whole_scatter):
                     current.delivered = 0
 
     def keeps_incarnation(self, old: Pin | None, new: Pin) -> bool:
@@ -338,11 +337,9 @@ class ClientNode:
         self._news.alarms = True
         self._session.soon(now.steady)
 
-    def _apply(
-        self, desired_states: tuple[DesiredState, ...], now: Now, effects: list[Effect]
-    ) -> None:
+    def _apply(self, states: tuple[DesiredState, ...], now: Now, effects: list[Effect]) -> None:
         """Apply desired states, and confirm them with the next report."""
-        before, notes = self._ingest.alarms, self._ingest.apply(desired_states, self.current, now)
+        before, notes = self._ingest.alarms, self._ingest.apply(states, self.current, now)
         if notes:
             effects += [*notes, Keep({MONITOR: self._ingest.kept})]
             self._publish_alarms(before, now, effects)
@@ -352,7 +349,7 @@ class ClientNode:
     # -- what is due -----------------------------------------------------------
 
     def _advance(self, now: Now, effects: list[Effect]) -> None:
-        self.finals.send(now, self._rng, effects)
+        self.finals.send(now, self._rng, effects, self._session, self._summaries)
         if self._news.has_turned(self.current, now):
             self._session.soon(now.steady)
         if self._session.due_at(news=self._news.has_news(self.current)) <= now.steady:
@@ -380,7 +377,8 @@ class ClientNode:
             session.join.tried(now.steady, self._rng)
             return
         if session.pending is None or session.forced or self._news.has_grown(current):
-            session.queue_report(self._report(now), now.steady, self._rng)
+            report = session.formed(self._report(now), self._summaries)
+            session.queue_report(report, now.steady, self._rng)
             self._news.mark_reported(current)
         if session.pending is not None:
             # It is the same report, also if it is bound to another root since it was made.

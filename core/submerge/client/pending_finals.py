@@ -14,8 +14,12 @@ import numpy as np
 from submerge.client.incarnation import Checkpoint, ClientIncarnation
 from submerge.protocol.machine import Effect, Keep, Note, Now, Records, Send
 from submerge.protocol.messages import ANOTHER, Answer, Incarnation, Pin, Reason, Report, binds
+from submerge.protocol.randomness import RandomSource
+from submerge.protocol.report_form import is_whole
 from submerge.protocol.retry import Retry
+from submerge.protocol.session import ParentSession
 from submerge.protocol.settings import ClientSettings
+from submerge.protocol.summaries import Summaries
 
 CHECKPOINT, PAST = ("checkpoint",), ("past",)
 """Records that a client keeps: of the running incarnation, and of those before it."""
@@ -55,10 +59,10 @@ class PendingFinals:
         """Number of finals that wait."""
         return len(self._waiting)
 
-    @property
-    def due_at(self) -> float:
-        """When the next final is due."""
-        return min((retry.at for _, retry in self._waiting), default=np.inf)
+    def due_at(self, session: ParentSession) -> float:
+        """Return when the next final is due that may be sent."""
+        times = (retry.at for final, retry in self._waiting if _may_go(final, session))
+        return min(times, default=np.inf)
 
     def load(self, kept: Records, effects: list[Effect]) -> None:
         """Load the records; the last incarnation's checkpoint becomes a final."""
@@ -100,11 +104,19 @@ class PendingFinals:
         )
         effects.append(Keep({PAST: self.past}))
 
-    def send(self, now: Now, rng: np.random.Generator, effects: list[Effect]) -> None:
-        """Send the finals that are due."""
+    def send(
+        self,
+        now: Now,
+        rng: RandomSource,
+        effects: list[Effect],
+        session: ParentSession,
+        summaries: Summaries,
+    ) -> None:
+        """Send the finals that are due, as the parent takes them."""
         for final, retry in self._waiting:
-            if retry.at <= now.steady:
-                effects.append(Send(self._settings.parent, final.report))
+            if retry.at <= now.steady and _may_go(final, session):
+                report = session.formed(final.report, summaries)
+                effects.append(Send(self._settings.parent, report))
                 retry.tried(now.steady, rng)
 
     def retry_now(self) -> None:
@@ -158,6 +170,14 @@ class PendingFinals:
         retry = Retry(self._settings.patience_s, self._settings.cap_s)
         retry.now()
         return retry
+
+
+def _may_go(final: Checkpoint, session: ParentSession) -> bool:
+    """Return whether a final may be sent: a whole scatter waits for the answer to a join.
+
+    It has to be known in which form the parent takes it: one number has one content.
+    """
+    return session.knows_form or not is_whole(final.report)
 
 
 def lost_note(report: Report, readings: int, why: str) -> Note:

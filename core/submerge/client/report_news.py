@@ -7,6 +7,10 @@ from submerge.protocol.machine import Now
 from submerge.protocol.settings import ClientSettings
 from submerge.protocol.summaries import Summaries
 
+DECOMPOSED = 300
+"""Dimensions up to which a summary is decomposed whole when it is read: an eigenproblem of that
+size. Of more, directions are learnt, and reading costs little."""
+
 
 class ReportNews:
     """The news of one incarnation.
@@ -45,11 +49,17 @@ class ReportNews:
         """Return whether the subspace has turned so far that a report should be sent early."""
         if current.counts.learnt < self._look_at:
             return False
-        self._look_at = current.counts.learnt + self._settings.min_turned_rows
+        self._look_at = current.counts.learnt + self._rows_apart(current)
         after = None if current.shown is None else current.summary(now)
         if current.shown is None or after is None:
             return False
         return self._summaries.turn_degrees(current.shown, after) > self._settings.turned_by
+
+    def _rows_apart(self, current: ClientIncarnation) -> int:
+        """Return the rows between two looks: as many as dimensions, where each is decomposed."""
+        parts = () if current.shown is None else current.shown.parts
+        dims = [part.dim for part in parts if part.dim <= DECOMPOSED]
+        return max([self._settings.min_turned_rows, *dims])
 
     def mark_reported(self, current: ClientIncarnation) -> None:
         """Note that a report with everything was made."""

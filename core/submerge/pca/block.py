@@ -10,6 +10,10 @@ the faded weight of the past. Then
 is the block's scatter about its own mean plus the term for the two means' distance,
 w W / (w + W) drift drift'. Centering therefore costs no column of its own: every row
 moves by the same small vector.
+
+The energy of channel l, which a block adds to the total squared distance to the mean, is
+
+    sum_j w_j c_jl^2 - pull (2 - pull) W drift_l^2
 """
 
 from __future__ import annotations
@@ -19,7 +23,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from submerge._linalg import Array, Directions
+from submerge._linalg import CANCELLED, Array, Directions, Mix, Storage, slices
+from submerge.pca.subspace import Subspace
 
 
 class Ages(NamedTuple):
@@ -76,30 +81,75 @@ class Digest(NamedTuple):
     """A memory's past and a block, summarised.
 
     drift : (dim,), the block's weighted mean, from the running mean
-    energy : what the block adds to the total squared distance to the mean
+    energies : (dim,), what the block adds to each channel's squared distance to the mean
     """
 
     found: Directions
     drift: Array
-    energy: float
+    energies: Array
+
+
+def channel_energies(rows: Storage, blend: Blend, drift: Array) -> Array:
+    """Return what the block `rows` (n, dim) adds to each channel's energy, (dim,).
+
+    O(n dim), with temporaries of a slice.
+    """
+    weights, roots, _, unit, mass = blend.ages
+    mix = Mix(roots, unit, blend.pull)
+    energies = np.empty(rows.shape[1])
+    start = 0
+    for part in slices(rows):
+        here = slice(start, start + part.shape[1])
+        taken = (blend.pull * (2 - blend.pull) * mass) * drift[here] ** 2
+        # Without forgetting, in one pass and without a temporary.
+        even = blend.past == 1.0
+        squares = np.einsum("ij,ij->j", part, part) if even else weights @ (part * part)
+        np.subtract(squares, taken, out=energies[here])
+        # Where a mean jumps, little is left of a difference: those rows move before they are
+        # squared.
+        cancelled = np.flatnonzero(taken > CANCELLED * energies[here])
+        if len(cancelled):
+            moved = mix.of_rows(part[:, cancelled])
+            energies[start + cancelled] = np.einsum("ij,ij->j", moved, moved)
+        start = here.stop
+    return energies
 
 
 class Totals(NamedTuple):
     """Mean, weight and energy, exact at any rank, and the bound on what was dropped.
 
     mean : (dim,)
+    energies : (dim,), of each channel; None since a past that did not have them
     """
 
     mean: Array
     weight: float
     energy: float
     dropped: float
+    energies: Array | None
+
+    @classmethod
+    def of(cls, past: Subspace) -> Totals:
+        """Return what a subspace holds beside its directions."""
+        energies = past.channel_energies
+        return cls(past.mean.copy(), past.weight, past.energy, past.spectral_bound, energies)
+
+    def faded(self, factor: float) -> Totals:
+        """Return the totals with all rows counted `factor` times."""
+        mean, weight, energy, dropped, energies = self
+        energies = None if energies is None else energies * factor
+        return Totals(mean, weight * factor, energy * factor, dropped * factor, energies)
 
     def after(self, blend: Blend, digest: Digest) -> Totals:
         """Return the totals with the block counted in."""
+        energies = self.energies
+        if energies is not None:
+            energies = blend.past * energies
+            energies += digest.energies
         return Totals(
             self.mean + blend.follow * digest.drift,
             blend.past * self.weight + blend.mass,
-            blend.past * self.energy + digest.energy,
+            blend.past * self.energy + float(digest.energies.sum()),
             blend.past * self.dropped + digest.found.dropped,
+            energies,
         )

@@ -14,17 +14,15 @@ from __future__ import annotations
 import numpy as np
 
 from submerge._linalg import (
-    CANCELLED,
     Array,
     Directions,
     Mix,
     Storage,
-    inner,
     leading,
     multiply,
-    slices,
 )
-from submerge.pca.block import Blend, Digest
+from submerge.pca.block import Blend, Digest, channel_energies
+from submerge.pca.ritz import decomposed
 
 
 class LowRank:
@@ -45,6 +43,10 @@ class LowRank:
         """Space (block_size, dim) for the next block, measured from the mean."""
         start = len(self.sigma)
         return self._stack[start : start + self._block_size]
+
+    def write(self, rows: Storage, mean: Array, *, at: int) -> None:
+        """Put rows (n, dim) into the room as its rows from `at` on."""
+        np.subtract(rows, mean, out=self.room[at : at + len(rows)], casting="same_kind")
 
     def restore(self, rows: Storage, sigma: Array) -> None:
         """Replace the memory by saved directions."""
@@ -74,20 +76,19 @@ class LowRank:
     def _digest(self, blend: Blend, k: int, out: Storage | None) -> Digest:
         old, (_, roots, shares, unit, _) = len(self.sigma), blend.ages
         stack = self._stack[: old + len(roots)]
-        drift = np.empty(stack.shape[1])
+        # In the rows' own type: what a float32 row lost when it was stored is as much.
+        drift = np.empty(stack.shape[1], stack.dtype)
         multiply(shares, stack[old:], out=drift)
+        drift = drift.astype(np.float64, copy=False)
         scale = np.concatenate([blend.past**0.5 * self.sigma, roots])
         v = np.concatenate([np.zeros(old), unit])
         mix = Mix(scale, v, blend.pull)
 
-        gram = mix.of_gram(inner(stack))
-        energy = float(gram.diagonal()[old:].sum())
         cancelled = blend.pull * (2 - blend.pull) * blend.mass * float(drift @ drift)
-        if cancelled > CANCELLED * energy:
-            block = Mix(roots, unit, blend.pull)
-            energy = sum(float(np.vdot(part, part)) for part in slices(stack[old:], block))
-        found = leading(stack, k, mix=mix, gram=gram, cancelled=cancelled, out=out)
-        return Digest(found, drift, energy)
+        energies = channel_energies(stack[old:], blend, drift)
+        eigen = decomposed(stack, old, k, mix=mix, cancelled=cancelled)
+        found = leading(stack, k, mix=mix, eigen=eigen, cancelled=cancelled, out=out)
+        return Digest(found, drift, energies)
 
     def _reserve(self, k: int) -> None:
         """Make room for `k` directions and a block."""

@@ -1,22 +1,27 @@
-"""merge(): several subspaces into one.
+"""merge(): several subspaces into one; merge_whole(): into all of their scatter.
 
-Whatever the shape of the tree, `weight`, `mean` and `energy` of the result are
-those of the pooled data, and its sigma never overstates. Forgetting is its own
-verb (`Subspace.faded`); merging never discards more than `rank` asks for.
+Whatever the shape of the tree, `weight`, `mean`, `energy` and `channel_energies` of the
+result are those of the pooled data, and its sigma never overstates. Forgetting is its own
+verb (`Subspace.faded`); merging never discards more than `rank` asks for, and
+`merge_whole` discards nothing.
 """
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
 
 import numpy as np
 
-from submerge._linalg import leading
+from submerge._linalg import EPS, GUARD, SOLID, Array, Directions, leading
 from submerge.errors import UsageError
 from submerge.pca.subspace import Subspace, check_rank, check_same_schema, oriented
+from submerge.pca.whole_scatter import WholeScatter
+
+Center = Literal["fleet", "own"]
 
 
-def merge(*parts: Subspace, rank: int, center: Literal["fleet", "own"] = "fleet") -> Subspace:
+def merge(*parts: Subspace, rank: int, center: Center = "fleet") -> Subspace:
     """Summarise the union of the parts' data (MergeSubspaces).
 
     Weight, mean and energy come out exact, whatever `rank` is; the basis is
@@ -47,9 +52,9 @@ def merge(*parts: Subspace, rank: int, center: Literal["fleet", "own"] = "fleet"
 
     Notes
     -----
-    The thin SVD of `[U_1 S_1, U_2 S_2, ..., sqrt(w_i) (mean_i - mean)]`: O(dim m^2)
-    for m = total rank + number of parts. We stack everything and decompose once:
-    a product Z = U1'U2 first would save part of a pair merge, and only of that.
+    The thin SVD of `[U_1 S_1, U_2 S_2, ..., sqrt(w_i) (mean_i - mean)]`: O(dim m min(dim, m))
+    for m = total rank + number of parts, on the smaller side. We stack everything and
+    decompose once: a product Z = U1'U2 first would save part of a pair merge, and only of that.
 
     References
     ----------
@@ -69,40 +74,148 @@ def merge(*parts: Subspace, rank: int, center: Literal["fleet", "own"] = "fleet"
     True
     """
     check_rank(rank)
+    _check(parts, center)
+    parts = tuple(part for part in parts if part.weight > 0) or parts[:1]
+    if len(parts) == 1:
+        return parts[0].truncated(rank)
+    union = _union(parts, center)
+    stack = _stack(parts, union.between)
+    found = leading(stack, rank) if len(stack) <= stack.shape[1] else _by_columns(stack, rank)
+    return oriented(
+        found.rows.astype(np.result_type(*(part.basis for part in parts)), copy=False),
+        found.sigma,
+        schema=parts[0].schema,
+        mean=union.mean,
+        weight=union.weight,
+        energy=union.energy,
+        spectral_bound=union.spectral_bound + found.dropped,
+        channel_energies=union.channel_energies,
+    )
+
+
+def merge_whole(*parts: Subspace | WholeScatter, center: Center = "fleet") -> WholeScatter:
+    """Summarise the union of the parts' data by its scatter, of which nothing is discarded.
+
+    A part that is a `Subspace` counts with the directions that it has; its `spectral_bound` is
+    added as in `merge`.
+
+    Parameters
+    ----------
+    *parts : Subspace or WholeScatter
+        As in `merge`. A single one that is a scatter already is returned as it is.
+    center : {"fleet", "own"}
+        As in `merge`.
+
+    Raises
+    ------
+    SchemaMismatch
+
+    Notes
+    -----
+    sum_i (scatter_i + w_i (mean_i - mean)(mean_i - mean)'): O(dim^2) for a
+    part that is a scatter, and O(dim^2 k) for a subspace. Rounding is EPS times the largest
+    eigenvalue: directions whose sigma is below 1e-8 of the largest are lost in it, which the
+    bounds do not count, as in `SAPCA`'s exact memory.
+    """
+    _check(parts, center)
+    parts = tuple(part for part in parts if part.weight > 0) or parts[:1]
+    if len(parts) == 1:
+        only = parts[0]
+        return WholeScatter.of(only) if isinstance(only, Subspace) else only
+    union = _union(parts, center)
+    subspaces = [part for part in parts if isinstance(part, Subspace)]
+    stack = _stack(subspaces, union.between) if subspaces else union.between
+    scatter = stack.T @ stack
+    for part in parts:
+        if isinstance(part, WholeScatter):
+            scatter += part.scatter
+    scatter.flags.writeable = False
+    return WholeScatter(
+        parts[0].schema,
+        scatter,
+        union.mean,
+        union.weight,
+        union.energy,
+        union.spectral_bound,
+        union.channel_energies,
+    )
+
+
+class _Union(NamedTuple):
+    """What several parts have in all, beside directions.
+
+    between : (n, dim), sqrt(w_i) (mean_i - mean); no rows where means stay out
+    """
+
+    mean: Array
+    weight: float
+    energy: float
+    spectral_bound: float
+    channel_energies: Array | None
+    between: Array
+
+
+def _union(parts: Sequence[Subspace | WholeScatter], center: Center) -> _Union:
+    """Add the parts up, two or more with weight."""
+    # This is called for each branch of a tree: lists and few, whole arrays are the fast way.
+    n, each = len(parts), [part.weight for part in parts]
+    weight, energy = sum(each), sum([part.energy for part in parts])
+    bound = sum([part.spectral_bound for part in parts])
+    known = [part.channel_energies for part in parts if part.channel_energies is not None]
+    vectors = np.array([part.mean for part in parts] + known)
+    # About the first mean, so that an offset common to all costs no digits.
+    origin, shifts = parts[0].mean, vectors[:n] - vectors[0]
+    weights = np.array(each)
+    shift = weights @ shifts / weight
+    energies = vectors[n:].sum(axis=0) if len(known) == n else None
+    if center == "own":
+        return _Union(origin + shift, weight, energy, bound, energies, shifts[:0])
+    shifts -= shift
+    shifts *= np.sqrt(weights)[:, None]
+    gained = np.einsum("ij,ij->j", shifts, shifts)
+    energies = None if energies is None else energies + gained
+    return _Union(
+        origin + shift, weight, energy + float(gained.sum()), bound, energies, between=shifts
+    )
+
+
+def _stack(parts: Sequence[Subspace], between: Array) -> Array:
+    """Return the rows sigma u' of all parts, and `between` below them."""
+    stack = np.empty((sum(part.rank for part in parts) + len(between), between.shape[1]))
+    start = 0
+    for part in parts:
+        np.multiply(part.basis.T, part.sigma[:, None], out=stack[start : start + part.rank])
+        start += part.rank
+    stack[start:] = between
+    return stack
+
+
+def _by_columns(stack: Array, k: int) -> Directions:
+    """Find the leading `k` directions of a stack with more rows than columns: as `leading`.
+
+    On this side eigenvectors are the directions, and orthonormal whatever the squares lose; only
+    sigma needs what the stack has of it.
+    """
+    m, dim = stack.shape
+    kept = min(k, dim)
+    lam, vectors = np.linalg.eigh(stack.T @ stack)
+    lam, rows = lam[::-1], vectors.T[::-1]
+    if lam[kept - 1] > GUARD**2 * lam[0]:
+        sigma, rows = np.sqrt(lam[:kept]), np.ascontiguousarray(rows[:kept])
+        if lam[kept - 1] < SOLID * lam[0]:
+            sigma = np.minimum.accumulate(np.linalg.norm(stack @ rows.T, axis=0))
+        return Directions(rows, sigma, max(0.0, float(lam[kept])) if kept < dim else 0.0, False)
+    _, sigma, rows = np.linalg.svd(np.linalg.qr(stack, mode="r"))
+    kept = min(k, int(np.count_nonzero(sigma > m * EPS * sigma[0])))
+    dropped = float(sigma[kept] ** 2) if kept < dim else 0.0
+    return Directions(np.ascontiguousarray(rows[:kept]), sigma[:kept], dropped, True)
+
+
+def _check(parts: Sequence[Subspace | WholeScatter], center: Center) -> None:
+    """Refuse nothing, parts of different schemas, and an unknown `center`."""
     if center not in ("fleet", "own"):
         raise UsageError(f'center must be "fleet" or "own", got {center!r}')
     if not parts:
         raise UsageError("merge needs at least one subspace, got none")
     for part in parts:
         check_same_schema(parts[0], part)
-    parts = tuple(part for part in parts if part.weight > 0) or parts[:1]
-    if len(parts) == 1:
-        return parts[0].truncated(rank)
-
-    weight = sum(part.weight for part in parts)
-    # About the first mean, so that an offset common to all costs no digits.
-    origin = parts[0].mean
-    shifts = np.stack([part.mean - origin for part in parts])
-    weights = np.array([part.weight for part in parts])
-    shift = weights @ shifts / weight
-    energy = sum(part.energy for part in parts)
-    held = sum(part.rank for part in parts)
-    stack = np.empty((held + len(parts) * (center == "fleet"), len(origin)))
-    start = 0
-    for part in parts:
-        np.multiply(part.basis.T, part.sigma[:, None], out=stack[start : start + part.rank])
-        start += part.rank
-    if center == "fleet":
-        between = stack[held:]
-        np.multiply(np.sqrt(weights)[:, None], shifts - shift, out=between)
-        energy += float(np.vdot(between, between))
-    found = leading(stack, rank)
-    return oriented(
-        found.rows.astype(np.result_type(*(part.basis for part in parts)), copy=False),
-        found.sigma,
-        schema=parts[0].schema,
-        mean=origin + shift,
-        weight=weight,
-        energy=energy,
-        spectral_bound=sum(part.spectral_bound for part in parts) + found.dropped,
-    )

@@ -14,13 +14,16 @@ import io
 import math
 import struct
 import tokenize
-import zipfile
 from collections.abc import Collection
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from submerge._linalg import Storage
 from submerge.errors import PeerError
+
+if TYPE_CHECKING:
+    import zipfile  # otherwise late: 0.9 MiB, which a device that reads no saved engine can spare
 
 TYPES = tuple(map(np.dtype, ("<f8", "<f4", "|u1")))
 
@@ -28,9 +31,9 @@ MOST_HEADER = 4096
 """Most letters of an array's header; our own have 128."""
 
 NOT_ZIP = (
-    # What zipfile and NumPy's header parser raise on bytes that are not theirs. zipfile raises
-    # RuntimeError for flags that mean "encrypted" or "compressed otherwise".
-    *(zipfile.BadZipFile, struct.error, EOFError, OSError, RuntimeError, LookupError),
+    # What zipfile and NumPy's header parser raise on bytes that are not theirs, beside BadZipFile.
+    # zipfile raises RuntimeError for flags that mean "encrypted" or "compressed otherwise".
+    *(struct.error, EOFError, OSError, RuntimeError, LookupError),
     *(ValueError, TypeError, AttributeError, ArithmeticError, SyntaxError, tokenize.TokenError),
     MemoryError,
 )
@@ -44,21 +47,25 @@ def arrays_of(data: bytes, names: Collection[str]) -> dict[str, Storage]:
     PeerError
         If the bytes are not such a file.
     """
+    import zipfile
+
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as file:
             return _arrays(file, len(data), {f"{name}.npy": name for name in names})
-    except NOT_ZIP as error:
+    except (zipfile.BadZipFile, *NOT_ZIP) as error:
         # NumPy's message advises to allow pickles, so it is not repeated.
         raise PeerError(f"expected a .npz file, got {len(data)} bytes of something else") from error
 
 
 def _arrays(file: zipfile.ZipFile, size: int, names: dict[str, str]) -> dict[str, Storage]:
+    from zipfile import ZIP_STORED
+
     entries = file.infolist()
     known = {entry.filename for entry in entries}
     if not known <= names.keys() or len(known) < len(entries):
         raise PeerError(f"expected entries of {', '.join(names)}, each at most once")
     stored = all(
-        entry.compress_type == zipfile.ZIP_STORED and entry.file_size == entry.compress_size
+        entry.compress_type == ZIP_STORED and entry.file_size == entry.compress_size
         for entry in entries
     )
     if not stored or sum(entry.file_size for entry in entries) > size:

@@ -1,8 +1,8 @@
 """Rank rules choose how many directions to show: fixed, the paper's rule, or by energy.
 
 A rule is a frozen value without memory. `SAPCA` calls it once a block with the
-singular values that it keeps, spare directions included. `SAPCA` also applies the limits
-and the hold-off, and never shows a direction that holds nothing.
+singular values that it keeps, spare directions included. `RankChoice` applies the limits
+and the hold-off; `SAPCA` never shows a direction that holds nothing.
 """
 
 from __future__ import annotations
@@ -152,6 +152,35 @@ class EnergyRank:
         if squares[: rank - 1].sum() > self.high * energy:
             return rank - 1
         return rank
+
+
+@dataclass(slots=True)
+class RankChoice:
+    """What a rule has chosen for one engine.
+
+    rule : RankRule
+    rank : the rule's choice
+    held : blocks until the rule is called again
+    """
+
+    rule: RankRule
+    rank: int
+    held: int = 0
+
+    def limited(self, wanted: int, dim: int) -> int:
+        """Return the rank nearest to `wanted` within the rule's limits and `dim`."""
+        return min(max(self.rule.lowest, min(wanted, self.rule.highest or dim)), dim)
+
+    def after_block(self, sigma: Array, energy: float, dim: int) -> None:
+        """Ask an adaptive rule for the next rank, unless it is held off."""
+        if not self.rule.adaptive:
+            return
+        if self.held > 0:
+            self.held -= 1
+            return
+        wanted = self.limited(self.rule.next(self.rank, sigma, energy), dim)
+        if wanted != self.rank:
+            self.rank, self.held = wanted, self.rule.hold
 
 
 def _check_limits(rule: SapcaRank | EnergyRank) -> None:

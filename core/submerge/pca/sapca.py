@@ -2,9 +2,12 @@
 
 It promises:
 
-1. Memory is O(dim (k + b)), whatever the length of the stream.
+1. Memory is O(dim (k + b)), or a constant, whatever the length of the stream: `budget` has both
+   contracts.
 2. The result does not depend on how rows were cut into calls, and on the block size
-   only through what truncation dropped.
+   only through what truncation dropped. It is the same to the last bit, except where blocks
+   follow the calls (the exact path, a fixed rank, no `block_size`): there, to rounding. The same
+   calls always give the same bytes.
 3. Reading changes nothing: rows that wait for a full block are summarised separately.
 4. A call with a bad row learns none of its rows.
 
@@ -13,7 +16,7 @@ It promises:
 
 from __future__ import annotations
 
-from typing import Literal, Self
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
@@ -21,10 +24,19 @@ import numpy.typing as npt
 from submerge._linalg import Array, signs
 from submerge.errors import NothingLearnt, ShapeError, UsageError, whole
 from submerge.pca.block import Blend, Totals
+from submerge.pca.budget import (
+    DEFAULT_MEMORY,
+    Exact,
+    exact_bytes,
+    is_exact,
+    low_rank_bytes,
+    rows_at_once,
+)
 from submerge.pca.low_rank import LowRank
-from submerge.pca.rank import FixedRank, RankRule
+from submerge.pca.projections import Projections
+from submerge.pca.rank import FixedRank, RankChoice, RankRule
+from submerge.pca.ritz import block_rows
 from submerge.pca.scatter import Scatter
-from submerge.pca.score import spe
 from submerge.pca.subspace import (
     LARGEST,
     LARGEST_SINGLE,
@@ -33,12 +45,11 @@ from submerge.pca.subspace import (
     check_values,
     oriented,
 )
+from submerge.pca.whole_scatter import WholeScatter
 from submerge.schema import Schema
 
-Exact = Literal["auto", "never"]
 
-
-class SAPCA:
+class SAPCA(Projections):
     """Streaming PCA with adaptive rank.
 
     Parameters
@@ -56,11 +67,20 @@ class SAPCA:
         Subtract the running mean, exactly; False measures about zero. By default as in the
         schema, and True without one.
     block_size : int, optional
-        Rows learnt at once; by default k + 30. More need more memory, fewer more time.
+        Rows learnt at once; by default k + 30. Without it the exact path learns what a call
+        brings at once, from k + 30 rows up to 500, as far as `memory` goes, and the low-rank path
+        up to 100 - k where that is faster. Fewer need more time, more need more memory; the
+        low-rank path takes no more than are fast.
     exact : {"auto", "never"}
-        "auto" keeps the whole scatter where that is small, dim <= k + block_size.
+        "auto" keeps the whole scatter where `memory` has room for it: to 200 columns with 500 rows
+        at once, to some 290 with fewer. With an adaptive rule, which needs the spectrum of each
+        block, it does so for dim <= k + block_size.
+    memory : int
+        Budget in bytes: the exact path takes at most 8 (4 dim^2 + 2 b dim) + 64 kB for blocks of b
+        rows. Where that is more, the low-rank path runs, in O(dim (k + b)), whatever the budget
+        is; `most_bytes` says what the path taken may need.
     dtype : float64 or float32
-        Type of what is stored. Sums of stored rows are float64 in either case.
+        Type of what is stored. Sums over blocks are float64 in either case.
     schema : Schema, optional
         The meaning of the rows, which `schema.lift` has mapped already. By default
         an anonymous one that depends on their number of columns only.
@@ -91,6 +111,7 @@ class SAPCA:
         center: bool | None = None,
         block_size: int | None = None,
         exact: Exact = "auto",
+        memory: int = DEFAULT_MEMORY,
         dtype: npt.DTypeLike = np.float64,
         schema: Schema | None = None,
     ) -> None:
@@ -110,16 +131,18 @@ class SAPCA:
         self.forgetting_factor = float(forgetting_factor)
         self.center = by_schema if center is None else bool(center)
         self.exact = exact
+        self.memory = whole("memory", memory, least=0)
         self.dtype = np.dtype(dtype)
+        self._largest = LARGEST if self.dtype == np.float64 else LARGEST_SINGLE
         self.block_size = self.rule.start + self.oversample + 30
+        self._sized = block_size is not None
         if block_size is not None:
             self.block_size = whole("block_size", block_size, least=1)
         self.n_samples_seen = 0
         """Number of rows ever passed, not faded."""
         self.fallbacks = 0
         """Blocks whose rows were too deficient or badly scaled for the fast kernel."""
-        self._target = self.rule.start  # the rule's choice
-        self._held = 0  # blocks until the rule is called again
+        self._choice = RankChoice(self.rule, self.rule.start)
         self._waiting = 0  # rows of the unfinished block
         self._seen: Subspace | None = None
         self._memory: LowRank | Scatter | None = None
@@ -139,7 +162,8 @@ class SAPCA:
         list of (n_block, r) arrays
             One for each block that this call completes, in order: its rows projected
             on the subspace right after they were learnt. r may differ from block to
-            block. Rows that still wait are returned by a later call.
+            block. Rows that still wait are returned by a later call. On the exact path each
+            block costs an eigenproblem of size dim.
         """
         projected: list[Array] = []
         self._learn(self._checked(X), projected)
@@ -167,16 +191,15 @@ class SAPCA:
             raise UsageError("only an engine with a schema that has learnt nothing can resume")
         check_same_schema(Subspace.empty(self._schema), past)
         whole("n_samples_seen", n_samples_seen, least=1)
-        wanted = self._target if rank is None else whole("rank", rank, least=1)
-        wanted = min(wanted, self.rule.highest or self._schema.dim)
-        self._target = min(max(self.rule.lowest, wanted), self._schema.dim)
+        wanted = self.target if rank is None else whole("rank", rank, least=1)
+        self._choice.rank = self._choice.limited(wanted, self._schema.dim)
         if isinstance(self._memory, Scatter):
             scaled = past.basis * past.sigma
             self._memory.total = scaled @ scaled.T
         else:
             past = past.truncated(self._kept)
             self._memory.restore(past.basis.T, past.sigma)
-        self._totals = Totals(past.mean.copy(), past.weight, past.energy, past.spectral_bound)
+        self._totals = Totals.of(past)
         self.n_samples_seen, self._seen = n_samples_seen, None
         return self
 
@@ -192,8 +215,7 @@ class SAPCA:
         if self._waiting:
             self._absorb(self._memory, None)
         self._memory.fade(factor)
-        mean, weight, energy, dropped = self._totals
-        self._totals = Totals(mean, weight * factor, energy * factor, dropped * factor)
+        self._totals = self._totals.faded(factor)
         self._seen = None
         return self
 
@@ -215,9 +237,17 @@ class SAPCA:
         return self._look(self._schema.dim if self._memory else 0)
 
     @property
+    def whole_scatter(self) -> WholeScatter | None:
+        """All of the exact memory; None where directions alone are held."""
+        if not isinstance(self._memory, Scatter):
+            return None
+        blend = self._blend() if self._waiting else None
+        return self._memory.whole(self._fingerprint, self._totals, blend)
+
+    @property
     def shown(self) -> Subspace:
         """The subspace at the rank to show and to score with."""
-        return self.subspace.truncated(self._target)
+        return self.subspace.truncated(self.target)
 
     @property
     def rank(self) -> int:
@@ -229,30 +259,25 @@ class SAPCA:
         """The algorithm that runs, in words."""
         if isinstance(self._memory, Scatter):
             since = "" if self._totals.dropped == 0 else ", since a truncated past"
-            return f"exact covariance, d <= k + b{since}"
+            return f"exact covariance{since}"
         return "SAPCA" if self.rule.adaptive else "SPCA"
 
     @property
     def target(self) -> int:
         """The rule's choice of rank, which the data may not have directions for yet."""
-        return self._target
+        return self._choice.rank
 
-    def transform(self, X: npt.ArrayLike) -> Array:
-        """Project rows X (n, dim) on the shown directions, (n, rank)."""
-        shown = self.shown
-        return np.asarray((self._checked(X) - shown.mean) @ shown.basis)
+    @property
+    def most_bytes(self) -> int | None:
+        """The most bytes that it takes, by the contract of its path; None before the first row.
 
-    def inverse_transform(self, Z: npt.ArrayLike) -> Array:
-        """Return the points (n, dim) that projections Z (n, rank) stand for."""
-        shown = self.shown
-        Z = np.asarray(Z, dtype=np.float64)
-        if Z.ndim != 2 or Z.shape[1] != shown.rank:
-            raise ShapeError("projections", expected=f"(n, {shown.rank})", got=Z.shape)
-        return np.asarray(Z @ shown.basis.T + shown.mean)
-
-    def score_samples(self, X: npt.ArrayLike) -> Array:
-        """Return each row's squared distance to the shown subspace, (n,): its SPE."""
-        return spe(self._checked(X), self.shown)
+        A rank that grows above the rule's start takes more on the low-rank path.
+        """
+        if self._memory is None:
+            return None
+        if isinstance(self._memory, Scatter):
+            return exact_bytes(self._schema.dim, self._at_once)
+        return low_rank_bytes(self._schema.dim, self._kept, self.block_size)
 
     # -- inside ----------------------------------------------------------------
 
@@ -265,28 +290,39 @@ class SAPCA:
         if rows.dtype.kind not in "fiub":
             raise UsageError(f"rows must be real numbers, got dtype {rows.dtype}")
         # Numbers stored as float32 must fit it, and so must their distance to the mean.
-        check_values(rows, LARGEST if self.dtype == np.float64 else LARGEST_SINGLE)
+        check_values(rows, self._largest)
         return rows
 
-    def _open(self, schema: Schema) -> LowRank | Scatter:
-        """Choose the memory, once the dimension is known."""
+    def _open(self, schema: Schema, *, exact: bool | None = None) -> LowRank | Scatter:
+        """Choose the memory, once the dimension is known; `exact` is what a saved engine chose."""
         dim = schema.dim
         if self.rule.start > dim:
             raise UsageError(f"rank must be at most the {dim} columns, got {self.rule.start}")
         self._schema = schema
         self._fingerprint = schema.fingerprint
-        self._totals = Totals(np.zeros(dim), 0.0, 0.0, 0.0)
-        # The choice depends on the rank at the start: a restored engine must choose the same.
-        if self.exact == "auto" and dim <= self.rule.start + self.oversample + self.block_size:
-            self._memory = Scatter(dim, self.block_size)
+        self._totals = Totals(np.zeros(dim), 0.0, 0.0, 0.0, np.zeros(dim))
+        self._at_once, restored = self.block_size, exact is not None
+        if exact is None:
+            kept, adaptive = self._kept, self.rule.adaptive
+            fits = is_exact(dim, kept, self.block_size, self.memory, adaptive=adaptive)
+            exact = fits and self.exact == "auto"
+        free = not (self._sized or self.rule.adaptive)
+        if exact:
+            if free:
+                self._at_once = rows_at_once(dim, self.block_size, self.memory)
+            self._memory = Scatter(dim, self.block_size, self.dtype)
         else:
+            # A saved engine goes on with the blocks that it had.
+            if free or not restored:
+                asked = None if free else self.block_size
+                self.block_size = self._at_once = block_rows(dim, self._kept, asked)
             self._memory = LowRank(dim, self._kept, self.block_size, self.dtype)
         return self._memory
 
     @property
     def _kept(self) -> int:
         """The working rank k."""
-        return min(self._target + self.oversample, self._schema.dim)
+        return min(self.target + self.oversample, self._schema.dim)
 
     def _learn(self, rows: Array, projected: list[Array] | None) -> None:
         if not len(rows):
@@ -300,18 +336,18 @@ class SAPCA:
             self._totals = self._totals._replace(mean=rows[0].astype(np.float64))
         start = 0
         while start < len(rows):
-            taken = rows[start : start + self.block_size - self._waiting]
-            room = memory.room[self._waiting : self._waiting + len(taken)]
-            np.subtract(taken, self._totals.mean, out=room, casting="same_kind")
+            # A whole block takes as many more rows as the call brings, where blocks follow calls.
+            taken = rows[start : start + self._at_once - self._waiting]
+            memory.write(taken, self._totals.mean, at=self._waiting)
             start += len(taken)
             self._waiting += len(taken)
-            if self._waiting == self.block_size:
+            if self._waiting >= self.block_size:
                 self._absorb(memory, projected)
         self.n_samples_seen += len(rows)
 
     def _absorb(self, memory: LowRank | Scatter, projected: list[Array] | None) -> None:
         """Fade the past, learn the block, set the next rank."""
-        block = None if projected is None else memory.room.copy()
+        block = None if projected is None else memory.room[: self._waiting].copy()
         # The exact memory is decomposed only for an adaptive rule or a projection.
         idle = isinstance(memory, Scatter) and not self.rule.adaptive and block is None
         blend = self._blend()
@@ -320,23 +356,10 @@ class SAPCA:
         self._waiting = 0
         self.fallbacks += digest.found.guarded
         if block is not None and projected is not None:
-            shown = digest.found.rows[: self._target]
+            shown = digest.found.rows[: self.target]
             moved = block - blend.follow * digest.drift
             projected.append(moved @ (shown * signs(shown)[:, None]).T)
-        if self.rule.adaptive:
-            self._adapt(digest.found.sigma)
-
-    def _adapt(self, sigma: Array) -> None:
-        """Set the next rank by the rule, its limits and its hold-off."""
-        if self._held > 0:
-            self._held -= 1
-            return
-        highest = min(self.rule.highest or self._schema.dim, self._schema.dim)
-        wanted = self.rule.next(self._target, sigma, self._totals.energy)
-        wanted = max(self.rule.lowest, min(wanted, highest))
-        if wanted != self._target:
-            self._target = wanted
-            self._held = self.rule.hold
+        self._choice.after_block(digest.found.sigma, self._totals.energy, self._schema.dim)
 
     def _blend(self) -> Blend:
         return Blend.of(
@@ -356,8 +379,9 @@ class SAPCA:
             totals, found = self._totals.after(blend, digest), digest.found
         else:
             found = self._memory.directions(k)
-            mean, weight, energy, dropped = self._totals
-            totals = Totals(mean.copy(), weight, energy, dropped + found.dropped)
+            totals = self._totals._replace(
+                mean=self._totals.mean.copy(), dropped=self._totals.dropped + found.dropped
+            )
         return oriented(
             found.rows.astype(self.dtype, copy=False),
             found.sigma,
@@ -366,4 +390,5 @@ class SAPCA:
             weight=totals.weight,
             energy=totals.energy,
             spectral_bound=totals.dropped,
+            channel_energies=totals.energies,
         )

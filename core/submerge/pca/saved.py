@@ -15,9 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from submerge._linalg import Storage, inner
+from submerge._linalg import Array, Storage, inner
 from submerge.errors import PeerError, SubmergeError, UsageError, whole
 from submerge.pca.block import Totals
+from submerge.pca.budget import DEFAULT_MEMORY
 from submerge.pca.npz import arrays_of
 from submerge.pca.rank import EnergyRank, FixedRank, SapcaRank
 from submerge.pca.sapca import SAPCA
@@ -25,7 +26,10 @@ from submerge.pca.scatter import Scatter
 from submerge.pca.subspace import check_values
 from submerge.schema import Schema
 
-FORM = 1
+FORM = 2
+"""Form 1 has no `memory`, and the block size that ran where form 2 has the one that was given.
+What a file of either form holds, a scatter or directions, decides which memory is restored."""
+
 INCONSISTENT = (
     *(SubmergeError, LookupError, TypeError, ValueError, AttributeError),
     *(ArithmeticError, RuntimeError, MemoryError, SyntaxError),
@@ -42,7 +46,7 @@ forged size takes at most 1 GiB."""
 LARGEST_SUM = 1e300
 """Largest sum of squares: that of more would not be finite."""
 
-ENTRIES = ("about", "mean", "totals", "waiting", "scatter", "rows", "sigma")
+ENTRIES = ("about", "mean", "totals", "energies", "waiting", "scatter", "rows", "sigma")
 
 RULES: dict[str, Any] = {"fixed": FixedRank, "sapca": SapcaRank, "energy": EnergyRank}
 
@@ -62,22 +66,25 @@ def dumps(engine: SAPCA) -> bytes:
         "oversample": engine.oversample,
         "forgetting_factor": engine.forgetting_factor,
         "center": engine.center,
-        "block_size": engine.block_size,
+        "block_size": engine.block_size if engine._sized else None,
         "exact": engine.exact,
+        "memory": engine.memory,
         "dtype": engine.dtype.name,
         "n_samples_seen": engine.n_samples_seen,
         "fallbacks": engine.fallbacks,
-        "target": engine._target,
-        "held": engine._held,
+        "target": engine.target,
+        "held": engine._choice.held,
         "schema": None if memory is None else engine._schema.canonical.decode(),
     }
     arrays: dict[str, Storage] = {
         "about": np.frombuffer(json.dumps(about, sort_keys=True).encode(), np.uint8)
     }
     if memory is not None:
-        mean, weight, energy, dropped = engine._totals
+        mean, weight, energy, dropped, energies = engine._totals
         arrays["mean"] = mean
         arrays["totals"] = np.array([weight, energy, dropped])
+        if energies is not None:
+            arrays["energies"] = energies
         arrays["waiting"] = memory.room[: engine._waiting]
         if isinstance(memory, Scatter):
             arrays["scatter"] = memory.total
@@ -106,10 +113,12 @@ def loads(data: bytes) -> SAPCA:
         form = about["form"]
     except INCONSISTENT as error:
         raise PeerError(f"expected a saved SAPCA, got another .npz file: {error!s:.80}") from error
-    if form != FORM:
+    if form not in (1, FORM):
         raise PeerError(
-            f"expected a saved SAPCA of form {FORM}, got form {form!r:.40}: update submerge"
+            f"expected a saved SAPCA of form 1 to {FORM}, got form {form!r:.40}: update submerge"
         )
+    if form == 1:
+        about |= {"memory": DEFAULT_MEMORY}
     try:
         with np.errstate(all="ignore"):
             return _restored(about, arrays)
@@ -124,6 +133,8 @@ def _restored(about: dict[str, Any], arrays: dict[str, Storage]) -> SAPCA:
         # This comes before anything of that size is allocated.
         _expect("mean", arrays, (schema.dim,), np.float64)
         _expect("waiting", arrays, (None, schema.dim), None)
+        if "scatter" in arrays:
+            _expect("scatter", arrays, (schema.dim, schema.dim), np.float64)
     if about["dtype"] not in ("float64", "float32"):  # NumPy would parse any text
         raise PeerError(f"dtype must be float64 or float32, got {about['dtype']!r:.40}")
     engine = SAPCA(
@@ -133,13 +144,14 @@ def _restored(about: dict[str, Any], arrays: dict[str, Storage]) -> SAPCA:
         center=about["center"],
         block_size=about["block_size"],
         exact=about["exact"],
+        memory=about["memory"],
         dtype=about["dtype"],
     )
     if about["center"] is not engine.center:
         raise PeerError(f"center must be true or false, got {about['center']!r}")
     engine.n_samples_seen = whole("n_samples_seen", about["n_samples_seen"], least=0)
     engine.fallbacks = whole("fallbacks", about["fallbacks"], least=0)
-    engine._held = whole("held", about["held"], least=0)
+    engine._choice.held = whole("held", about["held"], least=0)
     if schema is None:
         return engine
     if engine.center != (schema.center != "none"):
@@ -150,21 +162,14 @@ def _restored(about: dict[str, Any], arrays: dict[str, Storage]) -> SAPCA:
     if target > min(engine.rule.highest or schema.dim, schema.dim):
         raise PeerError(f"target must be within the rule's limits, got {target}")
     _check_room(engine, target, schema.dim)
-    memory = engine._open(schema)
-    engine._target = target
-    _expect("totals", arrays, (3,), np.float64)
-    if not ((arrays["totals"] >= 0) & (arrays["totals"] <= LARGEST_SUM)).all():
-        raise PeerError(f"totals must be from 0 to {LARGEST_SUM:g}")
-    engine._totals = Totals(arrays["mean"].copy(), *(float(x) for x in arrays["totals"]))
+    if "scatter" in arrays and engine.exact == "never":
+        raise PeerError('its scatter contradicts exact = "never"')
+    memory = engine._open(schema, exact="scatter" in arrays)
+    engine._choice.rank = target
+    engine._totals = _totals(arrays, schema.dim)
     if isinstance(memory, Scatter):
-        scatter = arrays["scatter"]
-        if not np.abs(scatter).max() <= LARGEST_SUM:
-            raise PeerError(f"scatter must be at most {LARGEST_SUM:g}")
-        lam = np.linalg.eigvalsh(scatter)
-        # NaN fails every comparison.
-        if not lam[0] >= -1e-9 * max(lam[-1], 1e-300):
-            raise PeerError("scatter must be positive semi-definite")
-        memory.total = scatter.copy()
+        _expect_scatter(arrays["scatter"], engine.dtype)
+        memory.restore(arrays["scatter"], wide=arrays["waiting"].dtype == np.float64)
     else:
         rows, sigma = _expect_directions(arrays, schema.dim, engine.dtype)
         memory.restore(rows, sigma)
@@ -177,10 +182,33 @@ def _restored(about: dict[str, Any], arrays: dict[str, Storage]) -> SAPCA:
     return engine
 
 
+def _totals(arrays: dict[str, Storage], dim: int) -> Totals:
+    _expect("totals", arrays, (3,), np.float64)
+    if not ((arrays["totals"] >= 0) & (arrays["totals"] <= LARGEST_SUM)).all():
+        raise PeerError(f"totals must be from 0 to {LARGEST_SUM:g}")
+    weight, energy, dropped = (float(x) for x in arrays["totals"])
+    return Totals(arrays["mean"].copy(), weight, energy, dropped, _energies(arrays, dim))
+
+
+def _energies(arrays: dict[str, Storage], dim: int) -> Storage | None:
+    """Return the channels' energies, which a file of an earlier version has not.
+
+    An exact scatter has them as its diagonal, if it is all that was learnt; otherwise None.
+    """
+    if "energies" not in arrays:
+        known = "scatter" in arrays and not arrays["totals"][2]
+        return np.maximum(arrays["scatter"].diagonal(), 0.0) if known else None
+    _expect("energies", arrays, (dim,), np.float64)
+    energies = arrays["energies"]
+    if not ((energies >= 0) & (energies <= LARGEST_SUM)).all():
+        raise PeerError(f"energies must be from 0 to {LARGEST_SUM:g}")
+    return energies.copy()
+
+
 def _check_room(engine: SAPCA, target: int, dim: int) -> None:
     """Refuse a memory that would take far more numbers than a file has."""
     kept = min(max(target, engine.rule.start) + engine.oversample, dim)
-    # A scatter is chosen only where it is no larger than this.
+    # A scatter is in the file, with all of its numbers.
     room = (kept + engine.block_size) * dim
     if room > MOST_NUMBERS:
         raise PeerError(f"its memory must be of at most {MOST_NUMBERS} numbers, got {room}")
@@ -197,6 +225,17 @@ def _expect(
     right = array.dtype in (np.float64, np.float32) if dtype is None else array.dtype == dtype
     if not alike or not right or not np.isfinite(array).all():
         raise PeerError(f"{name} must be finite and of shape {shape}, got {array.shape}")
+
+
+def _expect_scatter(scatter: Array, dtype: Any) -> None:
+    """Refuse a matrix that is no scatter."""
+    if not np.abs(scatter).max() <= LARGEST_SUM:
+        raise PeerError(f"scatter must be at most {LARGEST_SUM:g}")
+    lam = np.linalg.eigvalsh(scatter)
+    # Float32 products leave rounding of that size. NaN fails every comparison.
+    slack = 1e-9 if dtype == np.float64 else 1e-5
+    if not lam[0] >= -slack * max(lam[-1], 1e-300):
+        raise PeerError("scatter must be positive semi-definite")
 
 
 def _expect_directions(arrays: dict[str, Storage], dim: int, dtype: Any) -> tuple[Storage, Storage]:

@@ -1,24 +1,59 @@
-"""Scatter: the whole (dim, dim) scatter, where that is smaller than a buffer.
+"""Scatter: the whole (dim, dim) scatter, where the memory budget has room for it.
 
-For dim <= k + b, the common case of a sensor node, this is exact and faster, and its
-dim^2 numbers are fewer than the temporaries that it avoids. It has the interface of
-`LowRank`, so `SAPCA` treats both alike.
+It is exact, and below some 300 columns faster than directions. It has the interface of
+`LowRank`, so `SAPCA` treats both alike; `budget` has the choice between them.
+
+A float32 engine multiplies rows in float32, after the mean is subtracted, and adds blocks in
+float64.
 """
 
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from submerge._linalg import EPS, Array, Directions, Storage
-from submerge.pca.block import Blend, Digest
+from submerge.pca.block import Blend, Digest, Totals
+from submerge.pca.whole_scatter import WholeScatter
+
+LEAST_SINGLE, MOST_SINGLE = 1e-20, 1e30
+"""Energies of a block that float32 products can hold, with room for each of their terms."""
+
+NOISE_SINGLE = float(np.finfo(np.float32).eps)
+"""Smallest eigenvalue, over the largest, that float32 products can tell from rounding."""
 
 
 class Scatter:
-    """The exact scatter about the mean; nothing is ever dropped from it."""
+    """The exact scatter about the mean; nothing is ever dropped from it.
 
-    def __init__(self, dim: int, block_size: int) -> None:
+    Attributes
+    ----------
+    total : (dim, dim)
+        Of the rows absorbed.
+    room : (n, dim)
+        Space for the next block. It grows to the largest block written.
+    """
+
+    def __init__(self, dim: int, block_size: int, dtype: npt.DTypeLike = np.float64) -> None:
         self.total: Array = np.zeros((dim, dim))
-        self.room: Storage = np.empty((block_size, dim))
+        self.room: Storage = np.empty((block_size, dim), dtype)
+        self._product: Storage = np.empty((dim, dim), dtype)
+
+    def write(self, rows: Storage, mean: Array, *, at: int) -> None:
+        """Put rows (n, dim) into the room as its rows from `at` on."""
+        end = at + len(rows)
+        if end > len(self.room):
+            larger = np.empty((end, self.room.shape[1]), self.room.dtype)
+            larger[:at] = self.room[:at]
+            self.room = larger
+        _subtract(rows, mean, out=self.room[at:end])
+
+    def restore(self, total: Array, *, wide: bool) -> None:
+        """Replace the memory by a saved one; `wide` if its waiting rows are float64."""
+        self.total = total.copy()
+        if wide:
+            # Earlier versions kept rows of float32 engines in float64: those go on like that.
+            self.room, self._product = np.empty(self.room.shape), np.empty(total.shape)
 
     def fade(self, factor: float) -> None:
         """Weigh the past by `factor`."""
@@ -26,41 +61,89 @@ class Scatter:
 
     def directions(self, k: int) -> Directions:
         """Decompose the past alone."""
-        return _directions(self.total, k)
+        return self._directions(self.total, k)
 
     def look(self, blend: Blend, k: int) -> Digest:
         """Summarise past and block without changing either."""
-        drift, moved = self._moved(blend)
-        total = blend.past * self.total + moved.T @ moved
-        return Digest(_directions(total, k), drift, float(np.vdot(moved, moved)))
+        total, drift, energies = self._with_block(blend)
+        return Digest(self._directions(total, k), drift, energies)
+
+    def whole(self, schema: str, past: Totals, blend: Blend | None) -> WholeScatter:
+        """Summarise past and block, if there is one, without changing either."""
+        if blend is None:
+            return WholeScatter(schema, self.total.copy(), *past)
+        total, drift, energies = self._with_block(blend)
+        after = past.after(blend, Digest(self._directions(total, 0), drift, energies))
+        return WholeScatter(schema, total, *after)
+
+    def _with_block(self, blend: Blend) -> tuple[Array, Array, Array]:
+        """Return the scatter of past and block, the block's drift, and its channels' energies."""
+        block = self.room[: len(blend.ages.roots)].copy()
+        drift, product = self._multiply(block, blend, out=np.empty_like(self._product))
+        total = blend.past * self.total
+        total += product
+        return total, drift, _energies(product)
 
     def absorb(self, blend: Blend, k: int) -> Digest:
         """Make past and block the new past; `k` = 0 skips the decomposition."""
-        drift, moved = self._moved(blend)
-        self.total *= blend.past
-        self.total += moved.T @ moved
-        rows, sigma, _, guarded = _directions(self.total, k)
-        # Directions beyond k are still held, so none is dropped.
-        return Digest(Directions(rows, sigma, 0.0, guarded), drift, float(np.vdot(moved, moved)))
-
-    def _moved(self, blend: Blend) -> tuple[Array, Array]:
-        """Return the drift and the block's rows, centered and weighed."""
         block = self.room[: len(blend.ages.roots)]
-        drift = blend.ages.shares @ block
-        moved = block - blend.pull * drift
+        drift, product = self._multiply(block, blend, out=self._product)
         if blend.past != 1.0:
-            moved *= blend.ages.roots[:, None]
-        return drift, moved
+            self.total *= blend.past
+        self.total += product
+        rows, sigma, _, guarded = self._directions(self.total, k)
+        # Directions beyond k are still held, so none is dropped.
+        return Digest(Directions(rows, sigma, 0.0, guarded), drift, _energies(product))
+
+    def _multiply(self, block: Storage, blend: Blend, out: Storage) -> tuple[Array, Storage]:
+        """Center and weigh the block in place; return its drift, and its scatter in `out`."""
+        ages, single = blend.ages, block.dtype == np.float32
+        drift: Array = (ages.shares.astype(block.dtype, copy=False) @ block).astype(
+            np.float64, copy=False
+        )
+        if blend.pull:
+            block -= (blend.pull * drift).astype(block.dtype, copy=False)
+        if blend.past != 1.0:
+            block *= ages.roots.astype(block.dtype, copy=False)[:, None]
+        # The same array twice: NumPy then calls syrk, which takes half of the products.
+        if not single:
+            return drift, np.matmul(block.T, block, out=out)
+        with np.errstate(over="ignore", invalid="ignore"):
+            product: Storage = np.matmul(block.T, block, out=out)
+        if not LEAST_SINGLE < _trace(product) < MOST_SINGLE:
+            wide = block.astype(np.float64)
+            product = wide.T @ wide
+        return drift, product
+
+    def _directions(self, scatter: Array, k: int) -> Directions:
+        dim = len(scatter)
+        if k == 0:
+            return Directions(np.empty((0, dim)), np.empty(0), 0.0, False)
+        lam, vectors = np.linalg.eigh(scatter)
+        lam, vectors = lam[::-1], vectors[:, ::-1]
+        noise = dim * EPS if self.room.dtype == np.float64 else NOISE_SINGLE
+        kept = min(k, int(np.count_nonzero(lam > noise * lam[0])))
+        dropped = max(0.0, float(lam[kept])) if kept < dim else 0.0
+        return Directions(
+            np.ascontiguousarray(vectors[:, :kept].T), np.sqrt(lam[:kept]), dropped, False
+        )
 
 
-def _directions(scatter: Array, k: int) -> Directions:
-    dim = len(scatter)
-    if k == 0:
-        return Directions(np.empty((0, dim)), np.empty(0), 0.0, False)
-    lam, vectors = np.linalg.eigh(scatter)
-    lam, vectors = lam[::-1], vectors[:, ::-1]
-    kept = min(k, int(np.count_nonzero(lam > dim * EPS * lam[0])))
-    dropped = max(0.0, float(lam[kept])) if kept < dim else 0.0
-    return Directions(
-        np.ascontiguousarray(vectors[:, :kept].T), np.sqrt(lam[:kept]), dropped, False
-    )
+def _subtract(rows: Storage, mean: Array, *, out: Storage) -> None:
+    """Write rows less the mean; float32 less float64 in two steps of float32, which are faster."""
+    if not rows.dtype == out.dtype == np.float32:
+        np.subtract(rows, mean, out=out, casting="same_kind")
+        return
+    rounded = mean.astype(np.float32)
+    np.subtract(rows, rounded, out=out)
+    # What rounding took off the mean. The first step is exact for rows close to it.
+    out -= (mean - rounded).astype(np.float32)
+
+
+def _energies(product: Storage) -> Array:
+    """Return a copy of the diagonal: the product is overwritten by the next block."""
+    return product.diagonal().astype(np.float64)
+
+
+def _trace(product: Storage) -> float:
+    return float(product.diagonal().sum(dtype=np.float64))

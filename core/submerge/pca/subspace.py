@@ -1,12 +1,13 @@
 """Subspace: a node's whole memory of its data.
 
-It is a frozen value of dim * (k + 1) + k + 3 numbers. `weight`, `mean` and `energy`
-are exact, to rounding, however it was computed (in blocks, in a tree, at any rank).
-The others never overstate: with C the exact scatter,
+It is a frozen value of dim * (k + 2) + k + 3 numbers. `weight`, `mean`, `energy` and
+`channel_energies` are exact, to rounding, however it was computed (in blocks, in a tree,
+at any rank). The others never overstate: with C the exact scatter,
 
     basis diag(sigma)^2 basis.T <= C          (as positive semi-definite matrices)
     sigma_i^2 <= lambda_i(C) <= sigma_i^2 + spectral_bound
     trace(C) - sum(sigma^2) = frobenius_bound
+    diag(basis diag(sigma)^2 basis.T) <= channel_energies = diag(C)
 
 so the value itself says how much it may be missing.
 """
@@ -14,6 +15,7 @@ so the value itself says how much it may be missing.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 
@@ -26,6 +28,9 @@ LARGEST = 1e140
 
 LARGEST_SINGLE = 1e37
 """Largest reading for float32: its distance to the mean may overflow above this."""
+
+MOST_SUMMED = {np.dtype(kind): float(np.finfo(kind).max) for kind in (np.float64, np.float32)}
+"""Largest sum of squares in the types that BLAS sums."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -49,8 +54,8 @@ class Subspace:
     spectral_bound : float
         Most that may be missing from any eigenvalue of the scatter.
     channel_energies : (dim,), optional
-        Total squared distance to the mean of each dimension, kept and discarded: they sum to
-        `energy`. None where a part came from a node that does not send them.
+        The energy of each dimension, the diagonal of the exact scatter: they sum to `energy`.
+        None where a part came from a node of an earlier version, which does not send them.
     """
 
     schema: str
@@ -66,8 +71,8 @@ class Subspace:
     def empty(cls, schema: Schema) -> Subspace:
         """Return the summary of no data: the identity of `merge`."""
         dim = schema.dim
-        nothing = np.empty((dim, 0)), np.empty(0), np.zeros(dim)
-        return cls(schema.fingerprint, *nothing, weight=0.0, energy=0.0, spectral_bound=0.0)
+        nothing = np.empty((dim, 0)), np.empty(0), np.zeros(dim), 0.0, 0.0, 0.0
+        return cls(schema.fingerprint, *nothing, channel_energies=np.zeros(dim))
 
     @classmethod
     def of(cls, block: Array, schema: Schema, *, rank: int) -> Subspace:
@@ -91,6 +96,7 @@ class Subspace:
             weight=float(len(X)),
             energy=float(np.vdot(X, X)),
             spectral_bound=found.dropped,
+            channel_energies=np.einsum("ij,ij->j", X, X),
         )
 
     @property
@@ -106,6 +112,11 @@ class Subspace:
     @property
     def parts(self) -> tuple[Subspace, ...]:
         """The subspace itself. A kernel group's summary has two parts."""
+        return (self,)
+
+    @property
+    def pieces(self) -> tuple[Subspace, ...]:
+        """As `parts`, as they are held: nothing is decomposed."""
         return (self,)
 
     @property
@@ -138,20 +149,15 @@ class Subspace:
 
         Below 1 it forgets; above 1 is the paper's enhancing factor.
         """
-        if not 0 < factor < np.inf or not max(self.weight, self.energy) * factor < LARGEST**2:
-            raise UsageError(
-                "a fading factor must be positive and leave weight and energy finite,"
-                f" got {factor} for {self.weight:g} and {self.energy:g}"
-            )
+        check_factor(factor, self.weight, self.energy)
+        energies = self.channel_energies
         return replace(
             self,
             sigma=self.sigma * factor**0.5,
             weight=self.weight * factor,
             energy=self.energy * factor,
             spectral_bound=self.spectral_bound * factor,
-            channel_energies=None
-            if self.channel_energies is None
-            else self.channel_energies * factor,
+            channel_energies=None if energies is None else energies * factor,
         )
 
 
@@ -169,9 +175,19 @@ def oriented(
     """Build a subspace from orthonormal `rows` (k, dim), which it takes over, with signs set."""
     rows *= signs(rows)[:, None].astype(rows.dtype)
     # Values are shared, by merges and trees too, so they are read-only.
-    for array in (rows, sigma, mean):
-        array.flags.writeable = False
+    for array in (rows, sigma, mean, channel_energies):
+        if array is not None:
+            array.flags.writeable = False
     return Subspace(schema, rows.T, sigma, mean, weight, energy, spectral_bound, channel_energies)
+
+
+def check_factor(factor: float, weight: float, energy: float) -> None:
+    """Refuse to fade by a factor that leaves weight or energy neither positive nor finite."""
+    if not 0 < factor < np.inf or not max(weight, energy) * factor < LARGEST**2:
+        raise UsageError(
+            "a fading factor must be positive and leave weight and energy finite,"
+            f" got {factor} for {weight:g} and {energy:g}"
+        )
 
 
 def check_rank(rank: int) -> None:
@@ -179,20 +195,29 @@ def check_rank(rank: int) -> None:
     whole("rank", rank, least=1)
 
 
-def check_same_schema(first: Subspace, other: Subspace) -> None:
+class _OfSchema(Protocol):
+    """What a summary of rows has."""
+
+    @property
+    def schema(self) -> str: ...
+    @property
+    def mean(self) -> Array: ...
+
+
+def check_same_schema(first: _OfSchema, other: _OfSchema) -> None:
     """Refuse subspaces of different schemas."""
     if first.schema != other.schema:
         raise SchemaMismatch(expected=first.schema, got=other.schema)
-    if first.dim != other.dim:
-        raise ShapeError("mean", expected=f"({first.dim},)", got=other.mean.shape)
+    if len(first.mean) != len(other.mean):
+        raise ShapeError("mean", expected=f"({len(first.mean)},)", got=other.mean.shape)
 
 
 def check_values(X: Array, largest: float = LARGEST) -> None:
     """Refuse rows that hold NaN, infinity, or numbers too large to square and sum."""
     # One BLAS pass accepts good rows; only otherwise do we search for the bad value. In float32,
     # numbers with a finite sum of squares are far below any limit.
-    flat = X.flags.c_contiguous and X.dtype in (np.float64, np.float32)
-    if flat and float(np.vdot(X, X)) < min(largest**2, float(np.finfo(X.dtype).max)):
+    most = MOST_SUMMED.get(X.dtype)
+    if most and X.flags.c_contiguous and float(np.vdot(X, X)) < min(largest * largest, most):
         return
     # The limit is a float64, whatever dtype the rows have.
     bad = ~(np.abs(X) < np.float64(largest))

@@ -7,6 +7,11 @@ only what is marked.
 
 A child is replaced, never added to: merging is not idempotent, and a child that is
 counted twice turns the merged subspace toward itself.
+
+With few dimensions the branches hold whole scatters: adding these is cheaper than decomposing
+stacks of directions, and nothing is lost on the way up. The children keep their own form, and
+their scatters are computed again with the branch above them. Directions are computed at the root,
+once.
 """
 
 from __future__ import annotations
@@ -16,14 +21,20 @@ from collections.abc import Iterator
 from typing import Literal
 
 from submerge.errors import UsageError, whole
-from submerge.pca.merging import merge
+from submerge.pca.merging import merge, merge_whole
 from submerge.pca.subspace import Subspace, check_rank, check_same_schema
+from submerge.pca.whole_scatter import WholeScatter, is_narrow
+
+Merged = Subspace | WholeScatter
+
+FAN_IN, FAN_IN_OF_SCATTERS = 4, 8
+"""Slots of a node whose branches hold directions, and scatters."""
 
 
 class _Leaf:
     __slots__ = ("digits", "key", "merged")
 
-    def __init__(self, key: str, digits: int, merged: Subspace) -> None:
+    def __init__(self, key: str, digits: int, merged: Merged) -> None:
         self.key, self.digits, self.merged = key, digits, merged
 
 
@@ -31,7 +42,7 @@ class _Branch:
     __slots__ = ("merged", "slots")
 
     def __init__(self) -> None:
-        self.merged: Subspace | None = None  # None: something below has changed
+        self.merged: Merged | None = None  # None: something below has changed
         self.slots: dict[int, _Leaf | _Branch] = {}
 
 
@@ -42,9 +53,10 @@ class MergeTree:
     ----------
     rank : int
         Directions to keep at every node: k, spares included.
-    fan_in : int
+    fan_in : int, optional
         Slots of a node, a power of two. With more, merging loses less; with fewer, an
-        update is cheaper. See benchmarks/results.md.
+        update is cheaper. By default 4, and 8 where branches hold scatters, which are fewer
+        then. See benchmarks/results.md.
     center : {"fleet", "own"}
         As in `merge`.
 
@@ -60,20 +72,21 @@ class MergeTree:
     """
 
     def __init__(
-        self, *, rank: int, fan_in: int = 4, center: Literal["fleet", "own"] = "fleet"
+        self, *, rank: int, fan_in: int | None = None, center: Literal["fleet", "own"] = "fleet"
     ) -> None:
         check_rank(rank)
-        fan_in = whole("fan_in", fan_in, least=2)
+        slots = whole("fan_in", FAN_IN if fan_in is None else fan_in, least=2)
         if center not in ("fleet", "own"):
             raise UsageError(f'center must be "fleet" or "own", got {center!r}')
-        if fan_in & (fan_in - 1):
+        if slots & (slots - 1):
             raise UsageError(f"fan_in must be a power of two, at least 2, got {fan_in}")
         self.rank = rank
         self.fan_in = fan_in
         self.center: Literal["fleet", "own"] = center
-        self._bits = fan_in.bit_length() - 1
+        self._bits, self._holds_scatters = slots.bit_length() - 1, False
         self._top = _Branch()
         self._leaves: dict[str, _Leaf] = {}
+        self._root: Subspace | None = None
 
     def __len__(self) -> int:
         return len(self._leaves)
@@ -84,20 +97,23 @@ class MergeTree:
     def __iter__(self) -> Iterator[str]:
         return iter(self._leaves)
 
-    def __getitem__(self, key: str) -> Subspace:
+    def __getitem__(self, key: str) -> Subspace | WholeScatter:
         return self._leaves[key].merged
 
-    def __setitem__(self, key: str, subspace: Subspace) -> None:
+    def __setitem__(self, key: str, subspace: Subspace | WholeScatter) -> None:
         """Add a child, or replace it."""
         if not isinstance(key, str) or not key or not key.isprintable():
             raise UsageError(f"a child's key must be printable text, got {key!r}")
         if self._leaves:
             check_same_schema(next(iter(self._leaves.values())).merged, subspace)
+        else:
+            self._lay_out(subspace.dim)
         if key in self._leaves:
             leaf = self._leaves[key]
             leaf.merged = subspace
         else:
             leaf = self._leaves[key] = _Leaf(key, _digits(key), subspace)
+        self._root = None
         path = list(self._path(leaf.digits))
         for branch, _ in path:
             branch.merged = None
@@ -116,6 +132,7 @@ class MergeTree:
     def __delitem__(self, key: str) -> None:
         """Remove a child, as if it had never been added."""
         path = list(self._path(self._leaves.pop(key).digits))
+        self._root = None
         branch, slot = path.pop()
         branch.merged = None
         del branch.slots[slot]
@@ -129,24 +146,56 @@ class MergeTree:
             branch = above
 
     def root(self) -> Subspace:
-        """Return the merge of all children.
+        """Return the merge of all children: at most `rank` directions of it.
 
         Raises
         ------
         UsageError
             If there are none.
         """
+        if self._root is None:
+            merged = self._checked_top()
+            if isinstance(merged, WholeScatter):
+                self._root = merged.directions(self.rank)
+            else:
+                self._root = merged.truncated(self.rank)
+        return self._root
+
+    def root_whole(self) -> WholeScatter:
+        """Return the scatter of all children, as far as they have it.
+
+        Raises
+        ------
+        UsageError
+            As `root`.
+        """
+        return merge_whole(self._checked_top())
+
+    def _checked_top(self) -> Merged:
         if not self._leaves:
             raise UsageError("a tree without children has no root: add one first")
         return self._merged(self._top)
 
-    def _merged(self, node: _Leaf | _Branch) -> Subspace:
+    def _merged(self, node: _Leaf | _Branch) -> Merged:
         if isinstance(node, _Leaf):
             return node.merged
         if node.merged is None:
             parts = [self._merged(node.slots[slot]) for slot in sorted(node.slots)]
-            node.merged = merge(*parts, rank=self.rank, center=self.center)
+            if len(parts) == 1:
+                node.merged = parts[0]
+            elif self._holds_scatters:
+                node.merged = merge_whole(*parts, center=self.center)
+            else:
+                directions = [direction for part in parts for direction in part.parts]
+                node.merged = merge(*directions, rank=self.rank, center=self.center)
         return node.merged
+
+    def _lay_out(self, dim: int) -> None:
+        """Choose what branches hold, for the first child: scatters where a stack is no wider."""
+        slots = 1 << self._bits if self.fan_in else FAN_IN
+        self._holds_scatters = is_narrow(dim, self.rank) or dim <= slots * (self.rank + 1)
+        if self.fan_in is None:
+            self._bits = (FAN_IN_OF_SCATTERS if self._holds_scatters else FAN_IN).bit_length() - 1
 
     def _path(self, digits: int) -> Iterator[tuple[_Branch, int]]:
         """Yield the branches on the way to a leaf, each with the slot that leads on."""
@@ -160,7 +209,7 @@ class MergeTree:
             branch, depth = below, depth + 1
 
     def _digit(self, digits: int, depth: int) -> int:
-        return (digits >> (depth * self._bits)) & (self.fan_in - 1)
+        return (digits >> (depth * self._bits)) & ((1 << self._bits) - 1)
 
 
 def _digits(key: str) -> int:

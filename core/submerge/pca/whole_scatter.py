@@ -2,17 +2,31 @@
 
 With d dimensions and k directions, a packed scatter has d (d + 1) / 2 numbers, and directions have
 d k. Where the first are at most twice the second, all of the scatter is reported.
+
+On its way it is an upper triangle R of float32 numbers with R'R = scatter / energy, row by row.
+Such a product is positive semi-definite whatever the rounding, and its error is 1e-7 of the
+energy; a rounded scatter may have negative eigenvalues. `triangle` computes what its rounding
+changes and returns it as a bound, which the receiver has added to `spectral_bound`. So with C the
+exact scatter and S the one held,
+
+    |lambda_i(C) - lambda_i(S)| <= spectral_bound
+
+and S <= C (as positive semi-definite matrices) up to the part of the bound that is rounding.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
+import numpy.typing as npt
 
-from submerge._linalg import EPS, Array
-from submerge.pca.subspace import Subspace, oriented
+from submerge._linalg import EPS, Array, Storage
+from submerge.pca.subspace import Subspace, check_factor, oriented
+
+FAINT = 1e-290
+"""An energy below it is zero to the triangle: quotients by it would have few digits."""
 
 
 def is_narrow(dim: int, k: int) -> bool:
@@ -28,36 +42,66 @@ class WholeScatter:
     ----------
     schema : str
         The schema's fingerprint.
-    scatter : (dim, dim)
-        About the mean; positive semi-definite.
+    held : (dim, dim) or (dim (dim + 1) / 2,)
+        The scatter about the mean in float64, or the triangle as it travels, in float32: a
+        thousand children take a quarter of the memory. Read `scatter` or `factor`.
     mean : (dim,)
     weight : float
         Effective number of samples.
     energy : float
-        Total squared distance to the mean: the trace, and what rounding has taken from it.
+        Total squared distance to the mean: the trace of the exact scatter.
     spectral_bound : float
-        Most that may be missing from any eigenvalue of the scatter.
+        Most that any eigenvalue may differ from that of the exact scatter.
     channel_energies : (dim,), optional
         As in `Subspace`.
     """
 
     schema: str
-    scatter: Array
+    held: Storage
     mean: Array
     weight: float
     energy: float
     spectral_bound: float
     channel_energies: Array | None = None
 
+    @classmethod
+    def of(cls, subspace: Subspace) -> WholeScatter:
+        """Return the scatter that a subspace's directions have."""
+        s = subspace
+        scatter = scatter_of(s)
+        scatter.flags.writeable = False
+        rest = s.mean, s.weight, s.energy, s.spectral_bound, s.channel_energies
+        return cls(s.schema, scatter, *rest)
+
     @property
     def dim(self) -> int:
         """Length of the vectors."""
         return len(self.mean)
 
+    @property
+    def scatter(self) -> Array:
+        """The scatter about the mean, (dim, dim); computed at each call where it is packed."""
+        if self.held.ndim == 2:
+            return np.asarray(self.held)
+        R = self.factor
+        return np.asarray(R.T @ R)
+
+    @property
+    def factor(self) -> Array:
+        """An upper triangle R (dim, dim) with R'R = scatter."""
+        if self.held.ndim == 1:
+            return np.asarray(_unpacked(self.held, self.dim) * self.energy**0.5)
+        return _factor(self.held)
+
     @cached_property
     def parts(self) -> tuple[Subspace, ...]:
         """All directions, found when they are asked for."""
         return (self.directions(self.dim),)
+
+    @property
+    def pieces(self) -> tuple[WholeScatter, ...]:
+        """As `parts`, as they are held: nothing is decomposed."""
+        return (self,)
 
     def directions(self, k: int) -> Subspace:
         """Return the leading `k` directions; the rest is added to the bound."""
@@ -78,12 +122,96 @@ class WholeScatter:
 
     def faded(self, factor: float) -> WholeScatter:
         """Return this scatter with all its data counted `factor` times."""
+        check_factor(factor, self.weight, self.energy)
         energies = self.channel_energies
         return replace(
             self,
-            scatter=self.scatter * factor,
+            # A triangle is of the scatter over its energy, which fading leaves as it is.
+            held=self.held * factor if self.held.ndim == 2 else self.held,
             weight=self.weight * factor,
             energy=self.energy * factor,
             spectral_bound=self.spectral_bound * factor,
             channel_energies=None if energies is None else energies * factor,
         )
+
+    def rounded(self) -> WholeScatter:
+        """Return this scatter as it will arrive: as a float32 triangle."""
+        if self.held.ndim == 1:
+            return self
+        packed, bound = triangle(self)
+        return replace(self, held=packed, spectral_bound=self.spectral_bound + bound)
+
+
+def scatter_of(subspace: Subspace) -> Array:
+    """Return U diag(sigma^2) U', (dim, dim), in float64."""
+    rows = subspace.basis.T * subspace.sigma[:, None]
+    return np.asarray(rows.T @ rows)
+
+
+def triangle(whole: WholeScatter) -> tuple[Storage, float]:
+    """Return the packed triangle of a scatter, and what its rounding may change of an eigenvalue.
+
+    Returns
+    -------
+    packed : (dim (dim + 1) / 2,), float32
+        The upper triangle R, row by row, with R'R = scatter / energy and a diagonal that is not
+        negative. Each entry is at most 1 in size, to rounding.
+    bound : float
+        ||scatter - energy R'R||_2 or a little more, to be added to `spectral_bound`. It is 0 for a
+        scatter that came as a triangle: that one is returned as it is.
+    """
+    dim, energy = whole.dim, whole.energy
+    if whole.held.ndim == 1:
+        return whole.held, 0.0
+    if not energy > FAINT:
+        packed = np.zeros(dim * (dim + 1) // 2, np.float32)
+        packed.flags.writeable = False
+        return packed, max(0.0, energy)
+    unit = whole.held / energy
+    packed = _factor(unit).ravel()[_upper(dim)].astype(np.float32)
+    packed.flags.writeable = False
+    R = _unpacked(packed, dim)
+    # The product itself is rounded: by dim EPS of the trace, which is 1.
+    off = float(np.abs(np.linalg.eigvalsh(unit - R.T @ R)).max()) + 2 * dim * EPS
+    return packed, off * energy
+
+
+def from_triangle(
+    schema: str,
+    packed: Storage,
+    mean: Array,
+    weight: float,
+    energy: float,
+    spectral_bound: float,
+    channel_energies: Array | None,
+) -> WholeScatter:
+    """Return the scatter that a packed triangle stands for; the triangle is kept as it is.
+
+    Any finite triangle is a scatter. The caller checks that the sum of its squares, the trace over
+    the energy, does not exceed 1 by more than rounding.
+    """
+    return WholeScatter(schema, packed, mean, weight, energy, spectral_bound, channel_energies)
+
+
+def _factor(scatter: Array) -> Array:
+    """Return R with R'R = scatter, whose negative eigenvalues are rounding and count as 0."""
+    try:
+        return np.asarray(np.linalg.cholesky(scatter).T)
+    except np.linalg.LinAlgError:
+        # Singular, to rounding: near-copies of channels, or fewer rows than channels.
+        lam, vectors = np.linalg.eigh(scatter)
+    R = np.linalg.qr(np.sqrt(np.maximum(lam, 0.0))[:, None] * vectors.T, mode="r")
+    return np.asarray(R * np.where(np.diag(R) < 0, -1.0, 1.0)[:, None])
+
+
+def _unpacked(packed: Storage, dim: int) -> Array:
+    """Return the upper triangle (dim, dim) in float64."""
+    R = np.zeros((dim, dim))
+    R.ravel()[_upper(dim)] = packed
+    return R
+
+
+@lru_cache(maxsize=4)
+def _upper(dim: int) -> npt.NDArray[np.intp]:
+    """Return the places of the upper triangle in a flat (dim, dim) array, row by row."""
+    return np.flatnonzero(np.triu(np.ones((dim, dim), dtype=bool)))

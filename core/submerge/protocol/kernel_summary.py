@@ -16,7 +16,11 @@ from submerge._linalg import Array, Storage
 from submerge.pca.rank import FixedRank, RankRule
 from submerge.pca.sapca import SAPCA
 from submerge.pca.subspace import Subspace
+from submerge.pca.whole_scatter import WholeScatter
 from submerge.schema import Schema
+
+Piece = Subspace | WholeScatter
+"""What holds the rows of one space."""
 
 BLOCK = 64
 """Rows of features learnt at once."""
@@ -47,10 +51,17 @@ class KernelSummary:
         """The subspace of the features, then that of the readings."""
         return self.features, self.linear
 
+    @property
+    def pieces(self) -> tuple[Subspace, Subspace]:
+        """As `parts`."""
+        return self.features, self.linear
 
-def summary_of(*parts: Subspace) -> Subspace | KernelSummary:
-    """Return the summary that has these `parts`: one, or the two of a kernel group."""
-    return KernelSummary(*parts) if len(parts) > 1 else parts[0]
+
+def summary_of(*parts: Piece) -> Piece | KernelSummary:
+    """Return the summary that has these `parts`: one, or the two subspaces of a kernel group."""
+    if len(parts) == 1:
+        return parts[0]
+    return KernelSummary(*(directions for part in parts for directions in part.parts))
 
 
 class KernelEngine:
@@ -60,14 +71,21 @@ class KernelEngine:
     """
 
     def __init__(
-        self, schema: Schema, rule: RankRule, *, linear_rank: int, oversample: int
+        self, schema: Schema, rule: RankRule, *, linear_rank: int, oversample: int, memory: int
     ) -> None:
         readings = Schema(schema.width, center=schema.center)
         self._fingerprint = schema.fingerprint
         self._features = SAPCA(
-            rule, oversample=oversample, block_size=BLOCK, dtype=np.float32, schema=schema
+            rule,
+            oversample=oversample,
+            block_size=BLOCK,
+            memory=memory,
+            dtype=np.float32,
+            schema=schema,
         )
-        self._linear = SAPCA(FixedRank(linear_rank), oversample=oversample, schema=readings)
+        self._linear = SAPCA(
+            FixedRank(linear_rank), oversample=oversample, memory=memory, schema=readings
+        )
 
     def learn(self, rows: Array, features: Storage) -> None:
         """Take in rows (n, channels), scaled and finite, and their features (n, dim)."""

@@ -14,11 +14,10 @@ import struct
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import numpy as np
-
 from submerge.errors import UsageError
 from submerge.protocol.alarm_status import Alarm, AlarmStatus
 from submerge.protocol.desired_state import DesiredState
+from submerge.protocol.randomness import RandomSource
 from submerge.protocol.summaries import Summaries, Summary
 from submerge.stats.block_maxima import BlockMaxima
 from submerge.stats.moments import Moments
@@ -62,7 +61,7 @@ class Incarnation(NamedTuple):
         return cls(int(found[1], 16), int(found[2], 16))
 
     @classmethod
-    def draw(cls, wall_ms: int, floor: int, rng: np.random.Generator) -> Incarnation:
+    def draw(cls, wall_ms: int, floor: int, rng: RandomSource) -> Incarnation:
         """Return a new name, created after `floor` whatever the clock says."""
         # No later than other nodes believe: a parent's wild floor must not spoil what we keep.
         created_ms = min(max(wall_ms, floor + 1, 1), LATEST)
@@ -248,6 +247,7 @@ class Joined(NamedTuple):
     stamp : the child's, echoed; its seq is the newest that the parent holds, 0 for none
     pinned : the parent's incarnation; None where it cannot say (UNAVAILABLE)
     lines : differences of a refused schema, one a line
+    whole_scatter : the parent takes whole scatters; one of an earlier version does not
     """
 
     stamp: Stamp
@@ -258,6 +258,7 @@ class Joined(NamedTuple):
     floor: int
     schema: bytes
     lines: tuple[str, ...] = ()
+    whole_scatter: bool = False
 
 
 class Answer(NamedTuple):
@@ -382,8 +383,10 @@ def scores_bytes(report: Report) -> bytes:
 
 def size(report: Report, summaries: Summaries) -> int:
     """Return the size of a report on its way, in bytes."""
-    # 16 bytes for pinned, the fence, and one for final.
-    return len(payload(report, summaries)) + 16 + len(report.fence) + 1
+    pieces = () if report.summary is None else report.summary.pieces
+    known = [each for piece in pieces if (each := piece.channel_energies) is not None]
+    # 16 bytes for pinned, the fence, one for final, and energies, which the payload leaves out.
+    return len(payload(report, summaries)) + 17 + len(report.fence) + sum(x.nbytes for x in known)
 
 
 def digest(report: Report, summaries: Summaries) -> bytes:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
+from submerge.protocol.randomness import RandomSource
 
 
 class Retry:
@@ -49,7 +49,7 @@ class Retry:
         """
         self.tries, self.at = 0, self._tried_at + self._patience
 
-    def soon(self, steady: float, rng: np.random.Generator) -> None:
+    def soon(self, steady: float, rng: RandomSource) -> None:
         """Make a first try due within `patience_s`: many nodes get this hello at once."""
         self.tries, self.at = 0, min(self.at, steady + self._patience * rng.random())
 
@@ -58,7 +58,7 @@ class Retry:
         self.tries, self.at = 0, math.inf
         self.unanswered = False
 
-    def tried(self, steady: float, rng: np.random.Generator) -> None:
+    def tried(self, steady: float, rng: RandomSource) -> None:
         """Count a try at `steady`, and set when the next one is due."""
         # 2**20 s is beyond any cap: the exponent need not grow for ever.
         ceiling = min(self._cap, self._patience * 2.0 ** min(self.tries, 20))

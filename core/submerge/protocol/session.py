@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from submerge.protocol.messages import Report
+from submerge.protocol.randomness import RandomSource
+from submerge.protocol.report_form import formed, is_whole
 from submerge.protocol.retry import Retry
+from submerge.protocol.settings import AggregatorSettings, ClientSettings
+from submerge.protocol.summaries import Summaries
 
 REPORTS_BEFORE_JOIN = 3
 """Reports without an answer before a join is sent again: a join is small, and the store that is
@@ -56,6 +58,8 @@ class ParentSession:
         A report is due now, with news or without.
     silent_until : float
         Nothing is sent before this time of the steady clock.
+    whole_scatter : bool or None
+        Whether the parent takes whole scatters; None before its first answer to a join.
     """
 
     def __init__(self, report_every_s: float, patience_s: float, cap_s: float) -> None:
@@ -64,9 +68,15 @@ class ParentSession:
         self.acked = 0
         self.forced = False
         self.silent_until = -math.inf
+        self.whole_scatter: bool | None = None
         self._asked_again = False
         self._every = report_every_s
         self._built_at, self._report_at = math.inf, -math.inf
+
+    @classmethod
+    def of(cls, settings: ClientSettings | AggregatorSettings) -> ParentSession:
+        """Return the session of a node with these settings, which has not joined."""
+        return cls(settings.report_every_s, settings.patience_s, settings.cap_s)
 
     @property
     def joining(self) -> bool:
@@ -97,7 +107,7 @@ class ParentSession:
         if not self.joining:
             self.join.again()
 
-    def take_hello(self, steady: float, rng: np.random.Generator, *, first: bool) -> None:
+    def take_hello(self, steady: float, rng: RandomSource, *, first: bool) -> None:
         """Join soon, because the parent has announced itself.
 
         Not if a first join is on its way and this hello is the `first`: a link that opens brings
@@ -106,8 +116,20 @@ class ParentSession:
         if not (first and self.joining and self.join.unanswered and self.join.tries == 1):
             self.join.soon(steady, rng)
 
-    def take_joined(self, newest: int) -> bool:
+    @property
+    def knows_form(self) -> bool:
+        """Whether it is known in which form the parent takes a summary."""
+        return self.whole_scatter is not None and not self.joining
+
+    def formed(self, report: Report, summaries: Summaries) -> Report:
+        """Return a report as the parent takes it."""
+        return formed(report, summaries, whole=bool(self.whole_scatter))
+
+    def take_joined(self, newest: int, *, whole_scatter: bool = False) -> bool:
         """Note that the parent has accepted the join, and holds `newest`.
+
+        A report that waits, and that the parent cannot take any more, is made again: under another
+        number, since one number has one content.
 
         Returns
         -------
@@ -115,6 +137,8 @@ class ParentSession:
             Whether the parent has lost reports that it once held.
         """
         self.join.stop()
+        self.whole_scatter = whole_scatter
+        self.forced |= is_whole(self.pending) and not whole_scatter
         behind = newest < self.acked
         self.acked = min(self.acked, newest)
         if self.pending is not None or behind:
@@ -138,21 +162,21 @@ class ParentSession:
                 retry.now()
         self.rejoin()
 
-    def delay(self, steady: float, rng: np.random.Generator) -> None:
+    def delay(self, steady: float, rng: RandomSource) -> None:
         """Let an interval pass before the next report."""
-        self._report_at = steady + self._every * float(rng.uniform(0.8, 1.2))
+        self._report_at = steady + self._every * (0.8 + 0.4 * rng.random())
 
     def soon(self, steady: float) -> None:
         """Make the next report due now, without waiting for the interval."""
         self._report_at = min(self._report_at, steady)
 
-    def queue_report(self, report: Report, steady: float, rng: np.random.Generator) -> None:
+    def queue_report(self, report: Report, steady: float, rng: RandomSource) -> None:
         """Take a new report, in place of one that waits."""
         self.pending, self.forced = report, False
         self._built_at = steady
         self.delay(steady, rng)
 
-    def put_off(self, steady: float, rng: np.random.Generator) -> None:
+    def put_off(self, steady: float, rng: RandomSource) -> None:
         """Let an interval pass: there is no report that could be sent."""
         self.forced, self._built_at = False, steady
         self.delay(steady, rng)
@@ -165,7 +189,7 @@ class ParentSession:
         self.join.now()
         return True
 
-    def mark_sent(self, steady: float, rng: np.random.Generator) -> None:
+    def mark_sent(self, steady: float, rng: RandomSource) -> None:
         """Note that the pending report was sent."""
         self.wait.tried(steady, rng)
         self._asked_again = False

@@ -73,7 +73,7 @@ class ClientSettings:
     turned_by : float
         Degrees by which the subspace may turn before a report is sent early.
     min_turned_rows : int
-        Rows between two checks of that.
+        Least rows between two checks of that; of up to 300 dimensions, as many rows.
     patience_s, cap_s : float
         How long an answer may take; the longest wait between two tries.
     finals : int

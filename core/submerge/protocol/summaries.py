@@ -16,15 +16,17 @@ import numpy.typing as npt
 
 from submerge._linalg import Array, Storage
 from submerge.judge.score import RowScoring, ScoringSummaries
-from submerge.pca.merging import merge
+from submerge.pca.budget import DEFAULT_MEMORY
+from submerge.pca.merging import merge, merge_whole
 from submerge.pca.missing import fill, shrunk
 from submerge.pca.rank import FixedRank, RankRule
 from submerge.pca.reconstruct import Reconstruction
 from submerge.pca.sapca import SAPCA
 from submerge.pca.score import Scorer
 from submerge.pca.subspace import Subspace
-from submerge.pca.tree import MergeTree
-from submerge.protocol.kernel_summary import KernelEngine, summary_of
+from submerge.pca.whole_scatter import WholeScatter, is_narrow, triangle
+from submerge.protocol.kernel_summary import KernelEngine, Piece, summary_of
+from submerge.protocol.part_trees import PartTrees, WholeTree
 from submerge.robust.outliers import Screening, both, screen
 from submerge.schema import Schema
 from submerge.stats.node_mean import OwnMean
@@ -45,8 +47,13 @@ class Summary(Protocol):
     def parts(self) -> tuple[Subspace, ...]:
         """The subspaces of it: of the features first, of the readings last.
 
-        One in a linear group, two in a kernel group, none in a set of ids.
+        One in a linear group, two in a kernel group, none in a set of ids. Those of a
+        `WholeScatter` are computed when they are asked for.
         """
+
+    @property
+    def pieces(self) -> tuple[Piece, ...]:
+        """As `parts`, as they are held: nothing is decomposed."""
 
 
 class Learner(Protocol):
@@ -91,6 +98,9 @@ class Summaries(ScoringSummaries, Protocol):
     def faded(self, summary: Summary, factor: float) -> Summary:
         """Return it with its weight multiplied by `factor`."""
 
+    def directions(self, summary: Summary) -> Summary:
+        """Return it with the directions that a group keeps, where it is a whole scatter."""
+
     def packed(self, summary: Summary) -> bytes:
         """Return it as bytes, as small as on the wire."""
 
@@ -107,6 +117,10 @@ class Summaries(ScoringSummaries, Protocol):
 class Subspaces:
     """Summaries that are subspaces; in a kernel group two of them (`KernelSummary`).
 
+    In a narrow group, where all of the scatter takes no more than its directions, they are
+    `WholeScatter`s: as they arrive, rounded to float32. A child of an earlier version, or with
+    other settings, may send a subspace; its directions are merged with the others' scatters.
+
     Parameters
     ----------
     rank : int or RankRule
@@ -116,14 +130,22 @@ class Subspaces:
     linear_rank : int, optional
         In a kernel group, directions of the readings themselves that are shown beside those of
         their features; by default as many, but at most half of the channels.
+    memory : int
+        As in `SAPCA`: the budget of each learner, in bytes; in a kernel group, of each of two.
     """
 
     def __init__(
-        self, rank: int | RankRule = 10, *, oversample: int = 5, linear_rank: int | None = None
+        self,
+        rank: int | RankRule = 10,
+        *,
+        oversample: int = 5,
+        linear_rank: int | None = None,
+        memory: int = DEFAULT_MEMORY,
     ) -> None:
         self.rule = rank if isinstance(rank, RankRule) else FixedRank(rank)
         self.oversample = oversample
         self.linear_rank = linear_rank
+        self.memory = memory
 
     def learner(self, schema: Schema) -> Learner:
         """Return a learner that has learnt nothing."""
@@ -131,20 +153,28 @@ class Subspaces:
         if isinstance(rule, FixedRank):
             rule = FixedRank(min(rule.start, schema.dim))
         if schema.linear:
-            return _Engine(SAPCA(rule, oversample=self.oversample, schema=schema))
+            engine = SAPCA(rule, oversample=self.oversample, memory=self.memory, schema=schema)
+            return _Engine(engine, narrow=self._is_narrow(schema))
         linear = self._linear_shown(schema.width)
-        return KernelEngine(schema, rule, linear_rank=linear, oversample=self.oversample)
+        return KernelEngine(
+            schema, rule, linear_rank=linear, oversample=self.oversample, memory=self.memory
+        )
 
     def tree(self, schema: Schema) -> Tree:
         """Return a tree at the working rank."""
-        return _PartTrees(self._kept(_dims(schema)), "own" if schema.center == "own" else "fleet")
+        center: Literal["fleet", "own"] = "own" if schema.center == "own" else "fleet"
+        ranks = self._kept(_dims(schema))
+        return WholeTree(ranks[0], center) if self._is_narrow(schema) else PartTrees(ranks, center)
 
     def merged(self, schema: Schema, parts: Sequence[Summary], *, own: bool) -> Summary:
         """Merge in the order given."""
         center: Literal["fleet", "own"] = "own" if schema.center == "own" and not own else "fleet"
         # By their own dimensions: rows of an earlier schema are folded as well.
+        first, ranks = parts[0].pieces, self._kept([part.dim for part in parts[0].pieces])
+        if len(first) == 1 and is_narrow(first[0].dim, ranks[0]):
+            pieces = [piece for summary in parts for piece in summary.pieces]
+            return merge_whole(*pieces, center=center).rounded()
         columns = zip(*(summary.parts for summary in parts), strict=True)
-        ranks = self._kept([part.dim for part in parts[0].parts])
         return summary_of(
             *(
                 merge(*column, rank=rank, center=center)
@@ -160,20 +190,33 @@ class Subspaces:
         if not schema.features.settled:
             return False
         dims = _dims(schema)
-        return len(summary.parts) == len(dims) and all(
-            (part.schema, part.dim) == (schema.fingerprint, dim) and part.rank <= MOST_TIMES * kept
-            for part, dim, kept in zip(summary.parts, dims, self._kept(dims), strict=True)
+        return len(summary.pieces) == len(dims) and all(
+            (part.schema, part.dim) == (schema.fingerprint, dim)
+            and _in_proportion(part, MOST_TIMES * kept, whole=schema.linear)
+            for part, dim, kept in zip(summary.pieces, dims, self._kept(dims), strict=True)
         )
 
     def faded(self, summary: Summary, factor: float) -> Summary:
         """As `Subspace.faded`."""
         if factor == 1:
             return summary
-        return summary_of(*(part.faded(factor) for part in summary.parts))
+        return summary_of(*(part.faded(factor) for part in summary.pieces))
+
+    def directions(self, summary: Summary) -> Summary:
+        """As `WholeScatter.directions`, with float32 columns, as they will arrive."""
+        if not isinstance(summary, WholeScatter):
+            return summary
+        found = summary.directions(*self._kept([summary.dim]))
+        return replace(found, basis=found.basis.astype(np.float32))
 
     def packed(self, summary: Summary) -> bytes:
-        """float32 columns, the rest in full: 4 dim k + 8 (dim + k) + 24 bytes, for each of two."""
-        return b"".join(map(_packed, summary.parts))
+        """float32 columns, the rest in full: 4 dim k + 8 (dim + k) + 24 bytes, for each of two.
+
+        Energies of channels are left out: a parent of an earlier version, which does not see them,
+        has made its digest without. The triangle of a whole scatter takes 2 dim (dim + 1) bytes in
+        place of 4 dim k + 8 k.
+        """
+        return b"".join(map(_packed, summary.pieces))
 
     def scorer(self, summary: Summary) -> RowScoring:
         """Score with the leading directions, without the spares."""
@@ -188,7 +231,7 @@ class Subspaces:
 
     def center(self, summary: Summary) -> Array:
         """Return the mean of the readings, also in a kernel group."""
-        return summary.parts[-1].mean
+        return summary.pieces[-1].mean
 
     def reconstruction(self, summary: Summary, channels: int) -> Reconstruction | None:
         """Return the prediction by the leading directions of the readings; None without any."""
@@ -223,21 +266,27 @@ class Subspaces:
 
     def screen(self, schema: Schema, parts: Mapping[str, Summary], *, unit: float) -> Screening:
         """Screen by the shown directions; in a kernel group, of features and of readings."""
-        means = schema.center != "own"
+        means, dims = schema.center != "own", _dims(schema)
+        kept = self._kept(dims)
         screened = [
             screen(
-                {name: summary.parts[i] for name, summary in parts.items()},
+                # Of a whole scatter no more directions than of others.
+                {name: each.parts[i].truncated(kept[i]) for name, each in parts.items()},
                 rank=rank,
                 unit=unit,
                 means=means,
             )
-            for i, rank in enumerate(self._shown(_dims(schema)))
+            for i, rank in enumerate(self._shown(dims))
         ]
         return screened[0] if schema.linear else both(*screened, of=len(parts))
 
     def linear_kept(self, width: int) -> int:
         """Return how many directions of the readings a kernel group keeps, spares included."""
         return min(self._linear_shown(width) + self.oversample, width)
+
+    def _is_narrow(self, schema: Schema) -> bool:
+        """Return whether a group reports whole scatters."""
+        return schema.linear and is_narrow(schema.dim, self._kept((schema.dim,))[0])
 
     def _linear_shown(self, width: int) -> int:
         return min(self.linear_rank or min(self.rule.start, max(1, width // 2)), width)
@@ -257,17 +306,20 @@ def _dims(schema: Schema) -> tuple[int, ...]:
     return (schema.dim,) if schema.linear else (schema.dim, schema.width)
 
 
-def _packed(subspace: Subspace) -> bytes:
-    exact = (subspace.weight, subspace.energy, subspace.spectral_bound)
-    return b"".join(
-        array.tobytes()
-        for array in (
-            subspace.basis.T.astype(np.float32, copy=False),
-            subspace.sigma,
-            subspace.mean,
-            np.array(exact),
-        )
-    )
+def _in_proportion(part: Piece, rank: int, *, whole: bool) -> bool:
+    """Return whether merging it costs no more than it should."""
+    if isinstance(part, Subspace):
+        return part.rank <= rank
+    return whole and is_narrow(part.dim, rank)
+
+
+def _packed(part: Piece) -> bytes:
+    if isinstance(part, Subspace):
+        held: list[Storage] = [part.basis.T.astype(np.float32, copy=False), part.sigma]
+    else:
+        held = [triangle(part)[0]]
+    exact = np.array((part.weight, part.energy, part.spectral_bound))
+    return b"".join(array.tobytes() for array in (*held, part.mean, exact))
 
 
 class _PartScorers:
@@ -286,35 +338,14 @@ class _PartScorers:
         return (*self._learnt.scores(features, lifted), self._readings.scores(rows, mean)[0])
 
 
-class _PartTrees:
-    """Children by key, and their merge: a `MergeTree` of each part, all of one shape."""
-
-    def __init__(self, ranks: Sequence[int], center: Literal["fleet", "own"]) -> None:
-        self._trees = [MergeTree(rank=rank, center=center) for rank in ranks]
-
-    def __len__(self) -> int:
-        return len(self._trees[0])
-
-    def __contains__(self, key: object) -> bool:
-        return key in self._trees[0]
-
-    def __setitem__(self, key: str, summary: Summary) -> None:
-        for tree, part in zip(self._trees, summary.parts, strict=True):
-            tree[key] = part
-
-    def __delitem__(self, key: str) -> None:
-        for tree in self._trees:
-            del tree[key]
-
-    def root(self) -> Summary:
-        return summary_of(*(tree.root() for tree in self._trees))
-
-
 class _Engine:
-    """SAPCA as a `Learner`; its summary has float32 columns, as it will arrive."""
+    """SAPCA as a `Learner`; its summary is rounded to float32, as it will arrive.
 
-    def __init__(self, engine: SAPCA) -> None:
-        self._engine = engine
+    In a narrow group it is a whole scatter, if the engine holds one.
+    """
+
+    def __init__(self, engine: SAPCA, *, narrow: bool) -> None:
+        self._engine, self._narrow = engine, narrow
 
     def learn(self, rows: Array, features: Storage) -> None:
         self._engine.partial_fit(features)
@@ -322,6 +353,9 @@ class _Engine:
     def fade(self, factor: float) -> None:
         self._engine.fade(factor)
 
-    def summary(self) -> Subspace:
+    def summary(self) -> Piece:
+        whole = self._engine.whole_scatter if self._narrow else None
+        if whole is not None:
+            return whole.rounded()
         seen = self._engine.subspace
         return replace(seen, basis=seen.basis.astype(np.float32))

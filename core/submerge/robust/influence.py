@@ -25,6 +25,7 @@ import numpy.typing as npt
 
 from submerge._linalg import Array
 from submerge.pca.subspace import Subspace
+from submerge.pca.whole_scatter import WholeScatter
 from submerge.robust.noise import HUGE, ROUNDING, TINY
 
 LIKE = 5
@@ -110,12 +111,12 @@ class InfluenceBound(NamedTuple):
         return f"counts {self.factor:.2g}: {beyond}"
 
 
-def spread(parts: Sequence[Subspace], units: Array, *, means: bool) -> Spread:
+def spread(parts: Sequence[Subspace | WholeScatter], units: Array, *, means: bool) -> Spread:
     """Measure one part of all children.
 
     Parameters
     ----------
-    parts : sequence of Subspace
+    parts : sequence of Subspace or WholeScatter
         One of each child, all with weight.
     units : (n,)
         The weight of one sample in each, as it has faded.

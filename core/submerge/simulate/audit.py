@@ -44,7 +44,7 @@ def audit(fleet: SimulatedFleet, version: int) -> list[tuple[str, str]]:
     # In a kernel group both parts have the weight of all counted readings.
     fades = fleet.plan.half_life_s is not None or fleet.robust  # a claim beyond the others' fades
     if summary is not None and not fades and not hostile:
-        weights = summary.weight, *(part.weight for part in summary.parts)
+        weights = summary.weight, *(part.weight for part in summary.pieces)
         for weight in weights:
             if abs(weight - counted) > ROUNDING * counted:
                 found["I1"] = f"the model weighs {weight}, {counted} readings are counted"

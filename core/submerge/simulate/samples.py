@@ -37,6 +37,11 @@ class Samples:
         """No parts: ids have no directions."""
         return ()
 
+    @property
+    def pieces(self) -> tuple[Subspace, ...]:
+        """No pieces either."""
+        return ()
+
 
 def bits_of(summary: Summary | None) -> int:
     """Return the ids of a summary of `SampleSets` as bits; 0 for None."""
@@ -116,6 +121,10 @@ class SampleSets:
     def filled(self, rows: Array, summary: Summary) -> Array:
         """Ids have no gaps."""
         return rows
+
+    def directions(self, summary: Summary) -> Summary:
+        """Return the summary: ids have no directions."""
+        return summary
 
     def turn_degrees(self, before: Summary, after: Summary) -> float:
         """Sets do not turn."""

@@ -118,8 +118,9 @@ def empty_like(engine: SAPCA, schema: Schema) -> SAPCA:
         engine.rule,
         oversample=engine.oversample,
         forgetting_factor=engine.forgetting_factor,
-        block_size=engine.block_size,
+        block_size=engine.block_size if engine._sized else None,
         exact=engine.exact,
+        memory=engine.memory,
         dtype=engine.dtype,
         schema=schema,
     )
@@ -134,6 +135,7 @@ def new_engine(estimator: Any, schema: Schema) -> SAPCA:
         forgetting_factor=estimator.forgetting_factor,
         block_size=block if estimator.block_size is None else estimator.block_size,
         exact=estimator.exact,
+        memory=estimator.memory,
         dtype=dtype if estimator.dtype is None else estimator.dtype,
         schema=schema,
     )

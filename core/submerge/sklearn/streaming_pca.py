@@ -1,9 +1,9 @@
 """StreamingPCA: the engine with scikit-learn's interface.
 
 Its methods and attributes mean what they mean in scikit-learn's `PCA`, learnt in blocks
-and in O(n_features k) memory. It adds `merge`. With a `kernel`, rows are first mapped to
-random features (`lifting`), and everything else is the same. It does not whiten, choose a
-solver, or take sparse matrices without a kernel.
+and in O(n_features k) memory, or a constant. It adds `merge`. With a `kernel`, rows are first
+mapped to random features (`lifting`), and everything else is the same. It does not whiten,
+choose a solver, or take sparse matrices without a kernel.
 
 Rules of this file:
 
@@ -29,9 +29,9 @@ from submerge._linalg import Array, Storage
 from submerge.errors import UsageError
 from submerge.features import FeatureMap, Identity, Kernel
 from submerge.kernel.auto_gamma import settled_for
+from submerge.pca.budget import DEFAULT_MEMORY, Exact
 from submerge.pca.merging import merge
 from submerge.pca.rank import RankRule
-from submerge.pca.sapca import Exact
 from submerge.pca.score import log_likelihood
 from submerge.sklearn.engine_attributes import EngineAttributes, empty_like, new_engine
 from submerge.sklearn.fitting import all_or_nothing, seed_of
@@ -73,10 +73,13 @@ class StreamingPCA(
         Subtract the running mean, exactly. False measures about zero.
     block_size : int, optional
         Rows learnt at once; by default n_components + oversample + 30, with a kernel 64.
+        Without a kernel and with `exact`, what a call brings is learnt at once, up to 500 rows.
     exact : {"auto", "never"}
-        "auto" keeps the whole covariance where that is small,
-        n_features <= n_components + oversample + block_size: results are then those of
-        `PCA`, to rounding.
+        "auto" keeps the whole covariance where `memory` has room for it, to 200 features with 500
+        rows at once, to some 290 with fewer: results are then those of `PCA`, to rounding.
+    memory : int
+        Budget for that in bytes, see `SAPCA`. Where it is too small, or with "never", components
+        are learnt in O(n_features k) memory, whatever the budget is.
     dtype : float64 or float32, optional
         Type of what is stored; sums are float64 in either case. By default float64, and
         float32 with a kernel: random features are no more exact than that.
@@ -174,6 +177,7 @@ class StreamingPCA(
         center: bool = True,
         block_size: int | None = None,
         exact: Exact = "auto",
+        memory: int = DEFAULT_MEMORY,
         dtype: npt.DTypeLike | None = None,
         kernel: str | Kernel | None = None,
         gamma: str | float = "auto",
@@ -190,6 +194,7 @@ class StreamingPCA(
         self.center = center
         self.block_size = block_size
         self.exact = exact
+        self.memory = memory
         self.dtype = dtype
         self.kernel = kernel
         self.gamma = gamma
@@ -258,7 +263,7 @@ class StreamingPCA(
         past = merge(first, second, rank=first.dim)
         merged.engine_ = empty_like(mine, self.schema_).resume(
             past,
-            rank=max(mine._target, theirs._target),
+            rank=max(mine.target, theirs.target),
             n_samples_seen=mine.n_samples_seen + theirs.n_samples_seen,
         )
         return merged

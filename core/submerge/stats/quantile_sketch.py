@@ -96,7 +96,7 @@ class QuantileSketch:
     @property
     def n(self) -> int:
         """Number of scores."""
-        return sum(count for _, count in self.bins)
+        return sum([count for _, count in self.bins])
 
     @property
     def width(self) -> float:
@@ -234,7 +234,9 @@ def unpacked(data: bytes, grain: Grain = COARSE) -> QuantileSketch:
     """Return the sketch that was `packed`; other bytes are a `PeerError`."""
     if not 2 <= len(data) <= grain.bytes:
         raise PeerError(f"a sketch has 2 to {grain.bytes} bytes, got {len(data)}", kind="sketch")
-    level, size, numbers = data[0] + grain.level, data[1], _varints(data[2:])
+    level, size, body = data[0] + grain.level, data[1], data[2:]
+    # Every aggregator does this for each sketch of each report: loops over bins are C's.
+    numbers = list(body) if body.isascii() else _varints(body)
     if size > grain.bins or len(numbers) != 2 * size:
         raise PeerError(
             f"{size} bins, at most {grain.bins}, do not come as {len(numbers)} numbers",
@@ -261,8 +263,15 @@ def _attainable(sketch: QuantileSketch) -> bool:
         return False
     if sketch.level == sketch.grain.level:
         return True
+    if not bins:
+        return False
     lowest, highest = _reach(sketch.level - 1)
-    most = sum(min(n, (2 * i - 1 >= lowest) + (2 * i <= highest)) for i, n in bins)
+    # A bin has two below it, at the ends of the range one; of one score it fills one of them.
+    counts = [count for _, count in bins]
+    inner = counts[1:-1]
+    ends = bins[:1] + bins[1:][-1:]
+    most = 2 * len(inner) - inner.count(1)
+    most += sum([min(n, (2 * i - 1 >= lowest) + (2 * i <= highest)) for i, n in ends])
     return most > sketch.grain.bins
 
 
@@ -332,7 +341,9 @@ def _varints(data: bytes) -> list[int]:
         if byte > 0x7F:
             number |= (byte & 0x7F) << shift
             shift += 7
-        elif byte or not shift:
+        elif not shift:
+            numbers.append(byte)
+        elif byte:
             numbers.append(number | byte << shift)
             number = shift = 0
         else:

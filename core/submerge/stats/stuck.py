@@ -176,8 +176,11 @@ class StuckDetector:
     def _learn(self, rows: Array, predicted: Array, learns: Flags | None) -> None:
         """Learn how each channel varies, and how well the others predict it."""
         was, n = self.habits, len(rows)
-        # Deviations are taken about the mean, at first about the prediction: offsets cost digits.
-        mean = was.mean if was.learnt.all() else np.where(was.learnt > 0, was.mean, predicted[0])
+        # Deviations are taken about the mean, at first about a reading: offsets cost digits, and a
+        # channel whose readings are all equal has no scatter, not even of rounding.
+        mean = was.mean
+        if not was.learnt.all():
+            mean = np.where(was.learnt > 0, was.mean, _first_known(rows, predicted[0]))
         off, error = rows - mean, rows - predicted
         used = None
         if learns is not None or was.stuck.any() or np.isnan(off).any():
@@ -197,6 +200,12 @@ class StuckDetector:
             error=fade * was.error + np.einsum("ij,ij->j", error, error),
             learnt=learnt,
         )
+
+
+def _first_known(rows: Array, otherwise: Array) -> Array:
+    """Return each channel's first reading that is no gap."""
+    first = rows[np.argmax(~np.isnan(rows), axis=0), np.arange(rows.shape[1])]
+    return np.where(np.isnan(first), otherwise, first)
 
 
 def _ratio(above: Array, below: Array, where: Flags) -> Array:

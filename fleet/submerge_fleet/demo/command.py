@@ -66,7 +66,7 @@ OWN = "own"
 @default_option(
     "--clients",
     8,
-    "Clients, four to an aggregator, each a process of 70 MB.",
+    "Clients, four to an aggregator, each a process of 60 MiB.",
     type=click.IntRange(1, 64),
 )
 @click.option(

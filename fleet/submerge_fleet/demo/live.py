@@ -60,7 +60,7 @@ def fleet_table(demo: Demo, *, width: int) -> Table:
     table.add_column("state", no_wrap=True)
     kernel = bool(demo.settings.features)
     score = "anomaly score" if kernel else "SPE"
-    for heading in ("rows", "acknowledged", "MB", "kB sent", score):
+    for heading in ("rows", "acknowledged", "MiB", "kB sent", score):
         table.add_column(heading, justify="right", no_wrap=True)
     if width >= ROOMY:
         table.add_column("top channel", no_wrap=True)
@@ -96,7 +96,7 @@ def _cells(node: Node) -> tuple[str, str, str]:
 
 def _used(node: Node) -> tuple[str, str]:
     """Return memory, and bytes sent."""
-    memory = "" if node.memory is None else f"{node.memory.now / 1e6:.0f}"
+    memory = "" if node.memory is None else f"{node.memory.now / 2**20:.0f}"
     return memory, f"{node.sent / 1000:,.0f}" if node.sent else ""
 
 

@@ -204,7 +204,7 @@ def _memory(outcome: DemoOutcome) -> tuple[str, str]:
 
 
 def _largest(some: list[Usage]) -> str:
-    return _mega(max((each.peak_bytes for each in some), default=0))
+    return f"{max((each.peak_bytes for each in some), default=0) / 2**20:.0f} MiB"
 
 
 def _line(name: str, *parts: str) -> tuple[str, str]:

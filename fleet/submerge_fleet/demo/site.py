@@ -195,7 +195,8 @@ class Site:
             f"[uplink]\n{self.wire.to(str(member.parent))}\n"
             f"[summary]\n{self._summary}\n"
             f"[timing]\nreport_every_s = {REPORT_EVERY_S}\ncheckpoint_every_s = 1.0\n"
-            f"min_rows = {self.first_rows}\n{ADVANCED}\n"
+            # The feed waits for the score of each row.
+            f"min_rows = {self.first_rows}\ngather_s = 0.0\n{ADVANCED}\n"
             '[sensor]\nkind = "ndjson"\n\n'
             f'[scores]\nto = "stdout"\ncontributions = {len(self.names)}\n\n'
             f"{self._alarms}\n"

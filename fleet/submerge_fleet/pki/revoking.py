@@ -87,7 +87,7 @@ def revoke(
 
 
 def _expect_known(nodes: Iterable[str], known: Collection[str]) -> None:
-    """Refuse a name that has no certificate here: it may be a slip, and shut out nobody."""
+    """Refuse a name that has no certificate here: it may be a slip."""
     for node in nodes:
         if node not in known:
             alike = "".join(

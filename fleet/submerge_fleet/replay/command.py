@@ -74,7 +74,7 @@ Example: submerge replay light.dat.gz --rank 10 --plot light.png
 @click.option(
     "--exact",
     type=click.Choice(["auto", "never"]),
-    help="auto: keep the whole scatter if it is as small as the blocks.  [default: auto]",
+    help="auto: keep the whole scatter, up to some 290 columns.  [default: auto]",
 )
 @click.option(
     "--center",

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from submerge import SAPCA, Array, Subspace
+from submerge import SAPCA, Array, Schema, Subspace
 from submerge.features import FeatureMap
 from submerge.pca.rank import RankRule
 from submerge_client.datasets import Table
@@ -100,7 +100,8 @@ def replay(
     map_ = None if settings.features is None else settle_gamma(settings.features, rows)
     loud = None if map_ is None else dominance_note(rows, table.names)
 
-    engine = partial(_engine, settings, rule, curved=map_ is not None)
+    dim = rows.shape[1] if map_ is None else map_.dim(rows.shape[1])
+    engine = partial(_engine, settings, rule, dim, curved=map_ is not None)
     if settings.whole_blocks:
         rows = cut(rows, engine().block_size)
     leaves = _learn(rows, settings, engine, map_, watch=watch)
@@ -161,17 +162,18 @@ def _learn(
         ]
 
 
-def _engine(settings: ReplaySettings, rule: RankRule, *, curved: bool) -> SAPCA:
-    """Return an engine as the settings say, for rows or for their features."""
+def _engine(settings: ReplaySettings, rule: RankRule, dim: int, *, curved: bool) -> SAPCA:
+    """Return an engine as the settings say, for rows or for their features, (n, dim)."""
     return SAPCA(
         rule,
         oversample=settings.oversample,
         forgetting_factor=settings.forgetting_factor,
-        center=settings.center == "stream",
         block_size=settings.block_size,
         exact=settings.exact,
         # float32, as on a device: features are numbers of one size.
         dtype=np.float32 if curved else np.float64,
+        # With a schema it knows from the start how many rows a block has.
+        schema=Schema.anonymous(dim, center="fleet" if settings.center == "stream" else "none"),
     )
 
 

@@ -112,11 +112,11 @@ def peak_bytes(rows: Array, make: Callable[[], SAPCA], lift: Lift | None = None)
     """
     if tracemalloc.is_tracing():
         raise RuntimeError("tracemalloc is tracing already: two peaks cannot be separated")
-    engine = make()
-    part = rows if engine.rule.adaptive else rows[: MEASURED_BLOCKS * engine.block_size]
     tracemalloc.start()
     try:
         before = tracemalloc.get_traced_memory()[0]
+        engine = make()
+        part = rows if engine.rule.adaptive else rows[: MEASURED_BLOCKS * engine.block_size]
         for start in range(0, len(part), engine.block_size):
             block = part[start : start + engine.block_size]
             engine.partial_fit(block if lift is None else lift(block))

@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from submerge.features import FeatureMap
+from submerge.pca.whole_scatter import is_narrow
 from submerge.simulate import SHARES, Plan
 from submerge_fleet.console.units import plain, span_text
 from submerge_fleet.simulate.run import Findings, Violation
@@ -200,10 +201,12 @@ def _largest(found: Findings) -> str:
     if plan.features is not None:
         return f"report {largest:,} bytes, {_verdict_on_both(plan, plan.features, largest)}"
     d, k = plan.dim, plan.rank + plan.oversample
-    limit = _bytes(d, k) + ENVELOPE
+    formula, limit = "4dk + 8(2d+k)", _bytes(d, k) + ENVELOPE
+    if is_narrow(d, k):
+        formula, limit = "2d(d+1) + 16d", 2 * d * (d + 1) + 16 * d + ENVELOPE
     verdict = "within" if largest <= limit + SCORES else "OVER"
     return (
-        f"report {largest:,} bytes, {verdict} 4dk + 8(d+k) + 256 = {limit:,}"
+        f"report {largest:,} bytes, {verdict} {formula} + 256 = {limit:,}"
         f" and {SCORES} of scores (d = {d}, k = {k})"
     )
 
@@ -225,7 +228,7 @@ def _verdict_on_both(plan: Plan, features: FeatureMap, largest: int) -> str:
 
 
 def _bytes(d: int, k: int) -> int:
-    return 4 * d * k + 8 * (d + k)
+    return 4 * d * k + 8 * (2 * d + k)
 
 
 # -- a violation -------------------------------------------------------------------

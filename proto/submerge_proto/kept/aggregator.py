@@ -17,7 +17,7 @@ from submerge.aggregator.upward import Lineage
 from submerge.protocol.desired_state import MOST_DESIRED, DesiredState
 from submerge_proto.kept.client import RecordForm, pin, pin_of, report, report_of
 from submerge_proto.v1 import kept_pb2 as pb
-from submerge_proto.wire import alarms, parts, summaries
+from submerge_proto.wire import alarms, forms, parts, summaries
 
 
 def _store(value: StoreIdentity) -> pb.StoreIdentity:
@@ -44,7 +44,9 @@ def _row(value: Row) -> pb.Row:
 
 
 def _row_of(message: pb.Row) -> Row:
-    return Row(report_of(message.report), message.digest, parts.real("as_of", message.as_of_s))
+    read = forms.report_of if message.as_received else report_of
+    parts.check_version(message.report.header.version)
+    return Row(read(message.report), message.digest, parts.real("as_of", message.as_of_s))
 
 
 def _sealed(value: Sealed) -> pb.Sealed:
@@ -52,7 +54,7 @@ def _sealed(value: Sealed) -> pb.Sealed:
     if value.summary is not None:
         # Exact: folding it again must give the same bytes as without a restart.
         summaries.put(message, value.summary, exact=True)
-        message.fingerprint = bytes.fromhex(value.summary.parts[0].schema)
+        message.fingerprint = bytes.fromhex(summaries.fingerprint_of(value.summary))
     if value.moments is not None:
         message.moments.CopyFrom(parts.moments(value.moments))
     return message

@@ -24,7 +24,7 @@ class RecordForm(NamedTuple):
 
 def report(value: Report) -> wire.ReportRequest:
     """Return a report for a record."""
-    message = forms.report(value)
+    message = forms.report(value, kept=True)
     message.header.software = value.software  # the sender's, not ours
     return message
 
@@ -32,7 +32,7 @@ def report(value: Report) -> wire.ReportRequest:
 def report_of(message: wire.ReportRequest) -> Report:
     """Return the report in a record."""
     parts.check_version(message.header.version)
-    return forms.report_of(message)
+    return forms.report_of(message, kept=True)
 
 
 def pin(value: Pin) -> pb.Pin:

@@ -62,7 +62,7 @@ class JoinRequest(_message.Message):
     def __init__(self, header: _Optional[_Union[_header_pb2.Header, _Mapping]] = ..., fence: _Optional[bytes] = ..., past_fences: _Optional[_Iterable[_Union[Left, _Mapping]]] = ..., schema: _Optional[bytes] = ..., early: _Optional[int] = ...) -> None: ...
 
 class JoinResponse(_message.Message):
-    __slots__ = ("header", "reason", "fence", "pinned", "top", "floor_ms", "schema", "lines")
+    __slots__ = ("header", "reason", "fence", "pinned", "top", "floor_ms", "schema", "lines", "whole_scatter")
     HEADER_FIELD_NUMBER: _ClassVar[int]
     REASON_FIELD_NUMBER: _ClassVar[int]
     FENCE_FIELD_NUMBER: _ClassVar[int]
@@ -71,6 +71,7 @@ class JoinResponse(_message.Message):
     FLOOR_MS_FIELD_NUMBER: _ClassVar[int]
     SCHEMA_FIELD_NUMBER: _ClassVar[int]
     LINES_FIELD_NUMBER: _ClassVar[int]
+    WHOLE_SCATTER_FIELD_NUMBER: _ClassVar[int]
     header: _header_pb2.Header
     reason: Reason
     fence: bytes
@@ -79,7 +80,8 @@ class JoinResponse(_message.Message):
     floor_ms: int
     schema: bytes
     lines: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, header: _Optional[_Union[_header_pb2.Header, _Mapping]] = ..., reason: _Optional[_Union[Reason, str]] = ..., fence: _Optional[bytes] = ..., pinned: _Optional[_Union[_header_pb2.Incarnation, _Mapping]] = ..., top: bool = ..., floor_ms: _Optional[int] = ..., schema: _Optional[bytes] = ..., lines: _Optional[_Iterable[str]] = ...) -> None: ...
+    whole_scatter: bool
+    def __init__(self, header: _Optional[_Union[_header_pb2.Header, _Mapping]] = ..., reason: _Optional[_Union[Reason, str]] = ..., fence: _Optional[bytes] = ..., pinned: _Optional[_Union[_header_pb2.Incarnation, _Mapping]] = ..., top: bool = ..., floor_ms: _Optional[int] = ..., schema: _Optional[bytes] = ..., lines: _Optional[_Iterable[str]] = ..., whole_scatter: bool = ...) -> None: ...
 
 class ReportRequest(_message.Message):
     __slots__ = ("header", "final", "pinned", "fence", "fingerprint", "subspace", "moments", "counts", "as_of_s", "synced", "model_version", "lifetime", "census", "scores", "linear", "certified_until_s", "alarm_status")

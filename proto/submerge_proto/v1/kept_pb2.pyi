@@ -185,14 +185,16 @@ class Lineage(_message.Message):
     def __init__(self, seq: _Optional[int] = ..., fence: _Optional[bytes] = ..., past: _Optional[_Iterable[_Union[_aggregator_service_pb2.Left, _Mapping]]] = ..., admitted: _Optional[bytes] = ...) -> None: ...
 
 class Row(_message.Message):
-    __slots__ = ("report", "as_of_s", "digest")
+    __slots__ = ("report", "as_of_s", "digest", "as_received")
     REPORT_FIELD_NUMBER: _ClassVar[int]
     AS_OF_S_FIELD_NUMBER: _ClassVar[int]
     DIGEST_FIELD_NUMBER: _ClassVar[int]
+    AS_RECEIVED_FIELD_NUMBER: _ClassVar[int]
     report: _aggregator_service_pb2.ReportRequest
     as_of_s: float
     digest: bytes
-    def __init__(self, report: _Optional[_Union[_aggregator_service_pb2.ReportRequest, _Mapping]] = ..., as_of_s: _Optional[float] = ..., digest: _Optional[bytes] = ...) -> None: ...
+    as_received: bool
+    def __init__(self, report: _Optional[_Union[_aggregator_service_pb2.ReportRequest, _Mapping]] = ..., as_of_s: _Optional[float] = ..., digest: _Optional[bytes] = ..., as_received: bool = ...) -> None: ...
 
 class Sealed(_message.Message):
     __slots__ = ("subspace", "fingerprint", "moments", "counts", "as_of_s", "linear")

@@ -10,12 +10,16 @@ is sent is first brought within the same bounds.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from submerge import Array, PeerError, Subspace
 from submerge_proto.v1 import summary_pb2 as pb
+from submerge_proto.wire.channel_energies import held_by
 from submerge_proto.wire.sizes import (
     LEAST,
+    check_channels,
     check_numbers,
     check_sizes,
     saturated,
@@ -40,18 +44,19 @@ def packed(subspace: Subspace, *, coarse: bool = False, exact: bool = False) -> 
     subspace = saturated_on_disk(subspace) if exact else saturated(subspace)
     out = pb.Subspace(
         dim=subspace.dim,
-        sigma=_bytes(subspace.sigma, "<f8"),
-        mean=_bytes(subspace.mean, "<f8"),
+        sigma=bytes_of(subspace.sigma, "<f8"),
+        mean=bytes_of(subspace.mean, "<f8"),
         weight=subspace.weight,
         energy=subspace.energy,
         spectral_bound=subspace.spectral_bound,
+        channel_energies=energies_bytes(subspace.channel_energies),
     )
     rows = subspace.basis.T
     if exact and rows.dtype == np.float64:
-        out.exact = _bytes(rows, "<f8")
+        out.exact = bytes_of(rows, "<f8")
         return out
     fine = _fine(subspace.sigma) if coarse and not exact else subspace.rank
-    out.columns = _bytes(rows[:fine], "<f4")
+    out.columns = bytes_of(rows[:fine], "<f4")
     if fine == subspace.rank:
         return out
     wide = np.asarray(rows[fine:], dtype=np.float64)
@@ -80,7 +85,7 @@ def unpacked(message: pb.Subspace, fingerprint: str, *, kept: bool = False) -> S
         raise PeerError(f"a subspace has 1 to {MOST_DIM} dimensions, got {dim}", kind="shape")
     if message.exact and not kept:
         raise PeerError("columns travel as float32, got float64", kind="shape")
-    sigma, mean = _array(message.sigma, "sigma"), _array(message.mean, "mean", dim)
+    sigma, mean = array_of(message.sigma, "sigma"), array_of(message.mean, "mean", dim)
     if len(sigma) > min(dim, MOST_RANK):
         raise PeerError(
             f"expected at most {min(dim, MOST_RANK)} directions, got {len(sigma)}", kind="shape"
@@ -90,10 +95,13 @@ def unpacked(message: pb.Subspace, fingerprint: str, *, kept: bool = False) -> S
     if not kept:
         check_sizes(message, mean)
         # No more can be missing from an eigenvalue than the whole energy.
-        bound, mean = min(bound, message.energy), _flushed(mean)
+        bound, mean = min(bound, message.energy), flushed(mean)
     held = int((sigma >= FAINT * weight**0.5).sum()) if weight >= LEAST else 0
     basis = _columns(message, len(sigma), held, OFF_COARSE)
     basis.flags.writeable = False
+    energies = energies_of(message)
+    if energies is not None and not kept:
+        check_channels(energies, held_by(basis.T, sigma[:held]), message.energy, bound)
     return Subspace(
         fingerprint,
         basis,
@@ -102,12 +110,28 @@ def unpacked(message: pb.Subspace, fingerprint: str, *, kept: bool = False) -> S
         weight=weight,
         energy=message.energy,
         spectral_bound=bound,
+        channel_energies=energies,
     )
 
 
-def _flushed(mean: Array) -> Array:
+def energies_bytes(energies: Array | None) -> bytes:
+    """Return energies of channels as bytes; none for None."""
+    return b"" if energies is None else bytes_of(energies, "<f8")
+
+
+def energies_of(message: pb.Subspace) -> Array | None:
+    """Return finite energies of channels; None from a node of an earlier version."""
+    if not message.channel_energies:
+        return None
+    return array_of(message.channel_energies, "channel energies", message.dim)
+
+
+def flushed(mean: Array) -> Array:
     """Return a mean with 0 for numbers near 0: its difference to another becomes a sigma."""
-    faint = (np.abs(mean) < FAINT) & (mean != 0)
+    sizes = np.abs(mean)
+    if sizes.min() >= FAINT:
+        return mean
+    faint = (sizes < FAINT) & (mean != 0)
     return np.where(faint, 0.0, mean) if faint.any() else mean
 
 
@@ -118,7 +142,7 @@ def _columns(message: pb.Subspace, k: int, held: int, off_coarse: float) -> Arra
         rows = _matrix(message.exact, "<f8", k, dim)
         return _orthonormal(rows[:held], OFF).T
     n_coarse = len(message.scales) // 4
-    if n_coarse > k - _fine(np.frombuffer(message.sigma, "<f8")):
+    if n_coarse and n_coarse > k - _fine(np.frombuffer(message.sigma, "<f8")):
         raise PeerError(
             f"columns are coarse only up to {ALIKE:g} times the smallest sigma", kind="range"
         )
@@ -174,15 +198,18 @@ def _matrix(data: bytes, form: str, n: int, dim: int) -> Array:
     return np.frombuffer(data, form).reshape(n, dim)
 
 
-def _array(data: bytes, what: str, length: int | None = None) -> Array:
+def array_of(data: bytes, what: str, length: int | None = None) -> Array:
+    """Return finite float64 numbers, `length` of them if that is given."""
     if len(data) % 8 or (length is not None and len(data) != 8 * length):
         expected = "whole numbers of float64" if length is None else f"{length} float64"
         raise PeerError(f"{what}: expected {expected}, got {len(data)} bytes", kind="shape")
     array = np.frombuffer(data, "<f8")
-    if not np.isfinite(array).all():
+    # One pass of BLAS accepts most: a finite sum of squares has finite terms.
+    if not (math.isfinite(np.vdot(array, array)) or np.isfinite(array).all()):
         raise PeerError(f"{what} must be finite", kind="not_finite")
     return array
 
 
-def _bytes(array: Array, form: str) -> bytes:
+def bytes_of(array: Array, form: str) -> bytes:
+    """Return numbers as bytes."""
     return np.ascontiguousarray(array, dtype=form).tobytes()

@@ -70,6 +70,7 @@ def joined(value: Joined) -> pb.JoinResponse:
         floor_ms=value.floor,
         schema=value.schema,
         lines=parts.lines(value.lines),
+        whole_scatter=value.whole_scatter,
     )
 
 
@@ -84,11 +85,12 @@ def joined_of(message: pb.JoinResponse) -> Joined:
         parts.number("floor", message.floor_ms),
         _schema_of(message.schema),
         parts.lines_of(message.lines),
+        message.whole_scatter,
     )
 
 
-def report(value: Report, *, coarse: bool = False) -> pb.ReportRequest:
-    """Return a report."""
+def report(value: Report, *, coarse: bool = False, kept: bool = False) -> pb.ReportRequest:
+    """Return a report; `kept`: for a record, as `summaries.put`."""
     message = pb.ReportRequest(
         header=parts.header(value.stamp, value.software),
         final=value.final,
@@ -102,7 +104,7 @@ def report(value: Report, *, coarse: bool = False) -> pb.ReportRequest:
         lifetime=min(value.lifetime, parts.MOST),
         certified_until_s=value.certified_until,
     )
-    summaries.put(message, value.summary, coarse=coarse)
+    summaries.put(message, value.summary, coarse=coarse, kept=kept)
     if value.moments is not None:
         message.moments.CopyFrom(parts.moments(value.moments))
     if value.census is not None:
@@ -114,30 +116,28 @@ def report(value: Report, *, coarse: bool = False) -> pb.ReportRequest:
     return message
 
 
-def report_of(message: pb.ReportRequest) -> Report:
-    """Return a report."""
+def report_of(message: pb.ReportRequest, *, kept: bool = False) -> Report:
+    """Return a report; `kept`: it is from one's own disk."""
     fingerprint = parts.fingerprint(message.fingerprint)
-    known = {field.name for field, _ in message.ListFields()}
+    has = message.HasField
     report = Report(
         stamp=parts.stamp(message.header),
         final=message.final,
         pinned=parts.incarnation_of(message.pinned),
         fence=parts.fence(message.fence),
         fingerprint=fingerprint,
-        summary=summaries.of(message, fingerprint),
-        moments=parts.moments_of(message.moments) if "moments" in known else None,
+        summary=summaries.of(message, fingerprint, kept=kept),
+        moments=parts.moments_of(message.moments) if has("moments") else None,
         counts=parts.counts_of(message.counts),
         as_of=parts.real("as_of_s", message.as_of_s),
         synced=message.synced,
         version=parts.number("model_version", message.model_version, HIGHEST),
         lifetime=parts.number("lifetime", message.lifetime),
-        census=parts.census_of(message.census) if "census" in known else None,
-        scores=scores.scores_of(message.scores) if "scores" in known else None,
+        census=parts.census_of(message.census) if has("census") else None,
+        scores=scores.scores_of(message.scores) if has("scores") else None,
         software=parts.text(message.header.software, parts.SOFTWARE_LETTERS),
         certified_until=_certified_until_of(message.certified_until_s),
-        alarm_status=alarms.alarm_status_of(message.alarm_status)
-        if "alarm_status" in known
-        else None,
+        alarm_status=alarms.alarm_status_of(message.alarm_status) if has("alarm_status") else None,
     )
     _check_readings(report)
     if report.alarm_status is not None and not report.fence:
@@ -164,9 +164,11 @@ def _check_readings(report: Report) -> None:
             f"expected moments of at most {learnt} readings, got {report.moments.count}",
             kind="range",
         )
-    for part in () if report.summary is None else report.summary.parts:
-        if part.weight > learnt * (1 + 1e-6):
-            raise PeerError(f"weight must be at most {learnt}, got {part.weight:g}", kind="range")
+    # In a kernel group both subspaces weigh the same.
+    if report.summary is not None and report.summary.weight > learnt * (1 + 1e-6):
+        raise PeerError(
+            f"weight must be at most {learnt}, got {report.summary.weight:g}", kind="range"
+        )
 
 
 def answer(value: Answer) -> pb.ReportResponse:

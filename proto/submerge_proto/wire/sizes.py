@@ -10,6 +10,7 @@ break both, and a sum of weights has no bound. So a sender first brings its sum 
    spectral bound stay consistent, and means do not move.
 2. Means or squares too large: all readings are taken as smaller by one factor; weight stays.
 3. Less energy than sigma holds, by the rounding of float32 columns: energy is what sigma holds.
+4. Energies of channels that do not agree with energy or columns: as in `channel_energies`.
 
 A summary within bounds is returned as it is: nothing that a receiver accepts is changed.
 """
@@ -22,16 +23,16 @@ from dataclasses import replace
 import numpy as np
 
 from submerge import Array, PeerError, Subspace
+from submerge._linalg import Storage
+from submerge.pca.whole_scatter import WholeScatter
 from submerge_proto.v1 import summary_pb2 as pb
+from submerge_proto.wire.channel_energies import ROUNDING, TINY, agree, consistent, held_by
 
 LARGEST = 3.4e38
 """Largest square that is a float32."""
 
 LEAST = 2.0**-600
 """Least weight of a summary: with less, squares and quotients in a merge underflow."""
-
-ROUNDING = 1e-5
-"""By how much the energy that sigma holds may exceed the whole, relative: float32 columns."""
 
 WITHIN = 1 - 1e-9
 """Factor that takes a number from a bound to safely below it."""
@@ -42,9 +43,11 @@ def check_numbers(message: pb.Subspace, sigma: Array) -> None:
     numbers = message.weight, message.energy, message.spectral_bound
     if not all(map(math.isfinite, numbers)):
         raise PeerError("weight, energy and bound must be finite", kind="not_finite")
-    if min(numbers) < 0 or (sigma < 0).any():
+    falls = bool((sigma[1:] <= sigma[:-1]).all())
+    # The last of those that fall is the smallest.
+    if min(numbers) < 0 or (len(sigma) and sigma[-1] < 0) or (not falls and (sigma < 0).any()):
         raise PeerError("weight, energy, bound and sigma must not be negative", kind="range")
-    if not (sigma[1:] <= sigma[:-1]).all():
+    if not falls:
         raise PeerError("sigma must be descending", kind="unsorted")
     if not _has_energy(message.energy, _held(sigma)):
         raise PeerError("energy must not be less than what sigma holds", kind="energy")
@@ -64,32 +67,70 @@ def check_sizes(message: pb.Subspace, mean: Array) -> None:
         )
 
 
+def check_channels(energies: Array, held: Array, energy: float, bound: float) -> None:
+    """Refuse energies of channels (dim,) that do not fit the energy, or what is held of each."""
+    if (energies < 0).any():
+        raise PeerError("energies of channels must not be negative", kind="range")
+    if not agree(energies, held, energy, bound):
+        raise PeerError(
+            "energies of channels must sum to the energy, and not be less than what sigma holds",
+            kind="energy",
+        )
+
+
 def saturated(subspace: Subspace) -> Subspace:
-    """Return a subspace that passes `check_numbers` and `check_sizes`; itself if it does.
+    """Return a subspace that passes all checks of a receiver; itself if it does.
 
     One that has faded below `LEAST`, or holds what is not finite, is not mended.
     """
-    subspace = saturated_on_disk(subspace)
+    subspace = _with_energy(subspace)
     if not subspace.weight < LARGEST:
         subspace = subspace.faded(WITHIN * LARGEST / subspace.weight)
-    largest = float(np.abs(subspace.mean).max())
-    square = _square(subspace.energy, subspace.weight, subspace.mean)
-    if largest < LARGEST**0.5 and square <= LARGEST:
-        return subspace
-    factor = WITHIN * min(LARGEST**0.5 / max(largest, LARGEST**0.5), (LARGEST / square) ** 0.5, 1.0)
-    return replace(
-        subspace,
-        mean=subspace.mean * factor,
-        sigma=subspace.sigma * factor,
-        energy=subspace.energy * factor**2,
-        spectral_bound=subspace.spectral_bound * factor**2,
-    )
+    factor = factor_within(subspace)
+    if factor != 1:
+        energies = subspace.channel_energies
+        subspace = replace(
+            subspace,
+            mean=subspace.mean * factor,
+            sigma=subspace.sigma * factor,
+            energy=subspace.energy * factor**2,
+            spectral_bound=subspace.spectral_bound * factor**2,
+            channel_energies=None if energies is None else energies * factor**2,
+        )
+    # Of the columns as they travel. Last: a factor may have taken digits from tiny numbers.
+    return _with_channels(subspace, np.asarray(subspace.basis.T, dtype=np.float32))
 
 
 def saturated_on_disk(subspace: Subspace) -> Subspace:
-    """Return a subspace that passes `check_numbers`, which alone applies to one's own records."""
+    """Return a subspace that passes the checks that apply to one's own records, too."""
+    subspace = _with_energy(subspace)
+    return _with_channels(subspace, subspace.basis.T)
+
+
+def _with_energy(subspace: Subspace) -> Subspace:
+    """Return a subspace with no less energy than sigma holds."""
     held = _held(subspace.sigma)
     return subspace if _has_energy(subspace.energy, held) else replace(subspace, energy=held)
+
+
+def _with_channels(subspace: Subspace, rows: Storage) -> Subspace:
+    """Return a subspace whose channels' energies agree with columns, given as rows (k, dim)."""
+    energies = subspace.channel_energies
+    if energies is None:
+        return subspace
+    held = held_by(rows, subspace.sigma)
+    agreed = consistent(energies, held, subspace.energy, subspace.spectral_bound)
+    return subspace if agreed is energies else replace(subspace, channel_energies=agreed)
+
+
+def factor_within(summary: Subspace | WholeScatter) -> float:
+    """Return by what factor all readings are taken as smaller, so that they are within bounds."""
+    largest = float(np.abs(summary.mean).max())
+    square = _square(summary.energy, summary.weight, summary.mean)
+    if largest < LARGEST**0.5 and square <= LARGEST:
+        return 1.0
+    factor = min(LARGEST**0.5 / max(largest, LARGEST**0.5), (LARGEST / square) ** 0.5, 1.0)
+    return float(WITHIN * factor)
 
 
 def _held(sigma: Array) -> float:
@@ -99,8 +140,7 @@ def _held(sigma: Array) -> float:
 
 def _has_energy(energy: float, held: float) -> bool:
     """Return whether the whole energy covers what sigma holds."""
-    # Squares near zero have large rounding errors.
-    return held * (1 - ROUNDING) <= energy + 1e-300
+    return held * (1 - ROUNDING) <= energy + TINY
 
 
 def _square(energy: float, weight: float, mean: Array) -> float:

@@ -1,19 +1,21 @@
-"""Summaries in messages: one subspace, or the two of a kernel group.
+"""Summaries in messages: one subspace, the two of a kernel group, or a whole scatter.
 
 Reports, models and sealed rows have the same two fields: `subspace`, and in a kernel group
 `linear`. Then `subspace` is of the features, and `linear` of the scaled readings. Without `linear`
-the subspace is of the readings, as before there were kernel groups.
+the subspace is of the readings, as before there were kernel groups. In the reports of a narrow
+group it holds the whole scatter (`triangles`). A model has directions only.
 """
 
 from __future__ import annotations
 
 from submerge import PeerError, Schema
 from submerge.features.checks import MOST_FEATURES
+from submerge.pca.whole_scatter import WholeScatter
 from submerge.protocol.kernel_summary import summary_of
 from submerge.protocol.summaries import Summary
 from submerge_proto.v1 import aggregator_service_pb2 as wire
 from submerge_proto.v1 import kept_pb2, summary_pb2
-from submerge_proto.wire import columns, parts, sizes
+from submerge_proto.wire import columns, parts, sizes, triangles
 
 WEIGHTS_APART = 1e-6
 """Largest relative difference between the weights of the two: they hold the same readings."""
@@ -27,12 +29,18 @@ def put(
     *,
     coarse: bool = False,
     exact: bool = False,
+    kept: bool = False,
 ) -> None:
-    """Put a summary into a message, as `columns.packed`.
+    """Put a summary into a message, as `columns.packed` or `triangles.packed`.
 
-    A summary that has faded to nothing is left out, except on one's own disk (`exact`).
+    A summary that has faded to nothing is left out, except on one's own disk (`exact`). In the
+    record of a report (`kept`) only a whole scatter is exact: directions are as they travel.
     """
     if summary is None:
+        return
+    if isinstance(summary, WholeScatter):
+        if exact or summary.weight >= sizes.LEAST:
+            message.subspace.CopyFrom(triangles.packed(summary, exact=exact or kept))
         return
     if not exact and min(part.weight for part in summary.parts) < sizes.LEAST:
         return
@@ -59,9 +67,18 @@ def of(message: Holder, fingerprint: str, *, kept: bool = False) -> Summary | No
         raise PeerError(
             f"expected at most {MOST_FEATURES} features, got {message.subspace.dim}", kind="shape"
         )
+    if message.subspace.whole:
+        if kernel_summary or isinstance(message, wire.Model):
+            raise PeerError(
+                "expected directions, in a model or a kernel group, got a whole scatter",
+                kind="shape",
+            )
+        return triangles.unpacked(message.subspace, fingerprint, kept=kept)
     first = columns.unpacked(message.subspace, fingerprint, kept=kept)
     if not kernel_summary:
         return first
+    if message.linear.whole:
+        raise PeerError("expected directions of readings, got a whole scatter", kind="shape")
     linear = message.linear if kept else _weighing(first.weight, message.linear)
     parts.real("the weight of readings", message.linear.weight)
     # Weights near zero have large rounding errors.
@@ -86,6 +103,11 @@ def _weighing(weight: float, subspace: summary_pb2.Subspace) -> summary_pb2.Subs
     other.CopyFrom(subspace)
     other.weight = weight
     return other
+
+
+def fingerprint_of(summary: Summary) -> str:
+    """Return the fingerprint of the schema that a summary is of."""
+    return summary.schema if isinstance(summary, WholeScatter) else summary.parts[0].schema
 
 
 def check_fits(summary: Summary, schema: Schema) -> None:

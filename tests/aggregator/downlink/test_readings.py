@@ -26,7 +26,8 @@ def calls_of(places: int, *, most_each: int = 1000, all_together: int = 5000) ->
         calls_each = most_each
         calls = all_together
 
-    return CallsUnderWay(SIZE, Few(COPIES * SIZE * places, 10, 1))
+    # The other half is for streams.
+    return CallsUnderWay(SIZE, Few(2 * COPIES * SIZE * places, 10, 1))
 
 
 async def read(calls: CallsUnderWay, who: str, begun: list[str], end: asyncio.Event) -> None:

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from submerge import Channel, Scaling, Subspace, UsageError
+from submerge import SAPCA, Channel, Scaling, Subspace, UsageError
 from submerge.protocol.messages import Counts, Incarnation, Report, ScoreSketches, Stamp
 from submerge.protocol.settings import ClientSettings
 from submerge.stats.quantile_sketch import QuantileSketch, packed
@@ -110,10 +110,14 @@ def test_a_file_says_how_the_node_behaves(read) -> None:
 
 
 def test_what_is_left_out_is_as_the_node_has_it() -> None:
-    """Names and defaults are the node's own, but for `min_rows`, which follows the rank."""
+    """Names and defaults are the node's own, but for `min_rows`, which follows the rank.
+
+    `gather_s` is the agent's.
+    """
     known = {field.name: field.default for field in dataclasses.fields(ClientSettings)}
     timing = msgspec.structs.asdict(config.ClientTiming())
     timing |= msgspec.structs.asdict(RetryConfig())
+    del timing["gather_s"]
 
     assert timing == {name: known[name] for name in timing} | {"min_rows": None}
 
@@ -154,11 +158,31 @@ def test_a_sensor_that_could_not_but_be_silent_is_refused(refused) -> None:
     )
 
 
+def test_rows_may_not_wait_until_the_sensor_counts_as_silent(refused) -> None:
+    """The program would be started again while rows wait."""
+    line = refused(toml(timing="gather_s = 600"))
+
+    assert (
+        "client.toml: timing.gather_s: expected less than the 600 s after which the sensor is"
+        " silent, got 600" == line
+    )
+
+
 def test_ranks_reach_the_summaries(read) -> None:
     """What is shown, and what is kept beside it."""
     summaries = read(toml(summary="rank = 3\noversample = 2")).summaries
 
     assert (3, 2) == (summaries.rule.start, summaries.oversample)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("1MB", 10**6), ("500kB", 500_000), ("4MiB", 4 << 20), (" 1.5 MB", 1_500_000), ("0B", 0)],
+)
+def test_the_memory_of_learning_is_a_size(read, text, expected) -> None:
+    """It reaches the engine as bytes; by default it has three megabytes."""
+    assert expected == read(toml(summary=f'memory = "{text}"')).summaries.memory
+    assert SAPCA().memory == read(toml()).summaries.memory == 3_000_000
 
 
 @pytest.mark.parametrize(
@@ -344,10 +368,10 @@ def test_a_report_over_the_limit_is_refused_with_the_numbers(refused) -> None:
         )
     )
 
-    size = 4 * 3000 * 15 + 8 * (3000 + 15) + 11_030
+    size = 4 * 3000 * 15 + 16 * 3000 + 8 * 15 + 11_030
     assert (
         f"client.toml: uplink.max_message_bytes: expected room for {size} bytes: dim 3000"
-        " (channels x lags), k 15 (rank + oversample), 4 dim k + 8 (dim + k) + 11030, got a limit"
+        " (channels x lags), k 15 (rank + oversample), 4 dim k + 16 dim + 8 k + 11030, got a limit"
         " of 122880 bytes; lower schema.lags, summary.rank or summary.oversample, or raise it as"
         " far as the other end does"
     ) == line
@@ -407,7 +431,8 @@ def test_spares_beyond_the_dimension_weigh_nothing(read) -> None:
         ),
         pytest.param(
             {"summary": "zzz = 3"},
-            'summary.zzz: expected a setting of [summary], got "zzz"; known here: rank, oversample',
+            'summary.zzz: expected a setting of [summary], got "zzz"; known here: rank, oversample,'
+            " memory",
             id="like nothing",
         ),
         pytest.param(
@@ -552,6 +577,18 @@ def test_spares_beyond_the_dimension_weigh_nothing(read) -> None:
             "summary.rank: expected at most dim = channels x lags = 2 x 2 = 4, got 8;"
             " lower it, or raise schema.lags",
             id="rank over dim",
+        ),
+        pytest.param(
+            {"summary": 'memory = "3 apples"'},
+            "summary.memory: expected a size such as 500kB or 3MB, got '3 apples';"
+            " units are B, kB, KiB, MB, MiB, GB",
+            id="no size",
+        ),
+        pytest.param(
+            {"summary": "memory = 3000000"},
+            'summary.memory: expected a size in quotes, such as "1MB", got 3000000;'
+            " put it in quotes",
+            id="size without quotes",
         ),
     ],
 )

@@ -27,10 +27,10 @@ AT = ("uplink", "max_message_bytes")
 
 def test_a_kernel_groups_report_is_two_subspaces():
     """As much again as of a linear group, of the readings: and what else there is."""
-    alone, beside = size_of_report(512, 21), Linear(48, 13)
+    alone, beside = size_of_report(512, 21), Linear(48, 13)  # 512 features are not narrow
 
     assert (
-        4 * 48 * 13 + 8 * (48 + 13) + 256 + FINE.bytes
+        4 * 48 * 13 + 16 * 48 + 8 * 13 + 256 + FINE.bytes
         == size_of_report(512, 21, linear=beside) - alone
     )
     assert 300 + 55 * ALARM == size_of_report(512, 21, linear=beside, merged=True) - size_of_report(
@@ -38,17 +38,36 @@ def test_a_kernel_groups_report_is_two_subspaces():
     )
 
 
+@pytest.mark.parametrize("dim", range(1, 70))
+def test_the_larger_form_of_a_summary_counts(dim):
+    """Columns, moments, or the whole scatter, which goes where it is at most twice the columns."""
+    k = min(13, dim)
+    columns, whole = 4 * dim * k, 4 * (dim * (dim + 1) // 2)
+    wanted = max(columns, 8 * dim, whole if whole <= 2 * columns else 0)
+
+    assert wanted + 16 * dim + 8 * k == size_of_report(dim, k) - 11_030
+
+
+def test_a_narrow_groups_report_over_the_limit_is_refused_with_its_terms():
+    """51 channels at 13 directions: the scatter is 5304 bytes, the columns would be 2652."""
+    with pytest.raises(BadSetting, match=r"2 dim \(dim \+ 1\) \+ 16 dim \+ 8 k \+ 11030, got"):
+        check_size(51, 13, 1000, at=AT, lower="rank")
+
+    with pytest.raises(BadSetting, match=r" 4 dim k \+ 16 dim \+ 8 k \+ 11030, got"):
+        check_size(52, 13, 1000, at=AT, lower="rank")
+
+
 def test_alarms_are_reckoned_with():
     """Nine of a client, 64 of an aggregator; and what they are judged by, in three sketches."""
-    assert 256 + 400 + 3 * FINE.bytes + 9 * ALARM == size_of_report(1, 1) - 8 - 16
+    assert 256 + 400 + 3 * FINE.bytes + 9 * ALARM == size_of_report(1, 1) - 8 - 24
     assert (1 + REMEMBERED, MOST_ALARMS) == (9, 64)
 
 
 def test_while_gamma_is_open_moments_and_a_sample_go():
-    """Of many channels and few features they are more than the summary will be."""
-    size = size_of_report(16, 1, linear=Linear(5000, 1))
+    """Of few directions they are more than the summary will be."""
+    size = size_of_report(16, 1, linear=Linear(100, 1))
 
-    assert 16 * 5000 + SAMPLE + 256 + FINE.bytes + 11_030 == size
+    assert 16 * 100 + SAMPLE + 256 + FINE.bytes + 11_030 == size
 
 
 def test_a_kernel_groups_report_over_the_limit_is_refused_with_the_numbers():
@@ -64,11 +83,11 @@ def test_a_kernel_groups_report_over_the_limit_is_refused_with_the_numbers():
             text=100,
         )
 
-    size = 4 * 2048 * 21 + 8 * (2048 + 21) + 4 * 48 * 13 + 8 * (48 + 13) + 13_208 + 100
+    size = 4 * 2048 * 21 + 16 * 2048 + 8 * 21 + 4 * 48 * 13 + 16 * 48 + 8 * 13 + 13_208 + 100
     assert (
         f"uplink.max_message_bytes: expected room for {size} bytes: dim 2048 (features), k 21"
         " (rank + oversample), width 48 (channels x lags), l 13 (linear_rank + oversample),"
-        " 4 dim k + 8 (dim + k) + 4 width l + 8 (width + l) + 13308, got a limit of 122880 bytes;"
+        " 4 dim k + 16 dim + 8 k + 4 width l + 16 width + 8 l + 13308, got a limit of 122880 bytes;"
         " lower schema.features.features"
     ) == str(caught.value)
 

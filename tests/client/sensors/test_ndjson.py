@@ -240,6 +240,24 @@ def test_it_stops_between_two_blocks(spool) -> None:
     assert len(handed) == 1
 
 
+def test_what_has_come_in_a_pause_is_read_before_the_end(pipe) -> None:
+    """A client that is stopped loses no row that its sensor has written."""
+    out, into = pipe
+    stop = threading.Event()
+    handed: queue.SimpleQueue[np.ndarray] = queue.SimpleQueue()
+    readings = NdjsonReadings(CHANNELS, stream=out, pause_s=3600.0)
+    reading = threading.Thread(target=readings.read, args=(handed.put, stop))
+    reading.start()
+    into.write(b"[1,2,3]\n")
+    first = handed.get(timeout=PATIENCE_S)
+    into.write(b"[4,5,6]\n[7,8,9]\n")
+    stop.set()
+    reading.join(PATIENCE_S)
+
+    assert [[1, 2, 3]] == first.tolist()
+    assert [[4, 5, 6], [7, 8, 9]] == handed.get(timeout=0).tolist()
+
+
 @pytest.mark.parametrize("stream", [io.BytesIO(b"[1]\n"), None])
 def test_what_the_system_cannot_watch_is_refused(stream, monkeypatch) -> None:
     """A closed standard input is said at once, in one line."""

@@ -10,11 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from submerge import Schema, Subspace
+from submerge.aggregator import ledger as ledger_module
+from submerge.aggregator import pool
 from submerge.aggregator.ledger import Ledger
 from submerge.aggregator.member import CLIENT_ROWS, CLOSED
 from submerge.aggregator.row_verdict import RowVerdict
 from submerge.protocol.machine import Keep, Now
-from submerge.protocol.messages import Counts, Incarnation, Reason, Report
+from submerge.protocol.messages import Counts, Incarnation, Reason, Report, digest
 from submerge.protocol.settings import AggregatorSettings
 from submerge.protocol.summaries import Subspaces, Summaries
 from submerge.simulate.samples import SampleSets
@@ -39,7 +41,9 @@ def after(reports: list[Report], summaries: Summaries, schema: Schema) -> tuple:
     ledger = ledger_of(summaries, schema)
     for each in reports:
         assert ledger.accept(each, AT).reason is Reason.ACK
-    rows = {key: (row.report.stamp.seq, row.digest) for key, row in ledger.rows.items()}
+    rows = {
+        k: (row.report.stamp.seq, digest(row.report, summaries)) for k, row in ledger.rows.items()
+    }
     summary = ledger.summary()
     return rows, None if summary is None else summaries.packed(summary)
 
@@ -574,3 +578,23 @@ def test_moments_do_not_depend_on_the_order_of_reports():
         results.add(ledger.moments().packed)
 
     assert 1 == len(results)
+
+
+def test_no_digest_is_computed_before_a_number_comes_again(monkeypatch):
+    """It takes as long as a merge, and is needed to tell an equal report from another one."""
+    asked = list[Report]()
+
+    def counting(report: Report, summaries: Summaries) -> bytes:
+        asked.append(report)
+        return digest(report, summaries)
+
+    monkeypatch.setattr(pool, "digest", counting)
+    monkeypatch.setattr(ledger_module, "digest", counting)
+    ledger = ledger_of()
+    for each in SETS[:3]:
+        ledger.accept(each, AT)
+    before = len(asked)
+    verdict = ledger.accept(SETS[2], AT)
+
+    assert (0, Reason.ACK) == (before, verdict.reason)
+    assert [SETS[2]] * 2 == asked

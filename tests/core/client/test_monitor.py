@@ -294,9 +294,9 @@ def test_what_was_kept_for_vectors_of_another_length_is_not_taken():
 def test_a_fault_that_is_learnt_after_all_is_learnt_as_ordinary_rows():
     """A hundred scales off for three days, and two hours of them withheld: its size is lost."""
     node = Node().settled()
-    before = node.current.summary(node.now).truncated(RANK)
+    before = node.current.summary(node.now).parts[0].truncated(RANK)
     node.reads(strayed(node.draw(3 * DAY), by=100.0))
-    after = node.current.summary(node.now).truncated(RANK)
+    after = node.current.summary(node.now).parts[0].truncated(RANK)
 
     assert node.learnt() > 4 * DAY
     assert after.explained_variance[0] < 2 * before.explained_variance[0]

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from submerge import Schema, Subspace, merge
 from submerge.aggregator.ledger import Ledger
 from submerge.client.incarnation import FADE_STEPS
+from submerge.pca.whole_scatter import WholeScatter
 from submerge.protocol.machine import Flush, Keep, Now, Reading
 from submerge.protocol.messages import Counts
 from submerge.protocol.settings import AggregatorSettings
@@ -146,7 +147,7 @@ def test_the_largest_readings_can_fade_wherever_they_are():
         summary.weight, weighing([table.time - HALF * i for i in range(5)] * 10), rtol=STEP
     )
     assert np.isfinite(summary.energy)
-    assert np.isfinite(summary.sigma.astype(np.float32)).all()
+    assert np.isfinite(summary.parts[0].sigma.astype(np.float32)).all()
 
 
 def test_readings_too_large_to_fade_are_withheld():
@@ -175,9 +176,10 @@ def reported(i: int, as_of: float, seq: int = 1, **fields) -> tuple:
     return report(f"c{i}", new_incarnation(i), seq, range(20), **reported)
 
 
-def shape(summary: Subspace) -> tuple[np.ndarray, np.ndarray]:
+def shape(summary: WholeScatter) -> tuple[np.ndarray, np.ndarray]:
     """Basis and proportions of the variances, which do not depend on the weight."""
-    return summary.basis @ summary.basis.T, summary.sigma**2 / summary.weight
+    (found,) = summary.parts
+    return found.basis @ found.basis.T, found.sigma**2 / found.weight
 
 
 @given(st.floats(-HALF, 30 * HALF), st.floats(-HALF, 30 * HALF))
@@ -208,7 +210,7 @@ def test_moving_the_reference_time_changes_no_relative_weight(later):
     np.testing.assert_allclose(after.weight, before.weight, **ROUNDING)
     np.testing.assert_allclose(after.mean, before.mean, rtol=1e-9)
     for expected, got in zip(shape(before), shape(after), strict=True):
-        # Bases are float64 here; squares of sigma add rounding of the decomposition.
+        # Each time the scatter was rounded to float32 once.
         np.testing.assert_allclose(got, expected, rtol=1e-6, atol=1e-9)
 
 

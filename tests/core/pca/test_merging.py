@@ -118,6 +118,25 @@ def test_a_pair_merge_is_the_papers_algorithms_as_corrected(algorithm, seed, ran
     assert oracle.angle(U[:, :rank], found.basis) <= 1e-10 * sigma[0] ** 2 / gap
 
 
+@pytest.mark.parametrize("least", [0.5, 1e-3, 1e-5, 1e-7])
+def test_many_parts_of_few_columns_are_the_svd_of_their_stack(least):
+    """On the side of the columns: sigma to twelve digits, a ten-thousandth of the first too."""
+    rng = np.random.default_rng(0)
+    spectrum = np.geomspace(1, least, 8)
+    Q = np.linalg.qr(rng.standard_normal((8, 8)))[0]
+    blocks = [rng.standard_normal((30, 8)) * spectrum @ Q for _ in range(16)]
+    schema = Schema.anonymous(8, center="none")
+    parts = [Subspace.of(block, schema, rank=8) for block in blocks]
+
+    found = merge(*parts, rank=6)
+
+    _, sigma, rows = np.linalg.svd(np.vstack(blocks))
+    np.testing.assert_allclose(found.sigma, sigma[:6], rtol=1e-12)
+    assert oracle.angle(rows[:5].T, found.basis[:, :5]) <= 1e-6
+    checks.orthonormal(found.basis)
+    assert found.spectral_bound == pytest.approx(sigma[6] ** 2, rel=1e-6)
+
+
 @given(streams(), st.integers(1, 12), st.randoms(use_true_random=False), st.data())
 def test_order_does_not_matter(X, rank, random, data):
     """To rounding, whatever was truncated before."""

@@ -39,7 +39,7 @@ rules = st.sampled_from(
     st.sampled_from(["auto", "never"]),
     st.sampled_from([np.float64, np.float32]),
     st.sampled_from([1.0, 0.95]),
-    st.integers(1, 25),
+    st.none() | st.integers(1, 25),
 )
 @example(
     # The rank had moved up, and the restored engine chose another memory.
@@ -58,7 +58,8 @@ def test_a_restored_engine_goes_on_as_if_it_had_never_stopped(
     if rule.start > X.shape[1]:
         X = np.hstack([X] * 4)[:, : max(X.shape[1], rule.start)]
     settings = {"exact": exact, "dtype": dtype, "forgetting_factor": factor, "block_size": block}
-    straight = SAPCA(rule, **settings).partial_fit(X)
+    # The same calls: blocks may follow them.
+    straight = SAPCA(rule, **settings).partial_fit(X[:when]).partial_fit(X[when:])
     stopped = SAPCA(rule, **settings).partial_fit(X[:when])
 
     resumed = loads(dumps(stopped)).partial_fit(X[when:])
@@ -166,6 +167,10 @@ def about(**changes: object):
         about(schema=Schema.anonymous(12, center="none").canonical.decode()),
         about(block_size=10**13),
         about(block_size=3),
+        about(block_size=None, rule={"kind": "fixed", "start": 0}),
+        about(memory=-1),
+        about(memory="1MB"),
+        about(memory=None),
         about(target=-5),
         about(target=10**9),
         about(held=-3),
@@ -191,6 +196,26 @@ def test_what_contradicts_itself_is_refused(data):
         loads(data)
 
 
+def test_a_scatter_where_none_can_be_is_refused():
+    """With exact = "never" there is none."""
+    exact = dumps(SAPCA(2).partial_fit(rows_of("noise", 100, 5, seed=0)))
+    with pytest.raises(PeerError, match="never"):
+        loads(
+            changed(
+                exact,
+                about=lambda a: np.frombuffer(a.tobytes().replace(b'"auto"', b'"never"'), np.uint8),
+            )
+        )
+
+
+def test_a_scatter_of_another_size_is_refused():
+    """Before memory of the claimed size is allocated."""
+    exact = dumps(SAPCA(2).partial_fit(rows_of("noise", 100, 5, seed=0)))
+    for wrong in (np.eye(4), np.eye(6), np.eye(5, dtype=np.float32), np.ones((1, 5))):
+        with pytest.raises(PeerError, match="scatter must be finite and of shape"):
+            loads(changed(exact, scatter=lambda _, wrong=wrong: wrong))
+
+
 def test_a_scatter_that_is_none_is_refused():
     """No data have a negative variance."""
     exact = dumps(SAPCA(2).partial_fit(rows_of("noise", 100, 5, seed=0)))
@@ -208,11 +233,47 @@ def test_numpys_numbers_can_be_saved():
     assert loads(dumps(SAPCA(FixedRank(np.int64(3))))).rule == FixedRank(3)
 
 
+@pytest.mark.parametrize("memory", [0, 3_000_000])
+def test_a_file_of_form_1_goes_on_with_the_memory_that_it_holds(memory):
+    """Earlier versions chose by another rule: what was learnt decides, and not today's budget."""
+    X = rows_of("decaying", 200, 70, seed=0)
+    engine = SAPCA(3, block_size=40, memory=memory).partial_fit(X[:150])
+
+    def before(array: np.ndarray) -> np.ndarray:
+        text = json.loads(array.tobytes()) | {"form": 1}
+        del text["memory"]
+        return np.frombuffer(json.dumps(text).encode(), np.uint8)
+
+    restored = loads(changed(dumps(engine), about=before))
+
+    assert engine.algorithm == restored.algorithm == ("exact covariance" if memory else "SPCA")
+    assert engine.partial_fit(X[150:]).subspace.basis.tobytes() == (
+        restored.partial_fit(X[150:]).subspace.basis.tobytes()
+    )
+
+
+def test_float32_rows_that_an_earlier_version_kept_in_float64_go_on_in_float64():
+    """No bit of them is lost."""
+    X = rows_of("decaying", 60, 6, seed=0) + 1e4
+    engine = SAPCA(2, block_size=40).partial_fit(X[:50])
+    single = loads(
+        changed(
+            dumps(engine),
+            about=lambda a: np.frombuffer(a.tobytes().replace(b"float64", b"float32"), np.uint8),
+        )
+    )
+
+    assert single.dtype == np.float32
+    single.partial_fit(X[50:])
+    assert engine.partial_fit(X[50:]).subspace.sigma.tobytes() == single.subspace.sigma.tobytes()
+    assert dumps(loads(dumps(single))) == dumps(single)
+
+
 def test_a_later_form_says_what_to_do():
     """The error distinguishes a newer file from a broken one."""
     later = changed(
         GOOD,
-        about=lambda a: np.frombuffer(a.tobytes().replace(b'"form": 1', b'"form": 9'), np.uint8),
+        about=lambda a: np.frombuffer(a.tobytes().replace(b'"form": 2', b'"form": 9'), np.uint8),
     )
     with pytest.raises(PeerError, match="form 9: update submerge"):
         loads(later)

@@ -60,17 +60,18 @@ def test_the_root_is_the_merge_of_all(fan_in):
     checks.never_overstates(tree.root(), oracle.twin(pooled), blocks=80)
 
 
-def test_only_what_changed_is_merged_again(monkeypatch):
+@pytest.mark.parametrize(("how", "rank"), [("merge", 1), ("merge_whole", 5)])
+def test_only_what_changed_is_merged_again(monkeypatch, how, rank):
     """An update costs the path to the root, a second look nothing."""
     import submerge.pca.tree
 
-    tree = MergeTree(rank=5, fan_in=4)
+    tree = MergeTree(rank=rank, fan_in=4)
     for key, part in PARTS.items():
         tree[key] = part
     tree.root()
     merges = []
     monkeypatch.setattr(
-        submerge.pca.tree, "merge", lambda *parts, **_: merges.append(len(parts)) or parts[0]
+        submerge.pca.tree, how, lambda *parts, **_: merges.append(len(parts)) or parts[0]
     )
 
     tree.root()

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from submerge import Schema, UsageError
+from submerge.pca.whole_scatter import WholeScatter
 from submerge.protocol.alarm_status import AlarmStatus
 from submerge.protocol.machine import Flush, Reading
 from submerge.protocol.messages import (
@@ -144,15 +145,19 @@ def real_report(dim: int, rank: int, name: str, *, years: int = 0) -> tuple[Repo
 @pytest.mark.parametrize("years", [0, 10])
 @pytest.mark.parametrize(("dim", "rank"), [(3, 1), (48, 10), (200, 20)])
 def test_a_report_keeps_to_its_formula(dim, rank, years):
-    """4 d k + 8 (d + k) + 256 bytes, and at most 200 for the scores; names of 24 characters."""
+    """4 d k + 8 (2 d + k) + 256 bytes, and at most 200 for the scores; names of 24 characters.
+
+    In a narrow group the triangle takes 2 d (d + 1) in place of 4 d k + 8 k.
+    """
     message, kind = real_report(dim, rank, "pump-station-07.unit-113", years=years)
     assert 24 == len(message.stamp.node) == len(message.stamp.group)
-    k = message.summary.rank
-    scores = len(scores_bytes(message))
+    k, scores = rank + 5, len(scores_bytes(message))
+    narrow = dim * (dim + 1) <= 4 * k * dim
+    held = 2 * dim * (dim + 1) if narrow else 4 * dim * k + 8 * k
 
-    assert min(dim, rank + 5) == k
+    assert narrow == isinstance(message.summary, WholeScatter)
     assert scores <= 200
-    assert size(message, kind) - scores <= 4 * dim * k + 8 * (dim + k) + 256
+    assert size(message, kind) - scores <= held + 16 * dim + 256
 
 
 # -- counts and pins ------------------------------------------------------------------

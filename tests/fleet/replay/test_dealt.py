@@ -16,12 +16,15 @@ from submerge.features import RandomFourier
 from submerge.protocol.machine import Reading
 from submerge.protocol.settings import ClientSettings
 from submerge.protocol.summaries import Subspaces
-from submerge_client.agent import AHEAD
+from submerge_client.sensors import gather
 from submerge_fleet.replay import dealt as replay_dealt
 from submerge_fleet.replay.dealt import BLOCK, Dealt, ReplayNode
 from submerge_fleet.replay.into import IntoResult
 from support.commands import shell
 from support.nodes import GROUP, Table
+
+AHEAD = gather.AHEAD // gather.BLOCK
+"""Most blocks that wait for the node."""
 
 OPEN = Schema((Channel("a"), Channel("b"), Channel("c")), features=RandomFourier(features=16))
 SUMMARIES = Subspaces(2, oversample=1)

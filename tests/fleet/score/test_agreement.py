@@ -63,7 +63,7 @@ def fleet(schema: Schema) -> Model:
     learner = SUMMARIES.learner(schema)
     seen = draw(4000, 2)
     learner.learn(schema.scaled(seen), schema.lift(seen))
-    summary = learner.summary()
+    summary = SUMMARIES.directions(learner.summary())
     fresh = prepare(draw(20_000, 3), schema, fill=None)
     scores = score(fresh, ScoringModel(SUMMARIES, summary, None, WIDTH))
     spe, t2, linear = (

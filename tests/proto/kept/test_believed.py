@@ -90,7 +90,10 @@ def test_a_model_that_is_believed_can_be_scored_with(seed, kernel):
     """Scores are numbers, and gaps can be filled, whatever the rows."""
     rng = np.random.default_rng(seed)
     schema = schema_of(kernel, int(rng.integers(1, 9)))
-    model, kind = wild_summary(rng, schema, 1e15), Subspaces(3)
+    kind = Subspaces(3)
+    model = kind.directions(wild_summary(rng, schema, 1e15))
+    if isinstance(model, Subspace):
+        model = columns.unpacked(columns.packed(model), schema.fingerprint)
     rows = rng.standard_normal((3, schema.width)) * rng.choice([0, 1e-12, 1, 1e12])
     spe, t2, linear = kind.scorer(model).scores(rows, schema.features.lift(rows))
     QuantileSketch.of(spe), QuantileSketch.of(t2)

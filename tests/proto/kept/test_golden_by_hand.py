@@ -22,6 +22,7 @@ RULES = {
     "engine_sapca.npz": SapcaRank(start=3, alpha=0.015625, beta=0.25, lowest=2, highest=4, hold=5),
     "engine_energy.npz": EnergyRank(low=0.5, high=0.75, start=3, lowest=2, highest=4, hold=8),
     "engine_fixed.npz": FixedRank(start=12),
+    "engine_form_2.npz": FixedRank(start=3),
 }
 
 
@@ -35,14 +36,17 @@ def test_an_engine_is_what_it_was(file):
     assert about["oversample"] == engine.oversample
     assert about["forgetting_factor"] == engine.forgetting_factor
     assert about["center"] is engine.center
-    assert about["block_size"] == engine.block_size
+    # Form 2 says what was given: by default, all directions and 30 rows.
+    given = about["rule"]["start"] + about["oversample"] + 30
+    assert (about["block_size"] or given) == engine.block_size
+    assert about.get("memory", 3_000_000) == engine.memory
     assert about["exact"] == engine.exact
     assert about["dtype"] == engine.dtype.name
     assert about["n_samples_seen"] == engine.n_samples_seen
     assert about["fallbacks"] == engine.fallbacks
 
 
-@pytest.mark.parametrize("file", ["engine_sapca.npz", "engine_energy.npz"])
+@pytest.mark.parametrize("file", ["engine_sapca.npz", "engine_energy.npz", "engine_form_2.npz"])
 def test_an_engine_shows_what_it_showed(file):
     """So many directions, of the schema that it was saved with."""
     engine = loads((FOLDER / file).read_bytes())
@@ -53,11 +57,14 @@ def test_an_engine_shows_what_it_showed(file):
 
 @pytest.mark.parametrize("file", ENGINES)
 def test_an_engine_is_saved_alike(file):
-    """Every entry of the file, to the last bit; the text beside it says the same."""
+    """Every entry of the file, to the last bit, in today's form; its text says the same."""
     golden = (FOLDER / file).read_bytes()
     was, now = (golden_engines.entries(data) for data in (golden, dumps(loads(golden))))
+    said, says = (json.loads(entries["about"].tobytes()) for entries in (was, now))
 
+    assert {"memory": 3_000_000} | said | {"form": 2} == says
     assert list(was) == list(now)
+    del was["about"]
     for name, array in was.items():
         assert (array.dtype, array.shape) == (now[name].dtype, now[name].shape)
         assert array.tobytes() == now[name].tobytes()

@@ -24,6 +24,7 @@ from submerge_proto.kept import aggregator as kept_by_aggregator
 from submerge_proto.kept import channels, monitor, records
 from submerge_proto.kept import client as kept_by_client
 from submerge_proto.v1 import kept_pb2
+from submerge_proto.wire import codec
 from support.field_numbers import filled, places, reached, set_places
 from support.golden_kept import (
     BY_HAND,
@@ -59,7 +60,10 @@ def each_of(several: list[tuple[str, Key]]) -> Any:
 
 
 each_record = each_of(EACH)
-each_record_as_written_today = each_of([each for each in EACH if each != NAMES_ALONE])
+as_received = [each for each in EACH if each[0] == "root_received.store" and each[1][0] == "row"]
+each_record_as_written_today = each_of(
+    [each for each in EACH if each not in (NAMES_ALONE, *as_received)]
+)
 
 
 @pytest.fixture(autouse=True)
@@ -126,6 +130,18 @@ def test_names_alone_are_an_operators():
     assert expected == records.unpack(key, read(file)[key])
 
 
+@each_of(as_received)
+def test_a_row_as_received_is_read_as_a_message_is(file, key):
+    """Its report is what the border made of the bytes; and another digest is not kept of it."""
+    row, message = records.unpack(key, read(file)[key]), message_of(key, read(file)[key])
+    came = codec.decode("report", message.report.SerializeToString())
+
+    assert message.as_received
+    assert not row.digest
+    assert reported(came) == reported(row.report)
+    assert "submerge 0.6.1" == row.report.software
+
+
 @pytest.mark.parametrize("file", FILES)
 def test_the_same_records_are_the_same_bytes(file):
     """What these records were made of gives them again: every name still means what it meant."""
@@ -149,7 +165,7 @@ def test_a_store_is_of_its_form(file, tmp_path):
         (form,) = sql.execute("PRAGMA user_version").fetchone()
 
     assert STORES[file][0] == form
-    assert {1, 2, 3, 4} == {each for each, _ in STORES.values()}
+    assert {1, 2, 3, 4, 5} == {each for each, _ in STORES.values()}
 
 
 def test_no_golden_file_is_forgotten():

@@ -75,6 +75,14 @@ def test_a_report_has_one_digest_at_both_ends(report):
     assert digest(report, SUMMARIES) == digest(travelled(report), SUMMARIES)
 
 
+def test_energies_of_channels_are_in_no_digest():
+    """The parent's row may be of before its update, when it did not see them: the same report."""
+    plain = a_report(summary=subspace_of(6, [5.0, 4.0, 3.0], weight=100.0))
+    with_them = a_report(summary=subspace_of(6, [5.0, 4.0, 3.0], weight=100.0, energies=True))
+
+    assert digest(plain, SUMMARIES) == digest(travelled(with_them), SUMMARIES)
+
+
 @given(reports().filter(lambda report: report.summary is not None))
 def test_coarse_columns_change_nothing_but_the_summary(report):
     """The rest of a report is as it was; and what is coarse is told as it was rounded."""

@@ -27,6 +27,7 @@ from support.damage import damaged
 from support.wire import (
     HONEST,
     OF_KERNELS,
+    OF_NARROW,
     a_report,
     arrived,
     form_of,
@@ -147,6 +148,69 @@ HEADER: dict[str, Lie] = {
     "a seq that nobody reaches": _set("header.seq", 2**62 + 1),
 }
 
+
+def _cut(place: str, n: int) -> Lie:
+    """Return what leaves out the last bytes of a field."""
+    holder, field = place.split(".")
+
+    def lie(message: Any) -> None:
+        part = getattr(message, holder)
+        setattr(part, field, getattr(part, field)[:-n])
+
+    return lie
+
+
+def _triangle(change: Callable[[np.ndarray], Any]) -> Lie:
+    """Return what changes a packed triangle in place."""
+
+    def lie(message: Any) -> None:
+        packed = np.frombuffer(message.subspace.columns, "<f4").copy()
+        change(packed)
+        message.subspace.columns = packed.tobytes()
+
+    return lie
+
+
+def _energies(change: Callable[[np.ndarray], Any]) -> Lie:
+    """Return what changes energies of channels in place; nothing may be missing from eigenvalues.
+
+    With a bound as large as the energy, only their sum could be wrong.
+    """
+
+    def lie(message: Any) -> None:
+        energies = np.frombuffer(message.subspace.channel_energies, "<f8").copy()
+        change(energies)
+        message.subspace.channel_energies = energies.tobytes()
+        message.subspace.spectral_bound = 0.0
+
+    return lie
+
+
+def _moved(energies: np.ndarray) -> None:
+    """Give another channel what one of them holds, and a hundredth more: the sum stays."""
+    energies[1] += energies[0] * 0.99
+    energies[0] *= 0.01
+
+
+def _negative(energies: np.ndarray) -> None:
+    """Take a little more of one than there is; the sum stays."""
+    taken = energies[1] + 1e-3
+    energies[1] -= taken
+    energies[0] += taken
+
+
+ENERGIES: dict[str, Lie] = {
+    "one less": _cut("subspace.channel_energies", 8),
+    "half a number less": _cut("subspace.channel_energies", 4),
+    "not a number": _energies(lambda each: each.__setitem__(2, NAN)),
+    "infinite": _energies(lambda each: each.__setitem__(2, INF)),
+    "one negative": _energies(_negative),
+    "of a larger sum": _energies(lambda each: each.__imul__(1 + 2e-5)),
+    "of a smaller sum": _energies(lambda each: each.__imul__(1 - 2e-5)),
+    "of a sum beyond float64": _energies(lambda each: each.__setitem__(slice(None), 1.7e308)),
+    "less than is held of one": _energies(_moved),
+}
+
 SUBSPACE: dict[str, Lie] = {
     "no dimension": _set("subspace.dim", 0),
     "another dimension": _set("subspace.dim", 5),
@@ -192,7 +256,38 @@ SUBSPACE: dict[str, Lie] = {
     "half a scale": _set("subspace.scales", b"\0\0"),
     "a scale without a column": _set("subspace.scales", b"\0\0\x80\x3f"),
     "more scales than columns": _set("subspace.scales", b"\0\0\x80\x3f" * 4),
+    "directions, said to be a whole scatter": _set("subspace.whole", True),
+    **{f"energies of channels: {what}": lie for what, lie in ENERGIES.items()},
 }
+
+WHOLE: dict[str, Lie] = {
+    **{f"energies of channels: {what}": lie for what, lie in ENERGIES.items()},
+    "no dimension": _set("subspace.dim", 0),
+    "more dimensions than there are": _set("subspace.dim", 2**32 - 1),
+    "said to be directions": _set("subspace.whole", False),
+    "with sigma": _set("subspace.sigma", [1.0]),
+    "with coarse columns": _set("subspace.coarse", b"\x7f" * 6),
+    "with scales": _set("subspace.scales", b"\0\0\x80\x3f"),
+    "of a number less": _cut("subspace.columns", 4),
+    "of half a number less": _cut("subspace.columns", 2),
+    "none": _set("subspace.columns", b""),
+    "as float64": _set("subspace.exact", b"\0" * 8 * 21),
+    "not a number": _triangle(lambda R: R.__setitem__(3, NAN)),
+    "infinite": _triangle(lambda R: R.__setitem__(20, INF)),
+    "too large to square in float32": _triangle(lambda R: R.__setitem__(0, 3e38)),
+    "more than the energy": _triangle(lambda R: R.__imul__(1.00002)),
+    "mean of another length": _set("subspace.mean", [0.0] * 7),
+    "mean is not a number": _set("subspace.mean", [0.0, 0, NAN, 0, 0, 0]),
+    "mean is too large to square": _set("subspace.mean", [0.0, 0, 0, 0, 0, -1.9e19]),
+    "weight zero": _set("subspace.weight", 0.0),
+    "weight too large": _set("subspace.weight", 3.5e38),
+    "weight of more readings than there are": _set("subspace.weight", 101.0),
+    "energy is not a number": _set("subspace.energy", NAN),
+    "energy of readings too large to square": _set("subspace.energy", 100 * 6 * 3.5e38),
+    "bound negative": _set("subspace.spectral_bound", -1e-9),
+    "readings beside it": lambda m: m.linear.CopyFrom(m.subspace),
+}
+"""Of a whole scatter, 21 numbers for 6 dimensions."""
 
 READ: dict[str, Lie] = {
     "readings beyond what floats count": _set("counts.learnt", 2**53 + 1),
@@ -490,6 +585,37 @@ def test_what_nobody_can_mean_of_a_kernel_group_is_refused(name, lie):
 
     with pytest.raises(PeerError):
         codec.decode(kind, form.SerializeToString())
+
+
+@pytest.mark.parametrize("lie", [pytest.param(lie, id=what) for what, lie in WHOLE.items()])
+def test_what_nobody_can_mean_of_a_whole_scatter_is_refused(lie):
+    """Lengths, numbers, the energy that it holds, and what does not go with it."""
+    form, content = form_of("report", OF_NARROW)
+    honest = codec.decode("report", form.SerializeToString())
+    assert reported(arrived(OF_NARROW["report"])) == reported(honest)
+    lie(content)
+
+    with pytest.raises(PeerError):
+        codec.decode("report", form.SerializeToString())
+
+
+def test_a_model_has_directions():
+    """And is refused with a whole scatter: clients of this version score with directions."""
+    form, model = form_of("model")
+    model.subspace.CopyFrom(forms.report(OF_NARROW["report"]).subspace)
+
+    with pytest.raises(PeerError, match="in a model or a kernel group, got a whole scatter"):
+        codec.decode("watch", form.SerializeToString())
+
+
+@pytest.mark.parametrize("place", ["subspace", "linear"])
+def test_a_kernel_groups_parts_are_directions(place):
+    """Of the features, and of the readings."""
+    form, report = form_of("report", OF_KERNELS)
+    getattr(report, place).whole = True
+
+    with pytest.raises(PeerError, match="got a whole scatter"):
+        codec.decode("report", form.SerializeToString())
 
 
 def test_more_features_than_any_device_computes_are_refused():

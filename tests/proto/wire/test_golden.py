@@ -19,6 +19,7 @@ from google.protobuf import text_format
 
 from submerge import Schema, Subspace
 from submerge.features import Gaussian, RandomFourier
+from submerge.pca.whole_scatter import WholeScatter
 from submerge.protocol.alarm_status import Alarm, AlarmStatus
 from submerge.protocol.desired_state import DesiredState
 from submerge.protocol.kernel_summary import KernelSummary
@@ -177,6 +178,17 @@ TWOFOLD = KernelSummary(
     subspace(KERNEL, BOTH, [16.0, 2.0], mean=np.arange(8) / 4 - 1, energy=300.0),
 )
 
+WHOLE = WholeScatter(
+    SCHEMA.fingerprint,
+    np.array([0.5, 0.25, 0.125, 0, 0.5, 0.125, -0.25, 0.25, 0.125, 0.125], dtype=np.float32),
+    mean=np.arange(4) / 4 - 1,
+    weight=86_400.5,
+    energy=64.0,
+    spectral_bound=2.0**-20,
+    channel_energies=np.array([20.0, 24.0, 10.25, 9.75]),
+)
+"""What it holds of channels is 16, 20, 6 and 6."""
+
 JOIN = Join(Stamp("pump-3", "pumps", CLIENT, 0), b"", (), SCHEMA.canonical)
 SITE_STAMP = Stamp("site-7", "pumps", SITE, 5)
 
@@ -218,6 +230,32 @@ GOLDEN: dict[str, Message] = {
         census=Census(12, (0, 0, 3, 8, 0, 1)),
         counts=Counts(2**53, 2**53, 2**53),
         lifetime=2**62,
+    ),
+    "report_with_energies": report(
+        summary=replace(
+            subspace(SCHEMA, HALVES, [8.0, 4.0, 2.5]),
+            channel_energies=np.array([21.75, 22.0, 22.25, 24.0]),
+        ),
+        scores=None,
+    ),
+    "report_of_a_whole_scatter": report(summary=WHOLE, scores=None),
+    "joined_for_whole_scatters": Joined(
+        JOIN.stamp, Reason.ACK, b"", SITE, False, 0, SCHEMA.canonical, whole_scatter=True
+    ),
+    "report_of_features_with_energies": report(
+        fingerprint=KERNEL.fingerprint,
+        summary=KernelSummary(
+            replace(TWOFOLD.features, channel_energies=np.array([22.0, 22.0, 22.0, 24.0])),
+            replace(TWOFOLD.linear, channel_energies=np.array([70.0] * 4 + [5.0] * 4)),
+        ),
+        scores=None,
+    ),
+    "model_with_energies": model(
+        summary=replace(
+            subspace(SCHEMA, HALVES, [8.0, 4.0, 2.5]),
+            channel_energies=np.array([22.0, 22.0, 22.0, 24.0]),
+        ),
+        limits=None,
     ),
     "report_of_features": report(
         fingerprint=KERNEL.fingerprint,

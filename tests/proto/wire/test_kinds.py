@@ -13,7 +13,7 @@ import pytest
 from submerge import PeerError, errors
 from submerge.protocol.messages import Reason
 from submerge_proto.wire import codec
-from support.wire import HONEST, OF_KERNELS, form_of
+from support.wire import HONEST, OF_KERNELS, OF_NARROW, form_of
 
 
 def _set(place: str, value: Any) -> Callable[[Any], None]:
@@ -46,6 +46,9 @@ LIES: dict[errors.Kind, list[tuple[str, Callable[[Any], Any]]]] = {
     "shape": [
         ("report", _set("subspace.dim", 5)),
         ("report", _set("subspace.columns", b"")),
+        ("report", _set("subspace.channel_energies", [1.0] * 5)),
+        ("report of narrow", _set("subspace.columns", b"")),
+        ("report of narrow", _set("subspace.whole", False)),
         ("report", _set("moments.m2", [9.0] * 5)),
         ("model", lambda m: m.limits.spe.append(1.0)),
     ],
@@ -54,6 +57,7 @@ LIES: dict[errors.Kind, list[tuple[str, Callable[[Any], Any]]]] = {
         ("report", _set("subspace.sigma", [5.0, 4.0, -3.0])),
         ("report", _set("subspace.mean", [0.0] * 5 + [1.9e19])),
         ("report", _set("counts.learnt", 2**53 + 1)),
+        ("report", _set("subspace.channel_energies", [-1.0] + [70.0] * 5)),
         ("report", _set("moments.m2", [-1.0] * 6)),
         ("answer", _set("newest", 2**63)),
     ],
@@ -61,6 +65,8 @@ LIES: dict[errors.Kind, list[tuple[str, Callable[[Any], Any]]]] = {
         ("report", _set("subspace.weight", NAN)),
         ("report", _set("subspace.sigma", [5.0, 4.0, NAN])),
         ("report", _set("subspace.columns", np.full(18, NAN, "<f4").tobytes())),
+        ("report", _set("subspace.channel_energies", [NAN] * 6)),
+        ("report of narrow", _set("subspace.columns", np.full(21, NAN, "<f4").tobytes())),
         ("report", _set("moments.mean", [NAN] * 6)),
         ("report", _set("as_of_s", NAN)),
         ("report of kernels", _set("linear.weight", NAN)),
@@ -72,7 +78,12 @@ LIES: dict[errors.Kind, list[tuple[str, Callable[[Any], Any]]]] = {
         ("report of kernels", _set("moments.priorities", b"\1" * 24)),
     ],
     "not_orthonormal": [("report", _set("subspace.columns", np.ones(18, "<f4").tobytes()))],
-    "energy": [("report", _set("subspace.energy", 49.0))],
+    "energy": [
+        ("report", _set("subspace.energy", 49.0)),
+        ("report", _set("subspace.channel_energies", [60.0, 0, 0, 0, 0, 0])),
+        ("report", _set("subspace.channel_energies", [6.25, 6.25, 50, 0, 0, 0])),
+        ("report of narrow", _set("subspace.columns", np.ones(21, "<f4").tobytes())),
+    ],
     "sketch": [("report", _set("scores.spe", b"\0\x03\0\x01"))],
     "schema": [
         ("model", _set("schema", HONEST["join"].schema.replace(b"6", b"7"))),
@@ -87,8 +98,8 @@ LIES: dict[errors.Kind, list[tuple[str, Callable[[Any], Any]]]] = {
 )
 def test_a_refusal_says_of_which_kind_it_is(kind, name, lie):
     """Whoever counts refusals sees whether a fleet is out of date, a sensor broken, or a liar."""
-    name, _, of_kernels = name.partition(" ")
-    honest = OF_KERNELS if of_kernels else HONEST
+    name, _, of = name.partition(" of ")
+    honest = {"kernels": OF_KERNELS, "narrow": OF_NARROW, "": HONEST}[of]
     form, message = form_of(name, honest)
     lie(message)
 

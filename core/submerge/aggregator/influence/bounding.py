@@ -139,7 +139,7 @@ class ChildBounds:
 class _Population(NamedTuple):
     """Children of one kind, in the order of their names.
 
-    parts : of each subspace of their summaries, one or two
+    parts : of each piece of their summaries, one or two
     """
 
     names: list[str]
@@ -150,17 +150,17 @@ class _Population(NamedTuple):
 def _population(
     children: Mapping[str, ChildSummary], *, client: bool, means: bool
 ) -> _Population | None:
-    """Measure the children of one kind; None if they are too few, or have no directions."""
+    """Measure the children of one kind; None if they are too few, or sets of ids."""
     names = sorted(
         name
         for name, child in children.items()
-        if child.client == client and child.summary.parts and child.summary.weight > 0
+        if child.client == client and child.summary.pieces and child.summary.weight > 0
     )
     if len(names) < LEAST_NODES:
         return None
     chosen = [children[name] for name in names]
     units = np.array([child.unit for child in chosen])
-    columns = zip(*(child.summary.parts for child in chosen), strict=True)
+    columns = zip(*(child.summary.pieces for child in chosen), strict=True)
     parts = [spread(column, units, means=means) for column in columns]
     return _Population(names, np.array([child.as_of for child in chosen]), parts)
 

@@ -115,7 +115,7 @@ def test_what_goes_up_is_bounded_as_the_model_is():
     hears(table, LARGE_LYING, seq=2)
     table.passes(600)
     seen = table.hosts["top"].ledger.summary()
-    basis = np.asarray(seen.truncated(RANK).basis, dtype=np.float64)
+    basis = np.asarray(seen.parts[0].truncated(RANK).basis, dtype=np.float64)
 
     assert {LIAR} == bounded(table)
     assert oracle.angle(LARGE.true, basis) < 5

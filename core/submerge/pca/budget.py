@@ -1,0 +1,54 @@
+"""Memory contracts of the engine, and the choice between its two memories.
+
+With b rows learnt at once and k directions kept, in bytes of all that NumPy allocates,
+temporaries included:
+
+    exact path      8 (4 dim^2 + 2 b dim) + 64 kB
+    low-rank path   8 dim (3k + b + 4) + 48 (k + b + 1)^2 + 64 kB
+
+The exact path is taken where its contract is within the budget, or no larger than that of
+the other path. So an engine takes no more than the budget or the low-rank contract, whichever
+is larger. The budget is a constant: memory stays O(dim k) plus a constant. LAPACK's work space,
+up to 3 dim^2 numbers while the exact path is read, is not in the contract.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+Exact = Literal["auto", "never"]
+
+DEFAULT_MEMORY = 3_000_000
+"""Bytes: exact to 200 columns, with 500 rows at once."""
+
+MOST_AT_ONCE = 500
+"""Rows of a block that follows the calls: of more, none is faster."""
+
+FIXED = 64_000
+"""Bytes for Python's objects, and for all that does not grow with dim, k or b."""
+
+
+def exact_bytes(dim: int, rows: int) -> int:
+    """Return the contract of the exact path, in bytes, for blocks of so many rows."""
+    return 8 * (4 * dim**2 + 2 * rows * dim) + FIXED
+
+
+def low_rank_bytes(dim: int, kept: int, rows: int) -> int:
+    """Return the contract of the low-rank path, in bytes, for `kept` directions."""
+    return 8 * dim * (3 * kept + rows + 4) + 48 * (kept + rows + 1) ** 2 + FIXED
+
+
+def is_exact(dim: int, kept: int, rows: int, memory: int, *, adaptive: bool) -> bool:
+    """Return whether the exact path is within the budget, or within the other's contract.
+
+    An adaptive rule has each block decomposed. For it, the eigenproblem of the exact path, of
+    size dim, must not be larger than that of the other, of size k + b.
+    """
+    if adaptive:
+        return dim <= kept + rows
+    return exact_bytes(dim, rows) <= max(memory, low_rank_bytes(dim, kept, rows))
+
+
+def rows_at_once(dim: int, least: int, memory: int) -> int:
+    """Return how many rows a block of the exact path may have: from `least` to 500."""
+    return max(least, min(MOST_AT_ONCE, (memory - exact_bytes(dim, 0)) // (16 * dim)))

@@ -1,0 +1,216 @@
+"""The exact path: where the budget has room for it, and what it then promises."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from submerge import SAPCA, EnergyRank, FixedRank, Schema, UsageError
+from submerge.pca.budget import exact_bytes, is_exact, low_rank_bytes, rows_at_once
+from support import checks, oracle
+from support.strategies import KINDS, cuts, rows_of
+
+
+def copies(n: int, dim: int, seed: int) -> np.ndarray:
+    """Channels in pairs that differ by 1e-7 of what they share."""
+    X = rows_of("noise", n, dim, seed)
+    X[:, 1::2] = X[:, : dim - dim % 2 : 2] + 1e-7 * X[:, 1::2]
+    return X
+
+
+def learnt(X: np.ndarray, parts: list[slice], **settings: object) -> SAPCA:
+    engine = SAPCA(1, **settings)
+    for part in parts:
+        engine.partial_fit(X[part])
+    return engine
+
+
+@given(
+    st.sampled_from([*KINDS, "copies"]),
+    st.integers(1, 400),
+    st.integers(61, 80),
+    st.sampled_from([1.0, 0.999, 0.9, 0.3]),
+    st.booleans(),
+    st.sampled_from([None, 1, 17, 45]),
+    st.data(),
+)
+@example("noise", 400, 64, 1.0, True, None, None)
+def test_the_whole_scatter_is_that_of_all_rows(kind, n, dim, factor, center, block, data):
+    """Above k + b columns too, under forgetting, means of 1e6, near-copies, cuts of every kind."""
+    X = copies(n, dim, 0) if kind == "copies" else rows_of(kind, n, dim, seed=n)
+    parts = [slice(0, n)] if data is None else data.draw(cuts(n))
+    settings = {"forgetting_factor": factor, "center": center, "block_size": block}
+
+    engine = learnt(X, parts, **settings)
+
+    truth = oracle.twin(X, oracle.decay(n, factor), center=center)
+    blocks = n / (block or 31) + len(parts)
+    assert engine.algorithm == "exact covariance"
+    assert engine.whole.spectral_bound <= dim * checks.EPS * truth.eigenvalues[0]
+    checks.never_overstates(engine.whole, truth, blocks=blocks)
+    checks.never_overstates(engine.subspace, truth, blocks=blocks)
+
+
+@given(
+    st.sampled_from(KINDS),
+    st.integers(1, 200),
+    st.integers(61, 70),
+    st.sampled_from([np.float64, np.float32]),
+    st.data(),
+)
+def test_float32_products_obey_the_same_laws(kind, n, dim, came_as, data):
+    """To 1e-5, however rows are cut; the mean is subtracted before anything is rounded."""
+    X = rows_of(kind, n, dim, seed=n).astype(came_as)
+    parts = data.draw(cuts(n))
+
+    engine = learnt(X, parts, dtype=np.float32, block_size=data.draw(st.none() | st.just(9)))
+
+    truth = oracle.twin(X.astype(np.float64))
+    checks.never_overstates(engine.subspace, truth, blocks=n / 9 + len(parts))
+
+
+def test_the_mean_of_float32_rows_is_subtracted_with_all_of_its_digits():
+    """Rows a float32 step apart, far from zero: their mean lies between two float32 numbers."""
+    step = float(np.spacing(np.float32(1e6)))
+    X = (1e6 + step * rows_of("noise", 400, 64, seed=0).round()).astype(np.float32)
+    engine = SAPCA(10, dtype=np.float32)
+    for start in range(0, 400, 100):
+        engine.partial_fit(X[start : start + 100])
+
+    truth = oracle.twin(X.astype(np.float64))
+    assert np.abs(engine.subspace.mean - truth.mean).max() <= 1e-6 * step
+    np.testing.assert_allclose(engine.subspace.energy, truth.energy, rtol=1e-6)
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e6])
+def test_float32_products_cost_no_accuracy_of_directions(offset):
+    """What the ten leading directions miss is the optimum's, to 1e-11: errors enter squared."""
+    X = rows_of("noise", 3000, 64, seed=0) * 0.9 ** np.arange(64) + offset
+    engine = SAPCA(10, dtype=np.float32)
+    for start in range(0, len(X), 500):
+        engine.partial_fit(X[start : start + 500])
+
+    truth = oracle.twin(X)
+    Q = np.linalg.qr(np.asarray(engine.shown.basis, dtype=np.float64))[0]
+    missed = truth.energy - float(np.trace(Q.T @ truth.scatter @ Q))
+    assert missed / truth.eigenvalues[10:].sum() - 1 <= 1e-11
+    np.testing.assert_allclose(engine.subspace.mean, truth.mean, rtol=1e-12, atol=1e-7)
+
+
+@pytest.mark.parametrize("scale", [1e-30, 1e-15, 1e25, 1e36])
+def test_squares_that_float32_cannot_hold_are_taken_in_float64(scale):
+    """Readings up to 1e37 are accepted, and their squares overflow."""
+    X = rows_of("decaying", 120, 70, seed=0)
+    engine = SAPCA(3, dtype=np.float32).partial_fit(X * scale)
+
+    truth = oracle.twin(X)
+    np.testing.assert_allclose(engine.subspace.energy, truth.energy * scale**2, rtol=1e-5)
+    np.testing.assert_allclose(engine.shown.sigma, truth.eigenvalues[:3] ** 0.5 * scale, rtol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("dim", [80, 200])
+def test_no_direction_is_invented_from_rounding(dim, dtype):
+    """Three directions in the data are three in the model, in both precisions."""
+    X = rows_of("noise", 2000, 3, seed=1) @ rows_of("noise", 3, dim, seed=2)
+
+    engine = SAPCA(10, dtype=dtype)
+    for start in range(0, len(X), 50):
+        engine.partial_fit(X[start : start + 50].astype(dtype))
+
+    assert engine.algorithm == "exact covariance"
+    assert engine.whole.rank == 3
+
+
+def test_rows_of_single_calls_are_learnt_as_they_come():
+    """A call of 500 rows is learnt at once, and single ones in blocks of k + 30."""
+    X = rows_of("noise", 1000, 70, seed=0)
+    large, single = SAPCA(10), SAPCA(10)
+
+    large.partial_fit(X[:7]).partial_fit(X[:500])
+    for row in X[:100]:
+        single.partial_fit(row[None])
+
+    assert (7, 70) == (large.partial_fit(X[:500])._waiting, len(large._memory.total))
+    assert (500, 45) == (len(large._memory.room), len(single._memory.room))
+    assert 100 - 90 == single._waiting
+
+
+def test_projections_of_a_call_come_in_one_array():
+    """Where blocks follow the calls, `partial_project` gives one array a call."""
+    X = rows_of("decaying", 150, 70, seed=2) + 1e5
+    for dtype, close in [(np.float64, 1e-8), (np.float32, 1e-4)]:
+        engine = SAPCA(3, dtype=dtype)
+
+        projected = engine.partial_project(X[:100]) + engine.partial_project(X[100:])
+
+        assert [100, 50] == [len(Z) for Z in projected]
+        np.testing.assert_allclose(projected[-1], engine.transform(X[100:]), atol=close)
+
+
+# -- the budget ----------------------------------------------------------------------
+
+
+def path_of(dim: int, **settings: object) -> str:
+    return SAPCA(10, schema=Schema.anonymous(dim), **settings).algorithm
+
+
+@pytest.mark.parametrize(
+    ("memory", "exact", "not_exact"),
+    [(3_000_000, 291, 292), (1_000_000, 160, 161), (0, 75, 76)],
+)
+def test_the_budget_says_up_to_which_dimension_it_is_exact(memory, exact, not_exact):
+    """By the contract's bytes. Without a budget: where the exact path takes the less."""
+    assert "exact covariance" == path_of(exact, memory=memory)
+    assert "SPCA" == path_of(not_exact, memory=memory)
+    assert "SPCA" == path_of(12, memory=memory, exact="never")
+
+
+def test_the_default_is_exact_to_200_columns_with_500_rows_at_once():
+    """And says what it takes."""
+    engine = SAPCA(10, schema=Schema.anonymous(200))
+
+    assert 500 == rows_at_once(200, 45, engine.memory)
+    assert exact_bytes(200, 500) == engine.most_bytes <= engine.memory < exact_bytes(203, 500)
+
+
+def test_the_low_rank_path_never_refuses_for_the_budget_and_says_what_it_takes():
+    """Ten thousand columns take more than three megabytes."""
+    wide = SAPCA(10, schema=Schema.anonymous(10_000))
+
+    assert wide.memory < low_rank_bytes(10_000, 15, 45) == wide.most_bytes
+    assert SAPCA(10).most_bytes is None
+
+
+@given(st.integers(1, 4000), st.integers(1, 60), st.integers(1, 600), st.integers(0, 10**8))
+def test_no_engine_takes_more_than_budget_or_low_rank_contract(dim, k, block, memory):
+    """Whichever is larger; and a larger budget is never the end of the exact path."""
+    k = min(k, dim)
+    for sized in (block, None):
+        engine = SAPCA(
+            k, oversample=0, block_size=sized, memory=memory, schema=Schema.anonymous(dim)
+        )
+        least = low_rank_bytes(dim, k, engine.block_size)
+        assert engine.most_bytes <= max(memory, least)
+    if is_exact(dim, k, block, memory, adaptive=False):
+        assert is_exact(dim, k, block, memory + 1, adaptive=False)
+
+
+def test_an_adaptive_rule_is_asked_as_often_as_ever():
+    """It decomposes each block: blocks do not follow calls, nor is more than k + b exact."""
+    rule = EnergyRank(0.8, 0.9, start=10)
+
+    assert "exact covariance" == SAPCA(rule, schema=Schema.anonymous(60)).algorithm
+    assert "SAPCA" == SAPCA(rule, schema=Schema.anonymous(61)).algorithm
+    assert 45 == SAPCA(rule, schema=Schema.anonymous(60))._at_once
+    assert 500 == SAPCA(FixedRank(10), schema=Schema.anonymous(60))._at_once
+    assert 45 == SAPCA(10, block_size=45, schema=Schema.anonymous(60))._at_once
+
+
+@pytest.mark.parametrize("memory", [-1, 2.5, "1MB", None])
+def test_a_budget_is_a_number_of_bytes(memory):
+    """Text is for configuration files."""
+    with pytest.raises(UsageError, match="memory must be a whole number of at least 0"):
+        SAPCA(2, memory=memory)
