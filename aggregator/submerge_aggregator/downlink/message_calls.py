@@ -20,9 +20,9 @@ from submerge_aggregator.downlink import Inbound, Refusal, Take, WatchAdmission
 from submerge_aggregator.downlink.identity import identity_of
 from submerge_aggregator.downlink.readings import CallsUnderWay, ReadingLimits, TooMany
 from submerge_aggregator.downlink.report_streams import (
+    Caller,
     ReportStream,
     ReportStreams,
-    Caller,
     StreamEnded,
 )
 from submerge_aggregator.refusals import Refusals

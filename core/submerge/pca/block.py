@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from submerge._linalg import CANCELLED, Array, Directions, Mix, Storage, slices
+from submerge._linalg import CANCELLED, WIDTH, Array, Directions, Mix, Storage, slices
 from submerge.pca.subspace import Subspace
 
 
@@ -95,23 +95,18 @@ def channel_energies(rows: Storage, blend: Blend, drift: Array) -> Array:
     O(n dim), with temporaries of a slice.
     """
     weights, roots, _, unit, mass = blend.ages
-    mix = Mix(roots, unit, blend.pull)
-    energies = np.empty(rows.shape[1])
-    start = 0
-    for part in slices(rows):
-        here = slice(start, start + part.shape[1])
-        taken = (blend.pull * (2 - blend.pull) * mass) * drift[here] ** 2
-        # Without forgetting, in one pass and without a temporary.
-        even = blend.past == 1.0
-        squares = np.einsum("ij,ij->j", part, part) if even else weights @ (part * part)
-        np.subtract(squares, taken, out=energies[here])
-        # Where a mean jumps, little is left of a difference: those rows move before they are
-        # squared.
-        cancelled = np.flatnonzero(taken > CANCELLED * energies[here])
-        if len(cancelled):
-            moved = mix.of_rows(part[:, cancelled])
-            energies[start + cancelled] = np.einsum("ij,ij->j", moved, moved)
-        start = here.stop
+    if blend.past == 1.0:
+        squares = np.einsum("ij,ij->j", rows, rows, dtype=np.float64)
+    else:
+        squares = np.concatenate([weights @ (part * part) for part in slices(rows)])
+    taken = (blend.pull * (2 - blend.pull) * mass) * drift**2
+    energies = np.asarray(squares - taken)
+    # Where a mean jumps, little is left of a difference: those rows move before they are squared.
+    cancelled = np.flatnonzero(taken > CANCELLED * energies)
+    for start in range(0, len(cancelled), WIDTH):
+        some = cancelled[start : start + WIDTH]
+        moved = Mix(roots, unit, blend.pull).of_rows(np.asarray(rows[:, some], dtype=np.float64))
+        energies[some] = np.einsum("ij,ij->j", moved, moved)
     return energies
 
 

@@ -9,16 +9,15 @@ verb (`Subspace.faded`); merging never discards more than `rank` asks for, and
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from submerge._linalg import EPS, GUARD, SOLID, Array, Directions, leading
 from submerge.errors import UsageError
+from submerge.pca.scatter_sum import Center, summed
 from submerge.pca.subspace import Subspace, check_rank, check_same_schema, oriented
 from submerge.pca.whole_scatter import WholeScatter
-
-Center = Literal["fleet", "own"]
 
 
 def merge(*parts: Subspace, rank: int, center: Center = "fleet") -> Subspace:
@@ -112,33 +111,16 @@ def merge_whole(*parts: Subspace | WholeScatter, center: Center = "fleet") -> Wh
 
     Notes
     -----
-    sum_i (scatter_i + w_i (mean_i - mean)(mean_i - mean)'): O(dim^2) for a
+    As `scatter_sum`: O(dim^2) for a
     part that is a scatter, and O(dim^2 k) for a subspace. Rounding is EPS times the largest
     eigenvalue: directions whose sigma is below 1e-8 of the largest are lost in it, which the
     bounds do not count, as in `SAPCA`'s exact memory.
     """
     _check(parts, center)
-    parts = tuple(part for part in parts if part.weight > 0) or parts[:1]
-    if len(parts) == 1:
-        only = parts[0]
-        return WholeScatter.of(only) if isinstance(only, Subspace) else only
-    union = _union(parts, center)
-    subspaces = [part for part in parts if isinstance(part, Subspace)]
-    stack = _stack(subspaces, union.between) if subspaces else union.between
-    scatter = stack.T @ stack
-    for part in parts:
-        if isinstance(part, WholeScatter):
-            scatter += part.scatter
-    scatter.flags.writeable = False
-    return WholeScatter(
-        parts[0].schema,
-        scatter,
-        union.mean,
-        union.weight,
-        union.energy,
-        union.spectral_bound,
-        union.channel_energies,
-    )
+    heavy = [part for part in parts if part.weight > 0] or parts[:1]
+    if len(heavy) == 1 and isinstance(heavy[0], WholeScatter):
+        return heavy[0]
+    return summed(heavy, center=center).whole(parts[0].schema)
 
 
 class _Union(NamedTuple):
@@ -155,7 +137,7 @@ class _Union(NamedTuple):
     between: Array
 
 
-def _union(parts: Sequence[Subspace | WholeScatter], center: Center) -> _Union:
+def _union(parts: Sequence[Subspace], center: Center) -> _Union:
     """Add the parts up, two or more with weight."""
     # This is called for each branch of a tree: lists and few, whole arrays are the fast way.
     n, each = len(parts), [part.weight for part in parts]

@@ -22,19 +22,21 @@ from typing import Literal
 
 from submerge.errors import UsageError, whole
 from submerge.pca.merging import merge, merge_whole
+from submerge.pca.scatter_sum import ScatterSum, summed
 from submerge.pca.subspace import Subspace, check_rank, check_same_schema
 from submerge.pca.whole_scatter import WholeScatter, is_narrow
 
-Merged = Subspace | WholeScatter
+Child = Subspace | WholeScatter
+Merged = Child | ScatterSum
 
-FAN_IN, FAN_IN_OF_SCATTERS = 4, 8
+FAN_IN, FAN_IN_OF_SCATTERS = 4, 16
 """Slots of a node whose branches hold directions, and scatters."""
 
 
 class _Leaf:
     __slots__ = ("digits", "key", "merged")
 
-    def __init__(self, key: str, digits: int, merged: Merged) -> None:
+    def __init__(self, key: str, digits: int, merged: Child) -> None:
         self.key, self.digits, self.merged = key, digits, merged
 
 
@@ -55,7 +57,7 @@ class MergeTree:
         Directions to keep at every node: k, spares included.
     fan_in : int, optional
         Slots of a node, a power of two. With more, merging loses less; with fewer, an
-        update is cheaper. By default 4, and 8 where branches hold scatters, which are fewer
+        update is cheaper. By default 4, and 16 where branches hold scatters, which are fewer
         then. See benchmarks/results.md.
     center : {"fleet", "own"}
         As in `merge`.
@@ -154,11 +156,11 @@ class MergeTree:
             If there are none.
         """
         if self._root is None:
-            merged = self._checked_top()
-            if isinstance(merged, WholeScatter):
-                self._root = merged.directions(self.rank)
+            top = self._checked_top()
+            if isinstance(top, Subspace):
+                self._root = top.truncated(self.rank)
             else:
-                self._root = merged.truncated(self.rank)
+                self._root = self._whole(top).directions(self.rank)
         return self._root
 
     def root_whole(self) -> WholeScatter:
@@ -169,7 +171,12 @@ class MergeTree:
         UsageError
             As `root`.
         """
-        return merge_whole(self._checked_top())
+        return self._whole(self._checked_top())
+
+    def _whole(self, top: Merged) -> WholeScatter:
+        if isinstance(top, ScatterSum):
+            return top.whole(next(iter(self._leaves.values())).merged.schema)
+        return merge_whole(top)
 
     def _checked_top(self) -> Merged:
         if not self._leaves:
@@ -184,9 +191,10 @@ class MergeTree:
             if len(parts) == 1:
                 node.merged = parts[0]
             elif self._holds_scatters:
-                node.merged = merge_whole(*parts, center=self.center)
+                node.merged = summed(parts, center=self.center)
             else:
-                directions = [direction for part in parts for direction in part.parts]
+                children = [part for part in parts if not isinstance(part, ScatterSum)]
+                directions = [direction for child in children for direction in child.parts]
                 node.merged = merge(*directions, rank=self.rank, center=self.center)
         return node.merged
 

@@ -168,7 +168,7 @@ def triangle(whole: WholeScatter) -> tuple[Storage, float]:
         packed.flags.writeable = False
         return packed, max(0.0, energy)
     unit = whole.held / energy
-    packed = _factor(unit).ravel()[_upper(dim)].astype(np.float32)
+    packed = _factor(unit).ravel()[upper(dim)].astype(np.float32)
     packed.flags.writeable = False
     R = _unpacked(packed, dim)
     # The product itself is rounded: by dim EPS of the trace, which is 1.
@@ -207,11 +207,11 @@ def _factor(scatter: Array) -> Array:
 def _unpacked(packed: Storage, dim: int) -> Array:
     """Return the upper triangle (dim, dim) in float64."""
     R = np.zeros((dim, dim))
-    R.ravel()[_upper(dim)] = packed
+    R.ravel()[upper(dim)] = packed
     return R
 
 
 @lru_cache(maxsize=4)
-def _upper(dim: int) -> npt.NDArray[np.intp]:
+def upper(dim: int) -> npt.NDArray[np.intp]:
     """Return the places of the upper triangle in a flat (dim, dim) array, row by row."""
     return np.flatnonzero(np.triu(np.ones((dim, dim), dtype=bool)))

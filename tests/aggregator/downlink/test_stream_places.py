@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from submerge.protocol.messages import Answer, Incarnation, Reason, Stamp
 from submerge_aggregator.downlink.identity import UNPROVEN
 from submerge_aggregator.downlink.readings import LEAST_PLACES, SHARES, CallsUnderWay, ReadingLimits
-from submerge_aggregator.downlink.report_streams import ReportStream, ReportStreams, Caller
+from submerge_aggregator.downlink.report_streams import Caller, ReportStream, ReportStreams
 from submerge_proto.wire import codec
 
 ANSWER = codec.encode(Answer(Stamp("c", "g", Incarnation(1, 1), 1), Reason.ACK))
