@@ -48,7 +48,7 @@ FLOODS = [
     *[("idle", 2000, 1, ()), ("no_handshake", 2000, 1, ()), ("pings", 16, 1, ())],
     *[("settings", 16, 1, ()), ("resets", 16, 1, ("oversize",))],
     *[("watches", 16, 1, ("throttled",)), ("watches", 16, 16, ("throttled",))],
-    *[("stalled_streams", 16, 16, ("invalid",)), ("stalled_streams", 64, 64, ("invalid",))],
+    *[("stalled_streams", 16, 16, ("name",)), ("stalled_streams", 64, 64, ("name",))],
     *[("http_silent", 1000, 1, ()), ("http_slow", 1000, 1, ()), ("http_body", 32, 1, ())],
 ]
 

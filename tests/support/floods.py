@@ -220,7 +220,7 @@ async def watches(connection: Http2, node: str) -> None:
 async def stalled_streams(connection: Http2, node: str) -> None:
     """Have streams of reports kept open by an answer each, and end no other report on them."""
     header = parts.header(Stamp(node, "room", Incarnation(1, 1), 1))
-    report = pb.ReportRequest(header=header).SerializeToString()  # answered as invalid
+    report = pb.ReportRequest(header=header).SerializeToString()  # answered: it has no fingerprint
     size = 65_536
 
     async def one() -> None:

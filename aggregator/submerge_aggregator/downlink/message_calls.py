@@ -20,8 +20,8 @@ from submerge_aggregator.downlink import Inbound, Refusal, Take, WatchAdmission
 from submerge_aggregator.downlink.identity import identity_of
 from submerge_aggregator.downlink.readings import CallsUnderWay, ReadingLimits, TooMany
 from submerge_aggregator.downlink.report_streams import (
-    Caller,
-    ReportStream,
+    CallSender,
+    OpenReportStream,
     ReportStreams,
     StreamEnded,
 )
@@ -180,15 +180,15 @@ class MessageCalls:
         self._closing = True
         self.streams.close()
 
-    def _sender(self, context: Any) -> Caller:
+    def _sender(self, context: Any) -> CallSender:
         peer, name = self._note_call(context), name_of(context)
-        return Caller(peer, peer if name is None else name, name, identity_of(context))
+        return CallSender(peer, peer if name is None else name, name, identity_of(context))
 
     async def _answered_once(self, kind: Kind, context: Any) -> bytes:
         sender = self._sender(context)
         return await self._answered(kind, await self.read_message(context), sender, context)
 
-    async def _answered(self, kind: Kind, data: bytes, sender: Caller, context: Any) -> bytes:
+    async def _answered(self, kind: Kind, data: bytes, sender: CallSender, context: Any) -> bytes:
         """Hand a message over, and return the answer; without one, end the call."""
         answered: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
 
@@ -225,7 +225,7 @@ class MessageCalls:
         await context.abort(STATUS[refusal], why, about)
         raise AssertionError("abort raises")
 
-    async def _cut(self, context: Any, stream: ReportStream) -> None:
+    async def _cut(self, context: Any, stream: OpenReportStream) -> None:
         """End the stream of a node that may not report."""
         why = stream.why_cut or ""
         facts = {"group": stream.group, "why": f"a stream of reports: {why}"}

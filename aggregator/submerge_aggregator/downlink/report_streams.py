@@ -29,7 +29,7 @@ IDLE_S = 120.0
 better."""
 
 
-class Caller(NamedTuple):
+class CallSender(NamedTuple):
     """The other end of a call.
 
     peer : the connection's other end
@@ -47,7 +47,7 @@ class StreamEnded(Exception):
     """No further report comes on a stream."""
 
 
-class ReportStream:
+class OpenReportStream:
     """One stream that waits for its next report, or for the answer to it.
 
     Attributes
@@ -58,7 +58,7 @@ class ReportStream:
         On the event loop's clock; None while a report is being answered.
     """
 
-    def __init__(self, sender: Caller, node: str, group: str) -> None:
+    def __init__(self, sender: CallSender, node: str, group: str) -> None:
         self.sender, self.node, self.group = sender, node, group
         self.why_cut: str | None = None
         self.idle_since: float | None = None
@@ -111,7 +111,7 @@ class ReportStreams:
     def __init__(self, size: int, limits: ReadingLimits) -> None:
         self._size = size
         self.places, self.places_each = limits.places(limits.stream_bytes // size)
-        self._open: set[ReportStream] = set()
+        self._open: set[OpenReportStream] = set()
         self._held: Counter[str] = Counter()
         self._closed = True
 
@@ -128,7 +128,7 @@ class ReportStreams:
         """Begin to keep streams open."""
         self._closed = False
 
-    def keep(self, sender: Caller, answer: bytes) -> ReportStream | None:
+    def keep(self, sender: CallSender, answer: bytes) -> OpenReportStream | None:
         """Return a stream to be kept open after its first answer; None if there is no place."""
         held = self._held[sender.who]
         if self._closed or len(self._open) >= self.places or held >= self.places_each:
@@ -138,12 +138,12 @@ class ReportStreams:
             header = pb.WatchRequest.FromString(answer).header
         except DecodeError:
             return None
-        stream = ReportStream(sender, header.node, header.group)
+        stream = OpenReportStream(sender, header.node, header.group)
         self._open.add(stream)
         self._held[sender.who] = held + 1
         return stream
 
-    def release(self, stream: ReportStream) -> None:
+    def release(self, stream: OpenReportStream) -> None:
         """Give the place of a stream to others."""
         self._open.discard(stream)
         self._held[stream.sender.who] -= 1

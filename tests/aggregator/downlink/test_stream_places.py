@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from submerge.protocol.messages import Answer, Incarnation, Reason, Stamp
 from submerge_aggregator.downlink.identity import UNPROVEN
 from submerge_aggregator.downlink.readings import LEAST_PLACES, SHARES, CallsUnderWay, ReadingLimits
-from submerge_aggregator.downlink.report_streams import Caller, ReportStream, ReportStreams
+from submerge_aggregator.downlink.report_streams import CallSender, OpenReportStream, ReportStreams
 from submerge_proto.wire import codec
 
 ANSWER = codec.encode(Answer(Stamp("c", "g", Incarnation(1, 1), 1), Reason.ACK))
@@ -23,8 +23,8 @@ def streams_of(places: int, size: int = 1000) -> ReportStreams:
     return streams
 
 
-def sender(who: str) -> Caller:
-    return Caller("ipv4:1", who, who, UNPROVEN)
+def sender(who: str) -> CallSender:
+    return CallSender("ipv4:1", who, who, UNPROVEN)
 
 
 @given(st.integers(1, 64 << 20), st.integers(1000, 8 << 20))
@@ -41,7 +41,7 @@ def test_all_messages_that_may_arrive_are_within_the_budget(budget, size):
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.booleans()), max_size=60))
 def test_no_sender_has_more_than_its_share_and_all_no_more_than_there_are(steps):
     """Whatever order they come and go in; what is released is free again."""
-    streams, held = streams_of(16), list[ReportStream]()
+    streams, held = streams_of(16), list[OpenReportStream]()
     for who, comes in steps:
         if comes:
             stream = streams.keep(sender(who), ANSWER)
