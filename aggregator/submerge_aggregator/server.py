@@ -123,7 +123,9 @@ class Server:
 
     @property
     def unanswered(self) -> tuple[int, int]:
-        """Bytes of messages that are being read or wait for an answer, and the most of them."""
+        """Bytes of messages that are being read, may begin on an open stream, or wait for an
+        answer; and the most of them.
+        """
         reading = [each.reading for each in self.downlinks if each.reading is not None]
         used = self.budget.used + sum(used for used, _ in reading)
         return used, self.budget.limit + sum(most for _, most in reading)

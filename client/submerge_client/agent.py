@@ -170,6 +170,7 @@ class Agent:
             status = self._loop()
         finally:
             self._stop.set()
+            self._gatherer.end()
             reading.join(LAST_ROWS_S)
             self._finish()
         reading.join(2.0)
@@ -361,7 +362,7 @@ class Agent:
 
     def _read(self) -> None:
         try:
-            self._sensor.read(lambda rows: self._gatherer.put(rows, self._stop), self._stop)
+            self._sensor.read(self._gatherer.put, self._stop)
         except Exception as error:
             self._inbox.put(SensorEnded(error))
         else:

@@ -16,7 +16,9 @@ or none. It keeps only these two, and does not know what a record means.
        length of the directory u32 | directory, JSON: [[key, length], ...] | values, in order
 
    The higher generation is the newer. The checksum (BLAKE2b) covers all else in the slot.
-   Every later form keeps this header: a form is read only where the checksum is right.
+   Every later form keeps this header: a form is read only where the checksum is right. Form 2
+   is laid out as form 1, and says that a record of it is beyond earlier versions, which refuse
+   the file by its form.
 5. Slots begin at 0 and at the capacity, which is the smallest power of two that is half of
    the file or more: a file that lost its end still shows where the second one begins.
 """
@@ -39,7 +41,7 @@ from submerge_client.atomic_file import sync_folder
 from submerge_client.private_file import make_private, open_private, refuse_link
 
 MAGIC = b"submckpt"
-FORM = 1
+FORM, FORM_1 = 2, 1
 HEAD = struct.Struct("<8sIQQ")
 SUM_BYTES = 16
 HEADER_BYTES = HEAD.size + SUM_BYTES
@@ -98,8 +100,14 @@ class CheckpointFile:
         """
         return self._look()[1]
 
-    def write(self, records: Mapping[Key, bytes]) -> None:
+    def write(self, records: Mapping[Key, bytes], form: int = FORM_1) -> None:
         """Keep this state; on disk when this returns.
+
+        Parameters
+        ----------
+        records : mapping
+        form : int
+            The first form whose versions of submerge read all of these records.
 
         Raises
         ------
@@ -110,7 +118,7 @@ class CheckpointFile:
             there, too), and the next `write` may succeed.
         """
         generation, place = self._newest or self._look()[0]
-        slot = _pack(records, generation + 1)
+        slot = _pack(records, generation + 1, form)
         capacity = _capacity(os.fstat(self._fd).st_size)
         if generation and self._writable and len(slot) <= capacity:
             self._settle()
@@ -270,11 +278,11 @@ def _capacity(file_bytes: int) -> int:
     return int(1 << (half - 1).bit_length())
 
 
-def _pack(records: Mapping[Key, bytes], generation: int) -> bytes:
+def _pack(records: Mapping[Key, bytes], generation: int, form: int) -> bytes:
     names = [[key, len(value)] for key, value in records.items()]
     directory = json.dumps(names, ensure_ascii=False, separators=(",", ":")).encode()
     payload = b"".join((DIRECTORY.pack(len(directory)), directory, *records.values()))
-    head = HEAD.pack(MAGIC, FORM, generation, len(payload))
+    head = HEAD.pack(MAGIC, form, generation, len(payload))
     return head + _checksum(head, payload) + payload
 
 

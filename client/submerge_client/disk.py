@@ -3,18 +3,24 @@
 A client can do without its records: it loses at most what it gathered since the newest one. So a
 disk that is full or read-only is logged once, tried again with the next record, and never stops
 the node.
+
+A version before whole scatters would take a record with one for damage, delete it, and lose its
+readings in silence. Where a record holds one, the file is therefore of form 2, which that version
+refuses by name.
 """
 
 from __future__ import annotations
 
 import logging
+from typing import Any
 
 from submerge import PeerError
 from submerge.client.node import MODEL
 from submerge.protocol.machine import Keep, Key, Records
-from submerge_client.checkpoint import CheckpointFile
+from submerge_client.checkpoint import FORM, FORM_1, CheckpointFile
 from submerge_client.logs import say
 from submerge_proto.kept import records
+from submerge_proto.kept.client import has_whole_scatter
 
 
 class RecordStore:
@@ -29,6 +35,7 @@ class RecordStore:
     def __init__(self, file: CheckpointFile | None) -> None:
         self._file = file
         self._packed: dict[Key, bytes] = {}
+        self._whole: set[Key] = set()  # keys of records with a whole scatter
         self._written = True
         self._failed = False
 
@@ -46,6 +53,7 @@ class RecordStore:
         for key, data in list(self._packed.items()):
             try:
                 kept[key] = records.unpack(key, data)
+                self._note(key, kept[key])
             except PeerError as error:
                 del self._packed[key]
                 say("record damaged", level=logging.WARNING, key="/".join(key), why=str(error))
@@ -54,6 +62,7 @@ class RecordStore:
     def keep(self, effect: Keep) -> None:
         """Write records; on disk when this returns, unless the disk fails."""
         for key, record in effect.records.items():
+            self._note(key, record)
             if record is None:
                 self._packed.pop(key, None)
             else:
@@ -68,7 +77,7 @@ class RecordStore:
         if self._file is None or self._written:
             return
         try:
-            self._file.write(self._packed)
+            self._file.write(self._packed, FORM if self._whole else FORM_1)
         except OSError as error:
             if not self._failed:
                 self._failed = True
@@ -77,6 +86,13 @@ class RecordStore:
         if self._failed:
             say("checkpoint written again")
         self._written, self._failed = True, False
+
+    def _note(self, key: Key, record: Any | None) -> None:
+        """Remember whether this record holds a whole scatter."""
+        if has_whole_scatter(record):
+            self._whole.add(key)
+        else:
+            self._whole.discard(key)
 
     def close(self) -> None:
         """Write what waits, and close the file."""

@@ -84,7 +84,7 @@ def listen(config: ClientConfig, *, seconds: float, enough: int = ENOUGH_ROWS) -
     stop = threading.Event()
     failed: list[Exception] = []
 
-    def hand(rows: Array) -> None:
+    def hand(rows: Array, /, **_: bool) -> None:
         blocks.append(rows)
         if sum(len(block) for block in blocks) >= enough:
             stop.set()
@@ -176,7 +176,10 @@ def _memory_line(summary: LearntSummary, schema: Schema) -> str:
     engine = SAPCA(
         summary.rank, oversample=summary.oversample, memory=summary.memory_bytes, schema=schema
     )
-    return f"learning takes at most {(engine.most_bytes or 0) / 1e6:.2g} MB: {engine.algorithm}"
+    most = (engine.most_bytes or 0) / 1e6
+    # MB, as the setting has it; `g` alone writes 170 as 1.7e+02.
+    shown = f"{most:.2g}" if most < 10 else f"{most:.0f}"
+    return f"learning takes at most {shown} MB: {engine.algorithm}"
 
 
 def _line_of(name: str, unit: str, column: Array, scaled: tuple[float, float] | None) -> str:

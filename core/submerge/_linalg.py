@@ -48,6 +48,10 @@ WIDTH = 1024
 """Columns that are multiplied at once: with 60 rows, half of a common L2."""
 
 EPS = float(np.finfo(np.float64).eps)
+EPS_SINGLE = float(np.finfo(np.float32).eps)
+
+LEAST_SINGLE, MOST_SINGLE = 1e-20, 1e30
+"""Energies of a block that float32 products can hold, with room for each of their terms."""
 
 
 class Directions(NamedTuple):

@@ -205,6 +205,26 @@ def test_rows_that_wait_for_others_are_delivered_at_the_end(waits):
     assert 40 == parent.heard[-1].counts.learnt
 
 
+class Ahead(Rows):
+    """Asks for the end, and then hands over more rows than may wait."""
+
+    driven = None
+
+    def read(self, hand, stop):
+        self.driven.stop()
+        super().read(hand, stop)
+
+
+def test_rows_handed_over_at_the_end_are_delivered_though_the_node_is_behind(monkeypatch):
+    """The loop takes none any more: the sensor, which waits for it, goes on when the end begins."""
+    monkeypatch.setattr("submerge_client.agent.LAST_ROWS_S", PATIENCE_S)
+    sensor, parent = Ahead(np.tile(ROWS, (3, 1))), Parent()
+    driven = sensor.driven = agent(uplink=parent, sensor=sensor, gather_s=1.0)
+
+    assert 0 == driven.run()
+    assert (600, 600) == (driven.rows, driven.delivered)
+
+
 def test_rows_that_come_fast_share_a_step():
     """Forty at once: the first, and then the others together."""
     dog, sensor = Dog(), OneByOne(ROWS[:40])

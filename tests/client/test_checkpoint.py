@@ -17,7 +17,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from submerge import UsageError
-from submerge_client.checkpoint import HEAD, HEADER_BYTES, LEAST_CAPACITY, CheckpointFile, _checksum
+from submerge_client.checkpoint import (
+    FORM,
+    HEAD,
+    HEADER_BYTES,
+    LEAST_CAPACITY,
+    CheckpointFile,
+    _checksum,
+)
 from support.disks import MOUNT, small_disk
 
 OLD = {("checkpoint",): b"old" * 40, ("past",): b"", ("model", "hall 3"): bytes(range(256))}
@@ -303,10 +310,10 @@ def test_a_later_form_is_no_damage(tmp_path):
     """It is refused, and stays as it is; a flipped bit in an old one is not taken for it."""
     path = tmp_path / "checkpoint"
     kept(path, OLD, NEW)
-    reheaded(path, 1, form=2)
+    reheaded(path, 1, form=FORM + 1)
     later = path.read_bytes()
     with closing(CheckpointFile(path)) as file:
-        with pytest.raises(UsageError, match=r"written by a later submerge \(form 2"):
+        with pytest.raises(UsageError, match=rf"written by a later submerge \(form {FORM + 1}"):
             file.load()
         with pytest.raises(UsageError, match="later submerge"):
             file.write(NEW)

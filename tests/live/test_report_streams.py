@@ -186,6 +186,25 @@ def test_a_node_that_is_refused_by_now_loses_its_stream(linked, monkeypatch):
     link.report(b"two", 2)
 
 
+@pytest.mark.parametrize("before", [0, 1])
+@pytest.mark.parametrize("reason", [Reason.DENIED, Reason.BANNED])
+def test_a_node_that_is_answered_so_loses_its_place(linked, reason, before):
+    """At its first report or a later one; the stream ends in order, and counts no longer."""
+    link = linked()
+    for seq in range(before):
+        link.report(b"allowed", seq)
+    until(lambda: len(link.streams) == before)
+    link.uplink.send("report", "g", b"refused")
+    refusal = codec.encode(Answer(Stamp("c", "g", Incarnation(1, 1), 9), reason))
+    link.host.call(link.host.letter(b"refused").answer, "answer", refusal)
+    link.ear.came(refusal)
+    until(lambda: link.uplink._reports["g"]._open is None)
+
+    assert 0 == link.downlink.reading[0]
+    assert 0 == link.uplink.failures
+    link.report(b"allowed again", 10)
+
+
 def test_a_stream_on_which_nothing_comes_gives_its_place_back(linked, monkeypatch):
     """It ends in order; the next report begins another."""
     monkeypatch.setattr(over_grpc, "LOOK_S", 0.02)

@@ -22,8 +22,10 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+from submerge.protocol.machine import Keep
 from submerge_aggregator.store import FORM, Store
 from submerge_client.checkpoint import CheckpointFile
+from submerge_client.disk import RecordStore
 from submerge_proto.kept import records
 from submerge_proto.wire import parts
 from support import golden_aggregator, golden_by_hand, golden_client, golden_engines
@@ -99,9 +101,9 @@ def text_of(kept: Mapping[Key, bytes]) -> dict[str, Any]:
 
 
 def write_checkpoint(path: Path, kept: Mapping[Key, bytes]) -> None:
-    """Write a client's checkpoint."""
-    with closing(CheckpointFile(path)) as file:
-        file.write(kept)
+    """Write a client's checkpoint, as a client does."""
+    with closing(RecordStore(CheckpointFile(path))) as store:
+        store.keep(Keep({key: records.unpack(key, data) for key, data in kept.items()}))
 
 
 def write_store(path: Path, kept: Mapping[Key, bytes], form: int) -> None:

@@ -23,7 +23,7 @@ LOOK_S = 1.0
 """Least time between two looks."""
 
 MOST_BYTES = 16 << 20
-"""Of a file; 100,000 nodes are 5 MB."""
+"""Of a file; 100,000 nodes are 5 MiB."""
 
 Content = TypeVar("Content")
 

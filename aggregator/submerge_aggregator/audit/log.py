@@ -20,7 +20,7 @@ from submerge_aggregator.audit.files import AuditFiles
 from submerge_client.logs import say
 
 MOST_WAITING = 10_000
-"""Lines that wait: 4 MB at most, and 2 MB as a rule."""
+"""Lines that wait: 4 MiB at most, and 2 MiB as a rule."""
 
 PATIENCE_S = 5.0
 """At the end, the longest wait for the disk."""

@@ -24,6 +24,7 @@ from submerge_aggregator.downlink.report_streams import (
     OpenReportStream,
     ReportStreams,
     StreamEnded,
+    turns_away,
 )
 from submerge_aggregator.refusals import Refusals
 from submerge_client.uplink.over_grpc import THROTTLED
@@ -115,6 +116,8 @@ class MessageCalls:
             )
             while True:
                 await context.write(answer)
+                if turns_away(answer):
+                    return
                 stream = stream or self.streams.keep(sender, answer)
                 if stream is None:
                     return

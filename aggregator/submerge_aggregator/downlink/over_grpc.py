@@ -107,9 +107,9 @@ class GrpcDownlink:
 
     @property
     def reading(self) -> tuple[int, int]:
-        """Bytes that messages being read may come to, and the most."""
-        readings = self.calls.readings
-        return readings.used, readings.most + self.calls.streams.most
+        """Bytes that messages being read, or awaited on streams, may come to, and the most."""
+        readings, streams = self.calls.readings, self.calls.streams
+        return readings.used + streams.used, readings.most + streams.most
 
     async def open(self, take: Take) -> None:
         """Listen."""

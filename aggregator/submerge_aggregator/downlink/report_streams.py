@@ -6,8 +6,8 @@ So each stream that waits for its next report counts as the largest message, out
 bytes, and of one sender an eighth of these streams. A child without a place is answered all the
 same: its stream ends after the answer, and the next report begins another, as a call does.
 
-A stream ends when nothing has come for `IDLE_S`, when its node is refused by now, and when the
-aggregator closes.
+A stream ends when nothing has come for `IDLE_S`, when its node is refused by now or has just been
+answered so, and when the aggregator closes.
 """
 
 from __future__ import annotations
@@ -98,6 +98,16 @@ class OpenReportStream:
             self._reader.cancel()
 
 
+def turns_away(answer: bytes) -> bool:
+    """Return whether an answer says that its node may not report: no stream stays open for it."""
+    try:
+        # Ours; one that cannot be read is no reason to wait for more.
+        reason = pb.ReportResponse.FromString(answer).reason
+    except DecodeError:
+        return True
+    return reason in (pb.REASON_DENIED, pb.REASON_BANNED)
+
+
 class ReportStreams:
     """The streams that are kept open.
 
@@ -120,8 +130,13 @@ class ReportStreams:
         return len(self._open)
 
     @property
+    def used(self) -> int:
+        """Bytes that unfinished messages on the streams kept open may come to."""
+        return len(self._open) * self._size
+
+    @property
     def most(self) -> int:
-        """Bytes that unfinished messages on all streams may come to."""
+        """The most that `used` may be."""
         return self.places * self._size
 
     def open(self) -> None:

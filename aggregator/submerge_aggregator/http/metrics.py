@@ -37,7 +37,7 @@ COUNTED = {
 """The tallies of a commit worker; their names here, and what they mean."""
 
 UNANSWERED = (
-    "Bytes that messages being read may come to, and those of messages that wait.",
+    "Bytes that messages being read, or awaited on streams, may come to, and of those that wait.",
     "The most of these bytes: [listen] max_unanswered_bytes.",
 )
 
@@ -56,7 +56,7 @@ class Numbers(NamedTuple):
     certified_until : when the first of its own certificates ends; 0 without any
     groups : None while the machine cannot be asked
     legacy_kits : names that have shown a certificate without a role
-    unanswered : bytes of messages that are being read or wait, and the most
+    unanswered : bytes of messages that are being read, may begin on a stream, or wait; and the most
     """
 
     tallies: Tallies

@@ -20,10 +20,16 @@ class SystemEntropy:
         return (int.from_bytes(os.urandom(7), "little") >> 3) * 2.0**-53
 
     def integers(self, high: int, /) -> int:
-        """Return a whole number of [0, high), where `high` is a power of two up to 2**63."""
-        if high & (high - 1) or not 1 <= high <= 2**63:
-            raise UsageError(f"expected a power of two up to 2**63, got {high}")
-        return int.from_bytes(os.urandom(8), "little") & (high - 1)
+        """Return a whole number of [0, high), where `high` is 1 to 2**63."""
+        if not 1 <= high <= 2**63:
+            raise UsageError(f"expected a bound of 1 to 2**63, got {high}")
+        mask = (1 << (high - 1).bit_length()) - 1
+        while True:
+            # What is too large is drawn again, less than every other time: a remainder would
+            # favour small numbers.
+            number = int.from_bytes(os.urandom(8), "little") & mask
+            if number < high:
+                return number
 
     def bytes(self, length: int, /) -> builtins.bytes:
         """Return that many random bytes."""

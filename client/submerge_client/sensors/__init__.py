@@ -8,11 +8,11 @@ out. Libraries of one kind (paho-mqtt, psutil) are loaded when that kind is open
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Protocol
 
-from submerge import Array, UsageError
+from submerge import UsageError
 from submerge_client.config.sensors import (
     AnySensor,
     FileSensor,
@@ -20,6 +20,7 @@ from submerge_client.config.sensors import (
     MqttSensor,
     NdjsonSensor,
 )
+from submerge_client.sensors.gather import Hand
 from submerge_client.sensors.tally import SensorLog, no_log
 
 
@@ -30,14 +31,12 @@ class Sensor(Protocol):
     def counts(self) -> dict[str, int]:
         """Rows and readings left out, dropped or late, by kind; read from any thread."""
 
-    def read(self, hand: Callable[[Array], None], stop: threading.Event) -> None:
+    def read(self, hand: Hand, stop: threading.Event) -> None:
         """Hand over rows until the source ends or `stop` is set.
 
         Parameters
         ----------
-        hand : callable
-            Takes rows (n, channels) in the schema's order, float64, NaN for a gap. It
-            blocks while the node is behind, and keeps the array.
+        hand : Hand
         stop : threading.Event
             Checked at least twice a second.
 

@@ -6,8 +6,11 @@ thread for it as much again. Rules:
 1. A row on its own is handled at once, and opens a window of `gather_s`.
 2. Rows that come within the window wait for its end, or until they are `BLOCK`. The window then
    opens again. It closes when no row has come in it.
-3. No row waits longer than `gather_s` for others. What comes first is taken first.
-4. `put` blocks while the node is behind: no more than `AHEAD` rows wait.
+3. Rows that have waited at their source are handled at once, with all that wait, and close the
+   window.
+4. No row waits longer than `gather_s` for others. What comes first is taken first.
+5. `put` blocks while the node is behind: no more than `AHEAD` rows wait. After `end` it takes
+   what it is given at once, so that nothing is lost that a sensor hands over.
 
 Two threads use it: the sensor's puts, the node's takes. It reads no clock.
 """
@@ -18,6 +21,7 @@ import math
 import threading
 from collections import deque
 from collections.abc import Callable
+from typing import Protocol
 
 import numpy as np
 
@@ -29,8 +33,16 @@ BLOCK = 64
 AHEAD = 4 * BLOCK
 """Most rows that a sensor may be ahead of the node, beside those that it hands over at once."""
 
-PATIENCE_S = 0.5
-"""How long a sensor that waits for the node does not look whether it has to stop."""
+
+class Hand(Protocol):
+    """Takes rows from a sensor."""
+
+    def __call__(self, rows: Array, /, *, waited: bool = False) -> None:
+        """Take rows (n, channels) in the schema's order, float64, NaN for a gap.
+
+        It blocks while the node is behind, and keeps the array. `waited`: whether rows may have
+        waited at the source for as long as rows may wait.
+        """
 
 
 class RowGatherer:
@@ -54,22 +66,26 @@ class RowGatherer:
         self._changed = threading.Condition()
         self._blocks: deque[Array] = deque()
         self._waiting = 0
-        self._is_open = False
+        self._is_open = self._has_ended = False
         self.due_at = math.inf
 
-    def put(self, rows: Array, stop: threading.Event) -> None:
-        """Take rows (n, channels) from the sensor; they are dropped if it stops while it waits."""
+    def put(self, rows: Array, /, *, waited: bool = False) -> None:
+        """Take rows from the sensor, as a `Hand`."""
         with self._changed:
-            while self._waiting and self._waiting + len(rows) > AHEAD:
-                if stop.is_set():
-                    return
-                self._changed.wait(PATIENCE_S)
+            while not self._has_ended and self._waiting and self._waiting + len(rows) > AHEAD:
+                self._changed.wait()
             self._blocks.append(rows)
             self._waiting += len(rows)
-            wakes = not self._is_open or self._waiting >= BLOCK
-            self._is_open = self._gather_s > 0.0
+            wakes = waited or not self._is_open or self._waiting >= BLOCK
+            self._is_open = self._gather_s > 0.0 and not waited
         if wakes:
             self._wake()
+
+    def end(self) -> None:
+        """Let the sensor go on, although the node is behind: it is about to stop."""
+        with self._changed:
+            self._has_ended = True
+            self._changed.notify_all()
 
     def take(self, steady: float) -> Array | None:
         """Return the oldest rows: one block of the sensor's, or several of `BLOCK` rows at most.
@@ -92,6 +108,8 @@ class RowGatherer:
                 self._waiting -= rows
                 self._changed.notify()
                 self.due_at = steady + self._gather_s if self._is_open else math.inf
+                if self._blocks and not self._is_open:
+                    self.due_at = steady  # the rest has waited
             elif steady >= self.due_at:
                 self._is_open, self.due_at = False, math.inf
         if not taken:

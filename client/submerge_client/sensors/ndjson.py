@@ -10,8 +10,8 @@
 3. A line that is neither is lost, and so is a line over 1 MiB or an object without any channel.
    Empty lines are ignored.
 4. Rows are handed on at once, in blocks of at most 64. After slow rows the pipe is left alone for
-   a moment (`ReadPace`). Nothing is read ahead while the node is behind: the pipe fills, and its
-   writer waits.
+   a moment (`ReadPace`); what it then holds has waited (`Hand`). Nothing is read ahead while the
+   node is behind: the pipe fills, and its writer waits.
 
 The time of a reading is that of its arrival.
 """
@@ -24,6 +24,7 @@ import select
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence, Set
+from functools import partial
 from itertools import chain, islice
 from typing import BinaryIO, cast
 
@@ -31,7 +32,7 @@ import msgspec
 import numpy as np
 
 from submerge import Array, UsageError
-from submerge_client.sensors.gather import BLOCK
+from submerge_client.sensors.gather import BLOCK, Hand
 from submerge_client.sensors.lines import LineReader
 from submerge_client.sensors.pace import ReadPace
 from submerge_client.sensors.tally import ProblemTally, SensorLog, no_log
@@ -93,24 +94,29 @@ class NdjsonReadings:
         self._decode = msgspec.json.Decoder(Values | dict[str, float | str | None]).decode
         self.counts = self._tally.counts
 
-    def read(self, hand: Callable[[Array], None], stop: threading.Event) -> None:
+    def read(self, hand: Hand, stop: threading.Event) -> None:
         """Hand over rows until the stream ends or `stop` is set."""
         lines, pace = LineReader(), ReadPace(self._pause_s)
         poll = select.poll()
         poll.register(self._stream, select.POLLIN)
+        take: Callable[[Array], None] = hand
         while not stop.is_set():
             if not poll.poll(PATIENCE_MS):
                 continue
-            rows, size = self._read_once(lines, hand, stop)
+            rows, size = self._read_once(lines, take, stop)
             if not size:
                 return
             pause_s = pace.pause_after(rows, size)
             if pause_s and stop.wait(pause_s) and poll.poll(0):
                 # What has come in the pause is read before the end.
                 self._read_once(lines, hand, threading.Event())
+            if pause_s:
+                take = partial(hand, waited=True)
+            elif size < CHUNK:
+                take = hand  # the pipe was empty: what it holds next has just come
 
     def _read_once(
-        self, lines: LineReader, hand: Callable[[Array], None], stop: threading.Event
+        self, lines: LineReader, take: Callable[[Array], None], stop: threading.Event
     ) -> tuple[int, int]:
         """Hand over the rows of what can be read; return how many, and the bytes; 0 at the end."""
         try:
@@ -128,7 +134,7 @@ class NdjsonReadings:
             # NumPy reads None as NaN.
             values = np.array(block, dtype=np.float64)
             values[np.isinf(values)] = np.nan
-            hand(values)
+            take(values)
             handed += len(block)
         return handed, len(chunk)
 

@@ -11,6 +11,7 @@ which sends, and one that waits for answers, which come in the order of the repo
 3. A parent of an earlier version has no streams. Each report is then a call, until the connection
    has been lost.
 4. A stream on which an answer is overdue is given up before the next report is sent.
+5. Every report ends, also where the channel is closed before it could be sent again.
 """
 
 from __future__ import annotations
@@ -124,8 +125,9 @@ class ReportsOnStream:
         """Put a report on the stream, and begin one if there is none; the lock is held."""
         stream = self._open
         if stream is None:
-            stream = self._open = _OpenStream(self._begin)
+            stream = _OpenStream(self._begin)
             threading.Thread(target=self._read, args=(stream,), name="reports", daemon=True).start()
+            self._open = stream
         stream.put(report)
 
     def _read(self, stream: _OpenStream) -> None:
@@ -141,22 +143,36 @@ class ReportsOnStream:
         except Exception:  # promise 3 of an uplink: no thread dies in silence
             self._failed()
             stream.call.cancel()
-        code = stream.call.code()
-        with self._lock:
-            if self._open is stream:
-                self._open = None
-            stream.outbox.put(None)  # gRPC's thread ends
-            left = list(stream.under_way)
-            if code is grpc.StatusCode.OK and stream.answered:
-                for report in left:
-                    self._put(report)
-                return
-            self._by_calls |= code is grpc.StatusCode.UNIMPLEMENTED
-        for report in left:
+        for report in self._send_again(stream):
+            self._end(report, stream.call)
+
+    def _send_again(self, stream: _OpenStream) -> deque[StreamedReport]:
+        """Send again what an ended stream has left, if its status allows; return the others."""
+        code, left = stream.call.code(), stream.under_way
+        try:
+            with self._lock:
+                if self._open is stream:
+                    self._open = None
+                stream.outbox.put(None)  # gRPC's thread ends
+                self._by_calls |= code is grpc.StatusCode.UNIMPLEMENTED
+                if code is grpc.StatusCode.OK and stream.answered:
+                    while left:
+                        self._put(left[0])
+                        left.popleft()
             if code is grpc.StatusCode.UNIMPLEMENTED:
-                self._send_by_call(report)
-            else:
-                report.end(None, stream.call)
+                while left:
+                    self._send_by_call(left[0])
+                    left.popleft()
+        except Exception:  # the channel may be closed by now
+            self._failed()
+        return left
+
+    def _end(self, report: StreamedReport, call: Any) -> None:
+        """End a report that has no answer; an error in what it calls back ends no other report."""
+        try:
+            report.end(None, call)
+        except Exception:
+            self._failed()
 
     def _send_by_call(self, report: StreamedReport) -> None:
         """Send a report for which there is no stream."""

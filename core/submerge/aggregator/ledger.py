@@ -122,7 +122,7 @@ class Ledger:
     def accept(self, report: Report, now: Now) -> RowVerdict:
         """Judge a report that is pinned to this store, and take it if it is new."""
         node, incarnation, seq = report.stamp.node, report.stamp.incarnation, report.stamp.seq
-        row = self.rows.get((node, incarnation))
+        row = self.rows.get(key := (node, incarnation))
         held = 0 if row is None else row.report.stamp.seq
         self._wall(now)
         refusal = self._refusal(report, row)
@@ -134,9 +134,9 @@ class Ledger:
             self._put_row(report, now)
             self._make_room(node, incarnation)
         # `_make_room` may have raised the floor above it, and sealed it.
-        if report.final and (node, incarnation) in self.rows:
-            for key, older in brought_up(self.rows, self._presence, (node, incarnation), now):
-                self.rows[key] = self.changes[self._key(*key)] = older
+        if report.final and key in self.rows:
+            for each, older in brought_up(self.rows, self._presence, key, now, self._summaries):
+                self.rows[each] = self.changes[self._key(*each)] = older
             self.seal(node, incarnation)
         self._refresh(node)
         return RowVerdict(Reason.ACK, max(seq, held), news=seq > held)

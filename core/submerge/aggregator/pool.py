@@ -138,7 +138,7 @@ class Pool:
             self._placement.remove(node)
 
     def _read(self, node: str) -> None:
-        """Merge what a node has contribution, none of it later than `latest`."""
+        """Merge what a node has contributed, none of it later than `latest`."""
         contribution = self._contributions[node]
         faded = [
             self.faded(summary, min(as_of, self.latest), self.reference)

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from submerge.aggregator.pool import Row
 from submerge.protocol.alarm_status import Alarm
 from submerge.protocol.machine import Now
-from submerge.protocol.messages import Incarnation, Report
+from submerge.protocol.messages import Incarnation, Report, digest
+from submerge.protocol.summaries import Summaries
 
 if TYPE_CHECKING:
     from submerge.aggregator.presence import Presence
@@ -65,20 +66,24 @@ def brought_up(
     presence: Presence,
     newest: tuple[str, Incarnation],
     now: Now,
+    summaries: Summaries,
 ) -> Iterator[tuple[tuple[str, Incarnation], Row]]:
-    """Yield the rows of a node that were heard before its row `newest`, with the alarms of that.
+    """Yield the earlier rows of a node that were heard before its row `newest`, with its alarms.
 
     Alarms are the node's, and not an incarnation's. When the newest row is sealed, an older one may
-    stand for the node until the next report: an alarm that has ended would be open again.
+    stand for the node until the next report: an alarm that has ended would be open again. Rows of
+    later incarnations stay: a final may come late, and know less than they do.
     """
     node, status = newest[0], rows[newest].report.alarm_status
     unheard_s = presence.unheard(*newest, now.steady)
     for other in presence.live(node):
         row = rows[node, other]
-        later = presence.unheard(node, other, now.steady) > unheard_s
-        if later and status is not None and status != row.report.alarm_status:
+        earlier = other < newest[1] and presence.unheard(node, other, now.steady) > unheard_s
+        if earlier and status is not None and status != row.report.alarm_status:
             report = replace(row.report, alarm_status=status)
-            yield (node, other), replace(row, report=report)
+            # The report that it came as may come again.
+            seen = row.digest or digest(row.report, summaries)
+            yield (node, other), replace(row, report=report, digest=seen)
 
 
 def _begun(alarm: Alarm, held: Alarm, latest: float) -> Alarm:

@@ -57,8 +57,8 @@ class ReportNews:
 
     def _rows_apart(self, current: ClientIncarnation) -> int:
         """Return the rows between two looks: as many as dimensions, where each is decomposed."""
-        parts = () if current.shown is None else current.shown.parts
-        dims = [part.dim for part in parts if part.dim <= DECOMPOSED]
+        pieces = () if current.shown is None else current.shown.pieces
+        dims = [piece.dim for piece in pieces if piece.dim <= DECOMPOSED]
         return max([self._settings.min_turned_rows, *dims])
 
     def mark_reported(self, current: ClientIncarnation) -> None:

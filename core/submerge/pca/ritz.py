@@ -23,7 +23,17 @@ from functools import lru_cache
 
 import numpy as np
 
-from submerge._linalg import EPS, GUARD, Array, Eigen, Mix, Storage, inner
+from submerge._linalg import (
+    EPS,
+    GUARD,
+    LEAST_SINGLE,
+    MOST_SINGLE,
+    Array,
+    Eigen,
+    Mix,
+    Storage,
+    inner,
+)
 
 LEAST, MOST = 1e-50, 1e50
 """Squared size of rows whose Gram matrix may be multiplied with itself."""
@@ -46,12 +56,9 @@ SHARE = 2.5
 TRIES = (1.1, 1.3)
 """What the certificate tries, over the Ritz value of the first direction left out."""
 
-NOISE_SINGLE = 1e-4
+GUARD_SINGLE = 1e-4
 """Smallest eigenvalue, over all that float32 products summed, that they are trusted with: their
 rounding is some 1e-7 of that."""
-
-LEAST_SINGLE, MOST_SINGLE = 1e-20, 1e30
-"""Energies of a block that float32 products can hold, with room for each of their terms."""
 
 
 def vectors_beside(k: int) -> int:
@@ -105,7 +112,7 @@ def decomposed(stack: Storage, old: int, k: int, *, mix: Mix, cancelled: float) 
         if LEAST_SINGLE < raw < MOST_SINGLE:
             mixed = mix.of_gram(gram)
             values, vectors, dropped, _ = _eigen(mixed, old, kept, dim)
-            if values[-1] > NOISE_SINGLE * (float(values[0]) + raw + cancelled):
+            if values[-1] > GUARD_SINGLE * (float(values[0]) + raw + cancelled):
                 return Eigen(values, vectors, dropped, single=True)
     return _eigen(mix.of_gram(inner(stack)), old, kept, dim)
 

@@ -27,7 +27,9 @@ from submerge.pca.subspace import check_values
 from submerge.schema import Schema
 
 FORM = 2
-"""Form 1 has no `memory`, and the block size that ran where form 2 has the one that was given.
+"""Form 1 has no `memory`, and always the block size that ran. Form 2 has none where none was
+given; one that was given and cut for the low-rank path stands as it runs, so that the restored
+engine goes on with the same blocks.
 What a file of either form holds, a scatter or directions, decides which memory is restored."""
 
 INCONSISTENT = (

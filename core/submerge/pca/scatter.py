@@ -12,15 +12,17 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from submerge._linalg import EPS, Array, Directions, Storage
+from submerge._linalg import (
+    EPS,
+    EPS_SINGLE,
+    LEAST_SINGLE,
+    MOST_SINGLE,
+    Array,
+    Directions,
+    Storage,
+)
 from submerge.pca.block import Blend, Digest, Totals
 from submerge.pca.whole_scatter import WholeScatter
-
-LEAST_SINGLE, MOST_SINGLE = 1e-20, 1e30
-"""Energies of a block that float32 products can hold, with room for each of their terms."""
-
-NOISE_SINGLE = float(np.finfo(np.float32).eps)
-"""Smallest eigenvalue, over the largest, that float32 products can tell from rounding."""
 
 
 class Scatter:
@@ -121,7 +123,7 @@ class Scatter:
             return Directions(np.empty((0, dim)), np.empty(0), 0.0, False)
         lam, vectors = np.linalg.eigh(scatter)
         lam, vectors = lam[::-1], vectors[:, ::-1]
-        noise = dim * EPS if self.room.dtype == np.float64 else NOISE_SINGLE
+        noise = dim * EPS if self.room.dtype == np.float64 else EPS_SINGLE
         kept = min(k, int(np.count_nonzero(lam > noise * lam[0])))
         dropped = max(0.0, float(lam[kept])) if kept < dim else 0.0
         return Directions(

@@ -18,11 +18,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from typing import Literal
 
 from submerge.errors import UsageError, whole
 from submerge.pca.merging import merge, merge_whole
-from submerge.pca.scatter_sum import ScatterSum, summed
+from submerge.pca.scatter_sum import Center, ScatterSum, summed
 from submerge.pca.subspace import Subspace, check_rank, check_same_schema
 from submerge.pca.whole_scatter import WholeScatter, is_narrow
 
@@ -73,9 +72,7 @@ class MergeTree:
     6.0
     """
 
-    def __init__(
-        self, *, rank: int, fan_in: int | None = None, center: Literal["fleet", "own"] = "fleet"
-    ) -> None:
+    def __init__(self, *, rank: int, fan_in: int | None = None, center: Center = "fleet") -> None:
         check_rank(rank)
         slots = whole("fan_in", FAN_IN if fan_in is None else fan_in, least=2)
         if center not in ("fleet", "own"):
@@ -84,11 +81,12 @@ class MergeTree:
             raise UsageError(f"fan_in must be a power of two, at least 2, got {fan_in}")
         self.rank = rank
         self.fan_in = fan_in
-        self.center: Literal["fleet", "own"] = center
+        self.center: Center = center
         self._bits, self._holds_scatters = slots.bit_length() - 1, False
         self._top = _Branch()
         self._leaves: dict[str, _Leaf] = {}
         self._root: Subspace | None = None
+        self._root_whole: WholeScatter | None = None
 
     def __len__(self) -> int:
         return len(self._leaves)
@@ -115,7 +113,7 @@ class MergeTree:
             leaf.merged = subspace
         else:
             leaf = self._leaves[key] = _Leaf(key, _digits(key), subspace)
-        self._root = None
+        self._root = self._root_whole = None
         path = list(self._path(leaf.digits))
         for branch, _ in path:
             branch.merged = None
@@ -134,7 +132,7 @@ class MergeTree:
     def __delitem__(self, key: str) -> None:
         """Remove a child, as if it had never been added."""
         path = list(self._path(self._leaves.pop(key).digits))
-        self._root = None
+        self._root = self._root_whole = None
         branch, slot = path.pop()
         branch.merged = None
         del branch.slots[slot]
@@ -160,23 +158,26 @@ class MergeTree:
             if isinstance(top, Subspace):
                 self._root = top.truncated(self.rank)
             else:
-                self._root = self._whole(top).directions(self.rank)
+                self._root = self.root_whole().directions(self.rank)
         return self._root
 
     def root_whole(self) -> WholeScatter:
         """Return the scatter of all children, as far as they have it.
+
+        It is the same object until a child is added, replaced or removed.
 
         Raises
         ------
         UsageError
             As `root`.
         """
-        return self._whole(self._checked_top())
-
-    def _whole(self, top: Merged) -> WholeScatter:
-        if isinstance(top, ScatterSum):
-            return top.whole(next(iter(self._leaves.values())).merged.schema)
-        return merge_whole(top)
+        if self._root_whole is None:
+            top = self._checked_top()
+            if isinstance(top, ScatterSum):
+                self._root_whole = top.whole(next(iter(self._leaves.values())).merged.schema)
+            else:
+                self._root_whole = merge_whole(top)
+        return self._root_whole
 
     def _checked_top(self) -> Merged:
         if not self._leaves:

@@ -176,23 +176,6 @@ def triangle(whole: WholeScatter) -> tuple[Storage, float]:
     return packed, off * energy
 
 
-def from_triangle(
-    schema: str,
-    packed: Storage,
-    mean: Array,
-    weight: float,
-    energy: float,
-    spectral_bound: float,
-    channel_energies: Array | None,
-) -> WholeScatter:
-    """Return the scatter that a packed triangle stands for; the triangle is kept as it is.
-
-    Any finite triangle is a scatter. The caller checks that the sum of its squares, the trace over
-    the energy, does not exceed 1 by more than rounding.
-    """
-    return WholeScatter(schema, packed, mean, weight, energy, spectral_bound, channel_energies)
-
-
 def _factor(scatter: Array) -> Array:
     """Return R with R'R = scatter, whose negative eigenvalues are rounding and count as 0."""
     try:

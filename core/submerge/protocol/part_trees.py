@@ -7,8 +7,9 @@ that of a narrow group is one whole scatter, and so is its merge.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, Protocol
+from typing import Protocol
 
+from submerge.pca.scatter_sum import Center
 from submerge.pca.tree import MergeTree
 from submerge.pca.whole_scatter import WholeScatter
 from submerge.protocol.kernel_summary import KernelSummary, Piece, summary_of
@@ -25,7 +26,7 @@ class Pieces(Protocol):
 class PartTrees:
     """Children by key, and their merge: a `MergeTree` of each part, all of one shape."""
 
-    def __init__(self, ranks: Sequence[int], center: Literal["fleet", "own"]) -> None:
+    def __init__(self, ranks: Sequence[int], center: Center) -> None:
         self._trees = [MergeTree(rank=rank, center=center) for rank in ranks]
 
     def __len__(self) -> int:
@@ -50,7 +51,7 @@ class PartTrees:
 class WholeTree(PartTrees):
     """Children of a narrow group: their merge is a whole scatter, rounded as it will arrive."""
 
-    def __init__(self, rank: int, center: Literal["fleet", "own"]) -> None:
+    def __init__(self, rank: int, center: Center) -> None:
         super().__init__([rank], center)
         self._last: tuple[WholeScatter, WholeScatter] | None = None
 

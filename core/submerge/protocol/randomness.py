@@ -17,7 +17,7 @@ class RandomSource(Protocol):
         """Return a number of [0, 1)."""
 
     def integers(self, high: int, /) -> int:
-        """Return a whole number of [0, high), where `high` is at most 2**63."""
+        """Return a whole number of [0, high), where `high` is 1 to 2**63."""
 
     def bytes(self, length: int, /) -> builtins.bytes:
         """Return that many random bytes."""

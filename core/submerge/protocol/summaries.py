@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Literal, Protocol
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +22,7 @@ from submerge.pca.missing import fill, shrunk
 from submerge.pca.rank import FixedRank, RankRule
 from submerge.pca.reconstruct import Reconstruction
 from submerge.pca.sapca import SAPCA
+from submerge.pca.scatter_sum import Center
 from submerge.pca.score import Scorer
 from submerge.pca.subspace import Subspace
 from submerge.pca.whole_scatter import WholeScatter, is_narrow, triangle
@@ -118,8 +119,9 @@ class Subspaces:
     """Summaries that are subspaces; in a kernel group two of them (`KernelSummary`).
 
     In a narrow group, where all of the scatter takes no more than its directions, they are
-    `WholeScatter`s: as they arrive, rounded to float32. A child of an earlier version, or with
-    other settings, may send a subspace; its directions are merged with the others' scatters.
+    `WholeScatter`s. Those that are to be sent are rounded to float32, as they will arrive. A child
+    of an earlier version, or with other settings, may send a subspace; its directions are merged
+    with the others' scatters.
 
     Parameters
     ----------
@@ -162,18 +164,22 @@ class Subspaces:
 
     def tree(self, schema: Schema) -> Tree:
         """Return a tree at the working rank."""
-        center: Literal["fleet", "own"] = "own" if schema.center == "own" else "fleet"
+        center: Center = "own" if schema.center == "own" else "fleet"
         ranks = self._kept(_dims(schema))
         return WholeTree(ranks[0], center) if self._is_narrow(schema) else PartTrees(ranks, center)
 
     def merged(self, schema: Schema, parts: Sequence[Summary], *, own: bool) -> Summary:
-        """Merge in the order given."""
-        center: Literal["fleet", "own"] = "own" if schema.center == "own" and not own else "fleet"
+        """Merge in the order given.
+
+        The scatter of several parts is in float64: it is kept, or merged further, and rounded
+        once, at the root of the tree. Otherwise bounds would grow with each of a node's restarts.
+        """
+        center: Center = "own" if schema.center == "own" and not own else "fleet"
         # By their own dimensions: rows of an earlier schema are folded as well.
         first, ranks = parts[0].pieces, self._kept([part.dim for part in parts[0].pieces])
         if len(first) == 1 and is_narrow(first[0].dim, ranks[0]):
             pieces = [piece for summary in parts for piece in summary.pieces]
-            return merge_whole(*pieces, center=center).rounded()
+            return merge_whole(*pieces, center=center)
         columns = zip(*(summary.parts for summary in parts), strict=True)
         return summary_of(
             *(

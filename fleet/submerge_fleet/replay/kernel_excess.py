@@ -16,7 +16,7 @@ from submerge.features import FeatureMap, Kernel
 from submerge_fleet.console.progress import advancing
 
 MOST_ROWS = 2000
-"""Rows of the sample: 32 MB for each square matrix of them, and a second or two."""
+"""Rows of the sample: 31 MiB for each square matrix of them, and a second or two."""
 
 NOTHING = 1e-9
 """Share of the energy below which eigenvalues are rounding errors."""

@@ -27,7 +27,7 @@ from submerge_fleet.console.progress import advancing
 from submerge_proto.wire import codec
 
 LINES = 500_000
-"""Lines of a transcript, at most: about 80 MB."""
+"""Lines of a transcript, at most: some 60 MiB."""
 
 
 class Violation(NamedTuple):

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from submerge.client.incarnation import Checkpoint
 from submerge.client.pending_finals import Past
 from submerge.protocol.messages import Pin, Report
+from submerge.protocol.report_form import is_whole
 from submerge_proto.kept import monitor as kept_monitor
 from submerge_proto.v1 import aggregator_service_pb2 as wire
 from submerge_proto.v1 import kept_pb2 as pb
@@ -69,6 +70,12 @@ def _past_of(message: pb.Past) -> Past:
     finals = tuple(map(_checkpoint_of, message.finals))
     absorbed = parts.maybe_incarnation(message, "absorbed")
     return Past(finals, absorbed, message.lost, message.lifetime)
+
+
+def has_whole_scatter(record: Any) -> bool:
+    """Return whether a report in a client's record has a whole scatter, new to earlier versions."""
+    several = record.finals if isinstance(record, Past) else (record,)
+    return any(isinstance(each, Checkpoint) and is_whole(each.report) for each in several)
 
 
 FORMS = {

@@ -17,7 +17,7 @@ import numpy as np
 
 from submerge import Array, PeerError
 from submerge._linalg import Storage
-from submerge.pca.whole_scatter import WholeScatter, from_triangle, triangle
+from submerge.pca.whole_scatter import WholeScatter, triangle
 from submerge_proto.v1 import summary_pb2 as pb
 from submerge_proto.wire.channel_energies import ROUNDING, consistent
 from submerge_proto.wire.columns import (
@@ -93,7 +93,7 @@ def unpacked(message: pb.Subspace, fingerprint: str, *, kept: bool = False) -> W
         check_sizes(message, mean)
         # No more can be missing from an eigenvalue than the whole energy.
         bound, mean = min(bound, energy), flushed(mean)
-    whole = from_triangle(fingerprint, held, mean, message.weight, energy, bound, energies)
+    whole = WholeScatter(fingerprint, held, mean, message.weight, energy, bound, energies)
     if energies is not None and not kept:
         check_channels(energies, channels_held(whole), energy, bound)
     return whole

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from collections import Counter
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from submerge.protocol.messages import Answer, Incarnation, Reason, Stamp
 from submerge_aggregator.downlink.identity import UNPROVEN
+from submerge_aggregator.downlink.over_grpc import GrpcDownlink
 from submerge_aggregator.downlink.readings import LEAST_PLACES, SHARES, CallsUnderWay, ReadingLimits
-from submerge_aggregator.downlink.report_streams import CallSender, OpenReportStream, ReportStreams
+from submerge_aggregator.downlink.report_streams import (
+    CallSender,
+    OpenReportStream,
+    ReportStreams,
+    turns_away,
+)
 from submerge_proto.wire import codec
 
 ANSWER = codec.encode(Answer(Stamp("c", "g", Incarnation(1, 1), 1), Reason.ACK))
@@ -51,6 +58,7 @@ def test_no_sender_has_more_than_its_share_and_all_no_more_than_there_are(steps)
         elif held:
             streams.release(held.pop(0))
         assert len(held) == len(streams)
+        assert streams.used == 1000 * len(held) <= streams.most
 
 
 def test_a_full_house_keeps_no_more_streams_open():
@@ -69,3 +77,30 @@ def test_an_answer_names_the_child_and_its_group():
     stream = streams_of(16).keep(sender("c"), ANSWER)
 
     assert ("c", "g") == (stream.node, stream.group)
+
+
+def test_what_may_be_read_reaches_its_limit_where_all_places_are_taken():
+    """The metric counts open streams in both of its numbers."""
+    downlink = GrpcDownlink("127.0.0.1:0", limit=1000, limits=ReadingLimits(64_000))
+    calls = downlink.calls
+    calls.streams.open()
+    calls.readings.read = calls.readings.places
+    before, most = downlink.reading
+    kept = [calls.streams.keep(sender(f"c{i}"), ANSWER) for i in range(calls.streams.places)]
+
+    assert all(kept)
+    assert before < most
+    assert (most, most) == downlink.reading
+
+
+@pytest.mark.parametrize("reason", Reason)
+def test_a_node_that_may_not_report_is_turned_away(reason):
+    """Denied by its certificate or the roster, or banned; any other answer keeps the stream."""
+    answer = Answer(Stamp("c", "g", Incarnation(1, 1), 1), reason)
+
+    assert (reason in (Reason.DENIED, Reason.BANNED)) == turns_away(codec.encode(answer))
+
+
+def test_an_answer_that_cannot_be_read_keeps_no_stream():
+    """It is ours, so this is a bug; the stream ends after it, in order."""
+    assert turns_away(b"\xff")

@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 from msgspec.structs import asdict
 
-from submerge import UsageError
+from submerge import SAPCA, Schema, UsageError
 from submerge.protocol.settings import AlarmSettings, ClientSettings
 from submerge_client.config.alarms import AlarmsConfig, LearnConfig
 from submerge_client.config.client_config import ClientConfig
 from submerge_client.config.decoding import decoded
 from submerge_client.config.sample import SAMPLE
-from submerge_client.trial import trial_lines
+from submerge_client.config.summary import LearntSummary
+from submerge_client.trial import _memory_line, trial_lines
 from support.samples import variants
 
 DAY = 86400.0
@@ -216,6 +217,17 @@ def test_a_trial_says_how_many_rows_count():
     assert "[learn] when = rpm > 50: true in 2 of 4 vectors" in lines
     assert any(line.startswith("learnt: 2 vectors of 4 dimensions") for line in lines)
     assert "learning takes at most 0.097 MB: exact covariance" in lines
+
+
+def test_a_trial_says_more_than_a_hundred_megabytes_in_digits():
+    """Of ten thousand channels, not as 1.7e+02 MB."""
+    summary = LearntSummary(rank=500)
+    schema = Schema.anonymous(10_000)
+    most = SAPCA(500, memory=summary.memory_bytes, schema=schema).most_bytes
+    line = _memory_line(summary, schema)
+
+    assert most > 100_000_000
+    assert line.startswith(f"learning takes at most {round(most / 1e6)} MB: ")
 
 
 def test_a_trial_without_a_row_that_counts_says_so():

@@ -33,8 +33,23 @@ def test_the_ends_of_the_range_are_exact(monkeypatch, drawn, expected) -> None:
     assert expected == SystemEntropy().random()
 
 
-@pytest.mark.parametrize("high", [0, 3, 2**64])
-def test_only_powers_of_two_are_drawn_without_bias(high) -> None:
-    """Any other bound needs another way to draw."""
-    with pytest.raises(UsageError, match="a power of two up to"):
+@pytest.mark.parametrize("source", [SystemEntropy(), np.random.default_rng(0)])
+@pytest.mark.parametrize("high", [1, 2, 3, 5, 8])
+def test_each_number_below_a_bound_is_drawn(source: RandomSource, high) -> None:
+    """And none else, whether the bound is a power of two or not."""
+    assert set(range(high)) == {source.integers(high) for _ in range(1000)}
+
+
+def test_a_number_that_is_too_large_is_drawn_again(monkeypatch) -> None:
+    """All numbers are as likely: 3, of [0, 4), is not made 0 of [0, 3)."""
+    drawn = iter([3, 255, 2])
+    monkeypatch.setattr(entropy.os, "urandom", lambda n: next(drawn).to_bytes(n, "little"))
+
+    assert 2 == SystemEntropy().integers(3)
+
+
+@pytest.mark.parametrize("high", [-1, 0, 2**63 + 1])
+def test_a_bound_outside_its_range_is_refused(high) -> None:
+    """There is no number to draw, or eight bytes may not do."""
+    with pytest.raises(UsageError, match=r"expected a bound of 1 to 2\*\*63"):
         SystemEntropy().integers(high)

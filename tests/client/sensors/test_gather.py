@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import math
+import os
 import threading
+from functools import partial
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
+from submerge_client.sensors import ndjson
 from submerge_client.sensors.gather import AHEAD, BLOCK, RowGatherer
 from submerge_client.sensors.pace import MANY_BYTES, SPAN_S, ReadPace
 from support.patience import until
-
-STOP = threading.Event()
 
 
 class Woken:
@@ -27,9 +28,9 @@ class Woken:
     def _wake(self):
         self.times += 1
 
-    def put(self, *numbers):
+    def put(self, *numbers, waited=False):
         """A block of rows, each with its number."""
-        self.gatherer.put(np.array(numbers, dtype=float).reshape(-1, 1), STOP)
+        self.gatherer.put(np.array(numbers, dtype=float).reshape(-1, 1), waited=waited)
 
     def take(self, steady):
         """Numbers of the rows that are taken."""
@@ -76,6 +77,19 @@ def test_a_full_block_does_not_wait():
     assert BLOCK == len(woken.take(0.1))
 
 
+def test_rows_that_have_waited_are_taken_at_once():
+    """With those that wait for others, whose window closes."""
+    woken = Woken(1.0)
+    woken.put(0)
+    woken.take(0.0)
+    woken.put(1)
+    woken.put(2, 3, waited=True)
+
+    assert 2 == woken.times
+    assert [1, 2, 3] == woken.take(0.5)
+    assert math.inf == woken.gatherer.due_at
+
+
 def test_without_a_time_each_block_is_taken_by_itself():
     """`gather_s = 0`: as the sensor hands them over, at once."""
     woken = Woken(0.0)
@@ -88,11 +102,19 @@ def test_without_a_time_each_block_is_taken_by_itself():
 
 
 @given(
-    st.lists(st.tuples(st.floats(0.0, 3.0), st.integers(1, BLOCK + 5)), min_size=1, max_size=40),
+    st.lists(
+        st.tuples(st.floats(0.0, 3.0), st.integers(1, BLOCK + 5), st.booleans()),
+        min_size=1,
+        max_size=40,
+    ),
     st.sampled_from([0.0, 0.25, 1.0]),
 )
+@example([(0.0, 1, False), (0.1, BLOCK - 1, False), (0.1, 2, True)], 1.0)
 def test_every_row_is_taken_once_in_order_and_in_time(arrivals, gather_s):
-    """At any times: a loop that wakes when it is woken or due takes each row within `gather_s`."""
+    """At any times: a loop that wakes when it is woken or due takes each row within `gather_s`.
+
+    One that has waited at its source is taken at once.
+    """
     woken = Woken(gather_s)
     came, taken, now, number, seen = dict[float, float](), list[float](), 0.0, 0, 0
 
@@ -101,12 +123,13 @@ def test_every_row_is_taken_once_in_order_and_in_time(arrivals, gather_s):
         taken.extend(rows)
         assert all(at - came[row] <= gather_s + 1e-9 for row in rows)
 
-    for wait, rows in arrivals:
+    for wait, rows, waited in arrivals:
         while woken.gatherer.due_at <= now + wait:
             take(woken.gatherer.due_at)
         now += wait
-        came |= dict.fromkeys(map(float, range(number, number + rows)), now)
-        woken.put(*range(number, number + rows))
+        at = now - waited * gather_s
+        came |= dict.fromkeys(map(float, range(number, number + rows)), at)
+        woken.put(*range(number, number + rows), waited=waited)
         number += rows
         while seen < woken.times:
             seen += 1
@@ -118,8 +141,8 @@ def test_every_row_is_taken_once_in_order_and_in_time(arrivals, gather_s):
 
 
 def test_a_sensor_waits_while_the_node_is_behind():
-    """It goes on when there is room; one that is stopped meanwhile drops its row."""
-    woken, stop = Woken(1.0), threading.Event()
+    """It goes on when there is room."""
+    woken = Woken(1.0)
     woken.put(*range(AHEAD))
     sensor = threading.Thread(target=lambda: woken.put(-1.0))
     sensor.start()
@@ -128,11 +151,31 @@ def test_a_sensor_waits_while_the_node_is_behind():
     until(lambda: not sensor.is_alive())
     assert [-1.0] == woken.take(0.0)
 
+
+class Counted(np.ndarray):
+    """A block of rows that says when they are counted: `put` does so while it has the lock."""
+
+    counted = threading.Event()
+
+    def __len__(self):
+        self.counted.set()
+        return super().__len__()
+
+
+def test_a_sensor_that_waits_at_the_end_goes_on_and_its_rows_are_kept():
+    """At once, though nothing was taken; and so does what it hands over after that."""
+    woken = Woken(1.0)
     woken.put(*range(AHEAD))
-    stop.set()
-    woken.gatherer.put(np.zeros((1, 1)), stop)
+    rows = np.full((1, 1), -1.0).view(Counted)
+    sensor = threading.Thread(target=woken.gatherer.put, args=(rows,), daemon=True)
+    sensor.start()
+    until(rows.counted.is_set)
+    woken.gatherer.end()  # it gets the lock when the sensor waits
+    until(lambda: not sensor.is_alive())
+    woken.put(-2.0)
+
     assert AHEAD == len(woken.take(0.0))
-    assert woken.take(0.0) is None
+    assert [-1.0, -2.0] == woken.take(0.0)
 
 
 class FakeClock:
@@ -173,3 +216,77 @@ def test_after_many_rows_or_bytes_the_pipe_is_read_at_once(rows, size):
 def test_a_line_that_has_come_in_part_is_read_to_its_end():
     """A row over a whole pipe would need a pause for each part."""
     assert 0.0 == ReadPace(1.0, steady=FakeClock()).pause_after(0, 100)
+
+
+class SlowPipe:
+    """A writer, a pipe, its reader, a gatherer and a node, all on one clock that is set by hand.
+
+    It is the reader's `stop`: asked for it with nothing to read, time goes on to the next row;
+    a wait lets time go on, too. Rows have the time at which they are written.
+    """
+
+    def __init__(self, arrivals, gather_s, monkeypatch):
+        self.now, self.latest_s = 0.0, 0.0
+        self._arrivals, self._gather_s = list(arrivals)[::-1], gather_s
+        self._gatherer = RowGatherer(gather_s, self._take)
+        self._in_pipe, self._is_handing = 0, False
+        there, self._into = os.pipe()
+        self._out = os.fdopen(there, "rb", buffering=0)
+        monkeypatch.setattr(ndjson, "ReadPace", partial(ReadPace, steady=lambda: self.now))
+
+    def run(self):
+        """Let all be read; return the longest that a row waited."""
+        readings = ndjson.NdjsonReadings(("t",), stream=self._out, pause_s=self._gather_s)
+        with self._out:
+            readings.read(self._hand, self)
+            os.close(self._into)
+        self._go_on(math.inf)
+        return self.latest_s
+
+    def is_set(self):
+        """Whether all rows are read."""
+        if self._is_handing or self._in_pipe:
+            self._is_handing = False
+            return False
+        if self._arrivals:
+            self._go_on(self._arrivals[-1])
+        return not self._in_pipe
+
+    def wait(self, seconds):
+        self._go_on(self.now + seconds)
+        return False
+
+    def _go_on(self, to):
+        """Let rows come, and windows end, until then."""
+        while True:
+            comes = self._arrivals[-1] if self._arrivals else math.inf
+            at = min(comes, self._gatherer.due_at)
+            if at > to or at == math.inf:
+                break
+            self.now = at
+            if comes == at:
+                os.write(self._into, b"[%.17g]\n" % self._arrivals.pop())
+                self._in_pipe += 1
+            else:
+                self._take()
+        self.now = self.now if to == math.inf else to
+
+    def _hand(self, rows, /, **waited):
+        self._in_pipe -= len(rows)
+        self._is_handing = True
+        self._gatherer.put(rows, **waited)
+
+    def _take(self):
+        rows = self._gatherer.take(self.now)
+        if rows is not None:
+            self.latest_s = max(self.latest_s, self.now - rows.min())
+
+
+@pytest.mark.parametrize("fast_s", [2.3, 2.55, 2.8])
+def test_a_row_waits_no_longer_in_the_pipe_and_the_gatherer_together(monkeypatch, fast_s):
+    """Ninety rows a second, then ten: windows and pauses may begin at different times."""
+    fast = np.arange(0.0, fast_s, 1 / 90)
+    slow = np.arange(fast_s, fast_s + 6.0, 0.1)
+    pipe = SlowPipe([*fast.tolist(), *slow.tolist()], 1.0, monkeypatch)
+
+    assert 0.5 < pipe.run() <= 1.0 + 1e-9

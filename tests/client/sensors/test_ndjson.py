@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 from submerge import UsageError
 from submerge_client.sensors import ndjson
+from submerge_client.sensors.gather import BLOCK
 from submerge_client.sensors.lines import LineReader
 from submerge_client.sensors.ndjson import NdjsonReadings
 from support.patience import PATIENCE_S
@@ -256,6 +257,27 @@ def test_what_has_come_in_a_pause_is_read_before_the_end(pipe) -> None:
 
     assert [[1, 2, 3]] == first.tolist()
     assert [[4, 5, 6], [7, 8, 9]] == handed.get(timeout=0).tolist()
+
+
+def test_what_a_pipe_held_during_a_pause_has_waited(pipe) -> None:
+    """Rows before the first pause have not, and neither have those that come fast."""
+    out, into = pipe
+    handed: queue.SimpleQueue[tuple[int, bool]] = queue.SimpleQueue()
+
+    def hand(rows: np.ndarray, /, *, waited: bool = False) -> None:
+        handed.put((len(rows), waited))
+
+    readings = NdjsonReadings(CHANNELS, stream=out, pause_s=0.001)
+    reading = threading.Thread(target=readings.read, args=(hand, threading.Event()))
+    reading.start()
+    got = []
+    for rows in (1, 2, BLOCK, 1):
+        into.write(b"[1,2,3]\n" * rows)
+        got.append(handed.get(timeout=PATIENCE_S))
+    into.close()
+    reading.join(PATIENCE_S)
+
+    assert [(1, False), (2, True), (BLOCK, True), (1, False)] == got
 
 
 @pytest.mark.parametrize("stream", [io.BytesIO(b"[1]\n"), None])

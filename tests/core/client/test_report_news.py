@@ -39,3 +39,22 @@ def test_a_look_waits_for_as_many_rows_as_its_decomposition_has_dimensions(dim, 
         looked += [learnt] if current.reads > before else []
 
     assert looked == list(range(64, 701, apart))
+
+
+def test_the_distance_between_two_looks_decomposes_nothing():
+    """A summary of a narrow group has its directions computed only when they are asked for."""
+    shown = SimpleNamespace(pieces=(SimpleNamespace(dim=70),))  # no `parts`
+    current = Learning(shown)
+    news = ReportNews(
+        ClientSettings("n", "g", "p"),
+        SimpleNamespace(turn_degrees=lambda *_: 0.0),
+        alarms=False,
+    )
+
+    looked = []
+    for learnt in range(1, 250):
+        current.counts.learnt, before = learnt, current.reads
+        news.has_turned(current, None)
+        looked += [learnt] if current.reads > before else []
+
+    assert [64, 134, 204] == looked

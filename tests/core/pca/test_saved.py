@@ -252,6 +252,17 @@ def test_a_file_of_form_1_goes_on_with_the_memory_that_it_holds(memory):
     )
 
 
+def test_a_block_size_that_was_cut_is_saved_as_it_runs():
+    """The low-rank path takes fewer rows at once than were given; the restored engine, as many."""
+    X = rows_of("decaying", 300, 70, seed=0)
+    engine = SAPCA(3, block_size=200, exact="never").partial_fit(X[:170])
+    restored = loads(dumps(engine))
+
+    assert 200 > engine.block_size == restored.block_size
+    assert dumps(engine) == dumps(restored)
+    assert dumps(engine.partial_fit(X[170:])) == dumps(restored.partial_fit(X[170:]))
+
+
 def test_float32_rows_that_an_earlier_version_kept_in_float64_go_on_in_float64():
     """No bit of them is lost."""
     X = rows_of("decaying", 60, 6, seed=0) + 1e4

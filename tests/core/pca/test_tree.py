@@ -8,6 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from submerge import SAPCA, MergeTree, Schema, SchemaMismatch, Subspace, UsageError
+from submerge.pca.whole_scatter import WholeScatter
+from submerge.protocol.part_trees import WholeTree
 from support import checks, oracle
 from support.data import shared
 from support.strategies import rows_of
@@ -109,6 +111,38 @@ def test_leaves_of_light_give_the_same_bytes_in_any_order(deal):
         roots.add(bytes_of(tree.root()))
 
     assert len(roots) == 1
+
+
+def test_the_whole_root_is_computed_again_only_after_a_change():
+    """The same object until a child is added, replaced or removed, and then another."""
+    tree = MergeTree(rank=5)
+    tree["a"] = PARTS["node-1"]
+    tree["b"] = PARTS["node-2"]
+    roots = [tree.root_whole()]
+    assert roots[0] is tree.root_whole()
+    for change in (
+        lambda: tree.__setitem__("c", PARTS["node-3"]),
+        lambda: tree.__setitem__("c", PARTS["node-4"]),
+        lambda: tree.__delitem__("c"),
+    ):
+        change()
+        roots.append(tree.root_whole())
+        assert roots[-1] is tree.root_whole()
+
+    assert 4 == len({id(root) for root in roots})
+    assert [w.weight for w in (roots[0], roots[3])] == [PARTS["node-1"].weight * 2] * 2
+
+
+def test_the_root_of_a_narrow_group_is_rounded_once():
+    """The merge that a group reports is the same object until a child changes."""
+    tree = WholeTree(5, "fleet")
+    for key in ("a", "b"):
+        tree[key] = WholeScatter.of(PARTS["node-1"])
+    first = tree.root()
+    assert first is tree.root()
+
+    tree["b"] = WholeScatter.of(PARTS["node-2"])
+    assert first is not tree.root()
 
 
 def test_what_a_tree_refuses():

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from submerge import SAPCA, Schema, Subspace, UsageError, dumps
 from submerge.pca.merging import merge_whole
-from submerge.pca.whole_scatter import WholeScatter, from_triangle, is_narrow, triangle
+from submerge.pca.whole_scatter import WholeScatter, is_narrow, triangle
 from support import checks, oracle
 from support.strategies import cuts, rows_of, streams
 
@@ -26,7 +26,7 @@ def whole_of(rows: np.ndarray, schema: str = "s") -> WholeScatter:
 def received(whole: WholeScatter) -> WholeScatter:
     """The scatter after it has travelled."""
     packed, bound = triangle(whole)
-    return from_triangle(
+    return WholeScatter(
         whole.schema,
         packed,
         whole.mean,

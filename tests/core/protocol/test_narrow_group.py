@@ -9,9 +9,11 @@ import pytest
 
 from submerge import Schema, Subspace
 from submerge.aggregator.influence.bounding import ChildBounds, ChildSummary, InfluenceRule
+from submerge.aggregator.pool import Pool, Sealed
 from submerge.pca.whole_scatter import WholeScatter
 from submerge.protocol import summaries
 from submerge.protocol.machine import Flush, Reading
+from submerge.protocol.messages import Counts
 from submerge.protocol.summaries import MOST_TIMES, Subspaces
 from submerge.robust.outliers import screen
 from support import checks, oracle
@@ -75,9 +77,9 @@ def test_a_child_of_an_earlier_version_is_merged_with_the_others():
         tree[str(i)] = part
 
     truth = oracle.twin(np.vstack(blocks))
+    assert np.float32 == tree.root().held.dtype  # as it will be sent
     for found in (tree.root(), KIND.merged(SCHEMA, parts, own=True)):
         assert isinstance(found, WholeScatter)
-        assert np.float32 == found.held.dtype  # as it will be sent, and kept after a restart
         assert found.channel_energies is None
         assert found.energy == pytest.approx(truth.energy, rel=1e-11)
         off = np.linalg.eigvalsh(truth.scatter - found.scatter)
@@ -94,6 +96,22 @@ def test_a_part_that_comes_alone_goes_up_as_it_came():
 
     assert KIND.merged(SCHEMA, [part], own=True) is part
     assert tree.root() is part
+
+
+def test_many_restarts_of_a_node_are_rounded_as_one():
+    """What earlier incarnations reported is added up unrounded; only their sum is rounded."""
+    pool = Pool(SCHEMA, KIND, 0.0)
+    lives = [whole_of(rows_of("decaying", 60, DIM, seed=i)) for i in range(100)]
+    sealed = Sealed(lives[0], None, Counts(60), 0.0)
+    for life in lives[1:]:
+        sealed = pool.fold(sealed, Sealed(life, None, Counts(60), 0.0), own=True)
+    pool.put("n", [], sealed)
+
+    one = max(life.spectral_bound / life.energy for life in lives)
+    assert sealed.summary.spectral_bound <= one * sealed.summary.energy
+    root = pool.summary()
+    assert np.float32 == root.held.dtype
+    assert root.spectral_bound <= 3 * one * root.energy
 
 
 def test_what_takes_summaries_decomposes_none_without_need(monkeypatch):

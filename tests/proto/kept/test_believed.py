@@ -155,6 +155,8 @@ def test_no_model_that_is_believed_breaks_a_client(seed, kernel):
     table.passes(60)
     for i in range(20):
         summary = wild_summary(rng, schema, 1e15) if rng.random() < 0.8 else None
+        if summary is not None:
+            summary = table.summaries.directions(summary)
         values = tuple(float(v) for v in rng.choice([0, 5e-324, 1, 2.0**900], 2))
         model = Model(
             GROUP,
