@@ -100,10 +100,10 @@ def before_checkpoint(fuse: Fuse) -> None:
 
     write = CheckpointFile.write
 
-    def written(file: CheckpointFile, records: Any) -> None:
+    def written(*args: Any, **options: Any) -> None:
         if fuse.burns():
             die()
-        write(file, records)
+        write(*args, **options)
 
     CheckpointFile.write = written  # type: ignore[assignment, method-assign]
 
