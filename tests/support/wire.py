@@ -145,8 +145,10 @@ def with_energies(subspace: Subspace, *, seed: int = 0) -> Subspace:
     """The same with energies of channels: what is lost is spread over them by chance."""
     spread = np.random.default_rng(seed).dirichlet(np.ones(subspace.dim))
     held = held_by(subspace.basis.T, subspace.sigma)
-    energies = held + spread * (subspace.energy - float(held.sum()))
-    return replace(subspace, channel_energies=np.maximum(energies, 0.0))
+    lost = subspace.energy - float(held.sum())
+    # Columns are of length 1 to float32's rounding: a little less than nothing may be lost.
+    energies = held + spread * lost if lost >= 0 else held * (subspace.energy / float(held.sum()))
+    return replace(subspace, channel_energies=energies)
 
 
 def whole_of(subspace: Subspace, *, rest: float = 0.0) -> WholeScatter:
