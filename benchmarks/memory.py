@@ -28,7 +28,7 @@ from submerge import SAPCA, Schema
 CALLS = 1000
 RANK = 10
 READ_EVERY = 100
-POOL = 8  # calls of rows, used in turn: drawing them anew would take most of the time
+POOL = 8  # calls of rows, used in turn: new ones for each call would take most of the time
 WAITING = 20  # rows that wait when the subspace is read
 
 

@@ -1,4 +1,4 @@
-"""A model that nobody could read is not sent: said, counted, and whose fault it was."""
+"""A model that children could not read is not sent; a log line and a metric name its cause."""
 
 from __future__ import annotations
 

@@ -171,7 +171,7 @@ def ended(log):
 
 
 def test_a_broker_that_has_just_hung_up_is_waited_for_at_the_end(log):
-    """Or the root would miss what an aggregator holds, until somebody starts that one again."""
+    """Otherwise the root lacks what the aggregator holds until that one is started again."""
     away = Away(returns=True)
     asyncio.run(away.runs(stops=1))
 

@@ -9,13 +9,12 @@ verb (`Subspace.faded`); merging never discards more than `rank` asks for, and
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 
 from submerge._linalg import EPS, GUARD, SOLID, Array, Directions, leading
 from submerge.errors import UsageError
-from submerge.pca.scatter_sum import Center, summed
+from submerge.pca.scatter_sum import Center, pooled_mean, summed
 from submerge.pca.subspace import Subspace, check_rank, check_same_schema, oriented
 from submerge.pca.whole_scatter import WholeScatter
 
@@ -77,18 +76,23 @@ def merge(*parts: Subspace, rank: int, center: Center = "fleet") -> Subspace:
     parts = tuple(part for part in parts if part.weight > 0) or parts[:1]
     if len(parts) == 1:
         return parts[0].truncated(rank)
-    union = _union(parts, center)
-    stack = _stack(parts, union.between)
+    weights = [part.weight for part in parts]
+    mean, between = pooled_mean([part.mean for part in parts], weights)
+    if center == "own":
+        between = between[:0]
+    gained = np.einsum("ij,ij->j", between, between)
+    known = [part.channel_energies for part in parts if part.channel_energies is not None]
+    stack = _stack(parts, between)
     found = leading(stack, rank) if len(stack) <= stack.shape[1] else _by_columns(stack, rank)
     return oriented(
         found.rows.astype(np.result_type(*(part.basis for part in parts)), copy=False),
         found.sigma,
         schema=parts[0].schema,
-        mean=union.mean,
-        weight=union.weight,
-        energy=union.energy,
-        spectral_bound=union.spectral_bound + found.dropped,
-        channel_energies=union.channel_energies,
+        mean=mean,
+        weight=sum(weights),
+        energy=sum([part.energy for part in parts]) + float(gained.sum()),
+        spectral_bound=sum([part.spectral_bound for part in parts]) + found.dropped,
+        channel_energies=np.array(known).sum(axis=0) + gained if len(known) == len(parts) else None,
     )
 
 
@@ -111,54 +115,15 @@ def merge_whole(*parts: Subspace | WholeScatter, center: Center = "fleet") -> Wh
 
     Notes
     -----
-    As `scatter_sum`: O(dim^2) for a
-    part that is a scatter, and O(dim^2 k) for a subspace. Rounding is EPS times the largest
-    eigenvalue: directions whose sigma is below 1e-8 of the largest are lost in it, which the
-    bounds do not count, as in `SAPCA`'s exact memory.
+    As `scatter_sum`: O(dim^2) for a part that is a scatter, and O(dim^2 k) for a subspace.
+    Rounding is EPS times the largest eigenvalue: directions whose sigma is below 1e-8 of the
+    largest are lost in it, which the bounds do not count, as in `SAPCA`'s exact memory.
     """
     _check(parts, center)
     heavy = [part for part in parts if part.weight > 0] or parts[:1]
     if len(heavy) == 1 and isinstance(heavy[0], WholeScatter):
         return heavy[0]
     return summed(heavy, center=center).whole(parts[0].schema)
-
-
-class _Union(NamedTuple):
-    """What several parts have in all, beside directions.
-
-    between : (n, dim), sqrt(w_i) (mean_i - mean); no rows where means stay out
-    """
-
-    mean: Array
-    weight: float
-    energy: float
-    spectral_bound: float
-    channel_energies: Array | None
-    between: Array
-
-
-def _union(parts: Sequence[Subspace], center: Center) -> _Union:
-    """Add the parts up, two or more with weight."""
-    # This is called for each branch of a tree: lists and few, whole arrays are the fast way.
-    n, each = len(parts), [part.weight for part in parts]
-    weight, energy = sum(each), sum([part.energy for part in parts])
-    bound = sum([part.spectral_bound for part in parts])
-    known = [part.channel_energies for part in parts if part.channel_energies is not None]
-    vectors = np.array([part.mean for part in parts] + known)
-    # About the first mean, so that an offset common to all costs no digits.
-    origin, shifts = parts[0].mean, vectors[:n] - vectors[0]
-    weights = np.array(each)
-    shift = weights @ shifts / weight
-    energies = vectors[n:].sum(axis=0) if len(known) == n else None
-    if center == "own":
-        return _Union(origin + shift, weight, energy, bound, energies, shifts[:0])
-    shifts -= shift
-    shifts *= np.sqrt(weights)[:, None]
-    gained = np.einsum("ij,ij->j", shifts, shifts)
-    energies = None if energies is None else energies + gained
-    return _Union(
-        origin + shift, weight, energy + float(gained.sum()), bound, energies, between=shifts
-    )
 
 
 def _stack(parts: Sequence[Subspace], between: Array) -> Array:

@@ -83,18 +83,11 @@ def summed(parts: Sequence[Part], *, center: Center) -> ScatterSum:
             rows.append(part.basis.T * part.sigma[:, None])
     mean, weights = parts[0].mean, [part.weight for part in parts]
     if len(parts) > 1:
-        # About the first mean, so that an offset common to all costs no digits.
-        shifts = np.array([part.mean for part in parts])
-        shifts -= mean
-        shift = np.array(weights) @ shifts / sum(weights)
-        mean = mean + shift
-        mean.flags.writeable = False
+        mean, between = pooled_mean([part.mean for part in parts], weights)
         if center == "fleet":
-            shifts -= shift
-            shifts *= np.sqrt(weights)[:, None]
-            energies.append(np.einsum("ij,ij->j", shifts, shifts))
+            energies.append(np.einsum("ij,ij->j", between, between))
             energy += float(energies[-1].sum())
-            rows.append(shifts)
+            rows.append(between)
     if energies:
         total[size:-TOTALS] += np.add.reduce(energies)
     if rows:
@@ -104,6 +97,22 @@ def summed(parts: Sequence[Part], *, center: Center) -> ScatterSum:
     total[-2] += bound
     total[-1] = sum(weights)
     return ScatterSum(total, mean)
+
+
+def pooled_mean(means: Sequence[Array], weights: Sequence[float]) -> tuple[Array, Array]:
+    """Return the mean (dim,) of parts with weight, and sqrt(w_i) (mean_i - mean), (n, dim).
+
+    The squares of the second are what the distances between the means add to the energy.
+    """
+    # About the first mean, so that an offset common to all costs no digits.
+    between = np.array(means)
+    between -= means[0]
+    shift = np.array(weights) @ between / sum(weights)
+    between -= shift
+    between *= np.sqrt(weights)[:, None]
+    mean = np.asarray(means[0] + shift)
+    mean.flags.writeable = False
+    return mean, between
 
 
 @lru_cache(maxsize=4)

@@ -30,7 +30,7 @@ def test_one_large_message_is_taken_of_each_as_long_as_there_is_room():
 
 @given(st.lists(st.tuples(st.sampled_from("abcd"), st.integers(0, LIMIT))))
 def test_what_is_held_never_passes_the_limit_and_is_given_back_whole(messages):
-    """Whoever sends, and however much."""
+    """For any sender, and any number of bytes."""
     budget = MessageBudget(LIMIT)
     taken = [(who, size) for who, size in messages if budget.takes(who, size)]
 

@@ -52,7 +52,7 @@ def test_a_row_on_its_own_is_taken_at_once():
 
 
 def test_rows_within_a_window_share_a_step():
-    """The first opens it; the others wait for its end, wake nobody, and open the next."""
+    """The first opens it; the others wait for its end without waking the node."""
     woken = Woken(1.0)
     woken.put(0)
     woken.take(0.0)
