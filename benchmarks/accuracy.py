@@ -6,9 +6,7 @@ as the paper's scripts do. The reference figures were measured with the authors'
 """
 
 import gzip
-import os
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 
@@ -17,8 +15,6 @@ import rivals
 from report import Table, command
 from submerge import SAPCA, SapcaRank
 
-DATA = Path(os.environ.get("SUBMERGE_DATA", Path(__file__).parents[2] / "shared" / "data"))
-LIGHT = DATA / "motes" / "light.dat.gz"
 ALPHAS = {1e-4: 1.005, 1e-3: 1.006, 0.5: 1.004, 1.0: 1.003, 2.0: 1.005, 3.0: 1.001}
 """Synth's exponents, and the reference for oversample=0, over the optimum."""
 
@@ -61,10 +57,10 @@ LIGHT_METHODS: dict[str, tuple[Callable, float | None]] = {
 
 def on_light() -> list[Table]:
     """Measure everyone on Light; nothing, with a line that says so, if it is not here."""
-    if not LIGHT.exists():
-        measure.say(f"accuracy: no {LIGHT}: Light left out (set SUBMERGE_DATA)")
+    if not measure.LIGHT.exists():
+        measure.say(f"accuracy: no {measure.LIGHT}: Light left out (set SUBMERGE_DATA)")
         return []
-    with gzip.open(LIGHT, "rt") as file:
+    with gzip.open(measure.LIGHT, "rt") as file:
         X = np.loadtxt(file)
     Y = (X - X.mean(axis=0))[:7700]
     n, tails = len(Y), measure.tails(Y)

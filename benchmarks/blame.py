@@ -38,7 +38,7 @@ def ways(model: Subspace) -> dict[str, Callable[[Array], Array]]:
         "share of SPE": lambda rows: contributions(rows, model),
         "RBC of SPE": lambda rows: recall.contributions(rows, "spe"),
         "RBC of T2": lambda rows: recall.contributions(rows, "t2"),
-        "RBC of both": lambda rows: recall.contributions(rows, "both"),
+        "RBC of both": lambda rows: recall.contributions(rows, "distance"),
     }
 
 

@@ -144,11 +144,11 @@ WAYS: dict[str, Way] = {
 
 def inputs(quick: bool) -> Iterator[Input]:
     """Yield the streams of accuracy.py, then the hard ones at several dimensions."""
-    if accuracy.LIGHT.exists():
-        with gzip.open(accuracy.LIGHT, "rt") as file:
+    if measure.LIGHT.exists():
+        with gzip.open(measure.LIGHT, "rt") as file:
             yield Input("Light", np.loadtxt(file)[: 2000 if quick else 7700])
     else:
-        measure.say(f"bounds: no {accuracy.LIGHT}: Light left out (set SUBMERGE_DATA)")
+        measure.say(f"bounds: no {measure.LIGHT}: Light left out (set SUBMERGE_DATA)")
     for alpha in accuracy.ALPHAS:
         yield Input(f"Synth({alpha:g})", measure.synth(4000, 400, alpha=alpha, seed=0))
     for dim in DIMS[:1] if quick else DIMS:

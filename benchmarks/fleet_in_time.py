@@ -24,7 +24,7 @@ from submerge.client.detector import AlarmDetector
 from submerge.client.monitor import NodeMonitor
 from submerge.client.node import ClientNode
 from submerge.judge.decision import Decision
-from submerge.protocol.alarm_status import Alarm
+from submerge.protocol.alarm_status import Alarm, AlarmStatus
 from submerge.protocol.machine import (
     Alarmed,
     Event,
@@ -37,6 +37,7 @@ from submerge.protocol.machine import (
     Start,
     Tick,
 )
+from submerge.protocol.messages import Model
 from submerge.protocol.settings import AggregatorSettings, AlarmSettings, ClientSettings
 from submerge.protocol.summaries import Subspaces
 
@@ -51,7 +52,8 @@ class Member:
 
     alarms : by number, as last told
     first_top : the channels that each of them named at once
-    armed : hours, by number, in which it watched
+    armed : hours, by number, in which it watched by final limits
+    provisional : by such hours with provisional limits, rows in which these raise one false alarm
     scored : rows of the hour with their scores
     """
 
@@ -60,6 +62,7 @@ class Member:
     alarms: dict[int, Alarm] = field(default_factory=dict)
     first_top: dict[int, tuple[str, ...]] = field(default_factory=dict)
     armed: set[int] = field(default_factory=set)
+    provisional: dict[int, float] = field(default_factory=dict)
     scored: list[Scored] = field(default_factory=list)
 
     @property
@@ -68,6 +71,12 @@ class Member:
         monitor = self.node._ingest.monitor
         return None if monitor is None else monitor.detector
 
+    def by_limits(self) -> tuple[list[Alarm], list[Alarm]]:
+        """Return alarms as they began, by final limits and by provisional ones."""
+        alarms = sorted(self.alarms.values(), key=lambda alarm: alarm.began)
+        early = [alarm for alarm in alarms if getattr(alarm, "provisional", False)]
+        return [alarm for alarm in alarms if alarm not in early], early
+
     @property
     def is_open(self) -> bool:
         """Whether an alarm is."""
@@ -75,7 +84,10 @@ class Member:
 
 
 class Fleet:
-    """A root and its clients, and the time."""
+    """A root and its clients, and the time.
+
+    An `hour` here lasts `step_s`: rows that are handed over at once, a report and a model.
+    """
 
     def __init__(
         self,
@@ -86,20 +98,30 @@ class Fleet:
         learns_scaling: bool = False,
         robust: bool = False,
         rows: Callable | None = None,
+        step_s: float = HOUR_S,
+        min_rows: int = 1,
     ) -> None:
         schema: Schema = plant.schema
         if learns_scaling:
             schema = replace(schema, scaling=None)
         self.plant, self._rows = plant, rows or plant.rows
         self.alarms = replace(alarms, period_s=plant.period_s)
-        self.hour = 0
+        self.hour, self.step_s = 0, step_s
+        self.first_model: int | None = None
         self._learns_scaling = learns_scaling
-        self._schema, self._summaries = schema, Subspaces(plant.rank)
+        self._schema, self._summaries = schema, Subspaces(8, rank_max=16)
         seeds = iter(np.random.SeedSequence(seed).spawn(plant.nodes + 1))
         settings = AggregatorSettings(
-            ROOT, None, report_every_s=HOUR_S, model_every_s=HOUR_S, seal_after_s=48 * HOUR_S
+            ROOT, None, report_every_s=step_s, model_every_s=step_s, seal_after_s=48 * step_s
         )
-        plan = GroupPlan(self._summaries, schema, learns_scaling=learns_scaling, robust=robust)
+        plan = GroupPlan(
+            self._summaries,
+            schema,
+            learns_scaling=learns_scaling,
+            chooses_rank=True,
+            robust=robust,
+            min_rows=min_rows,
+        )
         self.root = AggregatorNode(settings, {GROUP: plan}, np.random.default_rng(next(seeds)))
         self.members = [
             self._member(f"n{i:02}", np.random.default_rng(next(seeds))) for i in range(plant.nodes)
@@ -115,7 +137,7 @@ class Fleet:
             GROUP,
             ROOT,
             learns_scaling=self._learns_scaling,
-            report_every_s=0.7 * HOUR_S,
+            report_every_s=0.7 * self.step_s,
             checkpoint_every_s=30 * 86400.0,
             min_rows=1,
             turned_by=180.0,
@@ -127,7 +149,7 @@ class Fleet:
     @property
     def now(self) -> Now:
         """The end of the last hour that passed."""
-        return Now(self.hour * HOUR_S, EPOCH + self.hour * HOUR_S)
+        return Now(self.hour * self.step_s, EPOCH + self.hour * self.step_s)
 
     def row_at(self, wall: float) -> int:
         """Return which row was the newest at a time."""
@@ -135,13 +157,13 @@ class Fleet:
 
     def bounds(self, hour: int) -> tuple[int, int]:
         """Return the rows of an hour."""
-        first, last = (int(h * HOUR_S / self.plant.period_s) for h in (hour, hour + 1))
+        first, last = (int(h * self.step_s / self.plant.period_s) for h in (hour, hour + 1))
         return min(first, self.plant.n_rows), min(last, self.plant.n_rows)
 
     @property
     def hours(self) -> int:
         """Of the whole run."""
-        return int(self.plant.n_rows * self.plant.period_s / HOUR_S)
+        return int(self.plant.n_rows * self.plant.period_s / self.step_s)
 
     def passes(self, *, only: Sequence[int] | None = None) -> None:
         """Let an hour pass at all nodes, or at some."""
@@ -182,10 +204,11 @@ class Fleet:
             case Send(to, message):
                 if to == ROOT or to in self._by_name:
                     self._todo.append((to, Received(message)))
-                alarm_status = getattr(message, "alarm_status", None)
-                if alarm_status is not None and alarm_status.state != "learning":
-                    self._by_name[name].armed.add(self.hour)
+                self._see(name, getattr(message, "alarm_status", None))
             case Publish(message):
+                # Before the first readings a root publishes that it has none.
+                if self.first_model is None and isinstance(message, Model) and message.summary:
+                    self.first_model = self.hour
                 self._todo.extend((member, Received(message)) for member in self._by_name)
             case Alarmed(alarms):
                 member = self._by_name[name]
@@ -194,6 +217,16 @@ class Fleet:
                     member.first_top.setdefault(alarm.number, tuple(n for n, _ in alarm.top))
             case Scored():
                 self._by_name[name].scored.append(effect)
+
+    def _see(self, name: str, status: AlarmStatus | None) -> None:
+        """Note by which limits a node watches."""
+        if status is None or name not in self._by_name:
+            return
+        member, rows = self._by_name[name], getattr(status, "provisional_rows", 0.0)
+        if rows:
+            member.provisional[self.hour] = rows
+        elif status.state != "learning":
+            member.armed.add(self.hour)
 
     def run(self, hours: int | None = None, *, label: str = "") -> Iterator[int]:
         """Let hours pass, drawing a bar on stderr; yield after each."""

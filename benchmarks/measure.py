@@ -5,11 +5,13 @@ Rules: nothing here or in a room asserts a time; the work that is not compared
 turns, so that a busy second hits them all.
 """
 
+import os
 import statistics
 import sys
 import time
 import tracemalloc
 from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 from typing import NamedTuple
 
 import click
@@ -19,6 +21,9 @@ from scipy import fft
 import blas  # noqa: F401 (before numpy: it sets one thread)
 
 Array = np.ndarray
+
+DATA = Path(os.environ.get("SUBMERGE_DATA", Path(__file__).parents[2] / "shared" / "data"))
+LIGHT = DATA / "motes" / "light.dat.gz"
 
 
 class Timing(NamedTuple):

@@ -1,63 +1,102 @@
-"""What it costs to watch: microseconds a row, in blocks and one by one; bytes of a sketch.
+"""Watching: microseconds a row, and bytes of reports and models.
 
-    python benchmarks/watching.py
+A node that is armed and has nothing to alarm at, with the settings that a user has who sets
+nothing: what a row costs before it is learnt. *Score* is what a model says of a row: distance, SPE
+(squared prediction error), T2 (Hotelling's statistic), and every channel by the others; *watched*
+is all that a client does with a row: limits, the maximum of its block, what is usual and what is
+stuck as well. Each is the best of some runs, for other programs only ever add to it.
 
-At 54 channels and rank 8, of a node that is armed and has nothing to alarm at: what a row costs
-before it is learnt. "score" is SPE and T2 alone; "watched" is all that a client does with a row:
-scores, limits, the peak of the hour, every channel by the others, what is usual and what is stuck.
-The best of some runs, for other programs only ever add to it.
+Bytes are those of the last report and model of four real `ClientNode`s and a root after five days,
+without an alarm.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
+import measure
+from fleet_in_time import Fleet
+from page import page
+from report import Table
 from submerge import Schema
 from submerge.client.monitor import NodeMonitor
 from submerge.judge.clock import RowTime
 from submerge.judge.prepare import Block, prepare
-from submerge.protocol.machine import Now
-from submerge.protocol.messages import Counts, Model
+from submerge.protocol.machine import Now, Publish, Send
+from submerge.protocol.messages import Counts, Model, Report
 from submerge.protocol.settings import AlarmSettings, ClientSettings
 from submerge.protocol.summaries import Subspaces
 from submerge.stats.block_maxima import BlockMaxima
-from submerge.stats.quantile_sketch import FINE, QuantileSketch, empty, merged, packed
+from submerge.stats.quantile_sketch import FINE, QuantileSketch, empty
+from submerge_proto.wire import codec
 
-CHANNELS, RANK, PERIOD_S = 54, 8, 31.0
+CAUSES, RANK, RANK_MAX, PERIOD_S = 8, 8, 16, 31.0
 RUNS, ROWS = 9, 6400
+NODES, DAYS = 4, 5
 
 
-def main() -> None:
-    """Print a line for each block size, and what sketches weigh."""
-    rng = np.random.default_rng(0)
-    causes = rng.standard_normal((RANK, CHANNELS))
+@dataclass
+class Steady:
+    """A plant (`plants.plant.Plant`) of a few causes and noise, without faults."""
 
-    def draw(n: int) -> np.ndarray:
-        return rng.standard_normal((n, RANK)) @ causes + rng.normal(0, 0.3, (n, CHANNELS))
+    dim: int
+    name: str = "steady"
+    period_s: float = PERIOD_S
+    nodes: int = NODES
 
-    schema, summaries = Schema(CHANNELS, center="own"), Subspaces(RANK)
+    def __post_init__(self) -> None:
+        self._rng = np.random.default_rng(0)
+        self._causes = self._rng.standard_normal((CAUSES, self.dim))
+        self.schema = Schema(self.dim, center="own")
+        self.n_rows = int(DAYS * 86400 / self.period_s)
+
+    def rows(self, node: int, start: int, stop: int) -> np.ndarray:
+        """Return new rows, whatever was asked before."""
+        return self.draw(stop - start)
+
+    def draw(self, n: int) -> np.ndarray:
+        """Return rows (n, dim)."""
+        known = self._rng.standard_normal((n, CAUSES)) @ self._causes
+        return known + self._rng.normal(0, 0.3, (n, self.dim))
+
+
+class Weighed(Fleet):
+    """A fleet that weighs what is sent, each as its last."""
+
+    report = model = 0
+
+    def _do(self, name: str, effect: object) -> None:
+        match effect:
+            case Send(_, Report() as report):
+                self.report = len(codec.encode(report))
+            case Publish(Model() as model):
+                self.model = len(codec.encode(model))
+        super()._do(name, effect)
+
+
+def watched(dim: int, block: int) -> tuple[float, float]:
+    """Return microseconds a row: to score it, and to watch it."""
+    plant = Steady(dim)
+    schema, summaries = plant.schema, Subspaces(RANK, rank_max=RANK_MAX)
     learner = summaries.learner(schema)
-    learner.learn(rows := draw(5000), rows)
-    model = _model(schema, learner.summary())
-    for block in (50, 1):
-        monitor = _watching(schema, summaries, model, draw)
-        blocks = [draw(block) for _ in range(ROWS // block)]
-        scores = summaries.scorer(model.summary).scores
-        alone = _best(lambda rows, scores=scores, own=monitor.own: scores(rows, rows, own), blocks)
-        now, judge = Now(0.0, 0.0), monitor.judge
-        watched = _best(
-            lambda rows, judge=judge, now=now: judge(_block(rows, schema), model, now), blocks
-        )
-        print(f"blocks of {block:2}: score {alone:6.2f} us a row, watched {watched:6.2f} us a row")
-    parts = [QuantileSketch.of(rng.lognormal(0, 1, 500), FINE) for _ in range(40)]
-    whole = merged(*parts, grain=FINE)
-    print(f"sketch of 20,000 peaks: {len(packed(whole))} bytes, at most {FINE.bytes}")
+    learner.learn(rows := plant.draw(5000), rows)
+    summary = learner.summary()
+    model = _model(schema, summaries.directions(summary), summaries.factors(summary))
+    monitor = _watching(schema, summaries, model, plant.draw)
+    blocks = [plant.draw(block) for _ in range(ROWS // block)]
+    scores = summaries.scorer(model.summary, dim, model.factors).statistics
+    now = Now(0.0, 0.0)
+    return (
+        _best(lambda rows: scores(rows, rows, monitor.own), blocks),
+        _best(lambda rows: monitor.judge(_block(rows, schema), model, now), blocks),
+    )
 
 
-def _model(schema: Schema, summary: object) -> Model:
+def _model(schema: Schema, summary: object, factors: object) -> Model:
     """Return a model whose limits nothing passes."""
     high = QuantileSketch.of(np.full(5000, 1e3), FINE)
     return Model(
@@ -65,7 +104,8 @@ def _model(schema: Schema, summary: object) -> Model:
         (0.0, 0.0, 0.0),
         created=0.0,
         expires=1e12,
-        maxima=BlockMaxima(high, high, empty(FINE), 500, high),
+        maxima=BlockMaxima(high, high, empty(FINE), 500, high, high, high),
+        factors=factors,
     )
 
 
@@ -98,5 +138,29 @@ def _best(work: Callable[[np.ndarray], object], blocks: list[np.ndarray]) -> flo
     return 1e6 * min(times) / sum(map(len, blocks))
 
 
+def room(quick: bool) -> list[Table]:
+    """Measure both widths; `quick`: the narrow one."""
+    widths = (54,) if quick else (54, 400)
+    speed = [
+        (dim, block, *watched(dim, block))
+        for dim in measure.progress(widths, "watching")
+        for block in (50, 1)
+    ]
+    weights = []
+    for dim in measure.progress(widths, "bytes"):
+        fleet = Weighed(Steady(dim), AlarmSettings())
+        while fleet.hour < fleet.hours:
+            fleet.passes()
+        weights.append((dim, fleet.report, fleet.model))
+    return [
+        Table(
+            "Microseconds a row",
+            {"channels": "d", "rows in a block": "d", "score": ".1f", "watched": ".1f"},
+            speed,
+        ),
+        Table("Bytes", {"channels": "d", "report": ",d", "model": ",d"}, weights),
+    ]
+
+
 if __name__ == "__main__":
-    main()
+    page(room)

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from submerge.aggregator.node import AggregatorNode
 from submerge.protocol.alarm_status import Alarm
+from submerge.protocol.drill_report import DrillTaken
 from submerge.protocol.machine import Event, Now
 from submerge.protocol.messages import Answer, Joined, Message, Reason, Report, Stamp
 from submerge_aggregator.downlink import Inbound, Refusal
@@ -100,7 +101,7 @@ class Tallies:
     model_rejected: int = 0
 
 
-def answer_to(inbound: Inbound, message: Joined | Answer) -> Down:
+def answer_to(inbound: Inbound, message: Joined | Answer | DrillTaken) -> Down:
     """Return the answer to a message, ready to go out."""
     stamp = message.stamp
     data, kind = codec.encode(message), codec.kind_of(message)

@@ -252,9 +252,11 @@ class GroupConfig(Section, frozen=True, kw_only=True):
             self.summary.summaries,
             built,
             learns_scaling=learns,
+            chooses_rank=self.summary.rank == "auto",
             robust=self.robust,
             bounds=self.bounds == "on",
             trusted=self.trusted,
+            min_rows=10 * self.summary.start,
         )
 
 
@@ -328,7 +330,7 @@ class AggregatorConfig(Section, frozen=True, kw_only=True):
         """Check that reports fit up, and models down."""
         check = partial(check_size, config.dim, summary.kept, linear=summary.linear(config))
         features = "" if config.features is None else "schema.features.features, "
-        lower = f"{features}schema.lags, summary.rank or summary.oversample of group {name}"
+        lower = f"{features}schema.lags, {summary.widest} or summary.oversample of group {name}"
         if self.parent is not None:
             raised = f"{lower}, or raise it as far as the parent does"
             at = ("parent", "max_message_bytes")

@@ -125,11 +125,13 @@ insecure = true
 # The names that may join, report and watch here, aggregators too; * is any text. Left out: any.
 #nodes = ["pump-*", "site-1"]
 
-# Ranks as at the clients: directions of normal variation, and spare ones. Raising rank explains
-# more of what is normal, and in the end faults as well; raising oversample makes merges more
-# exact. Each costs 4 bytes x channels x lags in every report.
+# Directions as at the clients. With "auto" the root chooses once, from rows of 4 children or more
+# and of 20,000 readings, how many SPE and T2 are of; a number here overrules that. Raising rank_max
+# or oversample makes distances and merges more exact, for 4 bytes x channels x lags each in every
+# report.
 [groups.pumps.summary]
-#rank = 8
+#rank = "auto"
+#rank_max = 16
 #oversample = 5
 
 # What a vector means, as at the clients. Required at a root; below it the schema comes down.
@@ -138,7 +140,7 @@ insecure = true
 channels = ["flow [l/min]", "pressure [bar]", "current [A]", "temperature [°C]"]
 # Readings in a row, the newest first. Raising it shows how channels follow each other, for
 # channels x lags dimensions in memory and in each report.
-lags = 4
+#lags = 1
 # How channels of different units get one size: "none" leaves readings as they are; "fleet"
 # measures it on all nodes, over the first 1,000 readings; "fixed" takes
 # (reading - offset) / scale. Raising a scale gives its channel less weight.
@@ -160,7 +162,7 @@ scaling = "fleet"
 
 # A kernel: what is normal may then be curved, a ring or a bent sheet; without one it is flat.
 # Features of each vector are learnt beside the vector itself. Each direction of them costs
-# 4 bytes x features in every report: [summary] rank = 16 is then a good start.
+# 4 bytes x features in every report.
 #[groups.pumps.schema.features]
 #kernel = "gaussian"
 # How close two vectors have to be to be alike, in scaled units: "auto" lets the root measure it
@@ -214,6 +216,9 @@ scaling = "fleet"
 [alarms]
 # A line of JSON for each: in a file, which may be rotated, or "-" for standard output.
 #ndjson = "alarms.ndjson"
+# Alarms by provisional limits, as new groups have them, are listed, and sent nowhere; true sends
+# them as well.
+#provisional = false
 
 # Servers that take a POST, as many as you like: Alertmanager ("alertmanager"), a topic of
 # ntfy ("ntfy"), or any that takes JSON ("json").

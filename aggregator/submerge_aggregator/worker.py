@@ -18,6 +18,7 @@ from typing import Any
 from submerge import PeerError, SubmergeError
 from submerge.aggregator.node import AggregatorNode
 from submerge.aggregator.self_check import UNSENT
+from submerge.protocol.drill_report import DrillReport, DrillTaken
 from submerge.protocol.machine import (
     Effect,
     Event,
@@ -234,7 +235,7 @@ class CommitWorker:
         except PeerError as error:
             self.refusals.count(error.kind, inbound.who, why=str(error))
             return [Refuse(inbound, str(error))]
-        if not isinstance(message, Join | Report):
+        if not isinstance(message, Join | Report | DrillReport):
             why = f"a child sends joins and reports, got a {inbound.kind}"
             self.refusals.count("malformed", inbound.who, why=why)
             return [Refuse(inbound, why)]
@@ -243,13 +244,16 @@ class CommitWorker:
             return [self._refuse_spoofed(inbound, stamp.node)]
         if isinstance(message, Join):
             self.tallies.joins += 1
-        else:
+        elif isinstance(message, Report):
             self.tallies.reports += 1
             self._received.note(message, inbound.data)
         why_not = self.admission.objection(message, inbound.identity, node)
         if why_not is not None:
             self.refusals.count("denied", stamp.node, group=stamp.group, why=why_not)
-            return [answer_to(inbound, denial_of(message, why_not, node))]
+            denied: Joined | Answer | DrillTaken = DrillTaken(stamp, Reason.DENIED)
+            if not isinstance(message, DrillReport):
+                denied = denial_of(message, why_not, node)
+            return [answer_to(inbound, denied)]
         outs = self._step(node, Received(message, inbound.shared), now, inbound, keeps)
         if not any(isinstance(out, Down) and out.inbound is inbound for out in outs):
             self.refusals.count("stranger", stamp.node, group=stamp.group)
@@ -283,13 +287,13 @@ class CommitWorker:
 
     def _out(self, node: AggregatorNode, effect: Effect, inbound: Inbound | None) -> list[Out]:
         match effect:
-            case Send(to, message) if isinstance(message, Join | Report):
+            case Send(to, message) if isinstance(message, Join | Report | DrillReport):
                 if self.credentials is not None:
                     message = self.credentials.stamped(message)
                 data = codec.encode(message, coarse=self._coarse)
                 return [Up(message.stamp.group, codec.kind_of(message), data)]
             case Send(to, message):
-                answers = isinstance(message, Joined | Answer)
+                answers = isinstance(message, Joined | Answer | DrillTaken)
                 group = group_of(message)
                 data, kind = codec.encode(message), codec.kind_of(message)
                 return [Down(inbound if answers else None, to, group, kind, data)]
@@ -391,4 +395,6 @@ class CommitWorker:
             return [answer_to(item, late)]
         if isinstance(message, Report):
             return [answer_to(item, Answer(message.stamp, Reason.UNAVAILABLE, message.fence))]
+        if isinstance(message, DrillReport):
+            return [answer_to(item, DrillTaken(message.stamp, Reason.UNAVAILABLE))]
         return []

@@ -23,11 +23,14 @@ from plants.engine_kind import CHANNELS, NAMES, SCALING, SETTINGS, WEAR
 from plants.faults import (
     SENSOR_KINDS,
     Injected,
+    Where,
     check_faults,
     check_range,
     offsets_of,
     place_faults,
 )
+from plants.reversed import KIND as REVERSED
+from plants.reversed import ReversedSensors, with_reversed
 from submerge import Array, Schema
 
 __all__ = ["KINDS", "Engines"]
@@ -58,9 +61,10 @@ CAUSES_H = np.array([0.5, 12.0, 24.0, 2.0])
 NOISE = 0.3
 LOST = 0.0002
 
-KINDS = (*SENSOR_KINDS, *WEAR)
+ACTING = (*SENSOR_KINDS, *WEAR)
+KINDS = (*ACTING, REVERSED)
 
-_KIND, _MADE, _FLOWN, _FAULTS, _NOISE, _LOST, _SPOILT = range(7)
+_KIND, _MADE, _FLOWN, _FAULTS, _NOISE, _LOST, _SPOILT, _REVERSED = range(8)
 
 
 class Engines:
@@ -75,7 +79,8 @@ class Engines:
     quiet_days : float
         Drawn faults begin later.
     faults : sequence of Injected, optional
-        By default `n_faults` are drawn, by default one at six of ten engines.
+        By default `n_faults` are drawn, by default one at six of ten engines, and one that
+        only correlations show at another.
 
     Attributes
     ----------
@@ -119,30 +124,30 @@ class Engines:
         self._made = self._rng(_MADE).normal(0, 2, (nodes, dim))
         self._regime, self._causes = self._fly(self._rng(_FLOWN))
         if faults is None:
-            faults = place_faults(
-                self._rng(_FAULTS),
-                KINDS,
-                _draw,
-                nodes=nodes,
-                count=nodes * 6 // 10 if n_faults is None else n_faults,
-                first=int(quiet_days * 86400 / PERIOD_S),
-                last=self.n_rows,
-                period_s=PERIOD_S,
-            )
+            where = Where(nodes, int(quiet_days * 86400 / PERIOD_S), self.n_rows, PERIOD_S)
+            count = nodes * 6 // 10 if n_faults is None else n_faults
+            faults = place_faults(self._rng(_FAULTS), ACTING, _draw, where, count=count)
+            if n_faults is None:
+                faults = with_reversed(self._rng(_REVERSED), faults, _draw, where)
         self.faults = check_faults(faults, kinds=KINDS, nodes=nodes, names=NAMES)
+        self._reversed = ReversedSensors(self.faults, NAMES, PERIOD_S, self._read)
         self._pages: dict[int, tuple[int, Array]] = {}
 
     def rows(self, node: int, start: int, stop: int) -> Array:
         """Return rows `start` to `stop` of one engine, (stop - start, 24), NaN where lost."""
         check_range(self, node, start, stop)
+        return self._reversed.rows(node, start, stop)
+
+    # -- inside ----------------------------------------------------------------
+
+    def _read(self, node: int, start: int, stop: int) -> Array:
+        """Return rows `start` to `stop` of one engine with all its faults but reversed sensors."""
         pages = range(start // PAGE, -(-stop // PAGE))
         parts = [
             self._page(node, page)[max(0, start - page * PAGE) : stop - page * PAGE]
             for page in pages
         ]
         return np.concatenate(parts) if parts else np.empty((0, len(CHANNELS)))
-
-    # -- inside ----------------------------------------------------------------
 
     def _rng(self, *place: int) -> np.random.Generator:
         """Return a generator for one purpose, engine and page, independent of the others."""
@@ -168,7 +173,8 @@ class Engines:
         rows, first = self._sound(node, page), page * PAGE
         at = np.arange(first, first + PAGE, dtype=np.float64)
         for fault in self.faults:
-            if fault.node == node and fault.start < first + PAGE and fault.end > first:
+            here = fault.node == node and fault.start < first + PAGE and fault.end > first
+            if here and fault.kind != REVERSED:
                 self._spoil(rows, fault, at, self._rng(_SPOILT, node, fault.start, page))
         rows = rows * SCALING.scale + SCALING.offset
         rows[self._rng(_LOST, node, page).random(rows.shape) < LOST] = np.nan
@@ -209,7 +215,7 @@ def _draw(rng: np.random.Generator, kind: str) -> tuple[tuple[str, ...], float, 
         right = tuple(name for name in most if abs(WEAR[kind][name]) >= 0.6)
         return right, 6 + 4 * size, 6.0 + 3.0 * rng.uniform()
     right = (str(rng.choice(NAMES[SETTINGS:])),)
-    if kind == "stuck":
+    if kind in ("stuck", REVERSED):
         return right, 0.0, days
     size = {"bias": 4 + 4 * size, "drift": 3 + 3 * size, "noise": 3 + 2 * size}[kind]
     return right, size if kind == "noise" else sign * size, days

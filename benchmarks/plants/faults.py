@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from submerge import Array, UsageError
+from submerge.drill.faults import shape
 
 SENSOR_KINDS = ("bias", "drift", "stuck", "noise")
 """A sensor is `size` off; drifts by `size` a day; repeats one reading; has noise of that size."""
@@ -59,21 +60,23 @@ Draw = Callable[[np.random.Generator, str], tuple[tuple[str, ...], float, float]
 """Draws channels, size and days for a kind."""
 
 
+class Where(NamedTuple):
+    """Where faults may be: on which of the nodes, and within rows `first` to `last`."""
+
+    nodes: int
+    first: int
+    last: int
+    period_s: float
+
+
 def place_faults(
-    rng: np.random.Generator,
-    kinds: Sequence[str],
-    draw: Draw,
-    *,
-    nodes: int,
-    count: int,
-    first: int,
-    last: int,
-    period_s: float,
+    rng: np.random.Generator, kinds: Sequence[str], draw: Draw, where: Where, *, count: int
 ) -> tuple[Injected, ...]:
     """Draw `count` faults, the kinds in turn, each on a node of its own, by their start.
 
-    All lie within rows `first` to `last`; none where there is no room for any.
+    None where there is no room for any.
     """
+    nodes, first, last, period_s = where
     if not 0 <= count <= nodes:
         raise UsageError(f"n_faults must be from 0 to {nodes}, a node each, got {count}")
     faults = []
@@ -99,8 +102,8 @@ def offsets_of(fault: Injected, rows: Array, period_s: float, noise: Array) -> A
     """
     inside = (rows >= fault.start) & (rows < fault.end)
     days = (rows - fault.start) * (period_s / DAY_S)
-    shape = {"bias": np.ones_like(rows), "drift": days, "noise": noise}.get(fault.kind)
-    return np.zeros_like(rows) if shape is None else np.where(inside, fault.size * shape, 0.0)
+    one = shape(fault.kind, days, noise)
+    return np.zeros_like(rows) if one is None else np.where(inside, fault.size * one, 0.0)
 
 
 def check_faults(

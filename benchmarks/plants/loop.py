@@ -19,15 +19,19 @@ from collections.abc import Sequence
 import numpy as np
 
 from plants import loop_process as process
-from plants.faults import SENSOR_KINDS, Injected, check_faults, check_range, place_faults
+from plants.faults import SENSOR_KINDS, Injected, Where, check_faults, check_range, place_faults
 from plants.loop_day import EACH, MINUTES, PERIOD_S, DayFaults, Fleet, Moment, run_day
 from plants.loop_sensors import CHANNELS, COUNT, NAMES, SCALING
+from plants.reversed import KIND as REVERSED
+from plants.reversed import ReversedSensors, with_reversed
 from submerge import Array, Schema
 
 __all__ = ["KINDS", "Loop"]
 
-KINDS = (*SENSOR_KINDS, "sticking", "feed", "cooling")
+ACTING = (*SENSOR_KINDS, "sticking", "feed", "cooling")
 """A valve that sticks; more inert in the mixed feed; a reactor cooler that fouls at once."""
+
+KINDS = (*ACTING, REVERSED)
 
 PAGE = MINUTES // EACH
 """Rows of a day, which is a page."""
@@ -36,7 +40,7 @@ WARM_DAYS = 1
 LOST = 0.0002
 """Share of readings that are lost, one by one."""
 
-_FLEET, _FAULTS, _NOISE, _WANDER, _LOST, _SPOILT = range(6)
+_FLEET, _FAULTS, _NOISE, _WANDER, _LOST, _SPOILT, _REVERSED = range(7)
 
 
 class Loop:
@@ -51,7 +55,8 @@ class Loop:
     quiet_days : float
         Drawn faults begin later.
     faults : sequence of Injected, optional
-        By default `n_faults` are drawn, by default one at seven of ten plants.
+        By default `n_faults` are drawn, by default one at seven of ten plants, and one that
+        only correlations show at another.
 
     Attributes
     ----------
@@ -83,31 +88,31 @@ class Loop:
         self.schema = Schema(CHANNELS, SCALING, center="own")
         self._fleet = Fleet.draw(self._rng(_FLEET), nodes, days + WARM_DAYS)
         if faults is None:
-            faults = place_faults(
-                self._rng(_FAULTS),
-                KINDS,
-                _draw,
-                nodes=nodes,
-                count=nodes * 7 // 10 if n_faults is None else n_faults,
-                first=int(quiet_days * PAGE),
-                last=self.n_rows,
-                period_s=PERIOD_S,
-            )
+            where = Where(nodes, int(quiet_days * PAGE), self.n_rows, PERIOD_S)
+            count = nodes * 7 // 10 if n_faults is None else n_faults
+            faults = place_faults(self._rng(_FAULTS), ACTING, _draw, where, count=count)
+            if n_faults is None:
+                faults = with_reversed(self._rng(_REVERSED), faults, _draw, where)
         self.faults = check_faults(faults, kinds=KINDS, nodes=nodes, names=NAMES)
+        self._reversed = ReversedSensors(self.faults, NAMES, PERIOD_S, self._read)
         self._begins = [Moment.first(nodes)]
         self._pages: dict[int, Array] = {}
 
     def rows(self, node: int, start: int, stop: int) -> Array:
         """Return rows `start` to `stop` of one node, (stop - start, 52), NaN where lost."""
         check_range(self, node, start, stop)
+        return self._reversed.rows(node, start, stop)
+
+    # -- inside ----------------------------------------------------------------
+
+    def _read(self, node: int, start: int, stop: int) -> Array:
+        """Return rows `start` to `stop` of one node with all faults that act on the process."""
         pages = range(start // PAGE, -(-stop // PAGE))
         parts = [
             self._page(page)[max(0, start - page * PAGE) : stop - page * PAGE, :, node]
             for page in pages
         ]
         return np.concatenate(parts) if parts else np.empty((0, len(CHANNELS)))
-
-    # -- inside ----------------------------------------------------------------
 
     def _rng(self, *place: int) -> np.random.Generator:
         """Return a generator for one purpose and day, independent of the others."""
@@ -129,7 +134,11 @@ class Loop:
         noise = self._rng(_NOISE, day).standard_normal((MINUTES, COUNT, nodes))
         steps = self._rng(_WANDER, day).standard_normal((MINUTES, len(process.KEEP), nodes))
         at = (day - WARM_DAYS) * PAGE + np.arange(MINUTES) / EACH
-        faults = [each for each in self.faults if each.start <= at[-1] and each.end > at[0]]
+        faults = [
+            each
+            for each in self.faults
+            if each.kind != REVERSED and each.start <= at[-1] and each.end > at[0]
+        ]
         draws = [
             self._rng(_SPOILT, each.node, each.start, day).standard_normal(MINUTES)
             for each in faults
@@ -148,6 +157,8 @@ def _draw(rng: np.random.Generator, kind: str) -> tuple[tuple[str, ...], float, 
     if kind == "feed":
         right = ("reactor feed B", "purge B", "purge", "purge valve")
         return right, 0.04 + 0.02 * size, days
+    if kind == REVERSED:
+        return NAMES[_GAS[int(rng.integers(len(_GAS)))]], 0.0, days
     if kind == "cooling":
         right = ("reactor cooling valve", "reactor cooling outlet", "reactor temperature")
         return right, 0.15 + 0.10 * size, days
@@ -165,6 +176,9 @@ def _draw(rng: np.random.Generator, kind: str) -> tuple[tuple[str, ...], float, 
     size = {"bias": 4 + 4 * size, "drift": 3 + 3 * size, "noise": 4 + 2 * size}[kind]
     return right, size if kind == "noise" else sign * size, days
 
+
+_GAS = (slice(22, 29), slice(29, 36))
+"""The channels of the two gas analyzers, of the reactor's feed and of the purge."""
 
 _TOLD = [i for i in range(COUNT) if i not in (11, 14)]
 """Without levels: a controller holds a wrong reading, and nothing else shows it for long."""

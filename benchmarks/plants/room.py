@@ -11,14 +11,19 @@ from typing import Any
 
 import numpy as np
 
-from plants.faults import Injected, check_faults, check_range, place_faults
+from plants.faults import Injected, Where, check_faults, check_range, place_faults
+from plants.reversed import KIND as REVERSED
+from plants.reversed import ReversedSensors, with_reversed
 from submerge import Array, Schema
 from submerge_fleet.crowd.motes import CHANNELS, NODES, RANK, SCALING
 from submerge_fleet.plants.room import DAY, PAGE, Room
-from submerge_fleet.plants.room_faults import KINDS, QUANTITIES, SIZES, SNAPSHOT_S, Fault
+from submerge_fleet.plants.room_faults import KINDS as ACTING
+from submerge_fleet.plants.room_faults import QUANTITIES, SIZES, SNAPSHOT_S, Fault
 from submerge_fleet.plants.room_plan import ROWS
 
 __all__ = ["KINDS", "RoomNodes"]
+
+KINDS = (*ACTING, REVERSED)
 
 EVERY = 2
 """A node reads one of so many snapshots."""
@@ -26,8 +31,8 @@ EVERY = 2
 NAMES = tuple(channel.name for channel in CHANNELS)
 SCALES = dict(zip(QUANTITIES, SCALING.scale, strict=False))
 
-_FAULTS = 100
-"""A stream that `Room` does not use with the same seed."""
+_FAULTS, _REVERSED = 100, 101
+"""Streams that `Room` does not use with the same seed."""
 
 
 class RoomNodes:
@@ -42,7 +47,8 @@ class RoomNodes:
     quiet_days : float
         Drawn faults begin later.
     faults : sequence of Injected, optional
-        By default `n_faults` are drawn, by default one at half of the nodes.
+        By default `n_faults` are drawn, by default one at half of the nodes, and one that
+        only correlations show at some others.
     half_life_days : float, optional
         Time after which a reading counts half: batteries run down, and there are no seasons.
 
@@ -77,23 +83,24 @@ class RoomNodes:
         half_life = None if half_life_days is None else 86400 * half_life_days
         self.schema = Schema(CHANNELS, SCALING, center="own", half_life=half_life)
         if faults is None:
-            faults = place_faults(
-                np.random.default_rng([seed, _FAULTS]),
-                KINDS,
-                _draw,
-                nodes=nodes,
-                count=nodes // 2 if n_faults is None else n_faults,
-                first=int(quiet_days * DAY / EVERY),
-                last=self.n_rows,
-                period_s=self.period_s,
-            )
+            where = Where(nodes, int(quiet_days * DAY / EVERY), self.n_rows, self.period_s)
+            count = nodes // 2 if n_faults is None else n_faults
+            rng, other = (np.random.default_rng([seed, part]) for part in (_FAULTS, _REVERSED))
+            faults = place_faults(rng, ACTING, _draw, where, count=count)
+            if n_faults is None:
+                faults = with_reversed(other, faults, _draw, where)
         self.faults = check_faults(faults, kinds=KINDS, nodes=nodes, names=NAMES)
+        self._reversed = ReversedSensors(self.faults, NAMES, self.period_s, self._read)
         self._buildings = [
             Room(
                 # Seeds of buildings, which differ for all fleets of up to 1000 buildings.
                 seed=1000 * seed + number,
                 days=days,
-                faults=[_mote(each) for each in self.faults if each.node // NODES == number],
+                faults=[
+                    _mote(each)
+                    for each in self.faults
+                    if each.kind != REVERSED and each.node // NODES == number
+                ],
             )
             for number in range(-(-nodes // NODES))
         ]
@@ -102,6 +109,10 @@ class RoomNodes:
     def rows(self, node: int, start: int, stop: int) -> Array:
         """Return rows `start` to `stop` of one node, (stop - start, 24), NaN where silent."""
         check_range(self, node, start, stop)
+        return self._reversed.rows(node, start, stop)
+
+    def _read(self, node: int, start: int, stop: int) -> Array:
+        """Return rows `start` to `stop` of one node with all its faults but reversed sensors."""
         building, place = divmod(node, NODES)
         motes = place + NODES * np.arange(ROWS)
         columns = (4 * motes[:, None] + np.arange(4)).ravel()
@@ -137,6 +148,9 @@ def _mote(fault: Injected) -> Fault:
 
 def _draw(rng: np.random.Generator, kind: str) -> tuple[tuple[str, ...], float, float]:
     """Draw channels, size and days of a fault, as `Room` does."""
+    if kind == REVERSED:
+        mote = int(rng.integers(ROWS)) + 1
+        return (f"m{mote}.temperature", f"m{mote}.humidity"), 0.0, rng.uniform(1.0, 2.0)
     mote_kind: Any = kind  # a plant's kinds are plain strings
     sizes = SIZES[mote_kind]
     row, quantity = int(rng.integers(ROWS)) + 1, str(rng.choice(list(sizes)))

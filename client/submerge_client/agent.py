@@ -319,8 +319,24 @@ class Agent:
         """Return the state in one line for people."""
         away = "" if self._reach.why is None else f"; parent out of reach: {self._reach.why}"
         # `delivered` includes declared losses, which are no rows.
-        all_delivered = max(0, self.delivered - self.node.current.counts.lost)
-        return f"{self.rows} rows, {all_delivered} with the parent{away}"
+        delivered = max(0, self.delivered - self.node.current.counts.lost)
+        if not self.node.finals.waiting:
+            delivered += self._earlier
+        waits = self._measured
+        measured = f", {waits} wait for the fleet to settle its schema" if waits else ""
+        return f"{self.rows} rows, {delivered} with the parent{measured}{away}"
+
+    @property
+    def _measured(self) -> int:
+        """Readings of which a parent has moments only, until the fleet settles its schema."""
+        current = self.node.current
+        return self.node.finals.measured + (0 if current.learns else current.counts.learnt)
+
+    @property
+    def _earlier(self) -> int:
+        """Rows of this process that were in incarnations before the running one."""
+        counts = self.node.current.counts
+        return max(0, self.rows - counts.learnt - counts.withheld)
 
     @property
     def _traffic(self) -> dict[str, int]:
@@ -354,6 +370,9 @@ class Agent:
         # `delivered` includes declared losses, which are no rows.
         facts = {"delivered": max(0, current.delivered - current.counts.lost)}
         facts |= {"unreported": unreported, "withheld": current.counts.withheld}
+        # So all rows are accounted for: delivered + unreported + earlier.
+        facts |= {"earlier": self._earlier} if self._earlier else {}
+        facts |= {"measured": self._measured} if self._measured else {}
         facts |= {"lost": current.counts.lost}
         facts |= {f"sensor_{what}": n for what, n in self._sensor.counts.items() if n}
         say("ended", level=level, rows=self.rows, **facts, **self._traffic)

@@ -1,15 +1,16 @@
 """Score lines: the scores of each row as flat JSON, one row a line.
 
-    {"row": 4711, "at": 1767225600.0, "spe": 3.1, "t2": 9.7, "model": 1767225540123,
-     "over": 0.99, "over_t2": 0.95, "top": {"flow": 0.81, "temp": 0.12}, "filled": {"hum": 41.5},
-     "alarm": "pump-1-19aa41f2c30"}
+    {"row": 4711, "at": 1767225600.0, "distance": 91.4, "spe": 3.1, "t2": 9.7,
+     "model": 1767225540123, "over_distance": 0.999, "over": 0.99, "over_t2": 0.95,
+     "top": {"flow": 0.81, "temp": 0.12}, "filled": {"hum": 41.5}, "alarm": "pump-1-19aa41f2c30"}
 
 * `row` counts the sensor's rows since the process began. `at` is when it was scored, in Unix
   seconds; rows that share a step (`gather_s`) share it.
-* `spe` and `t2` are the squared prediction error (SPE) and Hotelling's T-squared of the row with
-  its gaps filled. `over` and `over_t2` are the highest of the model's measured limits (95, 99,
-  99.9 %) that they exceed, if any. A filled value adds no error, so a row with gaps exceeds a
-  limit at a lower SPE.
+* `distance` is the squared Mahalanobis distance of the row, by which alarms are raised; it is there
+  where the model has factors. `spe` and `t2` are the squared prediction error (SPE) and Hotelling's
+  T-squared. All are of the row with its gaps filled. `over_distance`, `over` (of SPE) and `over_t2`
+  are the highest of the model's measured limits (95, 99, 99.9 %) that they exceed, if any. A filled
+  value adds no error, so a row with gaps exceeds a limit at a lower score.
 * `top` has the channels to blame and their shares, by the rule of alarms (docs/decisions/0020).
 * `filled` has the values that filled gaps, in the channel's unit. `virtual` has those that can
   stand in for the sensor: the other channels predict it with an R2 of 0.5 or more on this node.
@@ -17,10 +18,10 @@
 * `alarm` is the name of the row's alarm, if there is one. `withheld` is true where the row is
   not learnt.
 
-In a kernel group `spe` and `t2` are of a row's features; `linear` is the SPE of the readings
-themselves, and `over_linear` the limit that it exceeds. `over` is then by either kind of SPE.
-`anomaly_score` is the larger one of the two on a common scale: 0 in the middle of recent rows,
-1 at the 99 % limit.
+In a kernel group `distance`, `spe` and `t2` are of a row's features; `linear` is the SPE of the
+readings themselves, and `over_linear` the limit that it exceeds. `over` is then by either kind of
+SPE. `anomaly_score` is the larger one of `distance` (without it, `spe`) and `linear`, on a common
+scale: 0 in the middle of recent rows, 1 at the 99 % limit.
 
 `submerge score` writes the same for rows in files; `scored_fields` is the common part.
 """
@@ -105,12 +106,15 @@ def scored_fields(
     top : most channels in `top`; 0 leaves it out
     """
     over = {"over": scores.over_spe, "over_t2": scores.over["t2"]}
-    if scores.linear is not None:
-        over["over_linear"] = scores.over["linear"]
+    for kind in ("linear", "distance"):
+        if kind in scores.over:
+            over[f"over_{kind}"] = scores.over[kind]
     order, shares = scores.top(top)
     readings = None if block.gaps is None else in_units(block.rows, schema)
     for i in range(len(block)):
         line: dict[str, Any] = {"spe": float(scores.spe[i]), "t2": float(scores.t2[i])}
+        if scores.distance is not None:
+            line = {"distance": float(scores.distance[i])} | line
         if scores.linear is not None:
             line["linear"] = float(scores.linear[i])
         if scores.anomaly is not None:

@@ -16,6 +16,7 @@ import click
 import numpy as np
 
 from submerge import SAPCA, Array, Schema
+from submerge.protocol.summaries import below
 from submerge_client.config.client_config import ClientConfig
 from submerge_client.config.summary import LearntSummary
 from submerge_client.sensors import open_sensor
@@ -35,9 +36,6 @@ TAKEN = {"taken", "rows", "passes"}
 
 MOST_UNKNOWN = 10
 """Unknown names to show."""
-
-NARROW = 12
-"""With fewer dimensions a subspace has little to leave out."""
 
 
 class Listened(NamedTuple):
@@ -145,7 +143,7 @@ def trial_lines(
         learnt = int(when.holds(embedded).sum())
         message = "" if learnt else "; nothing is learnt or scored"
         lines.append(f"[learn] when = {when}: true in {learnt} of {len(embedded)} vectors{message}")
-    ranks = f"rank {config.summary.rank} + {config.summary.oversample}"
+    ranks = f"rank {config.summary.most} + {config.summary.oversample}"
     of_features = ""
     if not schema.linear:
         linear = config.summaries.linear_kept(numbers)
@@ -156,12 +154,6 @@ def trial_lines(
         f" ({len(names)} channels x {config.schema.lags} lags), {ranks}{of_features}"
     )
     lines += [_memory_line(config.summary, schema)] if schema.linear else []
-    if numbers < NARROW and schema.linear:
-        lags = -(-NARROW * 2 // len(names))
-        lines.append(
-            f"few dimensions: a subspace finds little in {numbers}; with [schema]"
-            f" lags = {lags} it sees how channels move over time"
-        )
     report, every = config.largest_report, config.timing.report_every_s
     lines.append(
         f"a report has at most {report} bytes, one every {every:g} s:"
@@ -173,9 +165,8 @@ def trial_lines(
 
 def _memory_line(summary: LearntSummary, schema: Schema) -> str:
     """Return a line about the memory of the engine that learns."""
-    engine = SAPCA(
-        summary.rank, oversample=summary.oversample, memory=summary.memory_bytes, schema=schema
-    )
+    rank = below(summary.most, schema.dim)
+    engine = SAPCA(rank, oversample=summary.kept - rank, memory=summary.memory_bytes, schema=schema)
     most = (engine.most_bytes or 0) / 1e6
     # MB, as the setting has it; `g` alone writes 170 as 1.7e+02.
     shown = f"{most:.2g}" if most < 10 else f"{most:.0f}"

@@ -38,6 +38,7 @@ SUBCOMMANDS = {
     "kits": Subcommand("fleet.pki.kits", "Make kits for all nodes of a list."),
     "doctor": Subcommand("fleet.doctor.command", "Find what keeps a program from its work."),
     "score": Subcommand("fleet.score.command", "Score files with a model, a line for each row."),
+    "drill": Subcommand("fleet.drill.command", "Say which faults would raise an alarm."),
     "model": Subcommand("fleet.operate.model", "Show, save and compare what is normal."),
 }
 

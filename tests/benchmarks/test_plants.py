@@ -9,7 +9,7 @@ import pytest
 
 from plants.engine_kind import NAMES as ENGINE
 from plants.engine_kind import WEAR
-from plants.faults import Injected, offsets_of, place_faults
+from plants.faults import Injected, Where, offsets_of, place_faults
 from plants.loop_sensors import COUNT, MEASURED
 from plants.loop_sensors import NAMES as LOOP
 from plants.plant import PLANTS, plant
@@ -177,6 +177,70 @@ def test_a_stuck_sensor_repeats_one_reading(name):
     assert np.nanmin(np.abs(usual - np.nanmax(said))) < 1e-9
 
 
+# -- sensors that are the wrong way round: only correlations show it ----------------------
+
+UNITS = {
+    "loop": ("purge A", "purge B"),
+    "engines": ("core speed",),
+    "room": ("m2.temperature", "m2.humidity"),
+}
+
+
+def reversed_in(name):
+    """One of node 1, half a day long, after two days of readings where there are as many."""
+    start = hours(name, {"loop": 30, "engines": 165, "room": 50}[name])
+    return Injected(1, "reversed", UNITS[name], start, start + hours(name, 12))
+
+
+@each_plant
+def test_reversed_sensors_change_their_own_readings_in_the_span_and_nothing_else(name):
+    """Controllers act on the true reading: the process does not notice."""
+    fault = reversed_in(name)
+    nodes, rows, channels = np.nonzero(differs(name, fault))
+
+    assert set(nodes) == {1}
+    assert {made(name).channels[c].name for c in channels} == set(UNITS[name])
+    assert fault.start <= rows.min()
+    assert rows.max() < fault.end
+    assert np.array_equal(np.isnan(read(name, fault)), np.isnan(read(name)))
+
+
+@each_plant
+def test_reversed_sensors_mirror_their_readings_within_their_own_range(name):
+    """No channel leaves the range of the two days before, and each moves the other way."""
+    fault = reversed_in(name)
+    first = max(0, fault.start - hours(name, 48))
+    for channel in UNITS[name]:
+        column = [each.name for each in made(name).channels].index(channel)
+        sound, spoilt = (rows[1, :, column] for rows in (read(name), read(name, fault)))
+        before, inside = sound[first : fault.start], slice(fault.start, fault.end)
+
+        assert np.nanmin(before) - 1e-9 <= np.nanmin(spoilt[inside])
+        assert np.nanmax(spoilt[inside]) <= np.nanmax(before) + 1e-9
+        mirrored = np.clip(
+            2 * np.nanmean(before) - sound[inside], np.nanmin(before), np.nanmax(before)
+        )
+        assert np.allclose(mirrored, spoilt[inside], equal_nan=True)
+
+
+@each_plant
+def test_drawn_faults_of_other_kinds_are_the_same_with_and_without_reversed_sensors(name):
+    """Figures of earlier runs stay comparable; a reversed sensor is at a node without a fault."""
+    fleet = plant(name, seed=5, nodes=40, days=30)
+    number = sum(fault.kind != "reversed" for fault in fleet.faults)
+    others = type(fleet)(seed=5, nodes=40, days=30, n_faults=number).faults
+
+    assert others == tuple(fault for fault in fleet.faults if fault.kind != "reversed")
+    assert len(fleet.faults) - number == 4
+
+
+def test_a_reversed_sensor_needs_readings_before():
+    """What its own range is has to come from somewhere."""
+    fault = Injected(0, "reversed", ("core speed",), 0, 9)
+    with pytest.raises(UsageError, match="needs readings before it, got start 0"):
+        made("engines", fault).rows(0, 0, 5)
+
+
 # -- the loop ------------------------------------------------------------------------
 
 
@@ -307,11 +371,8 @@ def test_more_faults_than_nodes_are_refused():
             np.random.default_rng(0),
             ("bias",),
             lambda *_: (("x",), 1.0, 1.0),
-            nodes=2,
+            Where(nodes=2, first=0, last=99, period_s=60.0),
             count=3,
-            first=0,
-            last=99,
-            period_s=60.0,
         )
 
 

@@ -104,7 +104,7 @@ def agent(
 ):
     """An agent around a real node."""
     node = ClientNode(
-        ClientSettings("c", "g", "root", report_every_s=0.05, min_rows=1, **settings),
+        ClientSettings("c", "g", "root", report_every_s=0.05, **settings),
         Schema.anonymous(4 * lags),
         Subspaces(2),
         np.random.default_rng(),

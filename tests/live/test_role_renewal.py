@@ -90,7 +90,7 @@ class Fleet:
 
     def counted(self) -> int:
         """Readings at the root; 0 while it does not answer."""
-        admin = AdminClient(socket_of(self._folder / f"{ROOT}.db"), {})
+        admin = AdminClient(socket_of(self._folder / f"{ROOT}.db"))
         try:
             views = json.loads(admin.get("nodes"))
         except NoAnswer:

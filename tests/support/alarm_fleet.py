@@ -119,8 +119,9 @@ class AlarmFleet:
     Attributes
     ----------
     feeder : Feeder
-    followed : list of Event
-        What `submerge alarms --follow` at the root has told.
+
+    Alarms by provisional limits are left out everywhere. They are listed and followed, but rows of
+    the first days may raise them without a fault, and they are sent to nobody.
     """
 
     def __init__(self, way: Way, *, max_withheld: str = "1y") -> None:
@@ -128,7 +129,7 @@ class AlarmFleet:
         self._programs = Programs()
         self._running: dict[str, Program] = {}
         self.feeder = Feeder()
-        self.followed: list[Event] = []
+        self._followed: list[Event] = []
 
     def __enter__(self) -> AlarmFleet:
         self._programs.__enter__()
@@ -146,9 +147,11 @@ class AlarmFleet:
     def _begin(self) -> None:
         self.start(*ALL)
         self.heard(ROOT)
-        follower = self._programs.with_a(following(self._store(ROOT)))
-        self.followed = follower.reported
+        follower = self._programs.with_a(following(self.store(ROOT)))
+        self._followed = follower.reported
         self.state_is("armed")
+        # Whatever a kill takes from now on, the last checkpoint has enough blocks for the limits.
+        self.learns(round(GROWING))
         self.feeder.rows_per_s = GROWN
 
     # -- programs ------------------------------------------------------------------
@@ -206,16 +209,21 @@ class AlarmFleet:
         """What the root's file tells."""
         return _lines(self._programs.folder / "root.ndjson")
 
+    @property
+    def followed(self) -> list[Event]:
+        """What `submerge alarms --follow` at the root has told."""
+        return [each for each in list(self._followed) if not each["provisional"]]
+
     def ask(self, node: str, /, *parts: str, **query: str) -> Any:
         """Return what an aggregator says at its door; None if it does not answer."""
         try:
-            return json.loads(AdminClient(socket_of(self._store(node)), {}).get(*parts, **query))
+            return json.loads(AdminClient(socket_of(self.store(node))).get(*parts, **query))
         except (NoAnswer, UsageError):
             return None
 
     def alarms(self, node: str = ROOT) -> list[dict[str, Any]]:
         """Alarms that are told of at an aggregator, open ones first."""
-        return list(self.ask(node, "alarms") or ())
+        return [each for each in self.ask(node, "alarms") or () if not each["provisional"]]
 
     @property
     def client(self) -> dict[str, Any]:
@@ -240,7 +248,7 @@ class AlarmFleet:
 
     def order(self, *words: str) -> None:
         """Have an operator at the root say something, with a command."""
-        command = [SUBMERGE, *words, "--store", self._store(ROOT)]
+        command = [SUBMERGE, *words, "--store", self.store(ROOT)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert 0 == done.returncode, done.stderr
 
@@ -313,18 +321,18 @@ class AlarmFleet:
         """All that anybody may want to know where something is wrong."""
         logs = [f"-- {node}\n{_log(program)}" for node, program in self._running.items()]
         reported = (
-            self.alarms(),
+            self.ask(ROOT, "alarms"),
             self.ask(ROOT, "alarm-status"),
             self.client,
             self.lines,
-            self.followed,
+            self._followed,
         )
         reported = (*reported, self.root_lines)
         return "\n".join([*map(str, reported), f"{self.feeder.rows} rows", *logs])
 
     # -- configurations ------------------------------------------------------------------
 
-    def _store(self, node: str) -> Path:
+    def store(self, node: str) -> Path:
         return self._programs.folder / f"{node}.db"
 
     def _config(self, node: str) -> str:
@@ -335,7 +343,7 @@ class AlarmFleet:
         alarms = f'[alarms]\nndjson = "{self._programs.folder}/root.ndjson"' if not above else ""
         return f"""
 node = "{node}"
-store = "{self._store(node)}"
+store = "{self.store(node)}"
 log = "debug"
 {self._way.listens(node)}
 {above}

@@ -9,9 +9,9 @@ from typing import Any, get_args
 import numpy as np
 from hypothesis import strategies as st
 
-from submerge.client.alarm_limits import Hours
+from submerge.client.alarm_blocks import KeptBlocks
 from submerge.client.detector import DetectorState
-from submerge.client.monitor import MonitorState
+from submerge.client.monitor_state import MonitorState
 from submerge.protocol.alarm_status import (
     MOST_ALARMS,
     REMEMBERED,
@@ -19,10 +19,15 @@ from submerge.protocol.alarm_status import (
     TOP,
     Alarm,
     AlarmStatus,
+    Awaited,
     Cause,
+    Deviation,
+    TypicalAlarms,
     Verdict,
+    Waiting,
 )
 from submerge.protocol.desired_state import MOST_AT_ONCE, MOST_VERDICTS, DesiredState
+from submerge.stats.block_length import LONGEST
 from submerge.stats.block_maxima import KINDS, BlockMaxima
 from submerge.stats.node_mean import OwnMean
 from submerge.stats.quantile_sketch import FINE, QuantileSketch, empty
@@ -37,7 +42,7 @@ times = st.floats(0, 253_402_300_799)
 sums = st.floats(0, 2.0**62)
 channels = st.text(st.characters(categories=["L", "N", "P"], max_codepoint=0x7FF), max_size=40)
 
-alarms = st.builds(
+plain_alarms = st.builds(
     Alarm,
     names,
     numbers,
@@ -52,6 +57,31 @@ alarms = st.builds(
     st.sampled_from(get_args(Verdict)),
 )
 
+short = st.text(
+    st.characters(categories=["L", "N", "P"], max_codepoint=0x7F), min_size=1, max_size=6
+)
+values = st.floats(-1e100, 1e100)
+shares = st.lists(st.tuples(short, st.floats(0, 1)), max_size=TOP).map(tuple)
+newer_alarms = st.builds(
+    lambda alarm, *newer: replace(
+        alarm,
+        top=newer[0],
+        first=newer[1],
+        deviations=newer[2],
+        settled=newer[3],
+        provisional=newer[4],
+    ),
+    plain_alarms,
+    shares,
+    shares,
+    st.lists(st.builds(Deviation, short, values, values), max_size=TOP).map(tuple),
+    st.booleans(),
+    st.booleans(),
+)
+"""With names short enough for all that an alarm says."""
+
+alarms = plain_alarms | newer_alarms
+
 alarm_statuses = st.builds(
     AlarmStatus,
     st.tuples(*(clients for _ in STATES)),
@@ -63,12 +93,20 @@ alarm_statuses = st.builds(
     numbers,
     st.just(-1.0) | sums,
     numbers,
+    provisional_rows=sums,
+    waiting=st.none() | st.builds(Waiting, st.sampled_from(get_args(Awaited)), numbers, numbers),
 )
 
 fine = scores_seen.map(lambda values: QuantileSketch.of(values, FINE)) | st.integers(0, 2**16).map(
     lambda seed: QuantileSketch.of(np.random.default_rng(seed).lognormal(1, 2, 1000), FINE)
 )
-maxima = st.builds(BlockMaxima, fine, fine, fine, numbers, fine)
+hours_maxima = st.builds(BlockMaxima, fine, fine, fine, numbers, fine)
+maxima = hours_maxima | st.builds(
+    lambda hourly, i, lengths: replace(hourly, block_s=2.0**i, lengths=lengths),
+    hours_maxima,
+    st.integers(0, LONGEST),
+    st.just(()) | st.integers(0, LONGEST).map(lambda i: (*i * (0,), 1)),
+)
 
 verdicts = st.lists(st.tuples(numbers, st.booleans()), max_size=MOST_VERDICTS).map(tuple)
 desired_states = st.builds(DesiredState, names, numbers, st.none() | st.booleans(), verdicts)
@@ -115,7 +153,7 @@ def columns(known: Any) -> st.SearchStrategy[Any]:
 
 _levels = st.dictionaries(st.sampled_from(KINDS), positive)
 _windows = st.dictionaries(st.sampled_from(KINDS), st.tuples(fine, fine), max_size=2)
-hours = st.builds(Hours, _windows, numbers, _levels, positive, positive)
+hours = st.builds(KeptBlocks, _windows, numbers, _levels, positive, positive)
 
 
 def watched(width: int) -> st.SearchStrategy[DetectorState]:
@@ -189,7 +227,7 @@ def monitor_of(model: Any, channels: int = 6) -> MonitorState:
     """What a client remembers while an alarm is open that this model has raised."""
     ones = np.ones(channels)
     mean = OwnMean(ones, None, 40.0, 40, 3600.0)
-    hours = Hours({"spe": (FINELY, FINELY)}, 720, {"t2": 1.5}, 86_400.0, 0.125)
+    hours = KeptBlocks({"spe": (FINELY, FINELY)}, 720, {"t2": 1.5}, 86_400.0, 0.125)
     watched = DetectorState((ALARM, OVER), 3600.0, {"spe": 2.5}, ones / channels, (1,), 3, 1, hours)
     return MonitorState(
         model.fingerprint,
@@ -205,19 +243,21 @@ def monitor_of(model: Any, channels: int = 6) -> MonitorState:
 
 
 def most_alarms(node: str, n: int) -> tuple[Alarm, ...]:
-    """So many alarms, each as large as can be: 477 bytes."""
+    """So many alarms, each as large as can be: 481 bytes."""
     top = tuple((letter * 30, 0.3) for letter in "\U0001f600\U0001f601\U0001f602")
-    return tuple(
-        Alarm(node, 2**62 - i, 1.1, 1.1, 1.1, 1.1, "stuck", top, 2**63 - 1, 2**53, "rejected")
-        for i in range(n)
-    )
+    alarm = Alarm(node, 2**62, 1.1, 1.1, 1.1, 1.1, "stuck", top, 2**63 - 1, 2**53, "rejected")
+    alarm = replace(alarm, settled=True, provisional=True)
+    return tuple(replace(alarm, number=2**62 - i) for i in range(n))
 
 
-def most_peaks(count: int, *, linear: bool) -> BlockMaxima:
-    """As many buckets as there can be, far apart, of so many scores."""
+def most_peaks(count: int, *, linear: bool, above: bool) -> BlockMaxima:
+    """As many buckets as there can be, far apart, of so many scores; `above`: of many nodes."""
     bins = tuple((-28_000 + 350 * i, count // FINE.bins) for i in range(FINE.bins))
     sketch = QuantileSketch(FINE.level, bins, FINE)
-    return BlockMaxima(sketch, sketch, sketch if linear else empty(FINE), 2**62, sketch)
+    third = sketch if linear else empty(FINE)
+    lengths = (2**40 if above else 0,) * LONGEST + (2**40 if above else 1,)
+    rest = sketch, sketch, sketch, 2.0**LONGEST, lengths
+    return BlockMaxima(sketch, sketch, third, 2**62, *rest)
 
 
 def most_vigil(node: str, *, above: bool) -> AlarmStatus:
@@ -225,5 +265,9 @@ def most_vigil(node: str, *, above: bool) -> AlarmStatus:
     states = (2**40,) * len(STATES) if above else AlarmStatus.at("alarm")
     reported = most_alarms(node, MOST_ALARMS if above else 1 + REMEMBERED)
     opened = 2**40 if above else len(reported)
-    silent = ((node, 2**40),) if above else ()
-    return AlarmStatus(states, reported, opened, 1.1, 1.1, 2**62, 2**62, 1.1, 2**62, silent)
+    status = AlarmStatus(states, reported, opened, 1.1, 1.1, 2**62, 2**62, 1.1, 2**62)
+    status = replace(status, provisional_rows=1.1)
+    if above:
+        typical = TypicalAlarms(1.1, 2**62, 2**40)
+        return replace(status, silent=((node, 2**40),), typical=typical)
+    return replace(status, waiting=Waiting("report", 2**62, 2**62))

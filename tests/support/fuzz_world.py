@@ -39,6 +39,7 @@ from submerge.stats.quantile_sketch import FINE, QuantileSketch
 from submerge.stats.reservoir import Reservoir
 from submerge.stats.score_limits import Limits
 from support.nodes import EPOCH, GROUP, Host, new_incarnation
+from support.wild_factors import wild_factors
 from support.wire import kernel_schema, subspace_of, whole_of
 from support.wired import WiredTable
 
@@ -290,17 +291,20 @@ class World:
         self._version += int(rng.integers(-1, 1000))
         values = tuple(float(v) for v in np.sort(rng.uniform(0, 9, 2)))
         linear = () if self.schema.linear else values
+        summary = self._summary(1000.0)
+        factors = wild_factors(rng, summary) if rng.random() < 0.6 else ()
         return Model(
             GROUP,
             self._version,
             self.schema.canonical,
             self.schema.fingerprint,
-            self._summary(1000.0),
-            Limits((0.9, 1.0), values, values, 9, linear) if rng.random() < 0.5 else None,
+            summary,
+            Limits((0.9, 1.0), values, values, 9, linear, values) if rng.random() < 0.5 else None,
             Counts(5, 5, 5),
             5,
             (1.0, 2.0, 3.0),
             created=EPOCH,
             expires=EPOCH + 1e6,
             maxima=self._peaks(),
+            factors=factors,
         )

@@ -18,6 +18,7 @@ from submerge.protocol.messages import Census, Counts, Incarnation, Left, Pin
 from submerge_proto.kept.received import ReceivedReports
 from submerge_proto.v1 import kept_pb2
 from submerge_proto.wire import codec
+from support import golden_blocks, golden_factors
 from support import golden_parts as parts
 from support.golden_parts import KERNEL, LINEAR, NOW, OPEN_KERNEL, OPEN_LINEAR, ROOT, SITE
 
@@ -246,6 +247,12 @@ def of_bans() -> dict[Any, Any]:
     }
 
 
+def of_a_drill() -> dict[Any, Any]:
+    """A node that an operator has asked for a drill."""
+    number = 1_700_086_400_706
+    return {("wishes", "pumps"): {"pump-8": DesiredState("pump-8", number, drill=number - 1)}}
+
+
 def of_an_unreadable_node() -> dict[Any, Any]:
     """A node whose rows nobody could have read a model with."""
     entry = QuarantineEntry(cause="unreadable", since=NOW - 24)
@@ -263,6 +270,28 @@ def of_whole_scatters() -> dict[Any, Any]:
         **_row(_below(group, whole), 3),
         **_sealed(group, node, parts.whole(dtype="<f8"), LINEAR.width),
     }
+
+
+def of_distances() -> dict[Any, Any]:
+    """A group whose model has a noise for each channel: a row, and the model of a site."""
+    node, summary = "pump-3", parts.with_energies()
+    report = parts.report(node, "pumps", LIVES[0], 12, summary=summary, final=False)
+    kept = {**of_ages(), **_row(golden_factors.report(report), 1)}
+    models = {key: each for key, each in of_a_site().items() if key[0] == "model"}
+    return {**kept, **{key: golden_factors.model(each) for key, each in models.items()}}
+
+
+def of_blocks() -> dict[Any, Any]:
+    """A group whose blocks are no hours: a row, and the model of a site."""
+    report = parts.report("pump-3", "pumps", LIVES[0], 12, summary=parts.whole(), final=False)
+    kept = {**of_ages(), **_row(golden_blocks.report(report), 1)}
+    models = {key: each for key, each in of_a_site().items() if key[0] == "model"}
+    return {**kept, **{key: golden_blocks.model(each) for key, each in models.items()}}
+
+
+def of_a_rank() -> dict[Any, Any]:
+    """A root that has chosen a rank."""
+    return {**of_ages(), ("rank", "pumps"): 5}
 
 
 def of_ages() -> dict[Any, Any]:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from submerge.client.alarm_limits import Hours
+from submerge.client.alarm_blocks import KeptBlocks
 from submerge.client.detector import DetectorState
 from submerge.client.incarnation import Checkpoint
-from submerge.client.monitor import MonitorState
+from submerge.client.measuring import MeasuredRows
+from submerge.client.monitor_state import MonitorState
 from submerge.client.pending_finals import Past
 from submerge.protocol.desired_state import DesiredState
 from submerge.protocol.messages import Counts, Incarnation, Pin
@@ -17,6 +19,7 @@ from submerge.stats.node_mean import OwnMean
 from submerge.stats.residual_scale import ResidualScale
 from submerge.stats.run_lengths import RunLengths
 from submerge.stats.stuck import Habits
+from support import golden_blocks, golden_factors, golden_levels
 from support import golden_parts as parts
 from support.golden_parts import KERNEL, LINEAR, OPEN_KERNEL, OPEN_LINEAR, SITE, numbers
 
@@ -94,14 +97,14 @@ def _repeats(channels: int) -> RunLengths:
 
 
 def _detector(node: str, channels: int, cause: str) -> DetectorState:
-    hours = Hours(
+    hours = KeptBlocks(
         windows={
             "spe": (parts.fine_sketch(101), parts.fine_sketch(102)),
             "t2": (parts.fine_sketch(103), parts.fine_sketch(104)),
             "linear": (parts.fine_sketch(105), parts.fine_sketch(106)),
             "channel": (parts.fine_sketch(107), parts.fine_sketch(108)),
         },
-        hours=720,
+        blocks=720,
         spared={"spe": 1.5, "t2": 1.625, "linear": 1.75, "channel": 1.875},
         watched_s=86_400.5,
         allowed=0.125,
@@ -170,12 +173,59 @@ def of_a_narrow_group() -> dict[Any, Any]:
     }
 
 
+def of_a_group_with_a_rank() -> dict[Any, Any]:
+    """A client whose root has chosen a rank."""
+    kept = of_a_linear_group()
+    return {**kept, ("model",): replace(kept["model",], rank=5)}
+
+
+def of_a_group_with_factors() -> dict[Any, Any]:
+    """The client of a linear group, whose model has a noise for each channel."""
+    kept = of_a_linear_group()
+    first = kept["checkpoint",]
+    return {
+        ("checkpoint",): replace(first, report=golden_factors.report(first.report)),
+        ("model",): golden_factors.model(kept["model",]),
+        ("lookout",): golden_factors.monitor(kept["lookout",]),
+        ("past",): replace(
+            kept["past",],
+            finals=tuple(
+                replace(each, report=golden_factors.report(each.report))
+                for each in kept["past",].finals
+            ),
+        ),
+    }
+
+
+def of_blocks() -> dict[Any, Any]:
+    """A client whose blocks are no hours, and whose limits are provisional."""
+    kept = of_a_linear_group()
+    first = kept["checkpoint",]
+    return {
+        ("checkpoint",): replace(first, report=golden_blocks.report(first.report)),
+        ("model",): golden_blocks.model(kept["model",]),
+        ("lookout",): golden_blocks.monitor(kept["lookout",]),
+    }
+
+
 def of_a_kernel_group() -> dict[Any, Any]:
     """A client of two memories, whose alarm is that a channel is stuck."""
     desired = DesiredState(
         node="press-3", number=1_700_086_400_778, paused=False, verdicts=((7, False), (8, True))
     )
     return _client("press-3", "presses", parts.kernel(), desired, "stuck")
+
+
+def of_a_level() -> dict[Any, Any]:
+    """The client of a kernel group, while the rows of its alarm keep to a new level."""
+    kept = of_a_kernel_group()
+    return kept | {("lookout",): golden_levels.monitor(kept["lookout",])}
+
+
+def of_a_drill() -> dict[Any, Any]:
+    """The client of a kernel group, which has been asked for a drill."""
+    kept = of_a_kernel_group()["lookout",]
+    return {("lookout",): replace(kept, desired=replace(kept.desired, drill=1_700_086_400_705))}
 
 
 def while_the_scaling_is_worked_out() -> dict[Any, Any]:
@@ -195,6 +245,34 @@ def while_the_scaling_is_worked_out() -> dict[Any, Any]:
     return {
         ("checkpoint",): Checkpoint(report=report, pin=PIN, delivered=31),
         ("past",): Past(absorbed=ABSORBED, lost=4, lifetime=55),
+    }
+
+
+def with_readings_that_were_measured() -> dict[Any, Any]:
+    """A client that keeps what it has measured: a scatter; earlier, readings as well."""
+    schema = OPEN_LINEAR.fingerprint
+    whole = replace(parts.whole(dtype="<f8"), schema=schema)
+    report = parts.report(
+        "pump-5",
+        "pumps",
+        LIFE,
+        7,
+        summary=None,
+        fingerprint=schema,
+        moments=parts.moments(4, 60, sample=False),
+        counts=Counts(learnt=60, withheld=2, lost=1, moved=5),
+    )
+    rows, none = numbers(3.0, 12).reshape(3, 4), np.empty(0)
+    held = (
+        MeasuredRows(parts.whole(dtype="<f8"), none.reshape(0, 4), none),
+        MeasuredRows(None, rows, np.array([0.25, 0.5, 1.0])),
+    )
+    past = _past("pumps", "pump-5", None)
+    finals = tuple(replace(f, measured=m) for f, m in zip(past.finals, held, strict=True))
+    both = replace(held[1], whole=whole)  # no client keeps both: every place is filled
+    return {
+        ("checkpoint",): Checkpoint(report=report, pin=PIN, delivered=31, measured=both),
+        ("past",): replace(past, finals=finals),
     }
 
 

@@ -40,9 +40,15 @@ Key = tuple[str, ...]
 CHECKPOINTS: dict[str, Callable[[], dict[Key, Any]]] = {
     "client_linear.checkpoint": golden_client.of_a_linear_group,
     "client_narrow.checkpoint": golden_client.of_a_narrow_group,
+    "client_factors.checkpoint": golden_client.of_a_group_with_factors,
+    "client_blocks.checkpoint": golden_client.of_blocks,
+    "client_rank.checkpoint": golden_client.of_a_group_with_a_rank,
     "client_kernel.checkpoint": golden_client.of_a_kernel_group,
+    "client_level.checkpoint": golden_client.of_a_level,
+    "client_drill.checkpoint": golden_client.of_a_drill,
     "client_scaling.checkpoint": golden_client.while_the_scaling_is_worked_out,
     "client_gamma.checkpoint": golden_client.while_gamma_is_worked_out,
+    "client_measured.checkpoint": golden_client.with_readings_that_were_measured,
 }
 
 STORES: dict[str, tuple[int, Callable[[], dict[Key, Any]]]] = {
@@ -55,6 +61,10 @@ STORES: dict[str, tuple[int, Callable[[], dict[Key, Any]]]] = {
     "unreadable.store": (3, golden_aggregator.of_an_unreadable_node),
     "root_ages.store": (4, golden_aggregator.of_ages),
     "root_narrow.store": (5, golden_aggregator.of_whole_scatters),
+    "root_factors.store": (5, golden_aggregator.of_distances),
+    "root_blocks.store": (5, golden_aggregator.of_blocks),
+    "root_drill.store": (6, golden_aggregator.of_a_drill),
+    "root_rank.store": (6, golden_aggregator.of_a_rank),
     "root_received.store": (5, golden_aggregator.of_rows_as_received),
 }
 """With the form that each is of."""
@@ -139,7 +149,8 @@ def _write(name: str, path: Path) -> Any:
     if name not in ENGINES:
         kept = packed(records_of(name))
         if name in CHECKPOINTS:
-            write_checkpoint(path, kept)
+            with of_that_version():
+                write_checkpoint(path, kept)
         else:
             write_store(path, kept, STORES[name][0])
         return text_of(kept)

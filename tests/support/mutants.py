@@ -5,7 +5,7 @@ A mutant is a list of (class, method, replacement). What it breaks is its name.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import itertools
 from dataclasses import replace
 from typing import Any
 
@@ -14,15 +14,22 @@ from submerge.aggregator.ledger import Ledger
 from submerge.aggregator.node import AggregatorNode
 from submerge.aggregator.quarantine import Quarantine
 from submerge.aggregator.upward import Upward
+from submerge.client import measuring
+from submerge.client.incarnation import ClientIncarnation
 from submerge.client.node import ClientNode
-from submerge.client.pending_finals import CHECKPOINT, PendingFinals
+from submerge.client.pending_finals import CHECKPOINT, PendingFinal, PendingFinals
 from submerge.protocol.machine import Keep, Now, Send
 from submerge.protocol.messages import Incarnation, Left, Reason
+from submerge.simulate import Plan
 
 LINE = ("line", "room")
 
-Patch = tuple[type, str, Callable[..., Any]]
+Patch = tuple[Any, str, Any]
+"""A class or a module, a name in it, and what takes its place."""
 
+_names = itertools.count(1)
+_close, _meet = PendingFinals.close, PendingFinals.meet
+_checkpoint = ClientIncarnation.checkpoint
 _client_start = ClientNode._start
 _renew = AggregatorNode.renew
 _committed = AggregatorNode._committed
@@ -150,6 +157,34 @@ def suspects_the_refused(self, report, me, now, *, top):
     return answer
 
 
+def draws_a_name(measured, _fingerprint):
+    """Each copy of the readings goes over under a name of its own."""
+    return Incarnation(measured.created_ms, next(_names))
+
+
+def names_the_parent_only(measured, _fingerprint):
+    """What was measured goes over under the name that measured."""
+    return measured
+
+
+def loses_what_was_measured(self, last, why, effects):
+    """An incarnation that measured ends as any other: what the parent has confirmed is not lost."""
+    return _close(self, replace(last, measured=None), why, effects)
+
+
+def keeps_no_readings(self, report, now):
+    """A checkpoint holds moments only."""
+    return replace(_checkpoint(self, report, now), measured=None)
+
+
+def meets_any_parent(self, pin, current, summaries, effects):
+    """What was measured for one parent goes to another."""
+    for final in self._waiting:
+        if final.kept.measured is not None:
+            final.kept = replace(final.kept, pin=pin)
+    return _meet(self, pin, current, summaries, effects)
+
+
 def always(*_: object) -> bool:
     return True
 
@@ -168,13 +203,24 @@ PRESET = {
 """Faults that tell, where swarm-1 does not, or the other checks of a copy hide it in most runs."""
 
 SEED = {
-    "fence' none on reports": 3,
+    "fence' none on reports": 78,
+    "A2' keep the name after loss": 2,
     "closed' any process of a store": 19,
     "A1' an aggregator keeps its store on a new parent": 30,
     "C2'' send an unpinned checkpoint": 28,
     "A3' no rollback check": 12,
 }
 """Where the search begins, if not at 0: the first seed that has shown the broken rule."""
+
+MEASURES = "moved'"
+"""Mutants that break what becomes of readings that were measured: the fleet's scaling is open."""
+
+
+def plan_of(mutant: str) -> Plan:
+    """Return the plan whose seeds show a broken rule."""
+    faults = PRESET.get(mutant, "swarm-1")
+    return Plan(faults=faults, learns_scaling=mutant.startswith(MEASURES))
+
 
 MUTANTS: dict[str, list[Patch]] = {
     "C1' resume the incarnation from the checkpoint": [(ClientNode, "_start", resumes)],
@@ -211,4 +257,12 @@ MUTANTS: dict[str, list[Patch]] = {
     "suspect' nobody": [(Quarantine, "judge_refused", suspects_nobody)],
     "suspect' nobody the second time": [(Quarantine, "judge_refused", forgets_the_first)],
     "suspect' whoever is refused": [(Group, "judge_report", suspects_the_refused)],
+    "moved' each copy has a name of its own": [(measuring, "successor", draws_a_name)],
+    "moved' under the name that measured": [(measuring, "successor", names_the_parent_only)],
+    "moved' delivered with the moments": [(PendingFinal, "measures", property(never))],
+    "moved' dropped at the end of an incarnation": [
+        (PendingFinals, "close", loses_what_was_measured)
+    ],
+    "moved' no readings in a checkpoint": [(ClientIncarnation, "checkpoint", keeps_no_readings)],
+    "moved' to any parent": [(PendingFinals, "meet", meets_any_parent)],
 }

@@ -222,7 +222,7 @@ class Table:
 
     def client(self, label: str, *, under: str = "a", **settings: Any) -> Host:
         schema = settings.pop("schema", self.schema)
-        kept = {"min_rows": 1, "group": GROUP, **settings}
+        kept = {"group": GROUP, **settings}
         chosen = ClientSettings(label, parent=under, **kept)
         return self._seat(
             Host(label, label, under, lambda rng: ClientNode(chosen, schema, self.summaries, rng))

@@ -74,11 +74,11 @@ class Told(NamedTuple):
     @classmethod
     def by(cls, scorer: RowScoring, rows: np.ndarray, schema: Schema) -> Told:
         """Score rows."""
-        return cls(*scorer.scores(rows, schema.lift(rows)))
+        return cls(*scorer.statistics(rows, schema.lift(rows))[:3])
 
     def anomaly_score(self, by: Limits) -> np.ndarray:
         """Return the larger of both."""
-        return by.anomaly_score(self.spe, self.linear)
+        return by.anomaly_score({"spe": self.spe, "linear": self.linear})
 
 
 def measured(setting: Setting, *, seed: int, days: float = 10.0) -> Areas:
@@ -92,7 +92,7 @@ def measured(setting: Setting, *, seed: int, days: float = 10.0) -> Areas:
     summaries = Subspaces(setting.rank)
     learner = summaries.learner(schema)
     learner.learn(learnt, schema.lift(learnt))
-    scorer = summaries.scorer(learner.summary())
+    scorer = summaries.scorer(learner.summary(), len(channels))
     usual, normal = Told.by(scorer, rows, schema), Told.by(scorer, X[recent], schema)
     coarse, fine = sketched(normal), quantiles(normal)
     areas = []

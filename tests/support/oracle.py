@@ -159,6 +159,51 @@ def conditional_mean(row: np.ndarray, twin: Twin, noise: float) -> np.ndarray:
     return filled
 
 
+def expected_rows(
+    rows: np.ndarray, mean: np.ndarray, C: np.ndarray, weights: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Conditional mean in each gap, and the weighted sum of the rows' conditional covariances."""
+    filled, added = rows.copy(), np.zeros_like(C)
+    for row, weight in zip(filled, weights, strict=True):
+        gaps = np.isnan(row)
+        known = ~gaps
+        pull = C[np.ix_(gaps, known)] @ np.linalg.inv(C[np.ix_(known, known)])
+        row[gaps] = mean[gaps] + pull @ (row[known] - mean[known])
+        added[np.ix_(gaps, gaps)] += weight * (
+            C[np.ix_(gaps, gaps)] - pull @ C[np.ix_(known, gaps)]
+        )
+    return filled, added
+
+
+def expectation_maximisation(
+    past: Twin, rows: np.ndarray, weights: np.ndarray, *, rounds: int
+) -> Twin:
+    """Past and weighted rows with gaps, from the rows' own means on: a round is all in float64."""
+    dim, kept = rows.shape[1], past.weight
+    filled = rows.copy()
+    added = np.zeros((dim, dim))
+    for channel in range(dim):
+        gaps = np.isnan(rows[:, channel])
+        known, counted = rows[~gaps, channel], weights[~gaps]
+        middle = np.average(known, weights=counted)
+        filled[gaps, channel] = middle
+        spread = np.average((known - middle) ** 2, weights=counted)
+        added[channel, channel] = weights[gaps].sum() * spread
+    for turn in range(rounds + 1):
+        new = twin(filled, weights)
+        total = kept + new.weight
+        apart = new.mean - past.mean
+        scatter = past.scatter + new.scatter + added
+        scatter = scatter + kept * new.weight / total * np.outer(apart, apart)
+        mean = past.mean + new.weight / total * apart
+        if turn == rounds:
+            return Twin(total, mean, scatter)
+        usual = np.diag(np.diag(scatter)) / total
+        C = (scatter + dim * usual) / (total + dim)
+        filled, added = expected_rows(rows, mean, C, weights)
+    raise AssertionError("unreachable")
+
+
 def angle(first: np.ndarray, second: np.ndarray) -> float:
     """Largest principal angle between two column spaces of one rank, in degrees."""
     Q1, Q2 = np.linalg.qr(first)[0], np.linalg.qr(second)[0]
@@ -187,14 +232,24 @@ def summed_distance(points: np.ndarray, middle: np.ndarray) -> float:
 
 
 def watched(
-    rows: list[dict[str, float]], limits: dict[str, float], *, after: int, of: int
+    rows: list[dict[str, float]],
+    limits: dict[str, float],
+    *,
+    after: int,
+    of: int,
+    at_once: tuple[str, ...] = (),
 ) -> list[bool]:
-    """Go from row to row: which belong to an alarm, looking at all that came before each time."""
+    """Go from row to row: which belong to an alarm, looking at all that came before each time.
+
+    at_once : kinds of which one row is enough
+    """
 
     def passed(row: int, times: float) -> bool:
         recent = rows[max(0, row + 1 - of) : row + 1]
         return any(
-            sum(each[kind] > times * limit for each in recent) >= after
+            rows[row][kind] > times * limit
+            if kind in at_once
+            else sum(each[kind] > times * limit for each in recent) >= after
             for kind, limit in limits.items()
         )
 
@@ -205,6 +260,19 @@ def watched(
         else:
             marked.append(passed(i, 1.0))
     return marked
+
+
+def smoothed(scores: list[float], weight: float = 0.3) -> list[float]:
+    """Average medians of three with weights that fall from row to row, from the second row on."""
+    padded = [0.0, 0.0, *scores]
+    medians = [float(np.median(padded[i : i + 3])) for i in range(len(scores))]
+    averages = []
+    for n in range(len(medians)):
+        average = medians[n] if n < 2 else (1 - weight) ** (n - 1) * medians[1]
+        for i in range(2, n + 1):
+            average += weight * (1 - weight) ** (n - i) * medians[i]
+        averages.append(average)
+    return averages
 
 
 def covariance_of(subspace) -> np.ndarray:
@@ -287,3 +355,10 @@ def alarm_events(before, after) -> list[tuple[str, object]]:
     events += [("gone", old) for old in before if (old.node, old.number) not in named]
     # `sorted` is stable: the start of an alarm stays in front of its end.
     return sorted(events, key=lambda each: (each[1].number, each[1].node))
+
+
+def mean_log_density(rows: np.ndarray, mean: np.ndarray, covariance: np.ndarray) -> float:
+    """The mean log density of rows under a Gaussian, one row after the other."""
+    inverse, dim = np.linalg.inv(covariance), len(mean)
+    constant = dim * np.log(2 * np.pi) + np.linalg.slogdet(covariance)[1]
+    return float(np.mean([-(constant + (x - mean) @ inverse @ (x - mean)) / 2 for x in rows]))

@@ -40,7 +40,7 @@ def row_scores(
     if limits is not None:
         over = {kind: limits.above(scores, kind) for kind, scores in even.items()}
         if linear is not None:
-            anomaly = limits.anomaly_score(even["spe"], even["linear"])
+            anomaly = limits.anomaly_score({kind: even[kind] for kind in ("spe", "linear")})
     return RowScores(
         *(even["spe"], even["t2"], even.get("linear"), even, over, anomaly),
         *(np.asarray(errors, dtype=float), expected, usual),

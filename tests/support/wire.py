@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from submerge import Schema, Subspace
 from submerge.features import Gaussian, RandomFourier
+from submerge.pca.factor import Factors
 from submerge.pca.whole_scatter import WholeScatter
 from submerge.protocol.kernel_summary import KernelSummary
 from submerge.protocol.messages import (
@@ -54,6 +55,7 @@ from support.edges import (
     versions,
 )
 from support.nodes import EPOCH, GROUP, new_incarnation
+from support.wild_factors import wild_factors
 
 
 def reported(value: Any) -> Any:
@@ -89,7 +91,12 @@ stamps = st.builds(Stamp, names, names, incarnations, numbers)
 counts = st.builds(Counts, readings, readings, readings)
 sketches = scores_seen.map(QuantileSketch.of)
 scores = st.builds(
-    ScoreSketches, sketches, sketches, st.none() | sketches, st.none() | alarm_statuses.maxima
+    ScoreSketches,
+    sketches,
+    sketches,
+    st.none() | sketches,
+    st.none() | alarm_statuses.maxima,
+    st.none() | sketches,
 )
 censuses = st.builds(Census, clients, st.lists(clients, max_size=64).map(tuple))
 schemas = st.one_of(
@@ -354,7 +361,15 @@ def models(draw: Any, *, known: bool = False) -> Model:
         created=draw(reals),
         expires=draw(reals),
         maxima=maxima,
+        factors=draw(st.just(()) | factors_of(summary)),
     )
+
+
+@st.composite
+def factors_of(draw, summary) -> tuple[Factors, ...]:
+    """Factors of each part of a summary, as they arrive."""
+    rng = np.random.default_rng(draw(st.integers(0, 99)))
+    return wild_factors(rng, summary)
 
 
 messages = st.one_of(joins, joineds, reports(), answers, hellos, models())
@@ -406,14 +421,17 @@ def a_model(**fields: Any) -> Model:
         "schema": SCHEMA.canonical,
         "fingerprint": SCHEMA.fingerprint,
         "summary": subspace_of(6, [5.0, 4.0, 3.0], weight=100.0, energies=True),
-        "limits": Limits((0.95, 0.99), (1.0, 2.0), (3.0, 4.0), 1000),
+        "limits": Limits((0.95, 0.99), (1.0, 2.0), (3.0, 4.0), 1000, distance=(5.0, 6.0)),
         "counts": Counts(100, 2, 1),
         "nodes": 3,
         "staleness": (2.0, 8.0, 8.0),
         "created": EPOCH,
         "expires": EPOCH + 600,
         "maxima": alarm_statuses.MAXIMA,
+        "factors": (Factors(np.full(6, 0.5), np.full((6, 2), 0.25)),),
     }
+    if "summary" in fields:
+        said["factors"] = ()  # they go with the summary above
     return Model(**{**said, **fields})
 
 

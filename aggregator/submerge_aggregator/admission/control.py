@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from submerge.aggregator.node import AggregatorNode
+from submerge.protocol.drill_report import DrillReport
 from submerge.protocol.messages import Answer, Join, Joined, Reason, Report
 from submerge.protocol.permission import ROLE_URI
 from submerge_aggregator.admission.decision import AdmissionRules, Sender, objection
@@ -73,10 +74,15 @@ class AdmissionControl:
                 self._banned, self._revision = banned, self._revision + 1
 
     def objection(
-        self, message: Join | Report, identity: PeerIdentity, node: AggregatorNode
+        self, message: Join | Report | DrillReport, identity: PeerIdentity, node: AggregatorNode
     ) -> str | None:
-        """Return why a join or a report is refused; None if the machine may take it."""
+        """Return why a message of a child is refused; None if the machine may take it.
+
+        An answer to a drill needs no more than to watch: the machine takes it of those who report.
+        """
         name, group = message.stamp.node, message.stamp.group
+        if isinstance(message, DrillReport):
+            return self.objection_to_watch(identity, name, group)
         self._count(name, identity)
         sender = Sender(name, identity, standing_of(node, name))
         return objection(self._current(), sender, group, message)

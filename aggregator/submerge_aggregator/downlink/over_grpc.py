@@ -158,6 +158,7 @@ class GrpcDownlink:
             # and would read as many at once as a sender begins.
             "Join": grpc.stream_unary_rpc_method_handler(self.calls.join),
             "Report": grpc.stream_unary_rpc_method_handler(self.calls.report),
+            "Drill": grpc.stream_unary_rpc_method_handler(self.calls.drill),
             "Reports": grpc.stream_stream_rpc_method_handler(self.calls.reports),
             "Watch": grpc.stream_stream_rpc_method_handler(self._watch),
         }

@@ -6,6 +6,7 @@ authentication. A change is answered after it is committed.
     GET  /                               which aggregator, and its groups
     GET  /nodes?group=G&node=NODE        every node that reports here, or the named ones
     GET  /model/G                        the newest model, as protobuf
+    GET  /drills/G                       what drills here and below have found out
     GET  /nodes/G/NODE                   one of them, or 404 if it is unknown here
     POST /nodes/G/NODE/forget?ban=1      remove it for good; ban: and refuse it, in all groups
     POST /nodes/G/NODE/drop?old=1        remove what it reported under old schemas
@@ -38,7 +39,7 @@ from submerge_aggregator.http import admin_alarms, admin_bans
 from submerge_aggregator.http.orders import note_order
 from submerge_aggregator.http.params import flag, path_names, query_names
 from submerge_aggregator.http.serving import as_json, ask, unknown_path
-from submerge_aggregator.questions import survey
+from submerge_aggregator.questions import drill_survey, survey
 from submerge_aggregator.server import Server
 from submerge_proto.wire import codec
 
@@ -61,6 +62,10 @@ def app(server: Server) -> Starlette:
         body = await ask(server, lambda node, _: codec.encode(survey.newest_model(node, group)))
         return Response(body, media_type="application/x-protobuf")
 
+    async def drills(request: Request) -> Response:
+        (group,) = path_names(request, "group")
+        return as_json(await ask(server, lambda node, _: drill_survey.drills(node, group)))
+
     async def one(request: Request) -> Response:
         group, name = path_names(request, "group", "node")
         return as_json(await ask(server, lambda node, now: survey.one(node, now, group, name)))
@@ -81,6 +86,7 @@ def app(server: Server) -> Starlette:
             Route("/nodes", nodes),
             Route("/nodes/{group}/{node}", one),
             Route("/model/{group}", model),
+            Route("/drills/{group}", drills),
             *admin_alarms.routes(server),
             *admin_bans.routes(server),
             Route("/nodes/{group}/{node}/{verb}", change, methods=["POST"]),

@@ -6,6 +6,7 @@
     POST /alarms/G/ID/reject                 it is a fault, and never learnt
     POST /nodes/G/NODE/pause                 have it learn nothing
     POST /nodes/G/NODE/resume                have it learn again
+    POST /nodes/G/NODE/drill                 have it try which faults it would find
     GET  /alarm-status?group=G               how groups are watched
 
 Desired states go down with the answers to reports, so nodes further down get them too: nodes
@@ -60,10 +61,12 @@ def routes(server: Server) -> list[Route]:
         verdict = (number, verb == "accept")
         return await set_desired(request, verb, SetDesired(group, name, verdict=verdict))
 
-    async def set_paused(request: Request) -> Response:
+    async def set_state(request: Request) -> Response:
         group, name = path_names(request, "group", "node")
         verb = request.url.path.rpartition("/")[2]
-        return await set_desired(request, verb, SetDesired(group, name, paused=verb == "pause"))
+        paused = None if verb == "drill" else verb == "pause"
+        event = SetDesired(group, name, paused=paused, drill=verb == "drill")
+        return await set_desired(request, verb, event)
 
     async def set_desired(request: Request, verb: str, event: SetDesired) -> Response:
         group, name, anyway = event.group, event.node, flag(request, "anyway")
@@ -81,7 +84,9 @@ def routes(server: Server) -> list[Route]:
         Route("/alarms", alarms),
         Route("/alarms/mark", mark),
         Route("/alarms/{group}/{id}/{verb}", set_verdict, methods=["POST"]),
-        Route("/nodes/{group}/{node}/pause", set_paused, methods=["POST"]),
-        Route("/nodes/{group}/{node}/resume", set_paused, methods=["POST"]),
+        *(
+            Route(f"/nodes/{{group}}/{{node}}/{verb}", set_state, methods=["POST"])
+            for verb in ("pause", "resume", "drill")
+        ),
         Route("/alarm-status", alarm_status),
     ]

@@ -22,6 +22,9 @@ def of_alarms(groups: Sequence[GroupMetrics]) -> Iterator[Metric]:
     allowed = gauge("false_alarms_allowed", "Most false alarms promised for that time.")
     raised = gauge("alarms_raised", "Alarms that were raised in that time.")
     confirmed = gauge("alarms_confirmed", "Of these, alarms that a person has called faults.")
+    odds = gauge(
+        "false_alarms_evidence", "So many to one that more alarms come than promised, at any time."
+    )
     opened = gauge("alarms_open", "Open alarms, here and below.")
     over = gauge(
         "alarm_over_limit",
@@ -48,6 +51,7 @@ def of_alarms(groups: Sequence[GroupMetrics]) -> Iterator[Metric]:
         allowed.add_metric((group,), watch.allowed)
         raised.add_metric((group,), watch.raised)
         confirmed.add_metric((group,), watch.confirmed)
+        odds.add_metric((group,), watch.evidence)
         opened.add_metric((group,), watch.open)
         shown = each.alarms[:MOST_ALARMS]
         hidden.add_metric((group,), max(watch.open - len(shown), 0))
@@ -58,7 +62,8 @@ def of_alarms(groups: Sequence[GroupMetrics]) -> Iterator[Metric]:
             worst[labels] = max(worst.get(labels, 0.0), alarm.worst)
         for (node, channel, cause), value in worst.items():
             over.add_metric((group, node, channel, cause), value)
-    yield from (nodes, watched, allowed, raised, confirmed, opened, over, hidden, contradicted)
+    yield from (nodes, watched, allowed, raised, confirmed, odds, opened, over, hidden)
+    yield contradicted
 
 
 def gauge(name: str, meaning: str, *labels: str) -> GaugeMetricFamily:

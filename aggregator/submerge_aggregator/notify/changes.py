@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from submerge.aggregator.alarms_below import alarms_below
+from submerge.aggregator.alarms.below import alarms_below
 from submerge.aggregator.node import AggregatorNode
 from submerge.aggregator.rollup import latest_row_per_node
 from submerge.protocol.alarm_changes import diff
@@ -49,7 +49,7 @@ class AlarmNews:
         (self._disputed.add if below.disputed else self._disputed.discard)(group)
         statuses = [row.report.alarm_status for _, row in latest_row_per_node(ledger)]
         whole = all(
-            each.open <= sum(alarm.is_open for alarm in each.alarms)
+            each.open <= sum(alarm.is_serious for alarm in each.alarms)
             for each in statuses
             if each is not None
         )

@@ -48,8 +48,11 @@ class NotifyConfig(Section, frozen=True, kw_only=True):
         Servers that get each.
     apprise : AppriseConfig, optional
         Services that get each through Apprise.
+    provisional : bool
+        Send alarms by provisional limits as well: of new groups, more often than was promised.
     """
 
     ndjson: Text | None = None
     webhook: tuple[WebhookConfig, ...] = ()
     apprise: AppriseConfig | None = None
+    provisional: bool = False

@@ -46,7 +46,8 @@ def make_notifier(
         sinks = line_sinks(alarms, group, journal, out)
         if apprise is not None:
             sinks += apprise_sinks(urls, group, journal)
-        groups[group] = Subtree(begun, patience_s), Sinks(sinks)
+        heard = Sinks(sinks, provisional=alarms.provisional)
+        groups[group] = Subtree(begun, patience_s), heard
     return AlarmNotifier(groups, clock)
 
 

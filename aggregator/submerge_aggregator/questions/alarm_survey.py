@@ -1,7 +1,7 @@
 """Alarm survey: the alarms that rows report, and the desired states of nodes.
 
 As in `survey`, all questions run on the commit worker's thread, and change nothing. Which child is
-believed about which node: `submerge.aggregator.alarms_below`.
+believed about which node: `submerge.aggregator.alarms.below`.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from hashlib import blake2b
 
-from submerge.aggregator.alarm_disputes import LeftOutAlarm
-from submerge.aggregator.alarms_below import ReportedAlarm, alarm_status, alarms_below
+from submerge.aggregator.alarms.below import ReportedAlarm, alarm_status, alarms_below
+from submerge.aggregator.alarms.disputes import LeftOutAlarm
 from submerge.aggregator.ledger import Ledger
 from submerge.aggregator.node import AggregatorNode
 from submerge.aggregator.rollup import census, latest_row_per_node
@@ -21,6 +21,7 @@ from submerge.protocol.machine import Now, SetDesired
 from submerge_aggregator.questions.alarm_views import (
     AlarmView,
     DesiredStateView,
+    DeviationView,
     GroupWatch,
     LeftOutView,
     WatchView,
@@ -87,10 +88,17 @@ def group_watches(node: AggregatorNode, now: Now, group: str | None = None) -> l
             0 if ledger is None else census(ledger, now).nodes,
             watch(ledger, now),
             () if ledger is None else tuple(map(_left_out, alarms_below(ledger, now).left_out)),
+            1.0 if model is None else model.widened,
+            _waiting(node, each),
         )
         for each in sorted(chosen)
-        for ledger in (node.ledger(each),)
+        for ledger, model in ((node.ledger(each), node.model(each)),)
     ]
+
+
+def _waiting(node: AggregatorNode, group: str) -> str:
+    waiting = node.waiting(group)
+    return "" if waiting is None else waiting.words
 
 
 def watch(ledger: Ledger | None, now: Now) -> WatchView | None:
@@ -176,6 +184,13 @@ def view_of(group: str, found: ReportedAlarm, desired: DesiredState | None) -> A
         reported_by=found.by,
         silent_s=found.silent_s,
         denied_by=found.denied_by,
+        first=dict(alarm.first),
+        deviations={
+            each.channel: DeviationView(each.value, each.expected, each.difference)
+            for each in alarm.deviations
+        },
+        settled=alarm.settled,
+        provisional=alarm.provisional,
     )
 
 

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
-from submerge.aggregator.alarm_disputes import LeftOutWhy
+from submerge.aggregator.alarms.disputes import LeftOutWhy
 from submerge.protocol.alarm_status import STATES, AlarmStatus, Cause, State, Verdict
+from submerge.stats.alarm_account import evidence
 
 Wanted = Literal["", "pause", "resume"]
 """What a node is to do, and has not confirmed in a report."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeviationView:
+    """How far a channel is from what the others say of it, in its unit."""
+
+    value: float
+    expected: float
+    difference: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +53,14 @@ class AlarmView:
     denied_by : tuple of str
         Other children that report it as ended, or otherwise than the node itself. They are not
         believed.
+    first : dict of str to float
+        `top` at the onset.
+    deviations : dict of str to DeviationView
+        Of the channels of `top`, in the newest row over its limit.
+    settled : bool
+        It ended because readings kept to a new level, and no person had judged it.
+    provisional : bool
+        Whether a provisional limit raised it.
     """
 
     group: str
@@ -62,6 +80,10 @@ class AlarmView:
     reported_by: str
     silent_s: float
     denied_by: tuple[str, ...] = ()
+    first: dict[str, float] = field(default_factory=dict)
+    deviations: dict[str, DeviationView] = field(default_factory=dict)
+    settled: bool = False
+    provisional: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +123,14 @@ class WatchView:
     raised, confirmed : int
         Alarms that were raised in it; those that a person has called faults.
     armed_in_s : float or None
-        Estimated time until the limits are known; 0 where they are; None where unknown.
+        Estimated time until the limits keep the promise; 0 where they do; None where unknown.
+    evidence : float
+        So many to one that more alarms come than promised, valid at any time.
+    provisional_rows : float
+        Rows for one false alarm by provisional limits, where there are most; 0 where there are
+        none.
+    waiting : str
+        What a node without limits waits for, in words; "" where it waits for nothing else.
     """
 
     states: dict[State, int]
@@ -111,6 +140,9 @@ class WatchView:
     raised: int
     confirmed: int
     armed_in_s: float | None
+    evidence: float = 0.0
+    provisional_rows: float = 0.0
+    waiting: str = ""
 
     @classmethod
     def of(cls, alarm_status: AlarmStatus) -> WatchView:
@@ -123,6 +155,9 @@ class WatchView:
             alarm_status.raised,
             alarm_status.confirmed,
             None if alarm_status.armed_in_s < 0 else alarm_status.armed_in_s,
+            evidence(max(alarm_status.raised - alarm_status.confirmed, 0), alarm_status.allowed),
+            alarm_status.provisional_rows,
+            "" if alarm_status.waiting is None else alarm_status.waiting.words,
         )
 
     @property
@@ -143,12 +178,18 @@ class GroupWatch:
         None while no node reports an alarm status.
     left_out : tuple of LeftOutView
         Alarms that a child reports, and that are not believed.
+    widened : float
+        Factor on the limits of the group, 1 or more.
+    waiting : str
+        What the group waits for, in words; "" once it has a model.
     """
 
     group: str
     clients: int
     watch: WatchView | None
     left_out: tuple[LeftOutView, ...] = ()
+    widened: float = 1.0
+    waiting: str = ""
 
 
 @dataclass(frozen=True, slots=True)

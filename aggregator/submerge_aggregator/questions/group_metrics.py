@@ -53,7 +53,7 @@ def _group_metrics(node: AggregatorNode, group: str, now: Now) -> GroupMetrics:
         tuple(
             view_of(group, found, None)
             for found in in_order_of_places(survey_alarms(ledger, now))
-            if found.alarm.is_open
+            if found.alarm.is_serious
         ),
         0 if ledger is None else sum(each.notable for each in ledger.bounds().values()),
         0 if ledger is None else ledger.disputes.contradicted,

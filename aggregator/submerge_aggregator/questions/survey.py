@@ -47,6 +47,7 @@ def group_of(node: AggregatorNode, group: str) -> str:
 def about(node: AggregatorNode) -> About:
     """Return which aggregator it is."""
     plans = {group: node.plan(group).summaries for group in node.groups}
+    models = {group: node.model(group) for group in node.groups}
     return About(
         node.settings.node,
         str(node.incarnation),
@@ -54,8 +55,10 @@ def about(node: AggregatorNode) -> About:
         node.settled,
         tuple(node.groups),
         {
-            group: ShownRank(summaries.rule.start, summaries.linear_rank)
-            for group, summaries in plans.items()
+            group: ShownRank(
+                (model.rank if model else 0) or summaries.rule.start, summaries.linear_rank
+            )
+            for (group, summaries), model in zip(plans.items(), models.values(), strict=True)
             if isinstance(summaries, Subspaces)
         },
     )

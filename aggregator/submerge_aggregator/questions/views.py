@@ -23,7 +23,7 @@ Age = Literal["current", "old"]
 
 @dataclass(frozen=True, slots=True)
 class ShownRank:
-    """The rank that nodes score a group with, by an aggregator's configuration.
+    """The rank that nodes score a group with, by its model or an aggregator's configuration.
 
     Attributes
     ----------

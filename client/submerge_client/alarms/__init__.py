@@ -40,6 +40,8 @@ class Sinks:
     Parameters
     ----------
     sinks : sequence of Sink
+    provisional : bool
+        Whether sinks receive alarms by provisional limits, too.
 
     Attributes
     ----------
@@ -47,14 +49,16 @@ class Sinks:
         The newest state that the sinks received.
     """
 
-    def __init__(self, sinks: Sequence[Sink] = ()) -> None:
+    def __init__(self, sinks: Sequence[Sink] = (), *, provisional: bool = False) -> None:
         self.alarms: tuple[Alarm, ...] = ()
-        self._sinks = list(sinks)
+        self._sinks, self._provisional = list(sinks), provisional
         self._failed: set[int] = set()
 
     def update(self, alarms: tuple[Alarm, ...]) -> None:
         """Hand a state to every sink."""
         self.alarms = alarms
+        if not self._provisional:
+            alarms = tuple(each for each in alarms if not each.provisional)
         for i, sink in enumerate(self._sinks):
             try:
                 sink.update(alarms)

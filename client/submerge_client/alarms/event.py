@@ -3,10 +3,14 @@
     {"event": "start", "id": "pump-1-19aa41f2c30", "node": "pump-1", "group": "pumps",
      "at": "2026-01-01T00:00:00.000Z", "began": 1767225600.0, "peaked": 1767225610.0,
      "ended": null, "worst": 3.2, "cause": "spe", "top": {"flow": 0.81, "temp": 0.12},
-     "model": 1767225540123, "withheld": 7, "verdict": ""}
+     "first": {"flow": 0.76},
+     "deviations": {"flow": {"value": 12.3, "expected": 8.1, "difference": 4.2}},
+     "model": 1767225540123, "withheld": 7, "verdict": "", "settled": false}
 
 `at` is the time of the event at the node. `began`, `peaked` and `ended` are Unix seconds. `worst`
-is the highest score so far, over its limit. `top` has the channels to blame and their shares.
+is the highest score so far, over its limit. `top` has the channels to blame now and their shares,
+`first` those at the onset. `deviations` says in its unit how far each channel of `top` is from
+what the others say of it. `settled` is true if it ended because readings kept to a new level.
 """
 
 from __future__ import annotations
@@ -16,13 +20,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from submerge.protocol.alarm_changes import AlarmEvent
-from submerge.protocol.alarm_status import Alarm, Cause, parse_alarm_name
+from submerge.protocol.alarm_status import Alarm, Cause, Deviation, parse_alarm_name
 from submerge.protocol.names import LAST_SECOND
 
 CAUSES: dict[Cause, str] = {
     "spe": "readings do not go together as they do when all is well",
     "t2": "readings go together, and further than they do when all is well",
     "linear": "readings do not go together as they do when all is well",
+    "distance": "readings are further from normal than they are when all is well",
+    "smoothed": "readings stay further from normal than they do when all is well",
     "channel": "a channel is not where it is when all is well",
     "stuck": "a channel says the same for too long",
 }
@@ -42,9 +48,22 @@ def facts(alarm: Alarm, group: str, *, over: bool) -> dict[str, Any]:
         "worst": rounded(alarm.worst),
         "cause": alarm.cause,
         "top": {channel: rounded(share) for channel, share in alarm.top},
+        "first": {channel: rounded(share) for channel, share in alarm.first},
+        "deviations": {each.channel: deviation_facts(each) for each in alarm.deviations},
         "model": alarm.version,
         "withheld": alarm.withheld,
         "verdict": alarm.verdict,
+        "settled": alarm.settled,
+        **({"provisional": True} if alarm.provisional else {}),
+    }
+
+
+def deviation_facts(deviation: Deviation) -> dict[str, float]:
+    """Return how far a channel is off, as JSON has it."""
+    return {
+        "value": float(f"{deviation.value:.6g}"),
+        "expected": float(f"{deviation.expected:.6g}"),
+        "difference": rounded(deviation.difference),
     }
 
 
@@ -62,6 +81,14 @@ def alarm_of(facts: Mapping[str, Any]) -> Alarm:
         facts["model"],
         facts["withheld"],
         facts["verdict"],
+        # Lines of earlier versions do not have these.
+        tuple(facts.get("first", {}).items()),
+        tuple(
+            Deviation(channel, each["value"], each["expected"])
+            for channel, each in facts.get("deviations", {}).items()
+        ),
+        facts.get("settled", False),
+        facts.get("provisional", False),
     )
 
 
@@ -73,7 +100,8 @@ def event_facts(event: AlarmEvent, group: str) -> dict[str, Any]:
 
 def headline(event: AlarmEvent) -> str:
     """Return the title of a message."""
-    return f"{event.alarm.node}: {'alarm' if event.kind == 'start' else 'the alarm is over'}"
+    kind = "provisional alarm" if event.alarm.provisional else "alarm"
+    return f"{event.alarm.node}: {kind if event.kind == 'start' else f'the {kind} is over'}"
 
 
 def sentence(event: AlarmEvent) -> str:
@@ -84,9 +112,18 @@ def sentence(event: AlarmEvent) -> str:
         what += f": {rounded(alarm.worst):g} times the limit"
     whose = ", ".join(f"{channel} {share:.0%}" for channel, share in alarm.top)
     lines = [f"{what[0].upper()}{what[1:]}." + (f" Most of it: {whose}." if whose else "")]
+    if alarm.deviations:
+        lines.append(f"{'; '.join(map(deviation_text, alarm.deviations))}.")
     ended = f", over {stamp(alarm.ended)}" if over else ""
+    ended += ": settled at a new level, without a verdict" if over and alarm.settled else ""
     lines.append(f"Began {stamp(alarm.began)}{ended}. {alarm.name}")
     return "\n".join(lines)
+
+
+def deviation_text(deviation: Deviation) -> str:
+    """Return how far a channel is off, in words."""
+    value, expected, difference = deviation_facts(deviation).values()
+    return f"{deviation.channel} {value:g}, expected {expected:g} ({difference:+g})"
 
 
 def stamp(seconds: float) -> str:

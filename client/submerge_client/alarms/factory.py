@@ -48,7 +48,7 @@ def sinks_of(config: ClientConfig, stdout: BinaryIO) -> Sinks:
 
         node, discovery = config.node, alarms.discovery
         sinks.append(MqttAlarms(link, node=node, group=group, discovery=discovery, kit=config.kit))
-    return Sinks(sinks)
+    return Sinks(sinks, provisional=alarms.provisional)
 
 
 def journal_of(

@@ -14,8 +14,9 @@ from collections.abc import Collection
 from pathlib import Path
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
-from submerge.protocol.alarm_status import Alarm, Cause, Verdict
+from submerge.protocol.alarm_status import Alarm, Cause, Deviation, Verdict
 from submerge_client.alarms.delivered import Delivered
 from submerge_client.atomic_file import atomic_write, sync_folder
 from submerge_client.logs import say
@@ -42,15 +43,24 @@ class _Alarm(msgspec.Struct):
     version: int
     withheld: int = 0
     verdict: Verdict = ""
+    # Those that are not set are not written, as in files of earlier versions.
+    first: tuple[tuple[str, float], ...] | UnsetType = UNSET
+    deviations: tuple[tuple[str, float, float], ...] | UnsetType = UNSET
+    settled: bool | UnsetType = UNSET
+    provisional: bool | UnsetType = UNSET
 
     @classmethod
     def of(cls, a: Alarm) -> _Alarm:
         rest = a.worst, a.cause, a.top, a.version, a.withheld, a.verdict
-        return cls(a.node, a.number, a.began, a.peaked, a.ended, *rest)
+        newer = a.first or UNSET, a.deviations or UNSET
+        flags = a.settled or UNSET, a.provisional or UNSET
+        return cls(a.node, a.number, a.began, a.peaked, a.ended, *rest, *newer, *flags)
 
     def alarm(self) -> Alarm:
         rest = self.worst, self.cause, self.top, self.version, self.withheld, self.verdict
-        return Alarm(self.node, self.number, self.began, self.peaked, self.ended, *rest)
+        deviations = tuple(Deviation(*each) for each in self.deviations or ())
+        newer = self.first or (), deviations, self.settled or False, self.provisional or False
+        return Alarm(self.node, self.number, self.began, self.peaked, self.ended, *rest, *newer)
 
 
 class _Sink(msgspec.Struct):

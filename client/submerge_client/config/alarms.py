@@ -26,7 +26,12 @@ PER = {
     "year": SECONDS["y"],
 }
 
-OFTEN = re.compile(rf"{NUMBER}false per ({'|'.join(PER)})\s*")
+OFTEN = re.compile(rf"{NUMBER}false per\s+(.*\S)\s*")
+
+ROWS = re.compile(r"(\d+) rows")
+
+LEAST_BETWEEN = 100
+"""Least rows for one false alarm."""
 
 OFF = "off"
 """In place of a rate: no alarms."""
@@ -82,11 +87,13 @@ class AlarmsConfig(Section, frozen=True, kw_only=True):
     Attributes
     ----------
     at_most : str
-        False alarms of this node, "1 false per week"; "off" raises no alarms. Raising it raises
-        alarms sooner, and for smaller deviations.
+        False alarms of this node, "1 false per week", "1 false per 8h" or "1 false per 10000
+        rows"; "off" raises no alarms. Raising it raises alarms sooner, and for smaller deviations.
     settle : str
-        How long the group must have been observed before a limit is used. Raising it arms nodes
-        later, with limits that hold better.
+        Time from the group's first scores until limits keep `at_most`; until then they are
+        provisional. Raising it arms nodes later, with limits that hold better.
+    provisional : bool
+        Send alarms by provisional limits to the destinations as well: more often than `at_most`.
     period_s : float, optional
         Seconds between rows; left out, the sensor's period, or the clock where it has none.
     ndjson : str, optional
@@ -102,6 +109,7 @@ class AlarmsConfig(Section, frozen=True, kw_only=True):
 
     at_most: Text = "1 false per week"
     settle: Span = "3d"
+    provisional: bool = False
     period_s: Seconds | None = None
     ndjson: Text | None = None
     mqtt: bool | None = None
@@ -110,27 +118,33 @@ class AlarmsConfig(Section, frozen=True, kw_only=True):
     webhook: tuple[WebhookConfig, ...] = ()
 
     def __post_init__(self) -> None:
-        _ = self.at_most_per_s, _span("settle", self.settle)
+        _ = self.often, _span("settle", self.settle)
 
     @property
-    def at_most_per_s(self) -> float:
-        """False alarms a second; 0 if there are to be none at all."""
-        if self.at_most.strip() == OFF:
-            return 0.0
-        found = OFTEN.fullmatch(self.at_most)
-        often = float(found[1]) / PER[found[2]] if found else math.nan
-        if found is None:
-            expected = f'"NUMBER false per {"|".join(PER)}" or "{OFF}"'
+    def often(self) -> tuple[float, bool]:
+        """False alarms, 0 if there are to be none at all; whether they are a row, or a second."""
+        text = self.at_most.strip()
+        if text == OFF:
+            return 0.0, False
+        # "per 10000 rows" alone is one.
+        found = OFTEN.fullmatch(f"1 false {text}" if text.startswith("per ") else text)
+        rows = ROWS.fullmatch(found[2]) if found else None
+        between = _between(found[2]) if found and not rows else math.nan
+        if found is None or (not rows and math.isnan(between)):
+            expected = f'"NUMBER false per {"|".join(PER)}, 8h or 10000 rows", or "{OFF}"'
             raise refusal("at_most", expected=expected, got=shown(self.at_most))
-        if not 0 < often <= 1 / PER["hour"]:
-            # Limits are for the maxima of whole hours.
+        often = float(found[1]) / (float(rows[1]) if rows else between)
+        least = LEAST_BETWEEN if rows else PER["hour"]
+        if not 0 < often <= 1 / least:
+            # Limits are for the maxima of whole blocks of rows.
+            most = f"1 false per {LEAST_BETWEEN} rows" if rows else "1 false per hour"
             raise refusal(
                 "at_most",
-                expected="more than 0, and at most 1 false per hour",
+                expected=f"more than 0, and at most {most}",
                 got=shown(self.at_most),
                 hint=f'"{OFF}" raises no alarms' if not often else "",
             )
-        return often
+        return often, bool(rows)
 
     def link(self, uplink: UplinkConfig) -> UplinkConfig | None:
         """Return the broker for alarms; None if there is none."""
@@ -155,15 +169,26 @@ class AlarmsConfig(Section, frozen=True, kw_only=True):
 
     def settings(self, learn: LearnConfig, sensor_period_s: float = 0.0) -> AlarmSettings | None:
         """Return the node's settings; None without alarms."""
-        often = self.at_most_per_s
+        often, by_rows = self.often
         if not often:
             return None
         return AlarmSettings(
-            at_most_per_s=often,
+            at_most_per_s=0.0 if by_rows else often,
+            at_most_per_row=often if by_rows else 0.0,
             settle_s=_span("settle", self.settle),
             max_withheld_s=learn.max_withheld_s,
             period_s=self.period_s or sensor_period_s,
         )
+
+
+def _between(text: str) -> float:
+    """Return the seconds of "week" or "8h"; NaN if it is neither."""
+    if text in PER:
+        return PER[text]
+    try:
+        return seconds(text) or math.nan
+    except UsageError:
+        return math.nan
 
 
 def _span(key: str, text: str) -> float:

@@ -51,8 +51,9 @@ class ClientTiming(Section, frozen=True, kw_only=True):
         Raising it makes the model staler, lowering it costs bytes.
     checkpoint_every_s : float
         Raising it loses more readings in a crash, lowering it wears the card.
-    min_rows : int, optional
-        Rows before the first report; left out, ten times the rank.
+    min_rows : int
+        Rows before the first report. Raising it reveals less of single rows. The group's first
+        model waits until all nodes together have ten times the rank.
     gather_s : float
         How long rows that come faster than that may wait to be handled together. Raising it
         costs less processor time, and scores later; 0 handles each row as it comes.
@@ -60,7 +61,7 @@ class ClientTiming(Section, frozen=True, kw_only=True):
 
     report_every_s: Seconds = 300.0
     checkpoint_every_s: Seconds = 240.0
-    min_rows: Whole | None = None
+    min_rows: Whole = 1
     gather_s: NotBelowZero = 1.0
 
 
@@ -182,7 +183,7 @@ class ClientConfig(Section, frozen=True, kw_only=True):
             self.summary.kept,
             limit,
             at=at,
-            lower=f"{features}schema.lags, summary.rank or summary.oversample{raised}",
+            lower=f"{features}schema.lags, {self.summary.widest} or summary.oversample{raised}",
             linear=self.summary.linear(self.schema),
         )
         # Built only now, when the dimensions are known to fit.
@@ -241,9 +242,6 @@ class ClientConfig(Section, frozen=True, kw_only=True):
         """The settings of its node."""
         timing = {**asdict(self.timing), **asdict(self.advanced)}
         del timing["gather_s"]  # the agent's: its node knows of no waiting rows
-        if self.timing.min_rows is None:
-            # With fewer rows a report is mostly noise.
-            timing["min_rows"] = 10 * self.summary.rank
         return ClientSettings(
             self.node,
             self.group,

@@ -70,8 +70,8 @@ insecure = true
 # "name", "name [unit]" or { name = "flow", unit = "l/min" }, in the order of the readings.
 channels = ["flow [l/min]", "pressure [bar]", "current [A]", "temperature [°C]"]
 # Readings in a row, the newest first. Raising it shows how channels follow each other, for
-# channels x lags dimensions in memory and in each report.
-lags = 4
+# channels x lags dimensions in memory and in each report. Alarms seldom gain by it.
+#lags = 1
 # How channels of different units get the same size: "none" leaves readings as they are; with
 # "fleet" the root computes it from all nodes, and nothing is learnt before; "fixed" takes
 # (reading - offset) / scale. Raising a scale gives its channel less weight.
@@ -92,7 +92,7 @@ scaling = "fleet"
 
 # A kernel: what is normal may then be curved, a ring or a bent sheet; without one it is flat.
 # Features of each vector are learnt beside the vector itself, for 4 bytes x features for each of
-# their directions in every report. [summary] rank = 16 is then a good start.
+# their directions in every report.
 #[schema.features]
 #kernel = "gaussian"
 # The kernel's width in scaled units, exp(-gamma distance^2). With "auto" the root computes it
@@ -131,14 +131,16 @@ scaling = "fleet"
 
 # How much is remembered: the same for all nodes of the group, and at the aggregators.
 [summary]
-# Directions of normal variation, at most channels x lags. Raising it explains more of what is
-# normal, and in the end faults as well.
-#rank = 8
-# Spare directions, learnt and sent in addition. Raising it makes merges more exact, for
-# 4 bytes x channels x lags each in every report.
+# Directions of normal variation that SPE and T2 are of, fewer than channels x lags. Raising it
+# explains more of what is normal, and in the end faults as well. With "auto" the root chooses.
+#rank = "auto"
+# The highest rank that the root may choose. Raising it makes distances, of which alarms are raised,
+# and merges more exact, for 4 bytes x channels x lags each in every report.
+#rank_max = 16
+# Spare directions, learnt and sent in addition. Raising it makes merges more exact, for as much.
 #oversample = 5
 # Most memory for learning exactly, in a kernel group of features and of readings each. 3MB reach
-# to 200 dimensions (channels x lags), 1MB to 160. Above that, rank + oversample directions are
+# to 200 dimensions (channels x lags), 1MB to 160. Above that, rank_max + oversample directions are
 # learnt, in memory that grows with the dimensions. Raising it is exact further.
 #memory = "3MB"
 
@@ -210,8 +212,9 @@ kind = "ndjson"
 # Seconds between writes to `state`. Raising it loses more readings in a crash, lowering it wears
 # the card.
 #checkpoint_every_s = 240.0
-# Rows before the first report; left out, ten times the rank. Fewer rows are mostly noise.
-#min_rows = 80
+# Rows before the first report. Raising it reveals less of single rows. The first model of the
+# group waits until all nodes together have ten rows for each direction.
+#min_rows = 1
 # How long rows that come faster than that wait to be handled together. Raising it costs less
 # processor time, and scores later; 0 handles each row as it comes.
 #gather_s = 1.0
@@ -230,12 +233,15 @@ kind = "ndjson"
 
 # When a score is an alarm. Limits come from what the whole group has measured.
 [alarms]
-# Most false alarms of this node: "NUMBER false per hour", day, week, month or year; "off"
-# raises no alarms. A higher rate finds faults sooner, and for smaller deviations.
+# Most false alarms of this node: "NUMBER false per hour", day, week, month, year, "8h" or
+# "10000 rows"; "off" raises no alarms. A higher rate finds faults sooner, and for smaller
+# deviations.
 #at_most = "1 false per week"
-# How long the group must have been observed before a limit is used. Raising it arms nodes later,
-# with limits that hold better.
+# Time from the group's first scores until limits keep at_most; until then they are provisional.
+# Raising it arms nodes later, with limits that hold better.
 #settle = "3d"
+# Alarms by provisional limits are listed, and sent nowhere; true sends them as well.
+#provisional = false
 # Seconds between rows, for files that are read faster or slower than they were measured; left
 # out, the sensor's period, or the clock where it has none.
 #period_s = 10.0

@@ -1,4 +1,4 @@
-"""The size of the largest report, known before the first is built.
+"""The size of the largest report and model, known before the first is built.
 
 A broker that refuses a message does not report it to the sender. So a configuration whose
 reports could not pass is refused at the start, with the numbers.
@@ -22,16 +22,18 @@ GRPC_LIMIT = 4 * 1024 * 1024
 ENVELOPE = 256
 """Bytes of a report beside subspace and scores: names, incarnations, counts, fingerprint."""
 
-SKETCHES = 400
-"""Bytes for scores: two sketches of 16 buckets, 98 bytes each while counts are below 2^28, and
+SKETCHES = 600
+"""Bytes for scores: three sketches of 16 buckets, 98 bytes each while counts are below 2^28, and
 never above 178. The rest is room for names of 64 letters."""
 
-MAXIMA = 3 * FINE.bytes
-"""Block maxima of scores: off the subspace, within it, and of single channels."""
+MAXIMA = 5 * FINE.bytes
+"""Block maxima of scores: off the subspace, within it, of single channels, of distances, and of
+their smoothed mean."""
 
 ALARM = 512
-"""A name of 64 letters, and three channels of 100 bytes: 477. The rest of nine of them is room
-for the other alarm fields."""
+"""A name of 64 letters, and three channels of 100 bytes: 481. What else an alarm says is left out
+where it would be more (`wire.alarms.MOST_BYTES`). The rest of nine of them is room for the other
+alarm fields."""
 
 SCORES = SKETCHES + MAXIMA + (1 + REMEMBERED) * ALARM
 """Scores, block maxima and alarms."""
@@ -40,8 +42,8 @@ BELOW = 300 + (MOST_ALARMS - 1 - REMEMBERED) * ALARM
 """Further bytes of an aggregator's report: a fence, a census, sums and alarms of many nodes."""
 
 LINEAR = 256 + FINE.bytes
-"""Further bytes of a kernel group's report beside its second subspace: lengths, a third sketch
-of scores, and a fourth of block maxima."""
+"""Further bytes of a kernel group's report beside its second subspace: lengths, a fourth sketch
+of scores, and a sixth of block maxima."""
 
 SAMPLE = 1536
 """64 readings, each with 8 bytes of priority and 16 of points; they go with moments."""
@@ -92,6 +94,18 @@ def size_of_report(dim: int, k: int, *, merged: bool = False, linear: Linear | N
     return max(both, 16 * linear.width + SAMPLE) + LINEAR + beside
 
 
+def size_of_model(dim: int, k: int, text: int, *, linear: Linear | None = None) -> int:
+    """Return the largest size of a model: a client's report, the schema's text, and 4 dim of noise.
+
+    text : bytes of the schema's text
+
+    Loadings take the place of what a model has not: of the scatter, and of alarms
+    (`submerge.pca.factor.columns_apart`).
+    """
+    width = 0 if linear is None else linear.width
+    return size_of_report(dim, k, linear=linear) + text + 4 * (dim + width)
+
+
 def _columns(dim: int, k: int) -> int:
     """Return the bytes of k columns, their sigma, a mean, and energies of channels."""
     return 4 * dim * k + 8 * (2 * dim + k)
@@ -121,7 +135,7 @@ def check_size(
     lower : str
         The settings to lower.
     text : int
-        Further bytes: a model carries its schema.
+        Of a model, bytes of the schema that it carries; 0 for a report.
     merged : bool
         Whether it is an aggregator's report.
     linear : Linear, optional
@@ -135,7 +149,9 @@ def check_size(
     k = min(k, dim)
     if linear is not None:
         linear = Linear(linear.width, min(linear.k, linear.width))
-    size = size_of_report(dim, k, merged=merged, linear=linear) + text
+    size = size_of_report(dim, k, merged=merged, linear=linear)
+    if text:
+        size = size_of_model(dim, k, text, linear=linear)
     if size > limit:
         raise refusal(
             *at,

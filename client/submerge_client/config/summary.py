@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from msgspec import Meta
 
 from submerge import UsageError
-from submerge.protocol.summaries import Subspaces
+from submerge.pca.budget import DEFAULT_MEMORY
+from submerge.protocol.summaries import Subspaces, below
 from submerge_client.config.byte_sizes import in_bytes
 from submerge_client.config.schemas import SchemaConfig
 from submerge_client.config.sections import BadSetting, Section, Spare, Whole, refusal
 from submerge_client.config.sizes import Linear
+
+START = 8
+"""Directions that are shown until the root has chosen how many."""
 
 Size = Annotated[str, Meta(min_length=1, description='a size in quotes, such as "1MB"')]
 
@@ -21,9 +25,12 @@ class SummaryConfig(Section, frozen=True, kw_only=True):
 
     Attributes
     ----------
-    rank : int
-        Directions of normal variation, at most dim. Raising it explains more of what is
-        normal, and in the end faults as well.
+    rank : int or "auto"
+        Directions of normal variation that SPE and T2 are of, below dim. Raising it explains more
+        of what is normal, and in the end faults as well. With "auto" the root chooses it.
+    rank_max : int
+        The highest rank that the root may choose. Raising it makes distances, of which alarms are
+        raised, and merges more exact, for 4 bytes x dim each in every report.
     oversample : int
         Spare directions, learnt and sent in addition. Raising it makes merges more exact, for
         4 bytes x dim each in every report.
@@ -33,14 +40,30 @@ class SummaryConfig(Section, frozen=True, kw_only=True):
         lags: the score is the part of a reading outside of these directions.
     """
 
-    rank: Whole = 8
+    rank: Whole | Literal["auto"] = "auto"
+    rank_max: Whole = 16
     oversample: Spare = 5
     linear_rank: Whole | None = None
 
     @property
+    def start(self) -> int:
+        """Directions that are shown before the root has chosen."""
+        return min(START, self.rank_max) if self.rank == "auto" else self.rank
+
+    @property
+    def most(self) -> int:
+        """The highest rank that directions are kept for."""
+        return self.rank_max if self.rank == "auto" else self.rank
+
+    @property
+    def widest(self) -> str:
+        """The setting that bounds directions, and so bytes."""
+        return "summary.rank_max" if self.rank == "auto" else "summary.rank"
+
+    @property
     def kept(self) -> int:
         """Directions that are learnt and sent."""
-        return self.rank + self.oversample
+        return self.most + self.oversample
 
     def linear(self, schema: SchemaConfig) -> Linear | None:
         """Return the second subspace of a kernel group, as `size_of_report` takes it."""
@@ -51,7 +74,18 @@ class SummaryConfig(Section, frozen=True, kw_only=True):
     @property
     def summaries(self) -> Subspaces:
         """The summaries that learn and merge so many directions."""
-        return Subspaces(self.rank, oversample=self.oversample, linear_rank=self.linear_rank)
+        return Subspaces(
+            self.start,
+            rank_max=self.most,
+            oversample=self.oversample,
+            linear_rank=self.linear_rank,
+            memory=self.memory_bytes,
+        )
+
+    @property
+    def memory_bytes(self) -> int:
+        """The memory of one learner, in bytes."""
+        return DEFAULT_MEMORY
 
 
 class LearntSummary(SummaryConfig, frozen=True, kw_only=True):
@@ -75,30 +109,23 @@ class LearntSummary(SummaryConfig, frozen=True, kw_only=True):
     def shared(self) -> SummaryConfig:
         """What all nodes of the group have alike, and their aggregators: all but the memory."""
         return SummaryConfig(
-            rank=self.rank, oversample=self.oversample, linear_rank=self.linear_rank
+            rank=self.rank,
+            rank_max=self.rank_max,
+            oversample=self.oversample,
+            linear_rank=self.linear_rank,
         )
 
     @property
     def memory_bytes(self) -> int:
-        """The memory, in bytes."""
+        """The memory of one learner, in bytes, as configured."""
         try:
             return in_bytes(self.memory)
         except UsageError as error:
             raise BadSetting(("memory",), str(error)) from None
 
-    @property
-    def summaries(self) -> Subspaces:
-        """The summaries that learn and merge so many directions, in that memory."""
-        return Subspaces(
-            self.rank,
-            oversample=self.oversample,
-            linear_rank=self.linear_rank,
-            memory=self.memory_bytes,
-        )
-
 
 def check_rank(summary: SummaryConfig, schema: SchemaConfig) -> None:
-    """Refuse more directions than a vector has; in a kernel group, as many `linear_rank` too."""
+    """Refuse as many directions as a vector has numbers; `linear_rank` of a kernel group too."""
     width = f"channels x lags = {len(schema.channels)} x {schema.lags} = {schema.width}"
     if schema.features is None:
         if summary.linear_rank is not None:
@@ -108,13 +135,17 @@ def check_rank(summary: SummaryConfig, schema: SchemaConfig) -> None:
                 got=str(summary.linear_rank),
                 hint="leave it out",
             )
-        most, hint = f"dim = {width}", "lower it, or raise schema.lags"
+        most, hint = f"dim = {width}", "lower it, or leave it out"
     else:
         most = f"the {schema.dim} features there are"
         hint = "lower it, or raise schema.features.features"
-    if summary.rank > schema.dim:
+    if summary.rank != "auto" and summary.rank > below(summary.rank, schema.dim):
+        # All of them would leave only rounding errors to score.
         raise refusal(
-            *("summary", "rank"), expected=f"at most {most}", got=str(summary.rank), hint=hint
+            *("summary", "rank"),
+            expected=f"fewer than {most}" if schema.dim > 1 else f"1, since {most}",
+            got=str(summary.rank),
+            hint=hint,
         )
     linear = summary.linear_rank
     if linear is not None and linear > max(1, schema.width - 1):

@@ -55,6 +55,9 @@ CLOSE_S = 2.0
 THROTTLED = "submerge-throttled"
 """Metadata of an UNAVAILABLE that means that this node sent too much."""
 
+ANSWERS: dict[Kind, Kind] = {"join": "joined", "report": "answer", "drill": "drilled"}
+"""Kinds of messages that go up, and of their answers."""
+
 QUIET = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.CANCELLED)
 """Failures that only mean "not now"."""
 
@@ -180,6 +183,7 @@ class GrpcUplink:
             channel = grpc.secure_channel(self._target, credentials, options)
         self._channel = channel
         self._join = channel.unary_unary(f"/{SERVICE}/Join")
+        self._drill = channel.unary_unary(f"/{SERVICE}/Drill")
         new_stream = partial(
             ReportsOnStream,
             channel.stream_stream(f"/{SERVICE}/Reports"),
@@ -218,11 +222,11 @@ class GrpcUplink:
         if len(calls) >= MOST_CALLS or (kind, group) not in self._waiting:
             return
         data = self._waiting.pop((kind, group))
-        call = (
-            self._join.future(data, timeout=CALL_S)
-            if kind == "join"
-            else self._reports[group].future(data)
-        )
+        if kind == "report":
+            call = self._reports[group].future(data)
+        else:
+            method = self._join if kind == "join" else self._drill
+            call = method.future(data, timeout=CALL_S)
         calls.add(call)
         call.add_done_callback(lambda done: self._answered(kind, group, done))
 
@@ -238,7 +242,7 @@ class GrpcUplink:
             return
         code = call.code()
         if code is grpc.StatusCode.OK:
-            self._hand(Came("joined" if kind == "join" else "answer", call.result()))
+            self._hand(Came(ANSWERS[kind], call.result()))
         elif THROTTLED in dict(call.trailing_metadata() or ()):
             self._hand(Slowed(str(call.details())))
         elif code not in QUIET:

@@ -67,6 +67,7 @@ class MqttUplink:
         self._kinds: dict[str, Kind] = {
             topics.down(fleet, parent, node, "joined"): "joined",
             topics.down(fleet, parent, node, "answer"): "answer",
+            topics.down(fleet, parent, node, "drilled"): "drilled",
             topics.hello(fleet, parent): "watch",
             **{topics.model(fleet, parent, group): "watch" for group in groups},
         }
@@ -96,7 +97,8 @@ class MqttUplink:
         topic = topics.up(self._fleet, self._parent, self._node, kind, group)
         check_size(kind, data, self._limit - overhead(topic))
         # The broker retains the report of the running incarnation; a final waits under its own key.
-        key = (topic, data) if final else topic
+        # Answers to drills, of several nodes below an aggregator, do not replace each other either.
+        key = (topic, data) if final or kind == "drill" else topic
         self._line.put(key, Publication(topic, data, retain=kind == "report" and not final))
 
     def close(self) -> None:

@@ -10,24 +10,23 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from submerge.aggregator.alarms_below import alarm_status, dispute_notes
+from submerge.aggregator.alarms.below import alarm_status, dispute_notes
+from submerge.aggregator.alarms.drills import DrillAnswers
 from submerge.aggregator.early import EarlyReadings
 from submerge.aggregator.influence.notes import InfluenceNotes
 from submerge.aggregator.ledger import Ledger
-from submerge.aggregator.new_model import new_model
 from submerge.aggregator.plan import GroupPlan as GroupPlan
 from submerge.aggregator.quarantine import Cause, Quarantine
 from submerge.aggregator.report_limits import within_readings
-from submerge.aggregator.rollup import (
-    census,
-    scores,
-    settled_schema,
-)
+from submerge.aggregator.rollup import census, scores
+from submerge.aggregator.root.new_model import new_model, without_energies
+from submerge.aggregator.root.settling import settle
 from submerge.aggregator.self_check import Said, SelfCheck, rejection_note
 from submerge.aggregator.upward import Lineage, Upward
 from submerge.aggregator.versions import newest_version
 from submerge.errors import PeerError
 from submerge.protocol.alarm_changes import diff, is_urgent
+from submerge.protocol.alarm_status import Waiting
 from submerge.protocol.desired_state import DesiredState, DesiredStates
 from submerge.protocol.machine import Key, Note, Now, Records
 from submerge.protocol.messages import (
@@ -40,8 +39,8 @@ from submerge.protocol.messages import (
     Reason,
     Report,
     Stamp,
-    digest,
 )
+from submerge.protocol.report_bytes import digest
 from submerge.protocol.session import ParentSession
 from submerge.protocol.settings import AggregatorSettings
 from submerge.schema import Schema, differences
@@ -59,8 +58,8 @@ class Group:
     upward : Upward
     model : Model or None
         The newest.
-    version : int
-        Of the newest model that was made here.
+    version, rank : int
+        Of the newest model that was made here; the rank that was chosen, 0 while there is none.
     banned : frozenset of str
         Nodes that an operator has banned; a new store keeps them.
     quarantine : Quarantine
@@ -76,11 +75,11 @@ class Group:
         self.ledger: Ledger | None = None
         self.canonical = b""
         self.model: Model | None = None
-        self.version = 0
+        self.version = self.rank = 0
         self.banned: frozenset[str] = frozenset()
         self.quarantine = Quarantine()
         self.desired_states = DesiredStates()
-        self.early = EarlyReadings()
+        self.drills, self.early = DrillAnswers(), EarlyReadings()
         self.upward = Upward(ParentSession.of(settings), Lineage())
         self._settings = settings
         self._stirred = True  # the rows have changed since the newest model
@@ -97,6 +96,7 @@ class Group:
             ("schema", name): self.canonical,
             ("asked", name): self.plan.configured,
             ("version", name): self.version,
+            ("rank", name): self.rank or None,
             **self.orders(),
         }
 
@@ -288,7 +288,10 @@ class Group:
     def influence_notes(self) -> list[Note]:
         """Return notes on the nodes that the model leaves out or bounds, or no longer does."""
         ledger = self.ledger
-        return [] if ledger is None else self._notes.news(ledger.outliers(), ledger.bounds())
+        if ledger is None:
+            return []
+        lacking = without_energies(ledger, self.model)
+        return self._notes.news(ledger.outliers(), ledger.bounds(), lacking)
 
     def take_rejections(self) -> list[Note]:
         """Return notes on messages that could not be sent, once."""
@@ -355,11 +358,20 @@ class Group:
         self.model = model
         return True
 
+    @property
+    def waiting(self) -> Waiting | None:
+        """What a group whose model has learnt nothing waits for."""
+        if self.model is not None and self.model.summary is not None:
+            return None
+        rows, least = 0 if self.ledger is None else self.ledger.counts().learnt, self.plan.min_rows
+        return Waiting("model", rows, least) if rows < least else None
+
     def make_model(self, now: Now) -> Model | None:
         """Return the root's rows as a model, if one is due."""
         ledger = self.ledger
         if ledger is None or not self._stirred or self._model_at > now.steady:
             return None
+        self._settle(ledger)
         model = self._readable(Model, lambda: self._new_model(ledger, now), now)
         self._stirred, self._model_at = False, now.steady + self._settings.model_every_s
         if model is not None:
@@ -367,11 +379,8 @@ class Group:
         return model
 
     def _new_model(self, ledger: Ledger, now: Now) -> Model:
-        self._settle(ledger)
-        summaries, last = self.plan.summaries, self.version
-        return new_model(
-            ledger, self.canonical, self._settings, now, summaries=summaries, last=last
-        )
+        known = ledger, self.canonical, self._settings, now, self.plan
+        return new_model(*known, last=self.version, rank=self.rank, waits=self.waiting is not None)
 
     def _readable(self, kind: type[Said], make: Callable[[], Said], now: Now) -> Said | None:
         """Return a message that receivers can read; quarantine the nodes that prevent it."""
@@ -385,12 +394,7 @@ class Group:
         return made
 
     def _settle(self, ledger: Ledger) -> None:
-        """Settle center, scale and gamma, if they are open, once there are enough moments."""
-        moments = ledger.moments()
-        if not self.plan.settles or moments is None:
-            return
-        if moments.count >= self._settings.scaling_rows:
-            scales = self.plan.learns_scaling
-            settled = settled_schema(ledger.schema, moments, learns_scaling=scales)
-            if settled != ledger.schema:
-                self.learn_schema(settled.canonical, 0.0)
+        """Settle what the schema leaves open, and the rank, once there are enough rows."""
+        schema, self.rank = settle(self.plan, ledger, self.rank, self._settings.scaling_rows)
+        if schema != ledger.schema:
+            self.learn_schema(schema.canonical, 0.0)

@@ -17,9 +17,10 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
-from submerge.aggregator.alarm_disputes import AlarmDisputes
+from submerge.aggregator.alarms.disputes import AlarmDisputes
 from submerge.aggregator.influence.ages import NodeAges
 from submerge.aggregator.influence.bounding import InfluenceRule
+from submerge.aggregator.measured import rows_moved
 from submerge.aggregator.member import AGGREGATOR_ROWS, CLIENT_ROWS, Membership
 from submerge.aggregator.pool import Pool, Row, Sealed
 from submerge.aggregator.presence import Presence
@@ -28,7 +29,8 @@ from submerge.aggregator.row_time import AHEAD_S, alarms_begun, brought_up, seen
 from submerge.aggregator.row_verdict import RowVerdict
 from submerge.aggregator.totals import CountedRows
 from submerge.protocol.machine import Key, Now, Records
-from submerge.protocol.messages import Counts, Incarnation, Left, Reason, Report, digest
+from submerge.protocol.messages import Counts, Incarnation, Left, Reason, Report
+from submerge.protocol.report_bytes import digest
 from submerge.protocol.settings import AggregatorSettings
 from submerge.protocol.summaries import Summaries, Summary
 from submerge.robust.influence import InfluenceBound
@@ -94,16 +96,13 @@ class Ledger:
         for key, record in records.items():
             match key:
                 case ("row", self.group, node, created, nonce):
-                    incarnation = Incarnation(int(created), int(nonce))
-                    self.rows[node, incarnation] = record
+                    self.rows[node, Incarnation(int(created), int(nonce))] = record
                 case ("sealed", self.group, node, fingerprint):
                     self._sealed[node, fingerprint] = record
                 case ("member", self.group, node):
                     self._members[node] = record
                 case ("reference", self.group):
                     self._pool.reference = record
-                case _:
-                    pass
         self._ages.load(records, {node for node, _ in (*self.rows, *self._sealed)}, now)
         self._presence.load({key: row.as_of for key, row in self.rows.items()}, now)
         # Not before the rows are loaded: without a synchronized clock they give the time.
@@ -132,6 +131,8 @@ class Ledger:
         # The same report again says nothing of the node: a broker keeps it for months.
         if seq > held:
             self._put_row(report, now)
+            for each, older in rows_moved(report, self.rows, self.live(node), self._summaries):
+                self.rows[each] = self.changes[self._key(*each)] = older
             self._make_room(node, incarnation)
         # `_make_room` may have raised the floor above it, and sealed it.
         if report.final and key in self.rows:
@@ -144,7 +145,6 @@ class Ledger:
     def _refusal(self, report: Report, row: Row | None) -> RowVerdict | None:
         """Return the answer to a report that changes nothing; None if it may change rows."""
         stamp = report.stamp
-        member = self.member(stamp.node)
         held = 0 if row is None else row.report.stamp.seq
         over = self.closed_seq(stamp.node, stamp.incarnation)
         if over is not None:
@@ -153,7 +153,7 @@ class Ledger:
             return RowVerdict(Reason.ACK if known else Reason.STALE, over)
         if report.fingerprint != self.fingerprint:
             return RowVerdict(Reason.SCHEMA, held)
-        if member.fences.get(stamp.incarnation, b"") != report.fence:
+        if self.member(stamp.node).fences.get(stamp.incarnation, b"") != report.fence:
             return RowVerdict(Reason.FENCED, held)
         if not fits(report, self.schema, self._summaries):
             return RowVerdict(Reason.INVALID, held)
@@ -383,7 +383,7 @@ class Ledger:
         self._pool.put(node, rows, self._sealed.get((node, self.fingerprint)))
 
     @property
-    def _out(self) -> frozenset[str]:
+    def left_out(self) -> frozenset[str]:
         """Nodes whose rows do not count: quarantined, or outliers."""
         outliers = self._pool.outliers()
         return self._quarantined | outliers.keys() if outliers else self._quarantined
@@ -394,7 +394,7 @@ class Ledger:
 
     @property
     def _counted(self) -> CountedRows:
-        return CountedRows(self.rows, self._sealed, self.fingerprint, self._out)
+        return CountedRows(self.rows, self._sealed, self.fingerprint, self.left_out)
 
     def _key(self, node: str, incarnation: Incarnation) -> Key:
         return "row", self.group, node, str(incarnation.created_ms), str(incarnation.nonce)

@@ -18,13 +18,16 @@ from typing import Any
 import numpy as np
 
 from submerge.aggregator import parent
+from submerge.aggregator.alarms import drills
 from submerge.aggregator.group import Group, GroupPlan
 from submerge.aggregator.ledger import Ledger
 from submerge.aggregator.orders import apply_order, keep_bans, take_bans
 from submerge.aggregator.quarantine import QuarantineEntry
 from submerge.aggregator.upward import Lineage
 from submerge.errors import UsageError
+from submerge.protocol.alarm_status import Waiting
 from submerge.protocol.desired_state import DesiredState, DesiredStates
+from submerge.protocol.drill_report import DrillReport, DrillTaken
 from submerge.protocol.machine import (
     Drop,
     Effect,
@@ -145,6 +148,10 @@ class AggregatorNode:
         """Return a group's rows; None while its schema is not known."""
         return self._groups[group].ledger
 
+    def waiting(self, group: str) -> Waiting | None:
+        """Return what a group waits for; None once it has a model."""
+        return self._groups[group].waiting
+
     def model(self, group: str) -> Model | None:
         """Return the newest model of a group."""
         return self._groups[group].model
@@ -160,6 +167,10 @@ class AggregatorNode:
     def desired_states(self, group: str) -> Mapping[str, DesiredState]:
         """Return the desired states of a group's nodes, here and below."""
         return self._groups[group].desired_states.by_node
+
+    def drills(self, group: str) -> Mapping[str, DrillReport]:
+        """Return the newest answers to drills of a group's nodes, here and below."""
+        return self._groups[group].drills.by_node
 
     def step(self, event: Event, now: Now) -> list[Effect]:
         """Return the effects of an event, in order."""
@@ -234,6 +245,8 @@ class AggregatorNode:
             if canonical:
                 self.learn_schema(group, canonical, kept=(kept, now))
             group.version = kept.get(("version", name), 0)
+            if group.plan.chooses_rank and text == canonical:
+                group.rank = kept.get(("rank", name), 0)
             group.upward.line = kept.get(("line", name), Lineage())
             if not self.top:
                 group.upward.draw_fence(self.rng)
@@ -298,6 +311,8 @@ class AggregatorNode:
                 group = self._groups.get(message.stamp.group)
                 if group is not None:
                     parent.take_reply(self, group, message, now, effects)
+            case DrillReport() | DrillTaken():
+                effects += drills.receive(self, self._groups, message, now)
             case Hello() if message.node == self.settings.parent:
                 other = self.pin is not None and message.incarnation != self.pin.incarnation
                 if message.boot != self._parent_boot or other:

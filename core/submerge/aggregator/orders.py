@@ -34,7 +34,11 @@ def apply_order(groups: Mapping[str, Group], order: Order, now: Now, effects: li
     if isinstance(order, SetDesired):
         if group is not None:
             group.desired_states.set_desired(
-                order.node, now.wall_ms, paused=order.paused, verdict=order.verdict
+                order.node,
+                now.wall_ms,
+                paused=order.paused,
+                verdict=order.verdict,
+                drill=order.drill,
             )
         return
     if isinstance(order, SetQuarantine):

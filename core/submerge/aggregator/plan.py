@@ -25,12 +25,17 @@ class GroupPlan:
     learns_scaling : bool
         The root computes center and scale from the readings; gamma as well, if the schema's
         features leave it open.
+    chooses_rank : bool
+        The root chooses the rank, up to `summaries.rank_max`.
     robust : bool
         Nodes that are far from the others are left out of everything that follows from rows.
     bounds : bool
         No node moves the model further than an honest one that was heard for as long could.
     trusted : tuple of str
         Patterns of the names of nodes that count in full.
+    min_rows : int
+        Rows that the group's first model waits for, of all nodes together: with less than ten
+        times the rank it is mostly noise.
     objection : Objection or None
         Reads models and reports upward before they are sent (`self_check`); None reads nothing.
     """
@@ -38,10 +43,12 @@ class GroupPlan:
     summaries: Summaries
     schema: Schema | None = None
     learns_scaling: bool = False
+    chooses_rank: bool = False
     robust: bool = False
     bounds: bool = True
     trusted: tuple[str, ...] = ()
     objection: Objection | None = None
+    min_rows: int = 1
 
     def influence_rule(self, known_s: float) -> InfluenceRule | None:
         """Return how influence is bounded, if it is; `known_s`: as in the rule."""

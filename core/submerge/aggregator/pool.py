@@ -14,11 +14,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from submerge.aggregator.influence.bounding import ChildSummary, InfluenceRule
 from submerge.aggregator.influence.placement import ChildPlacement
-from submerge.protocol.messages import Counts, Report, digest
+from submerge.pca.subspace import with_even_energies
+from submerge.protocol.kernel_summary import summary_of
+from submerge.protocol.messages import Counts, Report
+from submerge.protocol.report_bytes import digest
 from submerge.protocol.summaries import Summaries, Summary, Tree
 from submerge.robust.influence import InfluenceBound
 from submerge.robust.outliers import Outlier
@@ -62,6 +65,18 @@ class Sealed:
     moments: Moments | None
     counts: Counts
     as_of: float
+
+    @property
+    def with_energies(self) -> Sealed:
+        """The same with energies of channels, where a node of an earlier version had none.
+
+        It can never be updated, and one such row would keep a group that does not forget from ever
+        having factors.
+        """
+        summary = self.summary
+        if summary is None or all(part.channel_energies is not None for part in summary.pieces):
+            return self
+        return replace(self, summary=summary_of(*map(with_even_energies, summary.parts)))
 
 
 @dataclass(slots=True, eq=False)
@@ -128,6 +143,7 @@ class Pool:
             if row.report.fingerprint == self.fingerprint and row.report.summary is not None:
                 parts.append((row.report.summary, row.as_of))
                 own = row.from_client
+        sealed = None if sealed is None else sealed.with_energies
         if sealed is not None and sealed.summary is not None:
             parts.append((sealed.summary, sealed.as_of))
         if parts:
@@ -187,7 +203,7 @@ class Pool:
         as_of = max(min(old.as_of, self.latest), min(new.as_of, self.latest))
         parts = [
             self.faded(sealed.summary, min(sealed.as_of, self.latest), as_of)
-            for sealed in (old, new)
+            for sealed in (old.with_energies, new.with_energies)
             if sealed.summary is not None
         ]
         moments = [sealed.moments for sealed in (old, new) if sealed.moments is not None]

@@ -1,4 +1,4 @@
-"""Rollup: the silence and the scores of all nodes below, added up; `alarms_below` has alarms.
+"""Rollup: the silence and the scores of all nodes below, added up; `alarms` has alarms.
 
 Every report and every model carries these facts of a group. Silence is counted in powers of two of
 a second: bins can be shifted by the time that a report was on its way, and added, with an error of
@@ -14,10 +14,8 @@ from submerge.aggregator.ledger import Ledger
 from submerge.aggregator.pool import Row
 from submerge.protocol.machine import Now
 from submerge.protocol.messages import Census, Incarnation, ScoreSketches
-from submerge.schema import Schema
 from submerge.stats.block_maxima import KINDS, BlockMaxima
 from submerge.stats.block_maxima import pooled as pooled_maxima
-from submerge.stats.moments import Moments, spread
 from submerge.stats.quantile_sketch import merged, quantile
 from submerge.stats.score_limits import Limits
 
@@ -25,15 +23,15 @@ SHARES = (0.5, 0.95, 0.99, 0.999)
 """Shares of recent readings whose scores are below a model's limits. The first is the median and no
 limit."""
 
-LEAST_CLIENTS, LEAST_HOURS = 5, 12
-"""With fewer clients, or of clients with fewer hours, none is unlike the others."""
+LEAST_CLIENTS, LEAST_BLOCKS = 5, 12
+"""With fewer clients, or of clients with fewer blocks, none is unlike the others."""
 
 MOST_UNLIKE = 0.25
 """Largest share of clients that are left out as unlike the others: more are not all faulty."""
 
 UNLIKE = 4.0
-"""A client is unlike the others if its median hour is over so many times the clients' median: twice
-as far off, for SPE (squared prediction error) is a square."""
+"""A client is unlike the others if its median block is over so many times the clients' median:
+twice as far off, for SPE (squared prediction error) is a square."""
 
 BINS = 30
 """2^30 s of silence are 34 years."""
@@ -73,11 +71,13 @@ def scores(ledger: Ledger) -> ScoreSketches | None:
     linear = [
         each.linear for each in sketches if each.linear is not None and not ledger.schema.linear
     ]
+    distances = [each.distance for each in sketches if each.distance is not None]
     return ScoreSketches(
         merged(*(each.spe for each in sketches)),
         merged(*(each.t2 for each in sketches)),
         merged(*linear) if linear else None,
         pooled_maxima(*maxima) if maxima else None,
+        merged(*distances) if distances else None,
     )
 
 
@@ -86,12 +86,14 @@ def limits(sketches: ScoreSketches | None) -> Limits | None:
     if sketches is None or not sketches.spe.n or not sketches.t2.n:
         return None
     linear = sketches.linear if sketches.linear is not None and sketches.linear.n else None
+    distance = sketches.distance if sketches.distance is not None and sketches.distance.n else None
     return Limits(
         SHARES,
         tuple(quantile(sketches.spe, share) for share in SHARES),
         tuple(quantile(sketches.t2, share) for share in SHARES),
         sketches.spe.n,
         () if linear is None else tuple(quantile(linear, share) for share in SHARES),
+        () if distance is None else tuple(quantile(distance, share) for share in SHARES),
     )
 
 
@@ -99,22 +101,25 @@ def _typical_maxima(ledger: Ledger) -> list[BlockMaxima]:
     """Return the block maxima of the nodes, without those of clients that are unlike the others.
 
     A machine that was faulty while limits were measured must not raise them: the limits of the
-    others apply to it. Its median hour is as high as the rarest of their hours.
+    others apply to it. Its median block is as high as the rarest of their blocks.
     """
     heard: dict[str, tuple[float, bool, BlockMaxima]] = {}
     for row in ledger.current():
         stamp, sketches = row.report.stamp, row.report.scores
         at = ledger.heard[stamp.node, stamp.incarnation]
-        # A node's hours outlive its incarnations: two rows of it contain the same hours.
+        # A node's blocks outlive its incarnations: two rows of it contain the same blocks.
         last, _, _ = heard.get(stamp.node, (-math.inf, False, None))
         if sketches is not None and sketches.maxima is not None and at >= last:
-            heard[stamp.node] = at, row.from_client, sketches.maxima
+            maxima = sketches.maxima
+            if row.from_client and sum(maxima.lengths) > 1:
+                maxima = replace(maxima, lengths=())  # a client is one node
+            heard[stamp.node] = at, row.from_client, maxima
     parts = [(single, maxima) for _, single, maxima in heard.values()]
     for kind in KINDS:
         middles = sorted(
             quantile(each.of(kind), 0.5)
             for single, each in parts
-            if single and each.of(kind).n >= LEAST_HOURS
+            if single and each.of(kind).n >= LEAST_BLOCKS
         )
         if len(middles) < LEAST_CLIENTS:
             continue
@@ -123,7 +128,7 @@ def _typical_maxima(ledger: Ledger) -> list[BlockMaxima]:
             continue  # they are another kind of machine, and not faulty
         parts = [
             (single, each.without(kind))
-            if single and each.of(kind).n >= LEAST_HOURS and quantile(each.of(kind), 0.5) > most
+            if single and each.of(kind).n >= LEAST_BLOCKS and quantile(each.of(kind), 0.5) > most
             else (single, each)
             for single, each in parts
         ]
@@ -151,14 +156,3 @@ def _age(counted: Census, share: float) -> float:
         if seen >= share * total and seen:
             return 2.0 ** (i + 1)
     return 0.0
-
-
-def settled_schema(schema: Schema, moments: Moments, *, learns_scaling: bool) -> Schema:
-    """Return a schema with center, scale and gamma, as far as it leaves them open."""
-    scaling, features, size = schema.scaling, schema.features, spread(moments)
-    if learns_scaling and scaling is None:
-        # Channels that vary have then all come to a spread of one.
-        scaling, size = moments.scaling, float(max(1, moments.varying))
-    if not features.settled:
-        features = features.settled_at(features.auto(size))
-    return replace(schema, scaling=scaling, features=features)

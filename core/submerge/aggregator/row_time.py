@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from submerge.aggregator.pool import Row
 from submerge.protocol.alarm_status import Alarm
 from submerge.protocol.machine import Now
-from submerge.protocol.messages import Incarnation, Report, digest
+from submerge.protocol.messages import Incarnation, Report
+from submerge.protocol.report_bytes import digest
 from submerge.protocol.summaries import Summaries
 
 if TYPE_CHECKING:

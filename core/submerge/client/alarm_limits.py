@@ -1,16 +1,21 @@
-"""AlarmLimits: the limit of each statistic, from the block maxima of the group's hours.
+"""AlarmLimits: the limit of each statistic, from the block maxima of the group.
 
 The k-of-m statistic of a row is the k-th largest of the last m scores (`settings.after` of
-`settings.of`); the maximum of an hour is the largest of them (`stats.block_maxima`). Let this node
-allow r false alarms a second and monitor K statistics, and let an hour have the length h. The
+`settings.of`); the maximum of a block is the largest of them (`stats.block_maxima`). Let this node
+allow r false alarms a second and monitor K statistics, and let a block have the length h. The
 limit of each statistic is then exceeded in a share
 
-    q = min(r h / K, 1/2)
+    q = min(r h / K', 1/2)
 
-of the group's hours. It is counted while there are enough hours, and beyond them read off a
-generalized Pareto tail that is fitted to the highest maxima. By the union bound the K limits
-together are exceeded in at most a share r h of the hours, however the statistics depend on one
-another.
+of the group's blocks. It is counted while there are enough blocks, and beyond them read off a
+generalized Pareto tail that is fitted to the highest maxima. K' = `independent(K)` statistics would
+exceed their limits as often as these K, which depend on one another.
+
+Until the group has been monitored for `settle_s`, and for as long as few maxima say nothing of so
+small a share, limits are *provisional*: those of the smallest share that the maxima support, 1/2 in
+n of n. An alarm by such a limit is marked, withholds no rows, and is sent nowhere. Before the group
+has maxima, a node has provisional limits of its own (`highest`). Promised limits stay while half of
+the maxima are left that they needed (`LONG_REACH`).
 
 References
 ----------
@@ -23,47 +28,37 @@ fitted.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
 
 from submerge.protocol.settings import AlarmSettings
+from submerge.stats.block_length import block_length_s
 from submerge.stats.block_maxima import (
-    HOUR_S,
-    KINDS,
     LEAST_TAIL,
+    LONG_REACH,
     REACH,
+    WINDOW_S,
+    WITHOUT_FACTORS,
     BlockMaxima,
     By,
     enough,
+    independent,
     limit,
 )
-from submerge.stats.quantile_sketch import QuantileSketch, quantile
+from submerge.stats.quantile_sketch import quantile
 
 YOUNG = 2.0
 """Factor of limits while a node's own mean comes from one moment: about a mean that is a row drawn
 like any other, rows vary twice as much."""
 
 LARGEST_SHARE = 0.5
-"""Largest share of hours in which a limit may be exceeded."""
+"""Largest share of blocks in which a limit may be exceeded."""
+
+PROVISIONAL = 0.5
+"""How many of all maxima a provisional limit is exceeded by."""
 
 MATURE = ("t2", "channel")
 """Statistics that are not monitored before the node's own mean has seen a day."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Hours:
-    """What is remembered of hours.
-
-    windows, hours : as in `BlockMaximaTally`
-    spared : accepted scores over their limits, by statistic; 1 for one that is not there
-    watched_s, allowed : as in `AlarmStatus`
-    """
-
-    windows: Mapping[By, tuple[QuantileSketch, QuantileSketch]] = field(default_factory=dict)
-    hours: int = 0
-    spared: Mapping[By, float] = field(default_factory=dict)
-    watched_s: float = 0.0
-    allowed: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,32 +70,87 @@ class AlarmLimits:
     known : mapping of kind to float
         The limit of each statistic; empty while none is known.
     ordinary : mapping of kind to float
-        The median of the maxima of the group's hours.
+        The median of the maxima of the group's blocks.
     armed_in_s : float
         As in `AlarmStatus`.
+    provisional_s : float
+        Mean time between two false alarms by these limits, if they are provisional; else 0.
+    of_node : bool
+        Whether they are from the node's own rows in its present state.
+    nodes : float
+        Nodes that have measured the group's maxima, on average over the time of these; 0 while
+        there are none.
+    needed_s : float
+        Time of the blocks, of all nodes together, that promised limits need.
     """
 
     known: Mapping[By, float] = field(default_factory=dict)
     ordinary: Mapping[By, float] = field(default_factory=dict)
     armed_in_s: float = -1.0
+    provisional_s: float = 0.0
+    of_node: bool = False
+    nodes: float = 0.0
+    needed_s: float = 0.0
 
     @classmethod
-    def of(cls, maxima: BlockMaxima | None, settings: AlarmSettings) -> AlarmLimits:
-        """Return the limits by a group's maxima, at the rate of false alarms that a node allows."""
-        kinds = [kind for kind in KINDS if maxima is not None and maxima.of(kind).n]
-        if maxima is None or not kinds:
+    def of(
+        cls,
+        maxima: BlockMaxima | None,
+        settings: AlarmSettings,
+        among: tuple[By, ...] = WITHOUT_FACTORS,
+        row_s: float = 0.0,
+        held: Collection[By] = (),
+    ) -> AlarmLimits:
+        """Return the limits by a group's maxima, at the rate of false alarms that a node allows.
+
+        among : kinds of which alarms are raised; others get no limit
+        row_s : time that a row stands for; 0 while it is not known
+        held : kinds that had promised limits: they keep them when half of their maxima are gone
+        """
+        kinds = [kind for kind in among if maxima is not None and maxima.of(kind).n]
+        often = settings.often_per_s(row_s)
+        if maxima is None or not kinds or not often:
             return cls()
-        share = min(settings.at_most_per_s * hour_length_s(settings) / len(kinds), LARGEST_SHARE)
-        missing_s = _missing_s(maxima, share, settings)
+        block_s = block_length_s(maxima.block_s, settings.period_s)
+        worth = independent(len(kinds))
+        share = min(often * block_s / worth, LARGEST_SHARE)
+        reach = {kind: LONG_REACH if kind in held else REACH for kind in kinds}
+        first = kinds[0]
+        missing_s = _missing_s(maxima, maxima.of(first).n, share * reach[first], settings, block_s)
+        provisional_s, needed_s = 0.0, block_s / (share * REACH)
         if missing_s > 0:
-            return cls(armed_in_s=missing_s)
+            kinds = [kind for kind in kinds if maxima.of(kind).n >= 2 * LEAST_TAIL]
+            if not kinds:
+                return cls(armed_in_s=missing_s)
+            fewest = min(maxima.of(kind).n for kind in kinds)
+            share = max(share, PROVISIONAL / fewest)
+            provisional_s = block_s / (share * independent(len(kinds)))
         # A statistic that was measured for less time gets its limit later.
-        kinds = [kind for kind in kinds if enough(maxima.of(kind), share)]
+        kinds = [kind for kind in kinds if enough(maxima.of(kind), share, reach[kind])]
         return cls(
-            {kind: limit(maxima.of(kind), share) for kind in kinds},
+            {kind: limit(maxima.of(kind), share, reach[kind]) for kind in kinds},
             {kind: quantile(maxima.of(kind), 0.5) for kind in kinds},
             missing_s,
+            provisional_s,
+            nodes=maxima.of(first).n / _measured(maxima, block_s),
+            needed_s=needed_s,
         )
+
+    def times(self, factor: float) -> AlarmLimits:
+        """Return the limits multiplied by a factor."""
+        if factor == 1:
+            return self
+        return replace(self, known={kind: factor * each for kind, each in self.known.items()})
+
+    @property
+    def promised(self) -> bool:
+        """Whether limits are known, and keep the promised rate."""
+        return bool(self.known) and not self.provisional_s
+
+    def enough_s(self, block_s: float) -> float:
+        """Return the time in which the group has enough blocks of a length for promised limits."""
+        of_all_s = max(self.needed_s, 2 * LEAST_TAIL * block_s)
+        return of_all_s / self.nodes if self.nodes else math.inf
 
     def limit(self, kind: By, spared: Mapping[By, float], *, settled: bool) -> float:
         """Return the limit of a k-of-m statistic now; infinite if it is not monitored.
@@ -108,6 +158,7 @@ class AlarmLimits:
         spared : as in `Hours`
         settled : whether the node's own mean has seen a day
         """
+        settled |= self.of_node
         if not settled and kind in MATURE:
             return math.inf
         most = self.known.get(kind, math.inf) * spared.get(kind, 1.0)
@@ -116,29 +167,26 @@ class AlarmLimits:
     def calm(self, kind: By) -> float:
         """Return the share of its limit that a statistic has to stay below for an alarm to end.
 
-        Halfway between the limit and the median hour: scores of many directions come close to
+        Halfway between the limit and the median block: scores of many directions come close to
         their limit all the time, and those of few seldom.
         """
         most = self.known.get(kind, 0.0)
         return (1 + min(self.ordinary[kind] / most, 1.0)) / 2 if most > 0 else 1.0
 
 
-def hour_rows(settings: AlarmSettings) -> int:
-    """Return the rows of an hour; 0 where hours go by the clock."""
-    period_s = settings.period_s
-    return max(1, round(HOUR_S / period_s)) if period_s else 0
+def _missing_s(
+    maxima: BlockMaxima, n: int, rarest: float, settings: AlarmSettings, block_s: float
+) -> float:
+    """Return the time until a limit is known, at the present pace, after n maxima.
+
+    rarest : share of the blocks, so that a limit needs one over it of maxima
+    """
+    blocks = max(maxima.longest, 1)
+    wanted = max(2 * LEAST_TAIL, math.ceil(1 / rarest))
+    settle, pace = settings.settle_s / block_s, n / _measured(maxima, block_s)
+    return max(0.0, max(settle - blocks, (wanted - n) / pace) * block_s)
 
 
-def hour_length_s(settings: AlarmSettings) -> float:
-    """Return the length of an hour: a whole number of rows, if rows have a period."""
-    rows = hour_rows(settings)
-    return rows * settings.period_s if rows else HOUR_S
-
-
-def _missing_s(maxima: BlockMaxima, share: float, settings: AlarmSettings) -> float:
-    """Return the time until a limit is known, at the present pace."""
-    hours, n = max(maxima.longest, 1), max(maxima.spe.n, 1)
-    wanted = max(2 * LEAST_TAIL, math.ceil(1 / (share * REACH)))
-    length_s = hour_length_s(settings)
-    settle = settings.settle_s / length_s
-    return max(0.0, max(settle - hours, (wanted - n) / (n / hours)) * length_s)
+def _measured(maxima: BlockMaxima, block_s: float) -> float:
+    """Return how many blocks one node can have maxima of: none has those of earlier ones."""
+    return min(max(maxima.longest, 1), 2 * WINDOW_S / block_s)

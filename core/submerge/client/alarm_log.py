@@ -10,10 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-import numpy.typing as npt
 
 from submerge._linalg import Array
-from submerge.judge.decision import Mask
+from submerge.client.blame import Evidence
 from submerge.protocol.alarm_status import REMEMBERED, TOP, Alarm, Cause, Verdict
 from submerge.stats.block_maxima import By
 
@@ -56,20 +55,29 @@ class AlarmLog:
         return self.alarms[0] if self.alarms and self.alarms[0].is_open else None
 
     @property
+    def serious(self) -> Alarm | None:
+        """The open alarm, unless it is provisional."""
+        return None if self.open is None or self.open.provisional else self.open
+
+    @property
     def withholds(self) -> bool:
         """Whether there is an open alarm whose rows are not learnt."""
-        alarm = self.open
+        alarm = self.serious
         if alarm is None:
             return False
         return alarm.verdict == "rejected" or self.held_s < self.max_withheld_s
 
-    def begin(self, at: float, cause: Cause, version: int, *, counted: bool) -> AlarmLog:
+    def begin(
+        self, at: float, cause: Cause, version: int, *, counted: bool, provisional: bool = False
+    ) -> AlarmLog:
         """Return it with an alarm that began at a wall time.
 
-        counted : whether there are limits: without any, it is not counted as raised
+        counted : whether limits keep the promised rate: without, it is not counted as raised
+        provisional : as in `Alarm`
         """
         number = max(int(at * 1000), 1, *(alarm.number + 1 for alarm in self.alarms[:1]))
         alarm = Alarm(self.node, number, at, at, 0.0, 0.0, cause, (), version)
+        alarm = replace(alarm, provisional=provisional)
         return replace(
             self,
             alarms=(alarm, *self.alarms[:REMEMBERED]),
@@ -91,6 +99,8 @@ class AlarmLog:
         alarm, left_s, held = self.alarms[0], self.max_withheld_s - self.held_s, 0
         if alarm.verdict == "rejected":
             held = rows
+        elif alarm.provisional:
+            return self, 0
         elif left_s > 0:
             held = rows if not each_s else min(rows, math.ceil(left_s / each_s))
         log = self._amend(withheld=alarm.withheld + held)
@@ -101,17 +111,27 @@ class AlarmLog:
 
         shares : (channels,), sums to 1
         """
+        alarm = self.alarms[0]
         blame = max(0.0, 1 - rows / BLAMED) * self.blame + rows * shares
         whole, log = float(blame.sum()), replace(self, blame=blame)
-        if self.open is None or whole <= 0:
+        if whole <= 0:
             return log
-        first = np.argsort(-blame, kind="stable")[:TOP]
-        top = tuple((self.channels[j], float(blame[j]) / whole) for j in first.tolist())
-        return log._amend(top=tuple(each for each in top if each[1] > 0))
+        top = tuple((self.channels[j], float(blame[j]) / whole) for j in _largest(blame))
+        # No row has counted yet: these are the rows that raise it.
+        return log._amend(top=top, first=alarm.first if alarm.worst else top)
 
-    def end(self, at: float) -> AlarmLog:
-        """Return it with the open alarm ended."""
-        return replace(self, alarms=(self.alarms[0].over(at), *self.alarms[1:]), frozen={})
+    def deviating(self, evidence: Evidence, row: int) -> AlarmLog:
+        """Return it with the deviations of the channels to blame for the open alarm in a row."""
+        of_row = evidence.deviations(row, self.channels, _largest(self.blame))
+        return self._amend(deviations=of_row)
+
+    def end(self, at: float, *, settled: bool = False) -> AlarmLog:
+        """Return it with the open alarm ended.
+
+        settled : whether readings keep to a new level
+        """
+        alarm = self.alarms[0].over(at, settled=settled)
+        return replace(self, alarms=(alarm, *self.alarms[1:]), frozen={})
 
     def with_verdict(self, number: int, verdict: Verdict) -> AlarmLog:
         """Return it with a verdict on an alarm; the log itself if nothing changes."""
@@ -131,72 +151,7 @@ class AlarmLog:
         return replace(self, alarms=(alarm, *self.alarms[1:]))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Exceedance:
-    """The scores of rows over the limits of the moment.
-
-    Attributes
-    ----------
-    over : (n,) of bool
-        Rows at which an alarm begins, if none is open.
-    high : (n,) of bool
-        Rows at which an open alarm stays open.
-    ratio : (n,)
-        The largest of each row's scores, divided by its limit.
-    causes : sequence of kind, (n,)
-        Which statistic that is.
-    times : (n,)
-        Wall time of each row.
-    """
-
-    over: Mask
-    high: Mask
-    ratio: Array
-    causes: tuple[By, ...]
-    times: npt.NDArray[np.float64]
-
-
-def follow(
-    log: AlarmLog, seen: Exceedance, *, version: int, each_s: float, counted: bool
-) -> tuple[AlarmLog, Mask, Mask]:
-    """Take rows into the log: from one beginning or end of an alarm to the next.
-
-    Parameters
-    ----------
-    log : AlarmLog
-    seen : Exceedance
-    version : int
-        Of the model that made the scores.
-    each_s : float
-        The time that a row stands for.
-    counted : bool
-        As in `AlarmLog.begin`.
-
-    Returns
-    -------
-    log : AlarmLog
-    alarmed, held : (n,) of bool
-        Rows of an alarm; those of them that are withheld.
-    """
-    n, i, over = len(seen.over), 0, seen.over.copy()
-    alarmed, held = np.zeros(n, dtype=bool), np.zeros(n, dtype=bool)
-    while i < n:
-        if log.open is None:
-            ahead = np.flatnonzero(over[i:])
-            if not len(ahead):
-                break
-            i += int(ahead[0])
-            log = log.begin(float(seen.times[i]), seen.causes[i], version, counted=counted)
-        ahead = np.flatnonzero(~seen.high[i:])
-        end = i + int(ahead[0]) if len(ahead) else n
-        if end > i:
-            alarmed[i:end] = True
-            worst = i + int(seen.ratio[i:end].argmax())
-            log = log.worsen(float(seen.ratio[worst]), seen.causes[worst], float(seen.times[worst]))
-            log, still = log.hold(end - i, each_s)
-            held[i : i + still] = True
-        if end < n:
-            log = log.end(float(seen.times[end]))
-            over[end] = False  # an alarm that ends here does not begin here
-        i = end + 1 if end < n else n
-    return log, alarmed, held
+def _largest(blame: Array) -> list[int]:
+    """Return the channels that are most to blame, the first of them the most; none without any."""
+    first: list[int] = np.argsort(-blame, kind="stable")[:TOP].tolist()
+    return [j for j in first if blame[j] > 0]

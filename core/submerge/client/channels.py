@@ -8,7 +8,7 @@ in its own error. A channel that repeats one value although the others predict c
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -35,6 +35,8 @@ class ChannelState:
     residual_scale : ResidualScale
     gathered : tuple of (rows, predicted, errors, normal)
         Rows that are not processed yet.
+    waiting : int
+        How many these are.
     passed_s : float
         The time that these stand for.
     """
@@ -43,6 +45,7 @@ class ChannelState:
     habits: Habits
     residual_scale: ResidualScale
     gathered: tuple[tuple[Array, Array, Array, Mask], ...] = ()
+    waiting: int = 0
     passed_s: float = 0.0
 
     @classmethod
@@ -64,6 +67,14 @@ class ChannelState:
         """The detector of stuck channels, in this state."""
         return StuckDetector(len(self.residual_scale.squares), self.run_lengths, self.habits)
 
+    def relocated(self, by: Array | float = 0.0) -> ChannelState:
+        """Return it where rows are measured from another mean; as in `Habits.relocated`.
+
+        Rows that wait were predicted about the mean before: they are dropped.
+        """
+        habits = self.habits.relocated(by)
+        return ChannelState(self.run_lengths, habits, self.residual_scale)
+
     def after(self, block: Block, scores: RowScores, normal: Mask, passed_s: float) -> ChannelState:
         """Return the state after a block.
 
@@ -74,14 +85,15 @@ class ChannelState:
         rows, errors = block.rows[:, :n], scores.errors
         shown = rows if block.gaps is None else np.where(block.gaps[:, :n], np.nan, rows)
         gathered = (*self.gathered, (shown, rows - errors, errors, normal))
-        passed_s += self.passed_s
-        if sum(len(part[0]) for part in gathered) < min(GATHERED, max(1, NUMBERS // n)):
-            return replace(self, gathered=gathered, passed_s=passed_s)
+        waiting, passed_s = self.waiting + len(rows), self.passed_s + passed_s
+        if waiting < min(GATHERED, max(1, NUMBERS // n)):
+            known = self.run_lengths, self.habits, self.residual_scale
+            return ChannelState(*known, gathered, waiting, passed_s)
         shown, predicted, errors, normal = (
             np.concatenate(each) for each in zip(*gathered, strict=True)
         )
         stuck_detector = self.stuck_detector
         stuck_detector.update(shown, predicted, normal)
         errors = np.where(np.isnan(shown), np.nan, errors)[normal]
-        known = self.residual_scale.after(errors, passed_s * float(normal.mean()))
-        return ChannelState(stuck_detector.run_lengths, stuck_detector.habits, known)
+        scale = self.residual_scale.after(errors, passed_s * float(normal.mean()))
+        return ChannelState(stuck_detector.run_lengths, stuck_detector.habits, scale)

@@ -6,14 +6,16 @@ An `AlarmDetector` is a value: everything that one node remembers for detection.
 it; the same detector, block and scores give the same decision.
 
 1. The k-of-m statistic of a row is the `after`-th largest of the last `of` scores of one kind. An
-   alarm is raised when it is over the limit L of its kind (`alarm_limits`).
-2. The alarm ends when for `LONGER` times `of` rows no k-of-m statistic was above c = (L + M) / 2,
+   alarm is raised when it is over the limit L of its kind (`alarm_limits`). The smoothed distance
+   is compared as it is (`recent_scores`).
+2. The alarm ends when for `LONGER` times `of` rows no statistic was above c = (L + M) / 2,
    where M is the median of the maxima of the group's hours. This hysteresis keeps an alarm from
    flickering, and from staying open where normal hours come close to the limit.
 3. Its rows are withheld from learning, so that a fault does not become normal. After
    `max_withheld_s` they are learnt, clipped to the distance of normal rows, unless a person rejects
    the alarm (a fault, never learnt) or accepts it (normal from now on: the alarm ends). From that
-   moment on its limits do not change.
+   moment on its limits do not change. If readings keep to a new level, it ends as settled
+   (`new_level`).
 4. Other rows are learnt, clipped: a row at a distance d from the mean with a score s above `WILD`
    limits counts as if it lay at d sqrt(WILD L / s), for SPE (squared prediction error) and T2
    (Hotelling's T-squared) grow as the square of d. The first rows of a fault are learnt before it
@@ -38,22 +40,22 @@ from dataclasses import replace
 import numpy as np
 
 from submerge._linalg import Array
-from submerge.client.alarm_log import Exceedance, follow
-from submerge.client.detector import AlarmDetector, RecentScores, Situation
+from submerge.client.blame import Evidence, last_errors
+from submerge.client.detector import AlarmDetector, Situation
+from submerge.client.follow import Exceedance, follow
+from submerge.client.recent_scores import RecentScores, row_statistics, rows_needed
 from submerge.judge.decision import Decision, Mask
 from submerge.judge.prepare import Block
 from submerge.judge.score import RowScores
 from submerge.protocol.machine import Now
-from submerge.stats.block_maxima import By, statistics
+from submerge.protocol.settings import AlarmSettings
+from submerge.stats.block_maxima import By
 
 LONGER = 4
 """An alarm ends after so many times `of` rows below the halfway point."""
 
 WILD = 4.0
 """Largest score of a row that is learnt, over its limit: twice as far off as a row at the limit."""
-
-BLAME_ROWS = 16
-"""The last rows of a block, for which channels to blame are computed."""
 
 
 def detect(
@@ -78,24 +80,21 @@ def detect(
     n = len(block)
     if not situation.ready:
         # Scores about a mean that is not known yet mean nothing.
-        detector = _freeze(replace(detector, recent=RecentScores()))
+        detector = _freeze(replace(detector, recent=RecentScores(), errors=()))
         decision = Decision.learn(n)
         return detector, decision.withholding_all() if situation.paused else decision
-    even = dict(scores.even)
+    even = detector.recent.watched(scores.even)
+    detector = detector.with_own_limits(situation.now.wall)
     if not situation.settled:
         even.pop("channel", None)
     predicted = scores.expected is not None
-    detector, alarmed, held, above = _watch(detector, even, block, situation, stuck=predicted)
+    detector, alarmed, held = _watch(detector, even, block, scores, situation)
     if predicted:
-        if above.any():
-            shares = scores.blame(np.flatnonzero(above)[-BLAME_ROWS:]).mean(axis=0)
-            log = detector.log.accuse(shares, int(np.count_nonzero(above)))
-            detector = replace(detector, log=log)
         normal = ~alarmed
         if not situation.settled or situation.paused:
             normal = np.zeros(n, dtype=bool)
         channels = detector.channels.after(block, scores, normal, block.time.seen_s(n))
-        detector = _find_stuck(replace(detector, channels=channels), situation)
+        detector = _find_stuck(replace(detector, channels=channels), block, scores, situation)
     factors = _clip(detector, even, alarmed, settled=situation.settled)
     if situation.paused:
         held = np.ones(n, dtype=bool)
@@ -106,70 +105,81 @@ def _watch(
     detector: AlarmDetector,
     even: Mapping[By, Array],
     block: Block,
+    scores: RowScores,
     situation: Situation,
-    *,
-    stuck: bool,
-) -> tuple[AlarmDetector, Mask, Mask, Mask]:
-    """Compare statistics with their limits; return rows of alarms, those withheld, those over one.
-
-    stuck : whether a stuck channel keeps an alarm open
-    """
+) -> tuple[AlarmDetector, Mask, Mask]:
+    """Compare statistics with their limits; return the rows of alarms, and those withheld."""
     settings, kinds, n = detector.settings, tuple(even), len(block)
     of, after, passed_s = settings.of, settings.after, block.time.seen_s(n)
     most = [detector.limit(kind, settled=situation.settled) for kind in kinds]
-    span = _span(detector, even)
+    was_open, log, limits = detector.log.open is not None, detector.log, detector.limits
+    # After a restart, an open alarm needs that many rows before it can end.
+    unknown = math.inf if was_open else 0.0
+    span = detector.recent.span(even, (LONGER + 1) * of - 2, unknown)
     recent = span[:, -(n + of - 1) :]
-    # `after` scores have to be high for the statistic to be: mostly they are not, and that is all.
+    # So many scores have to be high for the statistic to be: mostly they are not, and that is all.
     least = [
-        [min(limit, detector.hours.least_news(kind, n, settings))]
-        for kind, limit in zip(kinds, most, strict=True)
+        [min(limit, detector.least_news(kind, n))] for kind, limit in zip(kinds, most, strict=True)
     ]
     raised: Array | None = None
-    if ((recent > least).sum(axis=1) >= after).any():
-        raised = statistics(recent, of, after)
-    alarmed = held = above = over = np.zeros(n, dtype=bool)
+    if ((recent > least).sum(axis=1) >= rows_needed(kinds, after)).any():
+        raised = row_statistics(kinds, recent, of, after)
+    alarmed = held = over = np.zeros(n, dtype=bool)
     if raised is not None:
         over = np.asarray((raised > np.array(most)[:, None]).any(axis=0))
-    was_open, log, limits = detector.log.open is not None, detector.log, detector.limits
-    judged_by = detector.judged_by
+    judged_by, predicted = detector.judged_by, scores.expected is not None
     if was_open or over.any():
-        calm = np.array(
-            [limit * limits.calm(kind) for kind, limit in zip(kinds, most, strict=True)]
-        )
-        high = np.asarray((statistics(span, of, after) > calm[:, None]).any(axis=0))
-        high = _recently(high, LONGER * of)
-        # Without limits, as when a root begins again, it is not known whether the alarm ends.
-        unknown = was_open and not (limits.known or log.frozen or log.alarms[0].cause == "stuck")
-        high |= unknown or (was_open and stuck and bool(detector.stuck))
+        high = _high(detector, kinds, most, span, predicted=predicted)
         judged_by = dict(zip(kinds, most, strict=True))
-        seen = _exceedance(span[:, -n:], kinds, most, over, high, situation.now, settings.period_s)
+        seen = _exceedance(recent, kinds, most, over, high, situation.now, settings)
+        evidence = Evidence.of(detector.errors, block, scores, detector.scaling)
         log, alarmed, held = follow(
-            log, seen, version=situation.version, each_s=passed_s / n, counted=bool(limits.known)
+            *(log, seen, evidence),
+            version=situation.version,
+            each_s=passed_s / n,
+            counted=limits.promised,
+            provisional=limits.provisional_s > 0,
         )
-        # Rows below the limit again belong to the alarm, and no channel is to blame for them.
-        above = alarmed & (seen.ratio > 1)
-        if raised is not None:
-            # The first row of an alarm counts: rule 4 of `block_maxima`.
-            raised[:, alarmed & np.concatenate(([was_open], alarmed[:-1]))] = -1.0
-    counted = raised if situation.settled else None
-    hours = detector.hours.after(kinds, counted, n, passed_s, limits, settings)
+    if limits.provisional_s and detector.log.serious is None:
+        # Its rows are learnt and counted: most provisional alarms are false.
+        alarmed = held = np.zeros(n, dtype=bool)
+    # The first row of an alarm counts: rule 4 of `block_maxima`.
+    after_first = alarmed & np.concatenate(([was_open], alarmed[:-1]))
+    hours, highest = detector.counted(even, raised, after_first, situation, passed_s)
     detector = replace(
-        detector, log=log, hours=hours, judged_by=judged_by, recent=RecentScores(kinds, span[:, n:])
+        detector,
+        log=log,
+        hours=hours,
+        highest=highest,
+        judged_by=judged_by,
+        recent=RecentScores(kinds, span[:, n:]),
+        errors=last_errors(detector.errors, scores.errors, of - 1) if predicted else (),
     )
-    return detector, alarmed, held, above
+    return detector, alarmed, held
 
 
-def _span(detector: AlarmDetector, even: Mapping[By, Array]) -> Array:
-    """Return scores (kinds, n) with those of earlier rows before them."""
-    kinds, (known, before) = tuple(even), detector.recent
-    if known != kinds:
-        # After a restart, an open alarm needs that many rows before it can end.
-        nothing = math.inf if detector.log.open is not None else 0.0
-        new = np.full((len(kinds), (LONGER + 1) * detector.settings.of - 2), nothing)
-        for kind in set(kinds) & set(known):
-            new[kinds.index(kind)] = before[known.index(kind)]
-        before = new
-    return np.concatenate((before, list(even.values())), axis=1)
+def _high(
+    detector: AlarmDetector,
+    kinds: tuple[By, ...],
+    most: list[float],
+    span: Array,
+    *,
+    predicted: bool,
+) -> Mask:
+    """Return at which rows an open alarm stays open: (n,).
+
+    span : (kinds, rows), scores, with those of earlier rows before them
+    predicted : whether a stuck channel keeps an alarm open
+    """
+    log, limits, settings = detector.log, detector.limits, detector.settings
+    calm = np.array([limit * limits.calm(kind) for kind, limit in zip(kinds, most, strict=True)])
+    statistics = row_statistics(kinds, span, settings.of, settings.after)
+    high = _recently(np.asarray((statistics > calm[:, None]).any(axis=0)), LONGER * settings.of)
+    if log.open is None:
+        return high
+    # Without limits, as when a root begins again, it is not known whether the alarm ends.
+    unsure = not (limits.known or log.frozen or log.alarms[0].cause == "stuck")
+    return high | (unsure or (predicted and bool(detector.stuck)))
 
 
 def _exceedance(
@@ -179,15 +189,16 @@ def _exceedance(
     over: Mask,
     high: Mask,
     now: Now,
-    period_s: float,
+    settings: AlarmSettings,
 ) -> Exceedance:
-    """Return scores (kinds, n) divided by their limits, with the time of each row."""
-    n = scores.shape[1]
-    limits = np.array([limit if limit > 0 else math.inf for limit in most])
-    ratios = scores / limits[:, None]
-    causes = tuple(kinds[i] for i in ratios.argmax(axis=0).tolist())
-    times = now.wall - np.arange(n - 1, -1, -1) * period_s
-    return Exceedance(over, high, ratios.max(axis=0), causes, times)
+    """Return scores (kinds, of - 1 + n) divided by their limits, with the time of each row."""
+    n = len(over)
+    limits = np.array([[limit if limit > 0 else math.inf] for limit in most])
+    # Nothing is over an infinite limit, also of rows from before a restart: these are infinite.
+    ratios = np.divide(scores, limits, out=np.zeros_like(scores), where=limits < math.inf)
+    causes = tuple(kinds[i] for i in ratios[:, -n:].argmax(axis=0).tolist())
+    times = np.asarray(now.wall - np.arange(n - 1, -1, -1) * settings.period_s, dtype=np.float64)
+    return Exceedance(over, high, ratios.max(axis=0), causes, times, settings.of)
 
 
 def _recently(high: Mask, span: int) -> Mask:
@@ -197,19 +208,29 @@ def _recently(high: Mask, span: int) -> Mask:
     return np.asarray(rows - last < span)[span - 1 :]
 
 
-def _find_stuck(detector: AlarmDetector, situation: Situation) -> AlarmDetector:
+def _find_stuck(
+    detector: AlarmDetector, block: Block, scores: RowScores, situation: Situation
+) -> AlarmDetector:
     """Raise an alarm if a channel has become stuck; a channel that moved is no longer excused."""
     log = detector.log
+    if not log.excused and not detector.channels.habits.stuck.any():
+        return detector
     log = replace(log, excused=log.excused & frozenset(detector.channels.stuck_detector.stuck))
     detector = replace(detector, log=log)
     stuck = detector.stuck
-    if not stuck or log.open is not None:
+    if not stuck or log.serious is not None:
         return detector
-    counted = bool(detector.limits.known)
+    counted = detector.limits.promised
+    if log.open is not None:
+        log = log.end(situation.now.wall)
     log = log.begin(situation.now.wall, "stuck", situation.version, counted=counted)
     shares = np.zeros(len(log.channels))
     shares[list(stuck)] = 1 / len(stuck)
-    return replace(detector, log=log.accuse(shares, 1))
+    log = log.accuse(shares, 1)
+    evidence = Evidence.of((), block, scores, detector.scaling)
+    if evidence is not None and len(block):
+        log = log.deviating(evidence, len(block) - 1)
+    return replace(detector, log=log)
 
 
 def _clip(
@@ -234,7 +255,7 @@ def _clip(
 def _freeze(detector: AlarmDetector) -> AlarmDetector:
     """Freeze the limits of the open alarm once its rows are learnt, for learning would end it."""
     log = detector.log
-    if log.open is None or log.withholds or log.frozen:
+    if log.serious is None or log.withholds or log.frozen:
         return detector
     spared = detector.hours.spared
     frozen = {

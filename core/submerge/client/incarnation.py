@@ -13,7 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from submerge._linalg import Array, Storage
+from submerge.client.measuring import MeasuredRows, MeasuringMemory
 from submerge.judge.prepare import LARGEST_SCALED
+from submerge.pca.expected import Guesses
 from submerge.pca.subspace import LARGEST
 from submerge.protocol.alarm_status import AlarmStatus
 from submerge.protocol.machine import Now
@@ -43,16 +45,19 @@ class Checkpoint:
     pin : None if it was written before the first join; such a checkpoint is never sent, since
         it could bind to a second parent
     delivered : readings of it that the parent had confirmed
+    measured : the readings, if they only served to settle the fleet's schema until then
     """
 
     report: Report
     pin: Pin | None
     delivered: int
+    measured: MeasuredRows | None = None
 
     @property
     def undelivered(self) -> int:
-        """Readings that are lost if it is refused."""
-        return self.report.counts.generated - self.delivered
+        """Readings that are lost if it is refused: no parent has them, but for their moments."""
+        delivered = self.delivered if self.measured is None else 0
+        return self.report.counts.generated - delivered
 
 
 class ClientIncarnation:
@@ -102,6 +107,7 @@ class ClientIncarnation:
         self._summaries = summaries
         self._learner: Learner | None = summaries.learner(schema) if learns else None
         self._moments: Moments | None = None
+        self._measuring = None if learns else MeasuringMemory(schema, summaries)
         self._faded_at = now.steady
         self.raw = raw
 
@@ -138,23 +144,32 @@ class ClientIncarnation:
         self.counts = self.counts + Counts(withheld=rows)
 
     def learn(
-        self, rows: Array, features: Storage, now: Now, priorities: Priorities | None = None
+        self,
+        rows: Array,
+        features: Storage,
+        now: Now,
+        priorities: Priorities | None = None,
+        gaps: Guesses | None = None,
     ) -> None:
         """Take in usable rows (n, channels), scaled if that is known, and their features (n, dim).
 
         priorities : (n,), random: moments keep a sample of the rows with the lowest
+        gaps : which numbers were filled, and by what
         """
         if not len(rows):
             return
-        if self._learner is None:
+        half_life = self.schema.half_life
+        if half_life and now.steady - self._faded_at >= half_life / FADE_STEPS:
+            for memory in (self._learner, self._measuring):
+                if memory is not None:
+                    memory.fade(self._age_factor(now))
+            self._faded_at = now.steady
+        if self._learner is not None:
+            self._learner.learn(rows, features, gaps)
+        if self._measuring is not None:
+            self._measuring.learn(rows)
             new = Moments.of(rows, priorities)
             self._moments = new if self._moments is None else pooled(self._moments, new)
-        else:
-            half_life = self.schema.half_life
-            if half_life and now.steady - self._faded_at >= half_life / FADE_STEPS:
-                self._learner.fade(self._age_factor(now))
-                self._faded_at = now.steady
-            self._learner.learn(rows, features)
         self.counts = self.counts + Counts(learnt=len(rows))
 
     def declare(self, lost: int) -> None:
@@ -200,9 +215,15 @@ class ClientIncarnation:
             alarm_status=alarm_status,
         )
 
-    def checkpoint(self, report: Report) -> Checkpoint:
+    def checkpoint(self, report: Report, now: Now) -> Checkpoint:
         """Return a checkpoint: `report` as the last report of this incarnation."""
-        return Checkpoint(replace(report, final=True), self.pin, self.delivered)
+        measured = self.measured(now)
+        return Checkpoint(replace(report, final=True), self.pin, self.delivered, measured)
+
+    def measured(self, now: Now) -> MeasuredRows | None:
+        """Return the readings that have only been measured; None if it learns, or has none."""
+        measuring = self._measuring
+        return None if measuring is None else measuring.kept(self._age_factor(now))
 
     def confirm(self, report: Report) -> None:
         """Note that the parent holds a report."""

@@ -9,22 +9,26 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 
 import numpy as np
 
 from submerge._linalg import Array
+from submerge.client.drilling import ClientDrill, DrillAnswer
 from submerge.client.incarnation import ClientIncarnation, Priorities
-from submerge.client.monitor import Judgement, MonitorState, NodeMonitor
+from submerge.client.monitor import Judgement, NodeMonitor
+from submerge.client.monitor_state import MonitorState
 from submerge.judge.clock import RowClock
 from submerge.judge.prepare import Block, Fill, prepare
+from submerge.pca.expected import Guesses
 from submerge.protocol.alarm_status import Alarm, AlarmStatus
 from submerge.protocol.desired_state import DesiredState
-from submerge.protocol.machine import Note, Now, Scored
-from submerge.protocol.messages import Model, ScoreSketches
+from submerge.protocol.machine import Effect, Note, Now, Scored, Send
+from submerge.protocol.messages import Model, ScoreSketches, Stamp
 from submerge.protocol.randomness import RandomSource
 from submerge.protocol.settings import ClientSettings
-from submerge.protocol.summaries import Summaries
+from submerge.protocol.summaries import Summaries, Summary
 from submerge.stats.quantile_sketch import SketchTally
 
 
@@ -42,13 +46,19 @@ class Ingest:
     ----------
     monitor : NodeMonitor or None
         None before the first row under a settled schema.
+    drilled : DrillAnswer or None
+        Of the newest drill; None before the first.
     """
 
     def __init__(self, summaries: Summaries, rng: RandomSource, settings: ClientSettings) -> None:
         self._summaries, self._rng, self._settings = summaries, rng, settings
         self._spe, self._t2, self._linear = SketchTally(), SketchTally(), SketchTally()
+        self._distance = SketchTally()
         self.monitor: NodeMonitor | None = None
         self._kept: MonitorState | None = None
+        self._learnt: tuple[ClientIncarnation | None, int, Summary | None] = None, 0, None
+        self._drill: ClientDrill | None = None
+        self.drilled: DrillAnswer | None = None
         self._clock = RowClock(0.0 if settings.alarms is None else settings.alarms.period_s)
 
     def load(self, kept: MonitorState | None) -> None:
@@ -89,17 +99,56 @@ class Ingest:
                 before = monitor.desired
                 if monitor.apply(desired, now):
                     notes.append(_applied_note(before, desired))
+                    if monitor.desired.drill > before.drill:
+                        notes += self._begin_drill(monitor, now)
         return notes
 
     @property
+    def drill_due_at(self) -> float:
+        """When the next slice of a drill is due, on the steady clock; infinite without a drill."""
+        return math.inf if self._drill is None else self._drill.due_at
+
+    def drill_on(self, current: ClientIncarnation, now: Now) -> list[Effect]:
+        """Do what is due of a drill, if one is under way; at its end, log and send the answer."""
+        drill, monitor = self._drill, self.monitor
+        if drill is None or monitor is None:
+            return []
+        drill.step(now)
+        if not drill.done:
+            return []
+        self._drill, self.drilled = None, drill.answer or self.drilled
+        note, answer, settings = drill.note(monitor.names), drill.answer, self._settings
+        if answer is None or current.pin is None:
+            return [note]
+        stamp = Stamp(settings.node, settings.group, current.incarnation, current.seq)
+        return [note, Send(settings.parent, answer.report(stamp, now))]
+
+    def _begin_drill(self, monitor: NodeMonitor, now: Now) -> list[Note]:
+        """Begin a drill that an operator has asked for; a later one takes its place."""
+        task = monitor.drill_task()
+        if task is None:
+            return [
+                Note("drill not done", {"why": "there is no model yet, or there are no alarms"})
+            ]
+        self._drill = ClientDrill(task, self._rng, now)
+        return []
+
+    @property
     def scores(self) -> ScoreSketches | None:
-        """Sketches of recent scores, and the maxima of hours; None before the first score."""
+        """Sketches of recent scores, and the maxima of blocks; None before the first score."""
         spe, linear = self._spe.sketch, self._linear.sketch
         maxima = None if self.monitor is None else self.monitor.maxima
-        # Hours outlive the process: the group must not lose them while it begins again.
+        # Maxima outlive the process: the group must not lose them while it begins again.
         if not spe.n and (maxima is None or not maxima.longest):
             return None
-        return ScoreSketches(spe, self._t2.sketch, linear if linear.n else None, maxima)
+        distance = self._distance.sketch
+        return ScoreSketches(
+            spe,
+            self._t2.sketch,
+            linear if linear.n else None,
+            maxima,
+            distance if distance.n else None,
+        )
 
     def read(
         self, rows: Array, current: ClientIncarnation, model: Model | None, now: Now
@@ -170,10 +219,21 @@ class Ingest:
             # If an alarm's rows are learnt, the mean follows them unclipped.
             raw = alarmed[:, None]
             own_rows = np.where(raw, rows, clipped)[learnt]
-            monitor.learn(own_rows, np.where(raw, features, lifted)[learnt], block.time)
+            own_features = np.where(raw, features, lifted)[learnt]
+            gaps = None if block.gaps is None else block.gaps[learnt]
+            monitor.learn(own_rows, own_features, block.time, gaps)
+            offset = monitor.offset if judgement is None else judgement.offset
+            if offset is not None:
+                clipped = clipped - offset
+                lifted = clipped if current.schema.linear else current.schema.features.lift(clipped)
         current.withhold(int(np.count_nonzero(~learnt)))
         priorities = self._priorities(int(np.count_nonzero(learnt)), current)
-        current.learn(clipped[learnt], lifted[learnt], now, priorities)
+        guesses = None
+        if block.gaps is not None and current.schema.linear:
+            model = None if judgement is None else judgement.model.summary
+            parts = () if model is None else model.parts
+            guesses = Guesses(block.gaps[learnt], next(iter(parts), None))
+        current.learn(clipped[learnt], lifted[learnt], now, priorities, guesses)
 
     def _count(self, judgement: Judgement) -> None:
         """Count scores of rows that belong to no alarm: the group's limits follow from them.
@@ -185,6 +245,7 @@ class Ingest:
             (self._spe, scores.even["spe"]),
             (self._t2, scores.even["t2"]),
             (self._linear, scores.even.get("linear")),
+            (self._distance, scores.even.get("distance")),
         ):
             if even is not None:
                 tally.add(even[normal])
@@ -210,17 +271,27 @@ class Ingest:
         def fill(rows: Array) -> Array:
             if model is not None and self.monitor is not None:
                 return self.monitor.filled(rows, model)
-            normal = current.summary(now)
+            normal = self._usual(current, now)
             if normal is not None:
                 return self._summaries.filled(rows, normal)
             return rows if current.schema.scaling is None else np.nan_to_num(rows)
 
         return fill
 
+    def _usual(self, current: ClientIncarnation, now: Now) -> Summary | None:
+        """Return what was learnt here, again only once a tenth more was: each one is computed."""
+        of, learnt, summary = self._learnt
+        if summary is None or of is not current or current.counts.learnt > 1.1 * learnt:
+            summary = current.summary(now)
+            self._learnt = current, current.counts.learnt, summary
+        return summary
+
 
 def _applied_note(before: DesiredState, desired: DesiredState) -> Note:
     """Return the note that an operator's order has arrived."""
     what = "operator's verdicts received" if desired.verdicts else "desired state received"
+    if desired.drill > before.drill:
+        what = "drill asked for by operator"
     if desired.paused is not None and desired.paused != before.paused:
         what = f"learning {'paused' if desired.paused else 'resumed'} by operator"
     return Note(what, {"paused": desired.paused, "verdicts": len(desired.verdicts)})

@@ -7,7 +7,8 @@ to one schema; under another it begins again, except for its alarms.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import math
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -16,86 +17,23 @@ from submerge._linalg import Array, Storage
 from submerge.client.channels import ChannelState
 from submerge.client.detect import detect
 from submerge.client.detector import AlarmDetector, DetectorState, Situation
+from submerge.client.drilling import DrillTask, RecentRows
+from submerge.client.monitor_state import MonitorState, no_mean, no_rows
+from submerge.client.new_level import NewLevel
+from submerge.drill.response import DrillModel
 from submerge.judge.clock import RowTime
-from submerge.judge.decision import Decision
+from submerge.judge.decision import Decision, Mask
 from submerge.judge.prepare import Block
 from submerge.judge.score import RowScores, ScoringModel, score
-from submerge.protocol.alarm_status import Alarm, AlarmStatus
+from submerge.protocol.alarm_status import Alarm, AlarmStatus, Waiting
 from submerge.protocol.desired_state import DesiredState
 from submerge.protocol.machine import Now
 from submerge.protocol.messages import Model
 from submerge.protocol.settings import ClientSettings
 from submerge.protocol.summaries import Summaries
 from submerge.schema import Schema
-from submerge.stats.block_maxima import BlockMaxima
-from submerge.stats.node_mean import HALF_LIFE_S, OwnMean
-from submerge.stats.residual_scale import ResidualScale
-from submerge.stats.run_lengths import RunLengths
-from submerge.stats.stuck import Habits
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class MonitorState:
-    """What a monitor keeps for the node's next process.
-
-    Attributes
-    ----------
-    fingerprint : str
-        Of its schema.
-    own : OwnMean or None
-        None unless center = "own".
-    detector : DetectorState
-    desired : DesiredState
-    run_lengths : RunLengths or None
-    habits : Habits or None
-    residual_scale : ResidualScale or None
-        The behaviour of its channels.
-    reference : Model or None
-        The model that the open alarm is held to while its rows are learnt; else None.
-    held : OwnMean or None
-        The mean that belongs to it.
-    """
-
-    fingerprint: str
-    own: OwnMean | None
-    detector: DetectorState
-    desired: DesiredState
-    reference: Model | None = None
-    held: OwnMean | None = None
-    run_lengths: RunLengths | None = None
-    habits: Habits | None = None
-    residual_scale: ResidualScale | None = None
-
-    def of_node(self, node: str) -> MonitorState:
-        """Return what stays valid if the node has another name now."""
-        if self.desired.node == node:
-            return self
-        return replace(self, desired=DesiredState(node, 0), detector=DetectorState())
-
-    def of_schema(self, schema: Schema, channels: int) -> MonitorState:
-        """Return what stays valid under a schema.
-
-        The record was checked by itself; its width is compared with the schema here.
-        """
-        if self.fingerprint != schema.fingerprint:
-            # Scores of another schema mean something else: only the alarms stay.
-            detector = self.detector.under_another_schema
-            return MonitorState(schema.fingerprint, _no_mean(schema), detector, self.desired)
-        kept, own = self, _no_mean(schema)
-        if own is None or self.own is None or not self.own.is_like(own):
-            kept = replace(kept, own=own)
-        if kept.channels is None or kept.channels.widths != {channels}:
-            kept = replace(kept, run_lengths=None, habits=None, residual_scale=None)
-        if self.held is not None and (own is None or not self.held.is_like(own)):
-            kept = replace(kept, reference=None, held=None)
-        return kept
-
-    @property
-    def channels(self) -> ChannelState | None:
-        """The behaviour of its channels, if all parts of it are known."""
-        if self.run_lengths is None or self.habits is None or self.residual_scale is None:
-            return None
-        return ChannelState(self.run_lengths, self.habits, self.residual_scale)
+from submerge.stats.block_maxima import WITH_FACTORS, WITHOUT_FACTORS, BlockMaxima, By
+from submerge.stats.node_mean import HALF_LIFE_S, READY, OwnMean
 
 
 class Judgement(NamedTuple):
@@ -105,12 +43,14 @@ class Judgement(NamedTuple):
     decision : Decision
     model : Model, by which its rows were scored
     center : (channels,), the mean that they were measured from
+    offset : (channels,) or None, how far that was from the level before, as in `MonitorState`
     """
 
     scores: RowScores
     decision: Decision
     model: Model
     center: Array
+    offset: Array | None = None
 
 
 class NodeMonitor:
@@ -128,10 +68,14 @@ class NodeMonitor:
     ----------
     fingerprint : str
     own : OwnMean or None
-        None unless center = "own".
+        None unless center = "own", or an alarm has settled.
     desired : DesiredState
+    offset : (channels,) or None
+        As in `MonitorState`.
     detector : AlarmDetector or None
         None if it raises no alarms.
+    recent_rows : RecentRows
+        The newest that were scored, for a drill.
     """
 
     def __init__(
@@ -142,30 +86,35 @@ class NodeMonitor:
         kept: MonitorState | None = None,
     ) -> None:
         node, self._lags = settings.node, settings.lags
-        self._count = schema.width // settings.lags
+        self._schema, self._count = schema, schema.width // settings.lags
         if kept is None:
             kept = MonitorState(
-                schema.fingerprint, _no_mean(schema), DetectorState(), DesiredState(node, 0)
+                schema.fingerprint, no_mean(schema), DetectorState(), DesiredState(node, 0)
             )
         kept = kept.of_node(node).of_schema(schema, self._count)
         self.fingerprint, self.own, self.desired = kept.fingerprint, kept.own, kept.desired
+        self.offset, self._level, self._no_rows = kept.offset, kept.level, no_rows(schema)
         self._summaries = summaries
         self._half_life_s = min(schema.half_life or HALF_LIFE_S, HALF_LIFE_S)
         self._channels = kept.channels or ChannelState.none(self._count)
         self._reference: tuple[Model, OwnMean | None] | None = None
         self._scoring: tuple[Model, ScoringModel] | None = None
         self._heard: Model | None = None
+        self._kinds: tuple[By, ...] = WITHOUT_FACTORS
+        self._first = np.zeros((2, schema.width))  # sums and counts of readings before it is ready
+        self._timed = False  # whether the limits knew how long a row is
         self._unlearnt_s = 0.0  # the age of its mean since rows were learnt
         self._held_for = 0  # the number of the alarm that the reference is for
         self.detector: AlarmDetector | None = None
+        self.recent_rows = RecentRows(schema.width)
         if settings.alarms is not None:
             names = schema.names[: self._count]
             self.detector = AlarmDetector.of(
-                node, settings.alarms, names, kept.detector, self._channels
+                *(node, settings.alarms, names, kept.detector, self._channels, schema.scaling)
             )
             if kept.reference is not None:
                 self._reference = kept.reference, kept.held
-            alarm = self.detector.log.open
+            alarm = self.detector.log.serious
             self._held_for = 0 if alarm is None else alarm.number
 
     @property
@@ -184,6 +133,8 @@ class NodeMonitor:
             channels.run_lengths,
             channels.habits,
             channels.residual_scale,
+            self._level,
+            self.offset,
         )
 
     @property
@@ -197,9 +148,14 @@ class NodeMonitor:
         return () if self.detector is None else self.detector.log.alarms
 
     @property
+    def names(self) -> tuple[str, ...]:
+        """Of its channels, without lags."""
+        return self._schema.names[: self._count]
+
+    @property
     def maxima(self) -> BlockMaxima | None:
         """The block maxima of its hours; None if it raises no alarms."""
-        return None if self.detector is None else self.detector.hours.tally.maxima
+        return None if self.detector is None else self.detector.hours.maxima
 
     @property
     def r2(self) -> Array:
@@ -224,11 +180,21 @@ class NodeMonitor:
             )
         model = self._heard
         state = self.detector.state(
-            ready=self.own is None or self.own.ready,
+            ready=model is None or self._is_ready(model),
             paused=not self.learns,
             stale=model is not None and now.wall > model.expires,
         )
-        return self.detector.alarm_status(state, self.desired.number)
+        status = self.detector.alarm_status(state, self.desired.number)
+        return replace(status, waiting=self.waiting)
+
+    @property
+    def waiting(self) -> Waiting | None:
+        """What it waits for before it can have limits."""
+        if self._heard is None or not varies(self._heard):
+            return Waiting("model")
+        if self.own is not None and not self.own.ready:
+            return Waiting("mean", self.own.count, READY)
+        return None
 
     def change_parent(self) -> None:
         """Go over to another parent, which counts its own numbers."""
@@ -240,13 +206,15 @@ class NodeMonitor:
             return False
         self.desired = self.desired.after(desired, desired.number)
         if self.detector is not None:
-            was = self.detector.log.open
+            was = self.detector.log.serious
             for number, accept in desired.verdicts:
                 self.detector = self.detector.decide(number, accept=accept, at=now.wall)
-            if was is not None and self.detector.log.open is None:
+            if was is not None and self.detector.log.serious is None:
                 # The accepted rows have another mean than before.
                 if self.own is not None:
                     self.own = self.own.restarted()
+                    channels = self.detector.channels.relocated()
+                    self.detector = replace(self.detector, channels=channels)
                 self._reference = None
         return True
 
@@ -259,37 +227,81 @@ class NodeMonitor:
 
     def judge(self, block: Block, model: Model, now: Now) -> Judgement:
         """Score the rows of a block, and decide which of them are learnt."""
-        if model is not self._heard:
-            self._heard = model
+        offset, (reference, own) = self.offset, self._reference_for(model)
+        # Of the statistics that rows are scored with, which may be those of an earlier model.
+        kinds = WITH_FACTORS if reference.factors else WITHOUT_FACTORS
+        timed = self.detector is not None and self.detector.row_s > 0
+        if model is not self._heard or kinds is not self._kinds or timed is not self._timed:
+            self._heard, self._kinds, self._timed = model, kinds, timed
             if self.detector is not None:
-                self.detector = self.detector.with_maxima(model.maxima)
-        reference, own = self._reference_for(model)
+                self.detector = self.detector.with_maxima(
+                    model.maxima, kinds, model.widened, model.block_s, model.counts.learnt
+                )
         scoring = self._scoring_model(reference)
         scores = score(block, scoring, own, self.channels.residual_scale)
         decision = Decision.learn(len(block))
         if self.detector is not None:
+            self.recent_rows.add(block)
             situation = Situation(
                 now,
                 reference.version,
-                ready=self.own is None or self.own.ready,
+                ready=self._is_ready(reference),
                 settled=self.own is None or self.own.settled,
                 paused=not self.learns,
             )
             self.detector, decision = detect(self.detector, block, scores, situation)
             self._hold(self.detector, reference, own)
+            self._seek_level(self.detector, block, decision.alarmed, scoring, own, now)
         elif not self.learns:
             decision = decision.withholding_all()
-        return Judgement(scores, decision, reference, scoring.center(own))
+        return Judgement(scores, decision, reference, scoring.center(own), offset)
 
-    def learn(self, rows: Array, features: Storage, time: RowTime) -> None:
-        """Take rows that are learnt into the node's own mean."""
+    def drill_task(self) -> DrillTask | None:
+        """Return what a drill works with; None before a model, or without alarms."""
+        detector, model = self.detector, self._heard
+        if detector is None or model is None:
+            return None
+        reference, own = self._reference_for(model)
+        settled = self.own is None or self.own.settled
+        limits = {kind: detector.limit(kind, settled=settled) for kind in detector.limits.known}
+        return DrillTask(
+            self.desired.drill,
+            self.fingerprint,
+            DrillModel(
+                self._scoring_model(reference), self._schema, own, self.channels.residual_scale
+            ),
+            self.recent_rows.rows,
+            {kind: limit for kind, limit in limits.items() if limit < math.inf},
+            detector.settings,
+            1 / detector.limits.provisional_s
+            if detector.limits.provisional_s
+            else detector.settings.often_per_s(detector.row_s),
+        )
+
+    def learn(
+        self, rows: Array, features: Storage, time: RowTime, gaps: Mask | None = None
+    ) -> None:
+        """Take rows that are learnt into the node's own mean; `gaps` in them were filled."""
         n = len(rows)
         self._unlearnt_s += time.elapsed_s(n)
         if self.own is None or not n:
             return
         kept = 2.0 ** -min(self._unlearnt_s / self._half_life_s, 1000.0)
         self._unlearnt_s = 0.0
-        self.own = self.own.after(rows, features, kept=kept, passed_s=time.seen_s(n))
+        was, self.own = self.own, self.own.after(rows, features, kept=kept, passed_s=time.seen_s(n))
+        if not was.ready:
+            if not was.count:
+                self._first = np.zeros((2, rows.shape[1]))
+            known = np.ones(rows.shape, dtype=bool) if gaps is None else ~gaps
+            self._first += np.where(known, [rows, np.ones(rows.shape)], 0.0).sum(axis=1)
+            sums, counts = self._first
+            # What filled them was not about this mean. A channel that stands still varies by less.
+            mean = np.where(counts > 0, sums / np.maximum(counts, 1), self.own.rows)
+            self.own = replace(self.own, rows=mean)
+
+    def _is_ready(self, model: Model) -> bool:
+        """Whether scores by a model mean anything yet."""
+        return varies(model) and (self.own is None or self.own.ready)
 
     def _reference_for(self, model: Model) -> tuple[Model, OwnMean | None]:
         """Return the model and the mean to score with: those that the open alarm is held to."""
@@ -300,10 +312,10 @@ class NodeMonitor:
 
     def _hold(self, detector: AlarmDetector, model: Model, own: OwnMean | None) -> None:
         """Hold an alarm to its model and mean once its rows are learnt: learning would end it."""
-        alarm = detector.log.open
+        alarm = detector.log.serious
         number = 0 if alarm is None else alarm.number
         if number != self._held_for:
-            self._held_for = number
+            self._held_for, self._level = number, None
             if self._reference is not None and self._reference[1] is not None:
                 # The node is back at its mean from before; meanwhile the fault was learnt.
                 self.own = self._reference[1]
@@ -311,18 +323,56 @@ class NodeMonitor:
         if alarm is not None and not detector.log.withholds and self._reference is None:
             self._reference = model, own
 
+    def _seek_level(
+        self,
+        detector: AlarmDetector,
+        block: Block,
+        alarmed: Mask,
+        scoring: ScoringModel,
+        own: OwnMean | None,
+        now: Now,
+    ) -> None:
+        """End an alarm without a verdict once its rows keep to a new level, which is theirs now."""
+        alarm, limits = detector.log.open, detector.limits.known
+        unjudged = alarm is not None and not alarm.verdict and not detector.stuck
+        if not unjudged or not limits or not self.learns or not len(block):
+            self._level = None
+            return
+        level = self._level or NewLevel(self._no_rows)
+        about = None
+        if level.mean.ready:
+            about = score(block, scoring, level.mean, self.channels.residual_scale)
+        self._level = level = level.after(block, alarmed, about, detector)
+        if detector.log.withholds or not level.holds(detector.settings.of):
+            return
+        if level.has_grown(scoring, own, detector):
+            self._level = None
+            return
+        moved = level.mean.rows - scoring.center(own)
+        self.offset = moved if self.offset is None else self.offset + moved
+        self.own, self._level, self._reference, self._held_for = level.mean, None, None, 0
+        self._unlearnt_s = 0.0
+        self.detector = detector.settle(now.wall, moved[: self._count])
+
     def _scoring_model(self, model: Model) -> ScoringModel:
         """Return what scores with a model, made once for the newest."""
         if self._scoring is None or self._scoring[0] is not model:
             scoring = ScoringModel(
-                self._summaries, model.scoring_summary, model.limits, self._count
+                self._summaries.at(model.rank),
+                model.scoring_summary,
+                model.limits,
+                self._count,
+                model.factors,
             )
             self._scoring = model, scoring
         return self._scoring[1]
 
 
-def _no_mean(schema: Schema) -> OwnMean | None:
-    """Return the mean of a node without readings; None if the group has one mean."""
-    if schema.center != "own":
-        return None
-    return OwnMean.none(schema.width, None if schema.linear else schema.dim)
+def varies(model: Model) -> bool:
+    """Whether anything varied in the rows that a model is of.
+
+    Where a fleet stood still until now, every other reading is infinitely far off: that says
+    nothing, and would withhold all rows from which a model could follow.
+    """
+    parts = model.scoring_summary.parts
+    return not parts or any(part.rank for part in parts)

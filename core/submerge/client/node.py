@@ -16,12 +16,13 @@ from typing import Any
 from submerge.client.fleet_view import FleetView
 from submerge.client.incarnation import ClientIncarnation
 from submerge.client.ingest import Ingest
-from submerge.client.pending_finals import CHECKPOINT, PAST, PendingFinals, lost_note
+from submerge.client.pending_finals import CHECKPOINT, PAST, PendingFinals
 from submerge.client.report_news import ReportNews
 from submerge.errors import UsageError
 from submerge.protocol.alarm_changes import diff, is_urgent
 from submerge.protocol.alarm_status import Alarm
 from submerge.protocol.desired_state import DesiredState
+from submerge.protocol.drill_report import DrillTaken
 from submerge.protocol.machine import (
     Alarmed,
     Effect,
@@ -37,6 +38,7 @@ from submerge.protocol.machine import (
     Records,
     Send,
     Start,
+    Tick,
     refusal_note,
     settled_note,
 )
@@ -137,7 +139,7 @@ class ClientNode:
     def wakes_at(self) -> float:
         """When a `Tick` may change something, on the steady clock, if nothing else comes in."""
         news, session = self._news.has_news(self.current), self._session
-        due = min(session.due_at(news=news), self.finals.due_at(session))
+        due = min(session.due_at(news=news), self.finals.due_at(session), self._ingest.drill_due_at)
         return due if self._kept == self.current.progress else min(due, self._checkpoint_at)
 
     def step(self, event: Event, now: Now) -> list[Effect]:
@@ -170,8 +172,8 @@ class ClientNode:
             case Flush():
                 self._session.hurry()
                 self._checkpoint_at, self._ending = now.steady, True
-            case _:
-                pass  # a tick: what is due is due below
+            case Tick():
+                effects += self._ingest.drill_on(self.current, now)  # readings go first
         self._advance(now, effects)
         return effects
 
@@ -180,8 +182,7 @@ class ClientNode:
     def _start(self, kept: Records, now: Now, effects: list[Effect]) -> None:
         self.finals.load(kept, effects)
         self._ingest.load(kept.get(MONITOR))
-        model: Model | None = kept.get(MODEL)
-        if model is not None:
+        if (model := kept.get(MODEL)) is not None:
             self.fleet.recall(model)
         self._checkpoint_at = now.steady + self.settings.checkpoint_every_s
         self._begin(now, lost=self.finals.past.lost)
@@ -209,10 +210,8 @@ class ClientNode:
 
     def _end(self, why: str, now: Now, effects: list[Effect], *, floor: int = 0) -> None:
         """End the incarnation; the next one declares what this one could not deliver."""
-        lost = self.current.undelivered
-        effects.append(lost_note(self._report(now), lost, why))
-        self.finals.close(self.current, effects)
-        self._begin(now, lost=lost, floor=floor)
+        self.finals.close(self.current.checkpoint(self._report(now), now), why, effects)
+        self._begin(now, lost=self.finals.past.lost, floor=floor)
 
     # -- what comes in ---------------------------------------------------------
 
@@ -223,9 +222,9 @@ class ClientNode:
             case Answer() if message.stamp.incarnation == self.current.incarnation:
                 self._take_answer(message, now, effects)
             case Answer():
-                if message.reason is Reason.WRONG_PARENT:
+                other = self.finals.take_answer(message, self.current, effects)
+                if other or message.reason is Reason.WRONG_PARENT:
                     self._session.rejoin()  # after the join, finals are sent or dropped
-                self.finals.take_answer(message, self.current, effects)
             case Hello() if message.node == self.settings.parent:
                 pin = self.current.pin
                 other = pin is None or pin.incarnation != message.incarnation
@@ -237,7 +236,7 @@ class ClientNode:
                 effects.append(Note("another parent answers", facts))
             case Model() if message.group == self.settings.group:
                 self._take(message, effects)
-            case _:
+            case _ if not isinstance(message, DrillTaken):
                 effects.append(Note("ignored", {"message": type(message).__name__}))
 
     def _take_joined(self, joined: Joined, now: Now, effects: list[Effect]) -> None:
@@ -245,48 +244,52 @@ class ClientNode:
         # Only the answer to the pending join: an earlier one may name a dead parent.
         if not session.awaits_joined or joined.stamp.incarnation != current.incarnation:
             return
-        if joined.reason is Reason.STALE and current.pin is None:
+        if joined.reason is Reason.STALE:
+            if current.pin is not None:
+                self._end("stale", now, effects, floor=joined.floor)
+                return
             # No node knows it by this name yet: it takes another.
             current.incarnation = Incarnation.draw(now.wall_ms, joined.floor, self._rng)
             session.join.again()
-        elif joined.reason is Reason.STALE:
-            self._end("stale", now, effects, floor=joined.floor)
-        elif joined.reason is not Reason.ACK or joined.pinned is None:
+            return
+        if joined.reason is not Reason.ACK or joined.pinned is None:
             session.join.unanswered = False
             if joined.reason is not Reason.UNAVAILABLE:
                 effects.append(refusal_note("join", joined))
-        elif joined.schema and joined.schema != current.schema.canonical:
-            self._adopt(joined.schema, now, effects)
+            return
+        pin = Pin(self.settings.parent, joined.pinned, joined.top)
+        if joined.schema and joined.schema != current.schema.canonical:
+            self._adopt(joined.schema, pin, now, effects)
+        elif not self.keeps_incarnation(current.pin, pin):
+            self._end(ANOTHER, now, effects)
+        elif joined.stamp.seq > current.seq:
+            self._end(BEHIND, now, effects)
         else:
-            pin = Pin(self.settings.parent, joined.pinned, joined.top)
-            if not self.keeps_incarnation(current.pin, pin):
-                self._end(ANOTHER, now, effects)
-            elif joined.stamp.seq > current.seq:
-                self._end(BEHIND, now, effects)
-            else:
-                monitor = self._ingest.monitor_for(current)
-                if current.pin != pin and monitor is not None:
-                    monitor.change_parent()
-                current.pin = pin
-                self.finals.meet(pin, current, effects)
-                if session.take_joined(joined.stamp.seq, whole_scatter=joined.whole_scatter):
-                    current.delivered = 0
+            monitor = self._ingest.monitor_for(current)
+            if current.pin != pin and monitor is not None:
+                monitor.change_parent()
+            current.pin = pin
+            self.finals.meet(pin, current, self._summaries, effects)
+            if session.take_joined(joined.stamp.seq, whole_scatter=joined.whole_scatter):
+                current.delivered = 0
+            effects += self._news.waiting(current)
 
     def keeps_incarnation(self, old: Pin | None, new: Pin) -> bool:
         """Return whether the incarnation goes on under another pin."""
         return binds(old, new)
 
-    def _adopt(self, canonical: bytes, now: Now, effects: list[Effect]) -> None:
+    def _adopt(self, canonical: bytes, pin: Pin, now: Now, effects: list[Effect]) -> None:
         """Take the fleet's schema: the same channels, and what it has settled since."""
         refusal = self.fleet.adopt(canonical)
         if refusal is not None:
             effects.append(refusal)
             return
         effects.append(settled_note(self.fleet.schema))
-        counts = self.current.counts
-        if counts.generated > counts.lost or self.current.pin is not None:
-            why = "the fleet has settled its schema: earlier readings only served to settle it"
-            self._end(why, now, effects)
+        current, counts = self.current, self.current.counts
+        if counts.generated > counts.lost or current.pin is not None:
+            if current.pin is None and not current.learns:
+                current.pin = pin  # it has joined: what it has measured is for this parent
+            self._end("the fleet has settled another schema", now, effects)
         else:
             self._begin(now, lost=counts.lost)
 
@@ -299,8 +302,7 @@ class ClientNode:
             return
         match answer.reason:
             case Reason.ACK:
-                taken = session.confirm(answer.newest)
-                if taken is not None:
+                if (taken := session.confirm(answer.newest)) is not None:
                     current.confirm(taken)
                 current.hear(answer)
                 self._apply(answer.desired_states, now, effects)
@@ -331,11 +333,11 @@ class ClientNode:
     def _publish_alarms(self, before: tuple[Alarm, ...], now: Now, effects: list[Effect]) -> None:
         """Keep alarms that began, ended or got a verdict, and only then report them."""
         alarms = self._ingest.alarms
-        if not is_urgent(diff(before, alarms)):
-            return
-        effects += [Keep({MONITOR: self._ingest.kept}), Alarmed(alarms)]
-        self._news.alarms = True
-        self._session.soon(now.steady)
+        events = [event for event in diff(before, alarms) if event.kind != "worse"]
+        effects += [Keep({MONITOR: self._ingest.kept}), Alarmed(alarms)] if events else []
+        if is_urgent(events):
+            self._news.alarms = True
+            self._session.soon(now.steady)
 
     def _apply(self, states: tuple[DesiredState, ...], now: Now, effects: list[Effect]) -> None:
         """Apply desired states, and confirm them with the next report."""
@@ -359,7 +361,7 @@ class ClientNode:
         if (self._checkpoint_at <= now.steady or self._ending) and worth != self._kept:
             self._kept = worth
             self._checkpoint_at = now.steady + self.settings.checkpoint_every_s
-            checkpoint = self.current.checkpoint(self._report(now))
+            checkpoint = self.current.checkpoint(self._report(now), now)
             # With the record of earlier incarnations: its last write may have failed, and this
             # checkpoint replaces the one that could have restored it.
             records: dict[Key, Any] = {CHECKPOINT: checkpoint, PAST: self.finals.past}

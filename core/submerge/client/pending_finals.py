@@ -3,6 +3,11 @@
 At each start the checkpoint of the incarnation before becomes a final report, under its own name
 and parent; it is sent until it is accepted or refused. A final that is refused, that never had a
 parent, or that newer ones push out is lost: the running incarnation declares its readings.
+
+An incarnation that measured while the fleet's schema was open has readings that no parent has. Its
+final waits until the schema is settled, and then goes under the name of its successor
+(`measuring`). What is kept stays as it was measured until that one is accepted: the fleet may lose
+its schema, and settle another.
 """
 
 from __future__ import annotations
@@ -12,6 +17,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from submerge.client.incarnation import Checkpoint, ClientIncarnation
+from submerge.client.measuring import successors_report
 from submerge.protocol.machine import Effect, Keep, Note, Now, Records, Send
 from submerge.protocol.messages import ANOTHER, Answer, Incarnation, Pin, Reason, Report, binds
 from submerge.protocol.randomness import RandomSource
@@ -40,6 +46,24 @@ class Past:
     lifetime: int = 0
 
 
+@dataclass(slots=True, eq=False)
+class PendingFinal:
+    """A final that waits: as it is kept, when it is due, and the report that is sent."""
+
+    kept: Checkpoint
+    retry: Retry
+    report: Report
+
+    @property
+    def measures(self) -> bool:
+        """Whether it is sent for its moments, and waits for a settled schema after that."""
+        return self.kept.measured is not None and self.report.moments is not None
+
+
+SERVED = (Reason.ACK, Reason.STALE, Reason.SCHEMA, Reason.EQUIVOCATION, Reason.SHRUNK)
+"""Answers after which a final that measures waits: its readings are still to be counted."""
+
+
 class PendingFinals:
     """Final reports that wait for an answer.
 
@@ -52,16 +76,21 @@ class PendingFinals:
     def __init__(self, settings: ClientSettings) -> None:
         self._settings = settings
         self.past = Past()
-        self._waiting: list[tuple[Checkpoint, Retry]] = []
+        self._waiting: list[PendingFinal] = []
 
     @property
     def waiting(self) -> int:
-        """Number of finals that wait."""
-        return len(self._waiting)
+        """Number of finals that wait for an answer."""
+        return sum(final.retry.at < np.inf for final in self._waiting)
+
+    @property
+    def measured(self) -> int:
+        """Readings that wait for the fleet to settle its schema."""
+        return sum(each.report.counts.learnt for each in self._waiting if each.measures)
 
     def due_at(self, session: ParentSession) -> float:
         """Return when the next final is due that may be sent."""
-        times = (retry.at for final, retry in self._waiting if _may_go(final, session))
+        times = (each.retry.at for each in self._waiting if _may_go(each, session))
         return min(times, default=np.inf)
 
     def load(self, kept: Records, effects: list[Effect]) -> None:
@@ -70,7 +99,9 @@ class PendingFinals:
         last: Checkpoint | None = kept.get(CHECKPOINT)
         finals, lost, lifetime = list(past.finals), past.lost, past.lifetime
         absorbed = past.absorbed
-        if last is not None and last.report.stamp.incarnation != absorbed:
+        # A write may have failed that would have deleted the checkpoint of one that is held.
+        known = {absorbed, *(final.report.stamp.incarnation for final in finals)}
+        if last is not None and last.report.stamp.incarnation not in known:
             absorbed = last.report.stamp.incarnation
             # Its own report declares what it knew as lost then.
             lost = max(0, lost - last.report.counts.lost)
@@ -81,10 +112,8 @@ class PendingFinals:
                 lost += last.report.counts.generated
                 effects.append(lost_note(last.report, last.undelivered, "kept before a join"))
         most = self._settings.finals
-        for final in finals[:-most]:
-            lost += final.undelivered
-            effects.append(lost_note(final.report, final.undelivered, "too many wait"))
-        self._waiting = [(final, self._due()) for final in finals[-most:]]
+        lost += _pushed_out(finals[:-most], effects)
+        self._waiting = [self._pending(final) for final in finals[-most:]]
         self.past = Past(tuple(finals[-most:]), absorbed, lost, lifetime)
         if last is not None:
             effects.append(Keep({PAST: self.past}))
@@ -93,16 +122,26 @@ class PendingFinals:
         """Return whether a checkpoint may be sent: unpinned, it could bind to a second parent."""
         return last.pin is not None
 
-    def close(self, current: ClientIncarnation, effects: list[Effect]) -> None:
-        """Note that an incarnation ended while its process goes on: its checkpoint is not sent."""
-        counts = current.counts
-        self.past = replace(
-            self.past,
-            absorbed=current.incarnation,
-            lost=current.undelivered,
-            lifetime=self.past.lifetime + counts.learnt + counts.withheld,
+    def close(self, last: Checkpoint, why: str, effects: list[Effect]) -> None:
+        """Note that an incarnation has ended while its process goes on, with its last checkpoint.
+
+        That is not sent, and what no parent has is lost; except for readings that were measured
+        for a parent. They wait.
+        """
+        counts, lost = last.report.counts, last.undelivered
+        if last.measured is None or last.pin is None:
+            effects.append(lost_note(last.report, lost, why))
+        else:
+            most, waiting = self._settings.finals, [*self._waiting, self._pending(last)]
+            lost = _pushed_out([each.kept for each in waiting[:-most]], effects)
+            self._waiting = waiting[-most:]
+        self.past = Past(
+            tuple(final.kept for final in self._waiting),
+            last.report.stamp.incarnation,
+            lost,
+            self.past.lifetime + counts.learnt + counts.withheld,
         )
-        effects.append(Keep({PAST: self.past}))
+        effects.append(Keep({PAST: self.past, CHECKPOINT: None}))
 
     def send(
         self,
@@ -113,58 +152,90 @@ class PendingFinals:
         summaries: Summaries,
     ) -> None:
         """Send the finals that are due, as the parent takes them."""
-        for final, retry in self._waiting:
-            if retry.at <= now.steady and _may_go(final, session):
-                report = session.formed(final.report, summaries)
+        for each in self._waiting:
+            if each.retry.at <= now.steady and _may_go(each, session):
+                report = session.formed(each.report, summaries)
                 effects.append(Send(self._settings.parent, report))
-                retry.tried(now.steady, rng)
+                each.retry.tried(now.steady, rng)
 
     def retry_now(self) -> None:
         """Make all finals due now, because the way is open again."""
-        for _, retry in self._waiting:
-            retry.now()
+        for each in self._waiting:
+            if each.retry.at < np.inf:
+                each.retry.now()
 
-    def meet(self, pin: Pin, current: ClientIncarnation, effects: list[Effect]) -> None:
-        """Bind the finals to the parent that answered; drop those that it may not count."""
-        for final, _ in list(self._waiting):
-            self._rebind(final, pin, current, effects)
+    def meet(
+        self, pin: Pin, current: ClientIncarnation, summaries: Summaries, effects: list[Effect]
+    ) -> None:
+        """Bind the finals to the parent that answered; drop those that it may not count.
+
+        Readings that were measured take the form of the schema that the parent has now.
+        """
+        for final in list(self._waiting):
+            if final.kept.pin is not None and not binds(final.kept.pin, pin):
+                self._drop(final, ANOTHER, current, effects)
+                continue
+            before = final.report
+            final.report = replace(final.kept.report, pinned=pin.incarnation)
+            final.kept = replace(final.kept, report=final.report, pin=pin)
+            final.retry = self._due()
+            measured = final.kept.measured
+            if measured is None or not current.learns:
+                continue
+            if before.moments is None and before.fingerprint == current.fingerprint:
+                final.report = replace(before, pinned=pin.incarnation)
+                continue
+            moved = successors_report(final.report, measured, current.schema, summaries)
+            if moved is not None:
+                final.report = moved
+                effects.append(_moved_note(final.kept.report, moved))
 
     def take_answer(
         self, answer: Answer, current: ClientIncarnation, effects: list[Effect]
-    ) -> None:
-        """Take an answer that may be to a final; only its own parent can accept or refuse it."""
-        for final, _ in list(self._waiting):
+    ) -> bool:
+        """Take an answer that may be to a final; only its own parent can accept or refuse it.
+
+        Returns
+        -------
+        bool
+            Whether a final that waits has another schema than the parent: a join says which.
+        """
+        another = False
+        for final in list(self._waiting):
             # A late answer to an earlier report of that incarnation does not count.
             if final.report.stamp != answer.stamp or final.report.pinned != answer.pinned:
                 continue
-            if answer.reason is Reason.ACK:
+            if final.kept.measured is not None and answer.reason is Reason.SCHEMA:
+                final.retry.stop()
+                another = True
+            elif final.measures and answer.reason in SERVED:
+                final.retry.stop()
+            elif answer.reason is Reason.ACK:
                 self._drop(final, None, current, effects)
             elif answer.reason is not Reason.UNAVAILABLE:
                 self._drop(final, answer.reason.name.lower(), current, effects)
-
-    def _rebind(
-        self, final: Checkpoint, pin: Pin, current: ClientIncarnation, effects: list[Effect]
-    ) -> None:
-        if final.pin is not None and not binds(final.pin, pin):
-            self._drop(final, ANOTHER, current, effects)
-            return
-        i = next(i for i, (other, _) in enumerate(self._waiting) if other is final)
-        report = replace(final.report, pinned=pin.incarnation)
-        self._waiting[i] = replace(final, report=report, pin=pin), self._due()
+        return another
 
     def _drop(
-        self, final: Checkpoint, why: str | None, current: ClientIncarnation, effects: list[Effect]
+        self,
+        final: PendingFinal,
+        why: str | None,
+        current: ClientIncarnation,
+        effects: list[Effect],
     ) -> None:
         """Remove a final: it was accepted, or its readings are lost."""
-        self._waiting = [pair for pair in self._waiting if pair[0] is not final]
+        self._waiting.remove(final)
         lost = self.past.lost
         if why is not None:
-            lost += final.undelivered
-            current.declare(final.undelivered)
-            effects.append(lost_note(final.report, final.undelivered, why))
-        finals = tuple(other for other, _ in self._waiting)
+            lost += final.kept.undelivered
+            current.declare(final.kept.undelivered)
+            effects.append(lost_note(final.kept.report, final.kept.undelivered, why))
+        finals = tuple(other.kept for other in self._waiting)
         self.past = replace(self.past, finals=finals, lost=lost)
         effects.append(Keep({PAST: self.past}))
+
+    def _pending(self, final: Checkpoint) -> PendingFinal:
+        return PendingFinal(final, self._due(), final.report)
 
     def _due(self) -> Retry:
         retry = Retry(self._settings.patience_s, self._settings.cap_s)
@@ -172,12 +243,29 @@ class PendingFinals:
         return retry
 
 
-def _may_go(final: Checkpoint, session: ParentSession) -> bool:
-    """Return whether a final may be sent: a whole scatter waits for the answer to a join.
+def _may_go(final: PendingFinal, session: ParentSession) -> bool:
+    """Return whether a final may be sent: some wait for the answer to a join.
 
-    It has to be known in which form the parent takes it: one number has one content.
+    It has to be known in which form the parent takes a whole scatter, for one number has one
+    content; and under which schema it takes what was measured.
     """
-    return session.knows_form or not is_whole(final.report)
+    waits = final.kept.measured is not None or is_whole(final.report)
+    return session.knows_form or not waits
+
+
+def _pushed_out(finals: list[Checkpoint], effects: list[Effect]) -> int:
+    """Return the readings of finals for which there is no room."""
+    for final in finals:
+        effects.append(lost_note(final.report, final.undelivered, "too many wait"))
+    return sum(final.undelivered for final in finals)
+
+
+def _moved_note(measured: Report, moved: Report) -> Note:
+    """Return the note that readings go over to the settled schema, and how many of them."""
+    learnt = moved.counts.learnt
+    rest = measured.counts.learnt - learnt
+    facts = {"report": measured, "moved": learnt, "only_measured": rest}
+    return Note("measured readings moved", facts)
 
 
 def lost_note(report: Report, readings: int, why: str) -> Note:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from submerge.client.incarnation import ClientIncarnation
-from submerge.protocol.machine import Now
+from submerge.protocol.alarm_status import Waiting
+from submerge.protocol.machine import Note, Now
 from submerge.protocol.settings import ClientSettings
 from submerge.protocol.summaries import Summaries
 
@@ -40,6 +41,12 @@ class ReportNews:
         settings = self._settings
         enough = settings.min_new_rows if self.built else settings.min_rows
         return self.alarms or current.counts.generated - self.built >= enough
+
+    def waiting(self, current: ClientIncarnation) -> list[Note]:
+        """Note what the first report waits for; nothing if only for a first row."""
+        rows, least = current.counts.generated, self._settings.min_rows
+        waits = not self.built and not self.alarms and max(rows, 1) < least
+        return [Note(Waiting("report", rows, least).words, {})] if waits else []
 
     def has_grown(self, current: ClientIncarnation) -> bool:
         """Return whether a report would contain anything new."""

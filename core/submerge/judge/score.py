@@ -1,9 +1,11 @@
 """score(): how far the rows of a block are from a model, and which channels are to blame.
 
-Four statistics: SPE, the squared prediction error, is how far a row lies off the subspace; T2,
+Five statistics: SPE, the squared prediction error, is how far a row lies off the subspace; T2,
 Hotelling's T-squared, is how far out it lies within it. In a kernel group both are of a row's
 features, and `linear` is the SPE of the readings themselves. `channel` is the largest error of a
-single channel, predicted from all the others, over its typical error.
+single channel, predicted from all the others, over its typical error. `distance` joins them: the
+squared Mahalanobis distance, with a noise of its own for each channel (`pca.factor`). It is there
+where the model has factors, and alarms are then raised by it; SPE and T2 are for people.
 
 1. `spe`, `t2` and `linear` are those of the filled row. A filled value cannot be anomalous, so a
    row with gaps scores less: `even` are the scores scaled to those of rows without gaps. Limits are
@@ -32,11 +34,14 @@ import numpy.typing as npt
 from submerge._linalg import Array, Storage
 from submerge.judge.decision import Mask
 from submerge.judge.prepare import Block
-from submerge.pca.reconstruct import Reconstruction, shares_of
+from submerge.judge.row_scorer import Remaining, Statistics
+from submerge.pca.factor import Factors
+from submerge.pca.missing import without_gaps
+from submerge.pca.reconstruct import shares_of
 from submerge.stats.block_maxima import By
 from submerge.stats.node_mean import OwnMean
-from submerge.stats.residual_scale import ResidualScale
-from submerge.stats.score_limits import Limits
+from submerge.stats.residual_scale import ResidualScale, largest_square
+from submerge.stats.score_limits import Limits, LimitSteps
 
 PATTERNS = 256
 """Patterns of gaps for which the remaining share of scores is cached."""
@@ -46,46 +51,39 @@ LEAST_LEFT = 0.25
 
 
 class RowScoring(Protocol):
-    """Scores rows by one summary."""
+    """Scores rows by one model: a `RowScorer`, or what stands in for one."""
 
-    def scores(
+    @property
+    def expected(self) -> Array | None:
+        """As in `RowScorer`, as the methods."""
+
+    def statistics(
         self, rows: Array, features: Storage, own: OwnMean | None = None, /
-    ) -> tuple[Array, Array, Array | None]:
-        """Return SPE and T2, (n,) each, and in a kernel group the SPE of the readings, else None.
+    ) -> Statistics:
+        """Score rows, about a node's own mean where there is one."""
 
-        SPE and T2 are of the features (n, dim), the third is of the scaled rows (n, channels).
+    def center(self, own: OwnMean | None = None, /) -> Array:
+        """Return the mean of scaled rows."""
 
-        own : measure from there instead of the summary's mean
-        """
+    def filled(self, rows: Array, own: OwnMean | None = None, /) -> Array:
+        """Return rows with the most likely value in each gap."""
+
+    def left(self, present: Mask, /) -> Remaining:
+        """Return what is left of the statistics if only some numbers of a row are present."""
 
 
 class ScoringSummaries(Protocol):
     """The part of `Summaries` that scores."""
 
-    def scorer(self, summary: Any) -> RowScoring:
-        """Return a scorer by a summary."""
-
-    def placed(self, summary: Any, own: OwnMean) -> Any:
-        """Return a summary about a node's own mean."""
-
-    def center(self, summary: Any) -> Array:
-        """Return the mean of scaled readings, (channels,)."""
-
-    def reconstruction(self, summary: Any, channels: int) -> Reconstruction | None:
-        """Return what predicts each channel from the others; None without a direction.
+    def scorer(self, summary: Any, channels: int, factors: tuple[Factors, ...] = ()) -> RowScoring:
+        """Return a scorer by a summary, and by its factors where they are known.
 
         channels : how many of the leading numbers of a row are current; the others are lags
         """
 
-    def shrunk(self, present: Mask, summary: Any) -> tuple[float, float]:
-        """Return what is left of SPE and of T2 if only some channels are present."""
-
-    def filled(self, rows: Array, summary: Any) -> Array:
-        """Return rows (n, channels), scaled, with the most likely value in each gap."""
-
 
 class ScoringModel:
-    """A model to score with. What follows from its summary alone is computed once.
+    """A model to score with. What follows from it alone is computed once.
 
     Parameters
     ----------
@@ -96,41 +94,58 @@ class ScoringModel:
     channels : int
         How many of the leading numbers of a row are channels; the others are copies of them from
         earlier rows (lags).
+    factors : tuple of Factors
+        For each part of the summary; empty where they are not known.
     """
 
     def __init__(
-        self, summaries: ScoringSummaries, summary: Any, limits: Limits | None, channels: int
+        self,
+        summaries: ScoringSummaries,
+        summary: Any,
+        limits: Limits | None,
+        channels: int,
+        factors: tuple[Factors, ...] = (),
     ) -> None:
         self.summary, self.limits, self.channels = summary, limits, channels
-        self.scorer = summaries.scorer(summary)
-        self.reconstruction = summaries.reconstruction(summary, channels)
-        self._summaries = summaries
-        self._left: dict[bytes, tuple[float, float]] = {}  # by pattern of gaps
-
-    def placed(self, own: OwnMean | None) -> Any:
-        """Return its summary about a node's own mean, if there is one."""
-        return self.summary if own is None else self._summaries.placed(self.summary, own)
+        self.scorer = summaries.scorer(summary, channels, factors)
+        self._left: dict[bytes, Remaining] = {}  # by pattern of gaps
+        self._weights: tuple[ResidualScale, Array] | None = None
+        self._steps: dict[By, LimitSteps] = {}
 
     def center(self, own: OwnMean | None) -> Array:
         """Return the mean of scaled rows, (channels,)."""
-        return self._summaries.center(self.summary) if own is None else own.rows
+        return self.scorer.center(own)
 
     def filled(self, rows: Array, own: OwnMean | None) -> Array:
         """Return rows (n, channels), scaled, with the most likely value in each gap."""
-        return self._summaries.filled(rows, self.placed(own))
+        return self.scorer.filled(rows, own)
 
-    def left(self, gaps: Mask) -> tuple[Array, Array]:
-        """Return what is left of SPE and of T2 with gaps (n, channels) filled, (n,) each."""
-        spe, t2 = np.ones(len(gaps)), np.ones(len(gaps))
+    def channel_weights(self, scale: ResidualScale, expected: Array) -> Array:
+        """Return `scale.weights`, computed once for each scale."""
+        if self._weights is None or self._weights[0] is not scale:
+            self._weights = scale, scale.weights(expected)
+        return self._weights[1]
+
+    def above(self, scores: Array, by: By) -> Array:
+        """Return `limits.above`; 0 without limits."""
+        if self.limits is None:
+            return np.zeros(len(scores))
+        if by not in self._steps:
+            self._steps[by] = self.limits.steps(by)
+        return self._steps[by].above(scores)
+
+    def left(self, gaps: Mask) -> Array:
+        """Return what is left of rows with gaps (n, channels) filled, as in `Remaining`: (3, n)."""
+        left = np.ones((len(Remaining()), len(gaps)))
         for i in np.flatnonzero(gaps.any(axis=1)).tolist():
             pattern = gaps[i].tobytes()
             if pattern not in self._left:
                 if len(self._left) >= PATTERNS:
                     self._left.clear()
-                self._left[pattern] = self._summaries.shrunk(~gaps[i], self.summary)
-            spe[i], t2[i] = self._left[pattern]
+                self._left[pattern] = self.scorer.left(~gaps[i])
+            left[:, i] = self._left[pattern]
         # Not less: a score of few channels says little.
-        return np.maximum(spe, LEAST_LEFT), np.maximum(t2, LEAST_LEFT)
+        return np.maximum(left, LEAST_LEFT)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -146,10 +161,10 @@ class RowScores:
         Comparable from row to row: scaled to the scores of rows without gaps.
     over : mapping of statistic to (n,)
         The highest share whose limit each score is above, 0 for none; without limits, 0. For
-        `spe` and `t2`, and for `linear` if there is one.
+        `spe` and `t2`, and for `linear` and `distance` if they are there.
     anomaly : (n,) or None
-        In a kernel group with limits, by the larger kind of SPE: 0 for the median of recent rows, 1
-        at the 99 % limit.
+        In a kernel group with limits, of features or readings, whichever is larger: 0 for the
+        median of recent rows, 1 at the 99 % limit.
     errors : (n, channels)
         The error of predicting each channel from all the others; lags are left out.
     expected : (channels,) or None
@@ -157,6 +172,8 @@ class RowScores:
         then the distances to the mean.
     residual_scale : ResidualScale or None
         Typical squared errors at this node.
+    distance : (n,) or None
+        None without factors.
     """
 
     spe: Array
@@ -168,6 +185,7 @@ class RowScores:
     errors: Array
     expected: Array | None
     residual_scale: ResidualScale | None
+    distance: Array | None = None
 
     @property
     def over_spe(self) -> Array:
@@ -180,6 +198,8 @@ class RowScores:
         """(n,), a number to sort rows by, the most anomalous the largest."""
         if self.anomaly is not None:
             return self.anomaly
+        if self.distance is not None:
+            return self.even["distance"]
         return self.spe if self.linear is None else self.linear
 
     def blame(self, which: npt.NDArray[np.intp] | None = None) -> Array:
@@ -226,27 +246,34 @@ def score(
         How much more rows vary about `own` than about their true mean. By default `own.excess`; 1
         for rows that are part of `own`.
     """
-    spe, t2, linear = model.scorer.scores(block.rows, block.features, own)
-    if own is not None:
-        excess = own.excess if excess is None else excess
-        spe, t2 = spe / excess, t2 / excess
-        linear = None if linear is None else linear / excess
+    scorer = model.scorer
+    found = scorer.statistics(block.rows, block.features, own)
+    if excess is None or own is None:
+        excess = 1.0 if own is None else own.excess
+    factor = 1 / excess
+    spe, t2 = factor * found.spe, factor * found.t2
+    linear = None if found.linear is None else factor * found.linear
+    distance = None if found.distance is None else factor * found.distance
     even: dict[By, Array] = {"spe": spe, "t2": t2}
-    if block.gaps is not None:
-        left_spe, left_t2 = model.left(block.gaps)
-        even = {"spe": spe / left_spe, "t2": t2 / left_t2}
     if linear is not None:
         even["linear"] = linear
+    if distance is not None:
+        even["distance"] = distance
+    if block.gaps is not None:
+        left_spe, left_t2, observed = model.left(block.gaps)
+        even |= {"spe": spe / left_spe, "t2": t2 / left_t2}
+        if distance is not None:
+            even["distance"] = without_gaps(distance, observed, block.features.shape[1])
     limits, anomaly = model.limits, None
-    if limits is None:
-        over: dict[By, Array] = {kind: np.zeros(len(spe)) for kind in even}
-    else:
-        over = {kind: limits.above(scores, kind) for kind, scores in even.items()}
-        if linear is not None:
-            anomaly = limits.anomaly_score(spe, linear)
-    centered, recall = block.rows - model.center(own), model.reconstruction
-    errors = centered[:, : model.channels] if recall is None else recall.left_out(centered)
-    if recall is not None and residual_scale is not None and residual_scale.ready:
-        even["channel"] = residual_scale.largest(errors, recall.expected)
-    expected = None if recall is None else recall.expected
-    return RowScores(spe, t2, linear, even, over, anomaly, errors, expected, residual_scale)
+    over = {kind: model.above(scores, kind) for kind, scores in even.items()}
+    if limits is not None and linear is not None:
+        features: By = "spe" if distance is None or not limits.distance else "distance"
+        anomaly = limits.anomaly_score({features: even[features], "linear": linear})
+    if scorer.expected is not None and residual_scale is not None and residual_scale.ready:
+        even["channel"] = largest_square(
+            found.errors, model.channel_weights(residual_scale, scorer.expected)
+        )
+    return RowScores(
+        *(spe, t2, linear, even, over, anomaly, found.errors, scorer.expected, residual_scale),
+        distance,
+    )

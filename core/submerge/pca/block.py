@@ -58,6 +58,7 @@ class Blend(NamedTuple):
     mass : the sum of those weights
     pull : how far each row moves toward the drift; 0 without centering
     follow : how far the running mean moves toward it, W / (w + W)
+    weight : of the faded past, w
     """
 
     past: float
@@ -65,6 +66,7 @@ class Blend(NamedTuple):
     mass: float
     pull: float
     follow: float
+    weight: float
 
     @classmethod
     def of(cls, n: int, weight: float, *, forgetting_factor: float, center: bool) -> Blend:
@@ -72,9 +74,9 @@ class Blend(NamedTuple):
         ages = Ages.of(n, forgetting_factor)
         past, mass = forgetting_factor**n, ages.mass
         if not center:
-            return cls(past, ages, mass, 0.0, 0.0)
+            return cls(past, ages, mass, 0.0, 0.0, past * weight)
         share = past * weight / (past * weight + mass)
-        return cls(past, ages, mass, 1.0 - share**0.5, 1.0 - share)
+        return cls(past, ages, mass, 1.0 - share**0.5, 1.0 - share, past * weight)
 
 
 class Digest(NamedTuple):

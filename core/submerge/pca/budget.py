@@ -6,6 +6,10 @@ temporaries included:
     exact path      8 (4 dim^2 + 2 b dim) + 64 kB
     low-rank path   8 dim (3k + b + 4) + 48 (k + b + 1)^2 + 64 kB
 
+On the exact path, a block with gaps takes 8 (4 b dim + 8 dim^2) + 512 kB more, while it is filled.
+Its b is cut to what the budget has room for, but not below that of the low-rank path: above 140
+columns an engine whose rows have gaps may take more than its budget.
+
 The exact path is taken where its contract is within the budget, or no larger than that of
 the other path. So an engine takes no more than the budget or the low-rank contract, whichever
 is larger. The budget is a constant: memory stays O(dim k) plus a constant. LAPACK's work space,
@@ -23,6 +27,12 @@ DEFAULT_MEMORY = 3_000_000
 
 MOST_AT_ONCE = 500
 """Rows of a block that follows the calls: of more, none is faster."""
+
+MOST_WAITING = 1000
+"""Rows of a block with gaps: they are filled together, and the more of them, the better."""
+
+COVARIANCES = 1 << 14
+"""Numbers of rows' conditional covariances that are held at once."""
 
 FIXED = 64_000
 """Bytes for Python's objects, and for all that does not grow with dim, k or b."""
@@ -52,3 +62,17 @@ def is_exact(dim: int, kept: int, rows: int, memory: int, *, adaptive: bool) -> 
 def rows_at_once(dim: int, least: int, memory: int) -> int:
     """Return how many rows a block of the exact path may have: from `least` to 500."""
     return max(least, min(MOST_AT_ONCE, (memory - exact_bytes(dim, 0)) // (16 * dim)))
+
+
+def gapped_bytes(dim: int, rows: int, room: int = 0) -> int:
+    """Return the contract of the exact path, in bytes, for blocks of so many rows with gaps.
+
+    `room` is how many rows a block without gaps may have.
+    """
+    most = exact_bytes(dim, rows) + 8 * (4 * rows * dim + 8 * dim**2) + 32 * COVARIANCES
+    return most + 8 * dim * max(0, room - rows)
+
+
+def rows_with_gaps(dim: int, least: int, memory: int) -> int:
+    """Return how many rows a block with gaps may have: from `least` to 1000."""
+    return max(least, min(MOST_WAITING, (memory - gapped_bytes(dim, 0)) // (48 * dim)))

@@ -22,11 +22,15 @@ from submerge._linalg import (
     multiply,
 )
 from submerge.pca.block import Blend, Digest, channel_energies
+from submerge.pca.expected import Guesses, Mask
 from submerge.pca.ritz import decomposed
 
 
 class LowRank:
     """The leading directions of a scatter too large to keep."""
+
+    gaps: Mask | None = None
+    """None: see `mark`."""
 
     def __init__(self, dim: int, k: int, block_size: int, dtype: np.dtype) -> None:
         self.sigma: Array = np.empty(0)
@@ -47,6 +51,9 @@ class LowRank:
     def write(self, rows: Storage, mean: Array, *, at: int) -> None:
         """Put rows (n, dim) into the room as its rows from `at` on."""
         np.subtract(rows, mean, out=self.room[at : at + len(rows)], casting="same_kind")
+
+    def mark(self, gaps: Guesses, *, at: int) -> None:
+        """Do nothing: guesses are learnt as they are."""
 
     def restore(self, rows: Storage, sigma: Array) -> None:
         """Replace the memory by saved directions."""

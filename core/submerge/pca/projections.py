@@ -1,4 +1,4 @@
-"""Projections: an engine's rows on the subspace that it shows, back, and their distance to it."""
+"""Projections: rows as an engine takes them; on the subspace that it shows, back, and off it."""
 
 from __future__ import annotations
 
@@ -6,13 +6,18 @@ import numpy as np
 import numpy.typing as npt
 
 from submerge._linalg import Array
-from submerge.errors import ShapeError
+from submerge.errors import ShapeError, UsageError
 from submerge.pca.score import spe
-from submerge.pca.subspace import Subspace
+from submerge.pca.subspace import Subspace, check_values
+from submerge.schema import Schema
 
 
 class Projections:
-    """What an engine does with rows that it does not learn."""
+    """What an engine does with rows, beside learning them."""
+
+    _schema: Schema
+    _memory: object | None
+    _largest: float
 
     @property
     def shown(self) -> Subspace:
@@ -21,7 +26,15 @@ class Projections:
 
     def _checked(self, X: npt.ArrayLike) -> Array:
         """Return X as an (n, dim) array of usable numbers, or raise."""
-        raise NotImplementedError
+        rows = np.asarray(X)
+        dim = self._schema.dim if self._memory else None
+        if rows.ndim != 2 or dim not in (None, rows.shape[1]):
+            raise ShapeError("rows", expected=f"(n, {dim or 'dim'})", got=rows.shape)
+        if rows.dtype.kind not in "fiub":
+            raise UsageError(f"rows must be real numbers, got dtype {rows.dtype}")
+        # Numbers stored as float32 must fit it, and so must their distance to the mean.
+        check_values(rows, self._largest)
+        return rows
 
     def transform(self, X: npt.ArrayLike) -> Array:
         """Project rows X (n, dim) on the shown directions, (n, rank)."""

@@ -1,11 +1,11 @@
 """Reconstruction: each channel as predicted from all the others.
 
-A subspace stands for a model: x = U z + noise, with z ~ N(0, diag(lambda)) and noise of one
-variance in every channel. Its inverse covariance P gives two results. The error of predicting
-channel j from all the others is (P x)_j / P_jj: a *virtual sensor*. That error's square, times
-P_jj, is the amount by which the distance x'P x falls if channel j may be replaced: its
-*reconstruction-based contribution*. The residual's largest share may be at a channel that a
-fault merely spreads to. This contribution is certain to be largest at one large fault.
+The model of normal rows (`factor`) has an inverse covariance P, which gives two results: by the
+noise of each channel where factors are known, else by one for all. The error of predicting channel
+j from all the others is (P x)_j / P_jj: a *virtual sensor*. That error's square, times P_jj, is the
+amount by which the distance x'P x falls if channel j may be replaced: its *reconstruction-based
+contribution*. The residual's largest share may be at a channel that a fault merely spreads to. This
+contribution is certain to be largest at one large fault.
 
 1. Rows are centered: the caller has subtracted the mean, a node's own where there is one.
 2. Where rows hold their own past (lags), a channel is all its copies. They are left out, scored
@@ -20,10 +20,10 @@ import numpy as np
 
 from submerge._linalg import EPS, Array
 from submerge.errors import UsageError
-from submerge.pca.missing import noise_variance
+from submerge.pca.precision import Precision
 from submerge.pca.subspace import Subspace
 
-Statistic = Literal["spe", "t2", "both"]
+Statistic = Literal["spe", "t2", "distance"]
 
 SEEN = 1e-6
 """Least part of a channel that SPE must see to blame it: float32 columns are good to 1e-7."""
@@ -36,9 +36,9 @@ KNOWN = 1e-12
 
 
 class Reconstruction:
-    """Predicts and scores channels with one subspace.
+    """Predicts and scores channels with one model.
 
-    What depends on the subspace alone is computed once, in O(dim k^2).
+    What depends on the model alone is computed once, in O(dim k^2).
 
     Parameters
     ----------
@@ -47,34 +47,41 @@ class Reconstruction:
     channels : int, optional
         Number of leading columns that are channels. The others are copies of all channels, in
         the same order, from earlier rows. By default every column is a channel.
+    precision : Precision, optional
+        By default that of the subspace alone.
 
     Attributes
     ----------
+    precision : Precision
     expected : (channels,)
         Mean square of `left_out` under the model itself.
 
     References
     ----------
     Alcala and Qin, Reconstruction-based contribution for process monitoring, Automatica 45
-    (2009). Tipping and Bishop, Probabilistic principal component analysis, JRSS B 61 (1999).
+    (2009).
     """
 
-    def __init__(self, subspace: Subspace, channels: int | None = None) -> None:
+    def __init__(
+        self,
+        subspace: Subspace,
+        channels: int | None = None,
+        precision: Precision | None = None,
+    ) -> None:
         self.channels = subspace.dim if channels is None else channels
         if not 0 < self.channels <= subspace.dim or subspace.dim % self.channels:
             raise UsageError(
                 f"channels must divide the length of a row, {subspace.dim}, got {channels}"
             )
+        self.precision = Precision.of(subspace) if precision is None else precision
         self._basis = np.asarray(subspace.basis, dtype=np.float64)
         self._variance = subspace.explained_variance
-        self._noise = noise_variance(subspace)
-        # noise P by Woodbury, with U'U as it is: float32 columns are orthonormal to 1e-7 only.
-        inner = self._basis.T @ self._basis + np.diag(self._noise / self._variance)
-        back = np.asarray(np.linalg.solve(-inner, self._basis.T), dtype=np.float64)
-        self._precision = _Form(1.0, self._basis, back)
-        solved = _inverses(self._precision.blocks(self.channels))
-        self._first: Array = np.ascontiguousarray(solved[:, 0].T)
-        self.expected: Array = self._noise * self._first[0]
+        roots, M = self.precision.roots, self.precision.loadings
+        # P in units of the noise, where copies of a channel have one size.
+        self._form = _Form(1.0, M, -self.precision.back)
+        solved = _inverses(self._form.blocks(self.channels))[:, 0].T
+        self.expected: Array = roots[: self.channels] ** 2 * solved[0]
+        self._first: Array = np.ascontiguousarray(solved * roots[: self.channels])
 
     def left_out(self, centered: Array) -> Array:
         """Return the difference of each channel from its prediction by all the others.
@@ -92,7 +99,10 @@ class Reconstruction:
         -----
         O(dim k) a row. `missing.fill` gives the same prediction, one missing channel at a time.
         """
-        off = self._precision.of(centered)
+        return self.left_out_of(self.precision.residual(centered)[0])
+
+    def left_out_of(self, off: Array) -> Array:
+        """Return `left_out` of rows whose residual (`Precision.residual`) is known, (n, dim)."""
         if self.channels == off.shape[1]:
             return np.asarray(off * self._first[0])
         copies = off.reshape(len(off), -1, self.channels)
@@ -121,8 +131,8 @@ class Reconstruction:
         Parameters
         ----------
         centered : (n, dim)
-        by : {"spe", "t2", "both"}
-            "both": the squared Mahalanobis distance x'P x.
+        by : {"spe", "t2", "distance"}
+            "distance": the squared Mahalanobis distance x'P x.
 
         Returns
         -------
@@ -130,8 +140,8 @@ class Reconstruction:
         more than the statistic. 0 for a channel that the statistic does not see.
         """
         least, share = 0.0, EPS
-        if by == "both":
-            form = self._precision.times(1 / self._noise)
+        if by == "distance":
+            form, centered = self._form, centered / self.precision.roots
         elif by == "spe":
             form, least = _Form(1.0, self._basis, -self._basis.T), SEEN
         else:
@@ -188,9 +198,6 @@ class _Form:
     def of(self, rows: Array) -> Array:
         """Return the matrix times each row, (n, dim)."""
         return np.asarray(self._own * rows + (rows @ self._basis) @ self._back)
-
-    def times(self, factor: float) -> _Form:
-        return _Form(factor * self._own, self._basis, factor * self._back)
 
     def blocks(self, channels: int) -> Array:
         """Return the blocks of each channel and its copies: (channels, copies, copies)."""

@@ -21,17 +21,20 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
-from submerge._linalg import Array, signs
-from submerge.errors import NothingLearnt, ShapeError, UsageError, whole
+from submerge._linalg import Array
+from submerge.errors import NothingLearnt, UsageError, whole
 from submerge.pca.block import Blend, Totals
 from submerge.pca.budget import (
     DEFAULT_MEMORY,
     Exact,
     exact_bytes,
+    gapped_bytes,
     is_exact,
     low_rank_bytes,
     rows_at_once,
+    rows_with_gaps,
 )
+from submerge.pca.expected import Guesses
 from submerge.pca.low_rank import LowRank
 from submerge.pca.projections import Projections
 from submerge.pca.rank import FixedRank, RankChoice, RankRule
@@ -42,7 +45,6 @@ from submerge.pca.subspace import (
     LARGEST_SINGLE,
     Subspace,
     check_same_schema,
-    check_values,
     oriented,
 )
 from submerge.pca.whole_scatter import WholeScatter
@@ -134,7 +136,7 @@ class SAPCA(Projections):
         self.memory = whole("memory", memory, least=0)
         self.dtype = np.dtype(dtype)
         self._largest = LARGEST if self.dtype == np.float64 else LARGEST_SINGLE
-        self.block_size = self.rule.start + self.oversample + 30
+        self.block_size = self.patience = self.rule.start + self.oversample + 30
         self._sized = block_size is not None
         if block_size is not None:
             self.block_size = whole("block_size", block_size, least=1)
@@ -149,25 +151,16 @@ class SAPCA(Projections):
         if schema is not None:
             self._open(schema)
 
-    def partial_fit(self, X: npt.ArrayLike) -> Self:
-        """Learn rows X (n, dim), oldest first: all of them, or none on an error."""
-        self._learn(self._checked(X), projected=None)
-        return self
+    def partial_fit(self, X: npt.ArrayLike, *, gaps: Guesses | None = None) -> Self:
+        """Learn rows X (n, dim), oldest first: all of them, or none on an error.
 
-    def partial_project(self, X: npt.ArrayLike) -> list[Array]:
-        """Learn rows X (n, dim) and return their projections (the paper's U'Y).
-
-        Returns
-        -------
-        list of (n_block, r) arrays
-            One for each block that this call completes, in order: its rows projected
-            on the subspace right after they were learnt. r may differ from block to
-            block. Rows that still wait are returned by a later call. On the exact path each
-            block costs an eigenproblem of size dim.
+        `gaps` says which values are guesses. Where the whole scatter is held, what is learnt of
+        such rows is what they have on average (`expected`), and they wait for up to 1000 rows;
+        elsewhere guesses are learnt as they are.
         """
-        projected: list[Array] = []
-        self._learn(self._checked(X), projected)
-        return projected
+        rows = self._checked(X)
+        self._learn(rows, None if gaps is None else gaps.of(rows))
+        return self
 
     def resume(self, past: Subspace, *, n_samples_seen: int, rank: int | None = None) -> Self:
         """Continue from what other engines have learnt, as if their rows had come here.
@@ -213,7 +206,7 @@ class SAPCA(Projections):
         if self._memory is None or not self._totals.weight + self._waiting:
             return self
         if self._waiting:
-            self._absorb(self._memory, None)
+            self._absorb(self._memory)
         self._memory.fade(factor)
         self._totals = self._totals.faded(factor)
         self._seen = None
@@ -275,23 +268,13 @@ class SAPCA(Projections):
         """
         if self._memory is None:
             return None
+        dim = self._schema.dim
         if isinstance(self._memory, Scatter):
-            return exact_bytes(self._schema.dim, self._at_once)
-        return low_rank_bytes(self._schema.dim, self._kept, self.block_size)
+            gaps, most = self._memory.gapped, self._at_once
+            return gapped_bytes(dim, self.patience, most) if gaps else exact_bytes(dim, most)
+        return low_rank_bytes(dim, self._kept, self.block_size)
 
     # -- inside ----------------------------------------------------------------
-
-    def _checked(self, X: npt.ArrayLike) -> Array:
-        """Return X as an (n, dim) array of usable numbers, or raise."""
-        rows = np.asarray(X)
-        dim = self._schema.dim if self._memory else None
-        if rows.ndim != 2 or dim not in (None, rows.shape[1]):
-            raise ShapeError("rows", expected=f"(n, {dim or 'dim'})", got=rows.shape)
-        if rows.dtype.kind not in "fiub":
-            raise UsageError(f"rows must be real numbers, got dtype {rows.dtype}")
-        # Numbers stored as float32 must fit it, and so must their distance to the mean.
-        check_values(rows, self._largest)
-        return rows
 
     def _open(self, schema: Schema, *, exact: bool | None = None) -> LowRank | Scatter:
         """Choose the memory, once the dimension is known; `exact` is what a saved engine chose."""
@@ -311,12 +294,14 @@ class SAPCA(Projections):
             if free:
                 self._at_once = rows_at_once(dim, self.block_size, self.memory)
             self._memory = Scatter(dim, self.block_size, self.dtype)
+            self.patience = rows_with_gaps(dim, self.block_size, self.memory)
         else:
             # A saved engine goes on with the blocks that it had.
             if free or not restored:
                 asked = None if free else self.block_size
                 self.block_size = self._at_once = block_rows(dim, self._kept, asked)
             self._memory = LowRank(dim, self._kept, self.block_size, self.dtype)
+            self.patience = self.block_size
         return self._memory
 
     @property
@@ -324,7 +309,7 @@ class SAPCA(Projections):
         """The working rank k."""
         return min(self.target + self.oversample, self._schema.dim)
 
-    def _learn(self, rows: Array, projected: list[Array] | None) -> None:
+    def _learn(self, rows: Array, gaps: Guesses | None) -> None:
         if not len(rows):
             return
         memory = self._memory or self._open(
@@ -337,28 +322,27 @@ class SAPCA(Projections):
         start = 0
         while start < len(rows):
             # A whole block takes as many more rows as the call brings, where blocks follow calls.
-            taken = rows[start : start + self._at_once - self._waiting]
+            most = self._at_once if gaps is None and memory.gaps is None else self.patience
+            part = slice(start, start + most - self._waiting)
+            taken = rows[part]
             memory.write(taken, self._totals.mean, at=self._waiting)
+            if gaps is not None:
+                memory.mark(gaps._replace(mask=gaps.mask[part]), at=self._waiting)
             start += len(taken)
             self._waiting += len(taken)
-            if self._waiting >= self.block_size:
-                self._absorb(memory, projected)
+            if self._waiting >= (self.block_size if memory.gaps is None else self.patience):
+                self._absorb(memory)
         self.n_samples_seen += len(rows)
 
-    def _absorb(self, memory: LowRank | Scatter, projected: list[Array] | None) -> None:
+    def _absorb(self, memory: LowRank | Scatter) -> None:
         """Fade the past, learn the block, set the next rank."""
-        block = None if projected is None else memory.room[: self._waiting].copy()
-        # The exact memory is decomposed only for an adaptive rule or a projection.
-        idle = isinstance(memory, Scatter) and not self.rule.adaptive and block is None
+        # The exact memory is decomposed only for an adaptive rule.
+        idle = isinstance(memory, Scatter) and not self.rule.adaptive
         blend = self._blend()
         digest = memory.absorb(blend, 0 if idle else self._kept)
         self._totals = self._totals.after(blend, digest)
         self._waiting = 0
         self.fallbacks += digest.found.guarded
-        if block is not None and projected is not None:
-            shown = digest.found.rows[: self.target]
-            moved = block - blend.follow * digest.drift
-            projected.append(moved @ (shown * signs(shown)[:, None]).T)
         self._choice.after_block(digest.found.sigma, self._totals.energy, self._schema.dim)
 
     def _blend(self) -> Blend:

@@ -19,6 +19,7 @@ from submerge._linalg import Array, Storage, inner
 from submerge.errors import PeerError, SubmergeError, UsageError, whole
 from submerge.pca.block import Totals
 from submerge.pca.budget import DEFAULT_MEMORY
+from submerge.pca.expected import Mask
 from submerge.pca.npz import arrays_of
 from submerge.pca.rank import EnergyRank, FixedRank, SapcaRank
 from submerge.pca.sapca import SAPCA
@@ -48,7 +49,10 @@ forged size takes at most 1 GiB."""
 LARGEST_SUM = 1e300
 """Largest sum of squares: that of more would not be finite."""
 
-ENTRIES = ("about", "mean", "totals", "energies", "waiting", "scatter", "rows", "sigma")
+ENTRIES = (
+    *("about", "mean", "totals", "energies", "waiting", "scatter", "rows", "sigma"),
+    *("gaps", "prior"),
+)
 
 RULES: dict[str, Any] = {"fixed": FixedRank, "sapca": SapcaRank, "energy": EnergyRank}
 
@@ -90,6 +94,10 @@ def dumps(engine: SAPCA) -> bytes:
         arrays["waiting"] = memory.room[: engine._waiting]
         if isinstance(memory, Scatter):
             arrays["scatter"] = memory.total
+            if memory.gaps is not None:
+                arrays["gaps"] = memory.gaps[: engine._waiting].view(np.uint8)
+            if memory.gaps is not None and memory.prior is not None:
+                arrays["prior"] = memory.prior
         else:
             arrays["rows"], arrays["sigma"] = memory.rows, memory.sigma
     file = io.BytesIO()
@@ -176,12 +184,29 @@ def _restored(about: dict[str, Any], arrays: dict[str, Storage]) -> SAPCA:
         rows, sigma = _expect_directions(arrays, schema.dim, engine.dtype)
         memory.restore(rows, sigma)
     waiting = arrays["waiting"]
-    if len(waiting) >= engine.block_size or waiting.dtype != memory.room.dtype:
-        raise PeerError(f"waiting must be fewer than {engine.block_size} rows of {engine.dtype}")
+    most = engine.patience if "gaps" in arrays else engine.block_size
+    if len(waiting) >= most or waiting.dtype != memory.room.dtype:
+        raise PeerError(f"waiting must be fewer than {most} rows of {engine.dtype}")
     check_values(waiting)
-    memory.room[: len(waiting)] = waiting
+    memory.write(waiting, np.zeros(schema.dim), at=0)
+    if isinstance(memory, Scatter) and "gaps" in arrays:
+        memory.gaps, memory.prior = _gaps(arrays, len(memory.room), waiting)
     engine._waiting = len(waiting)
     return engine
+
+
+def _gaps(arrays: dict[str, Storage], size: int, waiting: Storage) -> tuple[Mask, Array | None]:
+    """Return which values of the waiting rows are guesses, (size, dim), and the prior."""
+    gaps, dim = arrays["gaps"], waiting.shape[1]
+    if gaps.shape != waiting.shape or gaps.dtype != np.uint8 or not gaps.any() or gaps.max() > 1:
+        raise PeerError(f"gaps must be 0 or 1 and of shape {waiting.shape}, got {gaps.shape}")
+    marked = np.zeros((size, dim), dtype=bool)
+    marked[: len(gaps)] = gaps
+    if "prior" not in arrays:
+        return marked, None
+    _expect("prior", arrays, (dim, dim), np.float64)
+    _expect_scatter(arrays["prior"], np.float64)
+    return marked, arrays["prior"].copy()
 
 
 def _totals(arrays: dict[str, Storage], dim: int) -> Totals:

@@ -22,6 +22,7 @@ from submerge._linalg import (
     Storage,
 )
 from submerge.pca.block import Blend, Digest, Totals
+from submerge.pca.expected import FEW_ROUNDS, ROUNDS, Guesses, Mask, complete, covariance
 from submerge.pca.whole_scatter import WholeScatter
 
 
@@ -34,12 +35,23 @@ class Scatter:
         Of the rows absorbed.
     room : (n, dim)
         Space for the next block. It grows to the largest block written.
+    gaps : (n, dim) of bool, or None
+        Which values in the room are guesses; None if none is.
+    prior : (dim, dim), optional
+        The covariance of the model that they were guessed by, while rows lack some channel
+        altogether: of all others these rows say more than the model's few directions.
+    gapped : bool
+        Whether a row with gaps has come.
     """
 
     def __init__(self, dim: int, block_size: int, dtype: npt.DTypeLike = np.float64) -> None:
         self.total: Array = np.zeros((dim, dim))
         self.room: Storage = np.empty((block_size, dim), dtype)
         self._product: Storage = np.empty((dim, dim), dtype)
+        self.gaps: Mask | None = None
+        self.gapped = False
+        self.prior: Array | None = None
+        self._never = np.ones(dim, dtype=bool)  # channels of which no value has come
 
     def write(self, rows: Storage, mean: Array, *, at: int) -> None:
         """Put rows (n, dim) into the room as its rows from `at` on."""
@@ -48,7 +60,22 @@ class Scatter:
             larger = np.empty((end, self.room.shape[1]), self.room.dtype)
             larger[:at] = self.room[:at]
             self.room = larger
+            if self.gaps is not None:
+                marked = np.zeros(larger.shape, dtype=bool)
+                marked[:at] = self.gaps[:at]
+                self.gaps = marked
         _subtract(rows, mean, out=self.room[at:end])
+
+    def mark(self, gaps: Guesses, *, at: int) -> None:
+        """Note which values were guessed in the rows that were written from `at` on."""
+        self._never &= gaps.mask.all(axis=0)
+        if self.gaps is None and not gaps.mask.any():
+            return
+        if self.gaps is None:
+            self.gaps, self.gapped = np.zeros(self.room.shape, dtype=bool), True
+        self.gaps[at : at + len(gaps.mask)] = gaps.mask
+        model = gaps.model if self._never.any() else None
+        self.prior = None if model is None else covariance(model)
 
     def restore(self, total: Array, *, wide: bool) -> None:
         """Replace the memory by a saved one; `wide` if its waiting rows are float64."""
@@ -81,7 +108,11 @@ class Scatter:
     def _with_block(self, blend: Blend) -> tuple[Array, Array, Array]:
         """Return the scatter of past and block, the block's drift, and its channels' energies."""
         block = self.room[: len(blend.ages.roots)].copy()
+        # Each report looks, and the past knows these rows' channels better than they do.
+        added = self._complete(block, blend, FEW_ROUNDS if blend.weight > blend.mass else ROUNDS)
         drift, product = self._multiply(block, blend, out=np.empty_like(self._product))
+        if added is not None:
+            product = product + added
         total = blend.past * self.total
         total += product
         return total, drift, _energies(product)
@@ -89,13 +120,25 @@ class Scatter:
     def absorb(self, blend: Blend, k: int) -> Digest:
         """Make past and block the new past; `k` = 0 skips the decomposition."""
         block = self.room[: len(blend.ages.roots)]
+        added = self._complete(block, blend, ROUNDS)
         drift, product = self._multiply(block, blend, out=self._product)
+        if added is not None:
+            product, self.gaps = product + added, None
+        else:
+            self._never[:] = False
         if blend.past != 1.0:
             self.total *= blend.past
         self.total += product
         rows, sigma, _, guarded = self._directions(self.total, k)
         # Directions beyond k are still held, so none is dropped.
         return Digest(Directions(rows, sigma, 0.0, guarded), drift, _energies(product))
+
+    def _complete(self, block: Storage, blend: Blend, rounds: int) -> Array | None:
+        """Fill the gaps of the block in place; return what is added for them, if there are any."""
+        if self.gaps is None:
+            return None
+        gaps = self.gaps[: len(block)]
+        return complete(block, gaps, blend, self.total, self.prior, rounds)
 
     def _multiply(self, block: Storage, blend: Blend, out: Storage) -> tuple[Array, Storage]:
         """Center and weigh the block in place; return its drift, and its scatter in `out`."""

@@ -70,17 +70,29 @@ class Scorer:
         solid = variance > subspace.dim * EPS * variance[:1]
         self._mean = subspace.mean
         self._basis = subspace.basis.astype(np.float64)
+        self._basis_t = np.ascontiguousarray(self._basis.T)
         self._weights = np.divide(1.0, variance, out=np.zeros_like(variance), where=solid)
+        self._complete = subspace.rank == subspace.dim
 
     def scores(self, X: Array, mean: Array | None = None) -> tuple[Array, Array]:
         """Return `spe` and `hotelling` of rows X (n, dim), (n,) each.
 
         mean : (dim,), replaces the subspace's mean
+
+        Notes
+        -----
+        Where all directions are held, as of a single channel, SPE is 0, and not rounding.
         """
-        centered = X - (self._mean if mean is None else mean)
+        return self.of(X - (self._mean if mean is None else mean))
+
+    def of(self, centered: Array) -> tuple[Array, Array]:
+        """As `scores`, of centered rows."""
         z = centered @ self._basis
-        centered -= z @ self._basis.T
-        return np.einsum("ij,ij->i", centered, centered), (z**2) @ self._weights
+        within = np.square(z) @ self._weights
+        if self._complete:
+            return np.zeros(len(z)), within
+        off = centered - z @ self._basis_t
+        return np.einsum("ij,ij->i", off, off), within
 
 
 def contributions(X: Array, subspace: Subspace, features: FeatureMap | None = None) -> Array:

@@ -234,3 +234,17 @@ def check_values(X: Array, largest: float = LARGEST) -> None:
 def _mean(X: Array) -> Array:
     """Return the mean, taken about the first row so that a large offset costs no digits."""
     return np.asarray(X[0] + (X - X[0]).mean(axis=0))
+
+
+def with_even_energies(subspace: Subspace) -> Subspace:
+    """Return a subspace with energies of channels; itself where they are known.
+
+    What its directions do not hold of the energy is spread evenly over the channels, as its noise
+    is without them.
+    """
+    s = subspace
+    if s.channel_energies is not None:
+        return s
+    held = np.square(s.basis, dtype=np.float64) @ s.sigma**2
+    rest = max(s.energy - float(held.sum()), 0.0)
+    return replace(s, channel_energies=held + rest / s.dim)

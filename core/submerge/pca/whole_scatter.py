@@ -73,6 +73,17 @@ class WholeScatter:
         rest = s.mean, s.weight, s.energy, s.spectral_bound, s.channel_energies
         return cls(s.schema, scatter, *rest)
 
+    @classmethod
+    def of_rows(cls, rows: Array, schema: str) -> WholeScatter:
+        """Return the scatter of rows (n, dim), at least one, about their mean."""
+        mean = rows[0] + (rows - rows[0]).mean(axis=0)
+        centered = rows - mean
+        scatter = centered.T @ centered
+        energies = np.diag(scatter).copy()
+        for array in (scatter, energies):
+            array.flags.writeable = False
+        return cls(schema, scatter, mean, len(rows), float(energies.sum()), 0.0, energies)
+
     @property
     def dim(self) -> int:
         """Length of the vectors."""
@@ -134,6 +145,24 @@ class WholeScatter:
             channel_energies=None if energies is None else energies * factor,
         )
 
+    def scaled(self, offset: Array, scale: Array) -> WholeScatter:
+        """Return the scatter of the rows (x - offset) / scale; offset, scale: (dim,).
+
+        It is exact, to rounding, relative to each channel's own size.
+        """
+        # One after the other: the product of two scales may overflow.
+        scatter = self.scatter / scale / scale[:, None]
+        energies = self.channel_energies
+        energies = np.diag(scatter).copy() if energies is None else energies / scale / scale
+        return replace(
+            self,
+            held=scatter,
+            mean=(self.mean - offset) / scale,
+            energy=float(energies.sum()),
+            spectral_bound=self.spectral_bound / float(scale.min()) ** 2,
+            channel_energies=energies,
+        )
+
     def rounded(self) -> WholeScatter:
         """Return this scatter as it will arrive: as a float32 triangle."""
         if self.held.ndim == 1:
@@ -181,10 +210,13 @@ def _factor(scatter: Array) -> Array:
     try:
         return np.asarray(np.linalg.cholesky(scatter).T)
     except np.linalg.LinAlgError:
-        # Singular, to rounding: near-copies of channels, or fewer rows than channels.
-        lam, vectors = np.linalg.eigh(scatter)
+        # Singular, to rounding: near-copies of channels, or fewer rows than channels. Channels are
+        # brought to one size, or in units of their own small ones would be lost in large ones.
+        size = np.sqrt(np.maximum(np.diag(scatter), 0.0))
+        unit = np.where(size == 0, 1.0, size)
+        lam, vectors = np.linalg.eigh(scatter / unit / unit[:, None])
     R = np.linalg.qr(np.sqrt(np.maximum(lam, 0.0))[:, None] * vectors.T, mode="r")
-    return np.asarray(R * np.where(np.diag(R) < 0, -1.0, 1.0)[:, None])
+    return np.asarray(R * np.where(np.diag(R) < 0, -1.0, 1.0)[:, None] * size)
 
 
 def _unpacked(packed: Storage, dim: int) -> Array:

@@ -58,8 +58,11 @@ def diff(before: Iterable[Alarm], after: Iterable[Alarm]) -> list[AlarmEvent]:
 
 
 def is_urgent(events: Iterable[AlarmEvent]) -> bool:
-    """Return whether people wait for one of these events: for any but `worse`."""
-    return any(event.kind != "worse" for event in events)
+    """Return whether people wait for one of these events: for any but `worse`.
+
+    A provisional alarm goes up with the next report.
+    """
+    return any(event.kind != "worse" and not event.alarm.provisional for event in events)
 
 
 def _by_name(alarms: Iterable[Alarm]) -> dict[str, Alarm]:

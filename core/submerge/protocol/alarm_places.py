@@ -15,6 +15,7 @@ from submerge.protocol.alarm_status import (
     STATES,
     Alarm,
     AlarmStatus,
+    TypicalAlarms,
 )
 
 MOST_OF_NODE = 1 + REMEMBERED
@@ -63,6 +64,7 @@ def pooled(parts: Iterable[AlarmStatus], *, desired: int = 0) -> AlarmStatus:
     states = [sum(counts) for counts in zip(*(part.states for part in parts), strict=True)]
     waits = [part.armed_in_s for part in parts if part.armed_in_s > 0]
     unknown = any(part.armed_in_s < 0 for part in parts)
+    provisional = [part.provisional_rows for part in parts if part.provisional_rows > 0]
     return AlarmStatus(
         tuple(states) or (0,) * len(STATES),
         chosen((part.alarms for part in parts), MOST_ALARMS),
@@ -73,6 +75,8 @@ def pooled(parts: Iterable[AlarmStatus], *, desired: int = 0) -> AlarmStatus:
         sum(part.confirmed for part in parts),
         max(waits) if waits else (-1.0 if unknown else 0.0),
         desired,
+        typical=TypicalAlarms(*map(sum, zip(*(part.typical for part in parts), strict=True))),
+        provisional_rows=min(provisional, default=0.0),
     )
 
 

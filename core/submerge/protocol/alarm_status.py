@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from hashlib import blake2b
 from math import ulp
-from typing import Literal, get_args
+from typing import Literal, NamedTuple, get_args
 
 from submerge.errors import UsageError
 from submerge.protocol.names import NAME
@@ -24,14 +24,19 @@ STATES: tuple[State, ...] = get_args(State)
 """States of a client: its limits are not known yet; it detects alarms; one is open; an operator has
 paused its learning, and it still detects; its model has expired."""
 
-Cause = Literal["spe", "t2", "linear", "channel", "stuck"]
+Cause = Literal["spe", "t2", "linear", "channel", "stuck", "distance", "smoothed"]
 CAUSES: tuple[Cause, ...] = get_args(Cause)
 """What was over its limit: SPE (squared prediction error: how far rows are off the subspace); T2
 (Hotelling's T-squared: how far out within it); in a kernel group the SPE of the readings; the error
-of a single channel, over its typical error; or a channel repeats one value for too long."""
+of a single channel, over its typical error; a channel repeats one value for too long; the distance
+of a row by the factors of the model, or the smoothed mean of distances."""
 
 Verdict = Literal["", "accepted", "rejected"]
 """What a person decided: nothing; normal from now on, and learnt; a fault, and never learnt."""
+
+Awaited = Literal["report", "model", "mean"]
+"""What a node without limits waits for: rows for its first report, which only its own log can say;
+the group's first model; a mean of its own."""
 
 REMEMBERED = 8
 """Ended alarms that a client remembers and reports."""
@@ -41,6 +46,19 @@ MOST_ALARMS = 64
 
 TOP = 3
 """Channels that an alarm names."""
+
+
+class Deviation(NamedTuple):
+    """How far a channel is from what the other channels say of it, in its unit."""
+
+    channel: str
+    value: float
+    expected: float
+
+    @property
+    def difference(self) -> float:
+        """The value less what was expected."""
+        return self.value - self.expected
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +77,20 @@ class Alarm:
     cause : Cause
         Which score that was.
     top : tuple of (channel, share)
-        Channels to blame, the largest share first; three at most.
+        Channels to blame, the largest share first; three at most. Shares are never negative.
     version : int
         Version of the model that raised it.
     withheld : int
         Readings that were not learnt because of it.
     verdict : Verdict
+    first : tuple of (channel, share)
+        `top` by the rows that raised it; it does not change.
+    deviations : tuple of Deviation
+        Of the channels of `top`, in the newest row over its limit.
+    settled : bool
+        It ended because readings kept to a new level, and no person had judged it.
+    provisional : bool
+        Whether it was raised by a provisional limit: it is listed, and sent nowhere.
     """
 
     node: str
@@ -78,6 +104,10 @@ class Alarm:
     version: int
     withheld: int = 0
     verdict: Verdict = ""
+    first: tuple[tuple[str, float], ...] = ()
+    deviations: tuple[Deviation, ...] = ()
+    settled: bool = False
+    provisional: bool = False
 
     @property
     def name(self) -> str:
@@ -90,16 +120,26 @@ class Alarm:
         return not self.ended
 
     @property
+    def is_serious(self) -> bool:
+        """Whether it is open, and not provisional."""
+        return self.is_open and not self.provisional
+
+    @property
     def packed(self) -> bytes:
         """Bytes that are equal for equal alarms."""
-        top = "".join(f"{channel}\n{share.hex()}\n" for channel, share in self.top)
-        return b"".join(
+        known = b"".join(
             (
-                f"{self.node}\n{self.cause}\n{self.verdict}\n{top}".encode(),
+                f"{self.node}\n{self.cause}\n{self.verdict}\n{_shares(self.top)}".encode(),
                 *map(varint, (self.number, self.version, self.withheld)),
                 struct.pack("<dddd", self.began, self.peaked, self.ended, self.worst),
+                b"provisional" if self.provisional else b"",
             )
         )
+        if not (self.first or self.deviations or self.settled):
+            return known  # as a digest has it that an earlier version kept
+        off = "".join(f"{c}\n{v.hex()}\n{e.hex()}\n" for c, v, e in self.deviations)
+        newer = f"first\n{_shares(self.first)}off\n{off}settled\n{self.settled:d}"
+        return known + newer.encode()
 
     @property
     def revision(self) -> bytes:
@@ -108,14 +148,21 @@ class Alarm:
         Each reader computes it, the same on every machine; no message carries it. It covers
         `node`, `number`, `began`, `ended`, `version` and `verdict`, which change when something
         happens. It covers `peaked`, `worst`, `cause`, `top` and `withheld` once the alarm has
-        ended, because they are final then. While it is open they change with its rows: every row
-        would send a report at once, and every reader would look again.
+        ended, because they are final then; and `first`, `deviations` and `settled`, where there are
+        any. While it is open they change with its rows: every row would send a report at once, and
+        every reader would look again.
         """
         return _revision(self)
 
-    def over(self, at: float) -> Alarm:
+    def over(self, at: float, *, settled: bool = False) -> Alarm:
         """Return it ended at a wall time; unchanged if it has ended."""
-        return self if self.ended else replace(self, ended=max(at, self.began, ulp(0.0)))
+        if self.ended:
+            return self
+        return replace(self, ended=max(at, self.began, ulp(0.0)), settled=settled)
+
+
+def _shares(shares: tuple[tuple[str, float], ...]) -> str:
+    return "".join(f"{channel}\n{share.hex()}\n" for channel, share in shares)
 
 
 # An aggregator computes thousands of them again and again, and few have changed.
@@ -127,6 +174,12 @@ def _revision(alarm: Alarm) -> bytes:
     if not alarm.is_open:
         top = [(channel, share + 0.0) for channel, share in alarm.top]
         counted += [alarm.peaked + 0.0, alarm.worst + 0.0, alarm.cause, top, alarm.withheld]
+        if alarm.first or alarm.deviations or alarm.settled:
+            first = [(channel, share + 0.0) for channel, share in alarm.first]
+            off = [
+                (each.channel, each.value + 0.0, each.expected + 0.0) for each in alarm.deviations
+            ]
+            counted += [first, off, alarm.settled]
     return blake2b(json.dumps(counted).encode(), digest_size=16).digest()
 
 
@@ -142,6 +195,54 @@ def parse_alarm_name(name: str) -> tuple[str, int]:
     if not found:
         raise UsageError(f"an alarm's name is like pump-3-19aa41f2c30, got {name!r}")
     return found[1], int(found[2], 16)
+
+
+MOST_WIDENED = 1.5
+"""Largest factor on alarm limits."""
+
+
+class TypicalAlarms(NamedTuple):
+    """Alarms from which a group's limits may widen, of an aggregator's nodes.
+
+    promised : false alarms that the settings allow, of nodes that are no outliers
+    unconfirmed : alarms of these nodes that no person has confirmed as faults; of each node not
+        many more than promised
+    nodes : nodes with such an alarm
+    """
+
+    promised: float = 0.0
+    unconfirmed: int = 0
+    nodes: int = 0
+
+
+NO_ALARMS = TypicalAlarms()
+
+
+class Waiting(NamedTuple):
+    """What a node without limits waits for.
+
+    what : Awaited
+    rows, of : rows that there are, and that are needed; 0 where that is not known
+    """
+
+    what: Awaited
+    rows: int = 0
+    of: int = 0
+
+    @property
+    def words(self) -> str:
+        """It in words, for people: `waiting for a mean of its own: 4 of 10 rows`."""
+        what = {
+            "report": "a first report",
+            "model": "the group's first model",
+            "mean": "a mean of its own",
+        }[self.what]
+        return f"waiting for {what}" + (f": {self.rows:,} of {self.of:,} rows" if self.of else "")
+
+    @property
+    def packed(self) -> bytes:
+        """Bytes that are equal for equal ones."""
+        return self.what.encode() + varint(self.rows) + varint(self.of)
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +270,13 @@ class AlarmStatus:
     silent : tuple of (node, seconds)
         Nodes of `alarms` of which nothing was heard for more than three report intervals, and for
         how long. The node may have moved: another child that reports of it is believed then.
+    typical : TypicalAlarms
+        Of an aggregator; empty from a client, whose parent works it out.
+    provisional_rows : float
+        Rows in which limits that are provisional raise one false alarm, at the node where they
+        raise the most; 0 if none are.
+    waiting : Waiting or None
+        What a node without limits waits for; None of several nodes.
     """
 
     states: tuple[int, ...]
@@ -181,6 +289,9 @@ class AlarmStatus:
     armed_in_s: float = 0.0
     desired: int = 0
     silent: tuple[tuple[str, int], ...] = ()
+    typical: TypicalAlarms = NO_ALARMS
+    provisional_rows: float = 0.0
+    waiting: Waiting | None = None
 
     @classmethod
     def at(cls, state: State) -> tuple[int, ...]:
@@ -198,6 +309,9 @@ class AlarmStatus:
         times = struct.pack("<ddd", self.watched_s, self.allowed, self.armed_in_s)
         counts = (*self.states, self.open, self.raised, self.confirmed, self.desired)
         silent = (f"{node}\n".encode() + varint(seconds) for node, seconds in self.silent)
-        return b"".join(
-            (*map(varint, counts), times, *(each.packed for each in self.alarms), *silent)
-        )
+        first = (*map(varint, counts), times, *(each.packed for each in self.alarms), *silent)
+        # A digest that was kept by an earlier version has none of these.
+        newer = struct.pack("<dQQ", *self.typical) if any(self.typical) else b""
+        newer += struct.pack("<d", self.provisional_rows) if self.provisional_rows else b""
+        newer += b"" if self.waiting is None else b"waiting" + self.waiting.packed
+        return b"".join((*first, newer))

@@ -37,6 +37,8 @@ class DesiredState:
         On alarms, by number: true to accept, false to reject. The newest last.
     banned : bool or None
         Whether aggregators refuse it, in all groups; None: never set.
+    drill : int
+        Number of the newest drill that is asked for; it rises. 0: none was.
     """
 
     node: str
@@ -44,6 +46,7 @@ class DesiredState:
     paused: bool | None = None
     verdicts: tuple[tuple[int, bool], ...] = ()
     banned: bool | None = None
+    drill: int = 0
 
     @property
     def accepted(self) -> dict[int, bool]:
@@ -57,7 +60,8 @@ class DesiredState:
         judged = {**self.accepted, **other.accepted}
         news = [*(each for each in judged if each not in other.accepted), *other.accepted]
         verdicts = tuple((each, judged[each]) for each in news[-MOST_VERDICTS:])
-        return DesiredState(self.node, number, paused, verdicts, banned)
+        drill = max(self.drill, other.drill)
+        return DesiredState(self.node, number, paused, verdicts, banned, drill)
 
 
 class DesiredStates:
@@ -83,9 +87,11 @@ class DesiredStates:
         paused: bool | None = None,
         verdict: tuple[int, bool] | None = None,
         banned: bool | None = None,
+        drill: bool = False,
     ) -> DesiredState:
         """Change the desired state of a node: what is not given stays as it is."""
-        more = DesiredState(node, 0, paused, () if verdict is None else (verdict,), banned)
+        verdicts = () if verdict is None else (verdict,)
+        more = DesiredState(node, 0, paused, verdicts, banned, wall_ms if drill else 0)
         return self._learn(more, wall_ms)
 
     def take(

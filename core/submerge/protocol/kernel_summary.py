@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from submerge._linalg import Array, Storage
+from submerge.pca.expected import Guesses
 from submerge.pca.rank import FixedRank, RankRule
 from submerge.pca.sapca import SAPCA
 from submerge.pca.subspace import Subspace
@@ -71,7 +72,14 @@ class KernelEngine:
     """
 
     def __init__(
-        self, schema: Schema, rule: RankRule, *, linear_rank: int, oversample: int, memory: int
+        self,
+        schema: Schema,
+        rule: RankRule,
+        *,
+        linear_rank: int,
+        oversample: int,
+        linear_oversample: int,
+        memory: int,
     ) -> None:
         readings = Schema(schema.width, center=schema.center)
         self._fingerprint = schema.fingerprint
@@ -84,11 +92,14 @@ class KernelEngine:
             schema=schema,
         )
         self._linear = SAPCA(
-            FixedRank(linear_rank), oversample=oversample, memory=memory, schema=readings
+            FixedRank(linear_rank), oversample=linear_oversample, memory=memory, schema=readings
         )
 
-    def learn(self, rows: Array, features: Storage) -> None:
-        """Take in rows (n, channels), scaled and finite, and their features (n, dim)."""
+    def learn(self, rows: Array, features: Storage, gaps: Guesses | None = None) -> None:
+        """Take in rows (n, channels), scaled and finite, and their features (n, dim).
+
+        What was filled is learnt as it is: its features follow from it, and are in no way linear.
+        """
         self._features.partial_fit(features)
         self._linear.partial_fit(rows)
 

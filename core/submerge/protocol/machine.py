@@ -101,16 +101,18 @@ class Drop(NamedTuple):
 
 
 class SetDesired(NamedTuple):
-    """An operator pauses or resumes a node's learning, or decides on one of its alarms.
+    """An operator pauses or resumes a node's learning, decides on an alarm, or asks for a drill.
 
     paused : whether learning is paused; None: as before
     verdict : (number, accept) of an alarm; None: none
+    drill : whether it is to drill
     """
 
     group: str
     node: str
     paused: bool | None = None
     verdict: tuple[int, bool] | None = None
+    drill: bool = False
 
 
 class SetBan(NamedTuple):

@@ -8,20 +8,20 @@ is never added to it. Rules: docs/protocol.md.
 from __future__ import annotations
 
 import enum
-import hashlib
 import re
-import struct
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from submerge.errors import UsageError
+from submerge.pca.factor import Factors
 from submerge.protocol.alarm_status import Alarm, AlarmStatus
 from submerge.protocol.desired_state import DesiredState
+from submerge.protocol.drill_report import DrillReport, DrillTaken
 from submerge.protocol.randomness import RandomSource
-from submerge.protocol.summaries import Summaries, Summary
+from submerge.protocol.summaries import Summary
 from submerge.stats.block_maxima import BlockMaxima
 from submerge.stats.moments import Moments
-from submerge.stats.quantile_sketch import QuantileSketch, packed, varint
+from submerge.stats.quantile_sketch import QuantileSketch
 from submerge.stats.score_limits import Limits
 
 BELIEVED, HIGHEST = 2**62, 2**63 - 1
@@ -107,21 +107,22 @@ class Counts:
     learnt : counted in a summary
     withheld : seen and not learnt: a gap, or a number too large
     lost : known to be lost, by earlier incarnations that could not deliver them
+    moved : measured for the fleet's schema, and counted by another incarnation of the node since
     """
 
     learnt: int = 0
     withheld: int = 0
     lost: int = 0
+    moved: int = 0
 
     @property
     def generated(self) -> int:
-        """All known readings."""
+        """All known readings that are counted here."""
         return self.learnt + self.withheld + self.lost
 
     def __add__(self, other: Counts) -> Counts:
-        return Counts(
-            self.learnt + other.learnt, self.withheld + other.withheld, self.lost + other.lost
-        )
+        learnt, withheld = self.learnt + other.learnt, self.withheld + other.withheld
+        return Counts(learnt, withheld, self.lost + other.lost, self.moved + other.moved)
 
 
 class ScoreSketches(NamedTuple):
@@ -130,13 +131,15 @@ class ScoreSketches(NamedTuple):
     spe : squared prediction errors
     t2 : Hotelling's T-squared
     linear : in a kernel group, SPE of the readings; `spe` and `t2` are of their features
-    maxima : block maxima of each hour; alarm limits follow from them
+    maxima : block maxima; alarm limits follow from them
+    distance : distances by the factors of the model; None while it has none
     """
 
     spe: QuantileSketch
     t2: QuantileSketch
     linear: QuantileSketch | None = None
     maxima: BlockMaxima | None = None
+    distance: QuantileSketch | None = None
 
 
 class Census(NamedTuple):
@@ -304,8 +307,15 @@ class Model:
         Seconds since clients were last heard, rounded up to powers of two.
     created, expires : float
         Wall time at the root, seconds. An expired model still scores, and is marked as expired.
-    maxima : BlockMaxima or None
-        Of the whole group: its nodes' alarm limits follow from them.
+    maxima : BlockMaxima or None, of the whole group: alarm limits follow from them
+    factors : tuple of Factors, one for each part of the summary
+        Empty while a row of the group has no energies of channels.
+    rank : int
+        Directions of the summary that SPE and T2 are of; 0 leaves it to each node's configuration.
+    widened : float
+        Factor on alarm limits, 1 or more.
+    block_s : float
+        Length of blocks from now on, seconds; 0 is an hour. `maxima` may be of another length.
     """
 
     group: str
@@ -320,6 +330,10 @@ class Model:
     created: float
     expires: float
     maxima: BlockMaxima | None = None
+    factors: tuple[Factors, ...] = ()
+    rank: int = 0
+    widened: float = 1.0
+    block_s: float = 0.0
 
     @property
     def scoring_summary(self) -> Summary:
@@ -340,55 +354,4 @@ class Model:
         return self.counts.learnt / self.counts.generated if self.counts.generated else 0.0
 
 
-Message = Join | Joined | Report | Answer | Hello | Model
-
-
-def payload(report: Report, summaries: Summaries) -> bytes:
-    """Return the content of a report as bytes, without `final`, `pinned` and `fence`.
-
-    Compact, so that its length is a fair measure; the wire itself is protobuf.
-    """
-    stamp, counts = report.stamp, report.counts
-    parts = [
-        f"{stamp.node}\n{stamp.group}\n".encode(),
-        struct.pack("<QQQ", *stamp.incarnation, stamp.seq),
-        bytes.fromhex(report.fingerprint),
-        *map(
-            varint,
-            (counts.learnt, counts.withheld, counts.lost, report.version, report.lifetime),
-        ),
-        struct.pack("<d?", report.as_of, report.synced),
-    ]
-    if report.summary is not None:
-        parts.append(summaries.packed(report.summary))
-    if report.moments is not None:
-        parts.append(report.moments.packed)
-    if report.census is not None:
-        parts.extend(map(varint, (report.census.nodes, *report.census.ages)))
-    return b"".join(parts) + scores_bytes(report)
-
-
-def scores_bytes(report: Report) -> bytes:
-    """Return the scores and the alarm status of a report as bytes."""
-    scores, parts = report.scores, list[bytes]()
-    if scores is not None:
-        sketches = (scores.spe, scores.t2, scores.linear)
-        parts += [packed(sketch) for sketch in sketches if sketch is not None]
-        if scores.maxima is not None:
-            parts.append(scores.maxima.packed)
-    if report.alarm_status is not None:
-        parts.append(report.alarm_status.packed)
-    return b"".join(parts)
-
-
-def size(report: Report, summaries: Summaries) -> int:
-    """Return the size of a report on its way, in bytes."""
-    pieces = () if report.summary is None else report.summary.pieces
-    known = [each for piece in pieces if (each := piece.channel_energies) is not None]
-    # 16 bytes for pinned, the fence, one for final, and energies, which the payload leaves out.
-    return len(payload(report, summaries)) + 17 + len(report.fence) + sum(x.nbytes for x in known)
-
-
-def digest(report: Report, summaries: Summaries) -> bytes:
-    """Return 16 bytes that two reports share only if their contents are equal."""
-    return hashlib.blake2b(payload(report, summaries), digest_size=16).digest()
+Message = Join | Joined | Report | Answer | Hello | Model | DrillReport | DrillTaken

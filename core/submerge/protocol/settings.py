@@ -20,18 +20,21 @@ class AlarmSettings:
     Attributes
     ----------
     at_most_per_s : float
-        False alarms of this node, a second. A higher rate raises alarms sooner, and for less.
+        False alarms of this node, a second; 0 if `at_most_per_row` says it. A higher rate raises
+        alarms sooner, and for less.
     after, of : int
         `after` of the last `of` rows have to be over the limit. A greater share is surer, and
         misses faults that come and go; more rows are slower.
     settle_s : float
-        How long the group has to be monitored before a limit is used. More arms later, with
-        limits that hold better.
+        Time from the group's first scores until a limit is more than provisional. More arms
+        later, with limits that hold better.
     max_withheld_s : float
         How long an alarm keeps its rows from being learnt, unless a person decides. More keeps
         a lasting fault out of the model for longer, and a new normal state as well.
     period_s : float
         Time that a row stands for; 0 goes by the clock.
+    at_most_per_row : float
+        False alarms of this node, a row; 0 if `at_most_per_s` says it.
     """
 
     at_most_per_s: float = 1 / 604800
@@ -40,9 +43,10 @@ class AlarmSettings:
     settle_s: float = 3 * 86400.0
     max_withheld_s: float = 86400.0
     period_s: float = 0.0
+    at_most_per_row: float = 0.0
 
     def __post_init__(self) -> None:
-        often = self.at_most_per_s
+        often = self.at_most_per_row or self.at_most_per_s
         if not isinstance(often, int | float) or not 0 < often < math.inf:
             raise UsageError(f"at_most_per_s must be a positive rate, got {often!r}")
         whole("of", self.of, least=1, most=MOST_ROWS)
@@ -50,6 +54,16 @@ class AlarmSettings:
         _check_times(self, "settle_s", "max_withheld_s")
         if self.period_s != 0.0:
             _check_times(self, "period_s")
+
+    def often_per_s(self, row_s: float) -> float:
+        """Return the allowed false alarms a second; 0 while it is not known how long a row is.
+
+        row_s : time that a row stands for, 0 while it is not known
+        """
+        if not self.at_most_per_row:
+            return self.at_most_per_s
+        row_s = self.period_s or row_s
+        return self.at_most_per_row / row_s if row_s else 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +81,7 @@ class ClientSettings:
     checkpoint_every_s : float
         More loses more readings in a crash, less wears the card.
     min_rows : int
-        Rows before the first report: ten times the rank; with fewer it is mostly noise.
+        Rows before the first report; more reveals less of single rows, and delays it.
     min_new_rows : int
         Rows before each later report; more reveals less of a single reading.
     turned_by : float
@@ -95,7 +109,7 @@ class ClientSettings:
     learns_scaling: bool = False
     report_every_s: float = 300.0
     checkpoint_every_s: float = 240.0
-    min_rows: int = 100
+    min_rows: int = 1
     min_new_rows: int = 1
     turned_by: float = 15.0
     min_turned_rows: int = 64

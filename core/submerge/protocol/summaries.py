@@ -12,77 +12,49 @@ from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from submerge._linalg import Array, Storage
-from submerge.judge.score import RowScoring, ScoringSummaries
+from submerge.judge.row_scorer import RowScorer
+from submerge.judge.score import ScoringSummaries
 from submerge.pca.budget import DEFAULT_MEMORY
+from submerge.pca.expected import Guesses
+from submerge.pca.factor import Factors, factors_of
 from submerge.pca.merging import merge, merge_whole
-from submerge.pca.missing import fill, shrunk
+from submerge.pca.missing import fill
 from submerge.pca.rank import FixedRank, RankRule
-from submerge.pca.reconstruct import Reconstruction
 from submerge.pca.sapca import SAPCA
 from submerge.pca.scatter_sum import Center
-from submerge.pca.score import Scorer
 from submerge.pca.subspace import Subspace
 from submerge.pca.whole_scatter import WholeScatter, is_narrow, triangle
 from submerge.protocol.kernel_summary import KernelEngine, Piece, summary_of
+from submerge.protocol.learning import Learner as Learner
+from submerge.protocol.learning import Summary as Summary
+from submerge.protocol.learning import Tree as Tree
 from submerge.protocol.part_trees import PartTrees, WholeTree
 from submerge.robust.outliers import Screening, both, screen
 from submerge.schema import Schema
-from submerge.stats.node_mean import OwnMean
 
 MOST_TIMES = 4
 """A child's summary has at most so many times the directions that a group keeps. Ranks may differ a
 little; but each report is merged again and again, at a cost that grows with them."""
 
 
-class Summary(Protocol):
-    """What was learnt: the machines pass it on, and only `Summaries` of its kind look inside."""
-
-    @property
-    def weight(self) -> float:
-        """Effective number of samples."""
-
-    @property
-    def parts(self) -> tuple[Subspace, ...]:
-        """The subspaces of it: of the features first, of the readings last.
-
-        One in a linear group, two in a kernel group, none in a set of ids. Those of a
-        `WholeScatter` are computed when they are asked for.
-        """
-
-    @property
-    def pieces(self) -> tuple[Piece, ...]:
-        """As `parts`, as they are held: nothing is decomposed."""
-
-
-class Learner(Protocol):
-    """What one incarnation learns with."""
-
-    def learn(self, rows: Array, features: Storage) -> None:
-        """Take in rows (n, channels), scaled and finite, and their features (n, dim)."""
-
-    def fade(self, factor: float) -> None:
-        """Multiply the weight of everything learnt so far by `factor`."""
-
-    def summary(self) -> Summary:
-        """Return everything learnt, as it would arrive."""
-
-
-class Tree(Protocol):
-    """Children by key, and their merge."""
-
-    def __len__(self) -> int: ...
-    def __contains__(self, key: object) -> bool: ...
-    def __setitem__(self, key: str, summary: Summary, /) -> None: ...
-    def __delitem__(self, key: str, /) -> None: ...
-    def root(self) -> Summary:
-        """Return the merge of all children, at least one."""
-
-
 class Summaries(ScoringSummaries, Protocol):
-    """Everything that the machines do with summaries of one kind."""
+    """Everything that the machines do with summaries of one kind.
+
+    Attributes
+    ----------
+    memory : int
+        The budget of each learner, in bytes.
+    """
+
+    memory: int
+
+    def is_narrow(self, schema: Schema) -> bool:
+        """Return whether a group reports whole scatters."""
+
+    def at(self, rank: int) -> ScoringSummaries:
+        """Return what scores with `rank` directions; 0 leaves it as configured."""
 
     def learner(self, schema: Schema) -> Learner:
         """Return a learner that has learnt nothing."""
@@ -101,6 +73,12 @@ class Summaries(ScoringSummaries, Protocol):
 
     def directions(self, summary: Summary) -> Summary:
         """Return it with the directions that a group keeps, where it is a whole scatter."""
+
+    def factors(self, summary: Summary) -> tuple[Factors, ...]:
+        """Return the factors of a merge, for each part of its directions; () if not known."""
+
+    def filled(self, rows: Array, summary: Summary) -> Array:
+        """Return rows (n, channels), scaled, with the most likely value in each gap."""
 
     def packed(self, summary: Summary) -> bytes:
         """Return it as bytes, as small as on the wire."""
@@ -126,7 +104,11 @@ class Subspaces:
     Parameters
     ----------
     rank : int or RankRule
-        As in `SAPCA`: the directions that are shown and scored with.
+        As in `SAPCA`: the directions that are shown and scored with, below the dimension in any
+        case.
+    rank_max : int, optional
+        The highest rank that may be shown (`at`), for which directions are kept; by default that
+        of `rank`.
     oversample : int
         Spare directions, learnt, sent and merged beside those shown.
     linear_rank : int, optional
@@ -140,33 +122,57 @@ class Subspaces:
         self,
         rank: int | RankRule = 10,
         *,
+        rank_max: int | None = None,
         oversample: int = 5,
         linear_rank: int | None = None,
         memory: int = DEFAULT_MEMORY,
     ) -> None:
         self.rule = rank if isinstance(rank, RankRule) else FixedRank(rank)
+        self.rank_max = rank_max or self.rule.highest or self.rule.start
         self.oversample = oversample
         self.linear_rank = linear_rank
         self.memory = memory
 
+    def at(self, rank: int) -> Subspaces:
+        """Return the same summaries, of which `rank` directions score; 0 leaves them as they are.
+
+        rank : as the root has chosen it (`Model.rank`)
+        """
+        if rank in (0, self.rule.start):
+            return self
+        return Subspaces(
+            rank,
+            rank_max=max(rank, self.rank_max),
+            oversample=self.oversample,
+            linear_rank=self.linear_rank,
+            memory=self.memory,
+        )
+
     def learner(self, schema: Schema) -> Learner:
         """Return a learner that has learnt nothing."""
-        rule = self.rule
+        rule, oversample = self.rule, self.oversample
         if isinstance(rule, FixedRank):
-            rule = FixedRank(min(rule.start, schema.dim))
+            (shown, *_), (kept, *_) = self._shown(_dims(schema)), self._kept(_dims(schema))
+            rule, oversample = FixedRank(shown), kept - shown
         if schema.linear:
-            engine = SAPCA(rule, oversample=self.oversample, memory=self.memory, schema=schema)
-            return _Engine(engine, narrow=self._is_narrow(schema))
+            engine = SAPCA(rule, oversample=oversample, memory=self.memory, schema=schema)
+            return _Engine(engine, narrow=self.is_narrow(schema))
         linear = self._linear_shown(schema.width)
+        spare = self.linear_kept(schema.width) - linear
         return KernelEngine(
-            schema, rule, linear_rank=linear, oversample=self.oversample, memory=self.memory
+            schema,
+            rule,
+            linear_rank=linear,
+            oversample=oversample,
+            linear_oversample=spare,
+            memory=self.memory,
         )
 
     def tree(self, schema: Schema) -> Tree:
         """Return a tree at the working rank."""
         center: Center = "own" if schema.center == "own" else "fleet"
         ranks = self._kept(_dims(schema))
-        return WholeTree(ranks[0], center) if self._is_narrow(schema) else PartTrees(ranks, center)
+        return WholeTree(ranks[0], center) if self.is_narrow(schema) else PartTrees(ranks, center)
 
     def merged(self, schema: Schema, parts: Sequence[Summary], *, own: bool) -> Summary:
         """Merge in the order given.
@@ -224,30 +230,18 @@ class Subspaces:
         """
         return b"".join(map(_packed, summary.pieces))
 
-    def scorer(self, summary: Summary) -> RowScoring:
-        """Score with the leading directions, without the spares."""
-        return _PartScorers(self.shown(summary))
+    def factors(self, summary: Summary) -> tuple[Factors, ...]:
+        """As `factor.factors_of`."""
+        pairs = zip(summary.pieces, self.directions(summary).parts, strict=True)
+        found = [factors_of(piece, directions) for piece, directions in pairs]
+        known = tuple(each for each in found if each is not None)
+        return known if len(known) == len(found) else ()
 
-    def placed(self, summary: Summary, own: OwnMean) -> Summary:
-        """Return the same directions about a node's own mean."""
-        means = (own.rows if own.features is None else own.features, own.rows)
-        parts = summary.parts
-        pairs = zip(parts, means[-len(parts) :], strict=True)
-        return summary_of(*(replace(part, mean=mean) for part, mean in pairs))
-
-    def center(self, summary: Summary) -> Array:
-        """Return the mean of the readings, also in a kernel group."""
-        return summary.pieces[-1].mean
-
-    def reconstruction(self, summary: Summary, channels: int) -> Reconstruction | None:
-        """Return the prediction by the leading directions of the readings; None without any."""
-        readings = self.shown(summary).parts[-1]
-        return Reconstruction(readings, channels) if readings.rank else None
-
-    def shrunk(self, present: npt.NDArray[np.bool_], summary: Summary) -> tuple[float, float]:
-        """As `missing.shrunk`; 1 in a kernel group, where the effect of a gap is unknown."""
-        learnt, *readings = self.shown(summary).parts
-        return (1.0, 1.0) if readings or not learnt.rank else shrunk(present, learnt)
+    def scorer(
+        self, summary: Summary, channels: int, factors: tuple[Factors, ...] = ()
+    ) -> RowScorer:
+        """SPE and T2 are by the leading directions, the factors by the spare ones too."""
+        return RowScorer(summary.parts, self.shown(summary).parts, channels, factors)
 
     def filled(self, rows: Array, summary: Summary) -> Array:
         """As `missing.fill`, by the leading directions of the readings."""
@@ -261,7 +255,8 @@ class Subspaces:
 
     def turn_degrees(self, before: Summary, after: Summary) -> float:
         """Return the largest principal angle between the shown directions, across a clear gap."""
-        first, then, r = before.parts[0], after.parts[0], self.rule.start
+        first, then = before.parts[0], after.parts[0]
+        r = self._shown((first.dim,))[0]
         if first.rank < r or then.rank < r:
             # One more direction is a turn of 90 degrees; fewer than r on both sides is young.
             return 90.0 if then.rank != first.rank else 0.0
@@ -288,9 +283,10 @@ class Subspaces:
 
     def linear_kept(self, width: int) -> int:
         """Return how many directions of the readings a kernel group keeps, spares included."""
-        return min(self._linear_shown(width) + self.oversample, width)
+        most = self.linear_rank or min(self.rank_max, max(1, width // 2))
+        return min(most + self.oversample, width)
 
-    def _is_narrow(self, schema: Schema) -> bool:
+    def is_narrow(self, schema: Schema) -> bool:
         """Return whether a group reports whole scatters."""
         return schema.linear and is_narrow(schema.dim, self._kept((schema.dim,))[0])
 
@@ -299,12 +295,19 @@ class Subspaces:
 
     def _shown(self, dims: Sequence[int]) -> tuple[int, ...]:
         """Directions shown of each part, for the dimensions of the parts."""
-        return (self.rule.start, *map(self._linear_shown, dims[1:]))
+        return (below(self.rule.start, dims[0]), *map(self._linear_shown, dims[1:]))
 
     def _kept(self, dims: Sequence[int]) -> tuple[int, ...]:
         """Directions kept of each part, with the spare ones."""
-        kept = (self.rule.highest or self.rule.start) + self.oversample
-        return (kept, *map(self.linear_kept, dims[1:]))
+        return (self.rank_max + self.oversample, *map(self.linear_kept, dims[1:]))
+
+
+def below(rank: int, dim: int) -> int:
+    """Return a rank as it is, or dim - 1: SPE by all directions would be rounding.
+
+    A single dimension has one direction, and no SPE.
+    """
+    return max(1, min(rank, dim - 1))
 
 
 def _dims(schema: Schema) -> tuple[int, ...]:
@@ -328,22 +331,6 @@ def _packed(part: Piece) -> bytes:
     return b"".join(array.tobytes() for array in (*held, part.mean, exact))
 
 
-class _PartScorers:
-    """Scores scaled readings by all parts of a summary without spare directions."""
-
-    def __init__(self, shown: Summary) -> None:
-        self._learnt = Scorer(shown.parts[0])
-        self._readings = Scorer(shown.parts[1]) if len(shown.parts) > 1 else None
-
-    def scores(
-        self, rows: Array, features: Storage, own: OwnMean | None = None
-    ) -> tuple[Array, Array, Array | None]:
-        mean, lifted = (None, None) if own is None else (own.rows, own.features)
-        if self._readings is None:
-            return (*self._learnt.scores(features, mean), None)
-        return (*self._learnt.scores(features, lifted), self._readings.scores(rows, mean)[0])
-
-
 class _Engine:
     """SAPCA as a `Learner`; its summary is rounded to float32, as it will arrive.
 
@@ -353,8 +340,8 @@ class _Engine:
     def __init__(self, engine: SAPCA, *, narrow: bool) -> None:
         self._engine, self._narrow = engine, narrow
 
-    def learn(self, rows: Array, features: Storage) -> None:
-        self._engine.partial_fit(features)
+    def learn(self, rows: Array, features: Storage, gaps: Guesses | None = None) -> None:
+        self._engine.partial_fit(features, gaps=gaps)
 
     def fade(self, factor: float) -> None:
         self._engine.fade(factor)

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from submerge.aggregator.alarms_below import alarm_status
+from submerge.aggregator.alarms.below import alarm_status
 from submerge.aggregator.node import AggregatorNode
 from submerge.client.node import ClientNode
 from submerge.protocol.alarm_changes import diff

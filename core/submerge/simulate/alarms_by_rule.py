@@ -17,7 +17,8 @@ from submerge._linalg import Array
 from submerge.client.alarm_log import AlarmLog
 from submerge.client.incarnation import ClientIncarnation
 from submerge.client.ingest import Ingest
-from submerge.client.monitor import Judgement, MonitorState, NodeMonitor
+from submerge.client.monitor import Judgement, NodeMonitor
+from submerge.client.monitor_state import MonitorState
 from submerge.judge.prepare import Block
 from submerge.protocol.machine import Now
 from submerge.protocol.messages import Model

@@ -17,16 +17,16 @@ from submerge.client.node import ClientNode
 from submerge.client.pending_finals import PAST, Past
 from submerge.protocol.machine import Records
 from submerge.simulate.hosts import Host
+from submerge.simulate.measured_ids import fingerprint_in
 from submerge.simulate.nodes import GROUP
 from submerge.simulate.samples import bits_of
 
-SCHEMAS = 2
-"""Schemas of a fleet at most: the configured one, and the one that it has settled. A node has one
-sealed row of each."""
 
+def violations_at_rest(host: Host, schemas: int) -> Iterator[tuple[str, str]]:
+    """Yield the violations of one host: the invariant, and what is wrong.
 
-def violations_at_rest(host: Host) -> Iterator[tuple[str, str]]:
-    """Yield the violations of one host: the invariant, and what is wrong."""
+    schemas : that the fleet has had; a node has one sealed row of each at most
+    """
     node = host.node
     if isinstance(node, ClientNode):
         if len(host.records.get(PAST, Past()).finals) > node.settings.finals:
@@ -35,13 +35,13 @@ def violations_at_rest(host: Host) -> Iterator[tuple[str, str]]:
     ledger = None if node is None else node.ledger(GROUP)
     if node is None or ledger is None:
         return
-    yield from _limits(host, ledger)
+    yield from _limits(host, ledger, schemas)
     out = left_out(node)
     if bits_of(ledger.summary()) != bits_in(host.records) & ~bits_in(host.records, only=out):
         yield "I3", f"{host} would report something else after a restart"
 
 
-def _limits(host: Host, ledger: Ledger) -> Iterator[tuple[str, str]]:
+def _limits(host: Host, ledger: Ledger, schemas: int) -> Iterator[tuple[str, str]]:
     rows: dict[str, int] = defaultdict(int)
     for (name, _), row in ledger.rows.items():
         rows[name] += 1
@@ -55,7 +55,7 @@ def _limits(host: Host, ledger: Ledger) -> Iterator[tuple[str, str]]:
     for name, _ in ledger.sealed:
         sealed[name] += 1
     for name, count in sealed.items():
-        if count > SCHEMAS:
+        if count > schemas:
             yield "I5", f"{host} holds {count} sealed rows of {name}"
 
 
@@ -67,13 +67,18 @@ def left_out(node: AggregatorNode) -> frozenset[str]:
 
 
 def bits_in(records: Records, only: Container[str] | None = None) -> int:
-    """Return the ids in an aggregator's store, of all nodes or of some."""
+    """Return the ids that count in an aggregator's store, of all nodes or of some."""
+    return bits_under(fingerprint_in(records), records, only)
+
+
+def bits_under(fingerprint: str, records: Records, only: Container[str] | None = None) -> int:
+    """Return the ids in an aggregator's store in rows of that fingerprint."""
     bits = 0
     for key, record in records.items():
         if only is not None and (len(key) < 3 or key[2] not in only):
             continue
-        summary = record.report.summary if isinstance(record, Row) else None
-        if isinstance(record, Sealed):
-            summary = record.summary
-        bits |= bits_of(summary)
+        if isinstance(record, Row) and record.report.fingerprint == fingerprint:
+            bits |= bits_of(record.report.summary)
+        elif isinstance(record, Sealed) and key[3] == fingerprint:
+            bits |= bits_of(record.summary)
     return bits

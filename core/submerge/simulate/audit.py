@@ -36,7 +36,7 @@ def audit(fleet: SimulatedFleet, version: int) -> list[tuple[str, str]]:
     hostile = fleet.malicious is not None  # what it claims is counted, too
     if (not hostile and counted > fleet.feed.generated + fleet.copied_early) or (
         fleet.suffered.network_only
-        and not (fleet.plan.measures_first or fleet.robust or hostile)
+        and not (fleet.robust or hostile)
         and counted != fleet.feed.generated
     ):
         found["I4"] = f"{counted} readings are counted, of {fleet.feed.generated}"

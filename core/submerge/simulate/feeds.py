@@ -7,9 +7,9 @@ from typing import Protocol
 import numpy as np
 
 from submerge._linalg import Array
-from submerge.client.node import ClientNode
 from submerge.features import FeatureMap, Identity
-from submerge.protocol.messages import Report, size
+from submerge.protocol.messages import Report
+from submerge.protocol.report_bytes import size
 from submerge.protocol.summaries import Subspaces, Summaries, Summary
 from submerge.schema import Schema
 from submerge.simulate.hosts import Host
@@ -121,9 +121,7 @@ class Rows:
         """Return a row of the bank."""
         i = int(rng.integers(BANK))
         self.generated += 1
-        # Readings that are only measured, for a scaling or a gamma, are in no model.
-        if not isinstance(host.node, ClientNode) or host.node.current.learns:
-            self._learnt[i] += 1
+        self._learnt[i] += 1
         return np.asarray(self._bank[i : i + 1])
 
     def size(self, report: Report) -> int:

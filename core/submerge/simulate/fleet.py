@@ -31,7 +31,8 @@ from submerge.protocol.machine import (
     Start,
     Tick,
 )
-from submerge.protocol.messages import Message, Model, Report, payload
+from submerge.protocol.messages import Message, Model, Report
+from submerge.protocol.report_bytes import payload
 from submerge.simulate.alarms_by_rule import AlarmRule
 from submerge.simulate.faults import Faults
 from submerge.simulate.feeds import Feed

@@ -253,7 +253,9 @@ class Forger:
             return ScoreSketches(spe, t2)
         fine = [self._sketch(fine=True) for _ in range(3)]
         longest = self._one((0, 1, 2**31))
-        return ScoreSketches(spe, t2, None, BlockMaxima(fine[0], fine[1], fine[2], longest))
+        block_s, lengths = self._one((0.0, 1.0, 64.0, 2.0**24)), self._one(((), (1,), (0, 2**40)))
+        maxima = BlockMaxima(fine[0], fine[1], fine[2], longest, block_s=block_s, lengths=lengths)
+        return ScoreSketches(spe, t2, None, maxima)
 
     def _sketch(self, *, fine: bool = False) -> QuantileSketch:
         scores = np.array([self._one(SIZES) for _ in range(self._few())])

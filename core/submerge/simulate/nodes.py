@@ -57,7 +57,6 @@ class NodeMaker:
             report_every_s=plan.report_every_s,
             checkpoint_every_s=plan.checkpoint_every_s,
             cap_s=plan.cap_s,
-            min_rows=1,
             learns_scaling=plan.learns_scaling,
             # Ids have no scores, and counts must not depend on anomalies: alarms come by a rule.
             alarms=None if rule is None else AlarmSettings(),

@@ -21,23 +21,22 @@ What a malicious node claims is no reading: its ids are in no check but those of
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 
 from submerge.aggregator.node import STORE, AggregatorNode, StoreIdentity
-from submerge.aggregator.quarantine import AGAIN_S
 from submerge.client.incarnation import Checkpoint
 from submerge.client.node import ClientNode
 from submerge.client.pending_finals import CHECKPOINT, PAST, Past
 from submerge.protocol.machine import Effect, Event, Keep, Note, Received, Records, Send
-from submerge.protocol.messages import ANOTHER, BEHIND, Answer, Incarnation, Reason, Report, digest
-from submerge.simulate.at_rest import bits_in, left_out, violations_at_rest
+from submerge.protocol.messages import ANOTHER, BEHIND, Answer, Incarnation, Reason, Report
+from submerge.simulate.at_rest import bits_in, bits_under, left_out, violations_at_rest
 from submerge.simulate.feeds import Ids
 from submerge.simulate.fleet import SimulatedFleet
-from submerge.simulate.forgeries import NAME
 from submerge.simulate.hosts import Host
+from submerge.simulate.measured_ids import MeasuredIds, fingerprint_in, held_by, kept_by
 from submerge.simulate.nodes import GROUP
 from submerge.simulate.observer import FleetObserver
+from submerge.simulate.quarantine_check import QuarantineCheck
 from submerge.simulate.samples import bits_of
 
 REFUSED = ("stale", "shrunk", "equivocation", "fenced", "invalid", "schema", "banned")
@@ -74,9 +73,12 @@ class Oracle(FleetObserver):
         self._twins: set[str] = set()
         self._copied_early = 0
         self._far = 0  # that were ever left out as outliers
-        self._slips: dict[tuple[int, int, str], tuple[float, bytes]] = {}
+        self._quarantine = QuarantineCheck(feed.summaries, self.record)
         self._sent: dict[tuple[Incarnation, int], int] = {}
         self._versions: dict[str, int] = {}
+        self._measured = MeasuredIds()
+        self._schemas: dict[Host, str] = {}
+        self._settled = {feed.schema.fingerprint}
 
     def record(self, invariant: str, what: str) -> None:
         """Record a violation, if it is the first of its kind."""
@@ -95,6 +97,7 @@ class Oracle(FleetObserver):
         if doubled:
             self.record("I1", f"{host} counts {self._readings(doubled)} twice")
         if isinstance(node, ClientNode):
+            self._measured.note(node, event)
             for effect in effects:
                 if isinstance(effect, Note) and effect.what == "lost":
                     self._check_loss(host, effect)
@@ -115,30 +118,10 @@ class Oracle(FleetObserver):
             messages = [effect.message for effect in effects if isinstance(effect, Send)]
             reasons = {each.reason for each in messages if isinstance(each, Answer)}
             refused = bool(reasons - {Reason.ACK})
-            self._check_quarantine(host, event.message, reasons)
+            self._quarantine.check(host, event.message, reasons, self._twins, self._fleet.time)
         kept = [key for effect in effects if isinstance(effect, Keep) for key in effect.records]
         if refused and any(key[0] in ("row", "sealed") for key in kept):
             self.record("I6", f"{host} refuses a report and changes its rows")
-
-    def _check_quarantine(self, host: Host, report: Report, reasons: set[Reason]) -> None:
-        """Check that exactly the clients that contradict themselves are quarantined."""
-        if not isinstance(host.node, AggregatorNode):
-            return
-        name, quarantined = report.stamp.node, host.node.excluded(GROUP)[1]
-        for other in quarantined.keys() - self._twins - {NAME}:
-            self.record("I9", f"{host} quarantines {other}, which has no double")
-        guilty = Reason.SHRUNK in reasons
-        if Reason.EQUIVOCATION in reasons:
-            # Per process: the record of the first report may be lost with its process.
-            place = host.number, host.process, name
-            content = digest(report, self._feed.summaries)
-            at, before = self._slips.get(place, (-math.inf, b""))
-            if self._fleet.time - at > AGAIN_S:
-                self._slips[place] = self._fleet.time, content
-            else:
-                guilty = guilty or before != content
-        if guilty and not report.fence and name not in quarantined:
-            self.record("I9", f"{host} counts {name}, which contradicts itself")
 
     def _check_durable(self, host: Host, node: ClientNode, effects: list[Effect]) -> None:
         """Check that the root has what a client believes to be there."""
@@ -185,6 +168,8 @@ class Oracle(FleetObserver):
                 self._far |= self._feed.given.get(name, 0)
             # An aggregator's row has the readings of clients.
             self._far |= bits_in(host.records, only=far) if far else 0
+        if self._fleet.plan.learns_scaling:
+            self._check_schema(host)
         if host is not self._fleet.root:
             return
         ledger = self._fleet.root_ledger
@@ -195,12 +180,26 @@ class Oracle(FleetObserver):
         if counted != self.counted:
             self.counted, self.counted_at = counted, self._fleet.time
 
+    def _check_schema(self, host: Host) -> None:
+        """Check that a settled scaling is given up only by a harmed store; excuse its ids."""
+        if not isinstance(host.node, AggregatorNode) or not fingerprint_in(host.records):
+            return
+        now = fingerprint_in(host.records)
+        before = self._schemas.setdefault(host, now)
+        if before != now:
+            self._schemas[host] = now
+            bits = bits_under(before, host.records) & ~self._feed.forged
+            if bits and not self._tampered:
+                self.record("I2", f"{host} gives up a scaling that the fleet has settled")
+            self.excused["of an earlier scaling"] |= bits
+        self._settled.add(now)
+
     def _check_loss(self, host: Host, note: Note) -> None:
         """Check what a client gives up against what it declares."""
         report: Report = note.facts["report"]
         if host.name in self._twins:
             return  # the two processes take each other's answers for their own
-        bits = bits_of(report.summary)
+        bits = self._measured.of(report)
         bits &= ~self._confirmed.get(report.stamp.incarnation, 0)
         if bits.bit_count() > note.facts["readings"]:
             self.record("I4", f"{host} declares fewer readings lost than it gives up")
@@ -208,7 +207,10 @@ class Oracle(FleetObserver):
             self.record("I4", f"{host} gives up what its parent could still take")
         if note.facts["why"] == ANOTHER and self._still_there(host, report.pinned):
             self.record("I4", f"{host} gives up what its parent could still take")
-        if note.facts["why"] in REFUSED and bits and host.name not in self._touched:
+        # A root that has lost the scaling settles another, and refuses what was learnt before.
+        lost_scaling = note.facts["why"] == "schema" and self._fleet.root.name in self._tampered
+        refused = note.facts["why"] in REFUSED and not lost_scaling
+        if refused and bits and host.name not in self._touched:
             self.record("I4", f"{host} is refused: {note.facts['why']}")
         self.excused[f"declared: {note.facts['why']}"] |= bits
 
@@ -217,8 +219,7 @@ class Oracle(FleetObserver):
         node = host.node
         if not isinstance(node, ClientNode) or host.name in self._twins:
             return
-        summary = node.current.summary(host.now(self._fleet.time))
-        bits = bits_of(summary)
+        bits = held_by(node, host.now(self._fleet.time))
         bits &= ~self._confirmed.get(node.current.incarnation, 0)
         bits &= ~self._on_card(host.records)
         self._check_cost(host, node, bits)
@@ -238,7 +239,8 @@ class Oracle(FleetObserver):
             self._failed_at.get(host.name, -every),
         )
         earliest = max(self._fleet.time - every, min(sound + every, self._fleet.time)) - every
-        if bits and sound + every < self._fleet.time:
+        # To rounding: a client may die in the very step that writes the checkpoint that is due.
+        if bits and sound + every < self._fleet.time - 1e-6:
             oldest = self._feed.read_at[(bits & -bits).bit_length() - 1]
             if oldest < earliest:
                 age = self._fleet.time - oldest
@@ -273,12 +275,13 @@ class Oracle(FleetObserver):
         node = host.node
         if isinstance(node, ClientNode) and node.current.pin is None:
             # No name can tell what both memories hold: docs/protocol.md states this exception.
-            self._copied_early |= bits_of(node.current.summary(host.now(self._fleet.time)))
+            self._copied_early |= held_by(node, host.now(self._fleet.time))
 
     @property
     def _may_leave(self) -> int:
         """Readings that the root may stop counting."""
-        return self.excused["forgotten"] | self._of_twins | self._far
+        gone = self.excused["forgotten"] | self.excused["of an earlier scaling"]
+        return gone | self._of_twins | self._far
 
     @property
     def _of_twins(self) -> int:
@@ -310,7 +313,7 @@ class Oracle(FleetObserver):
         for checkpoint in kept:
             report = checkpoint.report
             known = self._confirmed.get(report.stamp.incarnation, 0)
-            bits |= bits_of(report.summary) & ~known
+            bits |= kept_by(checkpoint) & ~known
         return bits
 
     # -- at the end ------------------------------------------------------------
@@ -341,6 +344,11 @@ class Oracle(FleetObserver):
                     bits_in(host.records, only=quarantined) & self._of_twins
                 )
         self.excused["an incarnation on two machines"] |= self._of_twins
+        root = fleet.root_ledger
+        if fleet.plan.learns_scaling and root is not None and root.schema.scaling is None:
+            for host in fleet.hosts:
+                if isinstance(host.node, ClientNode):
+                    self.excused["the scaling is open"] |= held_by(host.node, host.now(fleet.time))
         self._check_declared(missing)
         for cause, bits in self.excused.items():
             if missing & bits:
@@ -350,7 +358,7 @@ class Oracle(FleetObserver):
             self.record("I4", f"{self._readings(missing)} are missing without a cause")
         model = fleet.root_model
         for host in fleet.hosts:
-            for invariant, what in violations_at_rest(host):
+            for invariant, what in violations_at_rest(host, len(self._settled)):
                 self.record(invariant, what)
             if isinstance(host.node, ClientNode) and model is not None:
                 known = 0 if host.node.model is None else host.node.model.version

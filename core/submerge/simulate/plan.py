@@ -28,7 +28,7 @@ class Plan:
         Real subspaces only: readings vary along a curve and are learnt as features too. The
         fleet settles a gamma that is left open.
     learns_scaling : bool
-        Real subspaces only: the fleet settles center and scale.
+        The fleet settles center and scale.
     half_life_s : float or None
         Real subspaces only.
     faults : str or Faults
@@ -68,4 +68,6 @@ class Plan:
     def settles_in_s(self) -> float:
         """Time after healing within which the root must count every reading (I3)."""
         # The last term is for messages without failures: some seconds a level.
-        return self.cap_s + 1.2 * self.report_every_s * self.depth + 2.0 * (self.depth + 1)
+        once = self.cap_s + 1.2 * self.report_every_s * self.depth + 2.0 * (self.depth + 1)
+        # Moments have to come up first, then what was measured.
+        return 2 * once if self.measures_first else once

@@ -11,13 +11,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from submerge._linalg import Array, Storage
+from submerge.judge.decision import Mask
+from submerge.judge.row_scorer import Remaining, Statistics
+from submerge.pca.budget import DEFAULT_MEMORY
+from submerge.pca.expected import Guesses
+from submerge.pca.factor import Factors
 from submerge.pca.subspace import Subspace
 from submerge.protocol.summaries import Summary
 from submerge.robust.outliers import LEAST, NO_OUTLIERS, Outlier, Screening
-from submerge.schema import Schema
+from submerge.schema import Scaling, Schema
 from submerge.stats.node_mean import OwnMean
 
 
@@ -65,6 +69,11 @@ class SampleSets:
 
     def __init__(self) -> None:
         self.doubled = 0
+        self.memory = DEFAULT_MEMORY
+
+    def is_narrow(self, schema: Schema) -> bool:
+        """Return False: there is no scatter of ids, and what is measured are rows."""
+        return False
 
     def union(self, parts: Iterable[Summary]) -> Samples:
         """Return the union, and record ids that are in two parts."""
@@ -76,7 +85,7 @@ class SampleSets:
 
     def learner(self, schema: Schema) -> Bag:
         """Return an empty memory."""
-        return Bag()
+        return Bag(schema.scaling)
 
     def tree(self, schema: Schema) -> Basket:
         """Return a tree without children."""
@@ -99,24 +108,17 @@ class SampleSets:
         bits = bits_of(summary)
         return bits.to_bytes(-(-bits.bit_length() // 8), "little")
 
-    def scorer(self, summary: Summary) -> Bag:
+    def at(self, rank: int) -> SampleSets:
+        """Return itself: ids have no directions."""
+        return self
+
+    def scorer(self, summary: Summary, channels: int, factors: tuple[Factors, ...] = ()) -> Bag:
         """Return a scorer, for which no id is anomalous."""
         return Bag()
 
-    def placed(self, summary: Summary, own: OwnMean) -> Summary:
-        """Return the summary: ids have no mean."""
-        return summary
-
-    def center(self, summary: Summary) -> Array:
-        """Return a dummy mean."""
-        return np.zeros(1)
-
-    def reconstruction(self, summary: Summary, channels: int) -> None:
-        """Return None: ids do not predict each other."""
-
-    def shrunk(self, present: npt.NDArray[np.bool_], summary: Summary) -> tuple[float, float]:
-        """Ids have no gaps."""
-        return 1.0, 1.0
+    def factors(self, summary: Summary) -> tuple[Factors, ...]:
+        """Return none: ids have no noise."""
+        return ()
 
     def filled(self, rows: Array, summary: Summary) -> Array:
         """Ids have no gaps."""
@@ -143,24 +145,42 @@ class SampleSets:
 
 
 class Bag:
-    """A learner: one incarnation's ids."""
+    """A learner: one incarnation's ids.
 
-    def __init__(self) -> None:
-        self._bits = 0
+    scaling : of its rows, to find the ids in them; None if they are ids
+    """
 
-    def learn(self, rows: Array, features: Storage) -> None:
+    def __init__(self, scaling: Scaling | None = None) -> None:
+        self._bits, self._scaling = 0, scaling
+
+    def learn(self, rows: Array, features: Storage, gaps: Guesses | None = None) -> None:
         """Take in rows whose first column is an id."""
+        scaling = self._scaling
         for row in rows:
-            self._bits |= 1 << int(row[0])
+            id_ = row[0] if scaling is None else row[0] * scaling.scale[0] + scaling.offset[0]
+            self._bits |= 1 << round(float(id_))
 
     def fade(self, factor: float) -> None:
         """An id does not fade."""
 
-    def scores(
-        self, rows: Array, features: Storage, own: OwnMean | None = None
-    ) -> tuple[Array, Array, None]:
+    expected = None
+
+    def statistics(self, rows: Array, features: Storage, own: OwnMean | None = None) -> Statistics:
         """Return scores of 0: no id is anomalous."""
-        return np.zeros(len(rows)), np.zeros(len(rows)), None
+        nothing = np.zeros(len(rows))
+        return Statistics(nothing, nothing, None, None, rows)
+
+    def center(self, own: OwnMean | None = None) -> Array:
+        """Return a dummy mean."""
+        return np.zeros(1)
+
+    def filled(self, rows: Array, own: OwnMean | None = None) -> Array:
+        """Ids have no gaps."""
+        return rows
+
+    def left(self, present: Mask) -> Remaining:
+        """Ids have no gaps."""
+        return Remaining()
 
     def summary(self) -> Samples:
         """Return all ids."""

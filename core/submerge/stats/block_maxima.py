@@ -1,27 +1,31 @@
-"""Block maxima: the highest score statistic of each hour, and alarm limits fitted to them.
+"""Block maxima: the highest score statistic of each block of rows, and limits fitted to them.
 
 Alarm limits allow at most so many false alarms ("1 false per week"). A quantile of single
 scores cannot give such a limit: scores come in runs, and a thousand high ones of one bad
-afternoon are one alarm. So this module counts hours. A score statistic is the k-th largest of
-the last m scores (k of m), and an alarm is raised when it exceeds the limit. Each hour's worth
-of rows contributes one number, its highest statistic: the block maximum. A limit that a share q
-of the block maxima exceeds is exceeded in a share q of the hours, so there are at most q alarms
-an hour, and fewer where an alarm lasts for several hours.
+afternoon are one alarm. So this module counts blocks of rows. A score statistic is the k-th
+largest of the last m scores (k of m), and an alarm is raised when it exceeds the limit. Each
+block of rows contributes one number, its highest statistic: the block maximum. A limit that a
+share q of the block maxima exceeds is exceeded in a share q of the blocks, so there are at most q
+alarms a block, and fewer where an alarm lasts for several blocks. The group chooses how long a
+block is (`block_length`).
 
-1. Block maxima merge exactly, as sketches do: a group measures in a day what takes a node a month.
+1. Block maxima of one length merge exactly, as sketches do: a group measures in a day what takes a
+   node a month. Those of another length are never mixed with them.
 2. Beyond the counted maxima, a generalized Pareto tail is fitted to the largest block maxima
    (peaks over threshold) by probability-weighted moments (Hosking and Wallis 1987).
 3. With few maxima the limit errs on the high side: a smaller share is asked for (see `limit`).
-4. The maximum of an hour that ended in an alarm counts as it was when the alarm was raised.
+4. The maximum of a block that ended in an alarm counts as it was when the alarm was raised.
    Without it the tail would miss it, and the limit would fall until alarms are common.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from copy import copy
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import zip_longest
 from typing import Literal, get_args
 
 import numpy as np
@@ -41,11 +45,11 @@ from submerge.stats.quantile_sketch import (
 )
 
 HOUR_S = 3600.0
-"""Length of a block."""
+"""Length of a block while the group has chosen none."""
 
-WINDOW = 504
-"""Hours in a window, three weeks. A node reports the last one to two windows, so that scores under
-early, poor models are forgotten."""
+WINDOW_S = 3 * 604800.0
+"""Time of a window. A node reports the last one to two windows, so that scores under early, poor
+models are forgotten."""
 
 COUNTED = 10
 """Maxima beyond a limit from which the limit is counted; with fewer, a tail is fitted."""
@@ -55,18 +59,34 @@ TAIL = 0.1
 
 LEAST_TAIL, MOST_TAIL = 20, 400
 
-REACH = 10.0
+REACH = 5.0
 """How much rarer than one of all maxima a limit may be: a fitted tail says nothing beyond."""
 
-SHAPES = (-0.5, 0.5)
-"""Bounds of the fitted shape: a lower one has too short a tail, a higher one no variance."""
+LONG_REACH = 2 * REACH
+"""Likewise, of a limit that was known before: a node that forgets a window has half of its maxima
+left, and must not stop to watch for that."""
 
-By = Literal["spe", "t2", "linear", "channel"]
+SHAPES = (0.0, 0.5)
+"""Bounds of the fitted shape. Below 0 a tail has an end, and few maxima place it too low: limits
+were exceeded two to five times as often as they should be. Above 0.5 a tail has no variance."""
+
+CAUTION = 0.3
+"""By how many standard deviations of a count a limit errs on the high side: with more, half of the
+promised rate was realised; with none, a heavy tail exceeds its limit too often."""
+
+By = Literal["spe", "t2", "linear", "channel", "distance", "smoothed"]
 """A kind of score: SPE (squared prediction error) or T2 (Hotelling's T-squared) of the features,
-`linear`, the SPE of the readings themselves, or `channel`, the largest residual of a single
-channel over its typical size at that node."""
+`linear`, the SPE of the readings themselves, `channel`, the largest residual of a single channel
+over its typical size at that node, `distance`, the squared Mahalanobis distance by the factors of
+the model (`pca.factor`), or `smoothed`, an exponentially weighted mean of distances."""
 
 KINDS: tuple[By, ...] = get_args(By)
+
+WITH_FACTORS: tuple[By, ...] = ("distance", "smoothed", "linear", "channel")
+"""Kinds of which alarms are raised where the model has factors. SPE and T2 are read by people."""
+
+WITHOUT_FACTORS: tuple[By, ...] = ("spe", "t2", "linear", "channel")
+"""Kinds of which alarms are raised while the model has none."""
 
 _NOTHING = empty(FINE)
 
@@ -75,11 +95,15 @@ _NOTHING = empty(FINE)
 class BlockMaxima:
     """Block maxima of a node or a group.
 
-    spe, t2, linear, channel : QuantileSketch
-        Fine ones; `linear` is empty outside kernel groups.
+    spe, t2, linear, channel, distance, smoothed : QuantileSketch
+        Fine ones; `linear` is empty outside kernel groups, and the last two without factors.
     longest : int
-        Hours reported by the node that was monitored longest: the first hour of forty nodes is
-        not a week.
+        Blocks since the first scores of the node that has scored longest: the first hour of forty
+        nodes is not a week.
+    block_s : float
+        Length of a block, seconds; 0 is an hour.
+    lengths : tuple of int
+        Nodes by the length that their rows call for: entry i counts those of 2^i seconds.
     """
 
     spe: QuantileSketch
@@ -87,6 +111,20 @@ class BlockMaxima:
     linear: QuantileSketch
     longest: int = 0
     channel: QuantileSketch = _NOTHING
+    distance: QuantileSketch = _NOTHING
+    smoothed: QuantileSketch = _NOTHING
+    block_s: float = 0.0
+    lengths: tuple[int, ...] = ()
+
+    @property
+    def length_s(self) -> float:
+        """Length of a block, seconds."""
+        return self.block_s or HOUR_S
+
+    @property
+    def span_s(self) -> float:
+        """Time that the maxima come from, of all nodes together."""
+        return self.length_s * max(self.of(kind).n for kind in KINDS)
 
     def of(self, kind: By) -> QuantileSketch:
         """Return the sketch of one kind of score."""
@@ -96,32 +134,68 @@ class BlockMaxima:
     def without(self, kind: By) -> BlockMaxima:
         """Return the maxima without one kind of score."""
         by = {each: empty(FINE) if each == kind else self.of(each) for each in KINDS}
-        return BlockMaxima(by["spe"], by["t2"], by["linear"], self.longest, by["channel"])
+        return BlockMaxima(**by, longest=self.longest, block_s=self.block_s, lengths=self.lengths)
 
     @property
     def packed(self) -> bytes:
         """Bytes that are equal for equal maxima."""
-        return b"".join((*(packed(self.of(kind)) for kind in KINDS), varint(self.longest)))
+        first = b"".join(
+            (*(packed(self.of(kind)) for kind in WITHOUT_FACTORS), varint(self.longest))
+        )
+        # A digest that was kept by an earlier version has no others.
+        newer = ((kind, self.of(kind)) for kind in KINDS if kind not in WITHOUT_FACTORS)
+        more = b"".join(kind.encode() + packed(each) for kind, each in newer if each.n)
+        if self.block_s or self.lengths:
+            more += b"blocks" + varint(int(self.block_s)) + b"".join(map(varint, self.lengths))
+        return first + more
 
 
 NONE = BlockMaxima(_NOTHING, _NOTHING, _NOTHING)
 
 
 def pooled(*parts: BlockMaxima) -> BlockMaxima:
-    """Return the block maxima of all parts together, exactly."""
-    by = {kind: merged(*(part.of(kind) for part in parts), grain=FINE) for kind in KINDS}
-    longest = max((part.longest for part in parts), default=0)
-    return BlockMaxima(by["spe"], by["t2"], by["linear"], longest, by["channel"])
+    """Return the block maxima of all parts together, exactly.
+
+    Where parts have blocks of several lengths, it is those of the length that was monitored for
+    the longest time, of all parts together; a node counts blocks of a new length until they are
+    (`WatchedBlocks`). No part counts for longer than the median of them, or than a node remembers:
+    one that claims more must not displace the others.
+    """
+    spans: dict[float, float] = {}
+    held = sorted(part.span_s for part in parts if part.span_s > 0)
+    # With two parts neither is the odd one.
+    most_s = min(held[len(held) // 2], 2 * WINDOW_S) if held else 0.0
+    for part in parts:
+        spans[part.block_s] = spans.get(part.block_s, 0.0) + min(part.span_s, most_s)
+    block_s = max(spans, key=lambda each: (spans[each], each), default=0.0)
+    alike = [part for part in parts if part.block_s == block_s]
+    by = {kind: merged(*(part.of(kind) for part in alike), grain=FINE) for kind in KINDS}
+    counts = (sum(nodes) for nodes in zip_longest(*(each.lengths for each in parts), fillvalue=0))
+    return BlockMaxima(
+        **by,
+        longest=max((part.longest for part in alike), default=0),
+        block_s=block_s,
+        lengths=tuple(counts),
+    )
 
 
-def enough(sketch: QuantileSketch, share: float) -> bool:
-    """Return whether these maxima can give a limit that such a share of the hours exceeds."""
-    return sketch.n >= 2 * LEAST_TAIL and sketch.n * share * REACH >= 1
+def independent(kinds: int) -> float:
+    """Return how many independent statistics so many kinds are worth.
+
+    Statistics of the same rows exceed their limits together: three did so 2.4 times as often as
+    one, in rows without a plant, and less often in plants (docs/decisions/0035).
+    """
+    return 1 + 0.6 * (kinds - 1)
+
+
+def enough(sketch: QuantileSketch, share: float, reach: float = REACH) -> bool:
+    """Return whether these maxima can give a limit that such a share of the blocks exceeds."""
+    return sketch.n >= 2 * LEAST_TAIL and sketch.n * share * reach >= 1
 
 
 @lru_cache(maxsize=64)
-def limit(sketch: QuantileSketch, share: float) -> float:
-    """Return the limit that at most a share of the hours exceeds.
+def limit(sketch: QuantileSketch, share: float, reach: float = REACH) -> float:
+    """Return the limit that a share of the blocks exceeds.
 
     Parameters
     ----------
@@ -129,6 +203,8 @@ def limit(sketch: QuantileSketch, share: float) -> float:
         Of block maxima, a fine one.
     share : float
         Above 0 and below 1.
+    reach : float
+        `REACH`, or `LONG_REACH` for a limit that was known before.
 
     Raises
     ------
@@ -138,14 +214,14 @@ def limit(sketch: QuantileSketch, share: float) -> float:
     Notes
     -----
     If n q of n maxima exceed a limit, q is known to a factor of about 1 + 1 / sqrt(n q), one
-    standard deviation of a count. So the limit is that of the share over this factor.
+    standard deviation of a count. The limit is that of the share over 1 + `CAUTION` / sqrt(n q).
     """
     if not 0 < share < 1:
-        raise UsageError(f"a share of the hours is above 0 and below 1, got {share!r}")
+        raise UsageError(f"a share of the blocks is above 0 and below 1, got {share!r}")
     n = sketch.n
-    if not enough(sketch, share):
-        raise NothingLearnt(f"{n} block maxima are too few for one hour in {1 / share:.0f}")
-    careful = share / (1 + 1 / (n * share) ** 0.5)
+    if not enough(sketch, share, reach):
+        raise NothingLearnt(f"{n} block maxima are too few for one block in {1 / share:.0f}")
+    careful = share / (1 + CAUTION / (n * share) ** 0.5)
     if n * careful >= COUNTED:
         return quantile(sketch, 1 - careful)
     return _fitted(sketch, careful)
@@ -167,7 +243,7 @@ def _fitted(sketch: QuantileSketch, share: float) -> float:
     rarer = size / n / share
     beyond = np.log(rarer) if abs(shape) < 1e-6 else (rarer**shape - 1) / shape
     # The limit is never below what was measured at this share.
-    return max(floor + scale * float(beyond), quantile(sketch, 1 - min(share, 1 / n)))
+    return max(floor + scale * float(beyond), quantile(sketch, 1 - share))
 
 
 def _highest(sketch: QuantileSketch, size: int) -> Array:
@@ -212,36 +288,41 @@ class BlockMaximaTally:
     Parameters
     ----------
     kept : mapping of By to (QuantileSketch, QuantileSketch), optional
-        What `windows` returned. The maximum of an unfinished hour is lost.
-    hours : int
-        Number of hours counted.
+        What `windows` returned. The maximum of an unfinished block is lost.
+    blocks : int
+        Blocks since the node's first scores.
+    block_s : float
+        As in `BlockMaxima`.
     """
 
     def __init__(
-        self, kept: Mapping[By, tuple[QuantileSketch, QuantileSketch]] | None = None, hours: int = 0
+        self,
+        kept: Mapping[By, tuple[QuantileSketch, QuantileSketch]] | None = None,
+        blocks: int = 0,
+        block_s: float = 0.0,
     ) -> None:
         kept = kept or {}
-        self._tallies = {kind: SketchTally(WINDOW, FINE, kept.get(kind)) for kind in KINDS}
-        self.hours = hours
+        window = max(1, math.ceil(WINDOW_S / (block_s or HOUR_S)))
+        self._tallies = {kind: SketchTally(window, FINE, kept.get(kind)) for kind in KINDS}
+        self.blocks, self.block_s = blocks, block_s
 
     def after(self, highest: Mapping[By, float]) -> BlockMaximaTally:
-        """Return the tally after one more hour, with that hour's maximum of each kind of score."""
-        if not highest:
-            return self
+        """Return the tally after one more block, with its maximum of each kind of score."""
         new = copy(self)
         new._tallies = dict(self._tallies)
         for kind, maximum in highest.items():
             new._tallies[kind] = self._tallies[kind].after(np.array([maximum]))
-        new.hours += 1
+        new.blocks += 1
         return new
 
     @property
     def windows(self) -> dict[By, tuple[QuantileSketch, QuantileSketch]]:
-        """Both windows of each kind of score."""
-        return {kind: tally.windows for kind, tally in self._tallies.items()}
+        """Both windows of each kind of score that was seen."""
+        both = {kind: tally.windows for kind, tally in self._tallies.items()}
+        return {kind: windows for kind, windows in both.items() if any(each.n for each in windows)}
 
     @property
     def maxima(self) -> BlockMaxima:
         """All maxima, as a report carries them."""
         by = {kind: tally.sketch for kind, tally in self._tallies.items()}
-        return BlockMaxima(by["spe"], by["t2"], by["linear"], self.hours, by["channel"])
+        return BlockMaxima(**by, longest=self.blocks, block_s=self.block_s, lengths=())

@@ -67,13 +67,20 @@ class ResidualScale:
         squares = np.divide(sums, total, out=self.squares.copy(), where=total > 0)
         return ResidualScale(squares, total, self.span_s + passed_s)
 
-    def largest(self, errors: Array, expected: Array) -> Array:
-        """Return the largest square of each row (n, channels), over its typical square: (n,).
+    def weights(self, expected: Array) -> Array:
+        """Return one over the typical square of each channel, 0 where none is known: (channels,).
 
         expected : (channels,), mean squares under the model. The scale is at least `LEAST` of
             them, because an unused channel deviates by rounding alone.
         """
         solid = (expected > 0) & (self.weight > 0)
-        typical = np.maximum(self.squares[solid], LEAST * expected[solid])
-        ratios = errors[:, solid] ** 2 / typical
-        return np.asarray(ratios.max(axis=1, initial=0.0))
+        typical = np.maximum(self.squares, LEAST * expected)
+        return np.divide(1.0, typical, out=np.zeros_like(typical), where=solid)
+
+
+def largest_square(errors: Array, weights: Array) -> Array:
+    """Return the largest square of each row (n, channels), over its typical square: (n,).
+
+    weights : (channels,), of `ResidualScale.weights`
+    """
+    return np.asarray((np.square(errors) * weights).max(axis=1, initial=0.0))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,6 +18,17 @@ LEAST = float(np.finfo(np.float64).tiny)
 """Least width to divide by."""
 
 
+class LimitSteps(NamedTuple):
+    """Limits in order: the share of recent scores below each, and its value, (m,) each."""
+
+    shares: Array
+    values: Array
+
+    def above(self, scores: Array) -> Array:
+        """Return the share of the highest limit that each score (n,) is above: (n,)."""
+        return np.asarray(self.shares[self.values.searchsorted(scores) - 1])
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Limits:
     """Quantiles of the recent scores of a whole group.
@@ -23,6 +36,7 @@ class Limits:
     spe, t2 : the values below which `shares` of the scores lie
     n : number of scores
     linear : as `spe`, of the readings themselves; empty where `spe` is that already
+    distance : as `spe`, of distances by the factors; empty while the model has none
     """
 
     shares: tuple[float, ...]
@@ -30,6 +44,7 @@ class Limits:
     t2: tuple[float, ...]
     n: int
     linear: tuple[float, ...] = ()
+    distance: tuple[float, ...] = ()
 
     def above(self, scores: Array, by: By) -> Array:
         """Return the highest share of recent scores that each score is above: (n,), 0 for none.
@@ -38,34 +53,36 @@ class Limits:
 
         scores : (n,), corrected for gaps
         """
-        values: tuple[float, ...] = getattr(self, by)
-        highest = np.zeros(len(scores))
-        for share, limit in sorted(zip(self.shares, values, strict=False)):
-            if share > 0.5:
-                highest[scores > limit] = share
-        return highest
+        return self.steps(by).above(scores)
 
-    def anomaly_score(self, spe: Array, linear: Array | None) -> Array:
+    def steps(self, by: By) -> LimitSteps:
+        """Return the limits of one kind of score, to compare many scores with."""
+        limits = sorted(zip(self.shares, self._of(by), strict=False))
+        known = [(0.0, -np.inf), *(each for each in limits if each[0] > 0.5)]
+        shares, values = np.array(known).T
+        # Above a limit of a higher share is above those of lower ones.
+        return LimitSteps(shares, np.minimum.accumulate(values[::-1])[::-1])
+
+    def anomaly_score(self, scores: Mapping[By, Array]) -> Array:
         """Return how anomalous each row is: 0 at the median of recent rows, 1 at the 99 % limit.
 
-        SPE is the squared prediction error. The score is at most `MOST_ANOMALOUS`.
+        The score is at most `MOST_ANOMALOUS`. Of several kinds of score it is the largest: that of
+        the features of a kernel group is blind to faults that that of the readings shows, and the
+        other way round. All start at the median, because the distance from median to limit
+        differs, and the kind with the smallest one would otherwise hide the others.
 
-        In a kernel group it is the larger of two: each kind of SPE is blind to faults that the
-        other shows. Both start at the median, because the distance from median to limit differs,
-        and the kind with the smaller one would otherwise hide the other.
-
-        Parameters
-        ----------
-        spe : (n,)
-        linear : (n,) or None
-            As in `Scored`.
+        scores : (n,) each
         """
-        anomaly_score = self._above(spe, self.spe)
-        if linear is None or not self.linear:
-            return anomaly_score
-        return np.maximum(anomaly_score, self._above(linear, self.linear))
+        each = [
+            self._above(of, values) for kind, of in scores.items() if (values := self._of(kind))
+        ]
+        return np.asarray(np.max(each, axis=0))
 
-    def _above(self, spe: Array, values: tuple[float, ...]) -> Array:
+    def _of(self, kind: By) -> tuple[float, ...]:
+        values: tuple[float, ...] = getattr(self, kind)
+        return values
+
+    def _above(self, scores: Array, values: tuple[float, ...]) -> Array:
         middle, limit = (
             values[min(range(len(values)), key=lambda i: abs(self.shares[i] - share))]
             for share in (0.5, 0.99)
@@ -73,4 +90,4 @@ class Limits:
         # Where all scores were equal, anything above them gets the highest score.
         width = max(limit - middle, 1e-9 * limit, LEAST)
         with np.errstate(over="ignore"):
-            return np.asarray(np.clip((spe - middle) / width, -MOST_ANOMALOUS, MOST_ANOMALOUS))
+            return np.asarray(np.clip((scores - middle) / width, -MOST_ANOMALOUS, MOST_ANOMALOUS))

@@ -79,6 +79,16 @@ class Habits(NamedTuple):
         never, stuck = np.zeros(channels, dtype=np.int64), np.zeros(channels, dtype=np.bool_)
         return cls(zero, zero, zero, zero, never, unknown, unknown, stuck)
 
+    def relocated(self, by: Array | float = 0.0) -> Habits:
+        """Return them where predictions are made about another mean from now on.
+
+        That the predictions jump then says nothing of a channel that stood still.
+
+        by : how far each channel's normal readings have moved, as far as it is known
+        """
+        unknown = np.full(len(self.mean), np.nan)
+        return self._replace(mean=self.mean + by, others=unknown, others_then=unknown)
+
 
 class StuckDetector:
     """Learns how a node's channels behave, and finds stuck ones.
@@ -162,7 +172,8 @@ class StuckDetector:
         self.run_lengths, moved = self.run_lengths.after(rows)
         before = predicted[0] if np.isnan(was.others[0]) else was.others
         others = (1 - 1 / SMOOTH) ** len(rows) * before + _RECENT[-len(rows) :] @ predicted
-        then = np.where(moved | (run < SETTLED), others, was.others_then)
+        fresh = moved | (run < SETTLED) | np.isnan(was.others_then)
+        then = np.where(fresh, others, was.others_then)
         stuck = was.stuck & ~moved
         if (self.run_lengths.run > SETTLED).any():
             # Perfect predictions still err by rounding.

@@ -41,11 +41,9 @@ class AdminClient(NamedTuple):
     """Where one aggregator listens to its operator.
 
     path : the socket
-    ranks : directions that nodes score with, by group, as far as a configuration says
     """
 
     path: Path
-    ranks: dict[str, int]
 
     def get(self, *parts: str, **query: str) -> bytes:
         """Return the aggregator's answer."""
@@ -137,12 +135,11 @@ def admin_client_of(config: Path | None, store: Path | None, *, instead: str = "
     from submerge_aggregator.questions.views import socket_of
 
     if config is None:
-        return AdminClient(socket_of(str(store)), {})
+        return AdminClient(socket_of(str(store)))
     from submerge_aggregator.config import load
 
     loaded = load(config, os.environ)
-    ranks = {name: group.summary.rank for name, group in loaded.groups.items()}
-    return AdminClient(socket_of(loaded.store), ranks)
+    return AdminClient(socket_of(loaded.store))
 
 
 def printable(text: str) -> str:

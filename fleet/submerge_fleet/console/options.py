@@ -47,6 +47,9 @@ def json_option(text: str = "Print one JSON object.") -> Decorator:
 QUIET = flag_option("--quiet", "Show nothing while it runs.")
 LOG_JSON = flag_option("--log-json", "Log lines as JSON, one object a line.")
 ZERO_IS_MISSING = flag_option("--zero-is-missing", "Read 0 as a gap, as mote files mean it.")
+RANK = click.option(
+    "--rank", type=click.IntRange(1), help="Directions to score with.  [default: as nodes do]"
+)
 QUANTITY = default_option(
     "--quantity",
     "temperature",

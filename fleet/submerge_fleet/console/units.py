@@ -2,8 +2,8 @@
 
 `duration`, `share` and `rate` are types for click: text becomes seconds, a share of 1, or events
 an hour; anything else is refused with what was expected. `span_text` writes seconds so that they
-read back. `ago`, `in_words`, `size_of` and `moment` write figures for people; `--json` has plain
-numbers.
+read back. `ago`, `figure`, `in_words`, `size_of` and `moment` write figures for people; `--json`
+has plain numbers.
 """
 
 from __future__ import annotations
@@ -96,3 +96,12 @@ def moment(seconds: float) -> str:
         return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(seconds))
     except (OverflowError, ValueError, OSError):
         return f"at {seconds:g} s"  # another machine's clock may hold any value
+
+
+def figure(value: float, sign: str = "") -> str:
+    """Return three digits of a number, and all before the point of one that is below a million.
+
+    sign : "+" to write it before positive ones, too
+    """
+    whole = 1000 <= abs(value) < 1e6
+    return f"{value:{sign},.0f}" if whole else f"{value:{sign}.3g}"

@@ -1,7 +1,8 @@
 """The merged model compared with exact PCA of every row that the fleet learnt.
 
 Rows that an alarm withholds do not count. A row far over its limit is learnt as if it were nearer,
-but counts here as it was read: the difference is part of the error.
+but counts here as it was read, and a gap counts as what a sound mote would have read: both
+differences are part of the error.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from submerge import Array, Schema, Subspace
-from submerge.pca.missing import fill
 from submerge.protocol.summaries import Subspaces, Summary
 from submerge_fleet.operate.model_comparison import SEPARATED
 from submerge_fleet.replay.exact import ratio
@@ -19,7 +19,7 @@ from submerge_fleet.replay.exact import ratio
 
 @dataclass(frozen=True, slots=True)
 class Accuracy:
-    """The merged model compared with exact PCA of every filled row.
+    """The merged model compared with exact PCA of every row.
 
     Attributes
     ----------
@@ -34,7 +34,7 @@ class Accuracy:
     separated : int
         Leading directions that are compared by angle: up to the last eigenvalue within the rank
         that is twice the next (directions of equal variance may rotate into one another).
-        e_deg : float
+    angle_deg : float
         Largest principal angle between these directions of both.
     merged, exact : tuple of float
         Variance along each leading direction.
@@ -104,20 +104,14 @@ class Pools:
 
     def add(self, rows: Array) -> None:
         """Add rows (n, channels) without gaps, in their units."""
-        self._add(self._schema.scaled(rows))
-
-    def add_filled(self, rows: Array, model: Summary) -> None:
-        """Add rows whose gaps no score line filled; `model` fills them."""
-        self._add(fill(self._schema.scaled(rows), model.parts[-1])[0])
+        scaled = self._schema.scaled(rows)
+        learnt, *readings = self._pools
+        learnt.add(self._schema.features.lift(scaled))
+        for pool in readings:
+            pool.add(scaled)
 
     def compare(self, model: Summary, summaries: Subspaces) -> tuple[Accuracy, Accuracy | None]:
         """Compare a model with exact PCA at the shown rank: of features, then of readings."""
         parts = zip(self._pools, model.parts, summaries.shown(model).parts, strict=True)
         learnt, *readings = (pool.compare(part, rank=shown.rank) for pool, part, shown in parts)
         return learnt, readings[0] if readings else None
-
-    def _add(self, scaled: Array) -> None:
-        learnt, *readings = self._pools
-        learnt.add(self._schema.features.lift(scaled))
-        for pool in readings:
-            pool.add(scaled)

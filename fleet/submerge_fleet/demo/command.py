@@ -40,7 +40,7 @@ NEEDED = (
 FOR_MQTT = ("paho.mqtt",)
 FOR_OWN_BROKER = ("amqtt",)
 
-RANK, KERNEL_RANK, FEATURES = 10, 16, 512
+RANK, KERNEL_RANK, FEATURES = 10, 16, 448
 """Defaults of `--rank` and `--features`: a curve takes more directions."""
 
 OWN = "own"

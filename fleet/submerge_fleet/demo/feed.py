@@ -3,8 +3,8 @@
 1. A snapshot goes to the next client in turn that has room. A client that is down, or not back
    yet, has none: the others get its share.
 2. A client that has not scored a row yet is on trial: it gets a few rows, then one now and then.
-   At first all are on trial, until each has its first model: score lines do not show what gaps
-   are filled with before then, so these rows should be few.
+   At first all are on trial, until each has its first model: rows before it are not judged, so
+   they should be few.
 3. Any other client has at most `AHEAD` rows that it has not scored: no client is fed faster than
    it reads.
 """

@@ -125,7 +125,7 @@ class DemoFleet:
         node.start(self.processes.start(node.name, arguments, fed=role == "client"))
         if role == "client":
             node.stints.append(Stint(node.name))
-            node.rebuilt.append(Rebuilt(self.site.names))
+            node.rebuilt.append(Rebuilt(len(self.site.names)))
 
     def kill(self, node: Node) -> None:
         """Kill a node's process (SIGKILL)."""
@@ -135,12 +135,12 @@ class DemoFleet:
         for stint in node.stints[-1:]:
             stint.killed = True
 
-    def give(self, stint: Stint, row: Array) -> None:
-        """Write a row of readings to a client; NaN is a gap."""
+    def give(self, stint: Stint, row: Array, sound: Array) -> None:
+        """Write a row of readings to a client; NaN is a gap, where `sound` is the truth."""
         node = self.nodes[stint.node]
         if node.process is not None:
             self.processes.write(node.process, self._encode(row.tolist()) + b"\n")
-            node.rebuilt[-1].give(row)
+            node.rebuilt[-1].give(row, sound)
 
     def close(self, show: Callable[[], None]) -> None:
         """End all nodes, clients first, each once it has reported everything to its parent."""
@@ -208,7 +208,6 @@ class DemoFleet:
         self._pass_over(stint, line.row)
         self.scores.put(stint.snapshots[line.row], line)
         stint.scored = line.row + 1
-        node.rebuilt[-1].fill(line.row, line.filled)
         if line.withheld:
             node.rebuilt[-1].withhold(line.row)
         node.note_score(line)

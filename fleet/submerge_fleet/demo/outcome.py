@@ -92,8 +92,6 @@ class DemoOutcome:
         How nodes were connected.
     snapshots, values, gaps : int
         Snapshots fed; values in all rows; missing values of learnt rows, which were filled.
-    unheard : int
-        Learnt rows with gaps that no score line showed the filling of.
     rows_judged, rows_over_spe, rows_over_t2 : int
         Rows scored after the settling time; those over the fleet's 99.9 % limit of SPE, of T2.
     raw_bytes : int
@@ -109,7 +107,6 @@ class DemoOutcome:
     snapshots: int
     values: int
     gaps: int
-    unheard: int
     rows_judged: int
     rows_over_spe: int
     rows_over_t2: int

@@ -143,11 +143,15 @@ class Demo:
                 f" {self.fleet.summary}"
             )
 
-    def _readings(self) -> Iterator[Array]:
-        for readings in self.room.stream(ROUND):
-            yield from readings
+    def _readings(self) -> Iterator[tuple[Array, Array]]:
+        """Yield each snapshot as it is read, and as sound motes would have read it."""
+        for start in range(0, self.dealer.total, ROUND):
+            stop = min(start + ROUND, self.dealer.total)
+            yield from zip(
+                self.room.readings(start, stop), self.room.sound(start, stop), strict=True
+            )
 
-    def _deal(self, readings: Iterator[Array]) -> None:
+    def _deal(self, readings: Iterator[tuple[Array, Array]]) -> None:
         rate, stints = self.dealer.total / self.settings.seconds, self.fleet.running
         missed = self._missed()
         if missed:
@@ -159,9 +163,9 @@ class Demo:
         for out in self.alarms.out:
             self.watch.take_out(out.mote)
         for _, stint in self.dealer.deal(stints, time.monotonic(), rate=rate):
-            row = next(readings)
+            row, sound = next(readings)
             self._values += int(np.count_nonzero(~np.isnan(row)))
-            self.fleet.give(stint, np.where(self.watch.muted, np.nan, row))
+            self.fleet.give(stint, np.where(self.watch.muted, np.nan, row), sound)
 
     def _fail_next(self) -> None:
         """Kill the node whose turn it is, or restart it."""
@@ -238,7 +242,6 @@ class Demo:
             snapshots=self.dealer.dealt,
             values=self.dealer.dealt * self.schema.width,
             gaps=sum(each.gaps for each in rebuilt),
-            unheard=sum(len(each.unheard) for each in rebuilt),
             rows_judged=self.watch.rows,
             rows_over_spe=self.watch.over_spe,
             rows_over_t2=self.watch.over_t2,
@@ -262,6 +265,4 @@ class Demo:
             for stint, rebuilt in zip(node.stints, node.rebuilt, strict=True):
                 until = seen_by_killed(node.stints, held) if stint.killed else stint.given
                 self._pools.add(rebuilt.count(until))
-                if rebuilt.unheard:
-                    self._pools.add_filled(np.array(rebuilt.unheard), model)
         return self._pools.compare(model, self.summaries)

@@ -29,8 +29,6 @@ class ScoreLine(msgspec.Struct, frozen=True):
         The model's version.
     top : dict of str to float
         Channels to blame, with their shares, the largest first.
-    filled : dict of str to float
-        Values that gaps were filled with, in the channel's unit.
     linear, anomaly_score : float or None
         In a kernel group: SPE of the readings; and the larger of both kinds of SPE, from 0 at the
         median of recent rows to 1 at their limit, once there are limits.
@@ -45,7 +43,6 @@ class ScoreLine(msgspec.Struct, frozen=True):
     t2: float
     model: int
     top: dict[str, float] = {}
-    filled: dict[str, float] = {}
     linear: float | None = None
     anomaly_score: float | None = None
     withheld: bool = False

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from submerge import UsageError
 from submerge.protocol.alarm_status import MOST_ALARMS, REMEMBERED
 from submerge_client.config.links import address_of
-from submerge_client.config.sizes import ALARM, MQTT_LIMIT, Linear, size_of_report
+from submerge_client.config.sizes import ALARM, MQTT_LIMIT, Linear, size_of_model, size_of_report
 from submerge_fleet.demo.site import (
     CHILDREN,
     LOOPBACK,
@@ -80,7 +80,7 @@ def check_sizes(site: Site) -> None:
     # Alarms of an aggregator's clients go up, nine of each; a model goes down, with its schema.
     up = size_of_report(schema.dim, columns, merged=True, linear=linear)
     up -= (MOST_ALARMS - CHILDREN * (1 + REMEMBERED)) * ALARM
-    down = size_of_report(schema.dim, columns, linear=linear) + len(schema.canonical)
+    down = size_of_model(schema.dim, columns, len(schema.canonical), linear=linear)
     size = max(up, down)
     if size > MQTT_LIMIT:
         raise UsageError(

@@ -129,7 +129,7 @@ def apprise(config: AggregatorConfig) -> Iterator[Finding]:
 def is_running(config: AggregatorConfig) -> bool:
     """Return whether an aggregator answers on the socket beside the store."""
     try:
-        AdminClient(socket_of(config.store), {}).get()
+        AdminClient(socket_of(config.store)).get()
     except (NoAnswer, UsageError):
         return False
     return True

@@ -59,7 +59,7 @@ def command() -> None:
     "of_nodes",
 )
 @flag_option("--follow", "Print each start and end, until Ctrl-C.")
-@flag_option("--wide", "With node, model, readings withheld, and who reported it.")
+@flag_option("--wide", "With node, onset, values, model, readings withheld, and who reported it.")
 @json_option("Print JSON; with --follow, a line each.")
 def list_alarms(
     at: AggregatorOptions,
@@ -72,7 +72,8 @@ def list_alarms(
     """List alarms, open ones first.
 
     Each node reports the last eight of those that are over. `over` is the worst score over its
-    limit, `channels` names those to blame. The lines above show how each group is watched: what
+    limit, `channels` names those to blame, with the difference of each from what the others say of
+    it, in its unit. The lines above show how each group is watched: what
     was promised, and what was raised. `--nodes` has that for each node that reports here.
     """
     admin, query = at.admin(), at.query
@@ -114,8 +115,7 @@ def reject(at: AggregatorOptions, ids: tuple[str, ...], anyway: bool, as_json: b
     """Reject ID: it is a fault, and never learnt, however long it lasts.
 
     It stays open until readings are normal again, and counts as confirmed. Without a verdict
-    they are learnt after `max_withheld`, a day; the alarm still compares with what was normal
-    before.
+    it ends as settled once readings have kept to a new level for a day, and for `max_withheld`.
     """
     _set_verdicts(at, ids, "reject", anyway=anyway, as_json=as_json)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from submerge_fleet.console.units import ago, moment
+from submerge_fleet.console.units import ago, figure, moment
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -19,11 +19,18 @@ In the column cause:
   spe      squared prediction error: channels disagree more than usual
   t2       Hotelling's T-squared: they agree, but lie further out than usual
   linear   as spe, of the readings themselves where the model is of features
+  distance  rows lie further from normal than usual, whichever way
+  smoothed  they do so little by little: the mean of recent distances
   channel  one sensor differs from what the others predict: look there first
   stuck    a channel keeps its value while others move"""
 
+NEWS = 2.0
+"""Least evidence that is shown: less is no evidence of anything."""
+
 ORDINARY = 26
 """Most characters of an alarm's id that stay on one line. An id is there to copy: never cut."""
+
+SETTLED = "settled at a new level"
 
 WEEK_S = 7 * 86400.0
 
@@ -37,7 +44,7 @@ def table_of(
 ) -> Table:
     """Return alarms as a table, at a wall time.
 
-    wide : with node, model, readings withheld and who reported it
+    wide : with node, channels at the onset, values, model, readings withheld and who reported it
     narrow : on a terminal of 80 columns, where one alarm takes several lines
     """
     from rich.text import Text
@@ -55,8 +62,9 @@ def table_of(
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("cause", no_wrap=True)
     table.add_column("channels", overflow="fold")
-    for heading in ("model", "withheld", "reported by") if wide else ():
-        table.add_column(heading, no_wrap=heading != "reported by", overflow="fold")
+    for heading in ("at onset", "values", "model", "withheld", "reported by") if wide else ():
+        folds = heading in ("at onset", "values", "reported by")
+        table.add_column(heading, no_wrap=not folds, overflow="fold")
     table.add_column("state", overflow="fold")
     for view, name in zip(views, ids, strict=True):
         cells = [view.group] if several else []
@@ -69,6 +77,7 @@ def table_of(
         # One channel on a line, so that no name is broken where there is little room.
         cells += [view.cause, channels_text(view, "\n" if narrow else ", ") or "-"]
         if wide:
+            cells += [shares_text(view.first) or "-", values_text(view) or "-"]
             cells += [str(view.model), f"{view.withheld:,}", view.reported_by]
         table.add_row(*map(Text, [*cells, (",\n" if narrow else ", ").join(_state(view))]))
     return table
@@ -82,17 +91,18 @@ def table_of_nodes(views: Sequence[NodeView]) -> Table:
     several = len({view.group for view in views}) > 1
     for heading in (*(["group"] if several else []), "node"):
         table.add_column(heading, overflow="fold")
-    for heading in ("watched", "promised", "raised", "faults"):
+    for heading in ("watched", "promised", "raised", "faults", "evidence"):
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("state", overflow="fold")
     for view in views:
         cells = [view.group] if several else []
         watch = view.watch
         if watch is None:
-            cells += [view.node, "-", "-", "-", "-", "reports no alarm status"]
+            cells += [view.node, "-", "-", "-", "-", "-", "no model yet, or alarms are off"]
         else:
             cells += [view.node, f"{watch.watched_s / 3600:,.0f} h", _count_text(watch.allowed)]
-            cells += [f"{watch.raised:,}", f"{watch.confirmed:,}", ", ".join(status_words(view))]
+            cells += [f"{watch.raised:,}", f"{watch.confirmed:,}", _odds(watch)]
+            cells += [", ".join(status_words(view))]
         table.add_row(*map(Text, cells))
     return table
 
@@ -107,6 +117,8 @@ def lines_of(group: GroupWatch) -> list[str]:
         silent = group.clients - watch.nodes
         states.append(f"{silent:,} {'reports' if silent == 1 else 'report'} no alarm status")
     lines = [f"{group.group}: {', '.join(states)}"]
+    if group.waiting:
+        lines.append(f"  {group.waiting}")
     if watch.watched_s:
         rate = watch.allowed / watch.watched_s * WEEK_S
         faults = "a fault" if watch.confirmed == 1 else "faults"
@@ -114,6 +126,13 @@ def lines_of(group: GroupWatch) -> list[str]:
             f"  promised {rate:.3g} per week and node: at most {_count_text(watch.allowed)} false"
             f" alarms in {watch.watched_s / 3600:,.0f} hours\n"
             f"  watched; {watch.raised:,} raised, {watch.confirmed:,} confirmed as {faults}"
+        )
+        if watch.evidence >= NEWS:
+            lines.append(f"  {_odds(watch)} that more alarms come than promised")
+    if group.widened > 1:
+        lines.append(
+            f"  limits are {group.widened - 1:.0%} wider, for more alarms came than promised and"
+            " they were not confirmed"
         )
     return lines + left_out_lines(group)
 
@@ -140,6 +159,7 @@ def line_of(event: str, view: AlarmView) -> str:
     facts = [
         f"lasted {duration_text(view)}",
         f"{view.cause} {excess_text(view)}".strip(),
+        SETTLED if view.settled else "",
         view.verdict,
     ]
     return f"{moment(view.ended or 0.0)} over  {view.id}: {', '.join(filter(None, facts))}"
@@ -175,8 +195,22 @@ def excess_text(view: AlarmView) -> str:
 
 
 def channels_text(view: AlarmView, between: str = ", ") -> str:
-    """Return the channels to blame, and their shares."""
-    return between.join(f"{channel} {share:.0%}" for channel, share in view.top.items())
+    """Return the channels to blame, their shares, and how far each is off in its unit."""
+    off = {name: f" ({figure(each.difference, '+')})" for name, each in view.deviations.items()}
+    return between.join(
+        f"{name} {share:.0%}{off.get(name, '')}" for name, share in view.top.items()
+    )
+
+
+def shares_text(shares: dict[str, float]) -> str:
+    """Return channels and their shares."""
+    return ", ".join(f"{channel} {share:.0%}" for channel, share in shares.items())
+
+
+def values_text(view: AlarmView) -> str:
+    """Return the values of the channels to blame, and what was expected."""
+    each = view.deviations.items()
+    return ", ".join(f"{name} {off.value:.6g}, expected {off.expected:.6g}" for name, off in each)
 
 
 def duration_text(view: AlarmView) -> str:
@@ -203,6 +237,9 @@ def _in_two_lines(view: AlarmView) -> str:
 
 def _state(view: AlarmView) -> list[str]:
     states = ["OPEN" if view.open else "over", *([view.verdict] if view.verdict else [])]
+    if view.settled:
+        states.append(SETTLED)
+    states += ["provisional"] if view.provisional else []
     if view.wanted:
         states.append(f"to be {view.wanted}")
     if view.open and view.silent_s > SILENT_S:
@@ -224,10 +261,27 @@ def _state_counts(watch: WatchView, *states: State) -> list[str]:
 
 
 def _when(watch: WatchView) -> str:
+    if watch.waiting:
+        return watch.waiting
     if watch.armed_in_s is None:
-        return "no limits yet"
-    # Its limits are known. It still measures its own mean.
-    return f"armed in {ago(watch.armed_in_s)}" if watch.armed_in_s else "armed soon"
+        armed = "" if watch.provisional_rows else "no limits yet"
+    else:
+        # Its limits are known. It still measures its own mean.
+        armed = f"armed in {ago(watch.armed_in_s)}" if watch.armed_in_s else "armed soon"
+    if not watch.provisional_rows:
+        return armed
+    often = f"provisional: about 1 in {_rounded(watch.provisional_rows):,} rows"
+    return f"{often}, {armed}" if armed else often
+
+
+def _rounded(rows: float) -> int:
+    """Return a number of rows with two digits that are not zero."""
+    return int(float(f"{rows:.2g}"))
+
+
+def _odds(watch: WatchView) -> str:
+    """Return the evidence that more alarms come than promised, as odds; "-" if there is none."""
+    return f"{watch.evidence:,.0f} to 1" if watch.evidence >= NEWS else "-"
 
 
 def _count_text(allowed: float) -> str:

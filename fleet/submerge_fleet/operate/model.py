@@ -126,5 +126,6 @@ def _running_model(at: AggregatorOptions, *, instead: str) -> tuple[SavedModel, 
 
     admin = at.admin(instead=instead)
     group = admin.group(at.group)
-    whence = f"the aggregator on {admin.path}"
-    return decoded(admin.get("model", group), whence), admin.ranks.get(group)
+    whence, shown = f"the aggregator on {admin.path}", admin.shown(group)
+    rank = None if shown is None else shown.rank
+    return decoded(admin.get("model", group), whence), rank

@@ -71,6 +71,11 @@ class Figures:
         Directions that nodes score with, if that is known.
     variance : float
         Of all channels together, in squared units of what was learnt.
+    noise : tuple of float
+        Standard deviation of the noise of each number of a reading, in units of what was learnt;
+        empty while a row of the group has no energies of channels.
+    loadings : int
+        Columns of loadings that the distance of a row is by: those of `rank`, or more.
     directions : tuple of Direction
         Of the readings, in a kernel group as well.
     kernel : Kernel or None
@@ -99,6 +104,8 @@ class Figures:
     rank: int
     shown: int | None
     variance: float
+    noise: tuple[float, ...]
+    loadings: int
     directions: tuple[Direction, ...]
     kernel: KernelText | None
     limits: Limits | None
@@ -154,6 +161,8 @@ def figures(named: SavedModel, *, shown: int | None = None, now: float | None = 
         rank=0 if summary is None else summary.rank,
         shown=shown,
         variance=0.0 if summary is None else summary.energy / summary.weight,
+        noise=tuple(np.sqrt(model.factors[-1].noise).tolist()) if model.factors else (),
+        loadings=model.factors[0].loadings_of(parts[0]).shape[1] if model.factors else 0,
         directions=() if summary is None else _directions(summary, schema.names),
         kernel=kernel,
         limits=model.limits,
@@ -190,16 +199,28 @@ def figures_text(found: Figures) -> str:
     for i, direction in enumerate(found.directions, 1):
         parts = ", ".join(f"{printable(name)} {part:+.2f}" for name, part in direction.channels)
         lines.append((f"  {i}", f"{direction.share:>7.2%}  {parts}"))
+    lines.append(("noise", _noise(found)))
     if found.limits is None:
         return _aligned([*lines, ("limits", "none measured yet")])
     limits = found.limits
     lines.append(("limits", f"from {limits.n:,} scores"))
     for i, share in enumerate(limits.shares):
-        below = f"SPE {limits.spe[i]:.4g}, T2 {limits.t2[i]:.4g}"
+        below = f"distance {limits.distance[i]:.4g}, " if limits.distance else ""
+        below += f"SPE {limits.spe[i]:.4g}, T2 {limits.t2[i]:.4g}"
         if limits.linear:
             below += f" of features, SPE {limits.linear[i]:.4g} of readings"
         lines.append(("", f"{share:.1%} stay below {below}"))
     return _aligned(lines)
+
+
+def _noise(found: Figures) -> str:
+    """Return whether each channel has a noise of its own."""
+    if not found.noise:
+        return (
+            "one for all channels: rows of an earlier version have no energies of channels, so"
+            " alarms are raised by SPE and T2"
+        )
+    return f"one for each channel; distances are by {found.loadings} columns of loadings"
 
 
 def _kernel(found: KernelText, shown: int | None) -> list[tuple[str, str]]:

@@ -1,7 +1,7 @@
 """A model as a file: the bytes of its message, checked as strictly as a message.
 
-One line stands before them: nodes score with fewer directions than a model holds, and only
-their configuration says with how many:
+One line stands before them: nodes score with fewer directions than a model holds, and in a kernel
+group only their configuration says with how many of the readings:
 
     submerge model 2 {"rank": 8, "linear_rank": null}
 
@@ -58,6 +58,8 @@ def decoded(data: bytes, whence: str) -> SavedModel:
         # The rank does not matter: this checks the dimensions against the schema's.
         if model.summary is not None and not Subspaces(schema.dim).fits(schema, model.summary):
             raise PeerError("a summary of other dimensions than its schema's")
+        if model.rank:
+            shown = ShownRank(model.rank, None if shown is None else shown.linear_rank)
     except PeerError as error:
         # Of bytes that are no message at all the codec has nothing to explain.
         why = "" if str(error).startswith("expected a watch") else f" ({error})"

@@ -83,6 +83,7 @@ def _as_child(entry: Entry) -> Iterator[str]:
     for group in _groups(entry):
         yield f"write {PREFIX}/+/up/{node}/join/{group}"
         yield f"write {PREFIX}/+/up/{node}/report/{group}"
+        yield f"write {PREFIX}/+/up/{node}/drill/{group}"
     yield f"write {PREFIX}/+/up/{node}/state"
     yield f"read {PREFIX}/+/down/{node}/#"
     yield f"write {PREFIX}/score/{node}"

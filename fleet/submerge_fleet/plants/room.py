@@ -111,7 +111,7 @@ class Room:
             rng = self._rng(_FAULTS)
             faults = draw_faults(rng, count=n_faults, first=first, last=self.n_snapshots)
         self.faults = tuple(sorted(faults, key=lambda fault: fault.start))
-        self._page: tuple[int, Array] | None = None
+        self._page: tuple[int, tuple[Array, Array]] | None = None
 
     def stream(self, chunk: int) -> Iterator[Array]:
         """Yield all readings in order, (chunk, 216) at a time, NaN where a mote was silent."""
@@ -122,17 +122,25 @@ class Room:
 
     def readings(self, start: int, stop: int) -> Array:
         """Return snapshots `start` to `stop`, (stop - start, 216), NaN where silent."""
+        return self._between(start, stop, 0)
+
+    def sound(self, start: int, stop: int) -> Array:
+        """Return what motes without faults and losses would have read, (stop - start, 216)."""
+        return self._between(start, stop, 1)
+
+    # -- private ---------------------------------------------------------------
+
+    def _between(self, start: int, stop: int, which: int) -> Array:
         if not 0 <= start <= stop <= self.n_snapshots:
             raise UsageError(
                 f"snapshots must lie in 0 to {self.n_snapshots}, got {start} to {stop}"
             )
         pages = range(start // PAGE, -(-stop // PAGE))
         parts = [
-            self._read(page)[max(0, start - page * PAGE) : stop - page * PAGE] for page in pages
+            self._read(page)[which][max(0, start - page * PAGE) : stop - page * PAGE]
+            for page in pages
         ]
         return np.concatenate(parts) if parts else np.empty((0, len(self.channels)))
-
-    # -- private ---------------------------------------------------------------
 
     def _rng(self, *place: int) -> np.random.Generator:
         """Return a generator for one purpose and page, independent of the others."""
@@ -151,19 +159,18 @@ class Room:
         far = np.hypot(*(self.plan.positions - [20.0, 15.5]).T) / 25
         self._loss = 0.01 + 0.05 * far**2
 
-    def _read(self, page: int) -> Array:
-        """Return a page with faults, clipped and rounded to a mote's range, with losses."""
+    def _read(self, page: int) -> tuple[Array, Array]:
+        """Return a page with faults and losses, and without; as a mote shows it."""
         if self._page is not None and self._page[0] == page:
             return self._page[1]
         readings = self._sound(page)
-        first = page * PAGE
+        sound, first = _as_read(readings), page * PAGE
         for fault in self.faults:
             rng = self._rng(_SPOILT, fault.mote, fault.start)
             spoil(readings, fault, first=first, sound_at=self._sound_at, rng=rng)
-        np.clip(readings, LOWEST, HIGHEST, out=readings)
-        readings = np.round(readings / RESOLUTION) * RESOLUTION
+        readings = _as_read(readings)
         readings[self._silent(page)] = np.nan
-        self._page = page, readings.reshape(PAGE, -1)
+        self._page = page, (readings.reshape(PAGE, -1), sound.reshape(PAGE, -1))
         return self._page[1]
 
     def _sound_at(self, snapshot: int) -> Array:
@@ -219,3 +226,8 @@ class Room:
                     silent[start : start + int(seconds / SNAPSHOT_S) + 1, mote] = True
                     count -= 1
         return silent
+
+
+def _as_read(exact: Array) -> Array:
+    """Return readings (n, motes, 4) within a mote's range, at its resolution."""
+    return np.asarray(np.round(np.clip(exact, LOWEST, HIGHEST) / RESOLUTION) * RESOLUTION)

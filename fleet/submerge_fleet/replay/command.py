@@ -243,6 +243,7 @@ def _text(outcome: ReplayOutcome) -> str:
         ("error", f"{outcome.error:.6g} per row, over all rows{filled}"),
         ("optimum", f"{outcome.optimum:.6g} per row, exact PCA at that rank"),
         ("ratio", ratio),
+        *_hidden(outcome),
         *_excess(kernel),
         ("bounds", bounds),
         ("energy", f"{outcome.energy:.6g} per row"),
@@ -258,6 +259,12 @@ def _text(outcome: ReplayOutcome) -> str:
     lines += [("gaps", f"{what}: {count}") for what, count in counts.items() if count]
     lines += [("note", note) for note in outcome.notes]
     return "\n".join(f"{name:<12} {value}" for name, value in lines)
+
+
+def _hidden(outcome: ReplayOutcome) -> list[tuple[str, str]]:
+    if outcome.hidden_error is None:
+        return []
+    return [("hidden", f"{outcome.hidden_error:.6g} per known value that was hidden on purpose")]
 
 
 def _excess(kernel: KernelFigures | None) -> list[tuple[str, str]]:

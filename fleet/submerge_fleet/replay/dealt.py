@@ -14,11 +14,14 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
 from submerge import Array, Schema
+from submerge.client.incarnation import Checkpoint
 from submerge.client.node import ClientNode
+from submerge.client.pending_finals import PendingFinals
 from submerge.protocol.machine import Effect, Event, Now, Reading, Tick
 from submerge.protocol.settings import ClientSettings
 from submerge.protocol.summaries import Summaries
@@ -103,6 +106,13 @@ class Dealt:
         return True
 
 
+class _FinalsOfReplay(PendingFinals):
+    """Finals of a node that reads again what it has measured: nothing of that waits."""
+
+    def close(self, last: Checkpoint, why: str, effects: list[Effect]) -> None:
+        super().close(replace(last, measured=None), why, effects)
+
+
 class ReplayNode(ClientNode):
     """A client's node that does not learn rows which only measure gamma."""
 
@@ -115,6 +125,7 @@ class ReplayNode(ClientNode):
         dealt: Dealt,
     ) -> None:
         super().__init__(settings, schema, summaries, rng)
+        self.finals = _FinalsOfReplay(settings)
         self._dealt = dealt
         dealt.node = self
 

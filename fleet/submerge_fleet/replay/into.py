@@ -24,6 +24,7 @@ from submerge.schema import Center
 from submerge_client import clock
 from submerge_client.agent import Agent
 from submerge_client.config.links import UplinkConfig
+from submerge_client.config.summary import SummaryConfig
 from submerge_client.datasets import Table
 from submerge_client.disk import RecordStore
 from submerge_client.sensors.lags import Lags
@@ -102,12 +103,12 @@ def replay_into(
     if rank is not None and rank > schema.dim:
         what = "columns" if schema.linear else "features"
         raise UsageError(f"--rank must be at most the {schema.dim} {what}, got {rank}")
-    rank = min(8, schema.dim) if rank is None else rank
+    kept = SummaryConfig(rank="auto" if rank is None else rank, oversample=oversample)
     names = [f"{target.node}-{i + 1}" for i in range(len(leaves))]
     if len(leaves) == 1:
         names = [target.node]
     agents = [
-        _agent(target, name, schema, rows, rank, oversample, fill)
+        _agent(target, name, schema, rows, kept.summaries, fill)
         for name, rows in zip(names, leaves, strict=True)
     ]
     began = time.monotonic()
@@ -167,7 +168,7 @@ def _run(agents: Sequence[Agent], names: Sequence[str], rows: int) -> None:
 
 
 def _agent(
-    target: Target, name: str, schema: Schema, rows: Array, rank: int, oversample: int, fill: bool
+    target: Target, name: str, schema: Schema, rows: Array, summaries: Subspaces, fill: bool
 ) -> Agent:
     settings = ClientSettings(
         name,
@@ -175,7 +176,6 @@ def _agent(
         target.parent,
         report_every_s=5.0,
         checkpoint_every_s=3600.0,
-        min_rows=1,
         patience_s=2.0,
         cap_s=10.0,
         fills_gaps=fill,
@@ -183,7 +183,6 @@ def _agent(
         alarms=None,
     )
     sensor = Dealt(rows, target.speed)
-    summaries = Subspaces(rank, oversample=oversample)
     node = ReplayNode(settings, schema, summaries, np.random.default_rng(), sensor)
     uplink = make_uplink(target.link, parent=target.parent, node=name, groups=(target.group,))
     agent = Agent(

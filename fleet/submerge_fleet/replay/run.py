@@ -15,6 +15,7 @@ from submerge.pca.rank import RankRule
 from submerge_client.datasets import Table
 from submerge_fleet.console.progress import advancing
 from submerge_fleet.replay import exact
+from submerge_fleet.replay.hidden import hidden_error
 from submerge_fleet.replay.kernel import (
     KernelFigures,
     dominance_note,
@@ -46,6 +47,8 @@ class ReplayOutcome:
     seconds : of learning, and of merging if there is a tree
     peak_bytes : of one estimator (of a tree: its largest leaf), by tracemalloc
     fallbacks : blocks that needed the slower, guarded kernel
+    hidden_error : mean squared error of what the model puts in place of a known value that was
+        hidden on purpose; None without gaps
     kernel : figures of a kernel; None without one
     """
 
@@ -68,6 +71,7 @@ class ReplayOutcome:
     zeros: int
     leaves: int
     notes: tuple[str, ...]
+    hidden_error: float | None = None
     kernel: KernelFigures | None = None
 
     def figures(self) -> dict[str, Any]:
@@ -105,7 +109,7 @@ def replay(
     if settings.whole_blocks:
         rows = cut(rows, engine().block_size)
     leaves = _learn(rows, settings, engine, map_, watch=watch)
-    subspace, seconds = _summary(leaves, settings.fan_in)
+    subspace, seconds = _summary(leaves, settings)
     learnt = leaves[0].rows if len(leaves) == 1 else np.concatenate([leaf.rows for leaf in leaves])
 
     center = settings.center == "stream"
@@ -132,6 +136,11 @@ def replay(
         dropped=gaps.dropped,
         zeros=gaps.zeros,
         leaves=len(leaves),
+        hidden_error=None
+        if map_ is not None or not gaps.missing
+        else hidden_error(
+            rows, lambda part: _summary(_learn(part, settings, engine, None), settings)[0]
+        ),
         notes=(*table.notes, *([] if loud is None else [loud])),
         kernel=None if map_ is None else figures_of(learnt, map_, subspace, center=center),
     )
@@ -144,7 +153,7 @@ def _learn(
     engine: Callable[[], SAPCA],
     map_: FeatureMap | None,
     *,
-    watch: bool,
+    watch: bool = False,
 ) -> list[Leaf]:
     """Learn the rows of each leaf with an engine of its own."""
     rule, width = settings.rule(rows.shape[1]), rows.shape[1]
@@ -193,10 +202,10 @@ def _account(
     return exact.of_features(learnt, weights, subspace, map_, center=center)
 
 
-def _summary(leaves: list[Leaf], fan_in: int) -> tuple[Subspace, float]:
+def _summary(leaves: list[Leaf], settings: ReplaySettings) -> tuple[Subspace, float]:
     """Return the result at the rank that is shown, and the seconds it took."""
     learning = sum(leaf.seconds for leaf in leaves)
     if len(leaves) == 1:
         return leaves[0].engine.shown, learning
-    root, rank, merging = merge_leaves(leaves, fan_in=fan_in)
+    root, rank, merging = merge_leaves(leaves, fan_in=settings.fan_in)
     return root.truncated(rank), learning + merging

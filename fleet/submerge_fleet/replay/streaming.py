@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from submerge import SAPCA, Array, MergeTree, Schema, Subspace, spe
+from submerge.pca.expected import Guesses
 from submerge.pca.missing import fill
 
 Progress = Callable[[int], None]
@@ -65,11 +66,15 @@ def stream(
         Learns rows as they are and fills their gaps; by default the engine does.
     """
     leaf = Leaf(engine, rows)
-    has_gaps = bool(np.isnan(rows).any())
+    mask = np.isnan(rows)
+    has_gaps = bool(mask.any())
+    step = engine.block_size
     if has_gaps:
         leaf.rows = rows.copy()
-    for start in range(0, len(rows), engine.block_size):
-        block = leaf.rows[start : start + engine.block_size]
+        # Rows with gaps wait for so many, where the engine learns what they are on average.
+        step = engine.patience if lift is None else step
+    for start in range(0, len(rows), step):
+        block = leaf.rows[start : start + step]
         known = engine.shown if start and (watch or (has_gaps and filler is None)) else None
         if has_gaps:
             normal = filler.shown if start and filler is not None else known
@@ -80,13 +85,16 @@ def stream(
         leaf.seconds += time.perf_counter() - began
         surprise = float(spe(learnt, known).mean()) if known and watch else float("nan")
         began = time.perf_counter()
-        engine.partial_fit(learnt)
+        gaps = Guesses(mask[start : start + step]) if has_gaps and lift is None else None
+        engine.partial_fit(learnt, gaps=gaps)
         if has_gaps and filler is not None:
             filler.partial_fit(block)
         leaf.seconds += time.perf_counter() - began
         if watch:
             leaf.moments.append(Moment(start + len(block), surprise, engine.rank))
         progress(len(block))
+    if has_gaps and lift is None:
+        leaf.rows, _ = fill(rows, engine.shown)
     return leaf
 
 

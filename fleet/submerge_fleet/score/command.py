@@ -14,6 +14,7 @@ from submerge_fleet.console.admin_client import AdminCommand
 from submerge_fleet.console.options import (
     FILE,
     QUANTITY,
+    RANK,
     ZERO_IS_MISSING,
     AggregatorOptions,
     aggregator_options,
@@ -47,9 +48,7 @@ Example: submerge model save monday.model --config root.toml
     help="Where scores go; compressed if it ends in .gz; - is standard output, the default.",
 )
 @json_option("Write JSON, one object per line, not CSV.")
-@click.option(
-    "--rank", type=click.IntRange(1), help="Directions to score with.  [default: as nodes do]"
-)
+@RANK
 @click.option(
     "--mean",
     metavar="file|fleet|CHECKPOINT",
@@ -85,11 +84,12 @@ def command(
     own FILE (--mean fleet: of all nodes; --mean pump-1.state: of that client, which gives the
     client's score lines), and lags do not reach before its first row.
 
-    A line has: file; row (from 1); spe (squared prediction error) and t2 (Hotelling's
-    T-squared), in a kernel group also linear and anomaly_score; over and over_t2, the highest
-    limit that SPE and T2 exceed after a correction for gaps (in a kernel group over_linear too);
-    the top three channels to blame with their shares; how many numbers were filled. A row that
-    cannot be scored has the reason: lead-in, gaps, too large, other state.
+    A line has: file; row (from 1); distance (squared Mahalanobis distance, if the model has
+    factors), spe (squared prediction error) and t2 (Hotelling's T-squared), in a kernel group also
+    linear and anomaly_score; over_distance, over and over_t2, the highest limit that distance, SPE
+    and T2 exceed after a correction for gaps (in a kernel group over_linear too); the top three
+    channels to blame with their shares; how many numbers were filled. A row that cannot be scored
+    has the reason: lead-in, gaps, too large, other state.
     """
     from submerge.condition import Condition
     from submerge_fleet.console.picture import check_target as check_picture
@@ -137,7 +137,8 @@ def _write_scores(
 
     form: CsvScoreLines | JsonScoreLines = JsonScoreLines(normal.schema)
     if not as_json:
-        form = CsvScoreLines(normal.schema.names, kernel=len(normal.summary.parts) > 1)
+        kernel, factors = len(normal.summary.parts) > 1, bool(normal.factors)
+        form = CsvScoreLines(normal.schema.names, kernel=kernel, factors=factors)
     summary, notes = ScoreSummary(normal), dict.fromkeys(normal.notes)
     # No progress bar between scores on one terminal.
     shown = target is not None or not sys.stdout.isatty()

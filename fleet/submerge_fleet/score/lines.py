@@ -26,17 +26,23 @@ CSV_HEAD, JSON_HEAD = "file,row,", '{"file": '
 
 
 class CsvScoreLines:
-    """CSV; in a kernel group with `linear`, `anomaly_score` and `over_linear`."""
+    """CSV; `distance` and `over_distance` are there where the model has factors.
 
-    def __init__(self, names: tuple[str, ...], *, kernel: bool) -> None:
+    In a kernel group with `linear`, `anomaly_score` and `over_linear`.
+    """
+
+    def __init__(self, names: tuple[str, ...], *, kernel: bool, factors: bool) -> None:
         self._names, self._kernel = np.array(names, dtype=object), kernel
+        self._factors = factors
 
     @property
     def head(self) -> str:
         """The heading line."""
-        scores = ["spe", "t2", *(("linear", "anomaly_score") if self._kernel else ())]
+        distance = ["distance"] if self._factors else []
+        scores = [*distance, "spe", "t2", *(("linear", "anomaly_score") if self._kernel else ())]
         top = [f"{each}{i}" for i in range(1, TOP + 1) for each in ("top", "share")]
-        over = ["over", "over_t2", *(("over_linear",) if self._kernel else ())]
+        over = [f"over_{each}" for each in distance]
+        over += ["over", "over_t2", *(("over_linear",) if self._kernel else ())]
         names = ["file", "row", *scores, *over, *top, "filled", "unscored"]
         return ",".join(names) + "\n"
 
@@ -44,13 +50,15 @@ class CsvScoreLines:
         """Return a line for each row."""
         scores, m = part.scores, len(part.block)
         nothing = [""] * m
-        columns = [_numbers(scores.spe), _numbers(scores.t2)]
+        columns = [] if scores.distance is None else [_numbers(scores.distance)]
+        columns += [_numbers(scores.spe), _numbers(scores.t2)]
         if self._kernel:
             columns += [
                 nothing if each is None else _numbers(each)
                 for each in (scores.linear, scores.anomaly)
             ]
-        over = [scores.over_spe, scores.over["t2"]]
+        over = [] if scores.distance is None else [scores.over["distance"]]
+        over += [scores.over_spe, scores.over["t2"]]
         over += [scores.over["linear"]] if self._kernel else []
         columns += [_shares(each) for each in over]
         for i in range(TOP):

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from submerge import PeerError, Schema, UsageError
-from submerge.client.monitor import MonitorState
+from submerge.client.monitor_state import MonitorState
 from submerge.client.node import MONITOR
 from submerge.judge.prepare import Block
 from submerge.stats.node_mean import READY, OwnMean

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from submerge import PeerError, Schema, UsageError, loads
+from submerge.pca.factor import Factors
 from submerge.protocol.summaries import Subspaces, Summary
 from submerge.stats.score_limits import Limits
 from submerge_aggregator.questions.views import ShownRank
@@ -33,6 +34,8 @@ class Normal:
         None if none were measured.
     shown : Subspaces
         Has the number of directions to score with.
+    factors : tuple of Factors
+        Empty where they are not known.
     notes : tuple of str
         Sentences for the reader of the scores.
     """
@@ -42,6 +45,7 @@ class Normal:
     summary: Summary
     limits: Limits | None
     shown: Subspaces
+    factors: tuple[Factors, ...] = ()
     notes: tuple[str, ...] = ()
 
 
@@ -93,7 +97,8 @@ def _of_model(named: SavedModel, shown: ShownRank | None, rank: int | None) -> N
         notes.append(f"the limits are of scores at rank {shown.rank}, with which nodes score")
     shown = ShownRank(_fits(rank, summary) or shown.rank, shown.linear_rank)
     about = f"{printable(model.group)}, version {model.version}, {named.whence}"
-    return Normal(about, named.schema, summary, model.limits, _summaries(shown), tuple(notes))
+    scoring = summary, model.limits, _summaries(shown), model.factors
+    return Normal(about, named.schema, *scoring, tuple(notes))
 
 
 def _of_engine(path: Path, data: bytes, rank: int | None) -> Normal:
@@ -113,7 +118,9 @@ def _of_engine(path: Path, data: bytes, rank: int | None) -> Normal:
     shown = ShownRank(_fits(rank, engine.subspace) or engine.target)
     about = f"an engine that has learnt {engine.n_samples_seen:,} rows, {path}"
     notes = ("an engine has no measured limits: `over` stays empty",)
-    return Normal(about, schema, engine.subspace, None, _summaries(shown), notes)
+    shows = _summaries(shown)
+    factors = shows.factors(engine.subspace)
+    return Normal(about, schema, engine.subspace, None, shows, factors, notes)
 
 
 def _fits(rank: int | None, summary: Summary) -> int | None:

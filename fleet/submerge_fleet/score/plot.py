@@ -1,4 +1,4 @@
-"""The picture of scores: SPE (squared prediction error) and T2 (Hotelling's T-squared) by row."""
+"""The picture of scores by row: distance, SPE (squared prediction error) and T2 (Hotelling's)."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ class ScoreCurves:
         self._rows = 0
         self._begins: dict[Path, int] = {}
         self._spe, self._t2, self._linear = HighestPoints(), HighestPoints(), HighestPoints()
+        self._distance: HighestPoints | None = None
         self._kernel = False
 
     def add(self, path: Path, part: FileRows) -> None:
@@ -35,12 +36,15 @@ class ScoreCurves:
         self._begins.setdefault(path, self._rows + 1)
         self._rows += len(part.why)
         self._kernel |= part.scores.linear is not None
+        if part.scores.distance is not None and self._distance is None:
+            self._distance = HighestPoints()
         for maxima, scores in (
+            (self._distance, part.scores.distance),
             (self._spe, part.scores.spe),
             (self._t2, part.scores.t2),
             (self._linear, part.scores.linear),
         ):
-            if scores is not None:
+            if scores is not None and maxima is not None:
                 rows = np.full(len(part.why), np.nan)
                 rows[part.why == 0] = scores
                 maxima.add(rows)
@@ -52,6 +56,8 @@ class ScoreCurves:
         drawn = [(f"SPE{of}", self._spe, limits.spe), (f"T2{of}", self._t2, limits.t2)]
         if self._kernel:
             drawn.insert(1, ("SPE of readings", self._linear, limits.linear))
+        if self._distance is not None:
+            drawn.insert(0, (f"distance{of}", self._distance, limits.distance))
         figure = Figure(figsize=(11, 2.6 * len(drawn)), layout="constrained")
         charts = figure.subplots(len(drawn), 1, sharex=True)
         for chart, (name, maxima, values) in zip(charts, drawn, strict=True):

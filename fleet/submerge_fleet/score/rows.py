@@ -63,7 +63,9 @@ class FileScorer:
         self._schema, self._when = normal.schema, when
         self._center = Center() if center is None else center
         channels = normal.schema.width // lags_of(normal.schema.names)
-        self._model = ScoringModel(normal.shown, normal.summary, normal.limits, channels)
+        self._model = ScoringModel(
+            normal.shown, normal.summary, normal.limits, channels, normal.factors
+        )
 
     def prepare(self, rows: Array) -> Block:
         """Scale and fill rows (n, channels) in their units, lags included."""

@@ -89,7 +89,7 @@ def score(
             note(remark)
         scorer = FileScorer(normal, wanted.when, center)
         if own:
-            blocks = _blocks(flow, columns, normal, wanted, advance)
+            blocks = row_blocks(flow, columns, normal, wanted, advance)
             center = of_rows(normal, (scorer.prepare(rows) for _, rows in blocks))
             if center.own is not None and not center.own.ready:
                 few = counted(center.own.count, "row")
@@ -97,13 +97,13 @@ def score(
             scorer = FileScorer(normal, wanted.when, center)
             center = Center()
         number = 1
-        for lead, rows in _blocks(flow, columns, normal, wanted, advance):
+        for lead, rows in row_blocks(flow, columns, normal, wanted, advance):
             scored = scorer.score(rows, number, lead)
             number += len(scored.why)
             yield path, scored
 
 
-def _blocks(
+def row_blocks(
     flow: Flow,
     columns: Columns,
     normal: Normal,

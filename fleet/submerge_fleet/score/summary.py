@@ -8,7 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
+from submerge import Array
 from submerge.judge.prepare import REASONS
+from submerge.judge.score import RowScores
 from submerge_fleet.console.admin_client import printable
 from submerge_fleet.score.model import Normal
 from submerge_fleet.score.rows import FileRows
@@ -41,8 +43,7 @@ class ScoreSummary:
         self.rows = self.scored = 0
         self._files: dict[Path, None] = {}
         self._why: Counter[str] = Counter()
-        self._over: Counter[float] = Counter()
-        self._over_t2: Counter[float] = Counter()
+        self._over: dict[str, Counter[float]] = {}
         self._first: Counter[str] = Counter()
         self._filled = 0
         self._most_anomalous: list[AnomalousRow] = []
@@ -53,13 +54,10 @@ class ScoreSummary:
         self.rows += len(part.why)
         self._why.update(REASONS[why] for why in part.why.tolist() if why)
         self._filled += int((part.filled > 0).sum())
-        for counts, over in (
-            (self._over, part.scores.over_spe),
-            (self._over_t2, part.scores.over["t2"]),
-        ):
-            counts.update(over[over > 0].tolist())
+        for name, over in _over(part.scores).items():
+            self._over.setdefault(name, Counter()).update(over[over > 0].tolist())
         if part.top.shape[1]:
-            blamed = (part.scores.over_spe >= HIGH) & (part.shares[:, 0] > 0)
+            blamed = (_main_over(part.scores) >= HIGH) & (part.shares[:, 0] > 0)
             self._first.update(self._names[j] for j in part.top[blamed, 0].tolist())
         self._compare(path, part)
         self.scored += len(part.scores.spe)
@@ -82,14 +80,14 @@ class ScoreSummary:
         limits = self._normal.limits
         if limits is not None:
             shares = [share for share in limits.shares if share > 0.5]
-            for name, counter in (("SPE above", self._over), ("T2 above", self._over_t2)):
+            for name, counter in self._over.items():
                 # A row is counted at its highest limit, and is above the lower ones too.
                 above = [sum(n for at, n in counter.items() if at >= share) for share in shares]
                 counts = [
                     f"{100 * share:.4g} %: {n:,} ({n / max(self.scored, 1):.2%})"
                     for share, n in zip(shares, above, strict=True)
                 ]
-                lines.append((name, ", ".join(counts)))
+                lines.append((f"{name} above", ", ".join(counts)))
         lines += [
             ("highest" if i == 0 else "", f"row {entry.row}{self._of(entry.path)}: {entry.text}")
             for i, entry in enumerate(self._most_anomalous)
@@ -117,10 +115,12 @@ class ScoreSummary:
         return f" of {printable(str(path))}" if len(self._files) > 1 else ""
 
     def _text(self, part: FileRows, i: int) -> str:
-        scores, above = part.scores, part.scores.over_spe[i]
+        scores, above = part.scores, _main_over(part.scores)[i]
         text = f"SPE {scores.spe[i]:.4g}, T2 {scores.t2[i]:.4g}"
         if scores.linear is not None:
             text = f"SPE {scores.spe[i]:.4g} of features, {scores.linear[i]:.4g} of readings"
+        if scores.distance is not None:
+            text = f"distance {scores.distance[i]:.4g}, {text}"
         over = f", above {100 * above:.4g} %" if above else ""
         top = [
             f"{printable(self._names[j])} {share:.0%}"
@@ -128,3 +128,17 @@ class ScoreSummary:
             if share > 0
         ]
         return f"{text}{over}; {', '.join(top) or 'no residual'}"
+
+
+def _over(scores: RowScores) -> dict[str, Array]:
+    """Return the limits that rows are over, by the name of the statistic."""
+    over = {"SPE": scores.over_spe, "T2": scores.over["t2"]}
+    return over if scores.distance is None else {"distance": scores.over["distance"]} | over
+
+
+def _main_over(scores: RowScores) -> Array:
+    """Return the limit that rows are over by distance and SPE of readings; else by SPE."""
+    if scores.distance is None:
+        return scores.over_spe
+    over = scores.over["distance"]
+    return over if scores.linear is None else np.maximum(over, scores.over["linear"])

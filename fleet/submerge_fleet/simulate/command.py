@@ -329,13 +329,12 @@ def _subspaces(
     if not dim:
         given = {"rank": rank, "oversample": oversample, "half-life": half_life}
         given["kernel"] = kernel.get("kernel")
-        given["learn-scaling"] = True if learns_scaling else None
         for name, value in given.items():
             if value is not None:
                 raise UsageError(
                     f"--{name} is for real subspaces, but there is no --dim: add --dim 64"
                 )
-        return {}
+        return {"learns_scaling": learns_scaling}
     if rank is None:
         raise UsageError(f"expected --rank with --dim {dim}, got none: add --rank {min(8, dim)}")
     spare = SPARE if oversample is None else oversample

@@ -188,6 +188,7 @@ FORMS = {
     "schema": _SCHEMA,
     "asked": _SCHEMA,
     "version": _NUMBER,
+    "rank": _NUMBER,
     "reference": _TIME,
     "first": _TIME,
     "elapsed": RecordForm(pb.GroupTime, _group_time, _group_time_of),

@@ -6,13 +6,14 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from submerge.client.incarnation import Checkpoint
+from submerge.client.measuring import MeasuredRows
 from submerge.client.pending_finals import Past
 from submerge.protocol.messages import Pin, Report
 from submerge.protocol.report_form import is_whole
 from submerge_proto.kept import monitor as kept_monitor
 from submerge_proto.v1 import aggregator_service_pb2 as wire
 from submerge_proto.v1 import kept_pb2 as pb
-from submerge_proto.wire import forms, parts
+from submerge_proto.wire import columns, forms, parts, triangles
 
 
 class RecordForm(NamedTuple):
@@ -53,11 +54,34 @@ def pin_of(message: Any) -> Pin | None:
 
 def _checkpoint(value: Checkpoint) -> pb.Checkpoint:
     pinned = None if value.pin is None else pin(value.pin)
-    return pb.Checkpoint(report=report(value.report), pin=pinned, delivered=value.delivered)
+    made = pb.Checkpoint(report=report(value.report), pin=pinned, delivered=value.delivered)
+    if value.measured is not None:
+        made.measured.CopyFrom(_measured(value.measured))
+    return made
 
 
 def _checkpoint_of(message: pb.Checkpoint) -> Checkpoint:
-    return Checkpoint(report_of(message.report), pin_of(message), message.delivered)
+    kept, measured = report_of(message.report), None
+    if message.HasField("measured"):
+        measured = _measured_of(message.measured, kept)
+    return Checkpoint(kept, pin_of(message), message.delivered, measured)
+
+
+def _measured(value: MeasuredRows) -> pb.MeasuredRows:
+    rows, weights = columns.bytes_of(value.rows, "<f8"), columns.bytes_of(value.weights, "<f8")
+    whole = None if value.whole is None else triangles.packed(value.whole, exact=True)
+    return pb.MeasuredRows(whole=whole, rows=rows, weights=weights)
+
+
+def _measured_of(message: pb.MeasuredRows, kept: Report) -> MeasuredRows:
+    """Return the readings that a report's incarnation has measured."""
+    whole = None
+    if message.HasField("whole"):
+        whole = triangles.unpacked(message.whole, kept.fingerprint, kept=True)
+    weights = columns.array_of(message.weights, "weights")
+    width = 0 if kept.moments is None else len(kept.moments.mean)
+    rows = columns.array_of(message.rows, "readings", len(weights) * width)
+    return MeasuredRows(whole, rows.reshape(len(weights), width), weights)
 
 
 def _past(value: Past) -> pb.Past:

@@ -6,9 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from submerge import PeerError
-from submerge.client.alarm_limits import Hours
+from submerge.client.alarm_blocks import KeptBlocks
 from submerge.client.detector import DetectorState
-from submerge.client.monitor import MonitorState
+from submerge.client.highest import HighestSoFar
+from submerge.client.monitor_state import MonitorState
+from submerge.client.new_level import NewLevel
 from submerge.protocol.alarm_status import REMEMBERED
 from submerge.protocol.messages import Model
 from submerge.stats.block_maxima import By
@@ -19,7 +21,7 @@ from submerge.stats.stuck import Habits
 from submerge_proto.kept import channels
 from submerge_proto.v1 import aggregator_service_pb2 as wire
 from submerge_proto.v1 import kept_pb2 as pb
-from submerge_proto.wire import alarms, forms, parts
+from submerge_proto.wire import alarms, forms, parts, scores
 
 
 def model_of(message: wire.Model) -> Model:
@@ -28,7 +30,14 @@ def model_of(message: wire.Model) -> Model:
     return forms.model_of(message)
 
 
-STATISTICS: dict[str, By] = {"spe": "spe", "t2": "t2", "linear": "linear", "channel": "channel"}
+STATISTICS: dict[str, By] = {
+    "spe": "spe",
+    "t2": "t2",
+    "linear": "linear",
+    "channel": "channel",
+    "distance": "distance",
+    "smoothed": "smoothed",
+}
 """Names in records (`Value.of`, `Windows.of`), and what the code calls them.
 
 The names on the left are bytes on disks. A name that is not here is refused.
@@ -53,6 +62,10 @@ def monitor(value: MonitorState) -> pb.NodeMonitor:
     for field, mean in ((message.own, value.own), (message.held, value.held)):
         if mean is not None:
             field.CopyFrom(channels.mean(mean))
+    if value.level is not None:
+        message.level.CopyFrom(_level(value.level))
+    if value.offset is not None:
+        message.offset = channels.floats(value.offset)
     if value.reference is not None:
         message.reference.CopyFrom(forms.model(value.reference))
     return message
@@ -83,7 +96,19 @@ def monitor_of(message: pb.NodeMonitor) -> MonitorState:
         residual_scale=channels.residual_scale_of(message.residual_scale)
         if message.HasField("residual_scale")
         else None,
+        level=_level_of(message.level) if message.HasField("level") else None,
+        offset=channels.floats_of("an offset", message.offset) if message.offset else None,
     )
+
+
+def _level(value: NewLevel) -> pb.NewLevel:
+    half = None if value.half is None else channels.mean(value.half)
+    return pb.NewLevel(mean=channels.mean(value.mean), half=half, calm_s=value.calm_s)
+
+
+def _level_of(message: pb.NewLevel) -> NewLevel:
+    half = channels.mean_of(message.half) if message.HasField("half") else None
+    return NewLevel(channels.mean_of(message.mean), half, parts.real("calm_s", message.calm_s))
 
 
 def _shape(mean: OwnMean) -> tuple[int, int]:
@@ -99,7 +124,8 @@ def _detector(value: DetectorState) -> pb.DetectorState:
         excused=value.excused,
         raised=value.raised,
         confirmed=value.confirmed,
-        hours=_hours(value.hours),
+        hours=_blocks(value.hours),
+        highest=_highest(value.highest),
     )
 
 
@@ -112,35 +138,60 @@ def _detector_of(message: pb.DetectorState) -> DetectorState:
         tuple(message.excused),
         message.raised,
         message.confirmed,
-        _hours_of(message.hours),
+        _blocks_of(message.hours),
+        _highest_of(message.highest),
     )
 
 
-def _hours(value: Hours) -> pb.Hours:
+def _blocks(value: KeptBlocks) -> pb.Hours:
     windows = (
         pb.Hours.Windows(of=_ON_DISK[kind], before=packed(before), filling=packed(filling))
         for kind, (before, filling) in value.windows.items()
     )
     return pb.Hours(
         windows=windows,
-        hours=value.hours,
+        hours=value.blocks,
         spared=_values(value.spared),
         watched_s=value.watched_s,
         allowed=value.allowed,
+        block_s=value.block_s,
+        before=None if value.before is None else scores.maxima(value.before),
     )
 
 
-def _hours_of(message: pb.Hours) -> Hours:
+def _blocks_of(message: pb.Hours) -> KeptBlocks:
     windows = {
         _kind(each.of): (unpacked(each.before, FINE), unpacked(each.filling, FINE))
         for each in message.windows
     }
-    return Hours(
+    return KeptBlocks(
         windows,
         message.hours,
         _values_of(message.spared),
         parts.real("watched_s", message.watched_s),
         parts.real("allowed", message.allowed),
+        scores.block_s_of(message.block_s),
+        scores.maxima_of(message.before) if message.HasField("before") else None,
+    )
+
+
+def _highest(value: HighestSoFar) -> list[pb.DetectorState.Highest]:
+    return [
+        pb.DetectorState.Highest(
+            of=_ON_DISK[kind],
+            value=min(value.values.get(kind, 0.0), parts.WORST),
+            rows=rows,
+            mean=min(value.means.get(kind, 0.0), parts.WORST),
+        )
+        for kind, rows in value.rows.items()
+    ]
+
+
+def _highest_of(messages: Any) -> HighestSoFar:
+    return HighestSoFar(
+        {_kind(each.of): parts.number("rows", each.rows) for each in messages},
+        {_kind(each.of): parts.within("a score", each.value) for each in messages},
+        {_kind(each.of): parts.within("a score", each.mean) for each in messages},
     )
 
 

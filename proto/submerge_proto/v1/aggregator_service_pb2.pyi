@@ -122,7 +122,7 @@ class ReportRequest(_message.Message):
     def __init__(self, header: _Optional[_Union[_header_pb2.Header, _Mapping]] = ..., final: bool = ..., pinned: _Optional[_Union[_header_pb2.Incarnation, _Mapping]] = ..., fence: _Optional[bytes] = ..., fingerprint: _Optional[bytes] = ..., subspace: _Optional[_Union[_summary_pb2.Subspace, _Mapping]] = ..., moments: _Optional[_Union[_summary_pb2.Moments, _Mapping]] = ..., counts: _Optional[_Union[_summary_pb2.Counts, _Mapping]] = ..., as_of_s: _Optional[float] = ..., synced: bool = ..., model_version: _Optional[int] = ..., lifetime: _Optional[int] = ..., census: _Optional[_Union[_summary_pb2.Census, _Mapping]] = ..., scores: _Optional[_Union[_summary_pb2.ScoreSketches, _Mapping]] = ..., linear: _Optional[_Union[_summary_pb2.Subspace, _Mapping]] = ..., certified_until_s: _Optional[float] = ..., alarm_status: _Optional[_Union[AlarmStatus, _Mapping]] = ...) -> None: ...
 
 class Alarm(_message.Message):
-    __slots__ = ("node", "number", "began_s", "peaked_s", "ended_s", "worst", "cause", "top", "model_version", "withheld", "verdict")
+    __slots__ = ("node", "number", "began_s", "peaked_s", "ended_s", "worst", "cause", "top", "model_version", "withheld", "verdict", "first", "deviations", "settled", "provisional")
     class Cause(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
         __slots__ = ()
         CAUSE_UNSPECIFIED: _ClassVar[Alarm.Cause]
@@ -131,12 +131,16 @@ class Alarm(_message.Message):
         CAUSE_LINEAR: _ClassVar[Alarm.Cause]
         CAUSE_STUCK: _ClassVar[Alarm.Cause]
         CAUSE_CHANNEL: _ClassVar[Alarm.Cause]
+        CAUSE_DISTANCE: _ClassVar[Alarm.Cause]
+        CAUSE_SMOOTHED: _ClassVar[Alarm.Cause]
     CAUSE_UNSPECIFIED: Alarm.Cause
     CAUSE_SPE: Alarm.Cause
     CAUSE_T2: Alarm.Cause
     CAUSE_LINEAR: Alarm.Cause
     CAUSE_STUCK: Alarm.Cause
     CAUSE_CHANNEL: Alarm.Cause
+    CAUSE_DISTANCE: Alarm.Cause
+    CAUSE_SMOOTHED: Alarm.Cause
     class Verdict(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
         __slots__ = ()
         VERDICT_UNSPECIFIED: _ClassVar[Alarm.Verdict]
@@ -152,6 +156,15 @@ class Alarm(_message.Message):
         channel: str
         share: float
         def __init__(self, channel: _Optional[str] = ..., share: _Optional[float] = ...) -> None: ...
+    class Deviation(_message.Message):
+        __slots__ = ("channel", "value", "expected")
+        CHANNEL_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        EXPECTED_FIELD_NUMBER: _ClassVar[int]
+        channel: str
+        value: float
+        expected: float
+        def __init__(self, channel: _Optional[str] = ..., value: _Optional[float] = ..., expected: _Optional[float] = ...) -> None: ...
     NODE_FIELD_NUMBER: _ClassVar[int]
     NUMBER_FIELD_NUMBER: _ClassVar[int]
     BEGAN_S_FIELD_NUMBER: _ClassVar[int]
@@ -163,6 +176,10 @@ class Alarm(_message.Message):
     MODEL_VERSION_FIELD_NUMBER: _ClassVar[int]
     WITHHELD_FIELD_NUMBER: _ClassVar[int]
     VERDICT_FIELD_NUMBER: _ClassVar[int]
+    FIRST_FIELD_NUMBER: _ClassVar[int]
+    DEVIATIONS_FIELD_NUMBER: _ClassVar[int]
+    SETTLED_FIELD_NUMBER: _ClassVar[int]
+    PROVISIONAL_FIELD_NUMBER: _ClassVar[int]
     node: str
     number: int
     began_s: float
@@ -174,10 +191,14 @@ class Alarm(_message.Message):
     model_version: int
     withheld: int
     verdict: Alarm.Verdict
-    def __init__(self, node: _Optional[str] = ..., number: _Optional[int] = ..., began_s: _Optional[float] = ..., peaked_s: _Optional[float] = ..., ended_s: _Optional[float] = ..., worst: _Optional[float] = ..., cause: _Optional[_Union[Alarm.Cause, str]] = ..., top: _Optional[_Iterable[_Union[Alarm.Share, _Mapping]]] = ..., model_version: _Optional[int] = ..., withheld: _Optional[int] = ..., verdict: _Optional[_Union[Alarm.Verdict, str]] = ...) -> None: ...
+    first: _containers.RepeatedCompositeFieldContainer[Alarm.Share]
+    deviations: _containers.RepeatedCompositeFieldContainer[Alarm.Deviation]
+    settled: bool
+    provisional: bool
+    def __init__(self, node: _Optional[str] = ..., number: _Optional[int] = ..., began_s: _Optional[float] = ..., peaked_s: _Optional[float] = ..., ended_s: _Optional[float] = ..., worst: _Optional[float] = ..., cause: _Optional[_Union[Alarm.Cause, str]] = ..., top: _Optional[_Iterable[_Union[Alarm.Share, _Mapping]]] = ..., model_version: _Optional[int] = ..., withheld: _Optional[int] = ..., verdict: _Optional[_Union[Alarm.Verdict, str]] = ..., first: _Optional[_Iterable[_Union[Alarm.Share, _Mapping]]] = ..., deviations: _Optional[_Iterable[_Union[Alarm.Deviation, _Mapping]]] = ..., settled: bool = ..., provisional: bool = ...) -> None: ...
 
 class AlarmStatus(_message.Message):
-    __slots__ = ("states", "alarms", "open", "watched_s", "allowed", "raised", "confirmed", "armed_in_s", "desired", "silent_s")
+    __slots__ = ("states", "alarms", "open", "watched_s", "allowed", "raised", "confirmed", "armed_in_s", "desired", "silent_s", "typical", "provisional_rows", "waiting")
     class States(_message.Message):
         __slots__ = ("learning", "armed", "alarm", "paused", "stale")
         LEARNING_FIELD_NUMBER: _ClassVar[int]
@@ -191,6 +212,34 @@ class AlarmStatus(_message.Message):
         paused: int
         stale: int
         def __init__(self, learning: _Optional[int] = ..., armed: _Optional[int] = ..., alarm: _Optional[int] = ..., paused: _Optional[int] = ..., stale: _Optional[int] = ...) -> None: ...
+    class Typical(_message.Message):
+        __slots__ = ("promised", "unconfirmed", "nodes")
+        PROMISED_FIELD_NUMBER: _ClassVar[int]
+        UNCONFIRMED_FIELD_NUMBER: _ClassVar[int]
+        NODES_FIELD_NUMBER: _ClassVar[int]
+        promised: float
+        unconfirmed: int
+        nodes: int
+        def __init__(self, promised: _Optional[float] = ..., unconfirmed: _Optional[int] = ..., nodes: _Optional[int] = ...) -> None: ...
+    class Waiting(_message.Message):
+        __slots__ = ("what", "rows", "of")
+        class What(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+            __slots__ = ()
+            WHAT_UNSPECIFIED: _ClassVar[AlarmStatus.Waiting.What]
+            WHAT_MODEL: _ClassVar[AlarmStatus.Waiting.What]
+            WHAT_MEAN: _ClassVar[AlarmStatus.Waiting.What]
+            WHAT_REPORT: _ClassVar[AlarmStatus.Waiting.What]
+        WHAT_UNSPECIFIED: AlarmStatus.Waiting.What
+        WHAT_MODEL: AlarmStatus.Waiting.What
+        WHAT_MEAN: AlarmStatus.Waiting.What
+        WHAT_REPORT: AlarmStatus.Waiting.What
+        WHAT_FIELD_NUMBER: _ClassVar[int]
+        ROWS_FIELD_NUMBER: _ClassVar[int]
+        OF_FIELD_NUMBER: _ClassVar[int]
+        what: AlarmStatus.Waiting.What
+        rows: int
+        of: int
+        def __init__(self, what: _Optional[_Union[AlarmStatus.Waiting.What, str]] = ..., rows: _Optional[int] = ..., of: _Optional[int] = ...) -> None: ...
     STATES_FIELD_NUMBER: _ClassVar[int]
     ALARMS_FIELD_NUMBER: _ClassVar[int]
     OPEN_FIELD_NUMBER: _ClassVar[int]
@@ -201,6 +250,9 @@ class AlarmStatus(_message.Message):
     ARMED_IN_S_FIELD_NUMBER: _ClassVar[int]
     DESIRED_FIELD_NUMBER: _ClassVar[int]
     SILENT_S_FIELD_NUMBER: _ClassVar[int]
+    TYPICAL_FIELD_NUMBER: _ClassVar[int]
+    PROVISIONAL_ROWS_FIELD_NUMBER: _ClassVar[int]
+    WAITING_FIELD_NUMBER: _ClassVar[int]
     states: AlarmStatus.States
     alarms: _containers.RepeatedCompositeFieldContainer[Alarm]
     open: int
@@ -211,10 +263,13 @@ class AlarmStatus(_message.Message):
     armed_in_s: float
     desired: int
     silent_s: _containers.RepeatedScalarFieldContainer[int]
-    def __init__(self, states: _Optional[_Union[AlarmStatus.States, _Mapping]] = ..., alarms: _Optional[_Iterable[_Union[Alarm, _Mapping]]] = ..., open: _Optional[int] = ..., watched_s: _Optional[float] = ..., allowed: _Optional[float] = ..., raised: _Optional[int] = ..., confirmed: _Optional[int] = ..., armed_in_s: _Optional[float] = ..., desired: _Optional[int] = ..., silent_s: _Optional[_Iterable[int]] = ...) -> None: ...
+    typical: AlarmStatus.Typical
+    provisional_rows: float
+    waiting: AlarmStatus.Waiting
+    def __init__(self, states: _Optional[_Union[AlarmStatus.States, _Mapping]] = ..., alarms: _Optional[_Iterable[_Union[Alarm, _Mapping]]] = ..., open: _Optional[int] = ..., watched_s: _Optional[float] = ..., allowed: _Optional[float] = ..., raised: _Optional[int] = ..., confirmed: _Optional[int] = ..., armed_in_s: _Optional[float] = ..., desired: _Optional[int] = ..., silent_s: _Optional[_Iterable[int]] = ..., typical: _Optional[_Union[AlarmStatus.Typical, _Mapping]] = ..., provisional_rows: _Optional[float] = ..., waiting: _Optional[_Union[AlarmStatus.Waiting, _Mapping]] = ...) -> None: ...
 
 class DesiredState(_message.Message):
-    __slots__ = ("node", "number", "paused", "verdicts", "banned")
+    __slots__ = ("node", "number", "paused", "verdicts", "banned", "drill")
     class Verdict(_message.Message):
         __slots__ = ("alarm", "accept")
         ALARM_FIELD_NUMBER: _ClassVar[int]
@@ -227,12 +282,14 @@ class DesiredState(_message.Message):
     PAUSED_FIELD_NUMBER: _ClassVar[int]
     VERDICTS_FIELD_NUMBER: _ClassVar[int]
     BANNED_FIELD_NUMBER: _ClassVar[int]
+    DRILL_FIELD_NUMBER: _ClassVar[int]
     node: str
     number: int
     paused: bool
     verdicts: _containers.RepeatedCompositeFieldContainer[DesiredState.Verdict]
     banned: bool
-    def __init__(self, node: _Optional[str] = ..., number: _Optional[int] = ..., paused: bool = ..., verdicts: _Optional[_Iterable[_Union[DesiredState.Verdict, _Mapping]]] = ..., banned: bool = ...) -> None: ...
+    drill: int
+    def __init__(self, node: _Optional[str] = ..., number: _Optional[int] = ..., paused: bool = ..., verdicts: _Optional[_Iterable[_Union[DesiredState.Verdict, _Mapping]]] = ..., banned: bool = ..., drill: _Optional[int] = ...) -> None: ...
 
 class ReportResponse(_message.Message):
     __slots__ = ("header", "reason", "fence", "pinned", "top", "newest", "root", "durable", "floor_ms", "desired_states")
@@ -257,6 +314,38 @@ class ReportResponse(_message.Message):
     floor_ms: int
     desired_states: _containers.RepeatedCompositeFieldContainer[DesiredState]
     def __init__(self, header: _Optional[_Union[_header_pb2.Header, _Mapping]] = ..., reason: _Optional[_Union[Reason, str]] = ..., fence: _Optional[bytes] = ..., pinned: _Optional[_Union[_header_pb2.Incarnation, _Mapping]] = ..., top: bool = ..., newest: _Optional[int] = ..., root: _Optional[_Union[_header_pb2.Incarnation, _Mapping]] = ..., durable: _Optional[int] = ..., floor_ms: _Optional[int] = ..., desired_states: _Optional[_Iterable[_Union[DesiredState, _Mapping]]] = ...) -> None: ...
+
+class DrillRequest(_message.Message):
+    __slots__ = ("header", "node", "fingerprint", "as_of_s", "number", "rows", "spans", "within", "at_most_per_s", "channels")
+    HEADER_FIELD_NUMBER: _ClassVar[int]
+    NODE_FIELD_NUMBER: _ClassVar[int]
+    FINGERPRINT_FIELD_NUMBER: _ClassVar[int]
+    AS_OF_S_FIELD_NUMBER: _ClassVar[int]
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    ROWS_FIELD_NUMBER: _ClassVar[int]
+    SPANS_FIELD_NUMBER: _ClassVar[int]
+    WITHIN_FIELD_NUMBER: _ClassVar[int]
+    AT_MOST_PER_S_FIELD_NUMBER: _ClassVar[int]
+    CHANNELS_FIELD_NUMBER: _ClassVar[int]
+    header: _header_pb2.Header
+    node: str
+    fingerprint: bytes
+    as_of_s: float
+    number: int
+    rows: int
+    spans: int
+    within: int
+    at_most_per_s: float
+    channels: bytes
+    def __init__(self, header: _Optional[_Union[_header_pb2.Header, _Mapping]] = ..., node: _Optional[str] = ..., fingerprint: _Optional[bytes] = ..., as_of_s: _Optional[float] = ..., number: _Optional[int] = ..., rows: _Optional[int] = ..., spans: _Optional[int] = ..., within: _Optional[int] = ..., at_most_per_s: _Optional[float] = ..., channels: _Optional[bytes] = ...) -> None: ...
+
+class DrillResponse(_message.Message):
+    __slots__ = ("header", "reason")
+    HEADER_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    header: _header_pb2.Header
+    reason: Reason
+    def __init__(self, header: _Optional[_Union[_header_pb2.Header, _Mapping]] = ..., reason: _Optional[_Union[Reason, str]] = ...) -> None: ...
 
 class WatchRequest(_message.Message):
     __slots__ = ("header",)
@@ -283,7 +372,7 @@ class Hello(_message.Message):
     def __init__(self, header: _Optional[_Union[_header_pb2.Header, _Mapping]] = ..., top: bool = ..., boot: _Optional[int] = ...) -> None: ...
 
 class Model(_message.Message):
-    __slots__ = ("header", "version", "schema", "subspace", "limits", "counts", "nodes", "staleness_p50_s", "staleness_p99_s", "staleness_max_s", "created_s", "expires_s", "linear", "maxima")
+    __slots__ = ("header", "version", "schema", "subspace", "limits", "counts", "nodes", "staleness_p50_s", "staleness_p99_s", "staleness_max_s", "created_s", "expires_s", "linear", "maxima", "factors", "rank", "widened", "block_s")
     HEADER_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     SCHEMA_FIELD_NUMBER: _ClassVar[int]
@@ -298,6 +387,10 @@ class Model(_message.Message):
     EXPIRES_S_FIELD_NUMBER: _ClassVar[int]
     LINEAR_FIELD_NUMBER: _ClassVar[int]
     MAXIMA_FIELD_NUMBER: _ClassVar[int]
+    FACTORS_FIELD_NUMBER: _ClassVar[int]
+    RANK_FIELD_NUMBER: _ClassVar[int]
+    WIDENED_FIELD_NUMBER: _ClassVar[int]
+    BLOCK_S_FIELD_NUMBER: _ClassVar[int]
     header: _header_pb2.Header
     version: int
     schema: bytes
@@ -312,4 +405,8 @@ class Model(_message.Message):
     expires_s: float
     linear: _summary_pb2.Subspace
     maxima: _summary_pb2.BlockMaxima
-    def __init__(self, header: _Optional[_Union[_header_pb2.Header, _Mapping]] = ..., version: _Optional[int] = ..., schema: _Optional[bytes] = ..., subspace: _Optional[_Union[_summary_pb2.Subspace, _Mapping]] = ..., limits: _Optional[_Union[_summary_pb2.Limits, _Mapping]] = ..., counts: _Optional[_Union[_summary_pb2.Counts, _Mapping]] = ..., nodes: _Optional[int] = ..., staleness_p50_s: _Optional[float] = ..., staleness_p99_s: _Optional[float] = ..., staleness_max_s: _Optional[float] = ..., created_s: _Optional[float] = ..., expires_s: _Optional[float] = ..., linear: _Optional[_Union[_summary_pb2.Subspace, _Mapping]] = ..., maxima: _Optional[_Union[_summary_pb2.BlockMaxima, _Mapping]] = ...) -> None: ...
+    factors: _containers.RepeatedCompositeFieldContainer[_summary_pb2.Factors]
+    rank: int
+    widened: float
+    block_s: float
+    def __init__(self, header: _Optional[_Union[_header_pb2.Header, _Mapping]] = ..., version: _Optional[int] = ..., schema: _Optional[bytes] = ..., subspace: _Optional[_Union[_summary_pb2.Subspace, _Mapping]] = ..., limits: _Optional[_Union[_summary_pb2.Limits, _Mapping]] = ..., counts: _Optional[_Union[_summary_pb2.Counts, _Mapping]] = ..., nodes: _Optional[int] = ..., staleness_p50_s: _Optional[float] = ..., staleness_p99_s: _Optional[float] = ..., staleness_max_s: _Optional[float] = ..., created_s: _Optional[float] = ..., expires_s: _Optional[float] = ..., linear: _Optional[_Union[_summary_pb2.Subspace, _Mapping]] = ..., maxima: _Optional[_Union[_summary_pb2.BlockMaxima, _Mapping]] = ..., factors: _Optional[_Iterable[_Union[_summary_pb2.Factors, _Mapping]]] = ..., rank: _Optional[int] = ..., widened: _Optional[float] = ..., block_s: _Optional[float] = ...) -> None: ...

@@ -32,15 +32,27 @@ class Pin(_message.Message):
     top: bool
     def __init__(self, parent: _Optional[str] = ..., incarnation: _Optional[_Union[_header_pb2.Incarnation, _Mapping]] = ..., top: bool = ...) -> None: ...
 
+class MeasuredRows(_message.Message):
+    __slots__ = ("whole", "rows", "weights")
+    WHOLE_FIELD_NUMBER: _ClassVar[int]
+    ROWS_FIELD_NUMBER: _ClassVar[int]
+    WEIGHTS_FIELD_NUMBER: _ClassVar[int]
+    whole: _summary_pb2.Subspace
+    rows: bytes
+    weights: bytes
+    def __init__(self, whole: _Optional[_Union[_summary_pb2.Subspace, _Mapping]] = ..., rows: _Optional[bytes] = ..., weights: _Optional[bytes] = ...) -> None: ...
+
 class Checkpoint(_message.Message):
-    __slots__ = ("report", "pin", "delivered")
+    __slots__ = ("report", "pin", "delivered", "measured")
     REPORT_FIELD_NUMBER: _ClassVar[int]
     PIN_FIELD_NUMBER: _ClassVar[int]
     DELIVERED_FIELD_NUMBER: _ClassVar[int]
+    MEASURED_FIELD_NUMBER: _ClassVar[int]
     report: _aggregator_service_pb2.ReportRequest
     pin: Pin
     delivered: int
-    def __init__(self, report: _Optional[_Union[_aggregator_service_pb2.ReportRequest, _Mapping]] = ..., pin: _Optional[_Union[Pin, _Mapping]] = ..., delivered: _Optional[int] = ...) -> None: ...
+    measured: MeasuredRows
+    def __init__(self, report: _Optional[_Union[_aggregator_service_pb2.ReportRequest, _Mapping]] = ..., pin: _Optional[_Union[Pin, _Mapping]] = ..., delivered: _Optional[int] = ..., measured: _Optional[_Union[MeasuredRows, _Mapping]] = ...) -> None: ...
 
 class Past(_message.Message):
     __slots__ = ("finals", "absorbed", "lost", "lifetime")
@@ -69,7 +81,7 @@ class OwnMean(_message.Message):
     def __init__(self, rows: _Optional[bytes] = ..., features: _Optional[bytes] = ..., weight: _Optional[float] = ..., count: _Optional[int] = ..., span_s: _Optional[float] = ...) -> None: ...
 
 class Hours(_message.Message):
-    __slots__ = ("windows", "hours", "spared", "watched_s", "allowed")
+    __slots__ = ("windows", "hours", "spared", "watched_s", "allowed", "block_s", "before")
     class Value(_message.Message):
         __slots__ = ("of", "value")
         OF_FIELD_NUMBER: _ClassVar[int]
@@ -91,15 +103,30 @@ class Hours(_message.Message):
     SPARED_FIELD_NUMBER: _ClassVar[int]
     WATCHED_S_FIELD_NUMBER: _ClassVar[int]
     ALLOWED_FIELD_NUMBER: _ClassVar[int]
+    BLOCK_S_FIELD_NUMBER: _ClassVar[int]
+    BEFORE_FIELD_NUMBER: _ClassVar[int]
     windows: _containers.RepeatedCompositeFieldContainer[Hours.Windows]
     hours: int
     spared: _containers.RepeatedCompositeFieldContainer[Hours.Value]
     watched_s: float
     allowed: float
-    def __init__(self, windows: _Optional[_Iterable[_Union[Hours.Windows, _Mapping]]] = ..., hours: _Optional[int] = ..., spared: _Optional[_Iterable[_Union[Hours.Value, _Mapping]]] = ..., watched_s: _Optional[float] = ..., allowed: _Optional[float] = ...) -> None: ...
+    block_s: float
+    before: _summary_pb2.BlockMaxima
+    def __init__(self, windows: _Optional[_Iterable[_Union[Hours.Windows, _Mapping]]] = ..., hours: _Optional[int] = ..., spared: _Optional[_Iterable[_Union[Hours.Value, _Mapping]]] = ..., watched_s: _Optional[float] = ..., allowed: _Optional[float] = ..., block_s: _Optional[float] = ..., before: _Optional[_Union[_summary_pb2.BlockMaxima, _Mapping]] = ...) -> None: ...
 
 class DetectorState(_message.Message):
-    __slots__ = ("alarms", "held_s", "frozen", "blame", "excused", "raised", "confirmed", "hours")
+    __slots__ = ("alarms", "held_s", "frozen", "blame", "excused", "raised", "confirmed", "hours", "highest")
+    class Highest(_message.Message):
+        __slots__ = ("of", "value", "rows", "mean")
+        OF_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        ROWS_FIELD_NUMBER: _ClassVar[int]
+        MEAN_FIELD_NUMBER: _ClassVar[int]
+        of: str
+        value: float
+        rows: int
+        mean: float
+        def __init__(self, of: _Optional[str] = ..., value: _Optional[float] = ..., rows: _Optional[int] = ..., mean: _Optional[float] = ...) -> None: ...
     ALARMS_FIELD_NUMBER: _ClassVar[int]
     HELD_S_FIELD_NUMBER: _ClassVar[int]
     FROZEN_FIELD_NUMBER: _ClassVar[int]
@@ -108,6 +135,7 @@ class DetectorState(_message.Message):
     RAISED_FIELD_NUMBER: _ClassVar[int]
     CONFIRMED_FIELD_NUMBER: _ClassVar[int]
     HOURS_FIELD_NUMBER: _ClassVar[int]
+    HIGHEST_FIELD_NUMBER: _ClassVar[int]
     alarms: _containers.RepeatedCompositeFieldContainer[_aggregator_service_pb2.Alarm]
     held_s: float
     frozen: _containers.RepeatedCompositeFieldContainer[Hours.Value]
@@ -116,7 +144,8 @@ class DetectorState(_message.Message):
     raised: int
     confirmed: int
     hours: Hours
-    def __init__(self, alarms: _Optional[_Iterable[_Union[_aggregator_service_pb2.Alarm, _Mapping]]] = ..., held_s: _Optional[float] = ..., frozen: _Optional[_Iterable[_Union[Hours.Value, _Mapping]]] = ..., blame: _Optional[bytes] = ..., excused: _Optional[_Iterable[int]] = ..., raised: _Optional[int] = ..., confirmed: _Optional[int] = ..., hours: _Optional[_Union[Hours, _Mapping]] = ...) -> None: ...
+    highest: _containers.RepeatedCompositeFieldContainer[DetectorState.Highest]
+    def __init__(self, alarms: _Optional[_Iterable[_Union[_aggregator_service_pb2.Alarm, _Mapping]]] = ..., held_s: _Optional[float] = ..., frozen: _Optional[_Iterable[_Union[Hours.Value, _Mapping]]] = ..., blame: _Optional[bytes] = ..., excused: _Optional[_Iterable[int]] = ..., raised: _Optional[int] = ..., confirmed: _Optional[int] = ..., hours: _Optional[_Union[Hours, _Mapping]] = ..., highest: _Optional[_Iterable[_Union[DetectorState.Highest, _Mapping]]] = ...) -> None: ...
 
 class Column(_message.Message):
     __slots__ = ("name", "values")
@@ -137,7 +166,7 @@ class ResidualScale(_message.Message):
     def __init__(self, squares: _Optional[bytes] = ..., weight: _Optional[bytes] = ..., span_s: _Optional[float] = ...) -> None: ...
 
 class NodeMonitor(_message.Message):
-    __slots__ = ("fingerprint", "own", "detector", "desired", "reference", "held", "habits", "run_lengths", "residual_scale")
+    __slots__ = ("fingerprint", "own", "detector", "desired", "reference", "held", "habits", "run_lengths", "residual_scale", "level", "offset")
     FINGERPRINT_FIELD_NUMBER: _ClassVar[int]
     OWN_FIELD_NUMBER: _ClassVar[int]
     DETECTOR_FIELD_NUMBER: _ClassVar[int]
@@ -147,6 +176,8 @@ class NodeMonitor(_message.Message):
     HABITS_FIELD_NUMBER: _ClassVar[int]
     RUN_LENGTHS_FIELD_NUMBER: _ClassVar[int]
     RESIDUAL_SCALE_FIELD_NUMBER: _ClassVar[int]
+    LEVEL_FIELD_NUMBER: _ClassVar[int]
+    OFFSET_FIELD_NUMBER: _ClassVar[int]
     fingerprint: bytes
     own: OwnMean
     detector: DetectorState
@@ -156,7 +187,19 @@ class NodeMonitor(_message.Message):
     habits: _containers.RepeatedCompositeFieldContainer[Column]
     run_lengths: _containers.RepeatedCompositeFieldContainer[Column]
     residual_scale: ResidualScale
-    def __init__(self, fingerprint: _Optional[bytes] = ..., own: _Optional[_Union[OwnMean, _Mapping]] = ..., detector: _Optional[_Union[DetectorState, _Mapping]] = ..., desired: _Optional[_Union[_aggregator_service_pb2.DesiredState, _Mapping]] = ..., reference: _Optional[_Union[_aggregator_service_pb2.Model, _Mapping]] = ..., held: _Optional[_Union[OwnMean, _Mapping]] = ..., habits: _Optional[_Iterable[_Union[Column, _Mapping]]] = ..., run_lengths: _Optional[_Iterable[_Union[Column, _Mapping]]] = ..., residual_scale: _Optional[_Union[ResidualScale, _Mapping]] = ...) -> None: ...
+    level: NewLevel
+    offset: bytes
+    def __init__(self, fingerprint: _Optional[bytes] = ..., own: _Optional[_Union[OwnMean, _Mapping]] = ..., detector: _Optional[_Union[DetectorState, _Mapping]] = ..., desired: _Optional[_Union[_aggregator_service_pb2.DesiredState, _Mapping]] = ..., reference: _Optional[_Union[_aggregator_service_pb2.Model, _Mapping]] = ..., held: _Optional[_Union[OwnMean, _Mapping]] = ..., habits: _Optional[_Iterable[_Union[Column, _Mapping]]] = ..., run_lengths: _Optional[_Iterable[_Union[Column, _Mapping]]] = ..., residual_scale: _Optional[_Union[ResidualScale, _Mapping]] = ..., level: _Optional[_Union[NewLevel, _Mapping]] = ..., offset: _Optional[bytes] = ...) -> None: ...
+
+class NewLevel(_message.Message):
+    __slots__ = ("mean", "half", "calm_s")
+    MEAN_FIELD_NUMBER: _ClassVar[int]
+    HALF_FIELD_NUMBER: _ClassVar[int]
+    CALM_S_FIELD_NUMBER: _ClassVar[int]
+    mean: OwnMean
+    half: OwnMean
+    calm_s: float
+    def __init__(self, mean: _Optional[_Union[OwnMean, _Mapping]] = ..., half: _Optional[_Union[OwnMean, _Mapping]] = ..., calm_s: _Optional[float] = ...) -> None: ...
 
 class DesiredStates(_message.Message):
     __slots__ = ("desired_states",)

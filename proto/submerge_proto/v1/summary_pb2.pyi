@@ -47,41 +47,61 @@ class Moments(_message.Message):
     points: bytes
     def __init__(self, count: _Optional[int] = ..., mean: _Optional[bytes] = ..., m2: _Optional[bytes] = ..., priorities: _Optional[bytes] = ..., points: _Optional[bytes] = ...) -> None: ...
 
+class Factors(_message.Message):
+    __slots__ = ("noise", "loadings")
+    NOISE_FIELD_NUMBER: _ClassVar[int]
+    LOADINGS_FIELD_NUMBER: _ClassVar[int]
+    noise: bytes
+    loadings: bytes
+    def __init__(self, noise: _Optional[bytes] = ..., loadings: _Optional[bytes] = ...) -> None: ...
+
 class ScoreSketches(_message.Message):
-    __slots__ = ("spe", "t2", "linear", "maxima")
+    __slots__ = ("spe", "t2", "linear", "maxima", "distance")
     SPE_FIELD_NUMBER: _ClassVar[int]
     T2_FIELD_NUMBER: _ClassVar[int]
     LINEAR_FIELD_NUMBER: _ClassVar[int]
     MAXIMA_FIELD_NUMBER: _ClassVar[int]
+    DISTANCE_FIELD_NUMBER: _ClassVar[int]
     spe: bytes
     t2: bytes
     linear: bytes
     maxima: BlockMaxima
-    def __init__(self, spe: _Optional[bytes] = ..., t2: _Optional[bytes] = ..., linear: _Optional[bytes] = ..., maxima: _Optional[_Union[BlockMaxima, _Mapping]] = ...) -> None: ...
+    distance: bytes
+    def __init__(self, spe: _Optional[bytes] = ..., t2: _Optional[bytes] = ..., linear: _Optional[bytes] = ..., maxima: _Optional[_Union[BlockMaxima, _Mapping]] = ..., distance: _Optional[bytes] = ...) -> None: ...
 
 class BlockMaxima(_message.Message):
-    __slots__ = ("spe", "t2", "linear", "longest", "channel")
+    __slots__ = ("spe", "t2", "linear", "longest", "channel", "distance", "smoothed", "block_s", "lengths")
     SPE_FIELD_NUMBER: _ClassVar[int]
     T2_FIELD_NUMBER: _ClassVar[int]
     LINEAR_FIELD_NUMBER: _ClassVar[int]
     LONGEST_FIELD_NUMBER: _ClassVar[int]
     CHANNEL_FIELD_NUMBER: _ClassVar[int]
+    DISTANCE_FIELD_NUMBER: _ClassVar[int]
+    SMOOTHED_FIELD_NUMBER: _ClassVar[int]
+    BLOCK_S_FIELD_NUMBER: _ClassVar[int]
+    LENGTHS_FIELD_NUMBER: _ClassVar[int]
     spe: bytes
     t2: bytes
     linear: bytes
     longest: int
     channel: bytes
-    def __init__(self, spe: _Optional[bytes] = ..., t2: _Optional[bytes] = ..., linear: _Optional[bytes] = ..., longest: _Optional[int] = ..., channel: _Optional[bytes] = ...) -> None: ...
+    distance: bytes
+    smoothed: bytes
+    block_s: float
+    lengths: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, spe: _Optional[bytes] = ..., t2: _Optional[bytes] = ..., linear: _Optional[bytes] = ..., longest: _Optional[int] = ..., channel: _Optional[bytes] = ..., distance: _Optional[bytes] = ..., smoothed: _Optional[bytes] = ..., block_s: _Optional[float] = ..., lengths: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class Counts(_message.Message):
-    __slots__ = ("learnt", "withheld", "lost")
+    __slots__ = ("learnt", "withheld", "lost", "moved")
     LEARNT_FIELD_NUMBER: _ClassVar[int]
     WITHHELD_FIELD_NUMBER: _ClassVar[int]
     LOST_FIELD_NUMBER: _ClassVar[int]
+    MOVED_FIELD_NUMBER: _ClassVar[int]
     learnt: int
     withheld: int
     lost: int
-    def __init__(self, learnt: _Optional[int] = ..., withheld: _Optional[int] = ..., lost: _Optional[int] = ...) -> None: ...
+    moved: int
+    def __init__(self, learnt: _Optional[int] = ..., withheld: _Optional[int] = ..., lost: _Optional[int] = ..., moved: _Optional[int] = ...) -> None: ...
 
 class Census(_message.Message):
     __slots__ = ("nodes", "ages")
@@ -92,15 +112,17 @@ class Census(_message.Message):
     def __init__(self, nodes: _Optional[int] = ..., ages: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class Limits(_message.Message):
-    __slots__ = ("shares", "spe", "t2", "n", "linear")
+    __slots__ = ("shares", "spe", "t2", "n", "linear", "distance")
     SHARES_FIELD_NUMBER: _ClassVar[int]
     SPE_FIELD_NUMBER: _ClassVar[int]
     T2_FIELD_NUMBER: _ClassVar[int]
     N_FIELD_NUMBER: _ClassVar[int]
     LINEAR_FIELD_NUMBER: _ClassVar[int]
+    DISTANCE_FIELD_NUMBER: _ClassVar[int]
     shares: _containers.RepeatedScalarFieldContainer[float]
     spe: _containers.RepeatedScalarFieldContainer[float]
     t2: _containers.RepeatedScalarFieldContainer[float]
     n: int
     linear: _containers.RepeatedScalarFieldContainer[float]
-    def __init__(self, shares: _Optional[_Iterable[float]] = ..., spe: _Optional[_Iterable[float]] = ..., t2: _Optional[_Iterable[float]] = ..., n: _Optional[int] = ..., linear: _Optional[_Iterable[float]] = ...) -> None: ...
+    distance: _containers.RepeatedScalarFieldContainer[float]
+    def __init__(self, shares: _Optional[_Iterable[float]] = ..., spe: _Optional[_Iterable[float]] = ..., t2: _Optional[_Iterable[float]] = ..., n: _Optional[int] = ..., linear: _Optional[_Iterable[float]] = ..., distance: _Optional[_Iterable[float]] = ...) -> None: ...

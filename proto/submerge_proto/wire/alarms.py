@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from itertools import islice
 from typing import Any
 
 from submerge import PeerError
@@ -17,8 +18,12 @@ from submerge.protocol.alarm_status import (
     TOP,
     Alarm,
     AlarmStatus,
+    Awaited,
     Cause,
+    Deviation,
+    TypicalAlarms,
     Verdict,
+    Waiting,
 )
 from submerge.protocol.desired_state import MOST_AT_ONCE, MOST_VERDICTS, DesiredState
 from submerge.protocol.messages import HIGHEST
@@ -36,7 +41,13 @@ from submerge_proto.wire.parts import (
 )
 
 CHANNEL_LETTERS, CHANNEL_BYTES = 40, 100
-"""Of a channel's name in an alarm; three of them and the rest of an alarm are 512 bytes."""
+"""Of a channel's name in an alarm; three of them and the rest of an alarm are 481 bytes."""
+
+MOST_BYTES = 484
+"""Of an alarm: one with longer names of channels leaves out its onset, and then its deviations."""
+
+LARGEST_VALUE = 1e100
+"""Largest value of a channel, either way: differences of two are finite."""
 
 LONGEST_S = float(MOST)
 """The longest sum of times: seconds up to the largest number."""
@@ -48,11 +59,7 @@ LONGEST_SILENCE_S = 2**40
 
 def alarm(value: Alarm) -> pb.Alarm:
     """Return an alarm as a message; its times are cut to those that can be shown as dates."""
-    top = (
-        pb.Alarm.Share(channel=channel(each), share=min(max(share, 0.0), 1.0))
-        for each, share in value.top[:TOP]
-    )
-    return pb.Alarm(
+    message = pb.Alarm(
         node=value.node,
         number=min(value.number, MOST),
         began_s=_shown(value.began),
@@ -60,19 +67,27 @@ def alarm(value: Alarm) -> pb.Alarm:
         ended_s=0.0 if value.is_open else max(_shown(value.ended), math.ulp(0.0)),
         worst=min(value.worst, WORST),
         cause=_CAUSES[value.cause],
-        top=top,
+        top=_shares(value.top),
         model_version=min(value.version, HIGHEST),
         withheld=min(value.withheld, MOST_READINGS),
         verdict=_VERDICTS[value.verdict],
+        first=_shares(value.first),
+        deviations=_deviations(value),
+        settled=value.settled,
+        provisional=value.provisional,
     )
+    # Names of channels may be long: what an alarm said before goes first.
+    for field in ("first", "deviations"):
+        if message.ByteSize() > MOST_BYTES:
+            message.ClearField(field)
+    return message
 
 
 def alarm_of(message: pb.Alarm) -> Alarm:
     """Return the alarm that a message holds."""
-    if len(message.top) > TOP:
-        raise PeerError(
-            f"an alarm names at most {TOP} channels, got {len(message.top)}", kind="oversize"
-        )
+    most = max(len(message.top), len(message.first), len(message.deviations))
+    if most > TOP:
+        raise PeerError(f"an alarm names at most {TOP} channels, got {most}", kind="oversize")
     return Alarm(
         name(message.node),
         number("an alarm's number", message.number),
@@ -81,11 +96,54 @@ def alarm_of(message: pb.Alarm) -> Alarm:
         _time("ended_s", message.ended_s),
         within("worst", message.worst),
         _CAUSE_OF.get(message.cause, "spe"),
-        tuple((channel(each.channel), within("a share", each.share, 1.0)) for each in message.top),
+        _shares_of(message.top),
         number("model_version", message.model_version, HIGHEST),
         number("readings", message.withheld, MOST_READINGS),
         _VERDICT_OF.get(message.verdict, ""),
+        _shares_of(message.first),
+        _deviations_of(message),
+        message.settled,
+        message.provisional,
     )
+
+
+def _shares(shares: Iterable[tuple[str, float]]) -> list[pb.Alarm.Share]:
+    """Return the first channels to blame, as messages."""
+    return [
+        pb.Alarm.Share(channel=channel(each), share=min(max(share, 0.0), 1.0))
+        for each, share in islice(shares, TOP)
+    ]
+
+
+def _shares_of(messages: Any) -> tuple[tuple[str, float], ...]:
+    return tuple((channel(each.channel), within("a share", each.share, 1.0)) for each in messages)
+
+
+def _deviations(value: Alarm) -> list[pb.Alarm.Deviation]:
+    """Return deviations as messages; a channel at its place in `top` is not named again."""
+    top = [each for each, _ in value.top]
+    return [
+        pb.Alarm.Deviation(
+            channel="" if [each.channel] == top[i : i + 1] else channel(each.channel),
+            value=_bounded(each.value),
+            expected=_bounded(each.expected),
+        )
+        for i, each in enumerate(value.deviations[:TOP])
+    ]
+
+
+def _deviations_of(message: pb.Alarm) -> tuple[Deviation, ...]:
+    found = []
+    for i, each in enumerate(message.deviations):
+        of = each.channel or (message.top[i].channel if i < len(message.top) else "")
+        for value in (each.value, each.expected):
+            within("the size of a channel's value", abs(value), LARGEST_VALUE)
+        found.append(Deviation(channel(of), each.value, each.expected))
+    return tuple(found)
+
+
+def _bounded(value: float) -> float:
+    return min(max(value, -LARGEST_VALUE), LARGEST_VALUE)
 
 
 def alarms_of(messages: Any, most: int) -> tuple[Alarm, ...]:
@@ -115,6 +173,9 @@ def alarm_status(value: AlarmStatus) -> pb.AlarmStatus:
         armed_in_s=min(value.armed_in_s, LONGEST_S),
         desired=min(value.desired, MOST),
         silent_s=_silences(value),
+        typical=_typical(value.typical) if any(value.typical) else None,
+        provisional_rows=min(value.provisional_rows, LONGEST_S),
+        waiting=_waiting(value.waiting),
     )
 
 
@@ -133,7 +194,41 @@ def alarm_status_of(message: pb.AlarmStatus) -> AlarmStatus:
         wait if wait == -1.0 else within("armed_in_s", wait, LONGEST_S),
         number("a desired state", message.desired),
         _silent_nodes(message),
+        _typical_of(message.typical),
+        within("provisional_rows", message.provisional_rows, LONGEST_S),
+        _waiting_of(message),
     )
+
+
+def _typical(value: TypicalAlarms) -> pb.AlarmStatus.Typical:
+    return pb.AlarmStatus.Typical(
+        promised=min(value.promised, LONGEST_S),
+        unconfirmed=min(value.unconfirmed, MOST),
+        nodes=min(value.nodes, MOST_CLIENTS),
+    )
+
+
+def _typical_of(message: pb.AlarmStatus.Typical) -> TypicalAlarms:
+    return TypicalAlarms(
+        within("promised", message.promised, LONGEST_S),
+        number("alarms", message.unconfirmed),
+        number("nodes", message.nodes, MOST_CLIENTS),
+    )
+
+
+def _waiting(value: Waiting | None) -> pb.AlarmStatus.Waiting | None:
+    if value is None:
+        return None
+    rows, of = min(value.rows, MOST), min(value.of, MOST)
+    return pb.AlarmStatus.Waiting(what=_AWAITED[value.what], rows=rows, of=of)
+
+
+def _waiting_of(message: pb.AlarmStatus) -> Waiting | None:
+    waiting = message.waiting
+    what = _AWAITED_OF.get(waiting.what)
+    if what is None:
+        return None
+    return Waiting(what, number("rows", waiting.rows), number("rows", waiting.of))
 
 
 def _silences(value: AlarmStatus) -> list[int]:
@@ -177,7 +272,12 @@ def desired(value: DesiredState) -> pb.DesiredState:
         pb.DesiredState.Verdict(alarm=min(number, MOST), accept=accept)
         for number, accept in value.verdicts[-MOST_VERDICTS:]
     )
-    message = pb.DesiredState(node=value.node, number=min(value.number, MOST), verdicts=verdicts)
+    message = pb.DesiredState(
+        node=value.node,
+        number=min(value.number, MOST),
+        verdicts=verdicts,
+        drill=min(value.drill, MOST),
+    )
     if value.paused is not None:
         message.paused = value.paused
     if value.banned is not None:
@@ -196,7 +296,12 @@ def desired_of(message: pb.DesiredState) -> DesiredState:
     paused = message.paused if message.HasField("paused") else None
     banned = message.banned if message.HasField("banned") else None
     return DesiredState(
-        name(message.node), number("a desired state", message.number), paused, verdicts, banned
+        name(message.node),
+        number("a desired state", message.number),
+        paused,
+        verdicts,
+        banned,
+        number("a drill", message.drill),
     )
 
 
@@ -233,8 +338,17 @@ _CAUSES: dict[Cause, pb.Alarm.Cause] = {
     "linear": pb.Alarm.CAUSE_LINEAR,
     "channel": pb.Alarm.CAUSE_CHANNEL,
     "stuck": pb.Alarm.CAUSE_STUCK,
+    "distance": pb.Alarm.CAUSE_DISTANCE,
+    "smoothed": pb.Alarm.CAUSE_SMOOTHED,
 }
 _CAUSE_OF: dict[int, Cause] = {number: cause for cause, number in _CAUSES.items()}
+
+_AWAITED: dict[Awaited, pb.AlarmStatus.Waiting.What] = {
+    "report": pb.AlarmStatus.Waiting.WHAT_REPORT,
+    "model": pb.AlarmStatus.Waiting.WHAT_MODEL,
+    "mean": pb.AlarmStatus.Waiting.WHAT_MEAN,
+}
+_AWAITED_OF: dict[int, Awaited] = {number: what for what, number in _AWAITED.items()}
 
 _VERDICTS: dict[Verdict, pb.Alarm.Verdict] = {
     "": pb.Alarm.VERDICT_UNSPECIFIED,

@@ -15,6 +15,7 @@ from typing import Any, Literal, get_args
 from google.protobuf.message import DecodeError
 
 from submerge import PeerError, errors
+from submerge.protocol.drill_report import DrillReport, DrillTaken
 from submerge.protocol.messages import (
     Answer,
     Hello,
@@ -28,9 +29,9 @@ from submerge.protocol.messages import (
 )
 from submerge_proto.v1 import aggregator_service_pb2 as pb
 from submerge_proto.v1 import header_pb2
-from submerge_proto.wire import bounds, forms, parts
+from submerge_proto.wire import bounds, drills, forms, parts
 
-Kind = Literal["join", "joined", "report", "answer", "watch"]
+Kind = Literal["join", "joined", "report", "answer", "watch", "drill", "drilled"]
 """The kind of a message, by its method or topic; hello and model are "watch"."""
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -70,6 +71,10 @@ def kind_of(message: Message) -> Kind:
             return "answer"
         case Hello() | Model():
             return "watch"
+        case DrillReport():
+            return "drill"
+        case DrillTaken():
+            return "drilled"
 
 
 def encode(message: Message, *, coarse: bool = False) -> bytes:
@@ -87,6 +92,10 @@ def encode(message: Message, *, coarse: bool = False) -> bytes:
             return pb.WatchResponse(hello=forms.hello(message)).SerializeToString()
         case Model():
             return pb.WatchResponse(model=forms.model(message)).SerializeToString()
+        case DrillReport():
+            return drills.report(message).SerializeToString()
+        case DrillTaken():
+            return drills.taken(message).SerializeToString()
 
 
 def decode(kind: Kind, data: bytes) -> Message:
@@ -159,4 +168,6 @@ _READERS: dict[Kind, tuple[Any, Callable[[Any], Message]]] = {
     "report": (pb.ReportRequest, forms.report_of),
     "answer": (pb.ReportResponse, forms.answer_of),
     "watch": (pb.WatchResponse, forms.model_of),
+    "drill": (pb.DrillRequest, drills.report_of),
+    "drilled": (pb.DrillResponse, drills.taken_of),
 }

@@ -7,9 +7,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 from submerge import PeerError
+from submerge.protocol.alarm_status import MOST_WIDENED
 from submerge.protocol.messages import (
     HIGHEST,
     Answer,
@@ -18,14 +18,14 @@ from submerge.protocol.messages import (
     Join,
     Joined,
     Model,
-    Reason,
     Report,
     Stamp,
 )
 from submerge.protocol.names import LAST_SECOND
 from submerge_proto.v1 import aggregator_service_pb2 as pb
 from submerge_proto.v1 import header_pb2
-from submerge_proto.wire import alarms, parts, scores, summaries
+from submerge_proto.wire import alarms, factors, parts, scores, summaries
+from submerge_proto.wire.columns import MOST_RANK
 
 NO_INCARNATION = Incarnation(0, 0)
 """In a model's header: a model belongs to a group, and to no incarnation."""
@@ -63,7 +63,7 @@ def joined(value: Joined) -> pb.JoinResponse:
     """Return the answer to a join."""
     return pb.JoinResponse(
         header=parts.header(value.stamp),
-        reason=_reason(value.reason),
+        reason=parts.reason(value.reason),
         fence=value.fence,
         pinned=_maybe(value.pinned),
         top=value.top,
@@ -78,7 +78,7 @@ def joined_of(message: pb.JoinResponse) -> Joined:
     """Return the answer to a join."""
     return Joined(
         parts.stamp(message.header),
-        _reason_of(message.reason),
+        parts.reason_of(message.reason),
         parts.fence(message.fence),
         parts.maybe_incarnation(message, "pinned"),
         message.top,
@@ -175,7 +175,7 @@ def answer(value: Answer) -> pb.ReportResponse:
     """Return the answer to a report."""
     return pb.ReportResponse(
         header=parts.header(value.stamp),
-        reason=_reason(value.reason),
+        reason=parts.reason(value.reason),
         fence=value.fence,
         pinned=_maybe(value.pinned),
         top=value.top,
@@ -191,7 +191,7 @@ def answer_of(message: pb.ReportResponse) -> Answer:
     """Return the answer to a report."""
     return Answer(
         parts.stamp(message.header),
-        _reason_of(message.reason),
+        parts.reason_of(message.reason),
         parts.fence(message.fence),
         parts.maybe_incarnation(message, "pinned"),
         message.top,
@@ -230,8 +230,14 @@ def model(value: Model) -> pb.Model:
         staleness_max_s=most,
         created_s=value.created,
         expires_s=value.expires,
+        rank=value.rank,
     )
     summaries.put(message, value.summary)
+    if value.widened > 1:
+        message.widened = min(value.widened, MOST_WIDENED)
+    if message.HasField("subspace"):  # a summary that has faded to nothing is left out
+        message.factors.extend(map(factors.packed, value.factors))
+    message.block_s = value.block_s
     if value.limits is not None:
         message.limits.CopyFrom(scores.limits(value.limits))
     if value.maxima is not None:
@@ -270,7 +276,16 @@ def model_of(message: pb.Model) -> Model:
         created=parts.real("created_s", message.created_s),
         expires=parts.real("expires_s", message.expires_s),
         maxima=maxima,
+        factors=factors.unpacked(message.factors, summary),
+        rank=parts.number("rank", message.rank, MOST_RANK),
+        widened=_widened_of(message.widened),
+        block_s=scores.block_s_of(message.block_s),
     )
+
+
+def _widened_of(value: float) -> float:
+    """Return the factor on limits; 1 from a root that knows of none."""
+    return max(parts.within("widened", value, MOST_WIDENED), 1.0)
 
 
 def _schema_of(text: bytes) -> bytes:
@@ -281,14 +296,3 @@ def _schema_of(text: bytes) -> bytes:
 
 def _maybe(value: Incarnation | None) -> header_pb2.Incarnation | None:
     return None if value is None else parts.incarnation(value)
-
-
-def _reason(reason: Reason) -> Any:
-    return pb.Reason.Value(f"REASON_{reason.name}")
-
-
-def _reason_of(number: int) -> Reason:
-    try:
-        return Reason[pb.Reason.Name(number).removeprefix("REASON_")]
-    except (ValueError, KeyError) as error:
-        raise PeerError(f"expected a known reason, got number {number}") from error

@@ -10,12 +10,13 @@ import hashlib
 import math
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from submerge import Array, PeerError, Schema, __version__
 from submerge.pca.subspace import LARGEST
-from submerge.protocol.messages import LATEST, Census, Counts, Incarnation, Left, Stamp
+from submerge.protocol.messages import LATEST, Census, Counts, Incarnation, Left, Reason, Stamp
 from submerge.protocol.names import NAME_RULE, is_name
 from submerge.stats.moments import Moments
 from submerge.stats.reservoir import KEPT, LARGEST_POINT, LEAST_WIDTH, NUMBERS, Reservoir
@@ -164,6 +165,19 @@ def left_of(messages: object) -> tuple[Left, ...]:
     return tuple(Left(fence(m.fence), number("seq", m.seq)) for m in messages)  # type: ignore[attr-defined]
 
 
+def reason(value: Reason) -> Any:
+    """Return a reason as its number in messages."""
+    return wire.Reason.Value(f"REASON_{value.name}")
+
+
+def reason_of(number: int) -> Reason:
+    """Return the reason that a number in a message stands for."""
+    try:
+        return Reason[wire.Reason.Name(number).removeprefix("REASON_")]
+    except (ValueError, KeyError) as error:
+        raise PeerError(f"expected a known reason, got number {number}") from error
+
+
 def fingerprint(data: bytes) -> str:
     """Return a schema's fingerprint, in hex."""
     if len(data) != FINGERPRINT:
@@ -193,10 +207,10 @@ def schema_of(text: bytes) -> Schema | None:
 
 def counts(value: Counts) -> summary_pb2.Counts:
     """Return counts as a message, cut to the most readings that peers accept."""
-    learnt, withheld, lost = (
-        min(n, MOST_READINGS) for n in (value.learnt, value.withheld, value.lost)
+    learnt, withheld, lost, moved = (
+        min(n, MOST_READINGS) for n in (value.learnt, value.withheld, value.lost, value.moved)
     )
-    return summary_pb2.Counts(learnt=learnt, withheld=withheld, lost=lost)
+    return summary_pb2.Counts(learnt=learnt, withheld=withheld, lost=lost, moved=moved)
 
 
 def counts_of(message: summary_pb2.Counts) -> Counts:
@@ -204,7 +218,7 @@ def counts_of(message: summary_pb2.Counts) -> Counts:
     return Counts(
         *(
             number("readings", n, MOST_READINGS)
-            for n in (message.learnt, message.withheld, message.lost)
+            for n in (message.learnt, message.withheld, message.lost, message.moved)
         )
     )
 

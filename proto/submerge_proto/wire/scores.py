@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 from submerge import PeerError
 from submerge.protocol.messages import ScoreSketches
+from submerge.stats.block_length import LONGEST
 from submerge.stats.block_maxima import KINDS, BlockMaxima
 from submerge.stats.quantile_sketch import (
     COARSE,
@@ -18,22 +20,24 @@ from submerge.stats.quantile_sketch import (
 )
 from submerge.stats.score_limits import Limits
 from submerge_proto.v1 import summary_pb2
-from submerge_proto.wire.parts import MOST, MOST_READINGS, number, real
+from submerge_proto.wire.parts import MOST, MOST_CLIENTS, MOST_READINGS, number, real
 
 
 def scores(value: ScoreSketches) -> summary_pb2.ScoreSketches:
     """Return sketches of scores as a message."""
     linear = b"" if value.linear is None else packed(_thinned(value.linear))
     spe, t2 = packed(_thinned(value.spe)), packed(_thinned(value.t2))
+    distance = b"" if value.distance is None else packed(_thinned(value.distance))
     hours = None if value.maxima is None else maxima(value.maxima)
-    return summary_pb2.ScoreSketches(spe=spe, t2=t2, linear=linear, maxima=hours)
+    return summary_pb2.ScoreSketches(spe=spe, t2=t2, linear=linear, maxima=hours, distance=distance)
 
 
 def scores_of(message: summary_pb2.ScoreSketches) -> ScoreSketches:
     """Return the sketches of scores that a message holds."""
     linear = _sketch_of(message.linear) if message.linear else None
     hours = maxima_of(message.maxima) if message.HasField("maxima") else None
-    return ScoreSketches(_sketch_of(message.spe), _sketch_of(message.t2), linear, hours)
+    distance = _sketch_of(message.distance) if message.distance else None
+    return ScoreSketches(_sketch_of(message.spe), _sketch_of(message.t2), linear, hours, distance)
 
 
 def maxima(value: BlockMaxima) -> summary_pb2.BlockMaxima:
@@ -43,6 +47,8 @@ def maxima(value: BlockMaxima) -> summary_pb2.BlockMaxima:
         sketch = value.of(kind)
         if sketch.bins:
             setattr(message, kind, packed(_thinned(sketch)))
+    message.block_s = value.block_s
+    message.lengths.extend(min(nodes, MOST_CLIENTS) for nodes in value.lengths)
     return message
 
 
@@ -52,14 +58,34 @@ def maxima_of(message: summary_pb2.BlockMaxima) -> BlockMaxima:
     sketches = {
         kind: _sketch_of(data, FINE) if data else empty(FINE) for kind, data in fields.items()
     }
-    return BlockMaxima(longest=number("hours", message.longest), **sketches)
+    if len(message.lengths) > LONGEST + 1:
+        raise PeerError(
+            f"expected at most {LONGEST + 1} lengths, got {len(message.lengths)}", kind="oversize"
+        )
+    lengths = tuple(number("nodes", nodes, MOST_CLIENTS) for nodes in message.lengths)
+    longest = number("blocks", message.longest)
+    return BlockMaxima(
+        longest=longest, block_s=block_s_of(message.block_s), lengths=lengths, **sketches
+    )
+
+
+def block_s_of(value: float) -> float:
+    """Return the length of a block that a message holds: 2^i seconds, or 0 for an hour."""
+    if value and not (1 <= value <= 2.0**LONGEST and math.frexp(value)[0] == 0.5):
+        raise PeerError(f"a block has a power of two of seconds, got {value}", kind="range")
+    return value
 
 
 def limits(value: Limits) -> summary_pb2.Limits:
     """Return measured limits as a message."""
     n = min(value.n, MOST)
     return summary_pb2.Limits(
-        shares=value.shares, spe=value.spe, t2=value.t2, n=n, linear=value.linear
+        shares=value.shares,
+        spe=value.spe,
+        t2=value.t2,
+        n=n,
+        linear=value.linear,
+        distance=value.distance,
     )
 
 
@@ -67,17 +93,20 @@ def limits_of(message: summary_pb2.Limits) -> Limits:
     """Return the measured limits that a message holds."""
     if not 1 <= len(message.shares) == len(message.spe) == len(message.t2) <= 64:
         raise PeerError("limits: expected as many scores as shares, 1 to 64", kind="shape")
-    if len(message.linear) not in (0, len(message.shares)):
-        raise PeerError("limits: expected as many of the readings as shares, or none", kind="shape")
+    if not {len(message.linear), len(message.distance)} <= {0, len(message.shares)}:
+        raise PeerError(
+            "limits: expected as many of the readings and of distances as shares, or none",
+            kind="shape",
+        )
     shares, spe, t2 = tuple(message.shares), tuple(message.spe), tuple(message.t2)
-    linear = tuple(message.linear)
+    linear, distance = tuple(message.linear), tuple(message.distance)
     for share in shares:
         if not 0 < real("a share", share) <= 1:
             raise PeerError(f"a share must be above 0 and at most 1, got {share}", kind="range")
-    for value in (*spe, *t2, *linear):
+    for value in (*spe, *t2, *linear, *distance):
         if not real("a limit", value) >= 0:
             raise PeerError(f"a limit must not be negative, got {value}", kind="range")
-    return Limits(shares, spe, t2, number("scores", message.n), linear)
+    return Limits(shares, spe, t2, number("scores", message.n), linear, distance)
 
 
 def _sketch_of(data: bytes, grain: Grain = COARSE) -> QuantileSketch:

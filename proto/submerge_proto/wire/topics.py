@@ -2,9 +2,11 @@
 
     submerge/v1/{fleet}/{parent}/up/{node}/join/{group}        a child asks to join
     submerge/v1/{fleet}/{parent}/up/{node}/report/{group}      its newest report, retained
+    submerge/v1/{fleet}/{parent}/up/{node}/drill/{group}       its answer to a drill
     submerge/v1/{fleet}/{parent}/up/{node}/state               "online"; as last will "offline"
     submerge/v1/{fleet}/{parent}/down/{node}/joined            answers to that child
     submerge/v1/{fleet}/{parent}/down/{node}/answer
+    submerge/v1/{fleet}/{parent}/down/{node}/drilled
     submerge/v1/{fleet}/{parent}/hello                         the parent's hello, retained
     submerge/v1/{fleet}/{parent}/model/{group}                 the newest model, retained
     submerge/v1/{fleet}/score/{node}                           flat JSON, for dashboards
@@ -26,7 +28,9 @@ from submerge_proto.wire.codec import Kind
 
 VERSION = "v1"
 
-_UP = re.compile(rf"submerge/v1/[^/]+/[^/]+/up/({NAME})/(join|report)/([^/]+)")
+_UP = re.compile(rf"submerge/v1/[^/]+/[^/]+/up/({NAME})/(join|report|drill)/([^/]+)")
+
+_KINDS: dict[str, Kind] = {"join": "join", "report": "report", "drill": "drill"}
 
 
 class Origin(NamedTuple):
@@ -38,14 +42,14 @@ class Origin(NamedTuple):
 
 
 def up(fleet: str, parent: str, node: str, kind: Kind, group: str) -> str:
-    """Return the topic of a child's join or report."""
+    """Return the topic of a child's join, report or answer to a drill."""
     return f"submerge/{VERSION}/{fleet}/{parent}/up/{node}/{kind}/{group}"
 
 
-def all_up(fleet: str, parent: str) -> tuple[str, str]:
+def all_up(fleet: str, parent: str) -> tuple[str, ...]:
     """Return the topics that a parent subscribes to."""
     below = f"submerge/{VERSION}/{fleet}/{parent}/up/+"
-    return f"{below}/join/+", f"{below}/report/+"
+    return tuple(f"{below}/{kind}/+" for kind in _KINDS)
 
 
 def origin(topic: str) -> Origin | None:
@@ -54,7 +58,7 @@ def origin(topic: str) -> Origin | None:
     if found is None:
         return None
     node, kind, group = found.groups()
-    return Origin(node, "join" if kind == "join" else "report", group)
+    return Origin(node, _KINDS[kind], group)
 
 
 def state(fleet: str, parent: str, node: str) -> str:

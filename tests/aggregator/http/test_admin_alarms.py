@@ -9,6 +9,7 @@ from contextlib import closing
 import pytest
 
 from submerge.protocol.desired_state import DesiredState
+from submerge.stats.alarm_account import evidence
 from submerge_aggregator.store import Store
 from submerge_client import logs
 from submerge_proto.kept import records
@@ -58,6 +59,10 @@ def test_an_alarm_is_shown_with_all_that_is_known_of_it(house):
             "reported_by": "c",
             "silent_s": 40.0,
             "denied_by": [],
+            "first": {},
+            "deviations": {},
+            "settled": False,
+            "provisional": False,
         }
     ] == house.asks("GET", "/alarms").json
 
@@ -137,6 +142,9 @@ def test_how_a_group_is_watched_adds_up(house):
         "raised": 2,
         "confirmed": 1,
         "armed_in_s": 7200.0,
+        "evidence": evidence(1, 0.75),
+        "provisional_rows": 0.0,
+        "waiting": "",
     } == group["watch"]
 
 

@@ -63,7 +63,7 @@ class Scripted(ClientNode):
     """A node that says, after each event of a kind, what the script has for it."""
 
     def __init__(self, *, start=(), reading=()):
-        settings = ClientSettings("pump-1", "g", "root", min_rows=1)
+        settings = ClientSettings("pump-1", "g", "root")
         super().__init__(settings, Schema.anonymous(4), Subspaces(1), np.random.default_rng(0))
         self._start_says, self._reading_says = list(start), list(reading)
 

@@ -13,13 +13,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from submerge.protocol.alarm_changes import AlarmEvent
-from submerge.protocol.alarm_status import REMEMBERED
+from submerge.protocol.alarm_status import REMEMBERED, Deviation
 from submerge_client.alarms.delivered import MOST, Delivered, undelivered
 from submerge_client.alarms.journal import Journal
 from support.alarms import HISTORY, Log, alarm
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "alarms" / "journal-1.json"
 """A journal that a program wrote which knew of no revisions."""
+
+WHOLE = GOLDEN.with_name("journal-2.json")
+"""One with all that an alarm says."""
 
 
 def deliver_all(delivered: Delivered, alarms) -> tuple[Delivered, list[tuple[str, str]]]:
@@ -144,13 +147,16 @@ def test_a_sink_remembers_no_more_than_it_has_to():
 def test_a_journal_outlives_its_process(tmp_path):
     """Each sink's own."""
     path = tmp_path / "c.state.alarms"
-    kept = {"a": Delivered((alarm(1),), ("pump-1-3", "pump-1-4")), "b": Delivered()}
+    off = (Deviation("flow", 7.5, 2.25),)
+    whole = alarm(1, first=(("flow", 0.5),), deviations=off, settled=True, provisional=True)
+    kept = {"a": Delivered((whole,), ("pump-1-3", "pump-1-4")), "b": Delivered((alarm(0),))}
     journal = Journal(path, kept)
     for sink, delivered in kept.items():
         journal.note(sink, delivered)
     again = Journal(path, ("a", "b", "new"))
 
     assert [*kept.values(), None] == [again.delivered(sink) for sink in ("a", "b", "new")]
+    assert WHOLE.read_bytes() == path.read_bytes()
 
 
 def test_a_journal_from_before_revisions_is_read(tmp_path):

@@ -12,8 +12,9 @@ import pytest
 
 from submerge import UsageError
 from submerge.protocol.alarm_changes import AlarmEvent
+from submerge.protocol.alarm_status import Deviation
 from submerge_client.alarms import ndjson
-from submerge_client.alarms.event import sentence, stamp
+from submerge_client.alarms.event import alarm_of, sentence, stamp
 from submerge_client.alarms.journal import Journal
 from submerge_client.alarms.ndjson import File, LineSink, Stream
 from submerge_client.alarms.standard_output import write_whole
@@ -82,9 +83,12 @@ def test_a_line_says_all_that_is_known(place):
         "worst": 3.21,
         "cause": "spe",
         "top": {"flow": 0.81, "temp [°C]": 0.12},
+        "first": {},
+        "deviations": {},
         "model": 7,
         "withheld": 5,
         "verdict": "",
+        "settled": False,
     }
     over = {"event": "end", "at": "2026-01-01T00:01:00.000Z", "ended": BEGAN + 60}
     assert expected == start
@@ -293,6 +297,26 @@ def test_a_person_reads_what_is_wrong_and_where():
         f"Began 2026-01-01T00:00:00.000Z. {NAMES[0]}"
     )
     assert f"Began 2026-01-01T00:00:00.000Z, over 2026-01-01T00:01:00.000Z. {NAMES[0]}" in end
+    settled = sentence(AlarmEvent("end", alarm(0, over=True, settled=True)))
+    assert "00:01:00.000Z: settled at a new level, without a verdict. " in settled
+
+
+OFF = Deviation("flow", 1012.25, 8.5)
+
+
+def test_a_line_says_how_far_channels_are_off(place):
+    """In their units, with what was to blame at the onset; the follower reads what was written."""
+    shown = alarm(0, over=True, first=(("flow", 0.7),), deviations=(OFF,), settled=True)
+    place.lines.update(())
+    place.lines.update((shown,))
+    line = json.loads(place.path.read_bytes().splitlines()[-1])
+
+    assert {"flow": 0.7} == line["first"]
+    assert {"flow": {"value": 1012.25, "expected": 8.5, "difference": 1004.0}} == line["deviations"]
+    assert line["settled"]
+    assert shown == alarm_of(line)
+    said = sentence(AlarmEvent("start", shown))
+    assert "12%.\nflow 1012.25, expected 8.5 (+1004).\nBegan" in said
 
 
 @pytest.mark.parametrize(

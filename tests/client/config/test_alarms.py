@@ -73,6 +73,7 @@ def test_every_setting_goes_through_to_the_node():
         max_withheld_s=7 * DAY,
         period_s=60.0,
     )
+    by_rows = client(alarms={"at_most": "per 10000 rows"}).settings.alarms
     same = [
         field.name
         for field in dataclasses.fields(AlarmSettings)
@@ -80,7 +81,9 @@ def test_every_setting_goes_through_to_the_node():
     ]
 
     assert expected == config.settings.alarms
-    assert ["after", "of"] == same  # constants; each other one is set to something else
+    assert AlarmSettings(at_most_per_s=0.0, at_most_per_row=1e-4) == by_rows
+    # Constants, and the other rate; each other one is set to something else.
+    assert ["after", "of", "at_most_per_row"] == same
 
 
 @pytest.mark.parametrize(
@@ -106,11 +109,24 @@ def test_a_row_stands_for_the_sensors_period(sensor, alarms, period_s):
         ("1 false per week", 7 * DAY),
         (" 2  false per month", 365 / 24 * DAY),
         ("0.5 false per year", 730 * DAY),
+        ("1 false per 8h", DAY / 3),
+        ("per 2d", 2 * DAY),
     ],
 )
 def test_a_rate_is_read(text, seconds):
     """Seconds from one false alarm to the next, on average."""
-    assert 1 / seconds == pytest.approx(AlarmsConfig(at_most=text).at_most_per_s, rel=1e-15)
+    often, by_rows = AlarmsConfig(at_most=text).often
+
+    assert 1 / seconds == pytest.approx(often, rel=1e-15)
+    assert not by_rows
+
+
+@pytest.mark.parametrize(
+    "text", ["1 false per 10000 rows", "per 10000 rows", "2 false per 20000 rows"]
+)
+def test_a_rate_of_rows_is_read(text):
+    """Rows from one false alarm to the next, on average, whatever time a row stands for."""
+    assert (1e-4, True) == AlarmsConfig(at_most=text).often
 
 
 def test_alarms_can_be_off():
@@ -126,7 +142,7 @@ def test_a_condition_is_of_the_vector():
     assert [True] == when.holds(np.array([[0.0, 80.0, 4.0, 99.0]])).tolist()
 
 
-GRAMMAR = 'expected "NUMBER false per hour|day|week|month|year" or "off", got'
+GRAMMAR = 'expected "NUMBER false per hour|day|week|month|year, 8h or 10000 rows", or "off", got'
 
 
 @pytest.mark.parametrize(

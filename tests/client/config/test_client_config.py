@@ -101,7 +101,6 @@ def test_a_file_says_how_the_node_behaves(read) -> None:
             *("pump-1", "pumps", "root"),
             report_every_s=60.0,
             cap_s=2.0,
-            min_rows=80,
             fills_gaps=True,
             lags=2,
         )
@@ -110,21 +109,18 @@ def test_a_file_says_how_the_node_behaves(read) -> None:
 
 
 def test_what_is_left_out_is_as_the_node_has_it() -> None:
-    """Names and defaults are the node's own, but for `min_rows`, which follows the rank.
-
-    `gather_s` is the agent's.
-    """
+    """Names and defaults are the node's own; `gather_s` is the agent's."""
     known = {field.name: field.default for field in dataclasses.fields(ClientSettings)}
     timing = msgspec.structs.asdict(config.ClientTiming())
     timing |= msgspec.structs.asdict(RetryConfig())
     del timing["gather_s"]
 
-    assert timing == {name: known[name] for name in timing} | {"min_rows": None}
+    assert timing == {name: known[name] for name in timing}
 
 
-def test_the_first_report_waits_for_ten_rows_a_direction(read) -> None:
-    """Unless the file says otherwise."""
-    assert 30 == read(toml(summary="rank = 3")).settings.min_rows
+def test_the_first_report_waits_for_no_rows(read) -> None:
+    """Unless the file says otherwise: the root waits, for the rows of the whole group."""
+    assert 1 == read(toml(summary="rank = 3")).settings.min_rows
     assert 7 == read(toml(summary="rank = 3", timing="min_rows = 7")).settings.min_rows
 
 
@@ -172,7 +168,23 @@ def test_ranks_reach_the_summaries(read) -> None:
     """What is shown, and what is kept beside it."""
     summaries = read(toml(summary="rank = 3\noversample = 2")).summaries
 
-    assert (3, 2) == (summaries.rule.start, summaries.oversample)
+    assert (3, 3, 2) == (summaries.rule.start, summaries.rank_max, summaries.oversample)
+
+
+def test_directions_are_kept_for_the_highest_rank_that_may_be_chosen(read) -> None:
+    """Before the root has chosen, 8 are shown, and never more than may be chosen."""
+    auto, low = read(toml()), read(toml(summary="rank_max = 4"))
+
+    assert (8, 16, 21) == (auto.summaries.rule.start, auto.summaries.rank_max, auto.summary.kept)
+    assert (4, 4, 9) == (low.summaries.rule.start, low.summaries.rank_max, low.summary.kept)
+    assert auto.summary.shared.summaries.rank_max == 16
+
+
+@pytest.mark.parametrize("channels", [1, 2, 3])
+def test_few_channels_need_no_setting(read, channels) -> None:
+    """The rank is below the dimension without a line in the file."""
+    names = ", ".join(f'"c{i}"' for i in range(channels))
+    assert read(toml(schema=f"channels = [{names}]")).summary.rank == "auto"
 
 
 @pytest.mark.parametrize(
@@ -334,7 +346,7 @@ def biggest(dim: int, k: int, *, count: int) -> Report:
         synced=True,
         version=2**62,
         lifetime=2**50,
-        scores=ScoreSketches(sketch, sketch, None, most_peaks(count, linear=False)),
+        scores=ScoreSketches(sketch, sketch, None, most_peaks(count, linear=False, above=False)),
         alarm_status=most_vigil("n" * 64, above=False),
     )
 
@@ -348,7 +360,7 @@ def test_no_report_is_larger_than_its_size_was_reckoned(dim, k) -> None:
 def test_scores_stay_within_their_allowance() -> None:
     """Sketches with as many scores in each bucket as one may have, and nine alarms."""
     sketch = QuantileSketch(0, tuple((-7200 + 900 * i, 2**59 - 1) for i in range(16)))
-    maxima = scores.maxima(most_peaks(2**53, linear=False))
+    maxima = scores.maxima(most_peaks(2**53, linear=False, above=False))
     alarm_status = alarms.alarm_status(most_vigil("n" * 64, above=False))
 
     assert 2 * len(packed(sketch)) <= SKETCHES
@@ -368,10 +380,10 @@ def test_a_report_over_the_limit_is_refused_with_the_numbers(refused) -> None:
         )
     )
 
-    size = 4 * 3000 * 15 + 16 * 3000 + 8 * 15 + 11_030
+    size = 4 * 3000 * 15 + 16 * 3000 + 8 * 15 + 15_074
     assert (
         f"client.toml: uplink.max_message_bytes: expected room for {size} bytes: dim 3000"
-        " (channels x lags), k 15 (rank + oversample), 4 dim k + 16 dim + 8 k + 11030, got a limit"
+        " (channels x lags), k 15 (rank + oversample), 4 dim k + 16 dim + 8 k + 15074, got a limit"
         " of 122880 bytes; lower schema.lags, summary.rank or summary.oversample, or raise it as"
         " far as the other end does"
     ) == line
@@ -379,7 +391,7 @@ def test_a_report_over_the_limit_is_refused_with_the_numbers(refused) -> None:
 
 def test_spares_beyond_the_dimension_weigh_nothing(read) -> None:
     """There are never more columns than dimensions."""
-    few = read(toml(summary="rank = 8\noversample = 1000", uplink=SECTIONS["uplink"]))
+    few = read(toml(summary="rank = 7\noversample = 1000", uplink=SECTIONS["uplink"]))
 
     assert size_of_report(8, 8) == few.largest_report
 
@@ -431,8 +443,8 @@ def test_spares_beyond_the_dimension_weigh_nothing(read) -> None:
         ),
         pytest.param(
             {"summary": "zzz = 3"},
-            'summary.zzz: expected a setting of [summary], got "zzz"; known here: rank, oversample,'
-            " memory",
+            'summary.zzz: expected a setting of [summary], got "zzz"; known here: rank, rank_max,'
+            " oversample, memory",
             id="like nothing",
         ),
         pytest.param(
@@ -442,17 +454,18 @@ def test_spares_beyond_the_dimension_weigh_nothing(read) -> None:
         ),
         pytest.param(
             {"summary": 'rank = "3"'},
-            'summary.rank: expected a whole number of at least 1, got "3"; leave the quotes out',
+            'summary.rank: expected a whole number of at least 1 or "auto", got "3"; leave the'
+            " quotes out",
             id="text for number",
         ),
         pytest.param(
             {"summary": "rank = 3.0"},
-            "summary.rank: expected a whole number of at least 1, got 3.0",
+            'summary.rank: expected a whole number of at least 1 or "auto", got 3.0',
             id="not whole",
         ),
         pytest.param(
             {"summary": "rank = true"},
-            "summary.rank: expected a whole number of at least 1, got true",
+            'summary.rank: expected a whole number of at least 1 or "auto", got true',
             id="truth for number",
         ),
         pytest.param(
@@ -573,10 +586,10 @@ def test_spares_beyond_the_dimension_weigh_nothing(read) -> None:
             id="numbers without fixed",
         ),
         pytest.param(
-            {"schema": 'channels = ["a", "b"]\nlags = 2'},
-            "summary.rank: expected at most dim = channels x lags = 2 x 2 = 4, got 8;"
-            " lower it, or raise schema.lags",
-            id="rank over dim",
+            {"schema": 'channels = ["a", "b"]\nlags = 2', "summary": "rank = 4"},
+            "summary.rank: expected fewer than dim = channels x lags = 2 x 2 = 4, got 4;"
+            " lower it, or leave it out",
+            id="rank of all dimensions",
         ),
         pytest.param(
             {"summary": 'memory = "3 apples"'},
@@ -806,8 +819,8 @@ def test_other_variables_do_not_matter(read) -> None:
         ("UPLINK__URLL", "x", 'expected a setting of [uplink], got "urll"; did you mean "url"?'),
         ("NOD", "x", 'expected a setting or a [section], got "nod"; did you mean "node"?'),
         ("TIMMING__MIN_ROWS", "3", 'expected a setting or a [section], got "timming"; did you'),
-        ("SUMMARY__RANK", "many", 'expected a whole number of at least 1, got "many"'),
-        ("SUMMARY__RANK", "80", "expected at most dim = channels x lags = 4 x 2 = 8, got 80"),
+        ("SUMMARY__RANK", "many", 'expected a whole number of at least 1 or "auto", got "many"'),
+        ("SUMMARY__RANK", "80", "expected fewer than dim = channels x lags = 4 x 2 = 8, got 80"),
         ("SUMMARY", "{rang = 2}", "summary.rang: expected a setting of [summary]"),
         ("NODE__X", "3", 'expected node to be a section, got "pump-1"; take the variable away'),
         ("SENSOR__TOPIC", "x", 'it belongs in [sensor] with kind = "mqtt"'),

@@ -231,7 +231,7 @@ def test_ranks_fit_features_and_readings() -> None:
 
     assert (32, 4) == (many.summary.rank, many.summary.linear_rank)
     for summary, line in (
-        ({"rank": 600}, "summary.rank: expected at most the 512 features there are, got 600"),
+        ({"rank": 600}, "summary.rank: expected fewer than the 512 features there are, got 600"),
         (
             {"linear_rank": 10},
             "summary.linear_rank: expected fewer than channels x lags = 9 x 1 = 9",

@@ -16,7 +16,8 @@ from submerge.aggregator.ledger import Ledger
 from submerge.aggregator.member import CLIENT_ROWS, CLOSED
 from submerge.aggregator.row_verdict import RowVerdict
 from submerge.protocol.machine import Keep, Now
-from submerge.protocol.messages import Counts, Incarnation, Reason, Report, digest
+from submerge.protocol.messages import Counts, Incarnation, Reason, Report
+from submerge.protocol.report_bytes import digest
 from submerge.protocol.settings import AggregatorSettings
 from submerge.protocol.summaries import Subspaces, Summaries
 from submerge.simulate.samples import SampleSets

@@ -9,7 +9,12 @@ from hypothesis import strategies as st
 
 from submerge import Schema
 from submerge.aggregator.group import GroupPlan
-from submerge.aggregator.report_limits import MOST_COUNTED, ROUNDING, most_weight, within_readings
+from submerge.aggregator.report_limits import (
+    MOST_COUNTED,
+    ROUNDING,
+    most_weight,
+    within_readings,
+)
 from submerge.aggregator.row_time import AHEAD_S
 from submerge.protocol.machine import Flush, Reading
 from submerge.protocol.messages import Answer, Counts, Join, Reason, Report

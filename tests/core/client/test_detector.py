@@ -10,14 +10,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from submerge.client.alarm_limits import AlarmLimits
 from submerge.client.channels import ChannelState
 from submerge.client.detect import detect
 from submerge.client.detector import AlarmDetector, DetectorState, Situation
 from submerge.judge.clock import RowClock
-from submerge.protocol.alarm_status import REMEMBERED, Alarm, AlarmStatus
+from submerge.protocol.alarm_changes import diff, is_urgent
+from submerge.protocol.alarm_status import REMEMBERED, Alarm, AlarmStatus, Deviation
 from submerge.protocol.machine import Now
 from submerge.protocol.settings import AlarmSettings
-from submerge.stats.block_maxima import HOUR_S, BlockMaxima
+from submerge.schema import Scaling
+from submerge.stats.block_maxima import HOUR_S, WITH_FACTORS, BlockMaxima
 from submerge.stats.quantile_sketch import FINE, QuantileSketch, empty
 from support import oracle
 from support.scored import a_block, row_scores
@@ -91,10 +94,11 @@ class Watch:
         self.detector = before.decide(number, accept=accept, at=at)
         return self.detector is not before
 
-    def see(self, *spe: float, t2: float = 0.0, errors=None, **situation: bool):
+    def see(self, *spe: float, t2: float = 0.0, errors=None, rows=None, **situation: bool):
         """Let rows come; return which belong to an alarm.
 
         errors : (n, channels), how far each channel is from what the others say, if they say it
+        rows : (n, channels), scaled
         """
         n = len(spe)
         self.minute += n
@@ -102,7 +106,7 @@ class Watch:
         nothing = np.zeros((n, len(NAMES)))
         expected = None if errors is None else np.ones(len(NAMES))
         errors = nothing if errors is None else errors
-        block = a_block(nothing, time=time)
+        block = a_block(nothing if rows is None else rows, time=time)
         scores = row_scores(spe, n * [t2], errors, expected=expected)
         around = Situation(self.now, 7, **situation)
         self.detector, decision = detect(self.detector, block, scores, around)
@@ -122,7 +126,7 @@ class Watch:
 
     def restarted(self) -> Watch:
         """Kill the process, and start another from what was kept."""
-        channels = replace(self.detector.channels, gathered=())
+        channels = replace(self.detector.channels, gathered=(), waiting=0)
         return Watch(self.settings, self.detector.kept, self.minute, channels=channels)
 
 
@@ -311,6 +315,30 @@ def test_a_restart_neither_raises_nor_ends_it(rows):
     assert 1 == watch.restarted().alarm_status().raised
 
 
+@pytest.mark.parametrize("by_factors", [False, True])
+def test_what_is_accepted_after_a_restart_is_not_raised_again(by_factors):
+    """Rows from before it are unknown: they keep an alarm open, and raise none."""
+    watch = Distances(maxima=by_distance()) if by_factors else Watch()
+    watch.see(*20 * [9.0])
+    watch = watch.restarted()
+    watch.see(1.0)
+    assert watch.decide(watch.open.number, accept=True)
+
+    assert not any(watch.see(*30 * [1.0]))
+    assert 1 == watch.detector.log.raised
+
+
+def test_an_alarm_by_rows_before_its_block_says_no_value():
+    """Limits fell: the rows that are over them have gone, and the block's own are as they were."""
+    watch, off = Watch(maxima=group(100 * LEVEL)), np.array(5 * [[3.0, 0.0]])
+    watch.see(*5 * [9.0], errors=off, rows=np.full((5, 2), 7.0))
+    watch.hear(group())
+    watch.see(1.0, 1.0, errors=np.zeros((2, 2)), rows=np.ones((2, 2)))
+
+    assert "flow" == watch.open.top[0][0]
+    assert () == watch.open.deviations
+
+
 def test_alarms_have_names_of_their_own():
     """Also where a clock stands still, or is set back; the last eight that are over are told."""
     watch = Watch()
@@ -335,6 +363,173 @@ def test_the_guiltiest_are_named():
     (first, share), (second, _) = watch.open.top
     assert ("flow", "temp") == (first, second)
     assert 0.6 < share < 0.75
+
+
+FLOW, TEMP = [1.0, 0.0], [0.0, 1.0]
+
+
+@pytest.mark.parametrize("cut", [1, 3, 7, 60])
+def test_an_alarm_within_one_block_names_its_channels(cut):
+    """It begins and ends within sixty rows: the rows that raise it are judged, as all of it."""
+    watch = Watch()
+    errors = np.array(2 * [TEMP] + 8 * [FLOW] + 50 * [TEMP])
+    spe = [*2 * [1.0], *8 * [9.0], *50 * [0.1]]
+    for first in range(0, 60, cut):
+        part = slice(first, first + cut)
+        watch.see(*spe[part], errors=errors[part], rows=3 * errors[part])
+    (alarm,) = watch.alarms
+
+    assert not alarm.is_open
+    assert (("flow", 1.0),) == alarm.first == alarm.top
+    assert (Deviation("flow", 3.0, 2.0),) == alarm.deviations
+
+
+def test_alarms_of_one_block_name_their_own_channels():
+    """Each is blamed by its rows alone, the one that is over before the other begins."""
+    watch = Watch()
+    errors = np.array(8 * [FLOW] + 52 * [FLOW] + 8 * [TEMP] + 60 * [FLOW])
+    spe = [*8 * [9.0], *52 * [0.1], *8 * [9.0], *60 * [0.1]]
+    watch.see(*spe, errors=errors)
+
+    assert [(("temp", 1.0),), (("flow", 1.0),)] == [alarm.top for alarm in watch.alarms]
+    assert [False, False] == [alarm.is_open for alarm in watch.alarms]
+
+
+@given(st.lists(st.integers(1, 40), max_size=12))
+def test_the_onset_does_not_depend_on_the_cut(cuts):
+    """The four rows before the one that raises it may have come in blocks before; `first` stays."""
+    errors = np.array(20 * [TEMP] + 4 * [FLOW] + 60 * [TEMP])
+    spe, watch, first = [*20 * [1.0], *64 * [9.0]], Watch(), 0
+    for cut in [*cuts, len(spe)]:
+        if len(part := spe[first : first + cut]):
+            watch.see(*part, errors=errors[first : first + cut])
+        first += cut
+
+    assert (("flow", 0.8), ("temp", 0.2)) == watch.open.first
+    assert "temp" == watch.open.top[0][0]
+
+
+def test_values_are_said_in_their_units():
+    """As the newest row over its limit has them, and what the others say that they should be."""
+    watch = raised()
+    watch.detector = replace(watch.detector, scaling=Scaling((100.0, 10.0), (5.0, 2.0)))
+    watch.see(9.0, errors=[[0.0, 1.5]], rows=[[0.5, 4.0]])
+    watch.see(1.0, errors=[[3.0, 0.0]], rows=[[9.0, 9.0]])  # below its limit: it says nothing
+
+    (off,) = watch.open.deviations
+    assert (Deviation("temp", 18.0, 15.0), 3.0) == (off, off.difference)
+
+
+def test_an_alarm_of_an_earlier_version_has_no_onset():
+    """It was open when the program was replaced: what is to blame now was not there first."""
+    watch = raised().restarted()
+    watch.see(9.0, errors=[TEMP])
+
+    assert ((), "temp") == (watch.open.first, watch.open.top[0][0])
+
+
+def by_distance(level: float = LEVEL) -> BlockMaxima:
+    """Return maxima of distances, and of their smoothed mean."""
+    maxima = group(level)
+    return replace(maxima, distance=maxima.spe, smoothed=maxima.spe)
+
+
+class Distances(Watch):
+    """A watch of a group whose model has factors."""
+
+    def restarted(self) -> Distances:
+        """Kill the process, and start another from what was kept."""
+        return Distances(self.settings, self.detector.kept, self.minute, by_distance())
+
+    def hear(self, maxima: BlockMaxima | None) -> None:
+        maxima = by_distance() if maxima is None else maxima
+        self.detector = self.detector.with_maxima(maxima, WITH_FACTORS)
+
+    def see(self, *distances: float, **situation: bool):
+        """Let rows come with such distances; return which belong to an alarm."""
+        n = len(distances)
+        self.minute += n
+        self.clock, time = self.clock.read(self.now.steady)
+        scores = row_scores(n * [99.0], n * [99.0], np.zeros((n, len(NAMES))))
+        scores = replace(scores, even={**scores.even, "distance": np.array(distances)})
+        block = a_block(np.zeros((n, len(NAMES))), time=time)
+        self.detector, decision = detect(
+            self.detector, block, scores, Situation(self.now, 7, **situation)
+        )
+        self.held = decision.withheld
+        return decision.alarmed.tolist()
+
+
+@given(
+    st.lists(st.floats(0.1, 20.0), min_size=1, max_size=120),
+    st.lists(st.integers(1, 40), min_size=1, max_size=20),
+)
+def test_alarms_by_distances_are_those_of_the_rule(distances, cuts):
+    """Row by row, whatever blocks they came in: of distances, and of their smoothed mean."""
+    watch = Distances(maxima=by_distance())
+    limits, found, first = dict(watch.limits), [], 0
+    for cut in [*cuts, len(distances)]:
+        if part := distances[first : first + cut]:
+            found += watch.see(*part)
+        first += cut
+
+    rows = [
+        {"distance": x, "smoothed": s}
+        for x, s in zip(distances, oracle.smoothed(distances), strict=True)
+    ]
+    expected = oracle.watched(rows, limits, after=5, of=8, at_once=("smoothed",))
+    assert expected == found[: len(distances)]
+
+
+def test_one_wild_row_raises_no_alarm():
+    """Nor do more of them, with two rows between: their mean would be high for ten rows."""
+    watch = Distances(maxima=by_distance())
+
+    assert not any(watch.see(1e6, *20 * [3.0], 1e6, 3.0, 3.0, 1e6, *40 * [3.0]))
+
+
+def test_a_large_fault_is_alarmed_before_five_rows():
+    """Its smoothed distance is compared as it is: it needs no other row to agree."""
+    watch = Distances(maxima=by_distance())
+    watch.see(*20 * [1.0])
+
+    assert [False, True] == watch.see(40.0, 40.0)
+
+
+def test_a_restart_during_an_alarm_begins_the_mean_anew():
+    """Unknown rows are no scores: the worst moment is a number, and the alarm stays open."""
+    watch = Distances(maxima=by_distance())
+    watch.see(*20 * [9.0])
+    kept = watch.restarted()
+    kept.see(*5 * [9.0])
+
+    assert kept.open is not None
+    assert math.isfinite(kept.open.worst)
+
+
+def test_a_model_without_factors_forgets_the_smoothed_mean():
+    """The statistics change with the model, and back: no alarm comes of that."""
+    watch = Distances(maxima=by_distance())
+    watch.see(*20 * [3.0])
+    watch.detector = watch.detector.with_maxima(group())
+    Watch.see(watch, *20 * [1.0])
+    watch.hear(by_distance())
+
+    assert not any(watch.see(*20 * [3.0]))
+
+
+def test_an_alarm_that_settles_is_raised_and_not_confirmed():
+    """The next rows are watched anew: scores about the level before do not count any more."""
+    watch = raised()
+    watch.detector = watch.detector.settle(watch.now.wall)
+    (alarm,) = watch.alarms
+    status = watch.alarm_status()
+
+    assert (False, True, "") == (alarm.is_open, alarm.settled, alarm.verdict)
+    assert (1, 0) == (status.raised, status.confirmed)
+    assert not any(watch.see(*20 * [1.0]))
+    assert any(watch.see(*8 * [9.0]))
+    assert 2 == watch.alarm_status().raised
 
 
 def test_a_stuck_channel_is_an_alarm():
@@ -493,3 +688,154 @@ def test_what_is_accepted_before_limits_are_back_is_borne_as_well():
     watch.hear(group())
 
     assert not any(watch.see(*60 * [9.0]))
+
+
+# -- provisional limits ---------------------------------------------------------------
+
+QUIET = np.random.default_rng(0).uniform(1.0, 2.0, 100).tolist()
+
+
+def provisional() -> Watch:
+    """Return a watch without limits of its group that has seen a hundred rows, and then higher."""
+    watch = Watch()
+    watch.hear(None)
+    watch.see(*QUIET)
+    assert watch.open is None
+    watch.rows = watch.see(*8 * [9.0])
+    assert watch.open is not None
+    return watch
+
+
+def test_an_alarm_by_a_provisional_limit_is_listed_and_marked():
+    """It counts neither as open nor as raised, and nobody waits for it."""
+    watch = provisional()
+    status = watch.alarm_status()
+
+    assert [True] == [alarm.provisional for alarm in status.alarms]
+    assert ("learning", 0, 0) == (status.state, status.open, status.raised)
+    assert not is_urgent(diff((), status.alarms))
+    assert 100 < status.provisional_rows < 300
+    assert replace(watch.open, provisional=False).packed != watch.open.packed
+
+
+def test_its_rows_are_learnt():
+    """Most provisional alarms are false; a fault cannot be told from them yet."""
+    watch = provisional()
+
+    assert not any(watch.rows)
+    assert not watch.held.any()
+    assert not watch.withholds
+    assert 0 == watch.open.withheld
+
+
+def test_it_ends_when_limits_keep_the_promise():
+    """What is over those is an alarm of its own, which somebody is told of."""
+    watch = provisional()
+    watch.hear(group())
+    watch.see(*8 * [9.0])
+
+    assert [False, True] == [alarm.provisional for alarm in watch.alarms]
+    assert [True, False] == [alarm.is_open for alarm in watch.alarms]
+    assert 1 == watch.alarm_status().raised
+
+
+def test_a_stuck_channel_is_no_provisional_alarm():
+    """It ends one that is open, and withholds rows."""
+    watch = provisional()
+    watch.sticks(1)
+    watch.minds(9.0)
+
+    assert ["stuck", False] == [watch.open.cause, watch.open.provisional]
+    assert 1 == watch.alarm_status().open
+
+
+def test_a_restart_keeps_the_limits():
+    """And an open alarm stays what it is."""
+    watch = provisional()
+    again = watch.restarted()
+    again.hear(None)
+    again.see(1.0)
+
+    assert watch.detector.highest.values == again.detector.highest.values
+    assert again.open is not None
+    assert again.open.provisional
+
+
+@pytest.mark.parametrize(("hours", "promised"), [(60, False), (100, True)])
+def test_the_limits_of_a_group_are_provisional_until_they_have_settled(hours, promised):
+    """Three days from its first scores; they are then of the promised rate."""
+    maxima = replace(group(LEVEL, 400), longest=hours)
+    limits = AlarmLimits.of(maxima, SETTINGS)
+
+    assert promised == limits.promised
+    assert promised == (limits.provisional_s == 0.0)
+    if not promised:
+        assert pytest.approx(12 * HOUR_S) == limits.armed_in_s
+        assert limits.provisional_s <= 7 * 86400.0
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_a_node_stays_armed_while_half_of_the_maxima_are_left(restarts):
+    """Every three weeks a node forgets those of three weeks: 216 are needed for one in a month."""
+    settings = replace(SETTINGS, at_most_per_s=1 / (28 * 86400.0))
+    watch, few = Watch(settings, maxima=group(hours=220)), group(hours=110)
+    watch.see(*60 * [1.0])
+    watch = watch.restarted() if restarts else watch
+    watch.hear(None)  # a root that begins again has none at first
+    watch.hear(few)
+
+    assert watch.detector.limits.promised
+    assert not Watch(settings, maxima=few).detector.limits.promised
+    watch.hear(group(hours=100))
+    assert not watch.detector.limits.promised
+
+
+@pytest.mark.parametrize("maxima", [None, group(hours=45)])
+def test_an_alarm_outlasts_the_limits_that_raised_it(maxima):
+    """Where a root begins again, a node's own limits are no reason to end it, or to learn it."""
+    watch = Watch()
+    watch.hear(None)
+    watch.see(*80 * [1.0])
+    watch.hear(group())
+    watch.see(*8 * [2 * LEVEL])
+    alarm = watch.open
+    watch.hear(maxima)
+    watch.see(*60 * [2 * LEVEL])
+
+    assert alarm is not None
+    assert watch.open is not None
+    assert alarm.name == watch.open.name
+    assert watch.held.all()
+
+
+@pytest.mark.parametrize(("nodes", "days"), [(1, 9), (40, 3)])
+def test_blocks_of_another_length_are_reported_once_they_are_enough_for_the_limits(nodes, days):
+    """One alarm in 28 days needs the blocks of nine: of one node, or of a few hours of forty."""
+    watch = Watch(replace(SETTINGS, period_s=600.0, at_most_per_s=1 / (28 * 86400.0)))
+    maxima = replace(group(hours=300 * nodes), longest=300)
+    watch.hear(maxima)
+    watch.see(*12 * 144 * [1.0])
+    watch.detector = watch.detector.with_maxima(maxima, block_s=16384.0)
+    watch.see(*(days - 1) * 144 * [1.0])
+
+    assert watch.detector.hours.maxima.block_s == 0.0
+    watch.see(*144 * [1.0])
+    assert watch.detector.hours.maxima.block_s == 16384.0
+
+
+def test_few_maxima_of_a_group_support_a_rate():
+    """Half of one in all of them: twice as rare as what was seen."""
+    limits = AlarmLimits.of(group(hours=50), SETTINGS)
+
+    assert pytest.approx(50 * HOUR_S / 0.5 / 1.6) == limits.provisional_s
+    assert not AlarmLimits.of(group(hours=39), SETTINGS).known
+
+
+def test_a_rate_of_rows_becomes_one_of_time():
+    """By the time that a row stands for; without it there are no limits."""
+    by_rows = replace(SETTINGS, at_most_per_s=0.0, at_most_per_row=1 / 10_080)
+    by_clock = replace(by_rows, period_s=0.0)
+
+    assert AlarmLimits.of(group(), SETTINGS).known == AlarmLimits.of(group(), by_rows).known
+    assert not AlarmLimits.of(group(), by_clock).known
+    assert AlarmLimits.of(group(), by_clock, row_s=60.0).known

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -115,6 +117,27 @@ def test_infinity_is_no_gap():
     read(node, rows)
 
     assert Counts(0, 2) == node.current.counts
+
+
+@pytest.mark.parametrize("knows_model", [False, True])
+def test_what_a_filled_value_lacks_in_variance_is_learnt_too(knows_model):
+    """A third of all values missing: the summary has the variances of the complete rows."""
+    rng = np.random.default_rng(1)
+    rows = rng.standard_normal((2000, 2)) @ rng.standard_normal((2, 6)) + 5
+    rows += rng.standard_normal(rows.shape)
+    gapped = np.where(rng.random(rows.shape) < 0.3, np.nan, rows)
+    gapped = gapped[2 * np.isnan(gapped).sum(axis=1) <= 6]
+    learner = Subspaces(2).learner(SCALED)
+    learner.learn(rows - 5, rows - 5)
+    node = client(SCALED)
+    if knows_model:
+        known = replace(model(SCALED), summary=learner.summary())
+        node.step(Received(known), Now(0, 1.7e9))
+    for start in range(0, len(gapped), 50):
+        read(node, gapped[start : start + 50])
+
+    summary = node.current.summary(Now(1, 1.7e9))
+    assert np.allclose(1, summary.channel_energies / summary.weight / rows.var(axis=0), atol=0.1)
 
 
 def test_scores_say_which_row_is_which():

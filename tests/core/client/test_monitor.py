@@ -10,7 +10,8 @@ import pytest
 from submerge import Schema
 from submerge.client.incarnation import ClientIncarnation
 from submerge.client.ingest import Ingest
-from submerge.client.monitor import MonitorState, NodeMonitor
+from submerge.client.monitor import NodeMonitor
+from submerge.client.monitor_state import MonitorState
 from submerge.condition import Condition
 from submerge.protocol.desired_state import DesiredState
 from submerge.protocol.machine import Now, Scored
@@ -31,6 +32,8 @@ SETTINGS = ClientSettings("n", "g", "root", alarms=ALARMS, fills_gaps=True)
 PATIENT = replace(SETTINGS, alarms=replace(ALARMS, max_withheld_s=86400.0))
 CAUSES = np.random.default_rng(0).standard_normal((RANK, DIM))
 DAY = 144
+VARIES = np.arange(DIM) < DIM - 1
+"""All channels but one that stands still, in some tests."""
 
 
 class Node:
@@ -81,10 +84,14 @@ class Node:
         return self.current.counts.learnt
 
 
-def fleet(limit: float) -> Model:
-    """Return the model of nodes that lie elsewhere and vary alike; hours came to `limit`."""
+def fleet(limit: float, *, still: bool = False) -> Model:
+    """Return the model of nodes that lie elsewhere and vary alike; hours came to `limit`.
+
+    still : whether the last channel never varies
+    """
     rng = np.random.default_rng(2)
     rows = rng.standard_normal((4000, RANK)) @ CAUSES + rng.normal(0, 0.3, (4000, DIM))
+    rows[:, -1] *= not still
     learner = SUMMARIES.learner(SCHEMA)
     learner.learn(rows, rows)
     sketch = QuantileSketch.of(np.full(9000, limit), FINE)
@@ -130,14 +137,21 @@ def test_rows_of_an_alarm_are_counted_and_not_learnt():
     assert scores.spe.n + 4 == node.intake.scores.spe.n
 
 
-def test_a_fault_that_lasts_does_not_become_normal():
-    """Its rows are learnt after two hours; the alarm is open all the same, for a week."""
+def growing(node: Node, days: int, by: float = 2.0) -> np.ndarray:
+    """Return rows of days of which one channel is off, and `by` more each day."""
+    rows = node.draw(days * DAY)
+    rows[:, 4] += 3.0 + by * np.arange(len(rows)) / DAY
+    return rows
+
+
+def test_a_fault_that_grows_does_not_become_normal():
+    """Its rows are learnt after two hours; the alarm is open all the same, for five days."""
     node = Node().settled()
-    learnt = node.learnt()
-    for _ in range(7):
-        node.reads(strayed(node.draw(DAY)))
+    learnt, rows = node.learnt(), growing(node, 5)
+    for day in range(5):
+        node.reads(rows[day * DAY : (day + 1) * DAY])
         node.model = replace(fleet(limit=12.0), version=node.model.version + 1)
-    assert node.learnt() > learnt + 6 * DAY
+    assert node.learnt() > learnt + 4 * DAY
     assert 1 == len(node.monitor.alarms)
     assert node.monitor.alarms[0].is_open
     # Without the reference it has long been what is usual.
@@ -146,10 +160,102 @@ def test_a_fault_that_lasts_does_not_become_normal():
     # Also for the process that follows.
     again = Node(kept=node.intake.kept)
     again.row, again.model = node.row, node.model
-    again.reads(strayed(again.draw(DAY)))
+    again.reads(strayed(again.draw(DAY // 2), by=14.0))
     assert again.monitor.alarms[0].is_open
     again.reads(again.draw(40))
     assert not again.monitor.alarms[0].is_open
+    assert not again.monitor.alarms[0].settled
+
+
+def test_a_change_that_stays_hides_no_later_fault():
+    """It settles after a day; a second fault, a day later, raises an alarm of its own."""
+    node = Node().settled()
+    node.reads(strayed(node.draw(2 * DAY)))
+    (first,) = node.monitor.alarms
+    lasted = first.ended - first.began
+
+    assert (True, False, "") == (first.settled, first.is_open, first.verdict)
+    assert 86_400 <= lasted <= 86_400 + 6 * 600
+    assert node.monitor.own.rows[4] == pytest.approx(13.0, abs=0.3)
+
+    node.reads(strayed(strayed(node.draw(10)), channel=7))
+    second = node.monitor.alarms[0]
+    assert (True, "x7") == (second.is_open, second.first[0][0])
+    node.reads(strayed(node.draw(60)))
+    assert [False, False] == [alarm.is_open for alarm in node.monitor.alarms]
+    # The readings of before are not normal any more: they are a fault, too.
+    node.reads(node.draw(10))
+    assert node.monitor.alarms[0].is_open
+    status = node.monitor.alarm_status(node.now)
+    assert (3, 0) == (status.raised, status.confirmed)
+
+
+def test_what_nobody_judged_does_not_move_the_group_s_model():
+    """Rows at the new level are learnt as they would be at the old one."""
+    node = Node().settled()
+    before = node.current.summary(node.now).parts[0].truncated(RANK)
+    node.reads(strayed(node.draw(6 * DAY), by=100.0))
+    after = node.current.summary(node.now).parts[0].truncated(RANK)
+
+    assert node.monitor.alarms[0].settled
+    assert node.monitor.offset[4] == pytest.approx(100.0, abs=0.3)
+    assert after.mean[4] == pytest.approx(before.mean[4], abs=1.0)
+    assert after.energy / after.weight < 1.5 * before.energy / before.weight
+
+
+@pytest.mark.parametrize("rejected", [False, True])
+def test_only_what_is_steady_and_not_rejected_settles(rejected):
+    """A fault that scatters as it did at first, and one that a person has called a fault."""
+    node = Node().settled()
+    rows = strayed(node.draw(4 * DAY))
+    if not rejected:
+        rows[:, 4] += node.rng.normal(0, 8.0, len(rows))
+    node.reads(rows[:20])
+    if rejected:
+        number = node.monitor.alarms[0].number
+        node.monitor.apply(DesiredState("n", 1, verdicts=((number, False),)), node.now)
+    node.reads(rows[20:])
+
+    assert node.monitor.alarms[0].is_open
+
+
+def test_a_level_outlives_the_process():
+    """A restart at noon does not begin the day again; a level that has settled stays."""
+    node = Node().settled()
+    node.reads(strayed(node.draw(DAY - 10)))
+    again = Node(kept=node.intake.kept)
+    again.row, again.model = node.row, node.model
+    again.reads(strayed(again.draw(30)))
+    assert again.monitor.alarms[0].settled
+
+    third = Node(kept=again.intake.kept)
+    third.row, third.model = again.row, again.model
+    third.reads(strayed(third.draw(50)))
+    assert 1 == len(third.monitor.alarms)
+    assert third.monitor.offset.tolist() == again.monitor.offset.tolist()
+
+
+def test_a_node_of_a_group_with_one_mean_settles_too():
+    """From then on it is measured from its own mean; the group learns nothing of that."""
+    node = Node()
+    schema = Schema(DIM, center="fleet")
+    node.current = ClientIncarnation(
+        Incarnation(1, 1), schema, SUMMARIES, node.now, learns=True, raw=False, lost=0
+    )
+    node.model = replace(fleet(12.0), schema=schema.canonical, fingerprint=schema.fingerprint)
+    node.reads(node.draw(2 * DAY) - 7.0)
+    assert node.monitor.own is None
+    node.reads(strayed(node.draw(2 * DAY) - 7.0))
+    (alarm,) = node.monitor.alarms
+    assert alarm.settled
+    assert node.monitor.own.rows[4] == pytest.approx(6.0, abs=0.3)
+
+    kept = node.intake.kept
+    again = NodeMonitor(SETTINGS, schema, SUMMARIES, kept)
+    assert kept.own.rows.tolist() == again.own.rows.tolist()
+    node.reads(strayed(strayed(node.draw(10) - 7.0), channel=7))
+    assert node.monitor.alarms[0].is_open
+    assert node.current.summary(node.now).parts[0].mean[4] == pytest.approx(0.0, abs=1.2)
 
 
 def test_what_is_accepted_is_learnt():
@@ -367,3 +473,73 @@ def test_the_guilty_channel_is_named_to_the_end():
     assert not alarm.is_open
     assert "x4" == alarm.top[0][0]
     assert alarm.top[0][1] > 0.6
+
+
+@pytest.mark.parametrize("accepts", [True, False])
+def test_a_channel_that_stands_still_somewhere_else_is_not_stuck(accepts):
+    """A set point was changed: from then on the others predict it at its new level."""
+    node, still = Node(), 3.0
+    node.draw = lambda n, draw=node.draw: draw(n) * VARIES + still * ~VARIES
+    node.model = fleet(limit=1e9, still=True)
+    node.reads(node.draw(2 * DAY))
+    node.model = fleet(limit=12.0, still=True)
+    node.reads(node.draw(6 * DAY))
+    assert () == node.monitor.alarms
+    still = 12.0
+    node.reads(node.draw(20))
+    if accepts:
+        verdicts = ((node.monitor.alarms[0].number, True),)
+        node.monitor.apply(DesiredState("n", 1, verdicts=verdicts), node.now)
+    node.reads(node.draw(4 * DAY))
+
+    assert ["x11"] == [alarm.top[0][0] for alarm in node.monitor.alarms]
+    assert (accepts, False) == (not node.monitor.alarms[0].settled, node.monitor.alarms[0].is_open)
+
+
+def test_a_fleet_that_stood_still_raises_no_alarm_when_it_starts():
+    """A model in which nothing varies says nothing of readings that do: they are learnt."""
+    node = Node()
+    learner = SUMMARIES.learner(SCHEMA)
+    learner.learn(np.full((4000, DIM), 7.0), np.full((4000, DIM), 7.0))
+    node.model = replace(fleet(limit=1e-271), summary=learner.summary())
+    node.reads(np.full((2 * DAY, DIM), 7.0))
+    node.reads(node.draw(DAY))
+
+    status = node.intake.alarm_status(node.now)
+    assert ((), "model") == (node.monitor.alarms, status.waiting.what)
+    assert 3 * DAY == node.learnt()
+    node.model = fleet(limit=12.0)
+    node.reads(node.draw(DAY))
+    node.reads(strayed(node.draw(DAY)))
+    assert ["spe"] == [alarm.cause for alarm in node.monitor.alarms]
+
+
+def test_a_rate_of_rows_is_promised_soon_after_a_restart():
+    """How long a row is follows from the clock again, and no other model has to come."""
+    settings = replace(SETTINGS, alarms=AlarmSettings(at_most_per_row=1e-4))
+    node = Node(settings)
+    node.reads(node.draw(2 * DAY), block=5)
+    node.model = fleet(limit=12.0)
+    node.reads(node.draw(20), block=5)
+    assert node.monitor.detector.limits.promised
+    again = Node(settings, node.intake.kept)
+    again.model, again.row = node.model, node.row
+    again.reads(again.draw(20), block=5)
+
+    assert again.monitor.detector.row_s == pytest.approx(600.0)
+    assert again.monitor.detector.limits.promised
+    again.reads(strayed(again.draw(20)), block=5)
+    assert not again.monitor.alarms[0].provisional
+
+
+@pytest.mark.parametrize("block", [1, 4, 10, 40])
+def test_a_mean_is_not_of_values_that_were_filled_before_it_was_known(block):
+    """What the fleet would read here says nothing: where a channel stands still, it is far off."""
+    node = Node()
+    rows = node.draw(40)
+    rows[:, -1] = 7.0
+    rows[[0, 1, 2, 5], -1] = np.nan
+    node.reads(rows, block)
+
+    assert node.monitor.own.rows[-1] == pytest.approx(7.0, abs=1e-9)
+    assert node.monitor.own.rows[:-1] == pytest.approx(rows[:, :-1].mean(axis=0), abs=0.01)

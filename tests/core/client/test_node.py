@@ -24,8 +24,8 @@ from submerge.protocol.messages import (
     Model,
     Reason,
     Report,
-    payload,
 )
+from submerge.protocol.report_bytes import payload
 from submerge.protocol.session import TWIN_S
 from submerge.protocol.summaries import Subspaces
 from submerge.schema import Scaling
@@ -764,6 +764,21 @@ def test_few_rows_say_little_but_noise():
     assert 99 == said(table).counts.learnt
 
 
+def test_the_log_says_for_how_many_rows_a_first_report_waits():
+    """Once for each join; not where the first row is enough, nor after the first report."""
+    table, host = alone(min_rows=80)
+    table.reads("c", 30)
+    table.tell("c", joined(asks(table)))
+    _, quick = pinned()
+
+    assert ["waiting for a first report: 30 of 80 rows"] == [note.what for note in host.notes]
+    assert [] == quick.notes
+    table.reads("c", 50)
+    table.step("c", Flush())
+    rejoined(table)
+    assert 1 == len(host.notes)
+
+
 def test_a_flush_reports_and_keeps():
     """The process is about to end: what it knows is on its way, and on the card."""
     table, _ = pinned()
@@ -899,7 +914,7 @@ ROWS = np.random.default_rng(3).standard_normal((40, 3)) * (5, 1, 0.1) + 2
 
 
 def test_a_model_never_flows_into_a_report():
-    """With and without a model, a report says the same, but for version and scores."""
+    """With and without a model, a report says the same, but for version, scores and alarms."""
     reported = []
     for models in ([], [model(7)]):
         table, _ = scoring(*models)
@@ -913,7 +928,8 @@ def test_a_model_never_flows_into_a_report():
     assert without.scores is None
     stamp = without.stamp
     assert stamp[:2] + stamp[3:] == with_model.stamp[:2] + with_model.stamp[3:]
-    same = replace(with_model, version=0, scores=None, stamp=stamp)
+    waits = without.alarm_status
+    same = replace(with_model, version=0, scores=None, stamp=stamp, alarm_status=waits)
     assert payload(without, Subspaces(2)) == payload(same, Subspaces(2))
 
 

@@ -138,18 +138,6 @@ def test_rows_of_single_calls_are_learnt_as_they_come():
     assert 100 - 90 == single._waiting
 
 
-def test_projections_of_a_call_come_in_one_array():
-    """Where blocks follow the calls, `partial_project` gives one array a call."""
-    X = rows_of("decaying", 150, 70, seed=2) + 1e5
-    for dtype, close in [(np.float64, 1e-8), (np.float32, 1e-4)]:
-        engine = SAPCA(3, dtype=dtype)
-
-        projected = engine.partial_project(X[:100]) + engine.partial_project(X[100:])
-
-        assert [100, 50] == [len(Z) for Z in projected]
-        np.testing.assert_allclose(projected[-1], engine.transform(X[100:]), atol=close)
-
-
 # -- the budget ----------------------------------------------------------------------
 
 

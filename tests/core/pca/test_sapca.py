@@ -208,33 +208,6 @@ def test_a_promoted_spare_keeps_its_own_sigma():
     np.testing.assert_allclose(engine.shown.sigma**2, truth.eigenvalues[: engine.rank], rtol=0.02)
 
 
-def test_projections_are_those_of_the_block_just_learnt():
-    """partial_project gives (x - mean) U for the subspace as it stands after each block."""
-    X = rows_of("decaying", 95, 12, seed=2) + 3
-    for exact in ("auto", "never"):
-        engine, twin = (SAPCA(3, block_size=20, exact=exact) for _ in range(2))
-
-        projected = engine.partial_project(X)
-
-        assert [len(Z) for Z in projected] == [20, 20, 20, 20]
-        for number, Z in enumerate(projected):
-            block = X[20 * number : 20 * number + 20]
-            twin.partial_fit(block)
-            np.testing.assert_allclose(Z, twin.transform(block), atol=1e-9)
-        assert engine.partial_project(X[:5])[0].shape == (20, 3)
-
-
-def test_learning_with_and_without_projections_is_the_same():
-    """Asking for projections changes nothing that is learnt."""
-    X = rows_of("noise", 130, 15, seed=2)
-    plain, asked = (SAPCA(SapcaRank(4), block_size=30) for _ in range(2))
-
-    plain.partial_fit(X)
-    asked.partial_project(X)
-
-    assert plain.subspace.basis.tobytes() == asked.subspace.basis.tobytes()
-
-
 def test_transform_and_back_is_the_projection():
     """inverse_transform(transform(X)) is the nearest point of the subspace."""
     X = rows_of("decaying", 200, 10, seed=8) + 2

@@ -8,7 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from submerge import SAPCA, Schema, ShapeError, Subspace, contributions, hotelling, spe
+from submerge.pca.factor import Factors
 from submerge.pca.missing import fill
+from submerge.pca.precision import Precision
 from support import checks, oracle
 from support.strategies import rows_of, streams
 
@@ -99,12 +101,33 @@ def test_gaps_are_filled_by_the_conditional_mean(kind, n, dim, rank, seed):
     filled, count = fill(row[None], model)
 
     assert np.isnan(row).sum() == count
-    expected = oracle.conditional_mean(row, covariance, noise)
+    # What is far from its mean counts as 8 standard deviations.
+    C = covariance.scatter / covariance.weight + noise * np.eye(dim)
+    far = 8 * np.sqrt(C.diagonal())
+    near = model.mean + np.clip(row - model.mean, -far, far)
+    expected = np.where(np.isnan(row), oracle.conditional_mean(near, covariance, noise), row)
     np.testing.assert_allclose(
         filled[0] - model.mean,
         expected - model.mean,
         atol=1e-6 * model.explained_variance[0] ** 0.5 + 1e-9 * np.abs(model.mean).max(),
     )
+
+
+def test_a_channel_that_stood_still_moves_no_other():
+    """By 1e9 of its standard deviations: it says no more of the others than eight of them."""
+    rng = np.random.default_rng(4)
+    X = rng.standard_normal((500, 1)) * [1.0, 1.0, 1e-9] + 0.1 * rng.standard_normal((500, 3)) * [
+        1.0,
+        1.0,
+        1e-9,
+    ]
+    model = Subspace.of(X, Schema.anonymous(3), rank=2)
+
+    precision = Precision.of(model, Factors(np.array([0.01, 0.01, 1e-20]), None))
+
+    filled, _ = fill(np.array([[np.nan, 0.0, 1.0]]), model, precision)
+
+    assert abs(filled[0, 0]) < 10
 
 
 def test_noiseless_rows_that_show_too_little_are_filled_all_the_same():

@@ -80,7 +80,8 @@ def test_the_fleet_settles_gamma_and_goes_on_to_learn():
     assert expected == pytest.approx(gammas.pop(), rel=1e-9)
     model = table.hosts["r"].model
     assert isinstance(model.summary, KernelSummary)
-    assert (400, 400.0) == (model.counts.learnt, pytest.approx(model.summary.weight))
+    # Those that settled gamma are learnt, too.
+    assert (1000, 1000.0) == (model.counts.learnt, pytest.approx(model.summary.weight))
 
 
 def test_what_is_settled_is_said_at_the_root_and_at_the_client():
@@ -437,7 +438,7 @@ def test_the_larger_of_both_is_measured_from_the_middle_to_the_limit():
     """0 in the middle, 1 at 99 %, and the larger of both counts."""
     limits = Limits((0.5, 0.95, 0.99), (1.0, 2.0, 3.0), (0.0, 0.0, 0.0), 100, (10.0, 20.0, 50.0))
     anomaly_score = limits.anomaly_score(
-        np.array([1.0, 3.0, 2.0, 7.0]), np.array([10.0, 10.0, 50.0, 30.0])
+        {"spe": np.array([1.0, 3.0, 2.0, 7.0]), "linear": np.array([10.0, 10.0, 50.0, 30.0])}
     )
 
     np.testing.assert_allclose(anomaly_score, [0.0, 1.0, 1.0, 3.0])
@@ -446,7 +447,9 @@ def test_the_larger_of_both_is_measured_from_the_middle_to_the_limit():
 def test_where_all_scores_were_one_nothing_is_odder_than_can_be_told():
     """Sensors that stood still: the first that moves is as odd as can be, in JSON too."""
     limits = Limits((0.5, 0.99), (1.0, 1.0), (0.0, 0.0), 100, (0.0, 0.0))
-    anomaly_score = limits.anomaly_score(np.array([1.0, 1.0, 9.0]), np.array([0.0, 9.0, 0.0]))
+    anomaly_score = limits.anomaly_score(
+        {"spe": np.array([1.0, 1.0, 9.0]), "linear": np.array([0.0, 9.0, 0.0])}
+    )
 
     assert [0.0, MOST_ANOMALOUS, MOST_ANOMALOUS] == anomaly_score.tolist()
 
@@ -462,8 +465,9 @@ def test_landmarks_that_differ_are_told_apart():
     assert len(line) < 100
 
 
-def test_a_group_of_readings_alone_has_one_kind_of_oddness():
-    """Without linear scores the features' name stands for the readings."""
+def test_a_kind_without_limits_counts_for_nothing():
+    """A root of an earlier version, or one that has no scores yet."""
     limits = Limits((0.5, 0.99), (1.0, 3.0), (0.0, 0.0), 100)
 
-    assert [0.5] == limits.anomaly_score(np.array([2.0]), None).tolist()
+    scores = {"spe": np.array([2.0]), "linear": np.array([9.0])}
+    assert [0.5] == limits.anomaly_score(scores).tolist()

@@ -108,12 +108,13 @@ def test_fading_fades_both():
 def test_scores_are_those_of_features_and_of_readings():
     """SPE and T2 in feature space, and SPE of the rows, each as the slow functions have it."""
     known, rows = summary(curved(400)), curved(20, seed=5)
-    of, t2, linear = SUMMARIES.scorer(known).scores(rows, RING.lift(rows))
+    of, t2, linear, distance, _ = SUMMARIES.scorer(known, 8).statistics(rows, RING.lift(rows))
 
     shown = known.features.truncated(4)
     np.testing.assert_allclose(of, spe(RING.lift(rows), shown), atol=1e-9)
     np.testing.assert_allclose(t2, hotelling(RING.lift(rows), shown), rtol=1e-6)
     np.testing.assert_allclose(linear, spe(rows, known.linear.truncated(4)), atol=1e-9)
+    assert distance is None
 
 
 def test_only_the_features_see_what_is_inside_a_ring():
@@ -126,13 +127,13 @@ def test_only_the_features_see_what_is_inside_a_ring():
     summaries = Subspaces(8, linear_rank=2)
     learner = summaries.learner(schema)
     learner.learn(ring[:600], schema.lift(ring[:600]))
-    scorer = summaries.scorer(learner.summary())
-    usual, (anomaly_score, _, flat) = (
-        scorer.scores(rows, schema.lift(rows)) for rows in (ring[600:], np.zeros((1, 8)))
+    scorer = summaries.scorer(learner.summary(), 8)
+    usual, middle = (
+        scorer.statistics(rows, schema.lift(rows)) for rows in (ring[600:], np.zeros((1, 8)))
     )
 
-    assert anomaly_score[0] > 3 * usual[0].max()
-    assert flat[0] < usual[2].min()
+    assert middle.spe[0] > 3 * usual.spe.max()
+    assert middle.linear[0] < usual.linear.min()
 
 
 def test_contributions_are_the_gradient_of_spe():

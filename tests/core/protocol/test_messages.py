@@ -22,17 +22,13 @@ from submerge.protocol.messages import (
     ScoreSketches,
     Stamp,
     binds,
-    digest,
-    payload,
-    scores_bytes,
-    size,
-    varint,
 )
+from submerge.protocol.report_bytes import digest, payload, scores_bytes, size
 from submerge.protocol.retry import Retry
 from submerge.protocol.summaries import Subspaces
 from submerge.simulate.samples import SampleSets
 from submerge.stats.moments import Moments
-from submerge.stats.quantile_sketch import QuantileSketch
+from submerge.stats.quantile_sketch import QuantileSketch, varint
 from support.nodes import EPOCH, ME, OTHER, Table, new_incarnation, report, samples
 
 SETS = SampleSets()
@@ -167,9 +163,16 @@ def test_a_report_keeps_to_its_formula(dim, rank, years):
 def test_counts_add_up(parts):
     """Learnt, withheld and lost, each; what was generated is their sum."""
     total = sum(parts, Counts())
+    total += Counts(moved=3)  # which are generated elsewhere
 
     assert sum(part.generated for part in parts) == total.generated
     assert sum(part.lost for part in parts) == total.lost
+    assert 3 == total.moved
+
+
+def test_what_was_moved_is_said():
+    """Of two reports that differ in nothing else, too."""
+    assert digest(report(), SETS) != digest(replace(report(), counts=Counts(3, moved=1)), SETS)
 
 
 @pytest.mark.parametrize(

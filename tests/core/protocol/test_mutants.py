@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from submerge.simulate import Plan, run
-from support.mutants import MUTANTS, PRESET, SEED
+from submerge.simulate import run
+from support.mutants import MUTANTS, SEED, plan_of
 
 
 @pytest.mark.slow
@@ -14,7 +14,7 @@ def test_each_broken_rule_is_noticed(mutant, monkeypatch):
     """Within a thousand seeds some invariant breaks."""
     for owner, method, replacement in MUTANTS[mutant]:
         monkeypatch.setattr(owner, method, replacement)
-    plan = Plan(faults=PRESET.get(mutant, "swarm-1"))
+    plan = plan_of(mutant)
 
     first = SEED.get(mutant, 0)
     assert any(run(plan, seed).violations for seed in (*range(first, 1000), *range(first)))

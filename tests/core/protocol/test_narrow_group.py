@@ -67,6 +67,17 @@ def test_the_root_knows_all_of_the_scatter_and_its_model_the_leading_directions(
     np.testing.assert_allclose(model.channel_energies, np.diag(truth.scatter), rtol=1e-9)
 
 
+def test_the_model_has_the_noise_of_each_channel():
+    """Fitted to the scatter of all levels, and every node's scores have distances."""
+    table = three_levels()
+    (found,) = table.hosts["r"].model.factors
+    table.step("c00", Reading(readings(0)))
+    table.step("c00", Flush())
+
+    assert found.loadings.shape == (DIM, DIM // 2)
+    assert table.reports("c00")[-1].scores.distance.n >= 60
+
+
 def test_a_child_of_an_earlier_version_is_merged_with_the_others():
     """It sends directions without energies of channels: bounds say what is missing."""
     blocks = [readings(i) for i in range(3)]
@@ -127,7 +138,6 @@ def test_what_takes_summaries_decomposes_none_without_need(monkeypatch):
     assert {} == bounds.bounds(lambda _: 1e6, 0.0)
     assert 180 == tree.root().weight
     assert KIND.packed(KIND.merged(SCHEMA, list(parts.values()), own=True))
-    assert KIND.center(parts["n0"]).shape == (DIM,)
 
 
 def test_a_screening_sees_no_more_directions_than_of_others(monkeypatch):

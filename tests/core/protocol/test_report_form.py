@@ -10,6 +10,7 @@ import pytest
 from submerge import Schema, Subspace
 from submerge.aggregator.group import GroupPlan
 from submerge.aggregator.pool import Sealed
+from submerge.aggregator.root.new_model import without_energies
 from submerge.pca.whole_scatter import WholeScatter
 from submerge.protocol.machine import Flush, Linked, Reading
 from submerge.protocol.messages import Join, Joined, Reason, Report
@@ -235,9 +236,29 @@ def test_versions_mix(earlier):
     np.testing.assert_allclose(rows, model.summary.weight)
     assert isinstance(model.summary, Subspace)
     assert model.summary.rank <= 3
-    assert earlier == () or model.summary.channel_energies is None
+    assert (earlier == ()) == (model.summary.channel_energies is not None) == bool(model.factors)
     for host in table.hosts.values():
         assert [] == host.why("message refused")
+
+
+def test_the_log_names_once_the_node_whose_rows_have_no_energies_of_channels():
+    """It is the root's child; below it is the client to update, until then there are no factors."""
+    table = fleet("a0")
+    read(table)
+    read(table, seed=1)
+    notes = [each for each in table.hosts["r"].notes if each.what == "no energies of channels"]
+
+    assert [note.facts["node"] for note in notes] == ["a"]
+    assert notes[0].facts["todo"].startswith("update it and the nodes below it")
+
+
+def test_no_row_is_looked_at_where_the_model_has_factors():
+    """There may be thousands, and then none can lack energies."""
+    table = fleet()
+    read(table)
+    model, no_ledger = table.hosts["r"].model, None
+
+    assert frozenset() == without_energies(no_ledger, model)
 
 
 @pytest.mark.slow

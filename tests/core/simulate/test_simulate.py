@@ -85,6 +85,52 @@ def test_fleets_that_scale_and_forget_come_to_rest(faults):
     assert [] == [v for seed in range(12) if (v := run(plan, seed).violations)]
 
 
+MEASURING = Plan(learns_scaling=True)
+"""Sample ids, while the fleet settles the scaling of their one channel."""
+
+BETWEEN = Faults(
+    loss=0.2,
+    duplicate=0.2,
+    reorder=0.1,
+    kill=2.0,
+    down_s=90.0,
+    kill_between=0.04,
+    failed_write=0.2,
+    partition=0.3,
+    outage_s=1200.0,
+)
+"""Clients die after one of 25 effects, and a fifth of the writes fail."""
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_every_reading_that_settles_a_scaling_is_counted(seed):
+    """Once, in the model of the scaling that it has settled."""
+    outcome = run(replace(MEASURING, hours=1, faults="network"), seed)
+
+    assert [] == outcome.violations
+    assert outcome.generated == outcome.counted > 100
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("faults", ["swarm-1", "kills", "copies", "fences", "all-1", BETWEEN])
+def test_readings_that_settle_a_scaling_count_once_under_every_fault(faults):
+    """None twice, and none is lost without a cause: I1 and I4, with kills between any two steps."""
+    plan = replace(MEASURING, hours=2.5, faults=faults)
+
+    assert [] == [(seed, v) for seed in range(25) if (v := run(plan, seed).violations)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("dim", "rank"), [(6, 2), (40, 1)], ids=["scatter", "rows"])
+def test_measured_readings_weigh_as_many_as_they_are(dim, rank):
+    """Real subspaces, kept as a scatter or as rows: messages alone lose none of them."""
+    plan = replace(MEASURING, hours=1.5, dim=dim, rank=rank, oversample=2, faults="network")
+    outcomes = [run(plan, seed) for seed in range(5)]
+
+    assert [] == [each.violations for each in outcomes if each.violations]
+    assert all(each.generated == each.counted > 0 for each in outcomes)
+
+
 FADING = Plan(dim=8, rank=4, oversample=2, half_life_s=3600, hours=2)
 """Readings fade, under every fault: wrong clocks among them."""
 
@@ -133,11 +179,11 @@ def test_features_end_near_the_truth():
 
 @pytest.mark.slow
 def test_a_gamma_that_is_open_is_settled_on_the_way():
-    """Readings that only measured are in no model: they are lost, and nothing else is."""
+    """Readings that settle it are learnt as well: nothing is lost."""
     outcome = run(curved(OPEN, hours=1, faults="none"), seed=1)
 
     assert [] == outcome.violations
-    assert 0 < outcome.counted < outcome.generated
+    assert 0 < outcome.counted == outcome.generated
     assert outcome.angle < 0.5
 
 
@@ -145,8 +191,8 @@ def test_an_audit_weighs_both_memories(monkeypatch):
     """A reading that is missing from one of them is seen."""
     learn = KernelEngine.learn
 
-    def forgetful(engine, rows, features):
-        learn(engine, rows, features)
+    def forgetful(engine, rows, features, gaps):
+        learn(engine, rows, features, gaps)
         engine._linear.partial_fit(rows[:1])
 
     monkeypatch.setattr(KernelEngine, "learn", forgetful)

@@ -14,6 +14,7 @@ from submerge.aggregator.group import GroupPlan
 from submerge.aggregator.ledger import Ledger
 from submerge.features import Gaussian, Laplace, Matern, Polynomial
 from submerge.protocol.machine import Flush, Now, Reading
+from submerge.protocol.messages import Counts
 from submerge.protocol.settings import AggregatorSettings
 from submerge.protocol.summaries import Subspaces
 from submerge.schema import Channel
@@ -294,19 +295,21 @@ def test_everyone_goes_over_under_a_new_name():
 
 
 def test_rows_of_the_old_fingerprint_leave_the_model():
-    """They stay listed; what is learnt from then on is all that the model counts."""
+    """They stay listed, and say that their readings are counted elsewhere: each is learnt once."""
     table, _ = settled()
     table.passes(600)
-    assert 0 == table.hosts["r"].model.counts.learnt
+    assert 800 == table.hosts["r"].model.counts.learnt
     for i, name in enumerate("cd"):
         table.step(name, Reading(readings(100, 5 + i)))
     table.passes(900)
     root = table.hosts["r"]
 
-    assert 200 == root.model.counts.learnt
-    assert 200.0 == root.model.summary.weight
-    kinds = {row.report.fingerprint for row in table.hosts["a"].ledger.rows.values()}
-    assert {RAW.fingerprint, root.ledger.fingerprint} == kinds
+    assert 1000 == root.model.counts.learnt == root.model.counts.generated
+    assert 1000.0 == root.model.summary.weight
+    reports = [row.report for row in table.hosts["a"].ledger.rows.values()]
+    assert {RAW.fingerprint, root.ledger.fingerprint} == {each.fingerprint for each in reports}
+    old = [each.counts for each in reports if each.fingerprint == RAW.fingerprint]
+    assert [Counts(moved=400)] * 2 == old
 
 
 def test_a_settled_fleet_survives_the_roots_restart():
@@ -346,7 +349,7 @@ def test_a_client_that_joins_later_takes_the_scaling():
     table.run()
 
     assert host.node.current.learns
-    assert 50 == table.hosts["a"].ledger.counts().learnt
+    assert 850 == table.hosts["a"].ledger.counts().learnt
 
 
 def test_learning_is_in_units_of_the_spread():

@@ -64,20 +64,20 @@ def test_ten_readings_do_with_the_scatter_of_the_fleet():
         learner.learn(rows := read(node, 500), rows)
         tree[str(node)] = learner.summary()
     fleet = tree.root()
-    scorer = summaries.scorer(fleet)
+    scorer = summaries.scorer(fleet, dim)
 
     def own_mean(rows: np.ndarray) -> OwnMean:
         return OwnMean.none(dim, None).after(rows, rows, kept=1.0, passed_s=0.0)
 
     typical = [
-        scorer.scores(rows := read(node, 500), rows, own_mean(read(node, 500)))[0]
+        scorer.statistics(rows := read(node, 500), rows, own_mean(read(node, 500))).spe
         for node in range(nodes)
     ]
     limit = np.quantile(np.concatenate(typical), 0.95)
     fleet_rates, alone_rates = [], []
     for _ in range(20):
         few, later = read(nodes, READY), read(nodes, 2000)
-        by_fleet = scorer.scores(later, later, own_mean(few))[0] / own_mean(few).excess
+        by_fleet = scorer.statistics(later, later, own_mean(few)).spe / own_mean(few).excess
         fleet_rates.append((by_fleet > limit).mean())
         alone = SAPCA(rank, exact="never").partial_fit(few).subspace.truncated(rank)
         by_itself = np.quantile(spe(few, alone), 0.95)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from submerge.stats.residual_scale import HALF_LIFE_S, READY_S, ResidualScale
+from submerge.stats.residual_scale import HALF_LIFE_S, READY_S, ResidualScale, largest_square
 
 DAY = 86400.0
 
@@ -32,7 +32,7 @@ def test_the_largest_is_by_what_is_usual():
     """Not the channel that errs most, but the one that errs as it never does."""
     scale = ResidualScale(np.array([100.0, 1.0]), np.ones(2))
 
-    assert [9.0] == scale.largest(np.array([[10.0, 3.0]]), np.ones(2)).tolist()
+    assert [9.0] == largest_square(np.array([[10.0, 3.0]]), scale.weights(np.ones(2))).tolist()
 
 
 def test_a_channel_that_nobody_uses_does_not_stray():
@@ -40,8 +40,8 @@ def test_a_channel_that_nobody_uses_does_not_stray():
     scale = ResidualScale(np.array([1e-34, 0.0, 1.0]), np.array([9.0, 9.0, 0.0]))
     errors = np.array([[1e-16, 1e-16, 50.0]])
 
-    assert scale.largest(errors, np.array([0.1, 0.1, 0.1]))[0] < 1e-20
-    assert [0.0] == scale.largest(errors, np.zeros(3)).tolist()
+    assert largest_square(errors, scale.weights(np.array([0.1, 0.1, 0.1])))[0] < 1e-20
+    assert [0.0] == largest_square(errors, scale.weights(np.zeros(3))).tolist()
 
 
 def test_a_wild_error_is_not_usual():

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from submerge_fleet.console.units import ago, in_words, moment, size_of
+from submerge_fleet.console.units import ago, figure, in_words, moment, size_of
 
 
 @pytest.mark.parametrize(
@@ -44,3 +44,13 @@ def test_a_size_is_in_powers_of_1024(size, words) -> None:
 def test_a_clock_may_say_anything(seconds, words) -> None:
     """A date where there is one."""
     assert words == moment(seconds)
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [(1.114, "1.11"), (-54.42, "-54.4"), (1640.4, "1,640"), (-1e6, "-1e+06"), (0.0, "0")],
+)
+def test_a_size_has_three_digits_and_an_exponent_only_when_it_is_huge(value, words) -> None:
+    """Sizes stand one below the other: 668 and 1.64e+03 do not compare at a glance."""
+    assert words == figure(value)
+    assert words.startswith("-") or f"+{words}" == figure(value, "+")

@@ -170,11 +170,11 @@ def test_a_clients_score_line_is_read():
     """What submerge_client.scores writes, all of its fields."""
     said = (
         b'{"row":7,"at":1.5,"spe":3.1,"t2":9.7,"model":123,"over":0.99,"expired":true,'
-        b'"top":{"mote01.a":0.81},"filled":{"mote01.b":41.5},"alarm":"a-1","withheld":true}'
+        b'"top":{"mote01.a":0.81},"alarm":"a-1","withheld":true}'
     )
-    top, filled = {"mote01.a": 0.81}, {"mote01.b": 41.5}
+    top = {"mote01.a": 0.81}
 
-    assert ScoreLine(7, 3.1, 9.7, 123, top, filled, withheld=True, over=0.99) == read_line(said)
+    assert ScoreLine(7, 3.1, 9.7, 123, top, withheld=True, over=0.99) == read_line(said)
     kernel = b'{"row":7,"spe":0.1,"t2":9.7,"model":123,"linear":3.1,"anomaly_score":1.2}'
     assert ScoreLine(7, 0.1, 9.7, 123, linear=3.1, anomaly_score=1.2) == read_line(kernel)
 
@@ -376,39 +376,38 @@ def test_alarms_of_faults_are_counted():
 # -- what was learnt ------------------------------------------------------------------
 
 
-def test_rows_are_rebuilt_from_what_was_fed_and_filled():
-    """Gaps are what the client said; a row that it never spoke of waits for somebody's guess."""
-    rows = np.arange(18.0).reshape(3, 6)
+def test_rows_are_rebuilt_from_what_was_fed_and_what_was_true():
+    """A gap counts as what was there to be read."""
+    sound = np.arange(18.0).reshape(3, 6)
+    rows = sound + 0.5
     rows[0, 1] = rows[1, 2] = np.nan
-    rebuilt = Rebuilt(NAMES)
-    for row in rows:
-        rebuilt.give(row)
-    rebuilt.fill(0, {"mote01.b": -5.0})
+    rebuilt = Rebuilt(6)
+    for row, truth in zip(rows, sound, strict=True):
+        rebuilt.give(row, truth)
 
-    assert [[0, -5, 2, 3, 4, 5]] == rebuilt.count(1).tolist()
-    assert [rows[2].tolist()] == rebuilt.count(3).tolist()
-    assert np.array_equal([rows[1]], rebuilt.unheard, equal_nan=True)
+    assert [[0.5, 1, 2.5, 3.5, 4.5, 5.5]] == rebuilt.count(1).tolist()
+    assert rebuilt.count(3)[:, 2].tolist() == [8, 14.5]
     assert rebuilt.gaps == 2
     assert rebuilt.count(99).shape == (0, 6)
 
 
 def test_rows_that_show_too_little_are_withheld():
     """As the client withholds them: three gaps in six are filled, four are not."""
-    rebuilt = Rebuilt(NAMES)
+    rebuilt = Rebuilt(6)
     for gaps in (3, 4):
         row = np.ones(6)
         row[:gaps] = np.nan
-        rebuilt.give(row)
-    rebuilt.count(2)
+        rebuilt.give(row, np.full(6, 2.0))
 
-    assert [3] == [int(np.isnan(row).sum()) for row in rebuilt.unheard]
+    assert [[2, 2, 2, 1, 1, 1]] == rebuilt.count(2).tolist()
+    assert rebuilt.gaps == 3
 
 
 def test_rows_that_are_withheld_do_not_count():
     """Of an alarm, by the client's own word; the others keep their places."""
-    rebuilt = Rebuilt(NAMES)
+    rebuilt = Rebuilt(6)
     for i in range(4):
-        rebuilt.give(np.full(6, float(i)))
+        rebuilt.give(np.full(6, float(i)), np.zeros(6))
     rebuilt.withhold(1)
     rebuilt.withhold(2)
 
@@ -434,7 +433,7 @@ def test_a_model_of_all_rows_is_as_good_as_exact_pca():
 
 
 def test_a_kernel_groups_model_is_held_against_features_and_readings():
-    """Each against its own exact PCA; a gap that nobody told of is filled by the readings."""
+    """Each against its own exact PCA."""
     rng = np.random.default_rng(5)
     rows = rng.standard_normal((300, 2)) @ rng.standard_normal((2, 6))
     schema = Schema(CHANNELS, Scaling((1.0,) * 6, (2.0,) * 6), RandomFourier(Gaussian(0.05), 64))
@@ -442,9 +441,7 @@ def test_a_kernel_groups_model_is_held_against_features_and_readings():
     learner, pools = summaries.learner(schema), Pools(schema)
     learner.learn(schema.scaled(rows), schema.lift(rows))
     model = learner.summary()
-    pools.add(rows[1:])
-    rows[0, 3] = np.nan
-    pools.add_filled(rows[:1], model)
+    pools.add(rows)
     features, linear = pools.compare(model, summaries)
 
     assert (16, 2) == (features.rank, linear.rank)

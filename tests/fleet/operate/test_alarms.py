@@ -5,15 +5,28 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from submerge_aggregator.questions.alarm_views import AlarmView, GroupWatch, WatchView
+from submerge.protocol.alarm_status import Deviation
+from submerge_aggregator.questions.alarm_views import (
+    AlarmView,
+    DeviationView,
+    GroupWatch,
+    WatchView,
+)
 from submerge_fleet.console import admin_client
 from submerge_fleet.console.admin_client import NoAnswer
 from submerge_fleet.operate.alarms_follow import Followed, follow
-from submerge_fleet.operate.alarms_table import line_of, lines_of, table_of
+from submerge_fleet.operate.alarms_table import (
+    line_of,
+    lines_of,
+    shares_text,
+    table_of,
+    values_text,
+)
 from support.alarmed import ROWS, alarm, alarm_status, message, passes_on
 from support.commands import shell, stands_at_its_socket
 from support.house import House
@@ -175,7 +188,7 @@ def test_machines_get_all_that_is_known(alarms, house):
 
 
 def test_each_node_shows_what_was_promised_beside_what_was_raised(alarms, house):
-    reported = {"watched_s": 336 * HOUR, "allowed": 2.0, "raised": 3, "confirmed": 1}
+    reported = {"watched_s": 336 * HOUR, "allowed": 2.0, "raised": 9, "confirmed": 1}
     message(house, "c", alarm(), **reported)
     message(house, "d", state="learning", armed_in_s=3 * HOUR)
     house.hears("e", ROWS)
@@ -185,15 +198,15 @@ def test_each_node_shows_what_was_promised_beside_what_was_raised(alarms, house)
         alarm_status(alarm("f", 4), **reported),
         alarm_status(state="learning", armed_in_s=-1.0),
     )
-    heading, _, *lines = (line.split(maxsplit=6) for line in alarms("--nodes").out.splitlines()[4:])
+    heading, _, *lines = (line.split(maxsplit=9) for line in alarms("--nodes").out.splitlines()[5:])
 
-    assert ["node", "watched", "promised", "raised", "faults", "state"] == heading
-    numbers = ["336", "h", "2.00", "3", "1"]
+    assert ["node", "watched", "promised", "raised", "faults", "evidence", "state"] == heading
+    numbers = ["336", "h", "2.00", "9", "1", "52", "to", "1"]
     lines = [[cell.strip() for cell in line] for line in lines]
     assert ["a", *numbers, "1 in ALARM, 1 learning (no limits yet)"] == lines[0]
     assert ["c", *numbers, "ALARM"] == lines[1]
-    assert ["d", "0", "h", "0.00", "0", "0", "learning: armed in 3 h"] == lines[2]
-    assert "e - - - - reports no alarm status" == " ".join(lines[3])
+    assert ["d", "0", "h", "0.00", "0", "0", "-", *["learning:", "armed", "in 3 h"]] == lines[2]
+    assert "e - - - - - no model yet, or alarms are off" == " ".join(lines[3])
 
 
 @pytest.mark.parametrize(
@@ -487,6 +500,33 @@ def test_ctrl_c_ends_a_follower_with_status_0(alarms, house, monkeypatch):
     assert ("end", "2023-11-14T22:14:21.000Z", {"mote-1": 0.75, "mote-4": 0.25}) == tuple(
         end[key] for key in ("event", "at", "top")
     )
+
+
+def test_a_person_sees_how_far_channels_are_off(alarms, house):
+    """With its sign, beside the share; the values and the onset where there is room for them."""
+    off = (Deviation("mote-1", 21.5, 19.25), Deviation("mote-4", -3.0, 1e6))
+    told = replace(alarm("c"), first=(("mote-4", 0.625),), deviations=off)
+    message(house, "c", told)
+    assert "mote-1 75% (+2.25), mote-4 25% (-1e+06)" in " ".join(alarms().out.split())
+    (found,) = json.loads(alarms("--json").out)
+    assert {"mote-4": 0.625} == found["first"]
+    assert {"value": 21.5, "expected": 19.25, "difference": 2.25} == found["deviations"]["mote-1"]
+
+
+def test_values_and_the_onset_are_shown_where_there_is_room():
+    off = {"flow": DeviationView(21.5, 19.25, 2.25)}
+    told = view(first={"flow": 0.625}, deviations=off)
+
+    assert ("flow 62%", "flow 21.5, expected 19.25") == (shares_text(told.first), values_text(told))
+
+
+def test_an_alarm_that_settled_is_shown_as_such():
+    """It is over, and nobody has judged it."""
+    told = view(ended=EPOCH + 7200, settled=True)
+
+    assert line_of("end", told).endswith("c-1: lasted 2 h, spe 2.5x, settled at a new level")
+    (state,) = list(table_of([told], now=EPOCH + 9000).columns)[-1].cells
+    assert "over, settled at a new level" == str(state)
 
 
 def test_a_line_says_what_happened():

@@ -16,7 +16,7 @@ store = "{store}"
 [listen.grpc]
 insecure = true
 [groups.room]
-summary.rank = 2
+summary.rank = 1
 [groups.room.schema]
 channels = ["a", "b"]
 [audit]

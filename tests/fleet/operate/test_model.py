@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from submerge import Channel, Scaling, Schema, Subspace, UsageError
 from submerge.features import Gaussian, RandomFourier
+from submerge.pca.factor import Factors
 from submerge.protocol.kernel_summary import KernelSummary
 from submerge.protocol.messages import Counts, Model
 from submerge.protocol.summaries import Subspaces
@@ -228,7 +229,7 @@ def test_show_says_what_a_model_says(submerge, tmp_path):
     )
     assert [32.0, 64.0, 128.0] == found["staleness_s"]
     assert (4, None, True) == tuple(found[key] for key in ("rank", "shown", "expired"))
-    values = {"spe": [1.5, 2.5], "t2": [9.0, 12.0], "linear": []}
+    values = {"spe": [1.5, 2.5], "t2": [9.0, 12.0], "linear": [], "distance": []}
     assert {"shares": [0.95, 0.99], "n": 4000} | values == found["limits"]
     assert found["kernel"] is None
 
@@ -259,6 +260,21 @@ def test_a_person_reads_it_in_lines():
     assert "4 directions, of which nodes score with 2" in said
     assert "mote-0 [°C]" in said
     assert "95.0% stay below SPE 1.5, T2 9" in said
+
+
+def test_a_model_says_whether_each_channel_has_a_noise():
+    """By which distances are; else alarms are raised by other statistics."""
+    limits = Limits((0.95,), (1.5,), (9.0,), 4000, distance=(12.5,))
+    factors = (Factors(np.full(DIM, 0.25), np.ones((DIM, 3))),)
+    named, plain = (
+        decoded(codec.encode(model_of(ROWS, limits=limits, factors=each)), "a test")
+        for each in (factors, ())
+    )
+
+    assert "distances are by 3 columns of loadings" in figures_text(figures(named))
+    assert "95.0% stay below distance 12.5, SPE 1.5, T2 9" in figures_text(figures(named))
+    assert ([0.5] * DIM, 3) == (list(figures(named).noise), figures(named).loadings)
+    assert "alarms are raised by SPE and T2" in figures_text(figures(plain))
 
 
 def test_names_that_a_terminal_would_obey_are_not_printed():
@@ -382,11 +398,11 @@ def test_a_person_reads_a_comparison(submerge, tmp_path):
 
 
 def test_the_running_one_is_the_second(submerge, house, tmp_path):
-    """Of the same group; at the rank that its configuration shows."""
+    """Of the same group; at the rank that its nodes score with."""
     path = saved(tmp_path / "monday.model", ROWS[:150])
     found = json.loads(submerge("model", "compare", path, "--store", house.store, "--json").out)
 
-    assert (True, 4) == (found["comparable"], found["rank"])
+    assert (True, 2) == (found["comparable"], found["rank"])
     assert found["separated_deg"] < 20
 
 

@@ -177,6 +177,28 @@ def test_gaps_are_rejected_dropped_or_filled(replay, submerge, tmp_path):
     assert filled["error"] <= 1e-3 * filled["energy"]
 
 
+def test_the_error_of_missing_values_is_reported(replay, tmp_path):
+    """Within 10 % of what it is, by values that are hidden on purpose; without gaps, nothing."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((2000, 3)) @ rng.standard_normal((3, 20)) * 5
+    X += rng.standard_normal(X.shape)
+    missing = rng.random(X.shape) < 0.2
+    path = tmp_path / "gaps.npy"
+    np.save(path, X)
+    whole = replay(path, "--rank", 3)
+    np.save(path, np.where(missing, np.nan, X))
+
+    found = replay(path, "--rank", 3, "--missing", "impute")
+
+    C, mean = np.cov(X.T), X.mean(axis=0)
+    squares = []
+    for row, gaps in zip(X, missing, strict=True):
+        pull = C[np.ix_(gaps, ~gaps)] @ np.linalg.inv(C[np.ix_(~gaps, ~gaps)])
+        squares.extend((row[gaps] - mean[gaps] - pull @ (row - mean)[~gaps]) ** 2)
+    assert whole["hidden_error"] is None
+    assert 0.9 < found["hidden_error"] / np.mean(squares) < 1.1
+
+
 @pytest.mark.slow
 def test_the_picture_is_drawn(submerge, matrix, tmp_path):
     """A PNG, for one engine and for a tree, and the figures with it."""

@@ -18,6 +18,7 @@ import submerge as core
 from submerge import Channel, Scaling, Schema, Subspace, hotelling, spe
 from submerge.features import Gaussian, RandomFourier
 from submerge.pca.missing import fill, shrunk
+from submerge.pca.precision import Precision
 from submerge.pca.reconstruct import Reconstruction
 from submerge.protocol.messages import Counts, Model
 from submerge.protocol.summaries import Subspaces
@@ -228,9 +229,9 @@ def test_a_kernel_group_is_scored_by_features_and_by_readings(submerge, tmp_path
     lines = table(submerge("score", written(tmp_path / "x.csv", rows), "--model", path).out)
 
     found, inside, linear = scores(rows)
-    anomaly_score = limits.anomaly_score(found, linear)
+    anomaly_score = limits.anomaly_score({"spe": found, "linear": linear})
     shares = Reconstruction(shown.linear).blame(schema.scaled(rows) - shown.linear.mean)
-    assert {False, True} == set((limits.anomaly_score(found, None) < anomaly_score).tolist())
+    assert {False, True} == set((limits.anomaly_score({"spe": found}) < anomaly_score).tolist())
     for name, expected in (
         ("spe", found),
         ("t2", inside),
@@ -240,6 +241,29 @@ def test_a_kernel_group_is_scored_by_features_and_by_readings(submerge, tmp_path
         assert expected == pytest.approx(column(lines, name), rel=1e-5, abs=1e-8)
     assert [NAMES[j] for j in shares.argmax(axis=1)] == [line["top1"] for line in lines]
     assert ["0.999", "0.999"] == [lines[i]["over"] for i in (20, 40)]
+
+
+def test_a_model_with_factors_gives_distances(submerge, tmp_path):
+    """Beside SPE and T2, with limits of their own; rows are listed by them."""
+    factors = Subspaces(RANK).factors(learnt())
+    limits = replace(LIMITS, distance=tuple(9.0 + 2 * share for share in LIMITS.shares))
+    path = kept(tmp_path / "m", SCHEMA, summary=learnt(), limits=limits, factors=factors)
+    rows = some_rows(60)
+    rows[7, 1] += 4.0
+    rows[30, 3] = np.nan
+    picture = tmp_path / "p.png"
+    run = submerge("score", written(tmp_path / "x.csv", rows), "--model", path, "--plot", picture)
+    lines = table(run.out)
+
+    precision = Precision.of(learnt(), factors[0])
+    filled = fill(SCHEMA.scaled(rows), learnt(), precision)[0]
+    found = precision.measure(filled - learnt().mean)[1]
+    assert found == pytest.approx(column(lines, "distance"), rel=1e-4)
+    assert list(lines[0])[2:8] == ["distance", "spe", "t2", "over_distance", "over", "over_t2"]
+    assert lines[7]["over_distance"] == "0.999"
+    assert "distance above 95 %" in " ".join(run.err.split())
+    assert f"row {found.argmax() + 1}: distance {found.max():.4g}, SPE" in run.err
+    assert picture.stat().st_size > 1000
 
 
 def test_json_lines_say_what_a_client_says(submerge, model, tmp_path):

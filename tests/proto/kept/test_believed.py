@@ -34,6 +34,7 @@ from submerge_proto.wire import codec, columns, forms
 from submerge_proto.wire.sizes import LEAST
 from support.nodes import EPOCH, GROUP, Table, new_incarnation
 from support.wild import schema_of, wild, wild_peaks, wild_report, wild_summary
+from support.wild_factors import wild_factors
 from support.wire import READINGS, a_report, travelled
 from support.wired import WiredTable
 
@@ -95,12 +96,20 @@ def test_a_model_that_is_believed_can_be_scored_with(seed, kernel):
     if isinstance(model, Subspace):
         model = columns.unpacked(columns.packed(model), schema.fingerprint)
     rows = rng.standard_normal((3, schema.width)) * rng.choice([0, 1e-12, 1, 1e12])
-    spe, t2, linear = kind.scorer(model).scores(rows, schema.features.lift(rows))
+    factors = wild_factors(rng, model)
+    scorer = kind.scorer(model, schema.width, factors)
+    spe, t2, linear, distance, _ = scorer.statistics(rows, schema.features.lift(rows))
+    assert (distance is not None) == bool(factors)
+    if distance is not None:
+        assert (distance >= 0).all()
+        QuantileSketch.of(distance)
     QuantileSketch.of(spe), QuantileSketch.of(t2)
     assert kernel == (linear is not None and len(QuantileSketch.of(linear).bins) > 0)
     rows[:, 0] = np.nan
 
     assert not np.isnan(kind.filled(rows, model)).any()
+    assert not np.isnan(scorer.filled(rows)).any()
+    assert all(0 <= share <= 1 for share in scorer.left(~np.isnan(rows[0])))
 
 
 # -- nodes ----------------------------------------------------------------------------

@@ -165,7 +165,7 @@ def test_a_store_is_of_its_form(file, tmp_path):
         (form,) = sql.execute("PRAGMA user_version").fetchone()
 
     assert STORES[file][0] == form
-    assert {1, 2, 3, 4, 5} == {each for each, _ in STORES.values()}
+    assert {1, 2, 3, 4, 5, 6} == {each for each, _ in STORES.values()}
 
 
 def test_no_golden_file_is_forgotten():
@@ -181,7 +181,7 @@ KINDS = {
     *("checkpoint", "past", "model", "lookout"),
     *("store", "line", "row", "sealed", "member", "banned", "quarantined", "suspected"),
     *("wishes", "heard", "schema", "asked", "version", "reference"),
-    *("first", "elapsed"),
+    *("first", "elapsed", "rank"),
 }
 """First words of keys. They are bytes."""
 
@@ -256,7 +256,15 @@ def test_every_place_of_every_kind_is_filled():
 
 
 ENUMS = {
-    ("checkpoint", "1.17.2.7"): {1, 2, 3, 4, 5},  # an alarm: spe, t2, linear, stuck, channel
+    ("checkpoint", "1.17.2.7"): {
+        1,
+        2,
+        3,
+        4,
+        5,
+        6,
+        7,
+    },  # an alarm: spe, t2, linear, stuck, channel, ...
     ("checkpoint", "1.17.2.11"): {1, 2},  # accepted, rejected
     ("quarantined", "2.2"): {1, 2, 3, 4},  # operator, shrunk, equivocated twice, unreadable
 }
@@ -284,9 +292,9 @@ STRINGS = {
         *("last", "lowest", "highest", "run", "longest", "at_lowest", "at_highest"),
     },
     # Kinds of scores: limits that are frozen, peaks of hours, and what is spared.
-    ("lookout", "3.3.1"): {"spe", "t2", "linear", "channel"},
-    ("lookout", "3.8.1.1"): {"spe", "t2", "linear", "channel"},
-    ("lookout", "3.8.3.1"): {"spe", "t2", "linear", "channel"},
+    ("lookout", "3.3.1"): {"spe", "t2", "linear", "channel", "distance", "smoothed"},
+    ("lookout", "3.8.1.1"): {"spe", "t2", "linear", "channel", "distance", "smoothed"},
+    ("lookout", "3.8.3.1"): {"spe", "t2", "linear", "channel", "distance", "smoothed"},
 }
 """Texts in records that a program may hold as names of its own. They stay as they are."""
 

@@ -109,6 +109,18 @@ def test_a_client_starts_while_its_schema_is_worked_out(file):
         assert 0 == node.finals.waiting
 
 
+def test_a_client_starts_with_what_it_has_measured():
+    """Of earlier incarnations, and of the last one: all wait for the fleet to settle its schema."""
+    file = "client_measured.checkpoint"
+    settings = ClientSettings("pump-5", "pumps", "site-7", learns_scaling=True)
+    node = ClientNode(settings, OPEN_LINEAR, SUMMARIES, np.random.default_rng(0))
+    effects = node.step(Start(restored(file)), Now(0.0, NOW + 60))
+
+    assert [] == [each for each in effects if isinstance(each, Note)]
+    assert 60 + 2 * 86_401 + 30 + 31 == node.finals.measured
+    assert 3 == node.finals.waiting
+
+
 # -- aggregators ---------------------------------------------------------------------
 
 

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 
 from submerge.aggregator.pool import Row
-from submerge.protocol.messages import Report, digest
+from submerge.protocol.messages import Report
+from submerge.protocol.report_bytes import digest
 from submerge.protocol.summaries import Subspaces
 from submerge_proto.kept import records
 from submerge_proto.kept.received import ReceivedReports

@@ -9,7 +9,14 @@ import numpy as np
 import pytest
 
 from submerge import PeerError, Schema
-from submerge.protocol.alarm_status import MOST_ALARMS, REMEMBERED, STATES, Alarm, AlarmStatus
+from submerge.protocol.alarm_status import (
+    MOST_ALARMS,
+    REMEMBERED,
+    STATES,
+    Alarm,
+    AlarmStatus,
+    Deviation,
+)
 from submerge.protocol.desired_state import MOST_VERDICTS, DesiredState
 from submerge.protocol.machine import Reading, SetDesired
 from submerge.protocol.messages import ScoreSketches
@@ -55,6 +62,54 @@ def test_a_cause_that_is_not_known_is_no_reason_to_miss_an_alarm():
 
     assert ("spe", "") == (first.cause, second.verdict)
     assert replace(ALARM, cause="spe") == first
+
+
+ONSET = (("b", 0.5), ("a", 0.25))
+
+
+def test_a_deviation_is_of_the_channel_at_its_place():
+    """The name is there once; one of another channel is named."""
+    off = (Deviation("a", 1.5, -2.5), Deviation("c", 0.0, 1e99))
+    seen = an_alarm(top=(("a", 0.75), ("b", 0.25)), first=ONSET, deviations=off, settled=True)
+    assert (off, ONSET, True) == (seen.deviations, seen.first, seen.settled)
+
+    form = alarms.alarm(replace(ALARM, top=(("a", 1.0),), deviations=off))
+    assert ["", "c"] == [each.channel for each in form.deviations]
+
+
+def test_values_without_bounds_are_cut():
+    """An overflow at a client does not cost its report; what is said is large."""
+    (seen,) = an_alarm(top=(("a", 1.0),), deviations=(Deviation("a", math.inf, 1.0),)).deviations
+
+    assert (1e100, 1.0) == (seen.value, seen.expected)
+
+
+@pytest.mark.parametrize(
+    ("letter", "left"), [("ab", (2, 1)), (12 * "\U0001f600", (0, 1)), (25 * "\U0001f600", (0, 0))]
+)
+def test_an_alarm_with_long_names_leaves_out_its_onset_first(letter, left):
+    """It is never larger than `MOST_BYTES`, for which a report has room."""
+    names = [letter, letter + letter, letter + "c"] if len(letter) < 25 else 3 * [letter]
+    top = tuple((name, 0.25) for name in names)
+    long = replace(ALARM, node="n" * 64, number=2**62, version=2**63 - 1, withheld=2**53)
+    long = replace(long, top=top, first=top[1:], settled=True, provisional=True)
+    form = alarms.alarm(replace(long, deviations=(Deviation(names[0], 1.0, 2.0),)))
+
+    assert left == (len(form.first), len(form.deviations))
+    assert form.ByteSize() <= alarms.MOST_BYTES
+
+
+def test_an_alarm_of_an_earlier_version_is_the_same_bytes():
+    """Digests that an earlier version kept hold: what is new counts where it is there."""
+    new = replace(ALARM, first=ONSET, deviations=(Deviation("a", 1.0, 2.0),), settled=True)
+    parts_of_it = [replace(new, **{name: getattr(ALARM, name)}) for name in NEWER]
+
+    assert ALARM.packed + b"first" == new.packed[: len(ALARM.packed) + 5]
+    assert 4 == len({each.packed for each in (new, *parts_of_it)})
+    assert 4 == len({replace(each, ended=5.0).revision for each in (new, *parts_of_it)})
+
+
+NEWER = ("first", "deviations", "settled")
 
 
 def test_a_node_in_a_state_to_come_is_in_none_that_is_known():
@@ -234,7 +289,7 @@ def test_the_most_that_can_be_told_is_within_bounds(above):
     """64 alarms with three channels each, or nine: looked through to the end."""
     report = a_report(
         alarm_status=most_vigil("press-3", above=above),
-        scores=ScoreSketches(SKETCH, SKETCH, SKETCH, most_peaks(2**53, linear=True)),
+        scores=ScoreSketches(SKETCH, SKETCH, SKETCH, most_peaks(2**53, linear=True, above=above)),
         fence=SITE if above else b"",
     )
     data = codec.encode(report) + field(3000, b"x" * 9000)
@@ -252,7 +307,7 @@ def test_no_alarm_is_larger_than_was_reckoned():
         for n in (1, 2)
     )
 
-    assert 477 == both - alone
+    assert 481 == both - alone
 
 
 def test_the_most_wishes_are_within_bounds():

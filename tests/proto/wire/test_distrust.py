@@ -117,6 +117,11 @@ def _both(*lies: Lie) -> Lie:
     return told_together
 
 
+def _first(field: str, values: list[float]) -> Lie:
+    """Return what replaces numbers of the first factors."""
+    return _within("factors", _set(field, np.array(values, dtype="<f4").tobytes()))
+
+
 def _points(*values: float) -> Lie:
     """Return what replaces a sample's points, 4 for each of 3 readings."""
     return _set("moments.points", np.resize(np.array(values, dtype="<f4"), 12).tobytes())
@@ -305,7 +310,13 @@ MAXIMA: dict[str, Lie] = {
     "coarser than need be": _set("t2", b"\x05\x01\0\x01"),
     "more than floats count": _set("linear", b"\0\x01\0" + b"\xff" * 7 + b"\x7f"),
     "of a channel, out of reach": _set("channel", b"\0\x01\xff\xff\xff\xff\x0f\x01"),
-    "more hours than there are": _set("longest", 2**62 + 1),
+    "more blocks than there are": _set("longest", 2**62 + 1),
+    "of blocks of no length": _set("block_s", NAN),
+    "of blocks of three seconds": _set("block_s", 3.0),
+    "of blocks of half a second": _set("block_s", 0.5),
+    "of blocks that last too long": _set("block_s", 2.0**25),
+    "with more lengths than there are": lambda m: m.lengths.extend([1] * 26),
+    "of more nodes of a length than there are": lambda m: m.lengths.append(2**40 + 1),
 }
 
 ALARM: dict[str, Lie] = {
@@ -329,6 +340,12 @@ ALARM: dict[str, Lie] = {
     "of a share below nothing": _within("top", _set("share", -1e-9)),
     "of more than all": _within("top", _set("share", 1.0 + 1e-9)),
     "of four channels": lambda m: m.top.add(channel="x", share=0.1),
+    "whose onset is a share that is none": lambda m: m.first.add(channel="x", share=NAN),
+    "whose onset is of four channels": lambda m: m.first.extend(4 * [m.top[0]]),
+    "of a value that is none": lambda m: m.deviations.add(channel="x", value=NAN),
+    "that expects no number": lambda m: m.deviations.add(channel="x", expected=INF),
+    "of a value beyond all sensors": lambda m: m.deviations.add(channel="x", value=-1e101),
+    "of four values": lambda m: [m.deviations.add(value=1.0) for _ in range(4)],
     "by a version that nobody reaches": _set("model_version", 2**63),
     "of more readings than floats count": _set("withheld", 2**53 + 1),
 }
@@ -353,6 +370,8 @@ ALARMS: dict[str, Lie] = {
     "a wait of no length": _set("alarm_status.armed_in_s", NAN),
     "a wait before it began": _set("alarm_status.armed_in_s", -2.0),
     "a wait without end": _set("alarm_status.armed_in_s", 1e19),
+    "provisional for no rows": _set("alarm_status.provisional_rows", NAN),
+    "provisional for less than none": _set("alarm_status.provisional_rows", -1.0),
     "a wish that nobody has": _set("alarm_status.desired", 2**62 + 1),
 }
 
@@ -400,6 +419,7 @@ REPORT: dict[str, Lie] = {
     "too many bins": _fill("census.ages", [1] * 65),
     **ALARMS,
     **{f"peaks: {what}": _within("scores.maxima", lie) for what, lie in MAXIMA.items()},
+    "a sketch of distances cut short": _set("scores.distance", b"\0\x03\0\x01"),
     "a sketch without a head": _set("scores.spe", b""),
     "a sketch cut short": _set("scores.spe", b"\0\x03\0\x01"),
     "a sketch that is too long": _set("scores.t2", b"\0" * 300),
@@ -407,6 +427,29 @@ REPORT: dict[str, Lie] = {
     "a sketch out of reach": _set("scores.t2", b"\0\x01\xff\xff\xff\xff\x0f\x01"),
     "a sketch coarser than it need be": _set("scores.t2", b"\x05\x01\0\x01"),
     "more scores than floats count": _set("scores.t2", b"\0\x01\0" + b"\xff" * 7 + b"\x7f"),
+}
+
+FACTORS: dict[str, Lie] = {
+    "factors of two subspaces": lambda m: m.factors.add().CopyFrom(m.factors[0]),
+    "factors of nothing": lambda m: m.ClearField("subspace"),
+    "noise of a channel too few": _first("noise", [0.5] * 5),
+    "noise of half a channel": lambda m: setattr(m.factors[0], "noise", b"\0" * 22),
+    "no noise": _first("noise", []),
+    "noise is not a number": _first("noise", [0.5, 0.5, 0.5, 0.5, 0.5, NAN]),
+    "noise is zero": _first("noise", [0.5, 0.5, 0.5, 0.5, 0.5, 0.0]),
+    "noise is negative": _first("noise", [0.5, 0.5, 0.5, 0.5, 0.5, -1.0]),
+    "noise is infinite": _first("noise", [0.5, 0.5, 0.5, 0.5, 0.5, INF]),
+    "noise too large": _first("noise", [0.5, 0.5, 0.5, 0.5, 0.5, 3.2e38]),
+    "noise too small beside directions": _both(_first("loadings", []), _first("noise", [1e-9] * 6)),
+    "noise too small beside loadings": _first("noise", [1e-9] * 6),
+    "loadings of a channel too many": _first("loadings", [1.0] * 7),
+    "loadings of half a channel": lambda m: setattr(m.factors[0], "loadings", b"\0" * 22),
+    "more loadings than channels": _first("loadings", [0.1] * 42),
+    "a loading is not a number": _first("loadings", [1.0, 1, 1, 1, 1, NAN]),
+    "a loading is infinite": _first("loadings", [1.0, 1, 1, 1, 1, -INF]),
+    "a loading is too large": _both(
+        _first("loadings", [3.2e38] * 6), _first("noise", [2.9e38] * 6)
+    ),
 }
 
 MODEL: dict[str, Lie] = {
@@ -434,6 +477,10 @@ MODEL: dict[str, Lie] = {
     "a share that is none": _fill("limits.shares", [0.95, NAN]),
     "limits of more scores than there are": _set("limits.n", 2**62 + 1),
     **{f"peaks: {what}": _within("maxima", lie) for what, lie in MAXIMA.items()},
+    "limits of distances too few": _fill("limits.distance", [1.0]),
+    "a limit of distances is not a number": _fill("limits.distance", [1.0, NAN]),
+    "a limit of distances is negative": _fill("limits.distance", [1.0, -1.0]),
+    **FACTORS,
 }
 
 LINEAR: dict[str, Lie] = {

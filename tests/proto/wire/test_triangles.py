@@ -139,6 +139,18 @@ def test_a_triangle_of_a_sum_that_holds_more_than_its_energy_is_made_again():
     np.testing.assert_allclose(over.scatter, read(bare).scatter, atol=1e-6)
 
 
+@pytest.mark.parametrize("n", [3, 30])
+def test_a_triangle_keeps_the_smallest_channel(n):
+    """Units of 1e9 beside units of 1e-6, one that is constant, and fewer rows than channels."""
+    sizes = np.array([1e9, 1e-6, 1.0, 0.0, 300.0])
+    X = np.random.default_rng(n).normal(size=(n, 5)) * sizes
+    whole = WholeScatter.of_rows(X, SCHEMA.fingerprint)
+    size = np.sqrt(np.maximum(np.diag(whole.scatter), 1e-30))
+    off = (read(whole.rounded()).scatter - whole.scatter) / size / size[:, None]
+
+    assert np.abs(off).max() < 1e-5
+
+
 def test_an_earlier_version_refuses_a_whole_scatter():
     """It knows no field 12: columns without sigma have the wrong length, whatever is in them.
 

@@ -16,12 +16,30 @@ class InfluenceNotes:
         self._group = group
         self._outliers: frozenset[str] = frozenset()
         self._bounded: frozenset[str] = frozenset()
+        self._lacking: frozenset[str] = frozenset()
 
     def news(
-        self, outliers: Mapping[str, Outlier], bounds: Mapping[str, InfluenceBound]
+        self,
+        outliers: Mapping[str, Outlier],
+        bounds: Mapping[str, InfluenceBound],
+        lacking: frozenset[str],
     ) -> list[Note]:
-        """Return notes on the nodes that have changed since the last call."""
-        return self._of_outliers(outliers) + self._of_bounds(bounds)
+        """Return notes on the nodes that have changed since the last call.
+
+        lacking : nodes whose rows have no energies of channels
+        """
+        return self._of_outliers(outliers) + self._of_bounds(bounds) + self._of_lacking(lacking)
+
+    def _of_lacking(self, lacking: frozenset[str]) -> list[Note]:
+        facts = {
+            "group": self._group,
+            "meaning": "the model has no noise for each channel, so alarms are raised by SPE and T2"
+            " in place of distances",
+            "todo": "update it and the nodes below it; rows that an earlier version has left fade,"
+            " or `nodes drop` removes them",
+        }
+        new, self._lacking = lacking - self._lacking, lacking
+        return [Note("no energies of channels", {"node": node} | facts) for node in sorted(new)]
 
     def _of_outliers(self, outliers: Mapping[str, Outlier]) -> list[Note]:
         notes = []

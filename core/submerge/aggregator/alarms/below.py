@@ -21,7 +21,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import NamedTuple
 
-from submerge.aggregator.alarm_disputes import LeftOutAlarm, LeftOutWhy
+from submerge.aggregator.alarms.disputes import LeftOutAlarm, LeftOutWhy
+from submerge.aggregator.alarms.widening import typical_alarms, typical_allowance
 from submerge.aggregator.ledger import Ledger
 from submerge.aggregator.pool import Row
 from submerge.aggregator.presence import Presence
@@ -99,9 +100,14 @@ def alarm_status(ledger: Ledger, now: Now, *, desired: int) -> AlarmStatus | Non
     of_child: dict[str, dict[str, ReportedAlarm]] = {}
     for each in below.believed:
         of_child.setdefault(each.by, {})[each.alarm.name] = each
+    left_out, latest = ledger.left_out, latest_row_per_node(ledger)
+    usual = typical_allowance(row for _, row in latest)
     parts = [
-        _part(status, of_child.get(child, {}))
-        for (child, _), row in latest_row_per_node(ledger)
+        replace(
+            _part(status, of_child.get(child, {})),
+            typical=typical_alarms(row, left_out=child in left_out, usual=usual),
+        )
+        for (child, _), row in latest
         for status in (row.report.alarm_status,)
         if status is not None
     ]
@@ -231,5 +237,5 @@ def _part(status: AlarmStatus, believed: dict[str, ReportedAlarm]) -> AlarmStatu
     )
     if kept == status.alarms:
         return status
-    missing = sum(each.is_open for each in status.alarms) - sum(each.is_open for each in kept)
+    missing = sum(each.is_serious for each in status.alarms if each not in kept)
     return replace(status, alarms=kept, open=max(status.open - missing, 0))

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from submerge.aggregator.alarm_disputes import AGAIN_S, AlarmDisputes
-from submerge.aggregator.alarms_below import alarm_status, alarms_below, dispute_notes
+from submerge.aggregator.alarms.below import alarm_status, alarms_below, dispute_notes
+from submerge.aggregator.alarms.disputes import AGAIN_S, AlarmDisputes
 from submerge.aggregator.ledger import Ledger
 from submerge.protocol.alarm_places import MOST_OF_NODE, pooled
 from submerge.protocol.alarm_status import MOST_ALARMS, STATES, Alarm, AlarmStatus

@@ -1,0 +1,240 @@
+"""WatchedBlocks: the block maxima of one node, and the false alarms allowed in its blocks.
+
+Its maxima are its part of the group's, from which limits follow. Reports show the allowed alarms
+beside the raised ones: an alarm that no person confirmed as a fault counts as false.
+
+The group says how long a block is. When it changes that, the node counts blocks of the new length
+from zero. It goes on reporting those of the old length until the new ones cover as much time, or
+are enough for limits (`ENOUGH_S`, and `AlarmLimits.enough_s`): the group does not lose its limits.
+
+After a person has accepted an alarm, scores may go as high as they went (`spared`) until they have
+come down again; the blocks until then are not counted as normal blocks of the group.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from submerge._linalg import Array
+from submerge.client.alarm_limits import AlarmLimits
+from submerge.protocol.settings import AlarmSettings
+from submerge.stats.block_length import ScoreCorrelation, block_rows
+from submerge.stats.block_maxima import HOUR_S, KINDS, BlockMaxima, BlockMaximaTally, By
+from submerge.stats.quantile_sketch import QuantileSketch
+
+SPARE = 1.25
+"""Factor over the highest score of an accepted alarm, up to which scores are accepted."""
+
+BEYOND = 1.25
+"""Largest maximum that counts, over its limit: a higher one is from no normal block, and a tail
+that is fitted to it would reach as far."""
+
+ENOUGH_S = 3 * 86400.0
+"""Least time after which blocks of a new length go before those of an old one."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KeptBlocks:
+    """What is remembered of blocks.
+
+    windows, blocks, block_s : as in `BlockMaximaTally`
+    spared : accepted scores over their limits, by statistic; 1 for one that is not there
+    watched_s, allowed : as in `AlarmStatus`
+    before : maxima of another length, from before
+    """
+
+    windows: Mapping[By, tuple[QuantileSketch, QuantileSketch]] = field(default_factory=dict)
+    blocks: int = 0
+    spared: Mapping[By, float] = field(default_factory=dict)
+    watched_s: float = 0.0
+    allowed: float = 0.0
+    block_s: float = 0.0
+    before: BlockMaxima | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WatchedBlocks:
+    """The blocks that have ended, and the current one.
+
+    Attributes
+    ----------
+    tally : BlockMaximaTally
+        Of blocks that have ended.
+    spared, watched_s, allowed, before
+        As in `KeptBlocks`.
+    highest : mapping of kind to float
+        The k-of-m maxima of the current block.
+    near : mapping of kind to float
+        The largest spared scores over their limits in it.
+    passed_s, row : float, int
+        The time and the rows of it that have passed.
+    correlation : ScoreCorrelation
+        How long scores stay alike: from which length of a block the group has to choose.
+    """
+
+    tally: BlockMaximaTally
+    spared: Mapping[By, float] = field(default_factory=dict)
+    watched_s: float = 0.0
+    allowed: float = 0.0
+    before: BlockMaxima | None = None
+    highest: Mapping[By, float] = field(default_factory=dict)
+    near: Mapping[By, float] = field(default_factory=dict)
+    passed_s: float = 0.0
+    row: int = 0
+    correlation: ScoreCorrelation = field(default_factory=ScoreCorrelation)
+
+    @classmethod
+    def of(cls, kept: KeptBlocks) -> WatchedBlocks:
+        """Return the blocks that the process before remembered."""
+        tally = BlockMaximaTally(kept.windows, kept.blocks, kept.block_s)
+        return cls(tally, dict(kept.spared), kept.watched_s, kept.allowed, kept.before)
+
+    @property
+    def kept(self) -> KeptBlocks:
+        """What the next process has to know; the maxima of the current block are lost."""
+        tally = self.tally
+        return KeptBlocks(
+            tally.windows,
+            tally.blocks,
+            self.spared,
+            self.watched_s,
+            self.allowed,
+            tally.block_s,
+            self.before,
+        )
+
+    @property
+    def maxima(self) -> BlockMaxima:
+        """The maxima that a report carries, and the length that the node's rows call for."""
+        maxima = self.tally.maxima if self.before is None else self.before
+        return replace(maxima, lengths=self.correlation.lengths)
+
+    def of_length(self, block_s: float) -> WatchedBlocks:
+        """Return them with blocks of that length from now on, in seconds; 0 is an hour."""
+        tally = self.tally
+        if tally.block_s == block_s:
+            return self
+        maxima, before = tally.maxima, self.before
+        if before is not None and before.block_s == block_s:
+            before = None  # the group has come back to it; blocks of that time are too few to keep
+        elif maxima.span_s > (0.0 if before is None else before.span_s):
+            before = maxima
+        # The time since the first scores is the same, whatever it is counted in.
+        blocks = int(tally.blocks * maxima.length_s / (block_s or HOUR_S))
+        new = BlockMaximaTally(None, blocks, block_s)
+        return WatchedBlocks(
+            new,
+            self.spared,
+            self.watched_s,
+            self.allowed,
+            before,
+            correlation=self.correlation,
+        )
+
+    def spare(
+        self, worst: float, judged_by: Mapping[By, float], limits: AlarmLimits
+    ) -> WatchedBlocks:
+        """Return them with scores accepted up to `worst` times the limits of the alarm."""
+        spared = dict(self.spared)
+        for kind in limits.known or KINDS:
+            bare = limits.known.get(kind, 0.0)
+            ratio = judged_by.get(kind, bare) / bare if bare > 0 else 1.0
+            ratio = ratio if math.isfinite(ratio) else 1.0
+            spared[kind] = max(1.0, SPARE * worst * ratio, spared.get(kind, 1.0))
+        return replace(self, spared=spared)
+
+    def least_news(self, kind: By, rows: int, settings: AlarmSettings) -> float:
+        """Return what a score has to exceed to raise its block's maximum; -1 if any may."""
+        of_another = 0 < block_rows(self.tally.block_s, settings.period_s) < self.row + rows
+        return -1.0 if self.spared or of_another else self.highest.get(kind, -1.0)
+
+    def after(
+        self,
+        kinds: Sequence[By],
+        statistics: Array | None,
+        n: int,
+        passed_s: float,
+        limits: AlarmLimits,
+        settings: AlarmSettings,
+        *,
+        young: bool = False,
+        scores: Array | None = None,
+    ) -> WatchedBlocks:
+        """Return them after n more rows.
+
+        Parameters
+        ----------
+        kinds : sequence of kind
+        statistics : (kinds, n) or None
+            k-of-m statistics, -1 where a row does not count; None if none raises a maximum.
+        n : int
+        passed_s : float
+            The time that the rows stand for.
+        limits : AlarmLimits
+        settings : AlarmSettings
+        young : bool
+            Whether the node's own mean has not seen a day: its blocks have no maxima, but pass.
+        scores : (n,), optional
+            By which the length of a block is chosen.
+        """
+        correlation = self.correlation
+        if scores is not None:
+            correlation = correlation.after(scores, passed_s)
+        block_s = self.tally.block_s
+        now, first, whole = self, 0, block_rows(block_s, settings.period_s)
+        while first < n:
+            last = min(n, first + whole - now.row) if whole else n
+            if statistics is not None:
+                highest = statistics[:, first:last].max(axis=1).tolist()
+                now = now._with_statistics(dict(zip(kinds, highest, strict=True)), limits)
+            now = replace(
+                now,
+                row=now.row + last - first,
+                passed_s=now.passed_s + passed_s * (last - first) / n,
+                correlation=correlation,
+            )
+            if now.row >= whole > 0 or (not whole and now.passed_s >= (block_s or HOUR_S)):
+                now = now._closed(limits, settings, young=young)
+            first = last
+        return now
+
+    def _with_statistics(
+        self, statistics: Mapping[By, float], limits: AlarmLimits
+    ) -> WatchedBlocks:
+        highest, near = dict(self.highest), dict(self.near)
+        known = limits.known if limits.promised else {}
+        for kind, value in statistics.items():
+            if value < 0:
+                continue
+            if not self.spared:
+                value = min(value, BEYOND * known.get(kind, math.inf))
+                highest[kind] = max(highest.get(kind, 0.0), value)
+            elif known.get(kind, 0.0) > 0:
+                # Scores that are accepted here are not normal elsewhere.
+                near[kind] = max(near.get(kind, 0.0), value / known[kind])
+        return replace(self, highest=highest, near=near)
+
+    def _closed(
+        self, limits: AlarmLimits, settings: AlarmSettings, *, young: bool
+    ) -> WatchedBlocks:
+        """Return them with the current block ended."""
+        seen = self.highest or self.near
+        watched_s = self.passed_s if seen and limits.promised else 0.0
+        spared = {
+            kind: min(most, SPARE * self.near.get(kind, most)) for kind, most in self.spared.items()
+        }
+        tally = self.tally.after(self.highest) if self.highest or young else self.tally
+        before = self.before
+        if before is not None:
+            enough_s = max(ENOUGH_S, limits.enough_s(tally.maxima.length_s))
+            before = before if tally.maxima.span_s < min(before.span_s, enough_s) else None
+        return WatchedBlocks(
+            tally,
+            {kind: most for kind, most in spared.items() if most > 1},
+            self.watched_s + watched_s,
+            self.allowed + watched_s * settings.often_per_s(self.correlation.row_s),
+            before,
+            correlation=self.correlation,
+        )

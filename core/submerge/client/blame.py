@@ -1,0 +1,90 @@
+"""Evidence: which channels the rows of an alarm speak against, and by how much in their units.
+
+The rows that raise an alarm may have come before the block in which it is raised: their errors are
+remembered, of - 1 rows of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from submerge._linalg import Array
+from submerge.judge.prepare import Block
+from submerge.judge.score import RowScores
+from submerge.protocol.alarm_status import Deviation
+from submerge.schema import Scaling
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Evidence:
+    """The errors of a block's rows, and of rows before it.
+
+    Attributes
+    ----------
+    scores : RowScores
+        Whose `errors` are (before + n, channels); those before are the earlier rows.
+    before : int
+    rows : (n, channels)
+        The block's rows, scaled.
+    scaling : Scaling or None
+    """
+
+    scores: RowScores
+    before: int
+    rows: Array
+    scaling: Scaling | None
+
+    @classmethod
+    def of(
+        cls, earlier: tuple[Array, ...], block: Block, scores: RowScores, scaling: Scaling | None
+    ) -> Evidence | None:
+        """Return the evidence of a block; None where nothing predicts channels.
+
+        earlier : errors of the rows before it, oldest first
+        """
+        if scores.expected is None:
+            return None
+        errors = np.concatenate((*earlier, scores.errors))
+        before = len(errors) - len(block)
+        rows = block.rows[:, : errors.shape[1]]
+        return cls(replace(scores, errors=errors), before, rows, scaling)
+
+    def shares(self, rows: npt.NDArray[np.intp]) -> Array:
+        """Return the mean share of each channel in what is anomalous about rows, (channels,).
+
+        rows : indices of the block's rows; -1 is the last row before it. Unknown ones are left out
+        """
+        known = rows[rows >= -self.before] + self.before
+        return np.asarray(self.scores.blame(known).sum(axis=0) / max(1, len(known)))
+
+    def deviations(
+        self, row: int, names: tuple[str, ...], channels: list[int]
+    ) -> tuple[Deviation, ...]:
+        """Return how far channels are from their predictions in one of the block's rows."""
+        values = self.rows[row]
+        expected = values - self.scores.errors[row + self.before]
+        if self.scaling is not None:
+            n = len(values)
+            offset, scale = np.array(self.scaling.offset[:n]), np.array(self.scaling.scale[:n])
+            values, expected = values * scale + offset, expected * scale + offset
+        return tuple(Deviation(names[j], float(values[j]), float(expected[j])) for j in channels)
+
+
+def last_errors(earlier: tuple[Array, ...], errors: Array, rows: int) -> tuple[Array, ...]:
+    """Return the errors of the last rows: at least `rows`, if there were as many.
+
+    Blocks of few rows are kept as they came: to join them costs as much as to score one.
+
+    errors : (n, channels), of the newest rows
+    """
+    if len(errors) >= rows:
+        return (errors[len(errors) - rows :].copy(),)
+    known = (*earlier, errors)
+    more = sum(map(len, known)) - rows
+    while more > 0 and len(known[0]) <= more:
+        more -= len(known[0])
+        known = known[1:]
+    return known

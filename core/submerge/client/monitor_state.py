@@ -1,0 +1,104 @@
+"""MonitorState: what a node's monitor keeps for the node's next process."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from submerge._linalg import Array
+from submerge.client.channels import ChannelState
+from submerge.client.detector import DetectorState
+from submerge.client.new_level import NewLevel
+from submerge.protocol.desired_state import DesiredState
+from submerge.protocol.messages import Model
+from submerge.schema import Schema
+from submerge.stats.node_mean import OwnMean
+from submerge.stats.residual_scale import ResidualScale
+from submerge.stats.run_lengths import RunLengths
+from submerge.stats.stuck import Habits
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MonitorState:
+    """What a monitor keeps for the node's next process.
+
+    Attributes
+    ----------
+    fingerprint : str
+        Of its schema.
+    own : OwnMean or None
+        None unless center = "own", or an alarm has settled.
+    detector : DetectorState
+    desired : DesiredState
+    run_lengths : RunLengths or None
+    habits : Habits or None
+    residual_scale : ResidualScale or None
+        The behaviour of its channels.
+    reference : Model or None
+        The model that the open alarm is held to while its rows are learnt; else None.
+    held : OwnMean or None
+        The mean that belongs to it.
+    level : NewLevel or None
+        Where the rows of the open alarm are.
+    offset : (channels,) or None
+        How far the node's level has moved where alarms settled, scaled. It is subtracted from rows
+        before they are learnt: what no person judged does not move the group's model.
+    """
+
+    fingerprint: str
+    own: OwnMean | None
+    detector: DetectorState
+    desired: DesiredState
+    reference: Model | None = None
+    held: OwnMean | None = None
+    run_lengths: RunLengths | None = None
+    habits: Habits | None = None
+    residual_scale: ResidualScale | None = None
+    level: NewLevel | None = None
+    offset: Array | None = None
+
+    def of_node(self, node: str) -> MonitorState:
+        """Return what stays valid if the node has another name now."""
+        if self.desired.node == node:
+            return self
+        return replace(self, desired=DesiredState(node, 0), detector=DetectorState())
+
+    def of_schema(self, schema: Schema, channels: int) -> MonitorState:
+        """Return what stays valid under a schema.
+
+        The record was checked by itself; its width is compared with the schema here.
+        """
+        if self.fingerprint != schema.fingerprint:
+            # Scores of another schema mean something else: only the alarms stay.
+            detector = self.detector.under_another_schema
+            return MonitorState(schema.fingerprint, no_mean(schema), detector, self.desired)
+        kept, none = self, no_rows(schema)
+        if self.offset is not None and len(self.offset) != schema.width:
+            kept = replace(kept, offset=None)
+        own = no_mean(schema) if kept.offset is None else none
+        if own is None or self.own is None or not self.own.is_like(own):
+            kept = replace(kept, own=own)
+        level = None if self.level is None else (self.level.mean, self.level.half or none)
+        if level is not None and not all(each.is_like(none) for each in level):
+            kept = replace(kept, level=None)
+        if kept.channels is None or kept.channels.widths != {channels}:
+            kept = replace(kept, run_lengths=None, habits=None, residual_scale=None)
+        if self.held is not None and (own is None or not self.held.is_like(own)):
+            kept = replace(kept, reference=None, held=None)
+        return kept
+
+    @property
+    def channels(self) -> ChannelState | None:
+        """The behaviour of its channels, if all parts of it are known."""
+        if self.run_lengths is None or self.habits is None or self.residual_scale is None:
+            return None
+        return ChannelState(self.run_lengths, self.habits, self.residual_scale)
+
+
+def no_mean(schema: Schema) -> OwnMean | None:
+    """Return the mean of a node without readings; None if the group has one mean."""
+    return no_rows(schema) if schema.center == "own" else None
+
+
+def no_rows(schema: Schema) -> OwnMean:
+    """Return the mean of no rows."""
+    return OwnMean.none(schema.width, None if schema.linear else schema.dim)

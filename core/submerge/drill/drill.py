@@ -1,0 +1,303 @@
+"""Drill: the smallest fault of each channel that would raise an alarm.
+
+A fault of each kind and size is tried at many places of rows that a node has read, with both
+signs. Its *share* is the share of these spans in which an alarm is raised. The smallest size is
+the one whose share reaches `FOUND`. Nothing is learnt meanwhile: a node that learns the first
+rows of a fault, clipped, may find a slow one a little later.
+
+1. A kind of score is convex in the size (`response`), so an alarm that a size raises is raised by
+   every larger one, wherever no row was over a limit before the fault. Hence bisection.
+2. A channel is *blind* where the others say little about it, an R2 below `BLIND`: then a fault is
+   found only where it takes the channel out of its own range. R2 is the share of its variance
+   that they explain under the model.
+3. A stuck channel counts as found if its scores raise an alarm. `stats.stuck` finds it by its
+   repeats as well, later.
+
+References
+----------
+Dunia and Qin, Subspace approach to multidimensional fault identification and reconstruction,
+AIChE Journal 44 (1998): which faults a PCA model can detect.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from submerge._linalg import Array
+from submerge.drill.detection import Detection, Spans
+from submerge.drill.faults import SIZED, Kind, held, most_alike, shape
+from submerge.drill.response import (
+    DirectResponse,
+    DrillModel,
+    QuadraticResponse,
+    Response,
+    score_changed,
+)
+from submerge.errors import UsageError
+from submerge.judge.decision import Mask
+from submerge.pca.factor import uniform
+from submerge.pca.subspace import Subspace
+from submerge.stats.block_maxima import By
+
+FOUND = 0.9
+"""Share of spans in which a fault has to be found."""
+
+BLIND = 0.25
+"""R2 below which the other channels say little about one."""
+
+LEAST, LARGEST = 2.0**-10, 2.0**4
+"""Sizes that are tried, in standard deviations of the channel."""
+
+HALVINGS = 9
+"""Steps of bisection: sizes are found to 2 %."""
+
+FLAT = 1e-3
+"""Least standard deviation of a channel, over the root mean square of all: it may never vary."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelAnswer:
+    """What a drill found out about one channel. Sizes are scaled, as rows are.
+
+    Attributes
+    ----------
+    deviation : float
+        Its standard deviation under the model.
+    r2 : float
+        The share of its variance that the other channels explain under the model, 0 to 1.
+    bias, drift, noise : float
+        The smallest that is found; a drift is what it reaches at the end of a span, noise its
+        standard deviation. Infinite if none of up to `LARGEST` deviations is.
+    stuck, swap : float
+        The share of spans in which such a fault is found; swap is NaN if no channel has its unit.
+    """
+
+    deviation: float
+    r2: float
+    bias: float
+    drift: float
+    noise: float
+    stuck: float
+    swap: float
+
+    @property
+    def blind(self) -> bool:
+        """Whether only its own range tells of a fault."""
+        return self.r2 < BLIND
+
+
+class Drill:
+    """Tries faults on copies of rows.
+
+    Parameters
+    ----------
+    model : DrillModel
+    rows : (n, width)
+        Scaled, with lags, oldest first; NaN is a gap. They are not changed.
+    limits : mapping of kind to float
+        Of the k-of-m statistics that the node watches.
+    after, of : int
+        As in `AlarmSettings`.
+    tried : Spans
+        Where faults begin, and for how many rows they are watched.
+    noise : (m,)
+        Standard normal numbers; used again and again if they are few.
+
+    Attributes
+    ----------
+    spans : Spans
+        Those of `tried` in which no alarm is raised without a fault.
+    base : RowScores
+        Of the rows as they are.
+
+    Raises
+    ------
+    UsageError
+        If there is no limit, or no room for a span, or an alarm in each of them.
+    """
+
+    def __init__(
+        self,
+        model: DrillModel,
+        rows: Array,
+        limits: Mapping[By, float],
+        *,
+        after: int,
+        of: int,
+        tried: Spans,
+        noise: Array,
+    ) -> None:
+        if not limits:
+            raise UsageError("a drill needs limits of alarms: the model has none yet")
+        self._model, self._rows = model, rows
+        self.base = model.score(rows)
+        if tried.rows < after or not len(tried.starts):
+            raise UsageError(f"a drill needs more rows: {len(rows)} have no room for a fault")
+        self._detection = Detection(limits, after, of, self.base.even, tried)
+        self.spans = self._detection.spans
+        if not len(self.spans.starts):
+            raise UsageError("a drill needs rows without an alarm: each of them belongs to one")
+        self._starts = np.tile(self.spans.starts, 2)
+        self._both = self.spans._replace(starts=self._starts)
+        signs = np.repeat((1.0, -1.0), len(self.spans.starts))[:, None]
+        size = (len(self._starts), self.spans.rows)
+        ages = np.tile(np.arange(1, size[1] + 1) / size[1], (size[0], 1))
+        self._shapes: dict[Kind, Array] = {}
+        for kind in SIZED:
+            one = shape(kind, ages, np.resize(noise, size))
+            if one is not None:
+                self._shapes[kind] = signs * one
+        self.deviations = deviations(model.scoring.summary.parts[-1], model.channels)
+        self._partners = self._find_partners()
+        self._response: tuple[int, Response] | None = None
+
+    def __len__(self) -> int:
+        """Number of channels."""
+        return self._model.channels
+
+    def answer(self, channel: int) -> ChannelAnswer:
+        """Try faults of every kind on one channel."""
+        return next(each for each in self._slices(channel) if each is not None)
+
+    def answers(self) -> Iterator[ChannelAnswer | None]:
+        """Yield the answer of each channel, and None after each smaller part of the work."""
+        for channel in range(len(self)):
+            yield from self._slices(channel)
+
+    def share(self, kind: Kind, channel: int, size: float = 1.0) -> float:
+        """Return the share of spans in which a fault raises an alarm.
+
+        size : scaled, as rows are; of kinds that have one
+        """
+        if kind == "swap":
+            return self._swapped(channel)
+        if kind == "stuck":
+            added = held(self._readings(channel), self.spans.starts, self.spans.rows)
+            return float(self._found(channel, added).mean())
+        return float(self._found(channel, size * self._shapes[kind]).mean())
+
+    def smallest(self, kind: Kind, channel: int) -> float:
+        """Return the smallest size that is found in a share `FOUND` of the spans; else infinity."""
+        deviation = float(self.deviations[channel])
+        if self.share(kind, channel, LARGEST * deviation) < FOUND:
+            return math.inf
+        low, high = math.log2(LEAST), math.log2(LARGEST)
+        for _ in range(HALVINGS):
+            middle = (low + high) / 2
+            if self.share(kind, channel, 2**middle * deviation) < FOUND:
+                low = middle
+            else:
+                high = middle
+        return float(2**high * deviation)
+
+    def r2(self, channel: int) -> float:
+        """Return the share of a channel's variance that the others explain under the model."""
+        response, rest = self._of(channel), None
+        if isinstance(response, QuadraticResponse):
+            rest = response.unexplained()
+        if rest is None:
+            expected = self.base.expected
+            rest = math.inf if expected is None else float(expected[channel])
+        return min(max(0.0, 1 - rest / float(self.deviations[channel]) ** 2), 1.0)
+
+    # -- inside ------------------------------------------------------------------------
+
+    def _slices(self, channel: int) -> Iterator[ChannelAnswer | None]:
+        """Try one kind of fault after the other; the last that is yielded is the answer."""
+        deviation, r2 = float(self.deviations[channel]), self.r2(channel)
+        yield None
+        sizes: dict[Kind, float] = {}
+        for kind in SIZED:
+            sizes[kind] = self.smallest(kind, channel)
+            yield None
+        stuck = self.share("stuck", channel)
+        yield None
+        swap = self.share("swap", channel)
+        bias, drift, noise = (sizes[kind] for kind in SIZED)
+        yield ChannelAnswer(deviation, r2, bias, drift, noise, stuck, swap)
+
+    def _of(self, channel: int) -> Response:
+        """Return the response of the scores to one channel; that of the last one is kept."""
+        if self._response is None or self._response[0] != channel:
+            model, rows = self._model, self._rows
+            made: Response
+            if model.schema.linear:
+                unit = float(self.deviations[channel])
+                made = QuadraticResponse(model, rows, channel, self.base, unit)
+            else:
+                made = DirectResponse(model, rows, channel)
+            self._response = channel, made
+        return self._response[1]
+
+    def _found(self, channel: int, added: Array) -> Mask:
+        """Return in which spans readings are found that are off by `added` (spans, rows)."""
+        tried = self._both if len(added) == len(self._starts) else self.spans
+        response, scored = self._of(channel), self._detection.scored
+        first = tuple(kind for kind in scored if kind != "channel")
+        found = self._detection.found(response.scores(added, tried, first), tried.starts)
+        if "channel" in scored and not found.all():
+            # It costs the most: a prediction of every channel.
+            rest = tried.only(~found)
+            scores = response.scores(added[~found], rest, ("channel",))
+            found[~found] = self._detection.found(scores, rest.starts)
+        return found
+
+    def _readings(self, channel: int) -> Array:
+        """Return the readings of one channel, (n,): a gap repeats the reading before it."""
+        readings = self._rows[:, channel]
+        known = ~np.isnan(readings)
+        if not known.any():
+            return np.zeros(len(readings))
+        last = np.maximum.accumulate(np.where(known, np.arange(len(readings)), np.argmax(known)))
+        return np.asarray(readings[last])
+
+    def _find_partners(self) -> npt.NDArray[np.intp]:
+        """Return the channel that each may be exchanged with, of those with its unit."""
+        n, scaling, channels = len(self), self._model.schema.scaling, self._model.schema.channels
+        units = np.array([""] * n if isinstance(channels, int) else [c.unit for c in channels[:n]])
+        readings = np.stack([self._readings(channel) for channel in range(n)], axis=1)
+        if scaling is not None:
+            # Exchanged cables exchange readings in their units. Offsets that all share cost digits.
+            scale, offset = np.array(scaling.scale[:n]), np.array(scaling.offset[:n])
+            readings = readings * scale + (offset - offset.mean())
+        return most_alike(readings, units[:, None] == units)
+
+    def _swapped(self, channel: int) -> float:
+        """Return the share of spans in which two exchanged channels are found; NaN without one."""
+        n, other = len(self), int(self._partners[channel])
+        if other == channel:
+            return math.nan
+        scaling, rows = self._model.schema.scaling, self.spans.rows
+        scale, offset = np.ones(n), np.zeros(n)
+        if scaling is not None:
+            scale, offset = np.array(scaling.scale[:n]), np.array(scaling.offset[:n])
+        ages = np.tile(np.arange(rows), len(self.spans.starts))
+
+        def change(copies: Array, part: slice) -> None:
+            for lag in range(copies.shape[1] // n):
+                ours, theirs = channel + lag * n, other + lag * n
+                late = ages[part] >= lag
+                one, two = copies[:, ours].copy(), copies[:, theirs].copy()
+                gap = offset[other] - offset[channel]
+                ratio = scale[other] / scale[channel]
+                copies[late, ours] = two[late] * ratio + gap / scale[channel]
+                copies[late, theirs] = one[late] / ratio - gap / scale[other]
+
+        scores = score_changed(self._model, self._rows, self.spans, self._detection.scored, change)
+        return float(self._detection.found(scores, self.spans.starts).mean())
+
+
+def deviations(subspace: Subspace, channels: int) -> Array:
+    """Return the standard deviation of each channel under a model, (channels,), all positive."""
+    if subspace.channel_energies is not None and subspace.weight > 0:
+        variances = subspace.channel_energies / subspace.weight
+    else:
+        held = np.square(subspace.basis, dtype=np.float64) @ subspace.explained_variance
+        variances = held + uniform(subspace).noise
+    variances = np.maximum(variances[:channels], FLAT**2 * max(float(variances.mean()), 1e-300))
+    return np.sqrt(variances)

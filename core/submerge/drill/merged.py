@@ -1,0 +1,119 @@
+"""The answers of several nodes to one drill, merged channel by channel.
+
+Answers travel as they are and are merged where they are shown: medians of medians would not be
+those of all nodes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from submerge.drill.drill import ChannelAnswer
+from submerge.drill.faults import SIZED
+from submerge.schema import Channel, Schema
+
+
+class SizeRange(NamedTuple):
+    """A size over nodes: infinite where a node finds none."""
+
+    best: float
+    median: float
+    worst: float
+
+
+class ChannelDrill(NamedTuple):
+    """What nodes would find of the faults of one channel; sizes are scaled, as rows are.
+
+    nodes, blind : int, nodes that answered; those of them that are blind for the channel
+    deviation : float, the median of its standard deviations; 1 where they did not travel
+    r2 : float, the median share of its variance that the others explain
+    bias, drift, noise : SizeRange, of the smallest that is found
+    stuck, swap : float, the mean share of spans in which such a fault is found; NaN if unknown
+    """
+
+    nodes: int
+    blind: int
+    deviation: float
+    r2: float
+    bias: SizeRange
+    drift: SizeRange
+    noise: SizeRange
+    stuck: float
+    swap: float
+
+
+def merged(answers: Sequence[Sequence[ChannelAnswer]]) -> tuple[ChannelDrill, ...]:
+    """Return the answers of nodes, one channel after the other: each is a row of channels."""
+    return tuple(_one(each) for each in zip(*answers, strict=True))
+
+
+def in_units(answers: Sequence[ChannelDrill], schema: Schema) -> list[dict[str, Any]]:
+    """Return each channel as an object for JSON: sizes in its unit, null where none is found."""
+    return [
+        {
+            "channel": channel.name,
+            "unit": channel.unit,
+            "nodes": each.nodes,
+            "blind": each.blind,
+            "deviation": _number(scale * each.deviation),
+            "r2": round(each.r2, 4),
+            **{kind: _spread_in_unit(getattr(each, kind), scale) for kind in SIZED},
+            "stuck": _number(each.stuck),
+            "swap": _number(each.swap),
+        }
+        for each, channel, scale in zip(answers, _channels(schema), _scales(schema), strict=False)
+    ]
+
+
+def _one(answers: Sequence[ChannelAnswer]) -> ChannelDrill:
+    bias, drift, noise = (
+        _spread([getattr(each, kind) for each in answers]) for kind in ("bias", "drift", "noise")
+    )
+    return ChannelDrill(
+        len(answers),
+        sum(each.blind for each in answers),
+        float(np.median([each.deviation for each in answers])),
+        float(np.median([each.r2 for each in answers])),
+        bias,
+        drift,
+        noise,
+        _mean([each.stuck for each in answers]),
+        _mean([each.swap for each in answers]),
+    )
+
+
+def _spread(sizes: list[float]) -> SizeRange:
+    ranked = sorted(sizes)
+    half = len(ranked) // 2
+    # Of an even number the larger of both in the middle: it may be that one of them is infinite.
+    return SizeRange(ranked[0], ranked[half], ranked[-1])
+
+
+def _mean(shares: list[float]) -> float:
+    known = [share for share in shares if not math.isnan(share)]
+    return sum(known) / len(known) if known else math.nan
+
+
+def _spread_in_unit(spread: SizeRange, scale: float) -> dict[str, float | None]:
+    return {name: _number(scale * size) for name, size in spread._asdict().items()}
+
+
+def _number(value: float) -> float | None:
+    """Return what JSON can hold: null for a size that is none, and for a share that is unknown."""
+    return float(f"{value:.4g}") if math.isfinite(value) else None
+
+
+def _channels(schema: Schema) -> tuple[Channel, ...]:
+    if isinstance(schema.channels, int):
+        return tuple(Channel(name) for name in schema.names)
+    return schema.channels
+
+
+def _scales(schema: Schema) -> list[float]:
+    if schema.scaling is None:
+        return np.ones(schema.width).tolist()
+    return list(schema.scaling.scale)

@@ -1,0 +1,238 @@
+"""How scores respond to a channel that is off.
+
+Every fault of one channel adds amounts to its readings, and, where rows hold their own past
+(lags), the same amounts to its copies in later rows.
+
+* `DirectResponse` adds them to copies of the rows, and scores these.
+* `QuadraticResponse` needs a few scores of each row. Where features are the readings themselves,
+  SPE, T2 and distances are quadratic in what is added to a row x, and errors of prediction affine:
+
+      f(x + v) = f(x) + g(x)'v + v'H v
+
+  with v (copies,), the amounts in each copy of the channel. g and H follow from the scores at
+  v = +-1 in one copy, and at 1 in two copies, and are then known for every fault. It is exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from submerge._linalg import Array
+from submerge.drill.detection import Spans
+from submerge.judge.prepare import Block
+from submerge.judge.score import RowScores, ScoringModel, score
+from submerge.schema import Schema
+from submerge.stats.block_maxima import By
+from submerge.stats.node_mean import OwnMean
+from submerge.stats.residual_scale import ResidualScale, largest_square
+
+CHUNK = 64
+"""Rows that are scored together: memory stays small."""
+
+NUMBERS = 32768
+"""Numbers in a table of errors that is held at once."""
+
+Scores = Mapping[By, Array]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DrillModel:
+    """What a node scores rows with.
+
+    Attributes
+    ----------
+    scoring : ScoringModel
+    schema : Schema
+    own : OwnMean or None
+    residual_scale : ResidualScale or None
+    excess : float or None
+        As in `judge.score.score`.
+    """
+
+    scoring: ScoringModel
+    schema: Schema
+    own: OwnMean | None = None
+    residual_scale: ResidualScale | None = None
+    excess: float | None = None
+
+    @property
+    def channels(self) -> int:
+        """Number of channels, without their lags."""
+        return self.scoring.channels
+
+    def score(self, rows: Array) -> RowScores:
+        """Score copies of scaled rows (n, width), gaps as NaN, as `judge` does."""
+        gaps = np.isnan(rows)
+        some = gaps.any(axis=1)
+        if some.any():
+            rows = rows.copy()
+            rows[some] = self.scoring.filled(rows[some], self.own)
+        features = rows if self.schema.linear else self.schema.features.lift(rows)
+        why = np.zeros(len(rows), dtype=np.int8)
+        block = Block(why, rows, features, gaps if some.any() else None)
+        return score(block, self.scoring, self.own, self.residual_scale, excess=self.excess)
+
+
+class Response(Protocol):
+    """The scores of rows, one channel of which is off."""
+
+    def scores(self, added: Array, spans: Spans, kinds: tuple[By, ...], /) -> Scores:
+        """Return scores (spans, rows) if `added` (spans, rows) is added to the channel's readings.
+
+        kinds : those that are wanted
+        """
+
+
+def by_lag(added: Array, copies: int) -> Array:
+    """Return what the copies of a channel are off by: (copies, spans, rows), from its readings."""
+    spread = np.zeros((copies, *added.shape))
+    for lag in range(min(copies, added.shape[1])):
+        spread[lag, :, lag:] = added[:, : added.shape[1] - lag]
+    return spread
+
+
+Change = Callable[[Array, slice], None]
+"""Changes copies of rows (n, width), in place: those of so many of all places."""
+
+
+def score_changed(
+    model: DrillModel, rows: Array, spans: Spans, kinds: tuple[By, ...], change: Change
+) -> Scores:
+    """Return scores (spans, rows) of copies of the rows of spans, changed a few at a time."""
+    places = spans.places.ravel()
+    found = {kind: np.empty(len(places)) for kind in kinds}
+    for first in range(0, len(places), CHUNK):
+        part = slice(first, first + CHUNK)
+        copies = rows[places[part]]
+        change(copies, part)
+        even = model.score(copies).even
+        for kind, series in found.items():
+            series[part] = even[kind]
+    return {kind: series.reshape(spans.places.shape) for kind, series in found.items()}
+
+
+class DirectResponse:
+    """Adds to copies of the rows and scores these: slow, and right for every schema.
+
+    Parameters
+    ----------
+    model : DrillModel
+    rows : (n, width), scaled, with lags; NaN is a gap
+    channel : int
+    """
+
+    def __init__(self, model: DrillModel, rows: Array, channel: int) -> None:
+        self._model, self._rows, self._channel = model, rows, channel
+
+    def scores(self, added: Array, spans: Spans, kinds: tuple[By, ...]) -> Scores:
+        """As `Response.scores`."""
+        channels, width = self._model.channels, self._rows.shape[1]
+        spread = by_lag(added, width // channels).reshape(width // channels, -1)
+
+        def change(copies: Array, part: slice) -> None:
+            copies[:, self._channel :: channels] += spread[:, part].T
+
+        return score_changed(self._model, self._rows, spans, kinds, change)
+
+
+class QuadraticResponse:
+    """Scores by a quadratic form in what is added, fitted to a few scores of each row.
+
+    Parameters
+    ----------
+    model : DrillModel
+        Of a linear schema.
+    rows : (n, width), scaled, with lags; NaN is a gap
+    channel : int
+    base : RowScores
+        Of the rows as they are.
+    unit : float
+        What is added to find the form: about the channel's standard deviation.
+
+    Notes
+    -----
+    It scores every row 2 L + L (L - 1) / 2 times, with L copies of the channel.
+    """
+
+    def __init__(
+        self, model: DrillModel, rows: Array, channel: int, base: RowScores, unit: float
+    ) -> None:
+        self._base, self._unit = base, unit
+        scale = model.residual_scale or ResidualScale.none(model.channels)
+        expected = np.zeros(model.channels) if base.expected is None else base.expected
+        self._weights = scale.weights(expected)
+        self._copies = rows.shape[1] // model.channels
+        columns = channel + model.channels * np.arange(self._copies)
+
+        def at(*signs: tuple[int, float]) -> RowScores:
+            moved = rows.copy()
+            for copy, sign in signs:
+                moved[:, columns[copy]] += sign * unit
+            return model.score(moved)
+
+        above = [at((i, 1.0)) for i in range(self._copies)]
+        below = [at((i, -1.0)) for i in range(self._copies)]
+        across = {(i, j): at((i, 1.0), (j, 1.0)) for i in range(self._copies) for j in range(i)}
+        self._slopes, self._curves = {}, {}
+        for kind, f in _quadratic(base).items():
+            up, down = ([_quadratic(each)[kind] for each in side] for side in (above, below))
+            slopes = np.array([(u - d) / 2 for u, d in zip(up, down, strict=True)])
+            curves = np.zeros((self._copies, self._copies, len(f)))
+            for i in range(self._copies):
+                curves[i, i] = (up[i] + down[i]) / 2 - f
+            for (i, j), each in across.items():
+                rest = _quadratic(each)[kind] - f - slopes[i] - slopes[j]
+                curves[i, j] = curves[j, i] = (rest - curves[i, i] - curves[j, j]) / 2
+            self._slopes[kind], self._curves[kind] = slopes, curves
+        self._errors = np.array(
+            [(u.errors - d.errors) / 2 for u, d in zip(above, below, strict=True)]
+        )
+
+    def unexplained(self, kind: By = "distance") -> float | None:
+        """Return the channel's variance given all other channels, by the model of a score.
+
+        It is the (0, 0) element of the inverse of H: None without that score, or where the
+        score does not depend on the channel.
+        """
+        curves = self._curves.get(kind)
+        if curves is None:
+            return None
+        form = np.median(curves, axis=2) / self._unit**2
+        if not np.linalg.eigvalsh(form)[0] > 0:
+            return None
+        return float(np.linalg.inv(form)[0, 0])
+
+    def scores(self, added: Array, spans: Spans, kinds: tuple[By, ...]) -> Scores:
+        """As `Response.scores`."""
+        v, places = by_lag(added / self._unit, self._copies), spans.places
+        found: dict[By, Array] = {}
+        for kind in kinds:
+            if kind == "channel":
+                found[kind] = self._channel_scores(v, places)
+            else:
+                f = self._base.even[kind][places]
+                f = f + np.einsum("lst,lst->st", self._slopes[kind][:, places], v)
+                f += np.einsum("lst,lmst,mst->st", v, self._curves[kind][:, :, places], v)
+                found[kind] = f
+        return found
+
+    def _channel_scores(self, v: Array, places: npt.NDArray[np.intp]) -> Array:
+        """Return the largest error of each row over its typical size, (spans, rows)."""
+        amounts, flat = v.reshape(len(v), -1), places.ravel()
+        largest, step = np.empty(flat.shape), max(1, NUMBERS // self._base.errors.shape[1])
+        for first in range(0, len(flat), step):
+            part = slice(first, first + step)
+            errors = self._base.errors[flat[part]]
+            for copy, slope in enumerate(self._errors):
+                errors += amounts[copy, part, None] * slope[flat[part]]
+            largest[part] = largest_square(errors, self._weights)
+        return largest.reshape(places.shape)
+
+
+def _quadratic(scores: RowScores) -> dict[By, Array]:
+    return {kind: each for kind, each in scores.even.items() if kind != "channel"}

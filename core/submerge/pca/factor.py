@@ -1,0 +1,159 @@
+"""Factors: a variance of its own for each channel, beside the directions that channels share.
+
+The factor-analysis model of normal rows is
+
+    x = mean + L z + noise,    z ~ N(0, I),    noise ~ N(0, diag(Psi))
+
+with L (dim, k) and Psi (dim,), so that their covariance is L L' + diag(Psi). A subspace alone has
+one noise variance for all channels; here a quiet channel may be precise beside a loud one.
+
+1. Where only directions are held, L = U S / sqrt(weight) of all of them, and Psi is what they leave
+   of the exact energy of each channel: Psi_j = (energy_j - sum_i sigma_i^2 u_ij^2) / weight.
+2. Where the whole scatter is held, L is fitted to it (`fitted`), with more columns than a summary
+   has directions.
+3. No channel's noise is less than `LEAST` of its variance. A fit may leave a channel next to none
+   (a Heywood case); how small it truly is cannot be known from finite rows.
+
+Both parts go with a change of a channel's unit, and so does the distance by them (rule 1 as far as
+the directions do).
+
+References
+----------
+Lawley and Maxwell, Factor Analysis as a Statistical Method (1971), chapter 4. Harman, Modern Factor
+Analysis (1976), chapter 8.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from submerge._linalg import Array
+from submerge.pca.subspace import Subspace
+from submerge.pca.whole_scatter import WholeScatter
+
+LEAST = 1e-4
+"""Least noise of a channel, over its variance. A channel with operating states varies a thousand
+times as much as its noise: with 0.005 faults drown in it, and 1e-5 gains nothing (decision 33)."""
+
+FLAT = 1e-12
+"""Least noise of a channel, over the mean variance of all: a channel that never varied."""
+
+ROUNDS = 4
+"""Rounds of a fit, each with one decomposition of a (dim, dim) matrix. From where it starts, more
+find no more faults."""
+
+ROOM = 4096
+"""Bytes in a report that a model does not need: those of a client's alarms."""
+
+LEAST_NOISE = 1e-10
+"""Least noise of a subspace, over its largest variance: less is lost in rounding to float32."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Factors:
+    """The noise of each channel, and the loadings of the common factors.
+
+    Attributes
+    ----------
+    noise : (dim,)
+        Variances Psi, all positive.
+    loadings : (dim, k) or None
+        L; None stands for U S / sqrt(weight), of all directions of the summary that it goes with.
+    """
+
+    noise: Array
+    loadings: Array | None = None
+
+    def loadings_of(self, subspace: Subspace) -> Array:
+        """Return L (dim, k), which may be that of the subspace that it goes with."""
+        return _scaled(subspace) if self.loadings is None else self.loadings
+
+
+def factors_of(piece: Subspace | WholeScatter, directions: Subspace) -> Factors | None:
+    """Return the factors of a summary; None where energies of channels are not known.
+
+    Parameters
+    ----------
+    piece : Subspace or WholeScatter
+        What is held of the rows.
+    directions : Subspace
+        Those of it that are published: they stand for L where it is not published apart.
+    """
+    energies = piece.channel_energies
+    if energies is None or not directions.rank or not piece.weight > 0:
+        return None
+    if isinstance(piece, WholeScatter):
+        columns = columns_apart(piece.dim, directions.rank)
+        if columns > directions.rank:
+            return fitted(piece.scatter / piece.weight, columns)
+    variance = energies / piece.weight
+    held = np.square(directions.basis, dtype=np.float64) @ directions.explained_variance
+    return Factors(floored(variance - held, variance))
+
+
+def columns_apart(dim: int, k: int) -> int:
+    """Return how many columns of loadings a model may have beside its k directions.
+
+    Half of the dimensions: more add little to a distance. But no more than keep a model of a whole
+    scatter as small as the reports, for which a link has room (`size_of_report` of the client).
+    """
+    report = max(4 * dim * k, 2 * dim * (dim + 1)) + ROOM
+    return max(0, min(dim // 2, report // (4 * dim) - k))
+
+
+def fitted(covariance: Array, columns: int) -> Factors:
+    """Return the factors of a covariance (dim, dim), fitted to it by maximum likelihood.
+
+    Notes
+    -----
+    In units of the noise, the most likely L follows from the leading eigenpairs t, V of
+    Psi^-1/2 C Psi^-1/2: L = Psi^1/2 V (t - 1)^1/2. Psi is then what L leaves of the variances, and
+    both are repeated. It begins at half of what no linear prediction by the others explains,
+    1 / (C^-1)_jj (Joreskog, Psychometrika 32, 1967). O(dim^3) a round.
+    """
+    variance = np.maximum(np.diag(covariance), 0.0)
+    least = floored(np.zeros(len(variance)), variance)
+    roots = np.sqrt(least)
+    unit = covariance / np.outer(roots, roots) + np.eye(len(roots))
+    noise = np.maximum(least / (2 * np.diag(np.linalg.inv(unit))), least)
+    for _ in range(ROUNDS):
+        roots = np.sqrt(noise)
+        values, vectors = np.linalg.eigh(covariance / np.outer(roots, roots))
+        shared = np.sqrt(np.maximum(values[: -columns - 1 : -1] - 1, 0.0))
+        loadings = roots[:, None] * vectors[:, : -columns - 1 : -1] * shared
+        noise = np.maximum(variance - np.square(loadings).sum(axis=1), least)
+    return Factors(noise, loadings)
+
+
+def floored(noise: Array, variance: Array) -> Array:
+    """Return noise (dim,) that is nowhere less than a share of the variance of the channel."""
+    least = np.maximum(LEAST * variance, FLAT * float(variance.mean()))
+    return np.maximum(noise, np.maximum(least, float(np.finfo(np.float32).tiny)))
+
+
+def noise_variance(subspace: Subspace) -> float:
+    """Return the variance of the noise in each channel, by a subspace alone.
+
+    It is the energy that the subspace does not hold, spread over the dim - k directions that it
+    lacks: probabilistic PCA (Tipping and Bishop, JRSS B 61, 1999).
+    """
+    noise = 0.0
+    if subspace.weight > 0:
+        lacking = max(1, subspace.dim - subspace.rank)
+        noise = subspace.frobenius_bound / (subspace.weight * lacking)
+    # With so much noise, a row that shows too little to separate the directions still has an
+    # answer. `tiny` keeps it from vanishing where it is divided by.
+    least = LEAST_NOISE * float(subspace.explained_variance[0]) if subspace.rank else 0.0
+    return max(noise, least, float(np.finfo(float).tiny))
+
+
+def uniform(subspace: Subspace) -> Factors:
+    """Return the factors of a subspace with one noise variance for all channels."""
+    return Factors(np.full(subspace.dim, noise_variance(subspace)), _scaled(subspace))
+
+
+def _scaled(subspace: Subspace) -> Array:
+    """Return U S / sqrt(weight), (dim, k)."""
+    return np.asarray(subspace.basis * np.sqrt(subspace.explained_variance), dtype=np.float64)

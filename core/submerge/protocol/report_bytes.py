@@ -1,0 +1,65 @@
+"""The content of a report as bytes: what two reports with equal content share, and how long it is.
+
+The wire itself is protobuf. Digests are kept on disks: content that an earlier version did not know
+adds bytes only where it is there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+
+from submerge.protocol.messages import Report
+from submerge.protocol.summaries import Summaries
+from submerge.stats.quantile_sketch import packed, varint
+
+
+def payload(report: Report, summaries: Summaries) -> bytes:
+    """Return the content of a report as bytes, without `final`, `pinned` and `fence`.
+
+    Compact, so that its length is a fair measure; the wire itself is protobuf.
+    """
+    stamp, counts = report.stamp, report.counts
+    parts = [
+        f"{stamp.node}\n{stamp.group}\n".encode(),
+        struct.pack("<QQQ", *stamp.incarnation, stamp.seq),
+        bytes.fromhex(report.fingerprint),
+        *map(varint, (counts.learnt, counts.withheld, counts.lost)),
+        *map(varint, (report.version, report.lifetime)),
+        varint(counts.moved) if counts.moved else b"",  # digests that are kept stay valid
+        struct.pack("<d?", report.as_of, report.synced),
+    ]
+    if report.summary is not None:
+        parts.append(summaries.packed(report.summary))
+    if report.moments is not None:
+        parts.append(report.moments.packed)
+    if report.census is not None:
+        parts += map(varint, (report.census.nodes, *report.census.ages))
+    return b"".join(parts) + scores_bytes(report)
+
+
+def scores_bytes(report: Report) -> bytes:
+    """Return the scores and the alarm status of a report as bytes."""
+    scores, parts = report.scores, list[bytes]()
+    if scores is not None:
+        sketches = (scores.spe, scores.t2, scores.linear, scores.distance)
+        parts += [packed(sketch) for sketch in sketches if sketch is not None]
+        if scores.maxima is not None:
+            parts.append(scores.maxima.packed)
+    if report.alarm_status is not None:
+        parts.append(report.alarm_status.packed)
+    return b"".join(parts)
+
+
+def size(report: Report, summaries: Summaries) -> int:
+    """Return the size of a report on its way, in bytes."""
+    pieces = () if report.summary is None else report.summary.pieces
+    # 16 bytes for pinned, the fence, one for final, and what the payload leaves out.
+    energies = [each for piece in pieces if (each := piece.channel_energies) is not None]
+    rest = 17 + len(report.fence) + sum(each.nbytes for each in energies)
+    return len(payload(report, summaries)) + rest
+
+
+def digest(report: Report, summaries: Summaries) -> bytes:
+    """Return 16 bytes that two reports share only if their contents are equal."""
+    return hashlib.blake2b(payload(report, summaries), digest_size=16).digest()
