@@ -25,7 +25,7 @@ def way(request) -> Way:
 
 
 def test_what_a_node_would_find_is_known_at_the_root(way):
-    """Sizes for each of its channels; nothing is raised, and nothing is withheld."""
+    """Sizes for each of its channels. That it changes nothing: tests/core/drill."""
     with AlarmFleet(way) as fleet:
         store = str(fleet.store(ROOT))
 
@@ -34,7 +34,6 @@ def test_what_a_node_would_find_is_known_at_the_root(way):
             done = subprocess.run(command, capture_output=True, text=True, check=False)
             return json.loads(done.stdout) if done.returncode == 0 else {}
 
-        withheld = fleet.withheld
         fleet.order("drill", "--ask", PUMP, "--anyway")
         fleet.until(lambda: answers().get("nodes"), "an answer at the root")
 
@@ -42,5 +41,3 @@ def test_what_a_node_would_find_is_known_at_the_root(way):
         assert [PUMP] == [each["node"] for each in told["nodes"]]
         assert CHANNELS == [each["channel"] for each in told["channels"]]
         assert all(each["bias"]["median"] > 0 for each in told["channels"])
-        assert [] == fleet.alarms()
-        assert withheld == fleet.withheld

@@ -19,6 +19,8 @@ from dataclasses import dataclass, field, replace
 
 from submerge._linalg import Array
 from submerge.client.alarm_limits import AlarmLimits
+from submerge.client.alarm_peak import AlarmPeak, InAlarm, larger
+from submerge.judge.decision import Mask
 from submerge.protocol.settings import AlarmSettings
 from submerge.stats.block_length import ScoreCorrelation, block_rows
 from submerge.stats.block_maxima import HOUR_S, KINDS, BlockMaxima, BlockMaximaTally, By
@@ -70,6 +72,8 @@ class WatchedBlocks:
         The largest spared scores over their limits in it.
     passed_s, row : float, int
         The time and the rows of it that have passed.
+    peak : AlarmPeak
+        Of the open alarm; a restart forgets it.
     correlation : ScoreCorrelation
         How long scores stay alike: from which length of a block the group has to choose.
     """
@@ -83,6 +87,7 @@ class WatchedBlocks:
     near: Mapping[By, float] = field(default_factory=dict)
     passed_s: float = 0.0
     row: int = 0
+    peak: AlarmPeak = field(default_factory=AlarmPeak)
     correlation: ScoreCorrelation = field(default_factory=ScoreCorrelation)
 
     @classmethod
@@ -161,6 +166,7 @@ class WatchedBlocks:
         *,
         young: bool = False,
         scores: Array | None = None,
+        alarm: InAlarm | None = None,
     ) -> WatchedBlocks:
         """Return them after n more rows.
 
@@ -168,7 +174,7 @@ class WatchedBlocks:
         ----------
         kinds : sequence of kind
         statistics : (kinds, n) or None
-            k-of-m statistics, -1 where a row does not count; None if none raises a maximum.
+            k-of-m statistics; None if none raises a maximum.
         n : int
         passed_s : float
             The time that the rows stand for.
@@ -178,6 +184,8 @@ class WatchedBlocks:
             Whether the node's own mean has not seen a day: its blocks have no maxima, but pass.
         scores : (n,), optional
             By which the length of a block is chosen.
+        alarm : InAlarm, optional
+            All but the first row of an alarm is left to `peak`.
         """
         correlation = self.correlation
         if scores is not None:
@@ -187,8 +195,13 @@ class WatchedBlocks:
         while first < n:
             last = min(n, first + whole - now.row) if whole else n
             if statistics is not None:
-                highest = statistics[:, first:last].max(axis=1).tolist()
-                now = now._with_statistics(dict(zip(kinds, highest, strict=True)), limits)
+                later = None if alarm is None else alarm.later[first:last]
+                now = now._with_statistics(kinds, statistics[:, first:last], later, limits)
+            is_open = alarm is not None and bool(alarm.rows[last - 1])
+            if now.peak and not is_open:
+                high = alarm is not None and alarm.believed
+                highest = now.peak.counted(now.highest, high=high)
+                now = replace(now, highest=highest, peak=AlarmPeak())
             now = replace(
                 now,
                 row=now.row + last - first,
@@ -196,36 +209,67 @@ class WatchedBlocks:
                 correlation=correlation,
             )
             if now.row >= whole > 0 or (not whole and now.passed_s >= (block_s or HOUR_S)):
-                now = now._closed(limits, settings, young=young)
+                now = now._closed(limits, settings, young=young, waits=is_open)
             first = last
         return now
 
     def _with_statistics(
-        self, statistics: Mapping[By, float], limits: AlarmLimits
+        self, kinds: Sequence[By], statistics: Array, later: Mask | None, limits: AlarmLimits
     ) -> WatchedBlocks:
-        highest, near = dict(self.highest), dict(self.near)
+        """Return them with the statistics of rows of the current block.
+
+        later : rows of an alarm, but for its first
+        """
+        if later is None or not later.any():
+            return self._with_highest(kinds, statistics.max(axis=1).tolist(), limits)
+        now, peak = self, self.peak
+        if not later.all():
+            now = now._with_highest(kinds, statistics[:, ~later].max(axis=1).tolist(), limits)
+        if not self.spared:
+            alarmed = statistics[:, later].max(axis=1).tolist()
+            peak = peak.after(self._capped(kinds, alarmed, limits))
+        return replace(now, peak=peak)
+
+    def _capped(
+        self, kinds: Sequence[By], values: Sequence[float], limits: AlarmLimits
+    ) -> dict[By, float]:
         known = limits.known if limits.promised else {}
-        for kind, value in statistics.items():
-            if value < 0:
-                continue
-            if not self.spared:
-                value = min(value, BEYOND * known.get(kind, math.inf))
-                highest[kind] = max(highest.get(kind, 0.0), value)
-            elif known.get(kind, 0.0) > 0:
-                # Scores that are accepted here are not normal elsewhere.
+        both = zip(kinds, values, strict=True)
+        return {
+            kind: min(value, BEYOND * known.get(kind, math.inf))
+            for kind, value in both
+            if value >= 0
+        }
+
+    def _with_highest(
+        self, kinds: Sequence[By], values: Sequence[float], limits: AlarmLimits
+    ) -> WatchedBlocks:
+        if not self.spared:
+            return replace(self, highest=larger(self.highest, self._capped(kinds, values, limits)))
+        # Scores that are accepted here are not normal elsewhere.
+        near, known = dict(self.near), limits.known if limits.promised else {}
+        for kind, value in zip(kinds, values, strict=True):
+            if value >= 0 and known.get(kind, 0.0) > 0:
                 near[kind] = max(near.get(kind, 0.0), value / known[kind])
-        return replace(self, highest=highest, near=near)
+        return replace(self, near=near)
 
     def _closed(
-        self, limits: AlarmLimits, settings: AlarmSettings, *, young: bool
+        self, limits: AlarmLimits, settings: AlarmSettings, *, young: bool, waits: bool
     ) -> WatchedBlocks:
-        """Return them with the current block ended."""
+        """Return them with the current block ended.
+
+        waits : whether the block counts only when the open alarm has ended
+        """
         seen = self.highest or self.near
         watched_s = self.passed_s if seen and limits.promised else 0.0
         spared = {
             kind: min(most, SPARE * self.near.get(kind, most)) for kind, most in self.spared.items()
         }
-        tally = self.tally.after(self.highest) if self.highest or young else self.tally
+        tally, peak = self.tally, self.peak
+        if waits:
+            peak = peak.begun_with(self.highest)
+        elif self.highest or young:
+            tally = tally.after(self.highest)
         before = self.before
         if before is not None:
             enough_s = max(ENOUGH_S, limits.enough_s(tally.maxima.length_s))
@@ -236,5 +280,6 @@ class WatchedBlocks:
             self.watched_s + watched_s,
             self.allowed + watched_s * settings.often_per_s(self.correlation.row_s),
             before,
+            peak=peak,
             correlation=self.correlation,
         )

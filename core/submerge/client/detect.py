@@ -40,6 +40,7 @@ from dataclasses import replace
 import numpy as np
 
 from submerge._linalg import Array
+from submerge.client.alarm_peak import InAlarm, is_believed
 from submerge.client.blame import Evidence, last_errors
 from submerge.client.detector import AlarmDetector, Situation
 from submerge.client.follow import Exceedance, follow
@@ -143,9 +144,12 @@ def _watch(
     if limits.provisional_s and detector.log.serious is None:
         # Its rows are learnt and counted: most provisional alarms are false.
         alarmed = held = np.zeros(n, dtype=bool)
-    # The first row of an alarm counts: rule 4 of `block_maxima`.
-    after_first = alarmed & np.concatenate(([was_open], alarmed[:-1]))
-    hours, highest = detector.counted(even, raised, after_first, situation, passed_s)
+    alarm = InAlarm.of(
+        alarmed,
+        was_open=was_open,
+        believed=is_believed(log, limits, detector.hours.allowed),
+    )
+    hours, highest = detector.counted(even, raised, alarm, situation, passed_s)
     detector = replace(
         detector,
         log=log,

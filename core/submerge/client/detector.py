@@ -17,10 +17,10 @@ from submerge._linalg import Array
 from submerge.client.alarm_blocks import KeptBlocks, WatchedBlocks
 from submerge.client.alarm_limits import AlarmLimits
 from submerge.client.alarm_log import AlarmLog
+from submerge.client.alarm_peak import InAlarm
 from submerge.client.channels import ChannelState
 from submerge.client.highest import HighestSoFar
 from submerge.client.recent_scores import RecentScores
-from submerge.judge.decision import Mask
 from submerge.protocol.alarm_status import Alarm, AlarmStatus, State
 from submerge.protocol.machine import Now
 from submerge.protocol.settings import AlarmSettings
@@ -271,7 +271,7 @@ class AlarmDetector:
         self,
         even: Mapping[By, Array],
         raised: Array | None,
-        left_out: Mask,
+        alarm: InAlarm,
         situation: Situation,
         passed_s: float,
     ) -> tuple[WatchedBlocks, HighestSoFar]:
@@ -279,16 +279,14 @@ class AlarmDetector:
 
         even : scores (n,) of each kind
         raised : (kinds, n), their statistics; None if none raises a maximum
-        left_out : (n,), rows that blocks do not count
+        alarm : rows of alarms
         passed_s : time that the rows stand for
         """
-        promised, settled, n = self.limits.promised, situation.settled, len(left_out)
+        promised, settled, n = self.limits.promised, situation.settled, len(alarm.rows)
         if raised is not None:
             # After a restart the scores before the first row of an open alarm are infinite.
             raised = np.where(np.isfinite(raised), raised, -1.0)
         highest = self.highest if promised else self.highest.after(even, raised)
-        if raised is not None and left_out.any():
-            raised = np.where(left_out, -1.0, raised)
         hours = self.hours.after(
             tuple(even),
             raised if settled else None,
@@ -298,6 +296,7 @@ class AlarmDetector:
             self.settings,
             young=not settled,
             scores=next(iter(even.values())),
+            alarm=alarm,
         )
         return hours, highest
 

@@ -32,6 +32,12 @@ MOST = 64.0
 LARGEST = 1e12
 """Evidence is cut to this size."""
 
+LEAST_NODES = 3
+"""Least number of nodes whose unconfirmed alarms say anything of their group's limits."""
+
+EACH = 2.0
+"""Most alarms of one node that do, over those that were promised for it; and one more."""
+
 
 def evidence(raised: int, promised: float, multiple: float = 1.0) -> float:
     """Return the evidence that alarms come more than `multiple` times as often as promised.

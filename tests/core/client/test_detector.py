@@ -550,16 +550,93 @@ def test_a_stuck_channel_is_an_alarm():
     assert watch.open is not None
 
 
-def test_an_hour_that_ends_in_an_alarm_counts_as_it_was_then():
-    """Its tail must not be missing; what the alarm comes to later is no hour of this node."""
-    watch = Watch()
-    watch.see(*55 * [1.0], *5 * [5.0])  # one hour: the last row raises it
-    watch.see(*120 * [50.0])
-    (one,) = watch.maxima.spe.bins
+def highest_hours(watch: Watch) -> list[float]:
+    """Return the hours that were counted, highest first, to within a tenth."""
+    sketch = watch.maxima.spe
+    each = [(2.0 ** (index * 2.0**sketch.level / 8), n) for index, n in sketch.bins]
+    return [value for value, n in reversed(each) for _ in range(n)]
 
-    assert 1 == one[1]
-    highest = 2.0 ** (one[0] * 2.0**watch.maxima.spe.level / 8)
-    assert 5.0 <= highest < 5.2
+
+def an_alarm_up_to(watch: Watch, most: float) -> None:
+    """Let an hour end in an alarm that goes higher in the next, and ends by itself."""
+    watch.see(*55 * [1.0], *5 * [4.2])  # the last row raises it
+    assert watch.open is not None
+    watch.see(*20 * [most], *100 * [0.1])
+    assert watch.open is None
+
+
+def test_an_hour_counts_with_the_alarm_that_it_ended_in():
+    """Else the limit could hardly rise; it counts once, and when the alarm is over."""
+    watch = Watch()
+    watch.see(*55 * [1.0], *5 * [4.2])
+    watch.see(*60 * [4.7])
+    assert 0 == watch.maxima.spe.n
+
+    watch.see(*60 * [0.1])
+
+    assert [pytest.approx(4.7, rel=0.05)] == highest_hours(watch)
+
+
+def test_an_alarm_within_one_hour_counts_as_high_as_it_went():
+    """However the rows come: one by one, too."""
+    watch = Watch()
+    for score in (*10 * [1.0], *5 * [4.2], *5 * [4.7], *40 * [0.1]):
+        watch.see(score)
+
+    assert [pytest.approx(4.7, rel=0.05)] == highest_hours(watch)
+
+
+def test_blocks_keep_their_length_after_an_alarm():
+    """An hour is sixty rows, also when the rows that end an alarm come with those of the next."""
+    watch = Watch()
+    an_alarm_up_to(watch, 4.8)
+    watch.see(*30 * [0.1])
+    watch.see(*300 * [0.1])
+
+    assert (60 + 120 + 330) // 60 - 1 == watch.maxima.spe.n
+
+
+@pytest.mark.parametrize("verdict", ["accepted", "rejected"])
+def test_an_alarm_that_a_person_judges_counts_as_it_was_raised(verdict: str):
+    watch = Watch()
+    watch.see(*55 * [1.0], *5 * [4.2], *20 * [4.8])
+    assert watch.decide(watch.open.number, accept=verdict == "accepted")
+    watch.see(*100 * [0.1])
+
+    assert [pytest.approx(4.2, rel=0.05)] == highest_hours(watch)[:1]
+
+
+def test_a_lasting_change_counts_as_it_was_raised():
+    """Its rows are learnt after a day, or it settles: that is no rare hour."""
+    learnt, settled = Watch(replace(SETTINGS, max_withheld_s=HOUR_S / 2)), Watch()
+    an_alarm_up_to(learnt, 4.8)
+    settled.see(*55 * [1.0], *5 * [4.2], *20 * [4.8])
+    settled.detector = settled.detector.settle(settled.now.wall)
+    settled.see(*100 * [0.1])
+
+    assert [pytest.approx(4.2, rel=0.05)] == highest_hours(learnt)[:1]
+    assert [pytest.approx(4.2, rel=0.05)] == highest_hours(settled)[:1]
+
+
+def test_a_small_group_counts_alarms_as_they_were_raised():
+    """Of one machine or two, a faulty one could raise its own limit."""
+    watch = Watch(maxima=group(hours=2 * 1008))
+    assert 2 == watch.detector.limits.nodes
+    an_alarm_up_to(watch, 4.8)
+
+    assert [pytest.approx(4.2, rel=0.05)] == highest_hours(watch)[:1]
+
+
+def test_a_machine_that_is_always_alarmed_buys_no_silence():
+    """Of its alarms the first counts as high as it went, and twice as many as were promised."""
+    watch = Watch(replace(SETTINGS, at_most_per_s=1 / (20 * HOUR_S)))
+    for _ in range(10):
+        an_alarm_up_to(watch, 4.8)
+
+    status = watch.alarm_status()
+    high = [each for each in highest_hours(watch) if each > 4.5]
+    assert 10 == status.raised
+    assert 1 <= len(high) <= 1 + 2 * status.allowed < 5
 
 
 def test_what_was_promised_and_what_came():
@@ -628,11 +705,9 @@ def test_without_limits_only_a_stuck_channel_can_be_over():
 def test_no_fault_makes_a_tail():
     """However far over the limit an hour came, it counts for a quarter more than the limit."""
     watch = Watch()
-    watch.see(*52 * [1.0], *8 * [1e9])
-    (one,) = watch.maxima.spe.bins
+    an_alarm_up_to(watch, 1e9)
 
-    highest = 2.0 ** (one[0] * 2.0**watch.maxima.spe.level / 8)
-    assert 1.25 * LEVEL / 1.05 < highest < 1.25 * LEVEL * 1.05
+    assert pytest.approx(1.25 * LEVEL, rel=0.05) == highest_hours(watch)[0]
 
 
 def test_an_alarm_is_over_half_way_to_an_ordinary_hour():

@@ -18,17 +18,11 @@ from collections.abc import Iterable
 
 from submerge.aggregator.pool import Row
 from submerge.protocol.alarm_status import MOST_WIDENED, AlarmStatus, TypicalAlarms
-from submerge.stats.alarm_account import surely_more
+from submerge.stats.alarm_account import EACH, LEAST_NODES, surely_more
 
 TAIL = 5.0
 """Logarithm of the blocks for each of which a limit is exceeded once: 168 hours of a week. In an
 exponential tail, m times as many exceed a limit that is ln(m) / TAIL lower."""
-
-LEAST_NODES = 3
-"""Least number of nodes with unconfirmed alarms for limits to widen."""
-
-EACH = 2.0
-"""Most alarms of one node that count, over those that were promised for it; and one more."""
 
 
 def typical_allowance(rows: Iterable[Row]) -> float:
