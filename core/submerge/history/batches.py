@@ -1,0 +1,88 @@
+"""Batches: the rows of a history in batches that do not depend on how it was cut into files.
+
+A batch has `AT_ONCE` rows of one cell, or what is left of the cell. Both passes take their rows so;
+the same rows give the same bytes, in one file or in seven hundred.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from submerge._linalg import Array
+from submerge.history.cells import Cell, Grid
+from submerge.history.recorded import Recorded
+
+AT_ONCE = 1024
+"""Rows of a batch."""
+
+
+class Batch(NamedTuple):
+    """Rows of one cell, in the order of time.
+
+    rows : (n, channels), in their units
+    times : (n,), seconds since 1970, or None
+    """
+
+    cell: Cell
+    rows: Array
+    times: Array | None
+
+
+class Batches:
+    """Cuts rows into batches.
+
+    Parameters
+    ----------
+    grid : Grid
+        How cells are laid out.
+    """
+
+    def __init__(self, grid: Grid) -> None:
+        self.grid = grid
+        self._runs: dict[str, int] = {}
+        self._cell: Cell | None = None
+        self._rows: list[Array] = []
+        self._times: list[Array | None] = []
+        self._held = 0
+
+    def double(self) -> None:
+        """Go over to cells of twice the length; what waits belongs to the longer one."""
+        self.grid = self.grid.doubled
+        if self._cell is not None:
+            self._cell = self._cell.parent
+
+    def add(self, recorded: Recorded) -> Iterator[Batch]:
+        """Take rows; yield the batches that are complete. The grid may double in between."""
+        run = self._runs.setdefault(recorded.file, len(self._runs))
+        start, n = 0, len(recorded.rows)
+        while start < n:
+            cell, stop = self.grid.first_cell(recorded, start, run)
+            if cell != self._cell:
+                yield from self.end()
+                self._cell = self.grid.first_cell(recorded, start, run)[0]
+                continue
+            stop = min(stop, start + AT_ONCE - self._held)
+            times = None if recorded.times is None else recorded.times[start:stop]
+            self._rows.append(recorded.rows[start:stop])
+            self._times.append(times)
+            self._held += stop - start
+            start = stop
+            if self._held == AT_ONCE:
+                yield from self._whole()
+
+    def end(self) -> Iterator[Batch]:
+        """Yield what waits."""
+        if self._held:
+            yield from self._whole()
+        self._cell = None
+
+    def _whole(self) -> Iterator[Batch]:
+        cell, rows, times = self._cell, self._rows, self._times
+        self._rows, self._times, self._held = [], [], 0
+        if cell is None:
+            return
+        known = [each for each in times if each is not None]
+        yield Batch(cell, np.concatenate(rows), np.concatenate(known) if known else None)

@@ -1,0 +1,77 @@
+"""Cells: the spans of time that a history is cut into.
+
+Rows are summarised cell by cell. A cell is a whole number of units from 1970, and a unit is 2^k
+seconds; so where a history is cut into files makes no difference to its cells. When there are more
+than `MOST` of them, neighbours are merged and the unit doubles: memory does not grow with the
+number of rows. Rows without times are counted, and a cell is 2^k rows of one file.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from submerge._linalg import Array
+from submerge.history.recorded import Recorded
+
+MOST = 64
+"""Cells that are held."""
+
+LEAST_ROWS = 64
+"""Rows of a cell at first, where they come in equal distances."""
+
+
+class Cell(NamedTuple):
+    """A span of time; cells sort in the order of time.
+
+    run : of rows that follow one another; 0 where rows have times
+    number : from 1970, or from the run's first row
+    """
+
+    run: int
+    number: int
+
+    @property
+    def parent(self) -> Cell:
+        """The cell of twice the length that it is in."""
+        return Cell(self.run, self.number >> 1)
+
+
+class Grid(NamedTuple):
+    """How cells are laid out.
+
+    unit : length of a cell, seconds; rows without times count as a second each
+    """
+
+    unit: float
+
+    @classmethod
+    def of(cls, period_s: float) -> Grid:
+        """Return the first grid for rows of that period."""
+        return cls(2.0 ** math.ceil(math.log2(LEAST_ROWS * period_s)))
+
+    @property
+    def doubled(self) -> Grid:
+        """Cells of twice the length."""
+        return Grid(2 * self.unit)
+
+    def first_cell(self, recorded: Recorded, start: int, run: int) -> tuple[Cell, int]:
+        """Return the cell of a row, and where the rows that follow it there end.
+
+        run : of the file that they are from, if they have no times
+        """
+        times, n = recorded.times, len(recorded.rows)
+        if times is None:
+            number = (recorded.first - 1 + start) // int(self.unit)
+            return Cell(run, number), min(n, (number + 1) * int(self.unit) - recorded.first + 1)
+        number = math.floor(times[start] / self.unit)
+        return Cell(0, number), int(times.searchsorted((number + 1) * self.unit))
+
+
+def period_of(times: Array) -> float:
+    """Return the time that a row stands for: the median distance of two; 0 if none is apart."""
+    apart = np.diff(times)
+    apart = apart[apart > 0]
+    return float(np.median(apart)) if len(apart) else 0.0

@@ -1,0 +1,202 @@
+"""HistoryDetector: the alarms that a client would have raised on recorded rows.
+
+Rows pass the client's own monitor, a few at a time. Nothing is learnt. The monitor's clock counts
+rows, so that alarms are found at their rows; their times are those of the rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from submerge._linalg import Array
+from submerge.client.monitor import NodeMonitor
+from submerge.client.monitor_state import MonitorState
+from submerge.condition import Condition
+from submerge.history.recorded import Recorded
+from submerge.judge.clock import RowTime
+from submerge.judge.prepare import Block, prepare
+from submerge.judge.score import RowScores
+from submerge.protocol.alarm_status import Alarm
+from submerge.protocol.machine import Now
+from submerge.protocol.messages import Model
+from submerge.protocol.settings import AlarmSettings, ClientSettings
+from submerge.protocol.summaries import Subspaces
+from submerge.schema import Schema
+from submerge.stats.block_maxima import By
+
+AT_ONCE = 128
+"""Rows that are judged together: fewer alarms end in them than a client remembers."""
+
+
+class Place:
+    """Where a row is.
+
+    file : str
+    row : int
+        Its number in the file, from 1.
+    time : float
+        Seconds since 1970; NaN without times.
+    """
+
+    __slots__ = ("file", "row", "time")
+
+    def __init__(self, file: str, row: int, time: float) -> None:
+        self.file, self.row, self.time = file, row, time
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FoundAlarm:
+    """An alarm on recorded rows.
+
+    Attributes
+    ----------
+    alarm : Alarm
+        Its times count rows.
+    began, peaked : Place
+    ended : Place or None
+        None if the rows ended first.
+    """
+
+    alarm: Alarm
+    began: Place
+    peaked: Place
+    ended: Place | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class JudgedRows:
+    """Some rows that were judged together.
+
+    Attributes
+    ----------
+    block : Block
+    scores : RowScores
+    alarmed : (m,) of bool
+    over : mapping of kind to (m,)
+        Scores over the limit that alarms are raised by.
+    times : (m,) or None
+    first : int
+        The number of the first row in its file.
+    """
+
+    block: Block
+    scores: RowScores
+    alarmed: npt.NDArray[np.bool_]
+    over: dict[By, Array]
+    times: Array | None
+    first: int
+
+
+class HistoryDetector:
+    """Detects alarms on recorded rows of one machine.
+
+    Parameters
+    ----------
+    model : Model
+    state : MonitorState, optional
+        What is known of the channels.
+    period_s : float
+        Time that a row stands for; 0 without times.
+    alarms : AlarmSettings
+    when : Condition, optional
+        Rows for which it does not hold are not judged.
+
+    Attributes
+    ----------
+    found : dict of int to FoundAlarm
+        By number, in the order in which they began.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        state: MonitorState | None,
+        period_s: float,
+        alarms: AlarmSettings,
+        when: Condition | None = None,
+    ) -> None:
+        self._model, self._schema, self._when = model, Schema.parse(model.schema), when
+        self._row_s = period_s or 1.0
+        settings = ClientSettings(
+            "machine",
+            "history",
+            "file",
+            alarms=replace(alarms, period_s=self._row_s),
+            fills_gaps=True,
+        )
+        summaries = Subspaces(model.rank, rank_max=max(model.rank, 1))
+        self._monitor = NodeMonitor(settings, self._schema, summaries, state)
+        self._rows = 0
+        self.found: dict[int, FoundAlarm] = {}
+
+    @property
+    def monitor(self) -> NodeMonitor:
+        """The monitor that judges."""
+        return self._monitor
+
+    @property
+    def stated_rows(self) -> float:
+        """Rows in which limits are exceeded once, if they are provisional; else 0."""
+        detector = self._monitor.detector
+        return 0.0 if detector is None else detector.limits.provisional_s / self._row_s
+
+    def add(self, recorded: Recorded) -> Iterator[JudgedRows]:
+        """Judge rows that follow those before."""
+        for start in range(0, len(recorded.rows), AT_ONCE):
+            judged = self._judge(recorded, start, min(start + AT_ONCE, len(recorded.rows)))
+            if judged is not None:
+                yield judged
+
+    def _judge(self, recorded: Recorded, start: int, stop: int) -> JudgedRows | None:
+        monitor, model = self._monitor, self._model
+        self._rows += stop - start
+        at = self._rows * self._row_s
+        now = Now(at, at)
+        block = prepare(
+            recorded.rows[start:stop],
+            self._schema,
+            fill=lambda gappy: monitor.filled(gappy, model),
+            when=self._when,
+            time=RowTime(self._row_s),
+        )
+        if not len(block):
+            return None
+        judgement = monitor.judge(block, model, now)
+        self._follow(recorded, start, block, now)
+        which = block.which
+        times = None if recorded.times is None else recorded.times[start:stop][which]
+        over = {}
+        detector = monitor.detector
+        limits = {} if detector is None else detector.limits.known
+        for kind, limit in limits.items():
+            if kind in judgement.scores.even and limit > 0:
+                over[kind] = judgement.scores.even[kind] / limit
+        alarmed = judgement.decision.alarmed
+        return JudgedRows(block, judgement.scores, alarmed, over, times, recorded.first + start)
+
+    def _follow(self, recorded: Recorded, start: int, block: Block, now: Now) -> None:
+        """Compare the alarms with those that were found before."""
+        which = block.which
+
+        def place(at: float) -> Place:
+            back = round((now.wall - at) / self._row_s)
+            row = start + int(which[min(max(len(which) - 1 - back, 0), len(which) - 1)])
+            time = np.nan if recorded.times is None else float(recorded.times[row])
+            return Place(recorded.file, recorded.first + row, time)
+
+        for alarm in reversed(self._monitor.alarms):
+            known = self.found.get(alarm.number)
+            if known is None:
+                began, peaked = place(alarm.began), place(alarm.peaked)
+            elif known.alarm is alarm or known.ended is not None:
+                continue
+            else:
+                began = known.began
+                same = known.alarm.peaked == alarm.peaked
+                peaked = known.peaked if same else place(alarm.peaked)
+            ended = None if alarm.is_open else place(alarm.ended)
+            self.found[alarm.number] = FoundAlarm(alarm, began, peaked, ended)

@@ -1,0 +1,195 @@
+"""FirstPass: rows of a history become summaries of cells, in the channels' own units.
+
+Each cell has the whole scatter of its rows: that scales exactly once center and scale are known,
+merges exactly, and answers for any rank. Rows are prepared as a client does; gaps are learnt as
+what they hide on average (`pca.expected`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from submerge._linalg import Array
+from submerge.errors import UsageError
+from submerge.history.batches import Batch, Batches
+from submerge.history.cells import MOST, Cell, Grid, period_of
+from submerge.history.recorded import Recorded
+from submerge.history.settings import MOST_CHANNELS, FitSettings
+from submerge.judge.prepare import REASONS, Block, prepare
+from submerge.pca.budget import MOST_AT_ONCE, MOST_WAITING, gapped_bytes
+from submerge.pca.expected import Guesses
+from submerge.pca.merging import merge_whole
+from submerge.pca.sapca import SAPCA
+from submerge.pca.whole_scatter import WholeScatter
+from submerge.schema import Channel, Schema
+
+LOOK = 256
+"""Rows with times that the first grid is laid out by."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CellSummary:
+    """The rows of a cell.
+
+    Attributes
+    ----------
+    scatter : WholeScatter
+    first, last : float
+        Times of its first and last row; NaN without times.
+    """
+
+    scatter: WholeScatter
+    first: float
+    last: float
+
+    def with_next(self, other: CellSummary) -> CellSummary:
+        """Return both as one; `other` is later."""
+        both = merge_whole(self.scatter, other.scatter)
+        return CellSummary(both, min(self.first, other.first), max(self.last, other.last))
+
+
+@dataclass
+class FirstPass:
+    """Takes the rows of a history, in order.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Of the channels.
+    settings : FitSettings
+
+    Attributes
+    ----------
+    cells : dict of Cell to CellSummary
+    period_s : float
+        Time that a row stands for; 0 without times.
+    rows : int
+    left_out : Counter of str
+        Rows that cannot be learnt, by reason.
+    """
+
+    names: Sequence[str]
+    settings: FitSettings
+    cells: dict[Cell, CellSummary] = field(default_factory=dict)
+    period_s: float = 0.0
+    rows: int = 0
+    gaps: int = 0
+    left_out: Counter[str] = field(default_factory=Counter)
+
+    def __post_init__(self) -> None:
+        width = len(self.names)
+        if width > MOST_CHANNELS:
+            raise UsageError(
+                f"a history has at most {MOST_CHANNELS} channels, got {width}:"
+                " name those to learn with --columns"
+            )
+        self._schema = Schema(tuple(Channel(name) for name in self.names))
+        self._memory = max(
+            gapped_bytes(width, MOST_WAITING, MOST_AT_ONCE), gapped_bytes(width, MOST_AT_ONCE)
+        )
+        self._waiting: list[Recorded] = []
+        self._batches: Batches | None = None
+        self._mean = np.zeros(width)
+        self._open: tuple[Cell, SAPCA, float, float] | None = None
+
+    @property
+    def grid(self) -> Grid | None:
+        """How cells are laid out; None before the first rows."""
+        return None if self._batches is None else self._batches.grid
+
+    def add(self, recorded: Recorded) -> None:
+        """Take in rows that follow those before."""
+        if self._batches is not None:
+            self._learn(recorded)
+            return
+        self._waiting.append(recorded)
+        if recorded.times is None or sum(len(each.rows) for each in self._waiting) >= LOOK:
+            self._lay_out()
+
+    def end(self) -> None:
+        """Take in what waits."""
+        if self._batches is None and self._waiting:
+            self._lay_out()
+        if self._batches is not None:
+            for batch in self._batches.end():
+                self._learn_batch(batch)
+        self._close()
+
+    def _lay_out(self) -> None:
+        times = [each.times for each in self._waiting if each.times is not None]
+        if times:
+            self.period_s = period_of(np.concatenate(times)[:LOOK])
+        self._batches = Batches(Grid.of(self.period_s or 1.0))
+        for each in self._waiting:
+            self._learn(each)
+        self._waiting.clear()
+
+    def _learn(self, recorded: Recorded) -> None:
+        if self._batches is not None:
+            for batch in self._batches.add(recorded):
+                self._learn_batch(batch)
+
+    def _learn_batch(self, batch: Batch) -> None:
+        cell, rows, times = batch
+        if self._open is not None and self._open[0] != cell:
+            self._close()
+            while len(self.cells) > MOST and self._double():
+                cell = cell.parent
+        span = (np.nan, np.nan) if times is None else (float(times[0]), float(times[-1]))
+        block = prepare(rows, self._schema, fill=self._filled, when=self.settings.when)
+        self.rows += len(rows)
+        self.left_out.update(REASONS[why] for why in block.why.tolist() if why)
+        if not len(block):
+            return
+        gaps = 0 if block.gaps is None else int(np.count_nonzero(block.gaps))
+        self.gaps += gaps
+        first = span[0]
+        if self._open is None:
+            engine = SAPCA(1, oversample=0, memory=self._memory, schema=self._schema)
+        else:
+            _, engine, first, _ = self._open
+        engine.partial_fit(block.features, gaps=_guesses(block))
+        self._open = cell, engine, first, span[1]
+
+    def _filled(self, rows: Array) -> Array:
+        """Return rows with a guess in each gap: what counts is that the gap is marked."""
+        known = np.isfinite(rows)
+        some = known.any(axis=0)
+        means = np.where(known, rows, 0.0).sum(axis=0)[some] / known.sum(axis=0)[some]
+        self._mean[some] = means
+        return np.where(known, rows, self._mean)
+
+    def _close(self) -> None:
+        """Put the summary of the open cell beside the others."""
+        if self._open is None:
+            return
+        cell, engine, first, last = self._open
+        self._open = None
+        scatter = engine.whole_scatter
+        if scatter is None:
+            raise UsageError("a history is learnt by its whole scatter")
+        self._keep(cell, CellSummary(scatter, first, last))
+
+    def _keep(self, cell: Cell, summary: CellSummary) -> None:
+        before = self.cells.get(cell)
+        self.cells[cell] = summary if before is None else before.with_next(summary)
+
+    def _double(self) -> bool:
+        """Merge neighbours in pairs; return whether that left fewer cells."""
+        if self._batches is None:
+            return False
+        if len({cell.parent for cell in self.cells}) == len(self.cells):
+            return False
+        cells, self.cells = sorted(self.cells.items()), {}
+        for cell, summary in cells:
+            self._keep(cell.parent, summary)
+        self._batches.double()
+        return True
+
+
+def _guesses(block: Block) -> Guesses | None:
+    return None if block.gaps is None else Guesses(block.gaps)

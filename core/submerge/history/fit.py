@@ -1,0 +1,107 @@
+"""fit(): a history becomes a model with limits, in two passes over its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from submerge.client.monitor_state import MonitorState
+from submerge.errors import NothingLearnt
+from submerge.history.first_pass import FirstPass
+from submerge.history.folds import Folds, folds_of
+from submerge.history.models import model_of, summaries_of
+from submerge.history.recorded import Recorded
+from submerge.history.second_pass import SecondPass
+from submerge.history.settings import FitSettings
+from submerge.pca.whole_scatter import WholeScatter
+from submerge.protocol.messages import Counts, Model, ScoreSketches
+
+Read = Callable[[], Iterable[Recorded]]
+"""Reads a history from its start."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fitted:
+    """A history that was learnt.
+
+    Attributes
+    ----------
+    model : Model
+        To score with.
+    scatter : WholeScatter
+        All that was learnt, scaled.
+    folds : Folds
+    first : FirstPass
+        What there was to read.
+    sketches : ScoreSketches
+    state : MonitorState
+        What is known of the channels.
+    """
+
+    model: Model
+    scatter: WholeScatter
+    folds: Folds
+    first: FirstPass
+    sketches: ScoreSketches
+    state: MonitorState
+
+
+def fit(
+    read: Read,
+    names: Sequence[str],
+    settings: FitSettings | None = None,
+    *,
+    advance: Callable[[int], None] = lambda _: None,
+) -> Fitted:
+    """Learn a history.
+
+    Parameters
+    ----------
+    read : callable
+        Called twice or three times; each time it reads the same rows in the same order.
+    names : sequence of str
+        Of the channels.
+    settings : FitSettings, optional
+    advance : callable
+        Takes numbers of rows that were read.
+
+    Raises
+    ------
+    NothingLearnt
+        If no row could be learnt, or nothing varies.
+    UsageError
+        If there are too many channels.
+    """
+    settings = settings or FitSettings()
+    first = FirstPass(names, settings)
+    for recorded in read():
+        first.add(recorded)
+        advance(len(recorded.rows))
+    first.end()
+    if first.grid is None:
+        raise NothingLearnt("expected rows that can be learnt, got none")
+    folds = folds_of(first.cells, names, settings)
+    first.cells.clear()
+
+    def second(block_s: float, last_fold: int | None) -> SecondPass:
+        new = SecondPass(folds, first.grid, settings, first.period_s, block_s, last_fold)  # type: ignore[arg-type]
+        for recorded in read():
+            new.add(recorded)
+            advance(len(recorded.rows))
+        return new
+
+    # How long scores stay alike, and so how long a block is, a part of the rows says.
+    block_s = second(0.0, 0).wanted_block_s
+    judged = second(block_s, None)
+    scatter, sketches = folds.whole, judged.end()
+    model = model_of(
+        scatter,
+        folds,
+        summaries_of(folds.rank, settings),
+        version=1,
+        scores=sketches,
+        counts=Counts(round(scatter.weight), first.rows - round(scatter.weight)),
+        block_s=block_s,
+        at=max((cell.last for cell in folds.cells.values()), default=0.0),
+    )
+    return Fitted(model, scatter, folds, first, sketches, judged.state)

@@ -1,0 +1,159 @@
+"""SecondPass: the rows of a history, each judged by a model that had not learnt it.
+
+Rows pass the client's own monitor: scores, block maxima and the habits of channels are what a
+client would have reported, and limits follow from them as they do in a fleet.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from submerge.client.alarm_blocks import KeptBlocks, WatchedBlocks
+from submerge.client.detector import DetectorState
+from submerge.client.monitor import NodeMonitor
+from submerge.client.monitor_state import MonitorState
+from submerge.history.batches import Batch, Batches
+from submerge.history.cells import Cell, Grid
+from submerge.history.folds import Folds
+from submerge.history.models import model_of, summaries_of
+from submerge.history.recorded import Recorded
+from submerge.history.settings import FitSettings
+from submerge.judge.clock import RowTime
+from submerge.judge.prepare import prepare
+from submerge.protocol.machine import Now
+from submerge.protocol.messages import Model, ScoreSketches
+from submerge.protocol.settings import ClientSettings
+from submerge.stats.block_length import group_block_s
+from submerge.stats.block_maxima import BlockMaxima, pooled
+from submerge.stats.quantile_sketch import SketchTally
+
+
+@dataclass
+class SecondPass:
+    """Takes the rows of a history again, in the same order.
+
+    Parameters
+    ----------
+    folds : Folds
+    grid : Grid
+        As in the first pass.
+    settings : FitSettings
+    period_s : float
+        Time that a row stands for; 0 without times.
+    block_s : float
+        Length of the blocks whose maxima are counted.
+    last_fold : int, optional
+        Rows of later folds are passed over.
+    """
+
+    folds: Folds
+    grid: Grid
+    settings: FitSettings
+    period_s: float
+    block_s: float = 0.0
+    last_fold: int | None = None
+    scored: int = 0
+    _models: dict[int, Model] = field(default_factory=dict)
+    _maxima: list[BlockMaxima] = field(default_factory=list)
+    _cell: Cell | None = None
+    _rows: int = 0
+
+    def __post_init__(self) -> None:
+        alarms = replace(self.settings.alarms, period_s=self.row_s)
+        client = ClientSettings("machine", "history", "file", alarms=alarms, fills_gaps=True)
+        self._summaries = summaries_of(self.folds.rank, self.settings)
+        self._batches = Batches(self.grid)
+        self.monitor = NodeMonitor(client, self.folds.schema, self._summaries)
+        most = 2**62
+        self._spe, self._t2, self._distance = (SketchTally(most) for _ in range(3))
+
+    @property
+    def row_s(self) -> float:
+        """Time that a row stands for: without times, a second."""
+        return self.period_s or 1.0
+
+    def add(self, recorded: Recorded) -> None:
+        """Take in rows that follow those before."""
+        for batch in self._batches.add(recorded):
+            self._take(batch)
+
+    def end(self) -> ScoreSketches:
+        """Return the sketches of all scores, with the block maxima."""
+        for batch in self._batches.end():
+            self._take(batch)
+        self._take_maxima()
+        maxima = pooled(*self._maxima) if self._maxima else None
+        if maxima is not None:
+            blocks = sum(each.longest for each in self._maxima)
+            maxima = replace(maxima, longest=blocks, lengths=self._lengths)
+        return ScoreSketches(self._spe.sketch, self._t2.sketch, None, maxima, self._distance.sketch)
+
+    @property
+    def wanted_block_s(self) -> float:
+        """The length of a block that the scores so far call for."""
+        return group_block_s(self._lengths, self.block_s)
+
+    @property
+    def state(self) -> MonitorState:
+        """What is known of the channels: how far each usually is from what the others say."""
+        kept, nothing = self.monitor.kept, DetectorState()
+        return replace(kept, detector=nothing, reference=None, held=None, level=None, offset=None)
+
+    def _model(self, fold: int) -> Model:
+        if fold not in self._models:
+            self._models = {
+                fold: model_of(
+                    self.folds.without(fold),
+                    self.folds,
+                    self._summaries,
+                    version=fold + 1,
+                    block_s=self.block_s,
+                )
+            }
+        return self._models[fold]
+
+    def _take(self, batch: Batch) -> None:
+        fold = self.folds.fold_of.get(batch.cell)
+        if fold is None or (self.last_fold is not None and fold > self.last_fold):
+            return  # it is left out
+        if batch.cell != self._cell:
+            self._take_maxima()
+            self._cell = batch.cell
+        self._judge(batch, self._model(fold))
+
+    def _judge(self, batch: Batch, model: Model) -> None:
+        rows, times = batch.rows, batch.times
+        self._rows += len(rows)
+        steady = self._rows * self.row_s
+        now = Now(steady, steady if times is None else float(times[-1]))
+        block = prepare(
+            rows,
+            self.folds.schema,
+            fill=lambda gappy: self.monitor.filled(gappy, model),
+            when=self.settings.when,
+            time=RowTime(self.row_s),
+        )
+        if not len(block):
+            return
+        judged = self.monitor.judge(block, model, now)
+        self.scored += len(block)
+        even = judged.scores.even
+        self._spe.add(even["spe"])
+        self._t2.add(even["t2"])
+        if "distance" in even:
+            self._distance.add(even["distance"])
+
+    @property
+    def _lengths(self) -> tuple[int, ...]:
+        detector = self.monitor.detector
+        return () if detector is None else detector.hours.correlation.lengths
+
+    def _take_maxima(self) -> None:
+        """Put the maxima of a cell aside: a node forgets those of more than some weeks."""
+        detector = self.monitor.detector
+        if detector is None or detector.hours.tally.blocks == 0:
+            return
+        hours = detector.hours
+        self._maxima.append(hours.tally.maxima)
+        new = WatchedBlocks.of(KeptBlocks(block_s=hours.tally.block_s))
+        self.monitor.detector = replace(detector, hours=replace(new, correlation=hours.correlation))

@@ -1,0 +1,48 @@
+"""FitSettings: how a history is learnt."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from submerge.condition import Condition
+from submerge.errors import UsageError, whole
+from submerge.protocol.settings import AlarmSettings
+
+MOST_CHANNELS = 512
+"""Widest rows: spans of time are held as whole scatters, of 2 MB each at that width."""
+
+SOON = AlarmSettings(settle_s=1.0)
+"""How alarms are raised on files: a history is known at once, so that nothing has to settle."""
+
+
+@dataclass(frozen=True, slots=True)
+class FitSettings:
+    """How a history is learnt.
+
+    Attributes
+    ----------
+    rank : int
+        Directions that SPE and T2 are of; 0 chooses them by held-out likelihood.
+    rank_max, oversample : int
+        Most directions to choose from; spare ones that the model keeps beside them.
+    when : Condition or None
+        Rows for which it does not hold are left out.
+    leaves_out : bool
+        Spans of time that are unlike all others are left out.
+    alarms : AlarmSettings
+        Limits are those of its rule (`after` of `of` rows).
+    """
+
+    rank: int = 0
+    rank_max: int = 16
+    oversample: int = 5
+    when: Condition | None = None
+    leaves_out: bool = True
+    alarms: AlarmSettings = field(default_factory=lambda: SOON)
+
+    def __post_init__(self) -> None:
+        whole("rank", self.rank, least=0)
+        whole("rank_max", self.rank_max, least=1)
+        whole("oversample", self.oversample, least=0)
+        if self.rank > self.rank_max:
+            raise UsageError(f"rank must be at most rank_max = {self.rank_max}, got {self.rank}")

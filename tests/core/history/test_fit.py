@@ -1,0 +1,225 @@
+"""A history becomes a model: however it was cut, what was odd in it, and which alarms follow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from submerge import UsageError
+from submerge.condition import Condition
+from submerge.errors import NothingLearnt
+from submerge.history.cells import MOST, Grid
+from submerge.history.detection import HistoryDetector
+from submerge.history.first_pass import FirstPass
+from submerge.history.fit import Fitted, fit
+from submerge.history.recorded import Recorded
+from submerge.history.settings import SOON, FitSettings
+
+NAMES = [f"c{i}" for i in range(6)]
+EPOCH, PERIOD = 1.7e9, 60.0
+RNG = np.random.default_rng(3)
+PATTERN = RNG.normal(size=(2, 6))
+SCALE, OFFSET = RNG.uniform(0.01, 100.0, 6), RNG.normal(size=6) * 1000
+
+
+def normal(n: int, seed: int = 0) -> np.ndarray:
+    """Return rows of one machine, in units: two causes and a noise."""
+    rng = np.random.default_rng(seed)
+    rows = rng.normal(size=(n, 2)) @ PATTERN + 0.3 * rng.normal(size=(n, 6))
+    return rows * SCALE + OFFSET
+
+
+def recorded(
+    rows: np.ndarray, cuts: tuple[int, ...] = (), *, timed: bool = True, first: float = EPOCH
+) -> list[Recorded]:
+    """Return rows as files that are cut at some rows."""
+    times = first + PERIOD * np.arange(len(rows)) if timed else None
+    ends = [*sorted(cuts), len(rows)]
+    parts, start = [], 0
+    for number, end in enumerate(ends):
+        if end > start:
+            part = None if times is None else times[start:end]
+            parts.append(Recorded("m", rows[start:end], part, f"{number}.csv"))
+        start = max(start, end)
+    return parts
+
+
+def learnt(parts: list[Recorded], **settings: object) -> Fitted:
+    return fit(lambda: parts, NAMES, FitSettings(**settings))
+
+
+@settings(max_examples=20)
+@given(st.lists(st.integers(1, 1499), max_size=7))
+def test_a_history_is_the_same_however_it_was_cut_into_files(cuts: list[int]):
+    """To the last bit: scatter, rank, limits, and what is known of the channels."""
+    rows = normal(1500)
+    rows[::97, 2] = np.nan
+    whole, parts = learnt(recorded(rows)), learnt(recorded(rows, tuple(cuts)))
+
+    assert whole.scatter.scatter.tobytes() == parts.scatter.scatter.tobytes()
+    assert whole.model.schema == parts.model.schema
+    assert whole.sketches.maxima.packed == parts.sketches.maxima.packed
+    assert whole.model.limits == parts.model.limits or (
+        whole.model.limits.spe == parts.model.limits.spe
+        and whole.model.limits.distance == parts.model.limits.distance
+    )
+    assert (whole.folds.rank, whole.first.rows) == (parts.folds.rank, parts.first.rows)
+
+
+def test_all_is_learnt_exactly():
+    """The scatter of the cells is that of all rows, scaled by their mean and deviation."""
+    rows = normal(3000)
+    fitted = learnt(recorded(rows))
+    scaled = (rows - rows.mean(axis=0)) / rows.std(axis=0)
+
+    np.testing.assert_allclose(scaled.T @ scaled, fitted.scatter.scatter, rtol=1e-9, atol=1e-6)
+    assert 3000 == fitted.model.counts.learnt
+
+
+def test_memory_does_not_grow_with_the_rows():
+    """There are never more cells than `MOST` and one."""
+    first, most = FirstPass(NAMES, FitSettings()), 0
+    for part in recorded(normal(20_000), tuple(range(500, 20_000, 500))):
+        first.add(part)
+        most = max(most, len(first.cells))
+    first.end()
+
+    assert most <= MOST + 1
+    assert 20_000 == sum(round(cell.scatter.weight) for cell in first.cells.values())
+
+
+def test_the_rank_is_chosen_or_as_configured():
+    """Chosen by held-out likelihood; below the dimension in any case."""
+    chosen = learnt(recorded(normal(6000))).folds.rank
+
+    assert 2 <= chosen < len(NAMES)
+    assert 3 == learnt(recorded(normal(2000)), rank=3).folds.rank
+    assert 5 == learnt(recorded(normal(2000)), rank=16).folds.rank
+
+
+def test_a_span_that_is_unlike_all_others_is_left_out_and_named():
+    """A fault in the history must not become normal."""
+    rows = normal(12_000)
+    rows[5000:5300, 3] += 12 * SCALE[3]
+    with_it, without = learnt(recorded(rows), leaves_out=False), learnt(recorded(rows))
+    clean = learnt(recorded(normal(12_000)))
+    begin, end = EPOCH + 5000 * PERIOD, EPOCH + 5300 * PERIOD
+    spans = [(span.first, span.last) for span in without.folds.deviant.values()]
+
+    assert spans
+    assert all(first < end and last > begin for first, last in spans)
+    assert not clean.folds.deviant
+    assert not with_it.folds.deviant
+    assert without.model.limits.distance[2] < 1.2 * clean.model.limits.distance[2]
+
+
+def test_limits_are_of_rows_that_were_not_learnt():
+    """So they hold on rows that come later, also where few rows were learnt."""
+    fitted = learnt(recorded(normal(400)))
+    detector = HistoryDetector(fitted.model, fitted.state, PERIOD, SOON)
+    over = np.concatenate(
+        [part.scores.over["distance"] for part in detector.add(recorded(normal(4000, 1))[0])]
+    )
+
+    assert 0.005 < np.mean(over >= 0.99) < 0.03
+
+
+def test_a_fault_is_found_at_its_rows_and_named():
+    fitted = learnt(recorded(normal(20_000)))
+    rows = normal(3000, 1)
+    rows[1000:1100, 4] += 3 * SCALE[4]
+    detector = HistoryDetector(fitted.model, fitted.state, PERIOD, SOON)
+    (part,) = recorded(rows, first=EPOCH + 1e7)
+    judged = list(detector.add(part))
+    (found,) = detector.found.values()
+
+    assert 3000 == sum(len(each.block) for each in judged)
+    assert 1001 <= found.began.row <= 1010
+    assert 1100 <= found.ended.row <= 1160
+    assert EPOCH + 1e7 + PERIOD * (found.began.row - 1) == found.began.time
+    assert "c4" == found.alarm.first[0][0]
+    alarmed = np.concatenate([each.alarmed for each in judged])
+    assert found.ended.row - found.began.row == alarmed.sum()
+
+
+def test_alarms_are_at_their_rows_where_others_are_left_out():
+    """Rows that cannot be judged have no part in the times of alarms."""
+    fitted = learnt(recorded(normal(20_000)))
+    rows = normal(600, 1)
+    rows[::3] = np.nan
+    rows[301:401, 4] += 3 * SCALE[4]
+    detector = HistoryDetector(fitted.model, fitted.state, PERIOD, SOON)
+    list(detector.add(recorded(rows)[0]))
+    (found,) = detector.found.values()
+
+    assert 302 <= found.began.row <= 315
+    assert EPOCH + PERIOD * (found.began.row - 1) == found.began.time
+
+
+def test_rows_without_times_are_learnt_file_by_file():
+    """Their alarms have rows and no times."""
+    fitted = learnt(recorded(normal(6000), (2000, 4000), timed=False))
+    rows = normal(500, 1)
+    rows[200:300, 1] += 5 * SCALE[1]
+    detector = HistoryDetector(fitted.model, fitted.state, 0.0, SOON)
+    list(detector.add(Recorded("m", rows, None)))
+    (found,) = detector.found.values()
+
+    assert 0.0 == fitted.first.period_s
+    assert 201 <= found.began.row <= 210
+    assert np.isnan(found.began.time)
+
+
+def test_rows_in_another_state_are_left_out():
+    rows = normal(3000)
+    rows[:1000, 0] = OFFSET[0] + 100 * SCALE[0]
+    when = Condition.parse(f"c0 < {OFFSET[0] + 50 * SCALE[0]}", NAMES)
+    fitted = learnt(recorded(rows), when=when)
+
+    assert 2000 == fitted.model.counts.learnt
+    assert 1000 == fitted.first.left_out["other state"]
+
+
+def test_what_cannot_be_learnt_is_said_in_one_line():
+    with pytest.raises(NothingLearnt, match="expected rows that can be learnt, got none"):
+        learnt(recorded(np.full((100, 6), np.nan)))
+    with pytest.raises(NothingLearnt, match="expected channels that vary"):
+        learnt(recorded(np.ones((100, 6))))
+    with pytest.raises(UsageError, match="at most 512 channels, got 600"):
+        FirstPass([f"c{i}" for i in range(600)], FitSettings())
+    with pytest.raises(UsageError, match="rank must be at most rank_max = 16, got 20"):
+        FitSettings(rank=20)
+
+
+def test_few_rows_have_provisional_limits_that_say_so():
+    """400 rows of a second promise no false alarm a week: the rate that they support is stated."""
+    fitted = learnt(recorded(normal(400)))
+    detector = HistoryDetector(fitted.model, fitted.state, PERIOD, SOON)
+    list(detector.add(recorded(normal(200, 1))[0]))
+
+    assert detector.stated_rows > 0
+
+
+def test_a_grid_has_cells_of_some_rows_and_doubles_exactly():
+    grid = Grid.of(60.0)
+    (part,) = recorded(normal(10))
+    cell, _ = grid.first_cell(part, 0, 0)
+
+    assert 64 * 60.0 <= grid.unit < 2 * 64 * 60.0
+    assert cell.parent == grid.doubled.first_cell(part, 0, 0)[0]
+
+
+def read(parts: list[Recorded]) -> Iterator[Recorded]:
+    yield from parts
+
+
+def test_progress_counts_every_row_of_every_pass():
+    seen: list[int] = []
+    fit(lambda: read(recorded(normal(3000))), NAMES, replace(FitSettings()), advance=seen.append)
+
+    assert 3 * 3000 == sum(seen)
