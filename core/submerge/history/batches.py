@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from submerge._linalg import Array
-from submerge.history.cells import Cell, Grid
+from submerge.history.cells import Cell, CellGrid
 from submerge.history.recorded import Recorded
 
 AT_ONCE = 1024
@@ -36,11 +36,11 @@ class Batches:
 
     Parameters
     ----------
-    grid : Grid
+    grid : CellGrid
         How cells are laid out.
     """
 
-    def __init__(self, grid: Grid) -> None:
+    def __init__(self, grid: CellGrid) -> None:
         self.grid = grid
         self._runs: dict[str, int] = {}
         self._cell: Cell | None = None

@@ -39,7 +39,7 @@ class Cell(NamedTuple):
         return Cell(self.run, self.number >> 1)
 
 
-class Grid(NamedTuple):
+class CellGrid(NamedTuple):
     """How cells are laid out.
 
     unit : length of a cell, seconds; rows without times count as a second each
@@ -48,14 +48,14 @@ class Grid(NamedTuple):
     unit: float
 
     @classmethod
-    def of(cls, period_s: float) -> Grid:
+    def of(cls, period_s: float) -> CellGrid:
         """Return the first grid for rows of that period."""
         return cls(2.0 ** math.ceil(math.log2(LEAST_ROWS * period_s)))
 
     @property
-    def doubled(self) -> Grid:
+    def doubled(self) -> CellGrid:
         """Cells of twice the length."""
-        return Grid(2 * self.unit)
+        return CellGrid(2 * self.unit)
 
     def first_cell(self, recorded: Recorded, start: int, run: int) -> tuple[Cell, int]:
         """Return the cell of a row, and where the rows that follow it there end.

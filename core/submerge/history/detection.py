@@ -32,7 +32,7 @@ AT_ONCE = 128
 """Rows that are judged together: fewer alarms end in them than a client remembers."""
 
 
-class Place:
+class RowPlace:
     """Where a row is.
 
     file : str
@@ -56,15 +56,15 @@ class FoundAlarm:
     ----------
     alarm : Alarm
         Its times count rows.
-    began, peaked : Place
-    ended : Place or None
+    began, peaked : RowPlace
+    ended : RowPlace or None
         None if the rows ended first.
     """
 
     alarm: Alarm
-    began: Place
-    peaked: Place
-    ended: Place | None = None
+    began: RowPlace
+    peaked: RowPlace
+    ended: RowPlace | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -182,11 +182,11 @@ class HistoryDetector:
         """Compare the alarms with those that were found before."""
         which = block.which
 
-        def place(at: float) -> Place:
+        def place(at: float) -> RowPlace:
             back = round((now.wall - at) / self._row_s)
             row = start + int(which[min(max(len(which) - 1 - back, 0), len(which) - 1)])
             time = np.nan if recorded.times is None else float(recorded.times[row])
-            return Place(recorded.file, recorded.first + row, time)
+            return RowPlace(recorded.file, recorded.first + row, time)
 
         for alarm in reversed(self._monitor.alarms):
             known = self.found.get(alarm.number)

@@ -16,7 +16,7 @@ import numpy as np
 from submerge._linalg import Array
 from submerge.errors import UsageError
 from submerge.history.batches import Batch, Batches
-from submerge.history.cells import MOST, Cell, Grid, period_of
+from submerge.history.cells import MOST, Cell, CellGrid, period_of
 from submerge.history.recorded import Recorded
 from submerge.history.settings import MOST_CHANNELS, FitSettings
 from submerge.judge.prepare import REASONS, Block, prepare
@@ -97,7 +97,7 @@ class FirstPass:
         self._open: tuple[Cell, SAPCA, float, float] | None = None
 
     @property
-    def grid(self) -> Grid | None:
+    def grid(self) -> CellGrid | None:
         """How cells are laid out; None before the first rows."""
         return None if self._batches is None else self._batches.grid
 
@@ -123,7 +123,7 @@ class FirstPass:
         times = [each.times for each in self._waiting if each.times is not None]
         if times:
             self.period_s = period_of(np.concatenate(times)[:LOOK])
-        self._batches = Batches(Grid.of(self.period_s or 1.0))
+        self._batches = Batches(CellGrid.of(self.period_s or 1.0))
         for each in self._waiting:
             self._learn(each)
         self._waiting.clear()

@@ -13,7 +13,7 @@ from submerge.client.detector import DetectorState
 from submerge.client.monitor import NodeMonitor
 from submerge.client.monitor_state import MonitorState
 from submerge.history.batches import Batch, Batches
-from submerge.history.cells import Cell, Grid
+from submerge.history.cells import Cell, CellGrid
 from submerge.history.folds import Folds
 from submerge.history.models import model_of, summaries_of
 from submerge.history.recorded import Recorded
@@ -35,7 +35,7 @@ class SecondPass:
     Parameters
     ----------
     folds : Folds
-    grid : Grid
+    grid : CellGrid
         As in the first pass.
     settings : FitSettings
     period_s : float
@@ -47,7 +47,7 @@ class SecondPass:
     """
 
     folds: Folds
-    grid: Grid
+    grid: CellGrid
     settings: FitSettings
     period_s: float
     block_s: float = 0.0

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from submerge import UsageError
 from submerge.condition import Condition
 from submerge.errors import NothingLearnt
-from submerge.history.cells import MOST, Grid
+from submerge.history.cells import MOST, CellGrid
 from submerge.history.detection import HistoryDetector
 from submerge.history.first_pass import FirstPass
 from submerge.history.fit import Fitted, fit
@@ -206,7 +206,7 @@ def test_few_rows_have_provisional_limits_that_say_so():
 
 
 def test_a_grid_has_cells_of_some_rows_and_doubles_exactly():
-    grid = Grid.of(60.0)
+    grid = CellGrid.of(60.0)
     (part,) = recorded(normal(10))
     cell, _ = grid.first_cell(part, 0, 0)
 
