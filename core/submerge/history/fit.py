@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+import numpy as np
 
 from submerge.client.monitor_state import MonitorState
 from submerge.errors import NothingLearnt
+from submerge.history.chunk_keys import ChunkKeys
 from submerge.history.first_pass import FirstPass
 from submerge.history.folds import Folds, folds_of
+from submerge.history.learnt import Chunk
 from submerge.history.models import model_of, summaries_of
 from submerge.history.recorded import Recorded
 from submerge.history.second_pass import SecondPass
 from submerge.history.settings import FitSettings
 from submerge.pca.whole_scatter import WholeScatter
+from submerge.protocol.desired_state import DesiredState
 from submerge.protocol.messages import Counts, Model, ScoreSketches
 
 Read = Callable[[], Iterable[Recorded]]
@@ -36,6 +41,7 @@ class Fitted:
     sketches : ScoreSketches
     state : MonitorState
         What is known of the channels.
+    chunks : tuple of Chunk
     """
 
     model: Model
@@ -44,6 +50,17 @@ class Fitted:
     first: FirstPass
     sketches: ScoreSketches
     state: MonitorState
+    chunks: tuple[Chunk, ...] = ()
+
+    @property
+    def explained(self) -> float:
+        """Share of the variance along the directions that SPE and T2 are of."""
+        shown = self.scatter.directions(self.folds.rank)
+        return float(np.square(shown.sigma).sum()) / self.scatter.energy
+
+    def state_of(self, machine: str) -> MonitorState:
+        """Return what is known of the channels, for a node of that name."""
+        return replace(self.state, desired=DesiredState(machine, 0))
 
 
 def fit(
@@ -74,8 +91,10 @@ def fit(
     """
     settings = settings or FitSettings()
     first = FirstPass(names, settings)
+    keys = ChunkKeys(names)
     for recorded in read():
         first.add(recorded)
+        keys.add(recorded)
         advance(len(recorded.rows))
     first.end()
     if first.grid is None:
@@ -104,4 +123,4 @@ def fit(
         block_s=block_s,
         at=max((cell.last for cell in folds.cells.values()), default=0.0),
     )
-    return Fitted(model, scatter, folds, first, sketches, judged.state)
+    return Fitted(model, scatter, folds, first, sketches, judged.state, keys.end())

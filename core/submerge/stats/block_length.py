@@ -43,7 +43,7 @@ cause by 32 rows (`detect`)."""
 MOST_S = 2.0**13
 """Longest block of rows that are not slow: two hours. A longer one counts once, however many alarms
 are raised in it: the generated room raised 2.7 times what was promised in blocks of 18 hours, and
-1.9 times in these (benchmarks/alarms.md)."""
+1.9 times in these (docs/decisions/0035)."""
 
 SOON_S, SOON = 3 * 86400.0, 64
 """A group's blocks are no longer than so that its nodes together have `SOON` in this time."""

@@ -1,0 +1,75 @@
+"""ChunkKeys: names for rows, by which they count once.
+
+A chunk is `ROWS` consecutive rows of one file, or what is left of it. Its key is the SHA-256 of the
+channels' names, the times and the readings as float64: it does not depend on the file's name or
+format, nor on how it is compressed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from submerge.history.learnt import Chunk
+from submerge.history.recorded import Recorded
+
+ROWS = 65536
+"""Rows of a chunk."""
+
+FORM = b"submerge chunk 1\n"
+
+
+class ChunkKeys:
+    """Makes the chunks of rows that come file by file.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Of the channels.
+    """
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self._head = FORM + json.dumps(list(names)).encode() + b"\n"
+        self._hash = hashlib.sha256(self._head)
+        self._open: Chunk | None = None
+        self._done: list[Chunk] = []
+
+    def add(self, recorded: Recorded) -> None:
+        """Take rows that follow those before, or the first of another file."""
+        start = 0
+        while start < len(recorded.rows):
+            chunk = self._open
+            if chunk is not None and (chunk.file != recorded.file or chunk.rows == ROWS):
+                self._close()
+                chunk = None
+            stop = min(len(recorded.rows), start + ROWS - (0 if chunk is None else chunk.rows))
+            times = None if recorded.times is None else recorded.times[start:stop]
+            self._hash.update(_bytes(recorded.rows[start:stop]))
+            self._hash.update(b"none" if times is None else _bytes(times))
+            last = np.nan if times is None else float(times[-1])
+            if chunk is None:
+                first = np.nan if times is None else float(times[0])
+                chunk = Chunk(b"", recorded.machine, 0, first, last, recorded.file)
+            self._open = replace(chunk, rows=chunk.rows + stop - start, last=last)
+            start = stop
+
+    def end(self) -> tuple[Chunk, ...]:
+        """Return all chunks, by key; the same rows once."""
+        self._close()
+        by_key = {chunk.key: chunk for chunk in reversed(self._done)}
+        return tuple(by_key[key] for key in sorted(by_key))
+
+    def _close(self) -> None:
+        if self._open is not None:
+            self._done.append(replace(self._open, key=self._hash.digest()))
+        self._hash, self._open = hashlib.sha256(self._head), None
+
+
+def _bytes(numbers: np.ndarray) -> bytes:
+    """Return numbers as bytes; a gap is a gap, whatever its bits are, and so is zero."""
+    plain = np.where(np.isnan(numbers), np.nan, numbers + 0.0)
+    return np.ascontiguousarray(plain, dtype="<f8").tobytes()

@@ -1,0 +1,84 @@
+"""Learnt: all that is known of machines from their rows: what scores, and what merges.
+
+A `Model` is made to be sent: directions in float32, and limits. What it was made from is here
+beside it, in full, so that it can be merged with more. `submerge_proto.files.learnt` makes it a
+file, and reads it back.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from submerge.client.monitor_state import MonitorState
+from submerge.protocol.messages import Model, ScoreSketches
+from submerge.protocol.summaries import Summary
+from submerge.stats.moments import Moments
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Chunk:
+    """Rows that were learnt together; by its key, they count once.
+
+    Attributes
+    ----------
+    key : bytes
+        SHA-256 of its parsed rows, 32 bytes.
+    machine : str
+        Which machine they are of; a name that a node can have.
+    rows : int
+    first, last : float
+        Times of its first and last row, seconds since 1970; NaN where rows have no times.
+    file : str
+        Where it was read from, for people.
+    """
+
+    key: bytes
+    machine: str
+    rows: int
+    first: float
+    last: float
+    file: str = ""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Learnt:
+    """What is known of machines from their rows.
+
+    Attributes
+    ----------
+    model : Model
+        What scores.
+    summary : Summary or None
+        What merges: directions with the spare ones, or the whole scatter, in float64. None where
+        it is not known: a model that came from an aggregator below the root.
+    moments : Moments or None
+        Of the channels, in their units.
+    sketches : ScoreSketches or None
+        Of scores of rows that the scoring model had not learnt, with their block maxima.
+    chunks : tuple of Chunk
+        By key, ascending; empty for a fleet's model.
+    origin : str
+        Empty for files. For a fleet, the group and the incarnation of the root: "pumps 18bc...".
+        A fleet does not learn from its own model.
+    monitors : tuple of (machine, MonitorState)
+        By machine, ascending: how its channels behave. They hold no alarm.
+    lags : int
+        Rows that a scored vector is made of.
+    period_s : float
+        Time that a row stands for; 0 if it is not known.
+    """
+
+    model: Model
+    summary: Summary | None = None
+    moments: Moments | None = None
+    sketches: ScoreSketches | None = None
+    chunks: tuple[Chunk, ...] = ()
+    origin: str = ""
+    monitors: tuple[tuple[str, MonitorState], ...] = ()
+    lags: int = 1
+    period_s: float = 0.0
+
+    @property
+    def rows(self) -> int:
+        """Rows of all chunks."""
+        return sum(chunk.rows for chunk in self.chunks)
