@@ -42,11 +42,17 @@ class Batches:
 
     def __init__(self, grid: CellGrid) -> None:
         self.grid = grid
+        self._machines: dict[str, int] = {}
         self._runs: dict[str, int] = {}
         self._cell: Cell | None = None
         self._rows: list[Array] = []
         self._times: list[Array | None] = []
         self._held = 0
+
+    @property
+    def machines(self) -> tuple[str, ...]:
+        """The machines so far, in the order in which they came."""
+        return tuple(self._machines)
 
     def double(self) -> None:
         """Go over to cells of twice the length; what waits belongs to the longer one."""
@@ -56,13 +62,14 @@ class Batches:
 
     def add(self, recorded: Recorded) -> Iterator[Batch]:
         """Take rows; yield the batches that are complete. The grid may double in between."""
+        machine = self._machines.setdefault(recorded.machine, len(self._machines))
         run = self._runs.setdefault(recorded.file, len(self._runs))
         start, n = 0, len(recorded.rows)
         while start < n:
-            cell, stop = self.grid.first_cell(recorded, start, run)
+            cell, stop = self.grid.first_cell(recorded, start, machine, run)
             if cell != self._cell:
                 yield from self.end()
-                self._cell = self.grid.first_cell(recorded, start, run)[0]
+                self._cell = self.grid.first_cell(recorded, start, machine, run)[0]
                 continue
             stop = min(stop, start + AT_ONCE - self._held)
             times = None if recorded.times is None else recorded.times[start:stop]

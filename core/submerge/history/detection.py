@@ -1,7 +1,7 @@
 """HistoryDetector: the alarms that a client would have raised on recorded rows.
 
-Rows pass the client's own monitor, a few at a time. Nothing is learnt. The monitor's clock counts
-rows, so that alarms are found at their rows; their times are those of the rows.
+Rows pass the client's own monitor, a few at a time. The model learns nothing. The monitor's clock
+counts rows, so that alarms are found at their rows; their times are those of the rows.
 """
 
 from __future__ import annotations
@@ -13,14 +13,16 @@ import numpy as np
 import numpy.typing as npt
 
 from submerge._linalg import Array
+from submerge.client.blame import Evidence
 from submerge.client.monitor import NodeMonitor
 from submerge.client.monitor_state import MonitorState
 from submerge.condition import Condition
+from submerge.history.own_mean import follow
 from submerge.history.recorded import Recorded
 from submerge.judge.clock import RowTime
 from submerge.judge.prepare import Block, prepare
 from submerge.judge.score import RowScores
-from submerge.protocol.alarm_status import Alarm
+from submerge.protocol.alarm_status import Alarm, Deviation
 from submerge.protocol.machine import Now
 from submerge.protocol.messages import Model
 from submerge.protocol.settings import AlarmSettings, ClientSettings
@@ -59,12 +61,15 @@ class FoundAlarm:
     began, peaked : RowPlace
     ended : RowPlace or None
         None if the rows ended first.
+    deviations : tuple of Deviation
+        How far the channels to blame were from what the others say, at the peak.
     """
 
     alarm: Alarm
     began: RowPlace
     peaked: RowPlace
     ended: RowPlace | None = None
+    deviations: tuple[Deviation, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -122,7 +127,7 @@ class HistoryDetector:
         self._model, self._schema, self._when = model, Schema.parse(model.schema), when
         self._row_s = period_s or 1.0
         settings = ClientSettings(
-            "machine",
+            "machine" if state is None else state.desired.node,
             "history",
             "file",
             alarms=replace(alarms, period_s=self._row_s),
@@ -166,7 +171,9 @@ class HistoryDetector:
         if not len(block):
             return None
         judgement = monitor.judge(block, model, now)
-        self._follow(recorded, start, block, now)
+        # Where each machine is measured from its own mean, that goes on following its rows.
+        follow(monitor, block, judgement)
+        self._follow(recorded, start, block, judgement.scores, now)
         which = block.which
         times = None if recorded.times is None else recorded.times[start:stop][which]
         over = {}
@@ -178,25 +185,41 @@ class HistoryDetector:
         alarmed = judgement.decision.alarmed
         return JudgedRows(block, judgement.scores, alarmed, over, times, recorded.first + start)
 
-    def _follow(self, recorded: Recorded, start: int, block: Block, now: Now) -> None:
+    def _follow(
+        self, recorded: Recorded, start: int, block: Block, scores: RowScores, now: Now
+    ) -> None:
         """Compare the alarms with those that were found before."""
-        which = block.which
+        which, last = block.which, len(block) - 1
+
+        def row_of(at: float) -> int:
+            back = round((now.wall - at) / self._row_s)
+            return min(max(last - back, 0), last)
 
         def place(at: float) -> RowPlace:
-            back = round((now.wall - at) / self._row_s)
-            row = start + int(which[min(max(len(which) - 1 - back, 0), len(which) - 1)])
+            row = start + int(which[row_of(at)])
             time = np.nan if recorded.times is None else float(recorded.times[row])
             return RowPlace(recorded.file, recorded.first + row, time)
 
         for alarm in reversed(self._monitor.alarms):
             known = self.found.get(alarm.number)
-            if known is None:
-                began, peaked = place(alarm.began), place(alarm.peaked)
-            elif known.alarm is alarm or known.ended is not None:
+            if known is not None and (known.alarm is alarm or known.ended is not None):
                 continue
+            began = place(alarm.began) if known is None else known.began
+            if known is not None and known.alarm.peaked == alarm.peaked:
+                peaked, deviations = known.peaked, known.deviations
             else:
-                began = known.began
-                same = known.alarm.peaked == alarm.peaked
-                peaked = known.peaked if same else place(alarm.peaked)
+                peaked = place(alarm.peaked)
+                deviations = self._deviations(alarm, block, scores, row_of(alarm.peaked))
             ended = None if alarm.is_open else place(alarm.ended)
-            self.found[alarm.number] = FoundAlarm(alarm, began, peaked, ended)
+            self.found[alarm.number] = FoundAlarm(alarm, began, peaked, ended, deviations)
+
+    def _deviations(
+        self, alarm: Alarm, block: Block, scores: RowScores, row: int
+    ) -> tuple[Deviation, ...]:
+        """Return how far the channels to blame are from what the others say, in a row."""
+        evidence = Evidence.of((), block, scores, self._schema.scaling)
+        if evidence is None:
+            return ()
+        names = self._monitor.names
+        blamed = [names.index(name) for name, _ in alarm.top or alarm.first]
+        return evidence.deviations(row, names, blamed)

@@ -16,7 +16,7 @@ import numpy as np
 from submerge._linalg import Array
 from submerge.errors import UsageError
 from submerge.history.batches import Batch, Batches
-from submerge.history.cells import MOST, Cell, CellGrid, period_of
+from submerge.history.cells import Cell, CellGrid, most_cells, period_of
 from submerge.history.recorded import Recorded
 from submerge.history.settings import MOST_CHANNELS, FitSettings
 from submerge.judge.prepare import REASONS, Block, prepare
@@ -91,6 +91,7 @@ class FirstPass:
         self._memory = max(
             gapped_bytes(width, MOST_WAITING, MOST_AT_ONCE), gapped_bytes(width, MOST_AT_ONCE)
         )
+        self._most = most_cells(width)
         self._waiting: list[Recorded] = []
         self._batches: Batches | None = None
         self._mean = np.zeros(width)
@@ -100,6 +101,11 @@ class FirstPass:
     def grid(self) -> CellGrid | None:
         """How cells are laid out; None before the first rows."""
         return None if self._batches is None else self._batches.grid
+
+    @property
+    def machines(self) -> tuple[str, ...]:
+        """The machines that rows came of, in that order."""
+        return () if self._batches is None else self._batches.machines
 
     def add(self, recorded: Recorded) -> None:
         """Take in rows that follow those before."""
@@ -137,7 +143,7 @@ class FirstPass:
         cell, rows, times = batch
         if self._open is not None and self._open[0] != cell:
             self._close()
-            while len(self.cells) > MOST and self._double():
+            while len(self.cells) > self._most and self._double():
                 cell = cell.parent
         span = (np.nan, np.nan) if times is None else (float(times[0]), float(times[-1]))
         block = prepare(rows, self._schema, fill=self._filled, when=self.settings.when)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -39,8 +39,8 @@ class Fitted:
     first : FirstPass
         What there was to read.
     sketches : ScoreSketches
-    state : MonitorState
-        What is known of the channels.
+    states : mapping of str to MonitorState
+        What is known of each machine.
     chunks : tuple of Chunk
     """
 
@@ -49,7 +49,7 @@ class Fitted:
     folds: Folds
     first: FirstPass
     sketches: ScoreSketches
-    state: MonitorState
+    states: Mapping[str, MonitorState]
     chunks: tuple[Chunk, ...] = ()
 
     @property
@@ -57,10 +57,6 @@ class Fitted:
         """Share of the variance along the directions that SPE and T2 are of."""
         shown = self.scatter.directions(self.folds.rank)
         return float(np.square(shown.sigma).sum()) / self.scatter.energy
-
-    def state_of(self, machine: str) -> MonitorState:
-        """Return what is known of the channels, for a node of that name."""
-        return replace(self.state, desired=DesiredState(machine, 0))
 
 
 def fit(
@@ -118,9 +114,14 @@ def fit(
         folds,
         summaries_of(folds.rank, settings),
         version=1,
+        nodes=len(first.machines),
         scores=sketches,
         counts=Counts(round(scatter.weight), first.rows - round(scatter.weight)),
         block_s=block_s,
         at=max((cell.last for cell in folds.cells.values()), default=0.0),
     )
-    return Fitted(model, scatter, folds, first, sketches, judged.state, keys.end())
+    states = {
+        first.machines[machine]: replace(state, desired=DesiredState(first.machines[machine], 0))
+        for machine, state in judged.states.items()
+    }
+    return Fitted(model, scatter, folds, first, sketches, states, keys.end())

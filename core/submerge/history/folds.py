@@ -7,7 +7,7 @@ scored by the merge of the others. Only summaries are needed for that, so it cos
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -20,6 +20,7 @@ from submerge.history.settings import FitSettings
 from submerge.pca.choice import LEAST_FOLDS, best_rank, held_out
 from submerge.pca.factor import factors_of
 from submerge.pca.merging import merge_whole
+from submerge.pca.scatter_sum import Center
 from submerge.pca.whole_scatter import WholeScatter
 from submerge.protocol.summaries import below
 from submerge.schema import Channel, Schema
@@ -45,12 +46,14 @@ class Deviant(NamedTuple):
     first, last : times of its first and last row; NaN without times
     rows : that could have been learnt
     drop : how much less likely they are than those of a typical cell, in nats a row
+    machine : as in `Cell`
     """
 
     first: float
     last: float
     rows: int
     drop: float
+    machine: int = 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -79,19 +82,13 @@ class Folds:
     rank: int
 
     @property
-    def count(self) -> int:
-        """Number of folds."""
-        return max(self.fold_of.values()) + 1
-
-    @property
     def whole(self) -> WholeScatter:
         """All that is learnt."""
-        return merge_whole(*(self.cells[cell].scatter for cell in sorted(self.cells)))
+        return pooled_scatter(self.cells)
 
     def without(self, fold: int) -> WholeScatter:
         """Return all that is learnt but one fold; all, if there is only one."""
-        others = [cell for cell in sorted(self.cells) if self.fold_of[cell] != fold]
-        return merge_whole(*(self.cells[cell].scatter for cell in others or sorted(self.cells)))
+        return _without(self.cells, self.fold_of, fold)
 
 
 def folds_of(
@@ -109,7 +106,7 @@ def folds_of(
     deviant: dict[Cell, Deviant] = {}
     moments, schema, scaled = _scaled(cells, names)
     if settings.leaves_out:
-        deviant = _deviant(scaled, settings)
+        deviant = _deviant(scaled, _spread(scaled), settings)
     if deviant:
         # What is left out must not settle the scale either.
         kept = {cell: summary for cell, summary in cells.items() if cell not in deviant}
@@ -126,11 +123,17 @@ def _scaled(
 ) -> tuple[Moments, Schema, dict[Cell, CellSummary]]:
     """Return moments, the schema that follows from them, and the cells under it."""
     whole = merge_whole(*(cells[cell].scatter for cell in sorted(cells)))
+    machines = len({cell.machine for cell in cells})
     energies = (
         whole.scatter.diagonal() if whole.channel_energies is None else whole.channel_energies
     )
     moments = Moments(round(whole.weight), whole.mean, np.array(energies))
-    schema = Schema(tuple(Channel(name) for name in names), scaling=moments.scaling)
+    schema = Schema(
+        tuple(Channel(name) for name in names),
+        scaling=moments.scaling,
+        # Machines of one kind differ in their means: each is measured from its own.
+        center="own" if machines > 1 else "fleet",
+    )
     offset, scale = np.array(moments.scaling.offset), np.array(moments.scaling.scale)
     scaled = {}
     for cell, summary in cells.items():
@@ -145,56 +148,94 @@ def _rest(scatter: WholeScatter) -> tuple[Array, Array, float, float, float, Arr
     return np.asarray(s.held), s.mean, s.weight, s.energy, s.spectral_bound, s.channel_energies
 
 
+def pooled_scatter(cells: Mapping[Cell, CellSummary]) -> WholeScatter:
+    """Return the scatter of all cells, of each machine about its own mean."""
+    machines = sorted({cell.machine for cell in cells})
+    return merge_whole(*(_of_machine(cells, machine) for machine in machines), center="own")
+
+
+def _of_machine(cells: Mapping[Cell, CellSummary], machine: int) -> WholeScatter:
+    return merge_whole(*(cells[cell].scatter for cell in sorted(cells) if cell.machine == machine))
+
+
+def _without(
+    cells: Mapping[Cell, CellSummary], fold_of: Mapping[Cell, int], fold: int
+) -> WholeScatter:
+    others = {cell: each for cell, each in cells.items() if fold_of[cell] != fold}
+    return pooled_scatter(others or cells)
+
+
 def _spread(cells: Mapping[Cell, CellSummary]) -> dict[Cell, int]:
-    """Return the fold of each cell: neighbours together, and folds of about as many rows."""
-    ordered = sorted(cells)
-    weights = np.array([cells[cell].scatter.weight for cell in ordered])
+    """Return the fold of each cell: neighbours in time together, of about as many rows each."""
+    rows: dict[tuple[int, int], float] = {}
+    for cell, each in cells.items():
+        rows[cell.when] = rows.get(cell.when, 0.0) + each.scatter.weight
+    spans = sorted(rows)
+    weights = np.array([rows[span] for span in spans])
     middle = (np.cumsum(weights) - weights / 2) / weights.sum()
-    count = min(MOST_FOLDS, len(ordered))
+    count = min(MOST_FOLDS, len(spans))
     folds = np.minimum((middle * count).astype(int), count - 1)
     # Without those that no cell has.
     _, folds = np.unique(folds, return_inverse=True)
-    return dict(zip(ordered, folds.tolist(), strict=True))
+    of_span = dict(zip(spans, folds.tolist(), strict=True))
+    return {cell: of_span[cell.when] for cell in cells}
 
 
 def _best_rank(
     cells: Mapping[Cell, CellSummary], fold_of: Mapping[Cell, int], settings: FitSettings
 ) -> int:
     """Return the rank by held-out likelihood."""
-    count = max(fold_of.values()) + 1
-    folds = [
-        merge_whole(*(cells[cell].scatter for cell in sorted(cells) if fold_of[cell] == fold))
-        for fold in range(count)
-    ]
-    if count < LEAST_FOLDS:
+    parts: dict[int, dict[Cell, CellSummary]] = {}
+    for cell, each in cells.items():
+        parts.setdefault(fold_of[cell], {})[cell] = each
+    folds = [pooled_scatter(parts[fold]) for fold in sorted(parts)]
+    if len(folds) < LEAST_FOLDS:
         folds = [cells[cell].scatter for cell in sorted(cells)]
-    found = best_rank(folds, most=settings.rank_max, spare=settings.oversample)
+    center: Center = "own" if len({cell.machine for cell in cells}) > 1 else "fleet"
+    found = best_rank(folds, most=settings.rank_max, center=center, spare=settings.oversample)
     return found or min(settings.rank_max, max(1, folds[0].dim // 2))
 
 
-def _deviant(cells: Mapping[Cell, CellSummary], settings: FitSettings) -> dict[Cell, Deviant]:
+def _deviant(
+    cells: Mapping[Cell, CellSummary], fold_of: Mapping[Cell, int], settings: FitSettings
+) -> dict[Cell, Deviant]:
     """Return the cells whose rows are much less likely by the others than those of other cells."""
     ordered = sorted(cells)
     most = int(MOST_LEFT_OUT * len(ordered))
     if not most:
         return {}
-    likely = np.array([_likelihood(cells, cell, settings) for cell in ordered])
-    typical = float(np.median(likely))
-    spread = 1.4826 * float(np.median(np.abs(likely - typical)))
-    drop = typical - likely
-    far = np.flatnonzero(drop > max(APART * spread, LEAST_DROP))
-    far = far[np.argsort(-drop[far], kind="stable")][:most]
-    left_out = {ordered[i]: cells[ordered[i]] for i in sorted(far.tolist())}
+    likely = _likelihoods(cells, fold_of, settings)
+    typical = float(np.median(list(likely.values())))
+    drop = {cell: typical - likely[cell] for cell in ordered}
+    spread = 1.4826 * float(np.median(np.abs(list(drop.values()))))
+    far = [cell for cell in ordered if drop[cell] > max(APART * spread, LEAST_DROP)]
+    far = sorted(sorted(far, key=lambda cell: -drop[cell])[:most])
     return {
-        cell: Deviant(each.first, each.last, round(each.scatter.weight), drop[ordered.index(cell)])
-        for cell, each in left_out.items()
+        cell: Deviant(
+            cells[cell].first,
+            cells[cell].last,
+            round(cells[cell].scatter.weight),
+            drop[cell],
+            cell.machine,
+        )
+        for cell in far
     }
 
 
-def _likelihood(cells: Mapping[Cell, CellSummary], cell: Cell, settings: FitSettings) -> float:
-    """Return the mean log density of a cell's rows by the model of all others."""
-    others = merge_whole(*(cells[each].scatter for each in sorted(cells) if each != cell))
-    directions = others.directions(settings.rank or settings.rank_max)
-    factors = factors_of(directions, directions)
-    held = cells[cell].scatter
-    return -np.inf if factors is None else held_out(directions, factors, held)
+def _likelihoods(
+    cells: Mapping[Cell, CellSummary], fold_of: Mapping[Cell, int], settings: FitSettings
+) -> dict[Cell, float]:
+    """Return the mean log density of each cell's rows by a model of the other folds."""
+    means = {machine: _of_machine(cells, machine).mean for machine, *_ in cells}
+    found: dict[Cell, float] = {}
+    for fold in sorted(set(fold_of.values())):
+        others = _without(cells, fold_of, fold)
+        directions = others.directions(settings.rank or settings.rank_max)
+        factors = factors_of(directions, directions)
+        for cell in cells:
+            if fold_of[cell] == fold:
+                held = cells[cell].scatter
+                # From its machine's mean, which may be far from that of the others.
+                held = replace(held, mean=held.mean - means[cell.machine] + directions.mean)
+                found[cell] = -np.inf if factors is None else held_out(directions, factors, held)
+    return found

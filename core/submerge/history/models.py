@@ -24,6 +24,7 @@ def model_of(
     summaries: Subspaces,
     *,
     version: int,
+    nodes: int = 1,
     scores: ScoreSketches | None = None,
     counts: Counts | None = None,
     block_s: float = 0.0,
@@ -31,6 +32,7 @@ def model_of(
 ) -> Model:
     """Return a model of a scatter.
 
+    nodes : machines
     scores : by which there are limits; None gives none
     counts : of rows
     block_s : as in `Model`
@@ -45,7 +47,7 @@ def model_of(
         summaries.directions(scatter),
         limits(scores),
         counts or Counts(round(scatter.weight)),
-        1,
+        nodes,
         (0.0, 0.0, 0.0),
         at,
         NEVER,

@@ -1,11 +1,12 @@
 """SecondPass: the rows of a history, each judged by a model that had not learnt it.
 
-Rows pass the client's own monitor: scores, block maxima and the habits of channels are what a
-client would have reported, and limits follow from them as they do in a fleet.
+Rows pass the client's own monitor, one for each machine: scores, block maxima and the habits of
+channels are what clients would have reported, and limits follow from them as they do in a fleet.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from submerge.client.alarm_blocks import KeptBlocks, WatchedBlocks
@@ -16,6 +17,7 @@ from submerge.history.batches import Batch, Batches
 from submerge.history.cells import Cell, CellGrid
 from submerge.history.folds import Folds
 from submerge.history.models import model_of, summaries_of
+from submerge.history.own_mean import follow
 from submerge.history.recorded import Recorded
 from submerge.history.settings import FitSettings
 from submerge.judge.clock import RowTime
@@ -52,18 +54,15 @@ class SecondPass:
     period_s: float
     block_s: float = 0.0
     last_fold: int | None = None
-    scored: int = 0
+    _monitors: dict[int, NodeMonitor] = field(default_factory=dict)
     _models: dict[int, Model] = field(default_factory=dict)
-    _maxima: list[BlockMaxima] = field(default_factory=list)
+    _maxima: dict[int, list[BlockMaxima]] = field(default_factory=dict)
     _cell: Cell | None = None
     _rows: int = 0
 
     def __post_init__(self) -> None:
-        alarms = replace(self.settings.alarms, period_s=self.row_s)
-        client = ClientSettings("machine", "history", "file", alarms=alarms, fills_gaps=True)
         self._summaries = summaries_of(self.folds.rank, self.settings)
         self._batches = Batches(self.grid)
-        self.monitor = NodeMonitor(client, self.folds.schema, self._summaries)
         most = 2**62
         self._spe, self._t2, self._distance = (SketchTally(most) for _ in range(3))
 
@@ -82,10 +81,12 @@ class SecondPass:
         for batch in self._batches.end():
             self._take(batch)
         self._take_maxima()
-        maxima = pooled(*self._maxima) if self._maxima else None
-        if maxima is not None:
-            blocks = sum(each.longest for each in self._maxima)
-            maxima = replace(maxima, longest=blocks, lengths=self._lengths)
+        every = [each for parts in self._maxima.values() for each in parts]
+        maxima = None
+        if every:
+            # A machine's cells are one after another, and machines are side by side.
+            longest = max(sum(each.longest for each in parts) for parts in self._maxima.values())
+            maxima = replace(pooled(*every), longest=longest, lengths=self._lengths)
         return ScoreSketches(self._spe.sketch, self._t2.sketch, None, maxima, self._distance.sketch)
 
     @property
@@ -94,23 +95,31 @@ class SecondPass:
         return group_block_s(self._lengths, self.block_s)
 
     @property
-    def state(self) -> MonitorState:
-        """What is known of the channels: how far each usually is from what the others say."""
-        kept, nothing = self.monitor.kept, DetectorState()
-        return replace(kept, detector=nothing, reference=None, held=None, level=None, offset=None)
+    def states(self) -> Mapping[int, MonitorState]:
+        """What is known of each machine: its mean, and how its channels behave."""
+        return {
+            machine: replace(
+                monitor.kept,
+                detector=DetectorState(),
+                reference=None,
+                held=None,
+                level=None,
+                offset=None,
+            )
+            for machine, monitor in self._monitors.items()
+        }
 
-    def _model(self, fold: int) -> Model:
-        if fold not in self._models:
-            self._models = {
-                fold: model_of(
-                    self.folds.without(fold),
-                    self.folds,
-                    self._summaries,
-                    version=fold + 1,
-                    block_s=self.block_s,
-                )
-            }
-        return self._models[fold]
+    @property
+    def _lengths(self) -> tuple[int, ...]:
+        """Machines by the length of a block that their rows call for."""
+        counts: list[int] = []
+        for monitor in self._monitors.values():
+            detector = monitor.detector
+            lengths = () if detector is None else detector.hours.correlation.lengths
+            counts += [0] * (len(lengths) - len(counts))
+            for i, n in enumerate(lengths):
+                counts[i] += n
+        return tuple(counts)
 
     def _take(self, batch: Batch) -> None:
         fold = self.folds.fold_of.get(batch.cell)
@@ -122,38 +131,58 @@ class SecondPass:
         self._judge(batch, self._model(fold))
 
     def _judge(self, batch: Batch, model: Model) -> None:
-        rows, times = batch.rows, batch.times
+        rows, times, monitor = batch.rows, batch.times, self._monitor(batch.cell.machine)
         self._rows += len(rows)
         steady = self._rows * self.row_s
         now = Now(steady, steady if times is None else float(times[-1]))
         block = prepare(
             rows,
             self.folds.schema,
-            fill=lambda gappy: self.monitor.filled(gappy, model),
+            fill=lambda gappy: monitor.filled(gappy, model),
             when=self.settings.when,
             time=RowTime(self.row_s),
         )
         if not len(block):
             return
-        judged = self.monitor.judge(block, model, now)
-        self.scored += len(block)
+        ready = monitor.own is None or monitor.own.ready
+        judged = monitor.judge(block, model, now)
+        follow(monitor, block, judged if ready else None)
+        if not ready:
+            return
         even = judged.scores.even
         self._spe.add(even["spe"])
         self._t2.add(even["t2"])
         if "distance" in even:
             self._distance.add(even["distance"])
 
-    @property
-    def _lengths(self) -> tuple[int, ...]:
-        detector = self.monitor.detector
-        return () if detector is None else detector.hours.correlation.lengths
+    def _monitor(self, machine: int) -> NodeMonitor:
+        if machine not in self._monitors:
+            alarms = replace(self.settings.alarms, period_s=self.row_s)
+            client = ClientSettings("machine", "history", "file", alarms=alarms, fills_gaps=True)
+            self._monitors[machine] = NodeMonitor(client, self.folds.schema, self._summaries)
+        return self._monitors[machine]
+
+    def _model(self, fold: int) -> Model:
+        if fold not in self._models:
+            self._models[fold] = model_of(
+                self.folds.without(fold),
+                self.folds,
+                self._summaries,
+                version=fold + 1,
+                block_s=self.block_s,
+            )
+        return self._models[fold]
 
     def _take_maxima(self) -> None:
         """Put the maxima of a cell aside: a node forgets those of more than some weeks."""
-        detector = self.monitor.detector
-        if detector is None or detector.hours.tally.blocks == 0:
+        if self._cell is None:
+            return
+        machine = self._cell.machine
+        monitor = self._monitors.get(machine)
+        detector = None if monitor is None else monitor.detector
+        if monitor is None or detector is None or detector.hours.tally.blocks == 0:
             return
         hours = detector.hours
-        self._maxima.append(hours.tally.maxima)
+        self._maxima.setdefault(machine, []).append(hours.tally.maxima)
         new = WatchedBlocks.of(KeptBlocks(block_s=hours.tally.block_s))
-        self.monitor.detector = replace(detector, hours=replace(new, correlation=hours.correlation))
+        monitor.detector = replace(detector, hours=replace(new, correlation=hours.correlation))

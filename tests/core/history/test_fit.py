@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from submerge import UsageError
 from submerge.condition import Condition
 from submerge.errors import NothingLearnt
-from submerge.history.cells import MOST, CellGrid
+from submerge.history.cells import CellGrid, most_cells
 from submerge.history.detection import HistoryDetector
 from submerge.history.first_pass import FirstPass
 from submerge.history.fit import Fitted, fit
@@ -82,14 +82,14 @@ def test_all_is_learnt_exactly():
 
 
 def test_memory_does_not_grow_with_the_rows():
-    """There are never more cells than `MOST` and one."""
+    """There are never more cells than `most_cells` and one."""
     first, most = FirstPass(NAMES, FitSettings()), 0
     for part in recorded(normal(20_000), tuple(range(500, 20_000, 500))):
         first.add(part)
         most = max(most, len(first.cells))
     first.end()
 
-    assert most <= MOST + 1
+    assert most <= most_cells(6) + 1
     assert 20_000 == sum(round(cell.scatter.weight) for cell in first.cells.values())
 
 
@@ -121,7 +121,7 @@ def test_a_span_that_is_unlike_all_others_is_left_out_and_named():
 def test_limits_are_of_rows_that_were_not_learnt():
     """So they hold on rows that come later, also where few rows were learnt."""
     fitted = learnt(recorded(normal(400)))
-    detector = HistoryDetector(fitted.model, fitted.state, PERIOD, SOON)
+    detector = HistoryDetector(fitted.model, fitted.states["m"], PERIOD, SOON)
     over = np.concatenate(
         [part.scores.over["distance"] for part in detector.add(recorded(normal(4000, 1))[0])]
     )
@@ -133,7 +133,7 @@ def test_a_fault_is_found_at_its_rows_and_named():
     fitted = learnt(recorded(normal(20_000)))
     rows = normal(3000, 1)
     rows[1000:1100, 4] += 3 * SCALE[4]
-    detector = HistoryDetector(fitted.model, fitted.state, PERIOD, SOON)
+    detector = HistoryDetector(fitted.model, fitted.states["m"], PERIOD, SOON)
     (part,) = recorded(rows, first=EPOCH + 1e7)
     judged = list(detector.add(part))
     (found,) = detector.found.values()
@@ -153,7 +153,7 @@ def test_alarms_are_at_their_rows_where_others_are_left_out():
     rows = normal(600, 1)
     rows[::3] = np.nan
     rows[301:401, 4] += 3 * SCALE[4]
-    detector = HistoryDetector(fitted.model, fitted.state, PERIOD, SOON)
+    detector = HistoryDetector(fitted.model, fitted.states["m"], PERIOD, SOON)
     list(detector.add(recorded(rows)[0]))
     (found,) = detector.found.values()
 
@@ -166,13 +166,56 @@ def test_rows_without_times_are_learnt_file_by_file():
     fitted = learnt(recorded(normal(6000), (2000, 4000), timed=False))
     rows = normal(500, 1)
     rows[200:300, 1] += 5 * SCALE[1]
-    detector = HistoryDetector(fitted.model, fitted.state, 0.0, SOON)
+    detector = HistoryDetector(fitted.model, fitted.states["m"], 0.0, SOON)
     list(detector.add(Recorded("m", rows, None)))
     (found,) = detector.found.values()
 
     assert 0.0 == fitted.first.period_s
     assert 201 <= found.began.row <= 210
     assert np.isnan(found.began.time)
+
+
+def machines(*offsets: float, n: int = 6000) -> list[Recorded]:
+    """Return the rows of several machines, each at a level of its own."""
+    times = EPOCH + PERIOD * np.arange(n)
+    return [
+        Recorded(f"m{i}", normal(n, i) + offset * SCALE, times, f"m{i}.csv")
+        for i, offset in enumerate(offsets)
+    ]
+
+
+def test_machines_are_measured_from_their_own_means():
+    """The scatter of several machines is that within each; a machine's level is no alarm."""
+    parts = machines(0.0, 30.0, -20.0)
+    fitted = learnt(parts)
+    scale = np.array(fitted.folds.schema.scaling.scale)
+    within = sum((p.rows - p.rows.mean(axis=0)).T @ (p.rows - p.rows.mean(axis=0)) for p in parts)
+
+    expected = within / scale / scale[:, None]
+    np.testing.assert_allclose(expected, fitted.scatter.scatter, rtol=1e-8, atol=1e-6)
+    assert "own" == fitted.folds.schema.center
+    assert ["m0", "m1", "m2"] == sorted(fitted.states)
+    assert not fitted.folds.deviant
+    for i, offset in enumerate((0.0, 30.0, -20.0)):
+        rows = normal(1500, 10 + i) + offset * SCALE
+        rows[1000:1100, 2] += 4 * SCALE[2]
+        detector = HistoryDetector(fitted.model, fitted.states[f"m{i}"], PERIOD, SOON)
+        list(detector.add(recorded(rows)[0]))
+        (found,) = [each for each in detector.found.values() if each.began.row > 1000]
+        assert 1001 <= found.began.row <= 1012
+        assert "c2" == found.alarm.first[0][0]
+
+
+def test_a_machine_that_is_new_learns_its_own_mean_first():
+    """As a new client does: its first rows say where it is."""
+    fitted = learnt(machines(0.0, 30.0))
+    detector = HistoryDetector(fitted.model, None, PERIOD, SOON)
+    rows = normal(4000, 9) + 100 * SCALE
+    rows[3000:3100, 2] += 4 * SCALE[2]
+    list(detector.add(recorded(rows)[0]))
+    (found,) = detector.found.values()
+
+    assert 3001 <= found.began.row <= 3012
 
 
 def test_rows_in_another_state_are_left_out():
@@ -199,7 +242,7 @@ def test_what_cannot_be_learnt_is_said_in_one_line():
 def test_few_rows_have_provisional_limits_that_say_so():
     """400 rows of a second promise no false alarm a week: the rate that they support is stated."""
     fitted = learnt(recorded(normal(400)))
-    detector = HistoryDetector(fitted.model, fitted.state, PERIOD, SOON)
+    detector = HistoryDetector(fitted.model, fitted.states["m"], PERIOD, SOON)
     list(detector.add(recorded(normal(200, 1))[0]))
 
     assert detector.stated_rows > 0
@@ -208,10 +251,10 @@ def test_few_rows_have_provisional_limits_that_say_so():
 def test_a_grid_has_cells_of_some_rows_and_doubles_exactly():
     grid = CellGrid.of(60.0)
     (part,) = recorded(normal(10))
-    cell, _ = grid.first_cell(part, 0, 0)
+    cell, _ = grid.first_cell(part, 0, 0, 0)
 
     assert 64 * 60.0 <= grid.unit < 2 * 64 * 60.0
-    assert cell.parent == grid.doubled.first_cell(part, 0, 0)[0]
+    assert cell.parent == grid.doubled.first_cell(part, 0, 0, 0)[0]
 
 
 def read(parts: list[Recorded]) -> Iterator[Recorded]:
