@@ -24,6 +24,9 @@ from submerge.protocol.messages import Counts, Model, ScoreSketches
 Read = Callable[[], Iterable[Recorded]]
 """Reads a history from its start."""
 
+Advance = Callable[[int], None]
+"""Takes numbers of rows that were read."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fitted:
@@ -64,7 +67,7 @@ def fit(
     names: Sequence[str],
     settings: FitSettings | None = None,
     *,
-    advance: Callable[[int], None] = lambda _: None,
+    advance: Advance = lambda _: None,
 ) -> Fitted:
     """Learn a history.
 
@@ -76,7 +79,7 @@ def fit(
         Of the channels.
     settings : FitSettings, optional
     advance : callable
-        Takes numbers of rows that were read.
+        As `Advance`.
 
     Raises
     ------
@@ -86,8 +89,7 @@ def fit(
         If there are too many channels.
     """
     settings = settings or FitSettings()
-    first = FirstPass(names, settings)
-    keys = ChunkKeys(names)
+    first, keys = FirstPass(names, settings), ChunkKeys(names)
     for recorded in read():
         first.add(recorded)
         keys.add(recorded)
@@ -97,17 +99,30 @@ def fit(
         raise NothingLearnt("expected rows that can be learnt, got none")
     folds = folds_of(first.cells, names, settings)
     first.cells.clear()
-
-    def second(block_s: float, last_fold: int | None) -> SecondPass:
-        new = SecondPass(folds, first.grid, settings, first.period_s, block_s, last_fold)  # type: ignore[arg-type]
-        for recorded in read():
-            new.add(recorded)
-            advance(len(recorded.rows))
-        return new
-
     # How long scores stay alike, and so how long a block is, a part of the rows says.
-    block_s = second(0.0, 0).wanted_block_s
-    judged = second(block_s, None)
+    look = SecondPass(folds, first.grid, settings, first.period_s, last_fold=0)
+    block_s = _read_by(look, read, advance).wanted_block_s
+    judged = SecondPass(folds, first.grid, settings, first.period_s, block_s)
+    return _fitted(first, folds, _read_by(judged, read, advance), settings, keys.end())
+
+
+def _read_by(second: SecondPass, read: Read, advance: Advance) -> SecondPass:
+    """Let a pass take the rows, until it has all that it needs."""
+    for recorded in read():
+        second.add(recorded)
+        advance(len(recorded.rows))
+        if second.is_done:
+            break
+    return second
+
+
+def _fitted(
+    first: FirstPass,
+    folds: Folds,
+    judged: SecondPass,
+    settings: FitSettings,
+    chunks: tuple[Chunk, ...],
+) -> Fitted:
     scatter, sketches = folds.whole, judged.end()
     model = model_of(
         scatter,
@@ -117,11 +132,12 @@ def fit(
         nodes=len(first.machines),
         scores=sketches,
         counts=Counts(round(scatter.weight), first.rows - round(scatter.weight)),
-        block_s=block_s,
+        block_s=judged.block_s,
         at=max((cell.last for cell in folds.cells.values()), default=0.0),
     )
+    names = first.machines
     states = {
-        first.machines[machine]: replace(state, desired=DesiredState(first.machines[machine], 0))
+        names[machine]: replace(state, desired=DesiredState(names[machine], 0))
         for machine, state in judged.states.items()
     }
-    return Fitted(model, scatter, folds, first, sketches, states, keys.end())
+    return Fitted(model, scatter, folds, first, sketches, states, chunks)

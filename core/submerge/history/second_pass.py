@@ -59,6 +59,7 @@ class SecondPass:
     _maxima: dict[int, list[BlockMaxima]] = field(default_factory=dict)
     _cell: Cell | None = None
     _rows: int = 0
+    _is_done: bool = False
 
     def __post_init__(self) -> None:
         self._summaries = summaries_of(self.folds.rank, self.settings)
@@ -88,6 +89,11 @@ class SecondPass:
             longest = max(sum(each.longest for each in parts) for parts in self._maxima.values())
             maxima = replace(pooled(*every), longest=longest, lengths=self._lengths)
         return ScoreSketches(self._spe.sketch, self._t2.sketch, None, maxima, self._distance.sketch)
+
+    @property
+    def is_done(self) -> bool:
+        """Whether it needs no more rows."""
+        return self._is_done
 
     @property
     def wanted_block_s(self) -> float:
@@ -123,8 +129,12 @@ class SecondPass:
 
     def _take(self, batch: Batch) -> None:
         fold = self.folds.fold_of.get(batch.cell)
-        if fold is None or (self.last_fold is not None and fold > self.last_fold):
+        if fold is None:
             return  # it is left out
+        if self.last_fold is not None and fold > self.last_fold:
+            # Of several machines, the next one's first rows are still to come.
+            self._is_done = self.folds.schema.center != "own"
+            return
         if batch.cell != self._cell:
             self._take_maxima()
             self._cell = batch.cell
