@@ -5,7 +5,8 @@ authentication. A change is answered after it is committed.
 
     GET  /                               which aggregator, and its groups
     GET  /nodes?group=G&node=NODE        every node that reports here, or the named ones
-    GET  /model/G                        the newest model, as protobuf
+    GET  /model/G?whole=1                the newest model, as protobuf; whole: as a model file,
+                                         with what merges
     GET  /drills/G                       what drills here and below have found out
     GET  /nodes/G/NODE                   one of them, or 404 if it is unknown here
     POST /nodes/G/NODE/forget?ban=1      remove it for good; ban: and refuse it, in all groups
@@ -19,6 +20,7 @@ authentication. A change is answered after it is committed.
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import os
 import socket
@@ -33,14 +35,17 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from submerge import PeerError, SubmergeError, UsageError
+from submerge.history.learnt import Learnt
 from submerge.protocol.machine import Drop, Forget, SetQuarantine
 from submerge.protocol.messages import Incarnation
 from submerge_aggregator.http import admin_alarms, admin_bans
 from submerge_aggregator.http.orders import note_order
 from submerge_aggregator.http.params import flag, path_names, query_names
 from submerge_aggregator.http.serving import as_json, ask, unknown_path
-from submerge_aggregator.questions import drill_survey, survey
+from submerge_aggregator.questions import drill_survey, learnt, survey
+from submerge_aggregator.questions.views import ShownRank
 from submerge_aggregator.server import Server
+from submerge_proto.files import learnt as learnt_file
 from submerge_proto.wire import codec
 
 MOST_PATH = 100
@@ -59,6 +64,11 @@ def app(server: Server) -> Starlette:
 
     async def model(request: Request) -> Response:
         (group,) = path_names(request, "group")
+        if flag(request, "whole"):
+            found = await ask(server, lambda node, now: learnt.learnt(node, now, group))
+            ranks = await ask(server, lambda node, _: survey.about(node).shown.get(group))
+            file = await asyncio.to_thread(_file, found, ranks)
+            return Response(file, media_type="application/octet-stream")
         body = await ask(server, lambda node, _: codec.encode(survey.newest_model(node, group)))
         return Response(body, media_type="application/x-protobuf")
 
@@ -142,6 +152,13 @@ def _is_dead(path: Path) -> bool:
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         probe.settimeout(1.0)
         return probe.connect_ex(str(path)) in (errno.ECONNREFUSED, errno.ENOENT)
+
+
+def _file(found: Learnt, shown: ShownRank | None) -> bytes:
+    """Return a model file."""
+    if shown is None:
+        return learnt_file.packed(found)
+    return learnt_file.packed(found, rank=shown.rank, linear_rank=shown.linear_rank or 0)
 
 
 def _event(request: Request, group: str, name: str) -> Forget | Drop | SetQuarantine:

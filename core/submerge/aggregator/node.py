@@ -156,6 +156,10 @@ class AggregatorNode:
         """Return the newest model of a group."""
         return self._groups[group].model
 
+    def root(self, group: str) -> Incarnation | None:
+        """Return the incarnation of the root's store; None while it is not known."""
+        return self.incarnation if self.top else self._groups[group].upward.root
+
     def excluded(self, group: str) -> tuple[frozenset[str], Mapping[str, QuarantineEntry]]:
         """Return which nodes of a group are banned, and which are quarantined, and why."""
         return self._groups[group].banned, self._groups[group].quarantine.quarantined

@@ -59,18 +59,22 @@ def save(at: AggregatorOptions, file: Path, as_json: bool) -> None:
 
     `show`, `compare` and `submerge score` read it again. FILE may be new, or an older model.
     """
+    from submerge.history.learnt import Learnt
     from submerge_fleet.operate.model_file import decoded, save
 
     admin = at.admin()
     group = admin.group(at.group)
-    data = admin.get("model", group)
-    model = decoded(data, "the aggregator's answer").model
-    save(file, data, admin.shown(group))
+    # An aggregator of an earlier version answers with the model alone.
+    found = decoded(admin.get("model", group, whole="1"), "the aggregator's answer")
+    learnt = found.learnt or Learnt(found.model, origin=group)
+    size = save(file, learnt, found.shown or admin.shown(group))
+    version = learnt.model.version
     if as_json:
-        saved = {"file": str(file), "group": group, "version": model.version, "bytes": len(data)}
-        click.echo(json.dumps(saved))
+        click.echo(
+            json.dumps({"file": str(file), "group": group, "version": version, "bytes": size})
+        )
     else:
-        click.echo(f"{file}: {group}, version {model.version}, {len(data):,} bytes")
+        click.echo(f"{file}: {group}, version {version}, {size:,} bytes")
 
 
 @command.command(epilog="Example: submerge model compare monday.model --config root.toml")

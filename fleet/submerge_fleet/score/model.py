@@ -16,7 +16,7 @@ from submerge.protocol.summaries import Subspaces, Summary
 from submerge.stats.score_limits import Limits
 from submerge_aggregator.questions.views import ShownRank
 from submerge_fleet.console.admin_client import AdminClient, printable
-from submerge_fleet.operate.model_file import SavedModel, decoded
+from submerge_fleet.operate.model_file import SavedModel, bytes_of, decoded
 
 ZIP = b"PK\x03\x04"
 """How an engine's file begins: `submerge.dumps` writes `.npz`."""
@@ -63,10 +63,7 @@ def of_file(path: Path, rank: int | None) -> Normal:
     UsageError
         If it is neither, or has learnt nothing, or has fewer directions.
     """
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise UsageError(f"expected a saved model in {path}, got: {error.strerror}") from error
+    data = bytes_of(path)
     if data.startswith(ZIP):
         return _of_engine(path, data, rank)
     named = decoded(data, str(path))

@@ -24,18 +24,19 @@ Plan = dict[int, "Plan | None"]
 """Fields to count inside, by tag: a message has its own plan, packed numbers have None."""
 
 
-def check(form: Any, data: bytes) -> None:
+def check(form: Any, data: bytes, most: int = MOST_PARTS) -> None:
     """Refuse bytes that are no message, or a message of too many parts.
 
     form : the expected message; unknown fields are counted and skipped
+    most : parts; a file may have more of them than a message
 
     Raises
     ------
     PeerError
         "oversize" or "malformed". Bytes that pass may still be malformed for protobuf.
     """
-    if len(data) > 2 * MOST_PARTS:  # fewer bytes have no room for more parts
-        _walk(data, 0, len(data), _plan(form.DESCRIPTOR), MOST_PARTS)
+    if len(data) > 2 * most:  # fewer bytes have no room for more parts
+        _walk(data, 0, len(data), _plan(form.DESCRIPTOR), most)
 
 
 def check_text(text: bytes) -> None:
@@ -70,7 +71,7 @@ def _walk(data: bytes, at: int, end: int, plan: Plan, left: int) -> int:
         else:
             raise PeerError(f"expected a field of a known wire type, got tag {tag}")
         if left < 0:
-            raise PeerError(f"expected at most {MOST_PARTS} parts, got more", kind="oversize")
+            raise PeerError("expected a message of fewer parts, got too many", kind="oversize")
     if at > end:
         raise _cut_short()
     return left

@@ -8,19 +8,24 @@ group it holds the whole scatter (`triangles`). A model has directions only.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from submerge import PeerError, Schema
 from submerge.features.checks import MOST_FEATURES
 from submerge.pca.whole_scatter import WholeScatter
 from submerge.protocol.kernel_summary import summary_of
 from submerge.protocol.summaries import Summary
 from submerge_proto.v1 import aggregator_service_pb2 as wire
-from submerge_proto.v1 import kept_pb2, summary_pb2
+from submerge_proto.v1 import summary_pb2
 from submerge_proto.wire import columns, parts, sizes, triangles
 
 WEIGHTS_APART = 1e-6
 """Largest relative difference between the weights of the two: they hold the same readings."""
 
-Holder = wire.ReportRequest | wire.Model | kept_pb2.Sealed
+if TYPE_CHECKING:
+    from submerge_proto.v1 import kept_pb2, learnt_pb2
+
+    Holder = wire.ReportRequest | wire.Model | kept_pb2.Sealed | learnt_pb2.Learnt
 
 
 def put(

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from submerge import Channel, Scaling, Schema
+from submerge.history.learnt import Learnt
 from submerge.judge.prepare import prepare
 from submerge.judge.score import ScoringModel, score
 from submerge.protocol.messages import Counts, Model
@@ -70,7 +71,7 @@ def a_model(*, hours: int = 3000) -> Model:
 def folder(tmp_path_factory) -> Path:
     """A model, and two files of rows."""
     folder = tmp_path_factory.mktemp("drill")
-    save(folder / "monday.model", codec.encode(a_model()), ShownRank(RANK))
+    save(folder / "monday.model", Learnt(a_model()), ShownRank(RANK))
     for i in range(2):
         text = [",".join(NAMES), *(",".join(f"{x:.6f}" for x in row) for row in draw(400, 10 + i))]
         (folder / f"pump-{i}.csv").write_text("\n".join(text) + "\n")

@@ -14,6 +14,7 @@ import pytest
 from submerge import Channel, Scaling, Schema
 from submerge.client.node import MONITOR, ClientNode
 from submerge.features import Gaussian, RandomFourier
+from submerge.history.learnt import Learnt
 from submerge.judge.prepare import prepare
 from submerge.judge.score import ScoringModel, score
 from submerge.protocol.desired_state import DesiredState
@@ -143,7 +144,7 @@ def agree(monkeypatch, capsys, tmp_path) -> Callable[..., tuple[list[dict], list
         client.reads(draw(600, 4, offset=offset), 10)  # four days: its mean is settled
         client.pauses()
         live = client.reads(rows, 7)
-        save(tmp_path / "m", codec.encode(model), ShownRank(RANK, LINEAR_RANK))
+        save(tmp_path / "m", Learnt(model), ShownRank(RANK, LINEAR_RANK))
         with (tmp_path / "x.csv").open("w", newline="") as file:
             write = csv.writer(file).writerow
             write(NAMES)

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 import submerge as core
 from submerge import Channel, Scaling, Schema, Subspace, hotelling, spe
 from submerge.features import Gaussian, RandomFourier
+from submerge.history.learnt import Learnt
 from submerge.pca.missing import fill, shrunk
 from submerge.pca.precision import Precision
 from submerge.pca.reconstruct import Reconstruction
@@ -28,7 +29,6 @@ from submerge_fleet.console import progress
 from submerge_fleet.operate.model_file import save
 from submerge_fleet.score.columns import lags_of
 from submerge_fleet.score.peaks import MOST_POINTS, HighestPoints
-from submerge_proto.wire import codec
 from support.commands import shell, stands_at_its_socket
 from support.house import SCHEMA as HOUSE_SCHEMA
 from support.house import House
@@ -107,7 +107,7 @@ SHOWN = ShownRank(RANK)
 
 
 def kept(path, schema, *, shown: ShownRank | None = SHOWN, **fields):
-    save(path, codec.encode(model_of(schema, **fields)), shown)
+    save(path, Learnt(model_of(schema, **fields)), shown)
     return path
 
 

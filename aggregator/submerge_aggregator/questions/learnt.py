@@ -1,0 +1,38 @@
+"""What a group has learnt, as a model file holds it: the newest model, and what merges.
+
+Only a root holds all rows, and so what merges. Below it there is the model alone.
+"""
+
+from __future__ import annotations
+
+from submerge.aggregator.node import AggregatorNode
+from submerge.aggregator.rollup import scores
+from submerge.aggregator.row_time import seen_from
+from submerge.history.learnt import Learnt
+from submerge.protocol.machine import Now
+from submerge_aggregator.questions.survey import newest_model
+
+
+def learnt(node: AggregatorNode, now: Now, group: str) -> Learnt:
+    """Return what a group has learnt.
+
+    The rows may be newer than the model: it is made at intervals.
+
+    Raises
+    ------
+    Missing
+        If there is no model yet.
+    """
+    model = newest_model(node, group)
+    ledger, origin = node.ledger(group), origin_of(node, group)
+    whole = node.top and model.summary is not None and ledger is not None
+    if not whole or ledger is None or ledger.fingerprint != model.fingerprint:
+        return Learnt(model, origin=origin)
+    summary = ledger.summary(seen_from(now, ledger.rows.values()))
+    return Learnt(model, summary, ledger.moments(), scores(ledger), origin=origin)
+
+
+def origin_of(node: AggregatorNode, group: str) -> str:
+    """Return what names a fleet's model as its own: the group, and the root's incarnation."""
+    root = node.root(group)
+    return group if root is None else f"{group} {root}"

@@ -1,0 +1,216 @@
+"""packed(), unpacked(): what was learnt, as the bytes of a model file of form 3, and back.
+
+One line of text, and a message:
+
+    submerge model 3 {"bytes": 10240, "sha256": "..."}
+
+The SHA-256 is of the message (`learnt.proto`), all of it: a file that a disk or a mail program has
+changed is refused before anything in it is read. The digest keeps no forger out. So what passes it
+is checked as foreign bytes are: the model by `codec.decode`, the rest by the checks of reports.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import NamedTuple
+
+from google.protobuf.message import DecodeError
+
+from submerge import PeerError, Schema, SubmergeError, UsageError
+from submerge.errors import whole
+from submerge.history.learnt import Learnt
+from submerge.protocol.messages import Model
+from submerge.protocol.summaries import Subspaces
+from submerge.stats.moments import Moments
+from submerge_proto.files import chunks, monitors, summary
+from submerge_proto.v1 import learnt_pb2 as pb
+from submerge_proto.wire import bounds, codec, parts, scores
+
+FORM = 3
+MARK = b"submerge model "
+"""How a model file of form 2 or later begins, before its number."""
+
+LONGEST_LINE = 200
+MOST_BYTES = 1 << 30
+"""Longest file that is read."""
+
+MOST_PARTS = 1 << 18
+"""Most fields of the message: two for each machine, one for each file, and a few."""
+
+MOST_LAGS, MOST_PERIOD_S = 1 << 16, 1e9
+
+
+class LearntFile(NamedTuple):
+    """What a file holds.
+
+    rank : int
+        Directions to score with; 0 if it is not known.
+    linear_rank : int
+        Of the readings, in a kernel group; 0 is the default.
+    """
+
+    learnt: Learnt
+    rank: int = 0
+    linear_rank: int = 0
+
+
+def packed(learnt: Learnt, *, rank: int = 0, linear_rank: int = 0) -> bytes:
+    """Return what was learnt as the bytes of a file; the same gives the same bytes.
+
+    rank, linear_rank : as in `LearntFile`; a model that says its rank needs none
+
+    Raises
+    ------
+    UsageError
+        If it could not be read again: a sum out of range, or parts that do not fit together.
+    """
+    try:
+        payload = _message(learnt, rank, linear_rank).SerializeToString(deterministic=True)
+    except (ValueError, OverflowError) as error:  # not a number of the field's type, or no text
+        raise _unsaved(error) from error
+    about = {"bytes": len(payload), "sha256": hashlib.sha256(payload).hexdigest()}
+    data = b"%s%d %s\n%s" % (MARK, FORM, json.dumps(about).encode(), payload)
+    try:
+        unpacked(data)
+    except PeerError as error:
+        raise _unsaved(error) from error
+    return data
+
+
+def unpacked(data: bytes) -> LearntFile:
+    """Return what the bytes of a file hold.
+
+    Raises
+    ------
+    PeerError
+        If they are not of form 3, are damaged, or hold what no version of ours has written.
+    """
+    payload = _payload(data)
+    try:
+        bounds.check(pb.Learnt, payload, MOST_PARTS)
+        return _read(pb.Learnt.FromString(payload))
+    except (DecodeError, UnicodeDecodeError) as error:
+        raise PeerError("a message that cannot be read") from error
+    except (ValueError, SubmergeError) as error:
+        raise error if isinstance(error, PeerError) else PeerError(str(error)) from error
+
+
+def form_of(data: bytes) -> int:
+    """Return the form of a model file by its first line; 1 for bytes without one.
+
+    Raises
+    ------
+    PeerError
+        If it is of a later form.
+    """
+    if not data.startswith(MARK):
+        return 1
+    form = data[:LONGEST_LINE].removeprefix(MARK).partition(b" ")[0]
+    if form not in (b"2", b"3"):
+        said = parts.text(form.decode(errors="replace"), 20)
+        raise PeerError(f"form {said!r} of it: update submerge")
+    return int(form)
+
+
+def first_line(data: bytes) -> tuple[dict[str, object], bytes]:
+    """Return what the first line of a file says, and the bytes below it.
+
+    Raises
+    ------
+    PeerError
+        If it cannot be read.
+    """
+    line, end, _ = data[:LONGEST_LINE].partition(b"\n")
+    try:
+        about = json.loads(line.removeprefix(MARK).partition(b" ")[2])
+    except (ValueError, RecursionError):
+        about = None
+    if not end or not isinstance(about, dict):
+        raise PeerError("a first line that cannot be read")
+    return about, data[len(line) + 1 :]
+
+
+def model_of(data: bytes) -> tuple[Model, Schema]:
+    """Return the model in a message, and its schema.
+
+    Raises
+    ------
+    PeerError
+        If it is no model, or does not fit its schema.
+    """
+    model = codec.decode("watch", data)
+    if not isinstance(model, Model):
+        raise PeerError("these bytes are a hello")
+    schema = Schema.parse(model.schema)
+    # The rank does not matter: this checks the dimensions against the schema's.
+    if model.summary is not None and not Subspaces(schema.dim).fits(schema, model.summary):
+        raise PeerError("a summary of other dimensions than its schema's")
+    return model, schema
+
+
+def _unsaved(why: Exception) -> UsageError:
+    return UsageError(f"expected what can be saved and read again, got: {why}")
+
+
+def _payload(data: bytes) -> bytes:
+    """Return the message below the first line, undamaged."""
+    if form_of(data) != FORM:
+        raise PeerError(f"expected form {FORM}, got form {form_of(data)}")
+    if len(data) > MOST_BYTES:
+        raise PeerError(f"expected at most {MOST_BYTES:,} bytes, got more", kind="oversize")
+    about, payload = first_line(data)
+    if about.get("bytes") != len(payload):
+        said = parts.text(str(about.get("bytes")), 20)
+        raise PeerError(
+            f"{said} bytes of it were written, and {len(payload)} are there: copy it again"
+        )
+    if about.get("sha256") != hashlib.sha256(payload).hexdigest():
+        raise PeerError("damaged: its bytes are not those that were written; copy it again")
+    return payload
+
+
+def _message(learnt: Learnt, rank: int, linear_rank: int) -> pb.Learnt:
+    message = pb.Learnt(
+        model=codec.encode(learnt.model),
+        origin=learnt.origin,
+        monitors=monitors.monitors(learnt.monitors),
+        lags=learnt.lags,
+        period_s=learnt.period_s,
+        rank=rank,
+        linear_rank=linear_rank,
+    )
+    summary.put(message, learnt.summary)
+    if learnt.moments is not None:
+        message.moments.CopyFrom(parts.moments(learnt.moments))
+    if learnt.sketches is not None:
+        message.scores.CopyFrom(scores.scores(learnt.sketches))
+    if learnt.chunks:
+        message.chunks.CopyFrom(chunks.chunks(learnt.chunks))
+    return message
+
+
+def _read(message: pb.Learnt) -> LearntFile:
+    model, schema = model_of(message.model)
+    learnt = Learnt(
+        model=model,
+        summary=summary.of(message, schema),
+        moments=_moments_of(message, schema) if message.HasField("moments") else None,
+        sketches=scores.scores_of(message.scores) if message.HasField("scores") else None,
+        chunks=chunks.chunks_of(message.chunks),
+        origin=chunks.name_of("an origin", message.origin),
+        monitors=monitors.monitors_of(message.monitors, schema),
+        lags=whole("lags", message.lags, least=1, most=MOST_LAGS),
+        period_s=parts.within("period_s", message.period_s, MOST_PERIOD_S),
+    )
+    ranks = parts.number("rank", message.rank), parts.number("linear_rank", message.linear_rank)
+    return LearntFile(learnt, *ranks)
+
+
+def _moments_of(message: pb.Learnt, schema: Schema) -> Moments:
+    held = parts.moments_of(message.moments)
+    if len(held.mean) != schema.width:
+        raise PeerError(
+            f"expected moments of {schema.width} channels, got {len(held.mean)}", kind="shape"
+        )
+    return held
