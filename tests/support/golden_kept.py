@@ -17,7 +17,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Mapping
 from contextlib import closing
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -28,7 +28,13 @@ from submerge_client.checkpoint import CheckpointFile
 from submerge_client.disk import RecordStore
 from submerge_proto.kept import records
 from submerge_proto.wire import parts
-from support import golden_aggregator, golden_by_hand, golden_client, golden_engines
+from support import (
+    golden_aggregator,
+    golden_by_hand,
+    golden_client,
+    golden_engines,
+    golden_learnt,
+)
 from support.field_numbers import listed
 
 FOLDER = Path(__file__).parents[1] / "golden" / "kept"
@@ -75,8 +81,9 @@ BY_HAND: dict[str, Callable[[], bytes]] = {
     "alarms.journal": golden_by_hand.journal,
     "form_1.model": golden_by_hand.model,
     "form_2.model": golden_by_hand.model_below_its_ranks,
+    **{name: partial(golden_learnt.written, name) for name in golden_learnt.LEARNT},
 }
-"""Files with no text beside them: one is text, and of the other the wire has golden bytes."""
+"""Files with no text beside them: one is text, and tests compare the others field by field."""
 
 
 def of_that_version() -> Any:

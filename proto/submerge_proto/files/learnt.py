@@ -177,7 +177,7 @@ def _message(learnt: Learnt, rank: int, linear_rank: int) -> pb.Learnt:
         monitors=monitors.monitors(learnt.monitors),
         lags=learnt.lags,
         period_s=learnt.period_s,
-        rank=rank,
+        rank=0 if learnt.model.rank else rank,
         linear_rank=linear_rank,
     )
     summary.put(message, learnt.summary)
@@ -192,6 +192,7 @@ def _message(learnt: Learnt, rank: int, linear_rank: int) -> pb.Learnt:
 
 def _read(message: pb.Learnt) -> LearntFile:
     model, schema = model_of(message.model)
+    lags = whole("lags", message.lags, least=1, most=MOST_LAGS)
     learnt = Learnt(
         model=model,
         summary=summary.of(message, schema),
@@ -199,8 +200,8 @@ def _read(message: pb.Learnt) -> LearntFile:
         sketches=scores.scores_of(message.scores) if message.HasField("scores") else None,
         chunks=chunks.chunks_of(message.chunks),
         origin=chunks.name_of("an origin", message.origin),
-        monitors=monitors.monitors_of(message.monitors, schema),
-        lags=whole("lags", message.lags, least=1, most=MOST_LAGS),
+        monitors=monitors.monitors_of(message.monitors, schema, lags),
+        lags=lags,
         period_s=parts.within("period_s", message.period_s, MOST_PERIOD_S),
     )
     ranks = parts.number("rank", message.rank), parts.number("linear_rank", message.linear_rank)

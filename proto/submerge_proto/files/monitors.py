@@ -6,25 +6,38 @@ An alarm belongs to a running node. So neither alarms nor what holds an open one
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from operator import attrgetter
+from typing import Any
+
+import numpy as np
 
 from submerge import PeerError, Schema
 from submerge.client.detector import DetectorState
 from submerge.client.monitor_state import MonitorState
 from submerge.protocol.desired_state import DesiredState
+from submerge.stats.run_lengths import RunLengths
+from submerge.stats.stuck import Habits
 from submerge_proto.files.chunks import MOST_MACHINES, ascending
 from submerge_proto.kept import monitor as kept_monitor
 from submerge_proto.v1 import kept_pb2
 from submerge_proto.v1 import learnt_pb2 as pb
-from submerge_proto.wire import alarms, bounds
+from submerge_proto.wire import alarms, bounds, parts, sizes
 
 NO_ORDERS = DesiredState("machine", 0)
 """In place of what an operator wants of a node: a file holds no orders. A machine may have a name
 that no node can have."""
 
-OF_CHANNELS = ("own", "level", "run_lengths", "habits", "residual_scale", "offset")
-"""What must have the width of the schema."""
+OF_CHANNELS = ("own", "run_lengths", "habits", "residual_scale", "offset")
+"""What must have the width of the schema, or of its channels."""
+
+NOT_NEGATIVE = frozenset(
+    (
+        *("weight", "scatter", "error", "learnt", "squares", "count", "span_s"),
+        *("run", "longest", "at_lowest", "at_highest"),
+    )
+)
+"""Numbers of channels that are counts, times or sums of squares."""
 
 
 def monitors(value: Iterable[tuple[str, MonitorState]]) -> list[pb.MachineMonitor]:
@@ -34,9 +47,11 @@ def monitors(value: Iterable[tuple[str, MonitorState]]) -> list[pb.MachineMonito
 
 
 def monitors_of(
-    messages: Sequence[pb.MachineMonitor], schema: Schema
+    messages: Sequence[pb.MachineMonitor], schema: Schema, lags: int
 ) -> tuple[tuple[str, MonitorState], ...]:
     """Return the monitors that messages hold.
+
+    lags : rows that a vector of the schema is made of
 
     Raises
     ------
@@ -45,7 +60,7 @@ def monitors_of(
     """
     names = ascending("machines", [each.machine for each in messages], MOST_MACHINES)
     return tuple(
-        (name, _state_of(each.state, name, schema))
+        (name, _state_of(each.state, name, schema, lags))
         for name, each in zip(names, messages, strict=True)
     )
 
@@ -61,6 +76,7 @@ def without_alarms(state: MonitorState) -> MonitorState:
 
 def _state(state: MonitorState) -> bytes:
     message = kept_monitor.monitor(without_alarms(state))
+    message.ClearField("desired")
     # The order of the kinds says nothing: the same state is the same bytes.
     hours = message.detector.hours
     for several in (hours.windows, hours.spared, message.detector.highest):
@@ -68,23 +84,67 @@ def _state(state: MonitorState) -> bytes:
     return bytes(message.SerializeToString(deterministic=True))
 
 
-def _state_of(data: bytes, machine: str, schema: Schema) -> MonitorState:
+def _state_of(data: bytes, machine: str, schema: Schema, lags: int) -> MonitorState:
     bounds.check(kept_pb2.NodeMonitor, data)
     message = kept_pb2.NodeMonitor.FromString(data)
-    if message.detector.alarms or message.HasField("reference") or message.HasField("level"):
-        raise PeerError(f"the monitor of {machine}: expected no alarm in a file, got one")
+    if message.detector.alarms or any(
+        map(message.HasField, ("reference", "held", "level", "desired"))
+    ):
+        raise PeerError(f"the monitor of {machine}: expected no alarm and no order, got one")
     message.desired.CopyFrom(alarms.desired(NO_ORDERS))
-    state = kept_monitor.monitor_of(message)
+    with np.errstate(invalid="ignore"):  # a number that is too large for a count: refused below
+        state = kept_monitor.monitor_of(message)
     if state.fingerprint != schema.fingerprint:
         raise PeerError(f"the monitor of {machine} is of another schema", kind="schema")
-    fitting = state.of_schema(schema, schema.width)
+    _check_widths(state, machine, schema, lags)
+    _check_numbers(state, machine, schema)
+    return replace(state, desired=DesiredState(machine, 0))
+
+
+def _check_widths(state: MonitorState, machine: str, schema: Schema, lags: int) -> None:
+    channels, rest = divmod(schema.width, lags)
+    fitting = state.of_schema(schema, channels)
     for part in OF_CHANNELS:
         held = getattr(state, part)
-        if held is not None and held is not getattr(fitting, part):
+        if rest or (held is not None and held is not getattr(fitting, part)):
             raise PeerError(
-                f"the monitor of {machine}: expected {schema.width} channels in its"
-                f" {part.replace('_', ' ')}, and all three of run lengths, habits and residual"
-                " scale",
+                f"the monitor of {machine}: expected {channels} channels in each part, and all or"
+                f" none of run lengths, habits and residual scale: {part.replace('_', ' ')} does"
+                " not fit",
                 kind="shape",
             )
-    return replace(state, desired=DesiredState(machine, 0))
+
+
+def _check_numbers(state: MonitorState, machine: str, schema: Schema) -> None:
+    """Refuse numbers that no rows give, or that overflow in sums."""
+    for part in OF_CHANNELS:
+        held = getattr(state, part)
+        for name in _fields(held):
+            least = 0.0 if name in NOT_NEGATIVE else -sizes.LARGEST
+            numbers = np.asarray(getattr(held, name) if name else held, dtype=np.float64)
+            # NaN stands for a channel that was never heard, where it passed the record's own check.
+            if ((numbers < least) | (numbers > sizes.LARGEST)).any():
+                raise PeerError(
+                    f"the monitor of {machine}: {name or part} must be {least:g} to"
+                    f" {sizes.LARGEST:g}",
+                    kind="range",
+                )
+    hours, excused = state.detector.hours, state.detector.excused
+    for sketch in (each for both in hours.windows.values() for each in both):
+        parts.number("scores", sketch.n, parts.MOST_READINGS)
+    for number in (hours.watched_s, hours.allowed, *hours.spared.values()):
+        parts.within("a monitored time, or a limit", number)
+    if any(channel >= schema.width for channel in excused) or len(excused) > schema.width:
+        raise PeerError(f"the monitor of {machine}: expected channels of its schema", kind="range")
+
+
+def _fields(held: Any) -> Sequence[str]:
+    """Return the names of the numbers in a part; "" where it is one array."""
+    if held is None:
+        return ()
+    if isinstance(held, Habits | RunLengths):
+        return held._fields
+    if isinstance(held, np.ndarray):
+        return ("",)
+    names = [each.name for each in fields(held)]
+    return [name for name in names if getattr(held, name) is not None]

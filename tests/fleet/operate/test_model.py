@@ -21,6 +21,8 @@ from submerge.protocol.kernel_summary import KernelSummary
 from submerge.protocol.messages import Counts, Model
 from submerge.protocol.summaries import Subspaces
 from submerge.stats.score_limits import Limits
+from submerge_aggregator.questions.views import ShownRank
+from submerge_fleet.console.admin_client import AdminClient
 from submerge_fleet.console.units import ago
 from submerge_fleet.operate.model_comparison import compare, deviations, schema_differences
 from submerge_fleet.operate.model_figures import figures, figures_text
@@ -313,20 +315,47 @@ def test_with_several_groups_one_has_to_be_named(submerge, tmp_path, monkeypatch
 
 
 def test_what_is_saved_is_shown_again(submerge, house, tmp_path):
-    """The bytes that a child gets, below a line with the ranks that nodes score with."""
+    """The model that a child gets, with the rank that nodes score with, and what merges."""
     path = tmp_path / "monday.model"
     ran = submerge("model", "save", path, "--store", house.store)
 
     assert (0, "") == ran[::2]
     assert f"{path}: room, version" in ran.out
-    line, _, body = path.read_bytes().partition(b"\n")
-    assert house.asks("GET", "/model/room").body == body
-    assert b'submerge model 2 {"rank": 2, "linear_rank": null}' == line
+    kept = read(path)
+    assert house.asks("GET", "/model/room").body == codec.encode(kept.model)
+    assert ShownRank(2) == kept.shown
+    assert b"submerge model 3 " == path.read_bytes()[:17]
     found = json.loads(submerge("model", "show", path, "--json").out)
     assert (300, 4, 2) == (found["learnt"], found["rank"], found["shown"])
     assert {"root.db", "root.db-wal", "root.db.ballast", "monday.model"} >= {
         each.name for each in tmp_path.iterdir()
     }
+
+
+def test_what_merges_is_saved_beside_the_model(submerge, house, tmp_path):
+    """In full: float64, with the spare directions, and what says whose it is."""
+    path = tmp_path / "monday.model"
+    submerge("model", "save", path, "--store", house.store)
+    learnt = read(path).learnt
+
+    assert learnt is not None
+    assert 300 == learnt.summary.weight
+    assert np.float64 == learnt.summary.pieces[0].mean.dtype
+    assert f"room {house.node.incarnation}" == learnt.origin
+    assert () == learnt.chunks
+
+
+def test_an_aggregator_of_an_earlier_version_gives_the_model_alone(
+    submerge, house, tmp_path, monkeypatch
+):
+    """It does not know what `whole` asks for, and answers as it always has."""
+    path, get = tmp_path / "monday.model", AdminClient.get
+    monkeypatch.setattr(AdminClient, "get", lambda self, *words, **_: get(self, *words))
+    ran = submerge("model", "save", path, "--store", house.store)
+
+    assert 0 == ran.status
+    assert (None, "room") == (read(path).learnt.summary, read(path).learnt.origin)
+    assert ShownRank(2) == read(path).shown
 
 
 def test_an_older_model_is_replaced_and_nothing_else_is(submerge, house, tmp_path):

@@ -621,7 +621,7 @@ def test_the_summary_counts_what_the_lines_say(submerge, model, tmp_path):
         (["x.csv", "--model", "none"], "expected a saved model in none, got: No such file"),
         (["x.csv", "--model", "zip"], "zip is neither a model file nor a saved engine: expected a"),
         (["x.csv", "--model", "young"], "young has learnt nothing yet: score with a later one"),
-        (["x.csv", "--model", "later"], "'3' of it: update submerge"),
+        (["x.csv", "--model", "later"], "'4' of it: update submerge"),
         (["x.csv", "--model", "torn"], "a first line that cannot be read"),
         (["x.csv", "--model", "m.model", "--rank", "5"], "from 1 to the 4 directions that"),
         (["x.csv", "--model", "m.model", "--mean", "file"], 'center = "own" for --mean file'),
@@ -653,7 +653,7 @@ def test_bad_input_is_one_line(submerge, model, tmp_path, arguments, said):
     np.savetxt(tmp_path / "narrow.dat", rows[:, :3])
     kept(tmp_path / "young", SCHEMA)
     (tmp_path / "zip").write_bytes(b"PK\x03\x04 of something else")
-    (tmp_path / "later").write_bytes(b"submerge model 3 {}\n" + model.read_bytes())
+    (tmp_path / "later").write_bytes(b"submerge model 4 {}\n" + model.read_bytes())
     (tmp_path / "torn").write_bytes(b'submerge model 2 {"rank": 0}\n' + model.read_bytes())
     if "-o" not in arguments:
         arguments = [*arguments, "-o", "s.csv"]

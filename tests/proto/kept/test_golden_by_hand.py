@@ -11,7 +11,7 @@ from submerge.protocol.alarm_status import Alarm
 from submerge_client.alarms.delivered import Delivered
 from submerge_client.alarms.journal import Journal
 from submerge_fleet.operate import model_file
-from support import golden_by_hand, golden_engines
+from support import golden_by_hand, golden_engines, golden_learnt
 from support.golden_kept import BY_HAND, ENGINES, FOLDER, of_that_version
 from support.golden_parts import LINEAR, kernel, linear, model
 from support.wire import reported
@@ -136,15 +136,28 @@ def test_a_saved_model_is_what_it_was(file):
     assert ranks == (None if shown is None else (shown.rank, shown.linear_rank))
 
 
-@pytest.mark.parametrize("file", MODELS)
-def test_a_model_is_saved_alike(file, tmp_path):
-    """The line before it, too."""
-    data = (FOLDER / file).read_bytes()
-    shown = model_file.read(FOLDER / file).shown
-    message = data if shown is None else data.partition(b"\n")[2]
-    model_file.save(tmp_path / file, message, shown)
+@pytest.mark.parametrize("file", golden_learnt.LEARNT)
+def test_what_was_learnt_is_what_it_was(file):
+    """Field by field and to the last bit, as it was built by hand."""
+    named, ranks = model_file.read(FOLDER / file), golden_learnt.RANKS[file]
+    assert named.shown is not None
+    assert named.learnt is not None
 
-    assert data == (tmp_path / file).read_bytes()
+    assert reported(golden_learnt.LEARNT[file]()) == reported(named.learnt)
+    assert ranks.get("rank", 2) == named.shown.rank
+    assert ranks.get("linear_rank") == named.shown.linear_rank
+    assert named.learnt.model is named.model
+
+
+@pytest.mark.parametrize("file", golden_learnt.LEARNT)
+def test_what_was_learnt_is_saved_alike(file, tmp_path):
+    """Read and written again, it is the same file."""
+    named = model_file.read(FOLDER / file)
+    assert named.learnt is not None
+    with of_that_version():
+        model_file.save(tmp_path / file, named.learnt, named.shown)
+
+    assert (FOLDER / file).read_bytes() == (tmp_path / file).read_bytes()
 
 
 @pytest.mark.parametrize("file", BY_HAND)
