@@ -13,6 +13,7 @@ from submerge.features import plain
 from submerge.stats.score_limits import Limits
 from submerge_fleet.console.admin_client import printable
 from submerge_fleet.console.units import ago, moment
+from submerge_fleet.operate.model_contents import Contents, contents, contents_text
 from submerge_fleet.operate.model_file import SavedModel
 
 NAMED = 3
@@ -81,6 +82,8 @@ class Figures:
     kernel : Kernel or None
         None where the readings themselves are all that is learnt.
     limits : Limits or None
+    contents : Contents or None
+        What else the file holds; None if it holds the model alone, or it is no file.
     """
 
     whence: str
@@ -109,6 +112,7 @@ class Figures:
     directions: tuple[Direction, ...]
     kernel: KernelText | None
     limits: Limits | None
+    contents: Contents | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """Return the figures as JSON has them."""
@@ -166,6 +170,7 @@ def figures(named: SavedModel, *, shown: int | None = None, now: float | None = 
         directions=() if summary is None else _directions(summary, schema.names),
         kernel=kernel,
         limits=model.limits,
+        contents=None if named.learnt is None else contents(named.learnt),
     )
 
 
@@ -188,6 +193,8 @@ def figures_text(found: Figures) -> str:
         ("readings", readings),
         ("nodes", f"{found.nodes:,}, silent {p50} (half), {p99} (99 %), {most} (all) at most"),
     ]
+    if found.contents is not None:
+        lines.append(("file", contents_text(found.contents)))
     if not found.rank:
         return _aligned([*lines, ("rank", "0: nothing has been learnt yet")])
     known = found.shown is not None and found.kernel is None

@@ -207,6 +207,8 @@ def test_one_node_is_looked_at(house):
         ("GET", "/nodes?node=a%20b", 400, "a name has 1 to 64"),
         ("GET", "/model/hall", 404, "no group hall here, but room"),
         ("GET", "/model/a%20b", 400, "a name has 1 to 64"),
+        ("GET", "/model/hall?whole=1", 404, "no group hall here, but room"),
+        ("GET", "/model/room?whole=yes", 400, "whole is 0 or 1, got 'yes'"),
         ("POST", "/nodes/hall/c/forget", 404, "no group hall here, but room"),
         ("POST", "/nodes/room/d/forget", 404, "group room has no node d here"),
         ("POST", "/nodes/room/d/forget?ban=1", 404, "group room has no node d here"),
