@@ -96,12 +96,7 @@ def save(path: Path, learnt: Learnt, shown: ShownRank | None = None) -> int:
     shown : what nodes score with, for a model that does not say it
     """
     if path.exists():
-        try:
-            read(path)
-        except UsageError as error:
-            raise UsageError(
-                f"{path} exists and is no saved model: name another file, or remove it"
-            ) from error
+        check_older(path)
     ranks = (0, None) if shown is None else (shown.rank, shown.linear_rank)
     data = learnt_file.packed(learnt, rank=ranks[0], linear_rank=ranks[1] or 0)
     try:
@@ -111,6 +106,22 @@ def save(path: Path, learnt: Learnt, shown: ShownRank | None = None) -> int:
             raise  # not a mistake in the input: the command reports a full disk
         raise UsageError(f"cannot write the model to {path}: {error.strerror}") from error
     return len(data)
+
+
+def check_older(path: Path) -> None:
+    """Refuse to replace a file that is no saved model.
+
+    Raises
+    ------
+    UsageError
+        If it is not one.
+    """
+    try:
+        read(path)
+    except UsageError as error:
+        raise UsageError(
+            f"{path} exists and is no saved model: name another file, or remove it"
+        ) from error
 
 
 def _split_line(data: bytes) -> tuple[ShownRank, bytes]:

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from submerge import PeerError
+from submerge.stats.quantile_sketch import FINE, QuantileSketch, packed
 from submerge_proto.files import learnt as learnt_file
 from submerge_proto.files.learnt import form_of, unpacked
 from submerge_proto.v1 import kept_pb2
@@ -107,7 +108,7 @@ def floats(*numbers: float) -> bytes:
 
 def scatter(*diagonal: float, beside: float = 0.0) -> bytes:
     """The upper triangle of a (4, 4) matrix; `beside` is the first number off the diagonal."""
-    matrix = np.diag(diagonal)
+    matrix = np.diag(np.array(diagonal, dtype=float))
     matrix[0, 1] = beside
     return floats(*matrix[np.triu_indices(4)])
 
@@ -125,6 +126,8 @@ def scatter(*diagonal: float, beside: float = 0.0) -> bytes:
         ({"subspace__exact": scatter(1, 1, 1, -1e-3)}, "a scatter must be positive semi-definite"),
         ({"subspace__exact": scatter(1, 1, 1, 1, beside=2)}, "must be positive semi-definite"),
         ({"subspace__exact": scatter(0, 0, 0, 0, beside=1)}, "must be positive semi-definite"),
+        ({"subspace__exact": scatter(0, 0, 0, 0, beside=1e-12)}, "must be positive semi-definite"),
+        ({"subspace__exact": scatter(*[1e-300] * 4, beside=1e300)}, "must be positive semi-def"),
         ({"subspace__exact": scatter(30, 1, 1, 1)}, "energies of channels must sum"),
         ({"subspace__channel_energies": floats(-1, 40, 20, 5)}, "must not be negative"),
         ({"moments__mean": floats(1, 2), "moments__m2": floats(1, 2)}, "moments of 4 channels"),
@@ -179,14 +182,41 @@ def test_a_count_that_no_rows_have_is_refused(holder):
             unpacked(sealed(message.SerializeToString()))
 
 
-def test_a_file_holds_no_open_alarm():
-    """An alarm belongs to a running node; a file that has one is not ours."""
+def monitored(change) -> bytes:
+    """The golden file with the monitor of its first machine changed."""
     message = message_of(GOLDEN)
     state = kept_pb2.NodeMonitor.FromString(message.monitors[0].state)
-    state.detector.alarms.add()
+    change(state.detector)
     message.monitors[0].state = state.SerializeToString()
+    return sealed(message.SerializeToString())
+
+
+def many_maxima(detector):
+    """2^60 blocks in one sketch."""
+    detector.hours.windows[0].before = packed(QuantileSketch(-2, ((5, 2**60),), FINE))
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        (lambda detector: detector.excused.append(4), "expected channels of its schema"),
+        (lambda detector: detector.excused.extend([1, 2, 3]), "expected channels of its schema"),
+        (lambda detector: setattr(detector.hours, "watched_s", -1), "a monitored time, or a limit"),
+        (lambda detector: setattr(detector.hours.spared[0], "value", -1), "or a limit must be 0"),
+        (many_maxima, "scores must be at most 9007199254740992"),
+        (lambda detector: detector.excused.extend([1] * 9000), "fewer parts, got too many"),
+    ],
+)
+def test_a_forged_history_of_limits_is_refused(change, why):
+    """What a machine's limits follow from: channels, times, block maxima."""
+    with pytest.raises(PeerError, match=why):
+        unpacked(monitored(change))
+
+
+def test_a_file_holds_no_open_alarm():
+    """An alarm belongs to a running node; a file that has one is not ours."""
     with pytest.raises(PeerError, match="press 7: expected no alarm and no order, got one"):
-        unpacked(sealed(message.SerializeToString()))
+        unpacked(monitored(lambda detector: detector.alarms.add()))
 
 
 # -- what it may take ------------------------------------------------------------------
