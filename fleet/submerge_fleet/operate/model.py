@@ -57,7 +57,8 @@ def show(at: AggregatorOptions, file: Path | None, as_json: bool) -> None:
 def save(at: AggregatorOptions, file: Path, as_json: bool) -> None:
     """Write the newest model of a running aggregator to FILE, whole or not at all.
 
-    Of a root also what merges, in full. `show`, `compare` and `submerge score` read it again. FILE may be new, or an older model.
+    Of a root also what merges. `show`, `compare` and `submerge score` read it again. FILE may be
+    new, or an older model.
     """
     from submerge.history.learnt import Learnt
     from submerge_fleet.operate.model_file import decoded, save
