@@ -39,7 +39,7 @@ def some_chunks(draw: st.DrawFn) -> list[Chunk]:
     return draw(st.permutations(found))
 
 
-@settings(max_examples=50)
+@settings(max_examples=30)
 @given(some_chunks())
 def test_chunks_come_back_by_key(given_chunks):
     """Whatever order they were in, with every name and time, to the last bit."""
@@ -48,7 +48,7 @@ def test_chunks_come_back_by_key(given_chunks):
     assert reported(expected) == reported(chunks_of(chunks(given_chunks)))
 
 
-@settings(max_examples=50)
+@settings(max_examples=30)
 @given(some_chunks())
 def test_the_order_of_chunks_says_nothing(given_chunks):
     """The same chunks are the same bytes."""
