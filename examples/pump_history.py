@@ -30,3 +30,4 @@ for name, first, last in (("history.csv", 0, days), ("monday.csv", days, days + 
             time = (begin + timedelta(minutes=minute)).isoformat()
             numbers = flow, pressure, current, temperature
             table.writerow([time, *(f"{number:.3f}" for number in numbers)])
+    print(f"{name}: {1440 * (last - first):,} rows")

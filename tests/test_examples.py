@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -36,6 +38,40 @@ def test_the_ten_lines_of_the_readme_run(capsys):
 
     assert names["spe"](names["drifted"], names["fleet"])[0] > 4
     assert capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_the_two_commands_of_the_readme_find_the_fault(tmp_path):
+    """From files to an alarm with its channels, and a picture: as the README has it."""
+    pytest.importorskip("matplotlib")
+    readme = (ROOT / "README.md").read_text()
+    (block,) = re.findall(r"<!-- two commands -->\n```\n(.*?)```", readme, re.DOTALL)
+    lines = [shlex.split(line, comments=True) for line in block.splitlines()]
+    program = {"submerge": ["-m", "submerge_fleet"], "python": []}
+    done = [
+        subprocess.run(
+            [sys.executable, *program[name], *words],
+            cwd=tmp_path,
+            env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
+            capture_output=True,
+            text=True,
+        )
+        for name, *words in _from_root(lines)
+    ]
+
+    assert [0, 0, 3] == [each.returncode for each in done], [each.stderr for each in done]
+    assert "2026-03-23 14:01:00 UTC" in done[-1].stdout
+    assert "flow 57%" in done[-1].stdout
+    assert (tmp_path / "monday.png").stat().st_size > 10_000
+
+
+def _from_root(lines: list[list[str]]) -> list[list[str]]:
+    """Return commands without pip's, with examples named as seen from elsewhere."""
+    return [
+        [str(ROOT / word) if word.startswith("examples/") else word for word in line]
+        for line in lines
+        if line[0] != "pip"
+    ]
 
 
 def test_there_are_examples():

@@ -37,6 +37,8 @@ SUBCOMMANDS = {
     "pki": Subcommand("fleet.pki.command", "Make certificates: an authority, and nodes' kits."),
     "kits": Subcommand("fleet.pki.kits", "Make kits for all nodes of a list."),
     "doctor": Subcommand("fleet.doctor.command", "Find what keeps a program from its work."),
+    "fit": Subcommand("fleet.fit.command", "Learn what is normal from files, with limits."),
+    "detect": Subcommand("fleet.detect.command", "Find alarms in files, by a model."),
     "score": Subcommand("fleet.score.command", "Score files with a model, a line for each row."),
     "drill": Subcommand("fleet.drill.command", "Say which faults would raise an alarm."),
     "model": Subcommand("fleet.operate.model", "Show, save and compare what is normal."),

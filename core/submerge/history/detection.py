@@ -14,8 +14,10 @@ import numpy.typing as npt
 
 from submerge._linalg import Array
 from submerge.client.blame import Evidence
+from submerge.client.detect import LONGER
 from submerge.client.monitor import NodeMonitor
 from submerge.client.monitor_state import MonitorState
+from submerge.client.recent_scores import RecentScores, row_statistics
 from submerge.condition import Condition
 from submerge.history.own_mean import follow
 from submerge.history.recorded import Recorded
@@ -82,7 +84,7 @@ class JudgedRows:
     scores : RowScores
     alarmed : (m,) of bool
     over : mapping of kind to (m,)
-        Scores over the limit that alarms are raised by.
+        Statistics that alarms are raised by (k of m rows), over their limits.
     times : (m,) or None
     first : int
         The number of the first row in its file.
@@ -109,6 +111,8 @@ class HistoryDetector:
     alarms : AlarmSettings
     when : Condition, optional
         Rows for which it does not hold are not judged.
+    machine : str
+        Its name, in alarms.
 
     Attributes
     ----------
@@ -123,11 +127,12 @@ class HistoryDetector:
         period_s: float,
         alarms: AlarmSettings,
         when: Condition | None = None,
+        machine: str = "machine",
     ) -> None:
         self._model, self._schema, self._when = model, Schema.parse(model.schema), when
-        self._row_s = period_s or 1.0
+        self._row_s, self._alarms = period_s or 1.0, alarms
         settings = ClientSettings(
-            "machine" if state is None else state.desired.node,
+            machine,
             "history",
             "file",
             alarms=replace(alarms, period_s=self._row_s),
@@ -170,20 +175,32 @@ class HistoryDetector:
         )
         if not len(block):
             return None
+        before = None if monitor.detector is None else monitor.detector.recent
         judgement = monitor.judge(block, model, now)
         # Where each machine is measured from its own mean, that goes on following its rows.
         follow(monitor, block, judgement)
         self._follow(recorded, start, block, judgement.scores, now)
         which = block.which
         times = None if recorded.times is None else recorded.times[start:stop][which]
-        over = {}
-        detector = monitor.detector
-        limits = {} if detector is None else detector.limits.known
-        for kind, limit in limits.items():
-            if kind in judgement.scores.even and limit > 0:
-                over[kind] = judgement.scores.even[kind] / limit
+        over = {} if before is None else self._over(before, judgement.scores)
         alarmed = judgement.decision.alarmed
         return JudgedRows(block, judgement.scores, alarmed, over, times, recorded.first + start)
+
+    def _over(self, before: RecentScores, scores: RowScores) -> dict[By, Array]:
+        """Return what alarms are raised by, over its limits: k-of-m statistics.
+
+        before : of the rows before
+        """
+        detector = self._monitor.detector
+        limits = {} if detector is None else detector.limits.known
+        even, of = before.watched(scores.even), self._alarms.of
+        span = before.span(even, (LONGER + 1) * of - 2)[:, -(len(scores.spe) + of - 1) :]
+        found = row_statistics(tuple(even), span, of, self._alarms.after)
+        return {
+            kind: each / limits[kind]
+            for kind, each in zip(even, found, strict=True)
+            if limits.get(kind, 0.0) > 0
+        }
 
     def _follow(
         self, recorded: Recorded, start: int, block: Block, scores: RowScores, now: Now

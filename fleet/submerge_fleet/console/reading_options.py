@@ -1,0 +1,62 @@
+"""Options of commands that read recorded readings with their times."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from submerge.errors import UsageError
+from submerge_fleet.console.options import ZERO_IS_MISSING, flag_option, skip_option, together
+
+if TYPE_CHECKING:
+    from submerge_fleet.files import ReadingOptions
+
+READING = together(
+    click.option(
+        "--columns",
+        metavar="LIST",
+        help='Channels, by name: "temp,flow", "p*", "a..f".  [default: all columns of numbers]',
+    ),
+    skip_option("Leave a column out, by name or pattern."),
+    click.option(
+        "--time", metavar="COLUMN", help='The column of times; "none" if none is.  [default: found]'
+    ),
+    click.option(
+        "--long", metavar="CHANNEL,VALUE", help="Read long tables: a row is one value of a channel."
+    ),
+    click.option(
+        "--node-by",
+        metavar="file|COLUMN",
+        help="FILEs are of several machines: one for each, or named in COLUMN.",
+    ),
+    flag_option("--sort", "Sort rows that are not in the order of time."),
+    ZERO_IS_MISSING,
+)
+"""`--columns`, `--skip`, `--time`, `--long`, `--node-by`, `--sort`, `--zero-is-missing`."""
+
+
+def reading_options(
+    columns: str | None,
+    skip: tuple[str, ...],
+    time: str | None,
+    long: str | None,
+    node_by: str | None,
+    **flags: Any,
+) -> ReadingOptions:
+    """Return the options of `READING` as their reader takes them."""
+    from submerge_fleet.files import ReadingOptions
+
+    pair = None
+    if long is not None:
+        channel, comma, value = long.partition(",")
+        if not (comma and channel.strip() and value.strip()):
+            raise UsageError(
+                f"--long is two columns such as channel,value, got {long!r}:"
+                " name that of the channels first"
+            )
+        pair = channel.strip(), value.strip()
+    named = () if columns is None else tuple(filter(None, map(str.strip, columns.split(","))))
+    return ReadingOptions(
+        columns=named, skip=skip, time=time or "", long=pair, node_by=node_by or "", **flags
+    )

@@ -1,0 +1,82 @@
+"""The picture of a detection: scores over their limit, alarms, and channels, over time."""
+
+from __future__ import annotations
+
+import datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from submerge import UsageError
+from submerge_fleet.console.picture import save
+from submerge_fleet.detect.curves import Curves
+from submerge_fleet.detect.run import Detected
+
+try:
+    from matplotlib.figure import Figure
+except ImportError as error:
+    raise UsageError(
+        "a picture needs matplotlib, which is not installed: pip install 'submerge[plot]'"
+    ) from error
+
+MOST_CHANNELS = 60
+"""Channels in the heat map: those with the largest errors."""
+
+MOST_ERROR = 8.0
+"""Error, over its typical size, that the darkest colour stands for."""
+
+
+def draw(path: Path, curves: Curves, detection: Detected) -> None:
+    """Write the picture to `path`, a PNG."""
+    errors, names = curves.errors, np.array(detection.channels)
+    if errors.shape[1] < len(names):
+        names = names[: errors.shape[1]]
+    shown = np.argsort(-errors.max(axis=0), kind="stable")[:MOST_CHANNELS]
+    shown = np.sort(shown)
+    height = 3.0 + 0.22 * len(shown)
+    figure = Figure(figsize=(12, height), layout="constrained")
+    above, below = figure.subplots(
+        2, 1, sharex=True, height_ratios=(2.2, max(1.0, 0.22 * len(shown)))
+    )
+    when = _axis(curves.times, detection)
+    above.plot(when, np.maximum(curves.over, 1e-3), lw=0.8, color="C0", drawstyle="steps-post")
+    above.axhline(1.0, color="C3", lw=1)
+    above.set_yscale("log")
+    above.set_ylabel("statistic over its limit")
+    for found in detection.alarms:
+        end = found.ended.time if found.ended is not None else np.nan
+        span = np.array([found.began.time, end])
+        if np.isnan(span[0]):
+            continue
+        span[1] = curves.times[-1] if np.isnan(span[1]) else span[1]
+        first, last = _axis(span, detection)
+        color = "C1" if found.alarm.provisional else "C3"
+        above.axvspan(first, last, color=color, alpha=0.25, lw=0)
+    mesh = below.pcolormesh(
+        when,
+        np.arange(len(shown)),
+        np.minimum(errors[:, shown].T, MOST_ERROR),
+        cmap="Reds",
+        vmin=1.0,
+        vmax=MOST_ERROR,
+        shading="nearest",
+        rasterized=True,
+    )
+    below.set_yticks(np.arange(len(shown)), names[shown], fontsize="small")
+    below.invert_yaxis()
+    figure.colorbar(mesh, ax=below, label="error over its typical size", pad=0.01)
+    every = "each row" if curves.each == 1 else f"the highest of {curves.each} rows"
+    below.set_xlabel(f"{'UTC' if _timed(detection, curves) else 'rows'}; {every}; red: alarms")
+    save(figure, path, dpi=130)
+
+
+def _timed(detection: Detected, curves: Curves) -> bool:
+    return bool(detection.period_s) and len(curves.times) > 0
+
+
+def _axis(seconds: Any, detection: Detected) -> Any:
+    """Return times as matplotlib shows them; row numbers as they are."""
+    if not detection.period_s:
+        return seconds
+    return [datetime.datetime.fromtimestamp(float(each), datetime.UTC) for each in seconds]

@@ -1,0 +1,167 @@
+"""Files and a model in, alarms out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from submerge import UsageError
+from submerge.condition import Condition
+from submerge.history.detection import FoundAlarm, HistoryDetector
+from submerge.history.learnt import Learnt
+from submerge.history.settings import SOON
+from submerge.protocol.messages import Model
+from submerge.protocol.settings import AlarmSettings
+from submerge.schema import Schema
+from submerge_client.config.alarms import AlarmsConfig, LearnConfig
+from submerge_client.datasets.table import counted
+from submerge_fleet.console.units import in_words
+from submerge_fleet.detect.curves import Curves
+from submerge_fleet.files import ReadingOptions, Recordings, open_recordings
+from submerge_fleet.operate import model_file
+
+
+@dataclass(frozen=True)
+class DetectRequest:
+    """What to judge, and by what.
+
+    recordings : the files, with the model's channels
+    """
+
+    recordings: Recordings
+    model: Model
+    learnt: Learnt
+    alarms: AlarmSettings
+    when: Condition | None = None
+
+
+@dataclass
+class Detected:
+    """What came of it.
+
+    Attributes
+    ----------
+    channels : tuple of str
+    alarms : list of FoundAlarm
+        In the order in which they began.
+    rows, judged : int
+        Rows that were read; those that could be judged.
+    stated_rows : float
+        As in `HistoryDetector`.
+    machines : int
+    """
+
+    channels: tuple[str, ...]
+    period_s: float
+    alarms: list[FoundAlarm] = field(default_factory=list)
+    rows: int = 0
+    judged: int = 0
+    stated_rows: float = 0.0
+    machines: int = 1
+    notes: tuple[str, ...] = ()
+
+    @property
+    def summary(self) -> list[tuple[str, str]]:
+        """Lines for a person: names and values."""
+        left_out = self.rows - self.judged
+        rows = f"{self.judged:,} judged" + (f", {left_out:,} not" if left_out else "")
+        lines = [("rows", rows), ("alarms", f"{len(self.alarms):,}")]
+        if self.stated_rows:
+            rate = f"about 1 false alarm in {self.stated_rows:,.0f} rows"
+            lines.append(("limits", f"provisional: {rate}; a longer history makes it rarer"))
+        return lines
+
+
+def request_of(
+    files: Sequence[str], path: Path, reading: ReadingOptions, at_most: str, when: str | None
+) -> DetectRequest:
+    """Return the request of a command line.
+
+    Raises
+    ------
+    UsageError
+        If the model has no channels' names or no limits, or the files have other columns.
+    """
+    saved = model_file.read(path)
+    schema, model = saved.schema, saved.model
+    if saved.learnt is None or model.maxima is None:
+        raise UsageError(
+            f"{path} has no alarm limits: expected a model of `submerge fit`, or one that"
+            " `submerge model save` wrote once its fleet was armed"
+        )
+    if isinstance(schema.channels, int):
+        raise UsageError(f"{path} has no names of channels: fit it from files with headings")
+    if not reading.columns:
+        reading = replace(reading, columns=schema.names)
+    recordings = open_recordings([Path(file) for file in files], reading)
+    lacking = [name for name in schema.names if name not in recordings.names]
+    if lacking:
+        raise UsageError(
+            f"expected the channels of {path}, got none for {lacking[0]}:"
+            " leave --columns out to take them by name"
+        )
+    condition = None if when is None else Condition.parse(when, schema.names)
+    return DetectRequest(recordings, model, saved.learnt, _alarms(at_most), condition)
+
+
+def detect(
+    request: DetectRequest,
+    curves: Curves | None = None,
+    *,
+    advance: Callable[[int], None] = lambda _: None,
+) -> Detected:
+    """Judge all rows; `curves` takes what a picture needs."""
+    recordings, learnt = request.recordings, request.learnt
+    names = Schema.parse(request.model.schema).names
+    found = Detected(names, learnt.period_s, notes=recordings.notes)
+    detectors: dict[str, HistoryDetector] = {}
+    order = [recordings.names.index(name) for name in names]
+    for recorded in recordings.rows():
+        if recorded.machine not in detectors:
+            detectors[recorded.machine] = _detector(request, recorded.machine)
+        detector = detectors[recorded.machine]
+        found.rows += len(recorded.rows)
+        for judged in detector.add(replace(recorded, rows=recorded.rows[:, order])):
+            found.judged += len(judged.block)
+            if curves is not None:
+                curves.add(judged)
+        found.stated_rows = max(found.stated_rows, detector.stated_rows)
+        advance(len(recorded.rows))
+    if not found.judged:
+        raise UsageError(f"expected rows that can be judged, got {counted(found.rows, 'row')}")
+    found.machines = len(detectors)
+    found.alarms = [alarm for each in detectors.values() for alarm in each.found.values()]
+    return found
+
+
+def _detector(request: DetectRequest, machine: str) -> HistoryDetector:
+    """Return the detector of a machine, with what its history says of it."""
+    learnt = request.learnt
+    states = dict(learnt.monitors)
+    state = states.get(machine)
+    if state is None and Schema.parse(request.model.schema).center != "own":
+        # One machine's files may be named in another way than its history's.
+        state = next(iter(states.values()), None)
+    return HistoryDetector(
+        request.model, state, learnt.period_s, request.alarms, request.when, machine
+    )
+
+
+def _alarms(at_most: str) -> AlarmSettings:
+    """Return the settings of alarms for a rate such as "1 false per week"."""
+    settings = AlarmsConfig(at_most=at_most).settings(LearnConfig(), 0.0)
+    if settings is None:
+        raise UsageError("--at-most off raises no alarms: give a rate")
+    return replace(settings, settle_s=SOON.settle_s)
+
+
+def lasted(found: FoundAlarm, period_s: float) -> str:
+    """Return for how long an alarm was open."""
+    if found.ended is None:
+        return "open at the end"
+    rows = found.ended.row - found.began.row
+    if not period_s or found.ended.file != found.began.file:
+        seconds = found.ended.time - found.began.time
+        return in_words(seconds) if seconds == seconds else counted(rows, "row")
+    return in_words(found.ended.time - found.began.time)

@@ -1,0 +1,145 @@
+"""`submerge detect`: alarms on files, at their times and with their channels."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from submerge_fleet import cli
+from support.commands import Ran, shell
+from support.pump_files import BEGIN, FAULT, bad_day, readings, write
+
+FIRST = 20_160
+"""Minutes after `BEGIN` at which the day begins: two weeks."""
+
+
+Run = Callable[[str], Ran]
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Return what runs `submerge` with a line of words."""
+    submerge = shell(monkeypatch, capsys)
+    return lambda words: submerge(*shlex.split(words))
+
+
+@pytest.fixture(scope="module")
+def house(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with a model of two weeks, a day with a fault, and one without."""
+    folder = tmp_path_factory.mktemp("pump")
+    write(folder / "history.csv", readings(FIRST))
+    write(folder / "bad.csv", bad_day(), first=FIRST)
+    write(folder / "good.csv", readings(1440, 2, first=FIRST), first=FIRST)
+    words = ["fit", f"{folder}/history.csv", "-o", f"{folder}/pump.model"]
+    cli.submerge.main(words, standalone_mode=False)
+    return folder
+
+
+@pytest.fixture
+def here(house: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(house)
+    return house
+
+
+@pytest.mark.usefixtures("here")
+def test_a_fault_is_found_at_its_time_and_named(run: Run):
+    """The exit status says that there was an alarm."""
+    done = run("detect bad.csv --model pump.model")
+
+    assert 3 == done.status
+    assert done.out.startswith("2026-03-16 14:0")
+    assert "flow 6" in done.out or "flow 5" in done.out
+    assert "where the others say" in done.out
+    assert "alarms     1" in done.err
+
+
+@pytest.mark.usefixtures("here")
+def test_json_has_an_object_for_each_alarm(run: Run):
+    (line,) = run("detect bad.csv --model pump.model --json").out.splitlines()
+    alarm = json.loads(line)
+    began = (BEGIN + timedelta(minutes=FIRST + FAULT.start)).timestamp()
+
+    assert 0 <= alarm["began"]["time"] - began <= 600
+    assert FAULT.start < alarm["began"]["row"] <= FAULT.start + 11
+    assert ("bad.csv", False) == (alarm["began"]["file"], alarm["provisional"])
+    assert "flow" == next(iter(alarm["first"]))
+    value, expected = alarm["deviations"]["flow"].values()
+    assert pytest.approx(6, abs=3) == value - expected
+
+
+@pytest.mark.usefixtures("here")
+def test_a_day_without_a_fault_has_no_alarm(run: Run):
+    done = run("detect good.csv --model pump.model")
+
+    assert (0, "") == (done.status, done.out)
+    assert "rows       1,440 judged" in done.err
+    assert "alarms     0" in done.err
+
+
+def test_it_draws_a_picture(here: Path, run: Run):
+    pytest.importorskip("matplotlib")
+    done = run("detect bad.csv --model pump.model --plot bad.png")
+
+    assert 3 == done.status
+    assert (here / "bad.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_columns_go_by_name(here: Path, run: Run):
+    """In another order, and beside columns that the model does not know."""
+    lines = (here / "bad.csv").read_text().splitlines()
+    turned = [",".join(reversed(line.split(","))) for line in lines]
+    (here / "turned.csv").write_text("\n".join(turned) + "\n")
+
+    same = run("detect bad.csv --model pump.model").out
+    assert same == run("detect turned.csv --model pump.model").out
+
+
+def test_few_rows_have_provisional_limits(here: Path, run: Run):
+    write(here / "short.csv", readings(400))
+    run("fit short.csv -o short.model")
+    done = run("detect bad.csv --model short.model")
+
+    assert "provisional: about 1 false alarm in" in done.err
+    assert ", provisional:" in done.out
+
+
+def test_files_without_times_have_rows(here: Path, run: Run):
+    write(here / "plain.csv", bad_day(), timed=False)
+    done = run("detect plain.csv --model pump.model")
+
+    assert done.out.startswith("plain.csv row 84")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("detect bad.csv --model none.model", "expected a saved model in none.model"),
+        ("detect bad.csv --model bad.csv", "bad.csv is not a model file"),
+        ("detect bad.csv", "--model"),
+        ("detect none.csv --model pump.model", "expected a file, got nothing of that name"),
+        ("detect bad.csv --model pump.model --at-most often", "at_most"),
+        ("detect bad.csv --model pump.model --columns flow,current", "got none for pressure"),
+    ],
+)
+@pytest.mark.usefixtures("here")
+def test_a_mistake_is_one_line_that_names_the_cure(run: Run, words: str, said: str):
+    done = run(words)
+
+    assert 2 == done.status
+    assert said in done.err
+    assert 1 == len(done.err.strip().splitlines())
+
+
+def test_a_missing_channel_is_an_error_that_names_it(here: Path, run: Run):
+    text = (here / "bad.csv").read_text().replace("pressure", "presure")
+    (here / "typo.csv").write_text(text)
+    done = run("detect typo.csv --model pump.model")
+
+    assert 2 == done.status
+    assert "pressure" in done.err
+    assert "presure" in done.err
