@@ -9,7 +9,7 @@ from typing import Literal
 
 from submerge import UsageError
 from submerge_client.datasets import intel_lab, npy, text
-from submerge_client.datasets.source import Source, binary
+from submerge_client.datasets.source import Source, binary, foreign
 from submerge_client.datasets.table import Table, stack
 
 Format = Literal["npy", "log", "text"]
@@ -60,7 +60,7 @@ def format_of(source: Source) -> Format:
     # Before the search for zero bytes: in a log they break one line, not the file.
     if intel_lab.recognizes(source.head):
         return "log"
-    if b"\0" in source.head:
+    if foreign(source.head) or b"\0" in source.head:
         raise binary(source.path, source.head, "a zero byte")
     return "text"
 

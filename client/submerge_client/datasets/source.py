@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import re
 import stat
 import zlib
 from collections.abc import Iterator
@@ -20,13 +21,36 @@ from submerge import UsageError
 
 GZIP = b"\x1f\x8b"
 HEAD = 1 << 16
-ARCHIVES = {
-    GZIP: "gzip inside gzip",
-    b"PK\x03\x04": "a zip archive",
-    b"\xfd7zXZ\x00": "an xz archive",
-    b"BZh": "a bzip2 archive",
+FOREIGN = {
+    GZIP: ("gzip inside gzip", "unpack it first"),
+    b"\xfd7zXZ\x00": ("an xz archive", "unpack it first"),
+    b"BZh": ("a bzip2 archive", "unpack it first"),
+    b"\x28\xb5\x2f\xfd": ("a zstd archive", "unpack it first"),
+    b"\xd0\xcf\x11\xe0": ("an Excel workbook", "save its sheet as CSV in UTF-8"),
+    b"MATLAB 5.0": ("a MATLAB file", "save its matrix as CSV or .npy"),
+    b"\x89HDF": ("an HDF5 file", "save its table as CSV or .npy"),
+    b"SQLite format 3": ("an SQLite database", "export the table as CSV"),
+    b"PAR1": ("a Parquet file", "export it as CSV: this reads text and .npy"),
+    b"ARROW1": ("an Arrow file", "export it as CSV: this reads text and .npy"),
+    **{
+        bytes([0x80, protocol]): ("a pickle, which may run code", "save it as CSV or .npy")
+        for protocol in range(2, 6)
+    },
+    b"\xff\xfe": ("UTF-16 text", "save it as UTF-8"),
+    b"\xfe\xff": ("UTF-16 text", "save it as UTF-8"),
 }
-"""Archives that must be unpacked first, by first bytes."""
+"""What is no table of ours, by first bytes: its name, and what to do."""
+
+_ZIP = b"PK\x03\x04"
+_ZIPPED = {
+    b".npy": ("NumPy's .npz", "save each matrix as .npy"),
+    b"[Content_Types].xml": ("an Excel workbook", "save its sheet as CSV in UTF-8"),
+    b"xl/": ("an Excel workbook", "save its sheet as CSV in UTF-8"),
+    b"mimetypeapplication/vnd.oasis": ("a spreadsheet", "save its sheet as CSV in UTF-8"),
+}
+"""What a zip archive is, by a name in its first bytes."""
+
+_JSON = re.compile(rb'\s*(\{\s*["}]|\[\s*[\[{"\d-])')
 
 
 class Place(NamedTuple):
@@ -133,15 +157,30 @@ def empty(path: Path) -> UsageError:
 
 def binary(where: object, head: bytes, got: str) -> UsageError:
     """Return the error for a file that is not text: `got`, or the name of an archive."""
-    for magic, archive in ARCHIVES.items():
-        if head.startswith(magic):
-            return refusal(where, expected="a table", got=archive, hint="unpack it first")
+    if known := foreign(head):
+        return refusal(where, expected="a table", got=known[0], hint=known[1])
     return refusal(
         where,
         expected="UTF-8 text or .npy, plain or gzip",
         got=f"a binary file ({got})",
         hint="export it as CSV in UTF-8",
     )
+
+
+def foreign(head: bytes) -> tuple[str, str] | None:
+    """Return what a file is that is no table of ours, and what to do; None if it may be one."""
+    if head.startswith(_ZIP):
+        return next(
+            (known for name, known in _ZIPPED.items() if name in head[:4096]),
+            ("a zip archive", "unpack it first"),
+        )
+    for magic, known in FOREIGN.items():
+        if head.startswith(magic):
+            return known
+    # A heading may begin with a bracket, but not with a quote or a number inside it.
+    if _JSON.match(head.removeprefix(b"\xef\xbb\xbf")):
+        return ("JSON", "write it as CSV, a column for each key")
+    return None
 
 
 def illegible(text: str) -> str:

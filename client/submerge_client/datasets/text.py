@@ -1,13 +1,15 @@
-"""Numbers in text: whitespace matrices and CSV.
+"""Numbers in text: whitespace matrices, CSV and TSV.
 
-1. The separator is a semicolon, else a comma, if the first line has one outside
-   quotes; else any whitespace.
-2. The first row is a header if any of its fields is text (CSV), or all are
-   (whitespace). An empty field, NA, nan and ? are missing values, not text.
+1. The separator is a semicolon, else a tab if the first lines are columns between single tabs,
+   else a comma, if the first line has one outside quotes; else any whitespace.
+2. The first row is a header if any of its fields is text (CSV, TSV), or all are
+   (whitespace). Missing values (`fields.MISSING`) are not text, and neither are times.
 3. `numpy.loadtxt` reads some hundred lines at a time. Lines that it refuses, such as those
    with missing values, are read again row by row; only that pass finds errors and their
    places. It also reads all of a CSV from the first quote on: a field in quotes may have any
    number of lines.
+
+4. Columns may be read as text beside the numbers: times, or the names of machines.
 
 No comments, no decimal commas, no digits grouped by underscores.
 """
@@ -26,19 +28,16 @@ from typing import NamedTuple
 import numpy as np
 
 from submerge import Array
+from submerge_client.datasets.fields import MISSING, NUMBER, PLAIN, is_value, number
+from submerge_client.datasets.instants import is_time
 from submerge_client.datasets.source import Place, Source, binary, empty, illegible, refusal, shown
 from submerge_client.datasets.table import Table, columns_but
 
 BLOCK = 512
 """Most rows read at once: enough for the speed of C, few enough for a small device."""
 
-MISSING = frozenset({"", "NA", "nan", "NaN", "?"})
-
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
-_INFINITE = re.compile(r"[+-]?inf(inity)?", re.IGNORECASE)
-_NAN = re.compile(r"[+-]?nan", re.IGNORECASE)
-_PLAIN = re.compile(r"[0-9eE.+\-NaA?]*")
-"""The characters of numbers and missing values: no `_`, no inf, ASCII digits."""
+LINES = 20
+"""First lines that show whether tabs separate columns."""
 
 
 class TextForm(NamedTuple):
@@ -63,6 +62,19 @@ class TextForm(NamedTuple):
         return tuple(name or f"x{i}" for i, name in enumerate(self.names or [""] * self.width))
 
 
+class Piece(NamedTuple):
+    """Some rows of a text file.
+
+    rows : (n, used)
+    texts : of each column that is read as text, its n fields
+    lines : (n,), where each row begins in the file
+    """
+
+    rows: Array
+    texts: tuple[list[str], ...]
+    lines: Sequence[int]
+
+
 def read(source: Source, skip: Collection[str] = ()) -> Table:
     """Read a matrix of numbers, with or without a header, without the columns in `skip`."""
     form = form_of(source)
@@ -79,18 +91,50 @@ def read(source: Source, skip: Collection[str] = ()) -> Table:
 
 def blocks(source: Source, form: TextForm, used: Sequence[int]) -> Iterator[Array]:
     """Yield the columns `used`, in that order, at most `BLOCK` rows at a time."""
+    for piece in pieces(source, form, used):
+        yield piece.rows
+
+
+def pieces(
+    source: Source,
+    form: TextForm,
+    used: Sequence[int],
+    texts: Sequence[int] = (),
+    *,
+    most: int = BLOCK,
+) -> Iterator[Piece]:
+    """Yield columns as numbers, and others as text, at most `most` rows at a time.
+
+    Parameters
+    ----------
+    used, texts : sequence of int
+        Places of the columns that are read as numbers, and as text.
+    """
     with source.text() as lines:
         line = 1 + sum(1 for _ in islice(lines, form.skip))
-        while chunk := list(islice(lines, BLOCK)):
+        while chunk := list(islice(lines, most)):
             if form.delimiter is not None and any('"' in text for text in chunk):
-                yield from _row_by_row(source, form, used, line, chain(chunk, lines))
+                rest = chain(chunk, lines)
+                yield from _row_by_row(source, form, used, texts, line, rest, most)
                 return
-            rows = _at_once(form, used, chunk)
-            if rows is None:
-                yield from _row_by_row(source, form, used, line, chunk)
+            piece = _at_once(form, used, texts, line, chunk)
+            if piece is None:
+                yield from _row_by_row(source, form, used, texts, line, chunk, most)
             else:
-                yield rows
+                yield piece
             line += len(chunk)
+
+
+def sample(source: Source, form: TextForm, most: int) -> list[list[str]]:
+    """Return the fields of the first rows below the header, as they are written."""
+    with source.text() as lines:
+        skipped = 1 + sum(1 for _ in islice(lines, form.skip))
+        rows = []
+        for line, fields in islice(_rows(source, lines, form.delimiter, skipped), most):
+            _check_legible(source, line, fields)
+            _check_width(source, form, line, fields)
+            rows.append(fields)
+        return rows
 
 
 def form_of(source: Source) -> TextForm:
@@ -102,7 +146,7 @@ def form_of(source: Source) -> TextForm:
         raise empty(source.path)
     first, fields = rows[0]
     _check_legible(source, first, fields)
-    text = [not _is_value(field) for field in fields]
+    text = [not (is_value(field) or is_time(field)) for field in fields]
     if not (all(text) if delimiter is None else any(text)):
         return TextForm(delimiter, (), len(fields), first, first - 1)
     if len(rows) == 1:
@@ -117,9 +161,28 @@ def form_of(source: Source) -> TextForm:
 
 
 def _delimiter(head: bytes) -> str | None:
-    bare = re.sub(r'"[^"]*"', "", head.decode("utf-8-sig", errors="replace"))
-    first = re.split(r"[\r\n]", bare.lstrip(), maxsplit=1)[0]
-    return next((mark for mark in ";," if mark in first), None)
+    bare = re.sub(r'"[^"]*"', "q", head.decode("utf-8-sig", errors="replace"))
+    # The last of some lines may be cut.
+    lines = [line for line in re.split(r"[\r\n]+", bare) if line.strip()]
+    lines = lines[: max(1, min(LINES, len(lines) - 1))]
+    first = lines[0] if lines else ""
+    if ";" in first:
+        return ";"
+    if "\t" in first and _between_tabs(lines):
+        return "\t"
+    return "," if "," in first else None
+
+
+def _between_tabs(lines: Sequence[str]) -> bool:
+    """Return whether each tab of some lines separates two columns: blanks may be in fields."""
+    fields = [line.split("\t") for line in lines]
+    if len({*map(len, fields)}) != 1:
+        return False
+    # A matrix that is indented with tabs, or ends its lines with them.
+    if any(not any(row[side].strip() for row in fields) for side in (0, -1)):
+        return False
+    several = (field.split() for row in fields for field in row)
+    return not any(len(words) > 1 and all(map(is_value, words)) for words in several)
 
 
 def _rows(
@@ -147,14 +210,23 @@ def _rows(
         ) from error
 
 
-def _at_once(form: TextForm, used: Sequence[int], chunk: list[str]) -> Array | None:
+def _at_once(
+    form: TextForm, used: Sequence[int], texts: Sequence[int], line: int, chunk: list[str]
+) -> Piece | None:
     """Read some lines with NumPy's C parser, or return None if it refuses."""
-    if not any(map(str.strip, chunk)):
-        return np.empty((0, len(used)))
+    lines: Sequence[int] = range(line, line + len(chunk))
+    if not all(map(str.strip, chunk)):
+        full = [i for i, text in enumerate(chunk) if text.strip()]
+        lines, chunk = [line + i for i in full], [chunk[i] for i in full]
+    if not chunk:
+        return Piece(np.empty((0, len(used))), tuple([] for _ in texts), lines)
     as_it_is = list(used) == list(range(form.width))
-    if not as_it_is and not all(len(line.split(form.delimiter)) == form.width for line in chunk):
+    if not as_it_is and not _all_wide(form, chunk):
         # NumPy would accept such lines if they have the columns in use.
         return None
+    strings = _text_columns(form, texts, chunk)
+    if not used:
+        return Piece(np.empty((len(chunk), 0)), strings, lines)
     try:
         rows = np.loadtxt(
             chunk,
@@ -167,16 +239,44 @@ def _at_once(form: TextForm, used: Sequence[int], chunk: list[str]) -> Array | N
     except ValueError:
         # Its messages count rows, not lines; the other pass has better ones.
         return None
-    return None if rows.shape[1] != len(used) or np.isinf(rows).any() else rows
+    bad = rows.shape != (len(chunk), len(used)) or np.isinf(rows).any()
+    return None if bad else Piece(rows, strings, lines)
+
+
+def _all_wide(form: TextForm, chunk: Sequence[str]) -> bool:
+    """Return whether all lines have the header's number of fields."""
+    if form.delimiter is None:
+        return all(len(line.split()) == form.width for line in chunk)
+    # Counting is several times as fast as splitting.
+    return all(line.count(form.delimiter) == form.width - 1 for line in chunk)
+
+
+def _text_columns(
+    form: TextForm, texts: Sequence[int], chunk: Sequence[str]
+) -> tuple[list[str], ...]:
+    if not texts:
+        return ()
+    cuts = max(texts) + 1
+    split = [line.split(form.delimiter, cuts) for line in chunk]
+    return tuple([fields[i].strip() for fields in split] for i in texts)
 
 
 def _row_by_row(
-    source: Source, form: TextForm, used: Sequence[int], first: int, lines: Iterable[str]
-) -> Iterator[Array]:
-    """Yield blocks of rows; missing values become NaN, and errors have a place."""
+    source: Source,
+    form: TextForm,
+    used: Sequence[int],
+    texts: Sequence[int],
+    first: int,
+    lines: Iterable[str],
+    most: int,
+) -> Iterator[Piece]:
+    """Yield pieces; missing values become NaN, and errors have a place."""
     rows = _rows(source, lines, form.delimiter, first)
-    while some := [_numbers(source, form, used, *row) for row in islice(rows, BLOCK)]:
-        yield np.array(some)
+    while some := list(islice(rows, most)):
+        numbers = [_numbers(source, form, used, line, fields) for line, fields in some]
+        strings = tuple([fields[i].strip() for _, fields in some] for i in texts)
+        shape = (len(some), len(used))
+        yield Piece(np.array(numbers).reshape(shape), strings, [line for line, _ in some])
 
 
 def _numbers(
@@ -184,49 +284,29 @@ def _numbers(
 ) -> list[float]:
     if len(fields) == form.width:
         wanted = [fields[i] for i in used]
-        if _PLAIN.fullmatch("".join(wanted)):
+        if PLAIN.fullmatch("".join(wanted)):
             # True for nearly all rows, and several times as fast as a check of each field.
             with suppress(ValueError):
                 row = [math.nan if field in MISSING else float(field) for field in wanted]
                 if math.inf not in row and -math.inf not in row:
                     return row
     _check_legible(source, line, fields)
-    if len(fields) != form.width:
-        raise refusal(
-            Place(source.path, line),
-            expected=f"{form.width} fields as in line {form.first}",
-            got=str(len(fields)),
-            hint="complete the row (NA for what is missing) or leave it out",
-        )
+    _check_width(source, form, line, fields)
     names = form.names or ("",) * form.width
-    return [_number(fields[i], Place(source.path, line, i + 1, names[i])) for i in used]
+    return [number(fields[i], Place(source.path, line, i + 1, names[i])) for i in used]
 
 
-def _number(field: str, place: Place) -> float:
-    text = field.strip()
-    if text in MISSING or _NAN.fullmatch(text):
-        return math.nan
-    if _NUMBER.fullmatch(text) and math.isfinite(value := float(text)):
-        return value
-    if _is_value(text):
-        raise refusal(
-            place,
-            expected="a finite number",
-            got=shown(text),
-            hint="infinity is no reading: write NA for a missing value",
-        )
+def _check_width(source: Source, form: TextForm, line: int, fields: list[str]) -> None:
+    if len(fields) == form.width:
+        return
+    commas = form.delimiter == "," and form.width < len(fields) <= 2 * form.width
     raise refusal(
-        place,
-        expected="a number",
-        got=shown(text),
-        hint="leave the column out (--skip), or write NA for a missing value",
+        Place(source.path, line),
+        expected=f"{form.width} fields as in line {form.first}",
+        got=str(len(fields)),
+        hint="complete the row (NA for what is missing) or leave it out"
+        + ("; if commas are its decimal marks, write points" if commas else ""),
     )
-
-
-def _is_value(field: str) -> bool:
-    """Return whether a field stands for a number, missing and infinite ones included."""
-    text = field.strip()
-    return text in MISSING or any(p.fullmatch(text) for p in (_NUMBER, _NAN, _INFINITE))
 
 
 def _check_legible(source: Source, line: int, fields: list[str]) -> None:
@@ -238,7 +318,7 @@ def remarks(source: Source, form: TextForm) -> list[str]:
     """Return notes about names that may surprise the user."""
     remarks = []
     place = f"line {form.first} of {source.path.name}"
-    numbers = [name for name in form.names if _NUMBER.fullmatch(name)]
+    numbers = [name for name in form.names if NUMBER.fullmatch(name)]
     if numbers:
         remarks.append(
             f"{place} read as column names, though it has numbers: {', '.join(numbers[:3])}"
