@@ -267,7 +267,7 @@ def test_no_file_at_all_is_refused() -> None:
         ("a.dat", b"1 2\n" * 20_000 + b"1 \x002\n", "a.dat, line 20001: ", "a zero byte"),
         ("a.csv", "°C,b\n1,2\n".encode("latin-1"), "a.csv, line 1: ", "byte 0xb0 is not UTF-8"),
         ("a.csv", b"a,b\n1,\xff\n", "a.csv, line 2: ", "byte 0xff is not UTF-8"),
-        ("a.csv", "a,b\n1,2\n".encode("utf-16"), "a.csv: expected UTF-8 text", "a zero byte"),
+        ("a.csv", "a,b\n1,2\n".encode("utf-16"), "a.csv: expected a table", "UTF-16 text; save it"),
         ("Motes.zip", b"PK\x03\x04\0", "Motes.zip: ", "got a zip archive; unpack it first"),
         ("a.gz", gzipped(gzipped(b"1 2\n")), "a.gz: ", "got gzip inside gzip"),
     ],

@@ -1,0 +1,254 @@
+"""ArrowFile: Parquet and Arrow IPC, read by pyarrow a row group or record batch at a time.
+
+1. pyarrow is imported here alone, when a file of these formats is opened.
+2. Columns of an extension type are refused: what they mean is code elsewhere.
+3. A row group whose columns in use take more than `MOST_BYTES` unpacked is refused by what the
+   file says of itself; a record batch when it is unpacked.
+4. Times are kept to a microsecond, and a time without a zone is taken as UTC.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from submerge import Array, UsageError
+from submerge_client.datasets.instants import MICRO, is_time
+from submerge_client.datasets.source import Source, refusal
+from submerge_client.datasets.table import check_distinct
+from submerge_fleet.files.tables import BLOCK_ROWS, HEAD_ROWS, ColumnHead, Kind, RawRows
+
+PARQUET, FILE, STREAM = b"PAR1", b"ARROW1", b"\xff\xff\xff\xff"
+FEATHER_1 = b"FEA1"
+
+MOST_BYTES = 1 << 30
+"""Most bytes of a row group's columns in use, or of a record batch, unpacked."""
+
+EXTENSION = b"ARROW:extension:name"
+INDEX = "__index_level_"
+
+
+def recognizes(source: Source) -> bool:
+    """Return whether a file is Parquet or Arrow, by its first bytes."""
+    return source.head.startswith((PARQUET, FILE, STREAM, FEATHER_1))
+
+
+def opened(source: Source) -> ArrowFile:
+    """Look at a file's schema and first rows.
+
+    Raises
+    ------
+    UsageError
+        If pyarrow is not there, or the file is damaged, or packed again, or has an extension
+        type.
+    """
+    pa = _pyarrow()
+    path = source.path
+    if source.packed:
+        raise refusal(
+            path, expected="a plain file of this format", got="gzip", hint="unpack it first"
+        )
+    if source.head.startswith(FEATHER_1):
+        raise refusal(
+            path, expected="Feather 2", got="Feather 1", hint="write it again with pyarrow"
+        )
+    file = ArrowFile(path, (), 0, True, _format(source))
+    with _blaming(path):
+        schema = file._schema()
+        check_distinct(path, schema.names)
+        _check_types(pa, path, schema)
+        readable = [i for i, field in enumerate(schema) if _kind(pa, field.type) != Kind.OTHER]
+        batch = next(file._batches([schema.names[i] for i in readable], HEAD_ROWS + 1), None)
+    if batch is None or batch.num_rows == 0:
+        raise refusal(path, expected="rows", got="none", hint="check how it was written")
+    n = batch.num_rows
+    columns = tuple(
+        _column(pa, field, batch.column(field.name) if i in readable else None)
+        for i, field in enumerate(schema)
+    )
+    return ArrowFile(path, columns, min(n, HEAD_ROWS), n <= HEAD_ROWS, file._format)
+
+
+@dataclass(frozen=True, eq=False)
+class ArrowFile:
+    """A table of typed columns. Its fields are those of `TableFile`."""
+
+    path: Path
+    columns: tuple[ColumnHead, ...]
+    head: int
+    whole: bool
+    _format: bytes
+    notes: tuple[str, ...] = ()
+    named: bool = True
+    unit: str = "row"
+
+    def blocks(self, numbers: Sequence[int], texts: Sequence[int]) -> Iterator[RawRows]:
+        """Read columns as numbers and as text."""
+        pa = _pyarrow()
+        names = [column.name for column in self.columns]
+        wanted = [names[i] for i in dict.fromkeys([*numbers, *texts])]
+        first = 1
+        with _blaming(self.path):
+            for batch in self._batches(wanted, BLOCK_ROWS):
+                n = batch.num_rows
+                rows = np.empty((n, len(numbers)))
+                for i, place in enumerate(numbers):
+                    rows[:, i] = _numbers(pa, batch.column(names[place]))
+                strings = tuple(_strings(batch.column(names[place])) for place in texts)
+                yield RawRows(rows, strings, range(first, first + n))
+                first += n
+
+    def _schema(self) -> Any:
+        pa = _pyarrow()
+        if self._format == PARQUET:
+            with pa.parquet.ParquetFile(self.path) as file:
+                return file.schema_arrow
+        with self.path.open("rb") as stream, _reader(pa, self._format, stream) as reader:
+            return reader.schema
+
+    def _batches(self, wanted: Sequence[str], most: int) -> Iterator[Any]:
+        """Yield record batches of at most `most` rows, with the columns wanted."""
+        pa = _pyarrow()
+        if self._format == PARQUET:
+            # A buffer for each column, in place of the whole row group's bytes.
+            with pa.parquet.ParquetFile(self.path, buffer_size=1 << 16, pre_buffer=False) as file:
+                self._check_groups(file.metadata, wanted)
+                yield from file.iter_batches(batch_size=most, columns=list(wanted))
+            return
+        with self.path.open("rb") as stream, _reader(pa, self._format, stream) as reader:
+            for batch in _each(reader):
+                used = batch.select(list(wanted))
+                if used.nbytes > MOST_BYTES:
+                    raise self._too_large("record batch", used.nbytes)
+                for begin in range(0, used.num_rows, most):
+                    yield used.slice(begin, most)
+
+    def _check_groups(self, metadata: Any, wanted: Sequence[str]) -> None:
+        known = {*wanted}
+        for group in range(metadata.num_row_groups):
+            row_group = metadata.row_group(group)
+            parts = (row_group.column(i) for i in range(row_group.num_columns))
+            size = sum(p.total_uncompressed_size for p in parts if p.path_in_schema in known)
+            if size > MOST_BYTES:
+                raise self._too_large(f"row group {group + 1}", size)
+
+    def _too_large(self, what: str, size: int) -> UsageError:
+        return refusal(
+            f"{self.path}, {what}",
+            expected=f"at most {MOST_BYTES >> 20} MiB of the columns in use",
+            got=f"{size >> 20} MiB",
+            hint="write it again in smaller pieces (row_group_size)",
+        )
+
+
+def _format(source: Source) -> bytes:
+    return next(magic for magic in (PARQUET, FILE, STREAM) if source.head.startswith(magic))
+
+
+def _pyarrow() -> Any:
+    try:
+        import pyarrow
+        import pyarrow.ipc
+        import pyarrow.parquet
+    except ModuleNotFoundError as error:
+        if (error.name or "").split(".")[0] != "pyarrow":
+            raise
+        raise UsageError(
+            "Parquet and Arrow files need pyarrow, which is not installed:"
+            " pip install 'submerge[files]'"
+        ) from error
+    return pyarrow
+
+
+@contextmanager
+def _blaming(path: Path) -> Iterator[None]:
+    """Make pyarrow's errors about a file ours."""
+    pa = _pyarrow()
+    try:
+        yield
+    except (pa.ArrowException, OSError) as error:
+        reason = str(error).strip().splitlines()[0][:120] if str(error).strip() else "damage"
+        raise refusal(
+            path,
+            expected="a whole Parquet or Arrow file",
+            got=f"one that pyarrow cannot read ({reason})",
+            hint="copy or write it again",
+        ) from error
+
+
+def _reader(pa: Any, form: bytes, stream: Any) -> Any:
+    return pa.ipc.open_file(stream) if form == FILE else pa.ipc.open_stream(stream)
+
+
+def _each(reader: Any) -> Iterator[Any]:
+    if hasattr(reader, "num_record_batches"):
+        for i in range(reader.num_record_batches):
+            yield reader.get_batch(i)
+    else:
+        yield from reader
+
+
+def _check_types(pa: Any, path: Path, schema: Any) -> None:
+    for field in schema:
+        if isinstance(field.type, pa.BaseExtensionType) or EXTENSION in (field.metadata or {}):
+            raise refusal(
+                f"{path}, column {field.name}",
+                expected="a plain Arrow type",
+                got=f"the extension type {field.type}",
+                hint="write it again without that column, or cast it",
+            )
+
+
+def _kind(pa: Any, type_: Any) -> Kind:
+    types = pa.types
+    if types.is_dictionary(type_):
+        return _kind(pa, type_.value_type)
+    if types.is_timestamp(type_) or types.is_date(type_):
+        return Kind.TIMES
+    if types.is_string(type_) or types.is_large_string(type_) or str(type_) == "string_view":
+        return Kind.TEXT
+    if types.is_null(type_):
+        return Kind.EMPTY
+    numeric = (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal)
+    return Kind.NUMBERS if any(test(type_) for test in numeric) else Kind.OTHER
+
+
+def _column(pa: Any, field: Any, array: Any) -> ColumnHead:
+    kind = _kind(pa, field.type)
+    heading = not field.name.startswith(INDEX)
+    if array is None:
+        return ColumnHead(field.name, kind, heading=heading)
+    values = tuple(_strings(array.slice(0, HEAD_ROWS)))
+    full = [value for value in values if value and value != "nan"]
+    typed = kind == Kind.TIMES
+    if not full:
+        kind = Kind.EMPTY
+    elif kind == Kind.TEXT and all(map(is_time, full)):
+        kind = Kind.TIMES
+    return ColumnHead(field.name, kind, values, typed=typed, heading=heading)
+
+
+def _numbers(pa: Any, array: Any) -> Array:
+    """Return a column (n,) as float64, NaN for null; times in seconds since 1970."""
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    if _kind(pa, array.type) == Kind.TIMES:
+        stamps = array.cast(pa.timestamp("us", tz=getattr(array.type, "tz", None)), safe=False)
+        counts = stamps.cast(pa.int64())
+        seconds = counts.fill_null(0).to_numpy(zero_copy_only=False) / MICRO
+        if array.null_count:
+            seconds[array.is_null().to_numpy(zero_copy_only=False)] = np.nan
+        return np.asarray(seconds)
+    if pa.types.is_boolean(array.type):
+        array = array.cast(pa.uint8())
+    column: Array = array.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+    return column
+
+
+def _strings(array: Any) -> list[str]:
+    return ["" if value is None else str(value).strip() for value in array.to_pylist()]

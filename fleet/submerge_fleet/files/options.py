@@ -1,0 +1,54 @@
+"""ReadingOptions: which columns of recorded files are read, and as what."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from submerge import UsageError
+
+NO_TIME = "none"
+BY_FILE = "file"
+
+
+@dataclass(frozen=True)
+class ReadingOptions:
+    """What the commands that read files are asked for.
+
+    Attributes
+    ----------
+    columns : tuple of str
+        Channels: names, globs such as "temp*", or ranges such as "a..f" in the file's order.
+        Empty: all columns of numbers but those of time and machine.
+    skip : tuple of str
+        Columns that are left out, written likewise.
+    time : str
+        The column of times, or "date+clock" for two. Empty: it is looked for. "none": there is
+        none.
+    long : (str, str) or None
+        Columns of the channel's name and of its value, if each row has one value.
+    node_by : str
+        "file", or a column: a machine for each. Empty: all files are of one machine.
+    zero_is_missing : bool
+        Whether 0 is a gap.
+    sort : bool
+        Whether rows out of order are sorted by time, in memory; otherwise they are refused.
+    """
+
+    columns: tuple[str, ...] = ()
+    skip: tuple[str, ...] = ()
+    time: str = ""
+    long: tuple[str, str] | None = None
+    node_by: str = ""
+    zero_is_missing: bool = False
+    sort: bool = False
+
+    def __post_init__(self) -> None:
+        if self.sort and self.time == NO_TIME:
+            raise UsageError(
+                'expected times to sort by, got time = "none"; leave one of the two out'
+            )
+        if self.long is not None and self.long[0] == self.long[1]:
+            raise UsageError(
+                f"expected two columns of a long table, got {self.long[0]!r} twice;"
+                " name the channel's column and the value's"
+            )

@@ -1,0 +1,156 @@
+"""Plan: the columns that all files have in common, and how each file is read.
+
+Files have the same channels, by name and in any order. Nothing that a file lacks becomes a gap
+without a word: it is an error that names the file and the column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+from submerge_client.datasets.fields import is_number
+from submerge_client.datasets.instants import is_time
+from submerge_client.datasets.source import refusal
+from submerge_client.datasets.table import counted
+from submerge_fleet.files import long_table
+from submerge_fleet.files.clock_column import clock_of
+from submerge_fleet.files.options import BY_FILE, ReadingOptions
+from submerge_fleet.files.reading import FileReading
+from submerge_fleet.files.selecting import channels_of, check_numbers, place_of, unknown
+from submerge_fleet.files.tables import Kind, TableFile, names_of
+
+
+class Plan(NamedTuple):
+    """How files are read together.
+
+    names : of the channels
+    readings : one of each file, in the order of the files
+    notes : what was left out or guessed, a sentence each
+    """
+
+    names: tuple[str, ...]
+    readings: tuple[FileReading, ...]
+    notes: tuple[str, ...]
+
+
+def planned(files: Sequence[TableFile], options: ReadingOptions) -> Plan:
+    """Choose the columns of all files.
+
+    Raises
+    ------
+    UsageError
+        If files differ in columns, or are no tables of readings over time.
+    """
+    notes: dict[str, list[Path]] = {}
+    readings, chosen = [], []
+    for file in files:
+        _check_upright(file)
+        reading, places, remarks = _alone(file, options)
+        readings.append(reading)
+        chosen.append(places)
+        for remark in remarks:
+            notes.setdefault(remark, []).append(file.path)
+    _check_times(readings)
+    if options.long:
+        names = long_table.channels_in(readings, options)
+    else:
+        names = _common(files, chosen)
+        readings = [_with_channels(reading, names) for reading in readings]
+    _check_shape(files, names, long=bool(options.long))
+    said = tuple(f"{note} ({_where(paths)})" for note, paths in notes.items())
+    return Plan(names, tuple(readings), said)
+
+
+def _alone(file: TableFile, options: ReadingOptions) -> tuple[FileReading, list[int], list[str]]:
+    """Return how one file would be read, its channels and notes."""
+    clock, remarks = clock_of(file, options.time)
+    machine = None
+    if options.node_by not in ("", BY_FILE):
+        machine = place_of(file, options.node_by, "--node-by")
+    reading = FileReading(file, (), clock, machine, zero_is_missing=options.zero_is_missing)
+    notes = [*file.notes, *remarks]
+    if options.long:
+        key, value = (place_of(file, name, "--long") for name in options.long)
+        check_numbers(file, value)
+        return replace(reading, channels=(value,), key=key), [value], notes
+    taken = {*(clock.places if clock else ()), *([] if machine is None else [machine])}
+    channels, left_out = channels_of(file, options, taken)
+    return reading, channels, [*notes, *left_out]
+
+
+def _common(files: Sequence[TableFile], chosen: Sequence[Sequence[int]]) -> tuple[str, ...]:
+    """Return the channels of all files; each must be in each."""
+    wanted: dict[str, TableFile] = {}
+    for file, places in zip(files, chosen, strict=True):
+        for place in places:
+            wanted.setdefault(file.columns[place].name, file)
+    for file in files:
+        names = names_of(file)
+        for name, other in wanted.items():
+            if name not in names:
+                raise unknown(file.path, name, names, f"as in {other.path}")
+            check_numbers(file, names.index(name), empty=True)
+    # Whatever the order of the files is: the order of columns must not depend on it.
+    return min(tuple(name for name in names_of(file) if name in wanted) for file in files)
+
+
+def _with_channels(reading: FileReading, names: Sequence[str]) -> FileReading:
+    places = {name: i for i, name in enumerate(names_of(reading.file))}
+    return replace(reading, channels=tuple(places[name] for name in names))
+
+
+def _check_times(readings: Sequence[FileReading]) -> None:
+    """Refuse files with times beside files without."""
+    timed = [reading.clock is not None for reading in readings]
+    if any(timed) and not all(timed):
+        raise refusal(
+            readings[timed.index(False)].file.path,
+            expected=f"a column of times as in {readings[timed.index(True)].file.path}",
+            got="none that is found",
+            hint="name it (--time), or read all files without times (--time none)",
+        )
+
+
+def _check_upright(file: TableFile) -> None:
+    """Refuse a table whose headings are numbers or times beside a first column of names."""
+    first, *others = file.columns
+    named = first.kind == Kind.TEXT and len({*first.full}) == len(first.values) > 1
+    headings = [is_time(c.name) or is_number(c.name) for c in others]
+    if named and file.named and len(others) > 1 and 5 * sum(headings) >= 4 * len(headings):
+        raise refusal(
+            file.path,
+            expected="a column for each channel",
+            got=f"a row for each ({first.full[0]!r}, ...) and headings such as {others[0].name!r}",
+            hint="the table lies on its side: transpose it",
+        )
+
+
+def _check_shape(files: Sequence[TableFile], names: Sequence[str], *, long: bool) -> None:
+    """Refuse one row, and fewer rows than channels."""
+    rows = sum(file.head for file in files)
+    where = files[0].path if len(files) == 1 else f"{len(files)} files"
+    if len(names) < 2:
+        raise refusal(
+            where,
+            expected="at least two channels to compare",
+            got=", ".join(names) or "none",
+            hint="name more (--columns)",
+        )
+    if long or not all(file.whole for file in files):
+        return
+    if rows < 2:
+        raise refusal(where, expected="rows over time", got="one row", hint="name longer files")
+    if rows < len(names):
+        raise refusal(
+            where,
+            expected="more rows than columns",
+            got=f"{counted(rows, 'row')} of {counted(len(names), 'column')}",
+            hint="transpose it if it lies on its side, or name fewer columns (--columns)",
+        )
+
+
+def _where(paths: Sequence[Path]) -> str:
+    return paths[0].name if len(paths) == 1 else f"{paths[0].name} and {len(paths) - 1} more"

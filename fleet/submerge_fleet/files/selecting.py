@@ -1,0 +1,182 @@
+"""Selecting: columns by names, globs and ranges; and which of a file's columns are channels."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Collection, Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from submerge import UsageError
+from submerge_client.datasets.source import Place, refusal
+from submerge_fleet.files.options import ReadingOptions
+from submerge_fleet.files.tables import ColumnHead, Kind, TableFile, names_of
+
+RANGE = ".."
+SHOWN = 5
+"""Names that one message lists."""
+
+
+def place_of(file: TableFile, name: str, option: str) -> int:
+    """Return the place of one column, or refuse a name that the file does not have."""
+    names = names_of(file)
+    if name in names:
+        return names.index(name)
+    raise unknown(file.path, name, names, option)
+
+
+def places_of(file: TableFile, patterns: Sequence[str], option: str) -> list[int]:
+    """Return the places of columns, in the file's order.
+
+    Parameters
+    ----------
+    patterns : sequence of str
+        Names, globs such as "temp*", ranges such as "a..f". A column's whole name goes first.
+    option : str
+        What a message calls them, such as "--columns".
+
+    Raises
+    ------
+    UsageError
+        If one matches nothing.
+    """
+    return matching(file.path, names_of(file), patterns, option)
+
+
+def matching(path: Path, names: tuple[str, ...], patterns: Sequence[str], option: str) -> list[int]:
+    """Return the places of some names, as `places_of` does for a file's."""
+    return sorted({place for each in patterns for place in _matches(path, each, names, option)})
+
+
+def _matches(path: Path, pattern: str, names: tuple[str, ...], option: str) -> Sequence[int]:
+    if pattern in names:
+        return [names.index(pattern)]
+    begin, dots, end = pattern.partition(RANGE)
+    if dots and begin and end:
+        for edge in (begin, end):
+            if edge not in names:
+                raise unknown(path, edge, names, option)
+        first, last = names.index(begin), names.index(end)
+        if first > last:
+            raise refusal(
+                path,
+                expected=f"a range in the file's order for {option}",
+                got=f"{pattern!r}, where {end!r} is first",
+                hint=f"write {end}{RANGE}{begin}",
+            )
+        return range(first, last + 1)
+    if any(mark in pattern for mark in "*?["):
+        found = [i for i, name in enumerate(names) if fnmatchcase(name, pattern)]
+        if not found:
+            raise refusal(
+                path,
+                expected=f"columns that match {pattern!r} ({option})",
+                got="none",
+                hint=f"it has {some(names)}",
+            )
+        return found
+    raise unknown(path, pattern, names, option)
+
+
+def unknown(path: Path, name: str, names: Collection[str], option: str) -> UsageError:
+    """Return the error for a column that is not there."""
+    near = difflib.get_close_matches(name, names, n=1)
+    folded = [each for each in names if each.casefold() == name.casefold()]
+    near = folded[:1] or near
+    return refusal(
+        path,
+        expected=f"a column {name!r} ({option})",
+        got="no such column",
+        hint=f"did you mean {near[0]!r}?" if near else f"it has {some(names)}",
+    )
+
+
+def some(names: Collection[str]) -> str:
+    """Return the first of some names."""
+    listed = list(names)
+    more = len(listed) - SHOWN
+    return ", ".join(listed[:SHOWN]) + (f" and {more} more" if more > 0 else "")
+
+
+def channels_of(
+    file: TableFile, options: ReadingOptions, taken: Collection[int]
+) -> tuple[list[int], list[str]]:
+    """Return the places of a file's channels, and notes on what is left out.
+
+    Parameters
+    ----------
+    taken : collection of int
+        Places that are read as something else: times, machines.
+
+    Raises
+    ------
+    UsageError
+        If a name matches nothing, a column that was asked for has no numbers, or none has.
+    """
+    skipped = {*places_of(file, options.skip, "--skip")}
+    if options.columns:
+        asked = places_of(file, options.columns, "--columns")
+        chosen = [i for i in asked if i not in skipped and i not in taken]
+        for i in chosen:
+            check_numbers(file, i)
+        return chosen, []
+    chosen, notes = [], []
+    for i, column in enumerate(file.columns):
+        if i in skipped or i in taken:
+            continue
+        if reason := _no_channel(file, column):
+            notes.append(reason)
+        else:
+            chosen.append(i)
+    if len(chosen) < 2:
+        raise refusal(
+            file.path,
+            expected="at least two columns of numbers",
+            got=some([file.columns[i].name for i in chosen]) if chosen else "none",
+            hint="; ".join(notes) or "check its separator and headings",
+        )
+    return chosen, notes
+
+
+def _no_channel(file: TableFile, column: ColumnHead) -> str:
+    """Return why a column is no channel unless it is named, or an empty string."""
+    match column.kind:
+        case Kind.NUMBERS:
+            if not column.heading and file.named and _counts(column):
+                return f"column {column.name} counts the rows and is left out"
+            return ""
+        case Kind.EMPTY:
+            if file.whole or not column.heading:
+                return f"column {column.name} has no value and is left out"
+            return ""
+        case Kind.TEXT:
+            values = {*column.full}
+            got = f"{column.full[0]!r}, ..." if len(values) > 1 else f"{column.full[0]!r} alone"
+            return f"column {column.name} is text ({got}) and is left out"
+        case Kind.TIMES:
+            return f"column {column.name} holds times too and is left out"
+        case Kind.OTHER:
+            return f"column {column.name} holds {column.kind.value} and is left out"
+
+
+def _counts(column: ColumnHead) -> bool:
+    """Return whether a column numbers the rows, as an index that a data frame wrote."""
+    try:
+        values = [float(value) for value in column.values]
+    except ValueError:
+        return False
+    return all(value == values[0] + i for i, value in enumerate(values))
+
+
+def check_numbers(file: TableFile, place: int, *, empty: bool = False) -> None:
+    """Refuse a column without numbers; one without any value only if that is not asked for."""
+    column = file.columns[place]
+    if column.kind == Kind.NUMBERS or (column.kind == Kind.EMPTY and (empty or not file.whole)):
+        return
+    got = f"text such as {column.full[0]!r}" if column.kind == Kind.TEXT else column.kind.value
+    raise refusal(
+        Place(file.path, column=place + 1, name=column.name),
+        expected="a column of numbers",
+        got=got,
+        hint="leave it out (--skip)",
+    )

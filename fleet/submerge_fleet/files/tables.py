@@ -1,0 +1,103 @@
+"""TableFile: what a file of any format looks like to those who choose columns and read rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+from submerge import Array
+
+HEAD_ROWS = 256
+"""Rows that show what a column holds."""
+
+BLOCK_ROWS = 4096
+"""Most rows in memory at once, of formats that can be read in blocks."""
+
+
+class Kind(Enum):
+    """What a column holds, by its type or its first rows."""
+
+    NUMBERS = "numbers"
+    TIMES = "times"
+    TEXT = "text"
+    EMPTY = "nothing"
+    OTHER = "values that are neither numbers nor text"
+
+
+@dataclass(frozen=True)
+class ColumnHead:
+    """A column, and its first values.
+
+    name : as in the heading, or `x0, x1, ...`
+    kind : what it holds
+    values : the first `HEAD_ROWS` values as text, "" for a gap; none for OTHER
+    typed : whether its type says that it holds times; then it is read as numbers, in seconds
+    heading : whether it has a name in the file
+    """
+
+    name: str
+    kind: Kind
+    values: tuple[str, ...] = ()
+    typed: bool = False
+    heading: bool = True
+
+    @property
+    def full(self) -> tuple[str, ...]:
+        """The first values without the gaps."""
+        return tuple(value for value in self.values if value)
+
+
+class RawRows(NamedTuple):
+    """Some rows of a file.
+
+    numbers : (n, columns read as numbers)
+    texts : of each column read as text, its n fields
+    places : (n,), the line or row of each, as a person counts
+    """
+
+    numbers: Array
+    texts: tuple[list[str], ...]
+    places: Sequence[int]
+
+
+class TableFile(Protocol):
+    """A file that was opened; its rows can be read from the start any number of times."""
+
+    @property
+    def path(self) -> Path:
+        """As the caller named it."""
+
+    @property
+    def named(self) -> bool:
+        """Whether it has headings."""
+
+    @property
+    def unit(self) -> str:
+        """What a place is: "line" or "row"."""
+
+    @property
+    def columns(self) -> tuple[ColumnHead, ...]:
+        """In the file's order."""
+
+    @property
+    def head(self) -> int:
+        """How many rows the columns' first values are."""
+
+    @property
+    def whole(self) -> bool:
+        """Whether the file has no rows but these."""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was left out or guessed on opening it."""
+
+    def blocks(self, numbers: Sequence[int], texts: Sequence[int]) -> Iterator[RawRows]:
+        """Read columns, by their places, as numbers and as text, at most `BLOCK_ROWS` rows."""
+
+
+def names_of(file: TableFile) -> tuple[str, ...]:
+    """Return the names of a file's columns."""
+    return tuple(column.name for column in file.columns)

@@ -1,0 +1,89 @@
+"""TextFile: CSV, TSV and whitespace tables, whose columns' kinds are found in their first rows."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from submerge_client.datasets import text
+from submerge_client.datasets.fields import cure, is_missing, is_number, unit
+from submerge_client.datasets.instants import is_time
+from submerge_client.datasets.source import Source
+from submerge_client.datasets.table import check_distinct
+from submerge_fleet.files.tables import BLOCK_ROWS, HEAD_ROWS, ColumnHead, Kind, RawRows
+
+
+@dataclass(frozen=True, eq=False)
+class TextFile:
+    """A table in text. Its fields are those of `TableFile`."""
+
+    path: Path
+    columns: tuple[ColumnHead, ...]
+    head: int
+    whole: bool
+    notes: tuple[str, ...]
+    _source: Source
+    _form: text.TextForm
+    unit: str = "line"
+
+    @classmethod
+    def of(cls, source: Source) -> TextFile:
+        """Look at the first rows of a file.
+
+        Raises
+        ------
+        UsageError
+            If they are no table.
+        """
+        with source.damage_first():
+            form = text.form_of(source)
+            check_distinct(source.path, form.columns)
+            rows = text.sample(source, form, HEAD_ROWS + 1)
+        whole, rows = len(rows) <= HEAD_ROWS, rows[:HEAD_ROWS]
+        headings = form.names or ("",) * form.width
+        columns = tuple(
+            _column(name, [row[i].strip() for row in rows], bool(headings[i]))
+            for i, name in enumerate(form.columns)
+        )
+        notes = tuple(text.remarks(source, form))
+        return cls(source.path, columns, len(rows), whole, notes, source, form)
+
+    @property
+    def named(self) -> bool:
+        """Whether the file has headings."""
+        return bool(self._form.names)
+
+    def blocks(self, numbers: Sequence[int], texts: Sequence[int]) -> Iterator[RawRows]:
+        """Read columns as numbers and as text."""
+        with self._source.damage_first():
+            for piece in text.pieces(self._source, self._form, numbers, texts, most=BLOCK_ROWS):
+                yield RawRows(*piece)
+
+
+def _column(name: str, fields: Sequence[str], heading: bool) -> ColumnHead:
+    values = tuple("" if is_missing(field) else field for field in fields)
+    return ColumnHead(name, _kind([value for value in values if value]), values, heading=heading)
+
+
+def _kind(full: Sequence[str]) -> Kind:
+    """Return what fields are, as most of them are; the others are found when they are read."""
+    if not full:
+        return Kind.EMPTY
+    numbers = sum(map(is_number, full))
+    if numbers == len(full):
+        return Kind.NUMBERS
+    if all(map(is_time, full)):
+        return Kind.TIMES
+    if 2 * (numbers + _nearly(full)) > len(full):
+        return Kind.NUMBERS
+    return Kind.TEXT
+
+
+def _nearly(full: Sequence[str]) -> int:
+    """Return how many fields are numbers in a spelling that we do not read."""
+    units = Counter(unit(field) for field in full if not is_number(field))
+    # Names such as 7a, 7b and 8c have many "units"; a column of readings has one.
+    several = len(units) > 2
+    return sum(not is_number(f) and bool(cure(f)) and not (several and unit(f)) for f in full)
