@@ -24,8 +24,8 @@ def recognizes(head: bytes) -> bool:
     return head.startswith(npy.MAGIC_PREFIX)
 
 
-def read(source: Source) -> Table:
-    """Read a matrix, converted to float64."""
+def header(source: Source) -> tuple[tuple[int, int], np.dtype[np.generic]]:
+    """Return shape and dtype of a matrix of real numbers, or refuse the file."""
     with source.unpacked() as stream:
         try:
             shape, dtype = _header(stream)
@@ -50,6 +50,12 @@ def read(source: Source) -> Table:
             got=f"shape {shape}",
             hint="reshape it to (rows, columns)",
         )
+    return (shape[0], shape[1]), dtype
+
+
+def read(source: Source) -> Table:
+    """Read a matrix, converted to float64."""
+    shape, _ = header(source)
     with source.unpacked() as stream:
         try:
             stored = npy.read_array(stream, allow_pickle=False)

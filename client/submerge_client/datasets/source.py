@@ -14,6 +14,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO, NamedTuple, TextIO, cast
 
@@ -21,6 +22,9 @@ from submerge import UsageError
 
 GZIP = b"\x1f\x8b"
 HEAD = 1 << 16
+MOST_CHARACTERS = 1 << 24
+"""Most characters of a line."""
+
 FOREIGN = {
     GZIP: ("gzip inside gzip", "unpack it first"),
     b"\xfd7zXZ\x00": ("an xz archive", "unpack it first"),
@@ -140,6 +144,26 @@ class Source:
             ) as text,
         ):
             yield text
+
+    @contextmanager
+    def lines(self) -> Iterator[Iterator[str]]:
+        """Open the file as lines of text, and refuse one that is no line of a table.
+
+        Without a bound a small gzip file could take all memory.
+        """
+        with self.text() as text:
+            yield self._bounded(text)
+
+    def _bounded(self, text: TextIO) -> Iterator[str]:
+        for line in iter(partial(text.readline, MOST_CHARACTERS), ""):
+            if len(line) == MOST_CHARACTERS:
+                raise refusal(
+                    self.path,
+                    expected=f"lines of less than {MOST_CHARACTERS >> 20} Mi characters",
+                    got="a longer one",
+                    hint="check its line ends",
+                )
+            yield line
 
 
 def refusal(where: object, *, expected: str, got: str, hint: str) -> UsageError:

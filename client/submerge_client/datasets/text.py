@@ -110,7 +110,7 @@ def pieces(
     used, texts : sequence of int
         Places of the columns that are read as numbers, and as text.
     """
-    with source.text() as lines:
+    with source.lines() as lines:
         line = 1 + sum(1 for _ in islice(lines, form.skip))
         while chunk := list(islice(lines, most)):
             if form.delimiter is not None and any('"' in text for text in chunk):
@@ -127,7 +127,7 @@ def pieces(
 
 def sample(source: Source, form: TextForm, most: int) -> list[list[str]]:
     """Return the fields of the first rows below the header, as they are written."""
-    with source.text() as lines:
+    with source.lines() as lines:
         skipped = 1 + sum(1 for _ in islice(lines, form.skip))
         rows = []
         for line, fields in islice(_rows(source, lines, form.delimiter, skipped), most):
@@ -140,7 +140,7 @@ def sample(source: Source, form: TextForm, most: int) -> list[list[str]]:
 def form_of(source: Source) -> TextForm:
     """Return the form of a file, from its first two rows."""
     delimiter = _delimiter(source.head)
-    with source.text() as lines:
+    with source.lines() as lines:
         rows = list(islice(_rows(source, lines, delimiter), 2))
     if not rows:
         raise empty(source.path)

@@ -89,10 +89,16 @@ class ClockColumn:
 
 
 class Found(NamedTuple):
-    """A time column, if there is one, and what to say about it."""
+    """What times a file has.
+
+    clock : None if it has none
+    notes : what was guessed
+    others : places of further columns of times
+    """
 
     clock: ClockColumn | None
     notes: tuple[str, ...] = ()
+    others: tuple[int, ...] = ()
 
 
 def clock_of(file: TableFile, option: str) -> Found:
@@ -108,13 +114,15 @@ def clock_of(file: TableFile, option: str) -> Found:
     if option:
         return _named(file, option)
     # By type, then by content, then by name: the surest first.
-    for kinds in (_by_type, _by_content, _by_name):
-        if places := list(kinds(file)):
-            first, others = places[0], [file.columns[i].name for i in places[1:]]
-            found = _read_as(file, first)
-            also = f"times are read from {file.columns[first].name}, not {', '.join(others)}"
-            return Found(found.clock, (*found.notes, *([also] if others else [])))
-    return Found(None, tuple(_passed_over(file)))
+    places = [*dict.fromkeys([*_by_type(file), *_by_content(file), *_by_name(file)])]
+    if not places:
+        return Found(None, tuple(_passed_over(file)))
+    found = _read_as(file, places[0])
+    read = found.clock.places if found.clock else ()
+    others = tuple(place for place in places if place not in read)
+    numbers = [file.columns[i].name for i in others if file.columns[i].kind == Kind.NUMBERS]
+    notes = [f"column {name} holds times too and is left out" for name in numbers]
+    return Found(found.clock, (*found.notes, *notes), others)
 
 
 def _named(file: TableFile, option: str) -> Found:
@@ -146,7 +154,7 @@ def _by_name(file: TableFile) -> Iterator[int]:
 
 def _passed_over(file: TableFile) -> Iterator[str]:
     for column in file.columns:
-        if column.kind == Kind.NUMBERS and _normal(column.name) in _ELAPSED:
+        if column.kind == Kind.NUMBERS and _is_called_time(column):
             yield f"{column.name} holds numbers that are no times and is read as a channel"
 
 

@@ -12,7 +12,7 @@ from submerge_client.datasets import intel_lab, npy
 from submerge_client.datasets.reading import format_of
 from submerge_client.datasets.source import Source, refusal
 from submerge_fleet.files import arrow_file
-from submerge_fleet.files.held_file import HeldFile
+from submerge_fleet.files.matrix_file import MatrixFile
 from submerge_fleet.files.tables import TableFile
 from submerge_fleet.files.text_file import TextFile
 
@@ -43,11 +43,13 @@ def open_file(path: Path) -> TableFile:
         return arrow_file.opened(source)
     with source.damage_first():
         match format_of(source):
+            case "npy" if source.packed:
+                return MatrixFile.of_rows(path, npy.read(source).rows)
             case "npy":
-                return HeldFile.of(path, npy.read(source), named=False)
-            case "log":
-                return HeldFile.of(path, intel_lab.read(source, "temperature"), named=True)
-            case "text":
+                return MatrixFile.mapped(source)
+            case "log" if _is_log(source.head):
+                return MatrixFile.of_log(source)
+            case _:
                 return TextFile.of(source)
 
 
@@ -71,6 +73,16 @@ def _meant(path: Path) -> Iterable[Path]:
             path, expected="files that match", got="none", hint="check the pattern and its folder"
         )
     return matches
+
+
+def _is_log(head: bytes) -> bool:
+    """Return whether most first lines have a log's number of fields, separated by blanks.
+
+    Lines of other tables may also begin with a date, a time and two numbers.
+    """
+    lines = [line for line in head.splitlines()[:20] if line.strip()]
+    widths = [len(line.split()) for line in lines]
+    return b"\t" not in lines[0] and 2 * widths.count(intel_lab.FIELDS) > len(widths)
 
 
 def _is_table(path: Path) -> bool:

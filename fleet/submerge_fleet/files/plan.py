@@ -66,17 +66,26 @@ def planned(files: Sequence[TableFile], options: ReadingOptions) -> Plan:
 
 def _alone(file: TableFile, options: ReadingOptions) -> tuple[FileReading, list[int], list[str]]:
     """Return how one file would be read, its channels and notes."""
-    clock, remarks = clock_of(file, options.time)
+    clock, remarks, others = clock_of(file, options.time)
     machine = None
     if options.node_by not in ("", BY_FILE):
         machine = place_of(file, options.node_by, "--node-by")
     reading = FileReading(file, (), clock, machine, zero_is_missing=options.zero_is_missing)
     notes = [*file.notes, *remarks]
     if options.long:
+        if clock is None:
+            raise refusal(
+                file.path,
+                expected="a column of times, as a long table needs",
+                got="none that is found",
+                hint="name it (--time)",
+            )
         key, value = (place_of(file, name, "--long") for name in options.long)
         check_numbers(file, value)
         return replace(reading, channels=(value,), key=key), [value], notes
     taken = {*(clock.places if clock else ()), *([] if machine is None else [machine])}
+    if not options.columns:
+        taken |= {i for i in others if file.columns[i].kind == Kind.NUMBERS}
     channels, left_out = channels_of(file, options, taken)
     return reading, channels, [*notes, *left_out]
 

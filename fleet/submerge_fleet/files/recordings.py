@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -92,21 +92,21 @@ class Recordings:
             At the first row that cannot be read, or goes back in time. One line: the place, what
             was expected, what came, what to do.
         """
-        found = ColumnRanges(self.names)
+        found, said = ColumnRanges(self.names), list[str]()
         for machine in self.machines:
             parts = [part for part in self._parts if part.machine == machine]
-            for span, file in self._in_order(machine, parts):
+            for span, file in self._in_order(machine, parts, said.append):
                 found.add(span.rows)
                 first = int(span.numbers[0])
                 yield Recorded(machine, span.rows, span.times, str(file.path), first)
-        self._found = tuple(found.notes())
+        self._found = (*said, *found.notes())
 
     def _in_order(
-        self, machine: str, parts: Sequence[MachinePart]
+        self, machine: str, parts: Sequence[MachinePart], note: Callable[[str], None]
     ) -> Iterator[tuple[Span, TableFile]]:
         spans = _spans(parts)
         if self._options.sort and self.timed:
-            spans = sorted_spans(spans, machine)
+            spans = sorted_spans(spans, machine, note)
         if self._options.long:
             # After sorting: values of one time may be far apart.
             spans = long_table.widened(spans, self.names)
@@ -136,18 +136,31 @@ def open_recordings(paths: Sequence[Path], options: ReadingOptions) -> Recording
         the place, what was expected, what came, what to do.
     """
     plan = planned([open_file(path) for path in files_of(paths)], options)
-    parts = [part for reading in plan.readings for part in _parts(reading, options)]
+    called = _machines(plan.readings, options)
+    parts = [
+        part
+        for reading, name in zip(plan.readings, called, strict=True)
+        for part in _parts(reading, name, options)
+    ]
     parts, notes = _each_once(parts)
     return Recordings(plan.names, _arranged(parts), (*plan.notes, *notes), options)
 
 
-def _parts(reading: FileReading, options: ReadingOptions) -> Iterable[MachinePart]:
+def _machines(readings: Sequence[FileReading], options: ReadingOptions) -> list[str]:
+    """Return the name of each file's machine, if all of its rows are of one."""
+    if options.node_by != BY_FILE:
+        return [ONLY_MACHINE for _ in readings]
+    paths = [reading.file.path for reading in readings]
+    stems = [path.name.split(".")[0] or path.name for path in paths]
+    # Files of the same name in different folders are different machines.
+    return stems if len({*stems}) == len(stems) else list(map(str, paths))
+
+
+def _parts(reading: FileReading, name: str, options: ReadingOptions) -> Iterable[MachinePart]:
     """Return the parts of one file, one for each machine."""
     file = reading.file
     if reading.machine is None:
-        first = next((s.times for s in reading.without_rows().spans() if len(s.numbers)), None)
-        name = file.path.name.split(".")[0] if options.node_by == BY_FILE else ONLY_MACHINE
-        return [MachinePart(name, reading, None if first is None else float(first[0]), True)]
+        return [MachinePart(name, reading, _first_time(reading), True)]
     found: dict[str, float | None] = {}
     for span in reading.without_rows().spans():
         for i, name in enumerate(() if span.machines is None else span.machines):
@@ -168,6 +181,13 @@ def _parts(reading: FileReading, options: ReadingOptions) -> Iterable[MachinePar
                 hint="name the column of machines (--node-by)",
             )
     return [MachinePart(name, reading, at, len(found) == 1) for name, at in found.items()]
+
+
+def _first_time(reading: FileReading) -> float | None:
+    if reading.clock is None:
+        return None
+    spans = reading.without_rows().spans()
+    return next((float(s.times[0]) for s in spans if s.times is not None and len(s.times)), None)
 
 
 def _each_once(parts: Sequence[MachinePart]) -> tuple[list[MachinePart], list[str]]:

@@ -173,7 +173,11 @@ def check_numbers(file: TableFile, place: int, *, empty: bool = False) -> None:
     column = file.columns[place]
     if column.kind == Kind.NUMBERS or (column.kind == Kind.EMPTY and (empty or not file.whole)):
         return
-    got = f"text such as {column.full[0]!r}" if column.kind == Kind.TEXT else column.kind.value
+    got = column.kind.value
+    if column.kind == Kind.TEXT:
+        got = f"text such as {column.full[0]!r}"
+    elif column.kind == Kind.EMPTY:
+        got = "no value in any row"
     raise refusal(
         Place(file.path, column=place + 1, name=column.name),
         expected="a column of numbers",

@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from submerge import Array, UsageError
 from submerge_client.datasets.source import refusal
+from submerge_client.datasets.table import counted
 from submerge_fleet.files.reading import Indices, Span, joined
 from submerge_fleet.files.tables import BLOCK_ROWS, TableFile
 
@@ -48,9 +49,9 @@ class TimeOrder:
         if again and not self.coarse and np.array_equal(self._row, span.rows[0], equal_nan=True):
             raise refusal(
                 f"{file.path}, {file.unit} {span.places[0]}",
-                expected=f"each row once, got that of {iso(times[0])} at the end of"
-                f" {self._named()} ({self._unit()} {self._place}) too",
-                got="the same values",
+                expected="each row once",
+                got=f"that of {iso(times[0])} again ({self._unit()} {self._place} of"
+                f" {self._named()})",
                 hint="leave one of them out, or let --sort do it",
             )
         self.coarse |= bool((steps == 0).any())
@@ -80,7 +81,7 @@ class TimeOrder:
 
 
 def sorted_spans(
-    spans: Iterable[tuple[Span, TableFile]], machine: str
+    spans: Iterable[tuple[Span, TableFile]], machine: str, note: Callable[[str], None]
 ) -> Iterator[tuple[Span, TableFile]]:
     """Yield all rows of a machine by time, each once, in spans of one file.
 
@@ -107,7 +108,11 @@ def sorted_spans(
     order = np.argsort(np.asarray(whole.times), kind="stable")
     known: dict[int, int] = {}
     origin = np.array([known.setdefault(id(file), i) for i, file in enumerate(files)])[owner]
-    order = order[_once(whole, origin, order)]
+    stays = _once(whole, origin, order)
+    if not stays.all():
+        many = counted(int(np.count_nonzero(~stays)), "row")
+        note(f"{many} found in two files, and read once")
+    order = order[stays]
     cuts = np.flatnonzero(np.diff(origin[order])) + 1
     for run in np.split(order, cuts):
         for begin in range(0, len(run), BLOCK_ROWS):

@@ -1,0 +1,108 @@
+"""MatrixFile: `.npy`, mapped into memory; and the Intel Lab log, which is read at once.
+
+A log becomes a row an epoch and a column a mote. The time of an epoch is the earliest of its
+lines; a mote's clock may be wrong, so epochs are put in the order of these times.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from submerge import Array
+from submerge_client.datasets import intel_lab, npy
+from submerge_client.datasets.instants import to_seconds
+from submerge_client.datasets.source import Source, refusal
+from submerge_client.datasets.table import counted
+from submerge_fleet.files.tables import BLOCK_ROWS, HEAD_ROWS, ColumnHead, Kind, RawRows
+
+QUANTITY = "temperature"
+"""What is read of a log."""
+
+
+@dataclass(frozen=True, eq=False)
+class MatrixFile:
+    """A matrix of numbers. Its fields are those of `TableFile`."""
+
+    path: Path
+    columns: tuple[ColumnHead, ...]
+    named: bool
+    notes: tuple[str, ...]
+    _rows: Array
+    unit: str = "row"
+
+    @classmethod
+    def mapped(cls, source: Source) -> MatrixFile:
+        """Return a plain `.npy`, of which blocks alone are in memory.
+
+        Raises
+        ------
+        UsageError
+            If it is no matrix of real numbers, or breaks off.
+        """
+        npy.header(source)
+        try:
+            rows = np.load(source.path, mmap_mode="r", allow_pickle=False)
+        except (ValueError, OSError) as error:
+            raise refusal(
+                source.path,
+                expected="a whole .npy file",
+                got="one that breaks off or has no rows",
+                hint="copy or write it again",
+            ) from error
+        return cls.of_rows(source.path, rows)
+
+    @classmethod
+    def of_rows(cls, path: Path, rows: Array) -> MatrixFile:
+        """Return a matrix without headings."""
+        if len(rows) == 0:
+            raise refusal(path, expected="rows", got="none", hint="check how it was written")
+        columns = tuple(_column(f"x{i}", rows[:HEAD_ROWS, i]) for i in range(rows.shape[1]))
+        return cls(path, columns, False, (), rows)
+
+    @classmethod
+    def of_log(cls, source: Source) -> MatrixFile:
+        """Read the temperatures of an Intel Lab log."""
+        table, epochs = intel_lab.read_epochs(source, QUANTITY)
+        stamps = intel_lab.first_stamps(source)
+        times = to_seconds([stamps.get(int(epoch), "") for epoch in epochs])
+        order = np.argsort(times, kind="stable")
+        # NaN is last: an epoch whose lines all begin wrongly.
+        order, lost = order[: np.isfinite(times).sum()], int(np.isnan(times).sum())
+        notes = [f"{counted(lost, 'epoch')} without a time left out"] if lost else []
+        rows = np.column_stack([times, table.rows])[order]
+        head = rows[:HEAD_ROWS]
+        columns = [_column(name, head[:, i + 1]) for i, name in enumerate(table.names)]
+        clock = ColumnHead("time", Kind.TIMES, _texts(head[:, 0]), typed=True)
+        return cls(source.path, (clock, *columns), True, (*table.notes, *notes), rows)
+
+    @property
+    def head(self) -> int:
+        """How many rows the columns' first values are."""
+        return min(len(self._rows), HEAD_ROWS)
+
+    @property
+    def whole(self) -> bool:
+        """Whether these are all rows."""
+        return len(self._rows) <= HEAD_ROWS
+
+    def blocks(self, numbers: Sequence[int], texts: Sequence[int]) -> Iterator[RawRows]:
+        """Read columns as numbers and as text."""
+        for begin in range(0, len(self._rows), BLOCK_ROWS):
+            rows = self._rows[begin : begin + BLOCK_ROWS]
+            with np.errstate(over="ignore"):  # a longdouble may be infinite: refused later
+                used = np.asarray(rows[:, list(numbers)], dtype=np.float64)
+            fields = tuple(list(_texts(rows[:, i])) for i in texts)
+            yield RawRows(used, fields, range(begin + 1, begin + 1 + len(rows)))
+
+
+def _column(name: str, head: Array) -> ColumnHead:
+    kind = Kind.EMPTY if np.isnan(head).all() else Kind.NUMBERS
+    return ColumnHead(name, kind, _texts(head))
+
+
+def _texts(values: Array) -> tuple[str, ...]:
+    return tuple("" if value != value else f"{float(value):.17g}" for value in values)
