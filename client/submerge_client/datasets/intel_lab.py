@@ -23,7 +23,7 @@ import re
 from array import array
 from collections import Counter
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -84,9 +84,7 @@ def read_epochs(source: Source, quantity: str) -> tuple[Table, npt.NDArray[np.in
     wanted = QUANTITIES if quantity == "all" else (quantity,)
     first = QUANTITIES.index(wanted[0])
     with source.unpacked() as stream:
-        # GzipFile finds lines in Python; a buffer over it finds them in C.
-        lines = io.BufferedReader(stream, _BUFFER) if source.packed else stream  # type: ignore[type-var]
-        readings, left_out = _collect(lines, slice(first, first + len(wanted)))
+        readings, left_out = _collect(_lines(source, stream), slice(first, first + len(wanted)))
 
     name = source.path.name
     present = np.flatnonzero(~np.isnan(readings.values).all(axis=1))
@@ -117,7 +115,7 @@ def first_stamps(source: Source) -> dict[int, str]:
     """Return the earliest date and time of each epoch, of lines that begin well."""
     found: dict[int, str] = {}
     with source.unpacked() as stream:
-        for line in io.BufferedReader(stream, _BUFFER):  # type: ignore[type-var]
+        for line in _lines(source, stream):
             if not _LINE.match(line):
                 continue
             day, clock, epoch = line.split(None, 3)[:3]
@@ -126,6 +124,11 @@ def first_stamps(source: Source) -> dict[int, str]:
             if known is None or stamp < known:
                 found[int(epoch)] = stamp
     return found
+
+
+def _lines(source: Source, stream: BinaryIO) -> Iterable[bytes]:
+    # GzipFile finds lines in Python; a buffer over it finds them in C.
+    return io.BufferedReader(stream, _BUFFER) if source.packed else stream  # type: ignore[type-var]
 
 
 def _collect(lines: Iterable[bytes], wanted: slice) -> tuple[MoteReadings, Counter[str]]:

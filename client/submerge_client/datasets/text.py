@@ -30,11 +30,22 @@ import numpy as np
 from submerge import Array
 from submerge_client.datasets.fields import MISSING, NUMBER, PLAIN, is_value, number
 from submerge_client.datasets.instants import is_time
-from submerge_client.datasets.source import Place, Source, binary, empty, illegible, refusal, shown
+from submerge_client.datasets.source import (
+    HEAD,
+    Place,
+    Source,
+    binary,
+    empty,
+    illegible,
+    refusal,
+    shown,
+)
 from submerge_client.datasets.table import Table, columns_but
 
 BLOCK = 512
 """Most rows read at once: enough for the speed of C, few enough for a small device."""
+
+_GAPS = "|".join(re.escape(field) for field in sorted(MISSING, reverse=True))
 
 LINES = 20
 """First lines that show whether tabs separate columns."""
@@ -162,9 +173,10 @@ def form_of(source: Source) -> TextForm:
 
 def _delimiter(head: bytes) -> str | None:
     bare = re.sub(r'"[^"]*"', "q", head.decode("utf-8-sig", errors="replace"))
-    # The last of some lines may be cut.
     lines = [line for line in re.split(r"[\r\n]+", bare) if line.strip()]
-    lines = lines[: max(1, min(LINES, len(lines) - 1))]
+    if len(head) == HEAD and len(lines) > 1:
+        del lines[-1]  # it may be cut
+    lines = lines[:LINES]
     first = lines[0] if lines else ""
     if ";" in first:
         return ";"
@@ -227,20 +239,34 @@ def _at_once(
     strings = _text_columns(form, texts, chunk)
     if not used:
         return Piece(np.empty((len(chunk), 0)), strings, lines)
+    rows = _loaded(form, None if as_it_is else used, chunk)
+    if rows is None and form.delimiter is not None:
+        # Most refusals are gaps: named nan, they are read as fast as numbers.
+        rows = _loaded(form, None if as_it_is else used, _filled(form.delimiter, chunk))
+    if rows is None or rows.shape != (len(chunk), len(used)) or np.isinf(rows).any():
+        return None
+    return Piece(rows, strings, lines)
+
+
+def _loaded(form: TextForm, used: Sequence[int] | None, chunk: Sequence[str]) -> Array | None:
     try:
-        rows = np.loadtxt(
+        return np.loadtxt(
             chunk,
             delimiter=form.delimiter,
             comments=None,
-            usecols=None if as_it_is else used,
+            usecols=used,
             ndmin=2,
             encoding=None,
         )
     except ValueError:
         # Its messages count rows, not lines; the other pass has better ones.
         return None
-    bad = rows.shape != (len(chunk), len(used)) or np.isinf(rows).any()
-    return None if bad else Piece(rows, strings, lines)
+
+
+def _filled(delimiter: str, chunk: Sequence[str]) -> list[str]:
+    """Return lines with nan for each missing value."""
+    gap = re.compile(rf"(?<![^{delimiter}])({_GAPS})(?![^{delimiter}\r\n])")
+    return [gap.sub("nan", line) for line in chunk]
 
 
 def _all_wide(form: TextForm, chunk: Sequence[str]) -> bool:

@@ -63,12 +63,12 @@ def opened(source: Source) -> ArrowFile:
         check_distinct(path, schema.names)
         _check_types(pa, path, schema)
         readable = [i for i, field in enumerate(schema) if _kind(pa, field.type) != Kind.OTHER]
-        batch = next(file._batches([schema.names[i] for i in readable], HEAD_ROWS + 1), None)
-    if batch is None or batch.num_rows == 0:
+        head = file._first([schema.names[i] for i in readable], HEAD_ROWS + 1)
+    n = sum(batch.num_rows for batch in head)
+    if n == 0:
         raise refusal(path, expected="rows", got="none", hint="check how it was written")
-    n = batch.num_rows
     columns = tuple(
-        _column(pa, field, batch.column(field.name) if i in readable else None)
+        _column(pa, field, [batch.column(field.name) for batch in head] if i in readable else None)
         for i, field in enumerate(schema)
     )
     return ArrowFile(path, columns, min(n, HEAD_ROWS), n <= HEAD_ROWS, file._format)
@@ -127,6 +127,16 @@ class ArrowFile:
                     raise self._too_large("record batch", used.nbytes)
                 for begin in range(0, used.num_rows, most):
                     yield used.slice(begin, most)
+
+    def _first(self, wanted: Sequence[str], most: int) -> list[Any]:
+        """Return the first rows, in as many batches as they are in."""
+        found, n = [], 0
+        for batch in self._batches(wanted, most):
+            found.append(batch)
+            n += batch.num_rows
+            if n >= most:
+                break
+        return found
 
     def _check_groups(self, metadata: Any, wanted: Sequence[str]) -> None:
         known = {*wanted}
@@ -218,12 +228,12 @@ def _kind(pa: Any, type_: Any) -> Kind:
     return Kind.NUMBERS if any(test(type_) for test in numeric) else Kind.OTHER
 
 
-def _column(pa: Any, field: Any, array: Any) -> ColumnHead:
+def _column(pa: Any, field: Any, arrays: Sequence[Any] | None) -> ColumnHead:
     kind = _kind(pa, field.type)
     heading = not field.name.startswith(INDEX)
-    if array is None:
+    if arrays is None:
         return ColumnHead(field.name, kind, heading=heading)
-    values = tuple(_strings(array.slice(0, HEAD_ROWS)))
+    values = tuple(value for array in arrays for value in _strings(array))[:HEAD_ROWS]
     full = [value for value in values if value and value != "nan"]
     typed = kind == Kind.TIMES
     if not full:

@@ -6,7 +6,7 @@ lines; a mote's clock may be wrong, so epochs are put in the order of these time
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,7 +31,8 @@ class MatrixFile:
     columns: tuple[ColumnHead, ...]
     named: bool
     notes: tuple[str, ...]
-    _rows: Array
+    _n: int
+    _some: Callable[[int, int], Array]
     unit: str = "row"
 
     @classmethod
@@ -43,25 +44,36 @@ class MatrixFile:
         UsageError
             If it is no matrix of real numbers, or breaks off.
         """
-        npy.header(source)
-        try:
-            rows = np.load(source.path, mmap_mode="r", allow_pickle=False)
-        except (ValueError, OSError) as error:
-            raise refusal(
-                source.path,
-                expected="a whole .npy file",
-                got="one that breaks off or has no rows",
-                hint="copy or write it again",
-            ) from error
-        return cls.of_rows(source.path, rows)
+        (n, _), _ = npy.header(source)
+
+        def some(begin: int, end: int) -> Array:
+            # Mapped for each block: pages of a mapping that stays count as resident.
+            try:
+                mapped = np.load(source.path, mmap_mode="r", allow_pickle=False)
+            except (ValueError, OSError) as error:
+                raise refusal(
+                    source.path,
+                    expected="a whole .npy file",
+                    got="one that breaks off or has no rows",
+                    hint="copy or write it again",
+                ) from error
+            with np.errstate(over="ignore"):  # a longdouble may be infinite: refused later
+                return np.array(mapped[begin:end], dtype=np.float64)
+
+        return cls._nameless(source.path, n, some)
 
     @classmethod
     def of_rows(cls, path: Path, rows: Array) -> MatrixFile:
         """Return a matrix without headings."""
-        if len(rows) == 0:
+        return cls._nameless(path, len(rows), lambda begin, end: rows[begin:end])
+
+    @classmethod
+    def _nameless(cls, path: Path, n: int, some: Callable[[int, int], Array]) -> MatrixFile:
+        if n == 0:
             raise refusal(path, expected="rows", got="none", hint="check how it was written")
-        columns = tuple(_column(f"x{i}", rows[:HEAD_ROWS, i]) for i in range(rows.shape[1]))
-        return cls(path, columns, False, (), rows)
+        head = some(0, HEAD_ROWS)
+        columns = tuple(_column(f"x{i}", head[:, i]) for i in range(head.shape[1]))
+        return cls(path, columns, False, (), n, some)
 
     @classmethod
     def of_log(cls, source: Source) -> MatrixFile:
@@ -77,26 +89,30 @@ class MatrixFile:
         head = rows[:HEAD_ROWS]
         columns = [_column(name, head[:, i + 1]) for i, name in enumerate(table.names)]
         clock = ColumnHead("time", Kind.TIMES, _texts(head[:, 0]), typed=True)
-        return cls(source.path, (clock, *columns), True, (*table.notes, *notes), rows)
+        said = (*table.notes, *notes)
+
+        def some(begin: int, end: int) -> Array:
+            return rows[begin:end]
+
+        return cls(source.path, (clock, *columns), True, said, len(rows), some)
 
     @property
     def head(self) -> int:
         """How many rows the columns' first values are."""
-        return min(len(self._rows), HEAD_ROWS)
+        return min(self._n, HEAD_ROWS)
 
     @property
     def whole(self) -> bool:
         """Whether these are all rows."""
-        return len(self._rows) <= HEAD_ROWS
+        return self._n <= HEAD_ROWS
 
     def blocks(self, numbers: Sequence[int], texts: Sequence[int]) -> Iterator[RawRows]:
         """Read columns as numbers and as text."""
-        for begin in range(0, len(self._rows), BLOCK_ROWS):
-            rows = self._rows[begin : begin + BLOCK_ROWS]
-            with np.errstate(over="ignore"):  # a longdouble may be infinite: refused later
-                used = np.asarray(rows[:, list(numbers)], dtype=np.float64)
+        for begin in range(0, self._n, BLOCK_ROWS):
+            rows = self._some(begin, begin + BLOCK_ROWS)
             fields = tuple(list(_texts(rows[:, i])) for i in texts)
-            yield RawRows(used, fields, range(begin + 1, begin + 1 + len(rows)))
+            places = range(begin + 1, begin + 1 + len(rows))
+            yield RawRows(rows[:, list(numbers)], fields, places)
 
 
 def _column(name: str, head: Array) -> ColumnHead:

@@ -96,9 +96,9 @@ def _common(files: Sequence[TableFile], chosen: Sequence[Sequence[int]]) -> tupl
     for file, places in zip(files, chosen, strict=True):
         for place in places:
             wanted.setdefault(file.columns[place].name, file)
-    for file in files:
-        names = names_of(file)
-        for name, other in wanted.items():
+    for name, other in wanted.items():
+        for file in files:
+            names = names_of(file)
             if name not in names:
                 raise unknown(file.path, name, names, f"as in {other.path}")
             check_numbers(file, names.index(name), empty=True)
