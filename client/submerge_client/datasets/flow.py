@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from submerge import Array
-from submerge_client.datasets import intel_lab, npy, text
+from submerge_client.datasets import intel_lab, npy, text, text_form
 from submerge_client.datasets.reading import check_quantity, format_of
 from submerge_client.datasets.source import Source
 from submerge_client.datasets.table import Table, check_distinct
@@ -64,14 +64,14 @@ class Flow:
 
     @classmethod
     def _streamed(cls, source: Source) -> Flow:
-        form = text.form_of(source)
+        form = text_form.form_of(source)
         check_distinct(source.path, form.columns)
 
         def read(used: Sequence[int]) -> Iterator[Array]:
             with source.damage_first():
                 yield from text.blocks(source, form, used)
 
-        notes = tuple(text.remarks(source, form))
+        notes = tuple(text_form.remarks(source, form))
         return cls(source.path, form.columns, bool(form.names), notes, read)
 
     @classmethod

@@ -1,22 +1,17 @@
 """Numbers in text: whitespace matrices, CSV and TSV.
 
-1. The separator is a semicolon, else a tab if the first lines are columns between single tabs,
-   else a comma, if the first line has one outside quotes; else any whitespace.
-2. The first row is a header if any of its fields is text (CSV, TSV), or all are
-   (whitespace). Missing values (`fields.MISSING`) are not text, and neither are times.
-3. `numpy.loadtxt` reads some hundred lines at a time. Lines that it refuses, such as those
+1. `text_form` finds the separator and the header.
+2. `numpy.loadtxt` reads some hundred lines at a time. Lines that it refuses, such as those
    with missing values, are read again row by row; only that pass finds errors and their
    places. It also reads all of a CSV from the first quote on: a field in quotes may have any
    number of lines.
-
-4. Columns may be read as text beside the numbers: times, or the names of machines.
+3. Columns may be read as text beside the numbers: times, or the names of machines.
 
 No comments, no decimal commas, no digits grouped by underscores.
 """
 
 from __future__ import annotations
 
-import csv
 import math
 import re
 from array import array
@@ -28,49 +23,19 @@ from typing import NamedTuple
 import numpy as np
 
 from submerge import Array
-from submerge_client.datasets.fields import MISSING, NUMBER, PLAIN, is_value, number
-from submerge_client.datasets.instants import is_time
+from submerge_client.datasets.fields import MISSING, PLAIN, number
 from submerge_client.datasets.source import (
-    HEAD,
     Place,
     Source,
-    binary,
-    empty,
-    illegible,
     refusal,
-    shown,
 )
 from submerge_client.datasets.table import Table, columns_but
+from submerge_client.datasets.text_form import TextForm, check_legible, form_of, remarks, rows_of
 
 BLOCK = 512
 """Most rows read at once: enough for the speed of C, few enough for a small device."""
 
 _GAPS = "|".join(re.escape(field) for field in sorted(MISSING, reverse=True))
-
-LINES = 20
-"""First lines that show whether tabs separate columns."""
-
-
-class TextForm(NamedTuple):
-    """The form of a text file.
-
-    delimiter : None for any whitespace
-    names : of the columns; none without a header
-    width : number of columns
-    first : the line of the first row, header or not
-    skip : how many lines stand before the first row of numbers
-    """
-
-    delimiter: str | None
-    names: tuple[str, ...]
-    width: int
-    first: int
-    skip: int
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The columns' names, or `x0, x1, ...`."""
-        return tuple(name or f"x{i}" for i, name in enumerate(self.names or [""] * self.width))
 
 
 class Piece(NamedTuple):
@@ -141,85 +106,11 @@ def sample(source: Source, form: TextForm, most: int) -> list[list[str]]:
     with source.lines() as lines:
         skipped = 1 + sum(1 for _ in islice(lines, form.skip))
         rows = []
-        for line, fields in islice(_rows(source, lines, form.delimiter, skipped), most):
-            _check_legible(source, line, fields)
+        for line, fields in islice(rows_of(source, lines, form.delimiter, skipped), most):
+            check_legible(source, line, fields)
             _check_width(source, form, line, fields)
             rows.append(fields)
         return rows
-
-
-def form_of(source: Source) -> TextForm:
-    """Return the form of a file, from its first two rows."""
-    delimiter = _delimiter(source.head)
-    with source.lines() as lines:
-        rows = list(islice(_rows(source, lines, delimiter), 2))
-    if not rows:
-        raise empty(source.path)
-    first, fields = rows[0]
-    _check_legible(source, first, fields)
-    text = [not (is_value(field) or is_time(field)) for field in fields]
-    if not (all(text) if delimiter is None else any(text)):
-        return TextForm(delimiter, (), len(fields), first, first - 1)
-    if len(rows) == 1:
-        raise refusal(
-            source.path,
-            expected=f"rows of numbers below line {first}",
-            got=f"only a header ({', '.join(map(shown, fields[:3]))}{', …' * (len(fields) > 3)})",
-            hint="check how it was written",
-        )
-    names = tuple(field.strip() for field in fields)
-    return TextForm(delimiter, names, len(fields), first, rows[1][0] - 1)
-
-
-def _delimiter(head: bytes) -> str | None:
-    bare = re.sub(r'"[^"]*"', "q", head.decode("utf-8-sig", errors="replace"))
-    lines = [line for line in re.split(r"[\r\n]+", bare) if line.strip()]
-    if len(head) == HEAD and len(lines) > 1:
-        del lines[-1]  # it may be cut
-    lines = lines[:LINES]
-    first = lines[0] if lines else ""
-    if ";" in first:
-        return ";"
-    if "\t" in first and _between_tabs(lines):
-        return "\t"
-    return "," if "," in first else None
-
-
-def _between_tabs(lines: Sequence[str]) -> bool:
-    """Return whether each tab of some lines separates two columns: blanks may be in fields."""
-    fields = [line.split("\t") for line in lines]
-    if len({*map(len, fields)}) != 1:
-        return False
-    # A matrix that is indented with tabs, or ends its lines with them.
-    if any(not any(row[side].strip() for row in fields) for side in (0, -1)):
-        return False
-    several = (field.split() for row in fields for field in row)
-    return not any(len(words) > 1 and all(map(is_value, words)) for words in several)
-
-
-def _rows(
-    source: Source, lines: Iterable[str], delimiter: str | None, first: int = 1
-) -> Iterator[tuple[int, list[str]]]:
-    """Yield the first line and the fields of each row that is not blank."""
-    if delimiter is None:
-        for number, line in enumerate(lines, first):
-            if fields := line.split():
-                yield number, fields
-        return
-    reader = csv.reader(lines, delimiter=delimiter, skipinitialspace=True)
-    begin = first
-    try:
-        for fields in reader:
-            if len(fields) > 1 or any(field.strip() for field in fields):
-                yield begin, fields
-            begin = first + reader.line_num
-    except csv.Error as error:
-        raise refusal(
-            Place(source.path, begin),
-            expected="a row of CSV",
-            got=f"one that cannot be read ({error})",
-            hint='look for a quote (") that is never closed',
-        ) from error
 
 
 def _at_once(
@@ -297,7 +188,7 @@ def _row_by_row(
     most: int,
 ) -> Iterator[Piece]:
     """Yield pieces; missing values become NaN, and errors have a place."""
-    rows = _rows(source, lines, form.delimiter, first)
+    rows = rows_of(source, lines, form.delimiter, first)
     while some := list(islice(rows, most)):
         numbers = [_numbers(source, form, used, line, fields) for line, fields in some]
         strings = tuple([fields[i].strip() for _, fields in some] for i in texts)
@@ -316,7 +207,7 @@ def _numbers(
                 row = [math.nan if field in MISSING else float(field) for field in wanted]
                 if math.inf not in row and -math.inf not in row:
                     return row
-    _check_legible(source, line, fields)
+    check_legible(source, line, fields)
     _check_width(source, form, line, fields)
     names = form.names or ("",) * form.width
     return [number(fields[i], Place(source.path, line, i + 1, names[i])) for i in used]
@@ -333,23 +224,3 @@ def _check_width(source: Source, form: TextForm, line: int, fields: list[str]) -
         hint="complete the row (NA for what is missing) or leave it out"
         + ("; if commas are its decimal marks, write points" if commas else ""),
     )
-
-
-def _check_legible(source: Source, line: int, fields: list[str]) -> None:
-    if fault := illegible("".join(fields)):
-        raise binary(Place(source.path, line), source.head, fault)
-
-
-def remarks(source: Source, form: TextForm) -> list[str]:
-    """Return notes about names that may surprise the user."""
-    remarks = []
-    place = f"line {form.first} of {source.path.name}"
-    numbers = [name for name in form.names if NUMBER.fullmatch(name)]
-    if numbers:
-        remarks.append(
-            f"{place} read as column names, though it has numbers: {', '.join(numbers[:3])}"
-        )
-    for column, name in enumerate(form.names):
-        if not name:
-            remarks.append(f"column {column + 1} has no name in {place}: called x{column}")
-    return remarks

@@ -17,10 +17,16 @@ from typing import Any
 
 import numpy as np
 
-from submerge import Array, UsageError
-from submerge_client.datasets.instants import MICRO, is_time
+from submerge import UsageError
 from submerge_client.datasets.source import Source, refusal
 from submerge_client.datasets.table import check_distinct
+from submerge_fleet.files.arrow_columns import (
+    check_types,
+    column_of,
+    kind_of,
+    numbers_in,
+    strings_in,
+)
 from submerge_fleet.files.tables import BLOCK_ROWS, HEAD_ROWS, ColumnHead, Kind, RawRows
 
 PARQUET, FILE, STREAM = b"PAR1", b"ARROW1", b"\xff\xff\xff\xff"
@@ -28,9 +34,6 @@ FEATHER_1 = b"FEA1"
 
 MOST_BYTES = 1 << 30
 """Most bytes of a row group's columns in use, or of a record batch, unpacked."""
-
-EXTENSION = b"ARROW:extension:name"
-INDEX = "__index_level_"
 
 
 def recognizes(source: Source) -> bool:
@@ -61,15 +64,16 @@ def opened(source: Source) -> ArrowFile:
     with _blaming(path):
         schema = file._schema()
         check_distinct(path, schema.names)
-        _check_types(pa, path, schema)
-        readable = [i for i, field in enumerate(schema) if _kind(pa, field.type) != Kind.OTHER]
+        check_types(pa, path, schema)
+        readable = [i for i, field in enumerate(schema) if kind_of(pa, field.type) != Kind.OTHER]
         head = file._first([schema.names[i] for i in readable], HEAD_ROWS + 1)
     n = sum(batch.num_rows for batch in head)
     if n == 0:
         raise refusal(path, expected="rows", got="none", hint="check how it was written")
+    known = {schema.names[i] for i in readable}
     columns = tuple(
-        _column(pa, field, [batch.column(field.name) for batch in head] if i in readable else None)
-        for i, field in enumerate(schema)
+        column_of(pa, field, [b.column(field.name) for b in head] if field.name in known else None)
+        for field in schema
     )
     return ArrowFile(path, columns, min(n, HEAD_ROWS), n <= HEAD_ROWS, file._format)
 
@@ -98,8 +102,8 @@ class ArrowFile:
                 n = batch.num_rows
                 rows = np.empty((n, len(numbers)))
                 for i, place in enumerate(numbers):
-                    rows[:, i] = _numbers(pa, batch.column(names[place]))
-                strings = tuple(_strings(batch.column(names[place])) for place in texts)
+                    rows[:, i] = numbers_in(pa, batch.column(names[place]))
+                strings = tuple(strings_in(batch.column(names[place])) for place in texts)
                 yield RawRows(rows, strings, range(first, first + n))
                 first += n
 
@@ -201,64 +205,3 @@ def _each(reader: Any) -> Iterator[Any]:
             yield reader.get_batch(i)
     else:
         yield from reader
-
-
-def _check_types(pa: Any, path: Path, schema: Any) -> None:
-    for field in schema:
-        if isinstance(field.type, pa.BaseExtensionType) or EXTENSION in (field.metadata or {}):
-            raise refusal(
-                f"{path}, column {field.name}",
-                expected="a plain Arrow type",
-                got=f"the extension type {field.type}",
-                hint="write it again without that column, or cast it",
-            )
-
-
-def _kind(pa: Any, type_: Any) -> Kind:
-    types = pa.types
-    if types.is_dictionary(type_):
-        return _kind(pa, type_.value_type)
-    if types.is_timestamp(type_) or types.is_date(type_):
-        return Kind.TIMES
-    if types.is_string(type_) or types.is_large_string(type_) or str(type_) == "string_view":
-        return Kind.TEXT
-    if types.is_null(type_):
-        return Kind.EMPTY
-    numeric = (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal)
-    return Kind.NUMBERS if any(test(type_) for test in numeric) else Kind.OTHER
-
-
-def _column(pa: Any, field: Any, arrays: Sequence[Any] | None) -> ColumnHead:
-    kind = _kind(pa, field.type)
-    heading = not field.name.startswith(INDEX)
-    if arrays is None:
-        return ColumnHead(field.name, kind, heading=heading)
-    values = tuple(value for array in arrays for value in _strings(array))[:HEAD_ROWS]
-    full = [value for value in values if value and value != "nan"]
-    typed = kind == Kind.TIMES
-    if not full:
-        kind = Kind.EMPTY
-    elif kind == Kind.TEXT and all(map(is_time, full)):
-        kind = Kind.TIMES
-    return ColumnHead(field.name, kind, values, typed=typed, heading=heading)
-
-
-def _numbers(pa: Any, array: Any) -> Array:
-    """Return a column (n,) as float64, NaN for null; times in seconds since 1970."""
-    if pa.types.is_dictionary(array.type):
-        array = array.dictionary_decode()
-    if _kind(pa, array.type) == Kind.TIMES:
-        stamps = array.cast(pa.timestamp("us", tz=getattr(array.type, "tz", None)), safe=False)
-        counts = stamps.cast(pa.int64())
-        seconds = counts.fill_null(0).to_numpy(zero_copy_only=False) / MICRO
-        if array.null_count:
-            seconds[array.is_null().to_numpy(zero_copy_only=False)] = np.nan
-        return np.asarray(seconds)
-    if pa.types.is_boolean(array.type):
-        array = array.cast(pa.uint8())
-    column: Array = array.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-    return column
-
-
-def _strings(array: Any) -> list[str]:
-    return ["" if value is None else str(value).strip() for value in array.to_pylist()]

@@ -23,7 +23,7 @@ from submerge_fleet.files.selecting import channels_of, check_numbers, place_of,
 from submerge_fleet.files.tables import Kind, TableFile, names_of
 
 
-class Plan(NamedTuple):
+class ReadingPlan(NamedTuple):
     """How files are read together.
 
     names : of the channels
@@ -36,7 +36,7 @@ class Plan(NamedTuple):
     notes: tuple[str, ...]
 
 
-def planned(files: Sequence[TableFile], options: ReadingOptions) -> Plan:
+def planned(files: Sequence[TableFile], options: ReadingOptions) -> ReadingPlan:
     """Choose the columns of all files.
 
     Raises
@@ -61,7 +61,7 @@ def planned(files: Sequence[TableFile], options: ReadingOptions) -> Plan:
         readings = [_with_channels(reading, names) for reading in readings]
     _check_shape(files, names, long=bool(options.long))
     said = tuple(f"{note} ({_where(paths)})" for note, paths in notes.items())
-    return Plan(names, tuple(readings), said)
+    return ReadingPlan(names, tuple(readings), said)
 
 
 def _alone(file: TableFile, options: ReadingOptions) -> tuple[FileReading, list[int], list[str]]:

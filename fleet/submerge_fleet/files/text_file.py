@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from submerge_client.datasets import text
+from submerge_client.datasets import text, text_form
 from submerge_client.datasets.fields import cure, is_missing, is_number, unit
 from submerge_client.datasets.instants import is_time
 from submerge_client.datasets.source import Source
@@ -25,7 +25,7 @@ class TextFile:
     whole: bool
     notes: tuple[str, ...]
     _source: Source
-    _form: text.TextForm
+    _form: text_form.TextForm
     unit: str = "line"
 
     @classmethod
@@ -38,7 +38,7 @@ class TextFile:
             If they are no table.
         """
         with source.damage_first():
-            form = text.form_of(source)
+            form = text_form.form_of(source)
             check_distinct(source.path, form.columns)
             rows = text.sample(source, form, HEAD_ROWS + 1)
         whole, rows = len(rows) <= HEAD_ROWS, rows[:HEAD_ROWS]
@@ -47,7 +47,7 @@ class TextFile:
             _column(name, [row[i].strip() for row in rows], bool(headings[i]))
             for i, name in enumerate(form.columns)
         )
-        notes = tuple(text.remarks(source, form))
+        notes = tuple(text_form.remarks(source, form))
         return cls(source.path, columns, len(rows), whole, notes, source, form)
 
     @property

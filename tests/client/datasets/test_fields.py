@@ -13,6 +13,7 @@ from submerge_client.datasets import Flow, read, text
 from submerge_client.datasets.fields import cure
 from submerge_client.datasets.instants import is_time, to_seconds
 from submerge_client.datasets.source import Source
+from submerge_client.datasets.text_form import form_of
 
 instants = st.datetimes(min_value=datetime(1971, 1, 1), max_value=datetime(2100, 1, 1))
 zones = st.integers(-14 * 60, 14 * 60).map(lambda m: timezone(timedelta(minutes=m)))
@@ -110,7 +111,7 @@ def test_columns_of_text_come_beside_the_numbers(tmp_path, quote) -> None:
     path.write_text(f"t,a,b\n{quote}x{quote}, 1,2\n\ny ,,4\n")
     source = Source.of(path)
 
-    pieces = list(text.pieces(source, text.form_of(source), [2, 1], [0]))
+    pieces = list(text.pieces(source, form_of(source), [2, 1], [0]))
 
     assert [["x", "y"]] == [[field for p in pieces for field in p.texts[0]]]
     assert [2, 4] == [line for p in pieces for line in p.lines]

@@ -33,8 +33,10 @@ def written(path: Path, columns: dict[str, object], **options: object) -> Path:
 
 def read(path: Path, **options: object) -> tuple[tuple[str, ...], np.ndarray, np.ndarray | None]:
     recordings = open_recordings([path], ReadingOptions(**options))  # type: ignore[arg-type]
-    (block,) = recordings.rows()
-    return recordings.names, block.rows, block.times
+    blocks = list(recordings.rows())
+    times = [block.times for block in blocks if block.times is not None]
+    rows = np.concatenate([block.rows for block in blocks])
+    return recordings.names, rows, np.concatenate(times) if times else None
 
 
 def refused(path: Path, **options: object) -> str:
