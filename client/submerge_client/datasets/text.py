@@ -25,6 +25,7 @@ import numpy as np
 from submerge import Array
 from submerge_client.datasets.fields import MISSING, PLAIN, number
 from submerge_client.datasets.source import (
+    MOST_CHARACTERS,
     Place,
     Source,
     refusal,
@@ -88,7 +89,7 @@ def pieces(
     """
     with source.lines() as lines:
         line = 1 + sum(1 for _ in islice(lines, form.skip))
-        while chunk := list(islice(lines, most)):
+        while chunk := _chunk(lines, most):
             if form.delimiter is not None and any('"' in text for text in chunk):
                 rest = chain(chunk, lines)
                 yield from _row_by_row(source, form, used, texts, line, rest, most)
@@ -111,6 +112,17 @@ def sample(source: Source, form: TextForm, most: int) -> list[list[str]]:
             _check_width(source, form, line, fields)
             rows.append(fields)
         return rows
+
+
+def _chunk(lines: Iterator[str], most: int) -> list[str]:
+    """Return the next lines, fewer than `most` if they are long."""
+    chunk, size = [], 0
+    for line in lines:
+        chunk.append(line)
+        size += len(line)
+        if len(chunk) == most or size > MOST_CHARACTERS:
+            break
+    return chunk
 
 
 def _at_once(
@@ -217,10 +229,13 @@ def _check_width(source: Source, form: TextForm, line: int, fields: list[str]) -
     if len(fields) == form.width:
         return
     commas = form.delimiter == "," and form.width < len(fields) <= 2 * form.width
+    packed = form.delimiter is None and any(mark in field for field in fields for mark in ",;")
+    title = line <= form.first + 1 and (packed or form.width == 1)
     raise refusal(
         Place(source.path, line),
         expected=f"{form.width} fields as in line {form.first}",
         got=str(len(fields)),
         hint="complete the row (NA for what is missing) or leave it out"
-        + ("; if commas are its decimal marks, write points" if commas else ""),
+        + ("; if commas are its decimal marks, write points" if commas else "")
+        + ("; if lines stand above its headings, remove them" if title else ""),
     )

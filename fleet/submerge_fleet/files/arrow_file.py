@@ -27,7 +27,7 @@ from submerge_fleet.files.arrow_columns import (
     numbers_in,
     strings_in,
 )
-from submerge_fleet.files.tables import BLOCK_ROWS, HEAD_ROWS, ColumnHead, Kind, RawRows
+from submerge_fleet.files.tables import HEAD_ROWS, ColumnHead, Kind, RawRows, block_rows
 
 PARQUET, FILE, STREAM = b"PAR1", b"ARROW1", b"\xff\xff\xff\xff"
 FEATHER_1 = b"FEA1"
@@ -98,7 +98,7 @@ class ArrowFile:
         wanted = [names[i] for i in dict.fromkeys([*numbers, *texts])]
         first = 1
         with _blaming(self.path):
-            for batch in self._batches(wanted, BLOCK_ROWS):
+            for batch in self._batches(wanted, block_rows(len(wanted))):
                 n = batch.num_rows
                 rows = np.empty((n, len(numbers)))
                 for i, place in enumerate(numbers):

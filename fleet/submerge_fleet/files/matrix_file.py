@@ -17,7 +17,7 @@ from submerge_client.datasets import intel_lab, npy
 from submerge_client.datasets.instants import to_seconds
 from submerge_client.datasets.source import Source, refusal
 from submerge_client.datasets.table import counted
-from submerge_fleet.files.tables import BLOCK_ROWS, HEAD_ROWS, ColumnHead, Kind, RawRows
+from submerge_fleet.files.tables import HEAD_ROWS, ColumnHead, Kind, RawRows, block_rows
 
 QUANTITY = "temperature"
 """What is read of a log."""
@@ -108,8 +108,9 @@ class MatrixFile:
 
     def blocks(self, numbers: Sequence[int], texts: Sequence[int]) -> Iterator[RawRows]:
         """Read columns as numbers and as text."""
-        for begin in range(0, self._n, BLOCK_ROWS):
-            rows = self._some(begin, begin + BLOCK_ROWS)
+        most = block_rows(len(self.columns))
+        for begin in range(0, self._n, most):
+            rows = self._some(begin, begin + most)
             fields = tuple(list(_texts(rows[:, i])) for i in texts)
             places = range(begin + 1, begin + 1 + len(rows))
             yield RawRows(rows[:, list(numbers)], fields, places)

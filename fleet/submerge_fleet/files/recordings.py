@@ -142,8 +142,9 @@ def open_recordings(paths: Sequence[Path], options: ReadingOptions) -> Recording
         for reading, name in zip(plan.readings, called, strict=True)
         for part in _parts(reading, name, options)
     ]
-    parts, notes = _each_once(parts)
-    return Recordings(plan.names, _arranged(parts), (*plan.notes, *notes), options)
+    digests = Digests()
+    parts, notes = _each_once(parts, digests)
+    return Recordings(plan.names, _arranged(parts, digests), (*plan.notes, *notes), options)
 
 
 def _machines(readings: Sequence[FileReading], options: ReadingOptions) -> list[str]:
@@ -190,7 +191,22 @@ def _first_time(reading: FileReading) -> float | None:
     return next((float(s.times[0]) for s in spans if s.times is not None and len(s.times)), None)
 
 
-def _each_once(parts: Sequence[MachinePart]) -> tuple[list[MachinePart], list[str]]:
+class Digests:
+    """Hashes of files' rows, each found in one pass when it is first asked for."""
+
+    def __init__(self) -> None:
+        self._found: dict[int, bytes] = {}
+
+    def of(self, reading: FileReading) -> bytes:
+        """Return the hash of one file's rows."""
+        if id(reading) not in self._found:
+            self._found[id(reading)] = reading.digest()
+        return self._found[id(reading)]
+
+
+def _each_once(
+    parts: Sequence[MachinePart], digests: Digests
+) -> tuple[list[MachinePart], list[str]]:
     """Leave out files whose rows another file has. Only files that begin alike are compared."""
     begins = {id(p.reading): (p.first, p.reading) for p in parts}
     alike = Counter(first for first, _ in begins.values())
@@ -199,20 +215,20 @@ def _each_once(parts: Sequence[MachinePart]) -> tuple[list[MachinePart], list[st
     for first, reading in begins.values():
         if alike[first] < 2:
             continue
-        other = kept.setdefault(reading.digest(), reading)
+        other = kept.setdefault(digests.of(reading), reading)
         if other is not reading:
             name = reading.file.path.name
             left[id(reading)] = f"{name} has the rows of {other.file.path.name}: they are read once"
     return [part for part in parts if id(part.reading) not in left], list(left.values())
 
 
-def _arranged(parts: Sequence[MachinePart]) -> list[MachinePart]:
+def _arranged(parts: Sequence[MachinePart], digests: Digests) -> list[MachinePart]:
     """Return parts machine by machine, and those of one by their times or contents."""
     alike = Counter((part.machine, part.first) for part in parts)
 
     def place(part: MachinePart) -> tuple[str, float, bytes]:
         again = alike[part.machine, part.first] > 1
-        return part.machine, part.first or 0.0, part.reading.digest() if again else b""
+        return part.machine, part.first or 0.0, digests.of(part.reading) if again else b""
 
     return sorted(parts, key=place)
 

@@ -17,6 +17,15 @@ BLOCK_ROWS = 4096
 """Most rows in memory at once, of formats that can be read in blocks."""
 
 
+MOST_NUMBERS = 1 << 22
+"""Most numbers in memory at once: blocks of wide tables have fewer rows."""
+
+
+def block_rows(width: int) -> int:
+    """Return how many rows of `width` columns are read at once."""
+    return max(1, min(BLOCK_ROWS, MOST_NUMBERS // max(1, width)))
+
+
 class Kind(Enum):
     """What a column holds, by its type or its first rows."""
 
@@ -95,7 +104,7 @@ class TableFile(Protocol):
         """What was left out or guessed on opening it."""
 
     def blocks(self, numbers: Sequence[int], texts: Sequence[int]) -> Iterator[RawRows]:
-        """Read columns, by their places, as numbers and as text, at most `BLOCK_ROWS` rows."""
+        """Read columns, by their places, as numbers and as text, some thousand rows at once."""
 
 
 def names_of(file: TableFile) -> tuple[str, ...]:

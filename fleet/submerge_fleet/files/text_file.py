@@ -10,9 +10,9 @@ from pathlib import Path
 from submerge_client.datasets import text, text_form
 from submerge_client.datasets.fields import cure, is_missing, is_number, unit
 from submerge_client.datasets.instants import is_time
-from submerge_client.datasets.source import Source
+from submerge_client.datasets.source import Place, Source, refusal, shown
 from submerge_client.datasets.table import check_distinct
-from submerge_fleet.files.tables import BLOCK_ROWS, HEAD_ROWS, ColumnHead, Kind, RawRows
+from submerge_fleet.files.tables import HEAD_ROWS, ColumnHead, Kind, RawRows, block_rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +47,7 @@ class TextFile:
             _column(name, [row[i].strip() for row in rows], bool(headings[i]))
             for i, name in enumerate(form.columns)
         )
+        _check_first(source.path, form.skip + 1, columns)
         notes = tuple(text_form.remarks(source, form))
         return cls(source.path, columns, len(rows), whole, notes, source, form)
 
@@ -58,8 +59,22 @@ class TextFile:
     def blocks(self, numbers: Sequence[int], texts: Sequence[int]) -> Iterator[RawRows]:
         """Read columns as numbers and as text."""
         with self._source.damage_first():
-            for piece in text.pieces(self._source, self._form, numbers, texts, most=BLOCK_ROWS):
+            most = block_rows(len(self.columns))
+            for piece in text.pieces(self._source, self._form, numbers, texts, most=most):
                 yield RawRows(*piece)
+
+
+def _check_first(path: Path, line: int, columns: Sequence[ColumnHead]) -> None:
+    """Refuse a row of units below the headings."""
+    first = [c.values[0] for c in columns if c.kind == Kind.NUMBERS and len(c.full) > 2]
+    units = [value for value in first if value and not is_number(value) and not cure(value)]
+    if len(units) > 1 and len(units) == len(first) - first.count(""):
+        raise refusal(
+            Place(path, line),
+            expected="numbers below the headings",
+            got=f"a row of text ({shown(units[0])}, ...)",
+            hint="if it holds units, write them into the headings and remove it",
+        )
 
 
 def _column(name: str, fields: Sequence[str], heading: bool) -> ColumnHead:

@@ -156,6 +156,14 @@ MISTAKES = {
     "inf": ("a.csv", table("time,a,b", "{t},inf,1"), {}, "got 'inf'", "write NA for a missing"),
     "open quote": ("a.csv", 'a,b\n1,"2\n3,4\n' * 2, {}, "a.csv", ""),
     "short row": ("a.csv", "a,b\n1,2\n3\n", {}, "line 3: expected 2 fields", "complete the row"),
+    "title": ("a.csv", "Plant 7\n" + HEAD + ROWS, {}, "line 2: expected 2 fields", "remove them"),
+    "units below": (
+        "a.csv",
+        "time;a;b\n;bar;degC\n" + ROWS.replace(",", ";"),
+        {},
+        "line 2: expected numbers below the headings, got a row of text ('bar', ...)",
+        "write them into the headings",
+    ),
     "no such file": ("b.csv", "a,b\n1,2\n", {}, "nothing of that name", "check the path"),
     "sort what": (
         "a.csv",

@@ -14,7 +14,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from submerge import UsageError
-from submerge_fleet.files import ReadingOptions, Recordings, open_recordings, recordings, time_order
+from submerge_fleet.files import (
+    ReadingOptions,
+    Recordings,
+    open_recordings,
+    recordings,
+    tables,
+    time_order,
+)
 
 START = 1_795_428_000.0
 NAMES = ("flow", "temp", "load")
@@ -373,3 +380,13 @@ def test_blocks_are_bounded_and_numbered(tmp_path: Path, name: str) -> None:
     assert recordings.ONLY_MACHINE == blocks[0].machine
     assert max(sizes) <= 4096
     assert [*np.cumsum([1, *sizes[:-1]])] == [block.first for block in blocks]
+
+
+def test_wide_tables_come_in_fewer_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A block is bounded by its numbers, not by its rows alone."""
+    monkeypatch.setattr(tables, "MOST_NUMBERS", 12)
+    times, rows = history(20)
+    for name in ("a.csv", "a.parquet"):
+        blocks = list(opened(written(tmp_path / name, times, rows)).rows())
+        np.testing.assert_array_equal(rows, np.concatenate([block.rows for block in blocks]))
+        assert 12 >= max(block.rows.size for block in blocks)
