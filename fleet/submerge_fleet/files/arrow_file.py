@@ -2,8 +2,8 @@
 
 1. pyarrow is imported here alone, when a file of these formats is opened.
 2. Columns of an extension type are refused: what they mean is code elsewhere.
-3. A row group whose columns in use take more than `MOST_BYTES` unpacked is refused by what the
-   file says of itself; a record batch when it is unpacked.
+3. A row group whose columns in use take more than `MOST_BYTES` unpacked, or a record batch that
+   does, is refused by what the file says of itself, before it is unpacked.
 4. Times are kept to a microsecond, and a time without a zone is taken as UTC.
 """
 
@@ -27,10 +27,13 @@ from submerge_fleet.files.arrow_columns import (
     numbers_in,
     strings_in,
 )
+from submerge_fleet.files.arrow_sizes import DAMAGE, unpacked_sizes
 from submerge_fleet.files.tables import HEAD_ROWS, ColumnHead, Kind, RawRows, block_rows
 
 PARQUET, FILE, STREAM = b"PAR1", b"ARROW1", b"\xff\xff\xff\xff"
 FEATHER_1 = b"FEA1"
+FILE_START = 8
+"""Where the messages of a file begin: after its first bytes and their padding."""
 
 MOST_BYTES = 1 << 30
 """Most bytes of a row group's columns in use, or of a record batch, unpacked."""
@@ -66,6 +69,7 @@ def opened(source: Source) -> ArrowFile:
         check_distinct(path, schema.names)
         check_types(pa, path, schema)
         readable = [i for i, field in enumerate(schema) if kind_of(pa, field.type) != Kind.OTHER]
+        file._check_batches(pa)
         head = file._first([schema.names[i] for i in readable], HEAD_ROWS + 1)
     n = sum(batch.num_rows for batch in head)
     if n == 0:
@@ -127,8 +131,6 @@ class ArrowFile:
         with self.path.open("rb") as stream, _reader(pa, self._format, stream) as reader:
             for batch in _each(reader):
                 used = batch.select(list(wanted))
-                if used.nbytes > MOST_BYTES:
-                    raise self._too_large("record batch", used.nbytes)
                 for begin in range(0, used.num_rows, most):
                     yield used.slice(begin, most)
 
@@ -142,6 +144,22 @@ class ArrowFile:
                 break
         return found
 
+    def _check_batches(self, pa: Any) -> None:
+        if self._format == PARQUET:
+            return
+        start = 0 if self._format == STREAM else FILE_START
+        try:
+            for number, size in enumerate(unpacked_sizes(pa, str(self.path), start)):
+                if size > MOST_BYTES:
+                    raise self._too_large(f"message {number + 1}", size)
+        except DAMAGE as error:
+            raise refusal(
+                self.path,
+                expected="a whole Arrow file",
+                got=f"a damaged header ({error})",
+                hint="copy or write it again",
+            ) from error
+
     def _check_groups(self, metadata: Any, wanted: Sequence[str]) -> None:
         known = {*wanted}
         for group in range(metadata.num_row_groups):
@@ -154,9 +172,9 @@ class ArrowFile:
     def _too_large(self, what: str, size: int) -> UsageError:
         return refusal(
             f"{self.path}, {what}",
-            expected=f"at most {MOST_BYTES >> 20} MiB of the columns in use",
+            expected=f"at most {MOST_BYTES >> 20} MiB at once, unpacked",
             got=f"{size >> 20} MiB",
-            hint="write it again in smaller pieces (row_group_size)",
+            hint="write it again in smaller pieces (row_group_size, chunksize)",
         )
 
 

@@ -10,42 +10,21 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from submerge import Array
 from submerge.history.recorded import Recorded
-from submerge_client.datasets.source import refusal
 from submerge_fleet.files import long_table
 from submerge_fleet.files.opening import files_of, open_file
-from submerge_fleet.files.options import BY_FILE, ReadingOptions
+from submerge_fleet.files.options import ReadingOptions
+from submerge_fleet.files.parts import MachinePart, parts_of
 from submerge_fleet.files.plan import planned
-from submerge_fleet.files.reading import FileReading, Span
+from submerge_fleet.files.reading import Span
 from submerge_fleet.files.tables import TableFile
 from submerge_fleet.files.time_order import TimeOrder, sorted_spans
-
-ONLY_MACHINE = "machine"
-"""The name of the machine if all files are of one."""
-
-MOST_MACHINES = 10_000
-
-
-@dataclass(frozen=True)
-class MachinePart:
-    """One file's rows of one machine.
-
-    first : its first time; None if it has none
-    whole : whether all rows of the file are this machine's
-    """
-
-    machine: str
-    reading: FileReading
-    first: float | None
-    whole: bool
 
 
 class Recordings:
@@ -136,101 +115,8 @@ def open_recordings(paths: Sequence[Path], options: ReadingOptions) -> Recording
         the place, what was expected, what came, what to do.
     """
     plan = planned([open_file(path) for path in files_of(paths)], options)
-    called = _machines(plan.readings, options)
-    parts = [
-        part
-        for reading, name in zip(plan.readings, called, strict=True)
-        for part in _parts(reading, name, options)
-    ]
-    digests = Digests()
-    parts, notes = _each_once(parts, digests)
-    return Recordings(plan.names, _arranged(parts, digests), (*plan.notes, *notes), options)
-
-
-def _machines(readings: Sequence[FileReading], options: ReadingOptions) -> list[str]:
-    """Return the name of each file's machine, if all of its rows are of one."""
-    if options.node_by != BY_FILE:
-        return [ONLY_MACHINE for _ in readings]
-    paths = [reading.file.path for reading in readings]
-    stems = [path.name.split(".")[0] or path.name for path in paths]
-    # Files of the same name in different folders are different machines.
-    return stems if len({*stems}) == len(stems) else list(map(str, paths))
-
-
-def _parts(reading: FileReading, name: str, options: ReadingOptions) -> Iterable[MachinePart]:
-    """Return the parts of one file, one for each machine."""
-    file = reading.file
-    if reading.machine is None:
-        return [MachinePart(name, reading, _first_time(reading), True)]
-    found: dict[str, float | None] = {}
-    for span in reading.without_rows().spans():
-        for i, name in enumerate(() if span.machines is None else span.machines):
-            if name not in found:
-                found[name] = None if span.times is None else float(span.times[i])
-                if not name:
-                    raise refusal(
-                        f"{file.path}, {file.unit} {span.places[i]}",
-                        expected=f"a machine's name in column {options.node_by!r}",
-                        got="none",
-                        hint="complete the row or leave it out",
-                    )
-        if len(found) > MOST_MACHINES:
-            raise refusal(
-                file.path,
-                expected=f"at most {MOST_MACHINES} machines in column {options.node_by!r}",
-                got="more",
-                hint="name the column of machines (--node-by)",
-            )
-    return [MachinePart(name, reading, at, len(found) == 1) for name, at in found.items()]
-
-
-def _first_time(reading: FileReading) -> float | None:
-    if reading.clock is None:
-        return None
-    spans = reading.without_rows().spans()
-    return next((float(s.times[0]) for s in spans if s.times is not None and len(s.times)), None)
-
-
-class Digests:
-    """Hashes of files' rows, each found in one pass when it is first asked for."""
-
-    def __init__(self) -> None:
-        self._found: dict[int, bytes] = {}
-
-    def of(self, reading: FileReading) -> bytes:
-        """Return the hash of one file's rows."""
-        if id(reading) not in self._found:
-            self._found[id(reading)] = reading.digest()
-        return self._found[id(reading)]
-
-
-def _each_once(
-    parts: Sequence[MachinePart], digests: Digests
-) -> tuple[list[MachinePart], list[str]]:
-    """Leave out files whose rows another file has. Only files that begin alike are compared."""
-    begins = {id(p.reading): (p.first, p.reading) for p in parts}
-    alike = Counter(first for first, _ in begins.values())
-    kept: dict[bytes, FileReading] = {}
-    left: dict[int, str] = {}
-    for first, reading in begins.values():
-        if alike[first] < 2:
-            continue
-        other = kept.setdefault(digests.of(reading), reading)
-        if other is not reading:
-            name = reading.file.path.name
-            left[id(reading)] = f"{name} has the rows of {other.file.path.name}: they are read once"
-    return [part for part in parts if id(part.reading) not in left], list(left.values())
-
-
-def _arranged(parts: Sequence[MachinePart], digests: Digests) -> list[MachinePart]:
-    """Return parts machine by machine, and those of one by their times or contents."""
-    alike = Counter((part.machine, part.first) for part in parts)
-
-    def place(part: MachinePart) -> tuple[str, float, bytes]:
-        again = alike[part.machine, part.first] > 1
-        return part.machine, part.first or 0.0, digests.of(part.reading) if again else b""
-
-    return sorted(parts, key=place)
+    parts, notes = parts_of(plan.readings, options)
+    return Recordings(plan.names, parts, (*plan.notes, *notes), options)
 
 
 def _spans(parts: Sequence[MachinePart]) -> Iterator[tuple[Span, TableFile]]:

@@ -20,6 +20,7 @@ feather = pytest.importorskip("pyarrow.feather")
 parquet = pytest.importorskip("pyarrow.parquet")
 
 START = 1_795_428_000
+HUGE = {"a.parquet": {"use_dictionary": False}, "a.feather": {"chunksize": 99_000}}
 
 
 def written(path: Path, columns: dict[str, object], **options: object) -> Path:
@@ -156,12 +157,16 @@ def test_extension_types_are_refused(tmp_path: Path, name: str) -> None:
 def test_what_unpacks_to_too_much_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    """The bound is of the columns in use alone."""
+    """Though it takes a thousandth of it packed; nothing is unpacked before."""
     monkeypatch.setattr(arrow_file, "MOST_BYTES", 1 << 20)
-    columns = {"a": np.arange(99_000.0), "b": np.arange(99_000.0), "c": np.zeros(99_000)}
-    path = written(tmp_path / name, columns, compression="zstd")
+    columns = {name: np.zeros(99_000) for name in "abc"}
+    path = written(tmp_path / name, columns, compression="zstd", **HUGE[name])
+    assert 50_000 > path.stat().st_size
 
-    assert "expected at most 1 MiB of the columns in use, got" in refused(path)
+    message = refused(path)
+
+    assert "expected at most 1 MiB at once, unpacked, got 2 MiB" in message
+    assert message.endswith("(row_group_size, chunksize)")
 
 
 @pytest.mark.parametrize("name", ["a.parquet", "a.feather"])

@@ -18,7 +18,7 @@ from submerge_fleet.files import (
     ReadingOptions,
     Recordings,
     open_recordings,
-    recordings,
+    parts,
     tables,
     time_order,
 )
@@ -104,7 +104,7 @@ def test_any_cut_into_files_has_the_same_rows(
     times, rows = history(60)
     pieces = np.split(np.arange(60), sorted(cuts))
     paths = [
-        written(folder / f"{order.random()}{SUFFIXES[i % 3]}", times[piece], rows[piece])
+        written(folder / f"{order.random()}-{i}{SUFFIXES[i % 3]}", times[piece], rows[piece])
         for i, piece in enumerate(pieces)
     ]
     order.shuffle(paths)
@@ -377,7 +377,7 @@ def test_blocks_are_bounded_and_numbered(tmp_path: Path, name: str) -> None:
     blocks = list(opened(path).rows())
 
     sizes = [len(block.rows) for block in blocks]
-    assert recordings.ONLY_MACHINE == blocks[0].machine
+    assert parts.ONLY_MACHINE == blocks[0].machine
     assert max(sizes) <= 4096
     assert [*np.cumsum([1, *sizes[:-1]])] == [block.first for block in blocks]
 
