@@ -3,6 +3,7 @@
 | form | example |
 |---|---|
 | ISO 8601, with `T` or a blank | `2026-11-23 10:00`, `2026-11-23T10:00:00.25` |
+| an hour of one digit | `2026-11-23 9:00` |
 | with a zone | `2026-11-23T10:00:00Z`, `2026-11-23 11:00:00+01:00` |
 | year first, with slashes | `2026/11/23 10:00` |
 | day first, with points | `23.11.2026 10:00:00` |
@@ -27,7 +28,7 @@ from submerge import Array
 MICRO = 1_000_000
 
 _DATE = r"(\d{4}-\d\d-\d\d|\d{4}/\d\d?/\d\d?|\d\d\.\d\d\.\d{4})"
-_CLOCK = r"\d\d:\d\d(:\d\d([.,]\d{1,9})?)?"
+_CLOCK = r"\d?\d:\d\d(:\d\d([.,]\d{1,9})?)?"
 _TIME = re.compile(_DATE + rf"([T ]\s*{_CLOCK}\s*(Z|UTC|[+-]\d\d:?(\d\d)?)?)?", re.ASCII)
 _ZONELESS = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{1,6})?)?)?Z?", re.ASCII)
 _CLOCK_ONLY = re.compile(_CLOCK, re.ASCII)
@@ -105,6 +106,8 @@ def _one(text: str) -> float:
         year, month, day = date.split("/")
         date = f"{year}-{month:0>2}-{day:0>2}"
     clock = clock.replace(",", ".").replace("UTC", "Z").replace(" ", "")
+    if clock[1:2] == ":":
+        clock = f"0{clock}"
     try:
         when = datetime.fromisoformat(f"{date}T{clock}" if clock else date)
     except ValueError:

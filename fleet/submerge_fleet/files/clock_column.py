@@ -116,6 +116,7 @@ def clock_of(file: TableFile, option: str) -> Found:
     # By type, then by content, then by name: the surest first.
     places = [*dict.fromkeys([*_by_type(file), *_by_content(file), *_by_name(file)])]
     if not places:
+        _check_passed_over(file)
         return Found(None, tuple(_passed_over(file)))
     found = _read_as(file, places[0])
     read = found.clock.places if found.clock else ()
@@ -150,6 +151,14 @@ def _by_name(file: TableFile) -> Iterator[int]:
             values = _values(column)
             if _scale(values) or (_normal(column.name) in _ELAPSED and _rises(values)):
                 yield i
+
+
+def _check_passed_over(file: TableFile) -> None:
+    """Refuse a column that is called time and holds text with digits: times that we cannot read."""
+    for place, column in enumerate(file.columns):
+        digits = any(mark.isdigit() for mark in "".join(column.full[:1]))
+        if column.kind == Kind.TEXT and digits and _is_called_time(column):
+            raise _not_times(file, place)
 
 
 def _passed_over(file: TableFile) -> Iterator[str]:
@@ -188,7 +197,7 @@ def _not_times(file: TableFile, place: int) -> Exception:
         got=got,
         hint="nothing says whether the day or the month is first: write 2026-11-23"
         if ambiguous
-        else 'write them so, or name another column (--time), or "none"',
+        else "write them so, name another column (--time), or read none (--time none)",
     )
 
 

@@ -153,6 +153,8 @@ MISTAKES = {
         "got 'later'",
     ),
     "slashes": ("a.csv", "date,a,b\n11/10/2026,1,2\n", {}, "got '11/10/2026'", "write 2026-11-23"),
+    "half days": ("a.csv", table("time,a,b", "{t} AM,{i},1"), {}, "00 AM'", "(--time none)"),
+    "no date": ("a.csv", table("time,a,b", "10:00:00,{i},1"), {}, "got '10:00:00'", "--time none"),
     "inf": ("a.csv", table("time,a,b", "{t},inf,1"), {}, "got 'inf'", "write NA for a missing"),
     "open quote": ("a.csv", 'a,b\n1,"2\n3,4\n' * 2, {}, "a.csv", ""),
     "short row": ("a.csv", "a,b\n1,2\n3\n", {}, "line 3: expected 2 fields", "complete the row"),
