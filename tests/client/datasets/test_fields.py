@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from submerge_client.datasets import Flow, read, text
@@ -19,6 +19,7 @@ instants = st.datetimes(min_value=datetime(1971, 1, 1), max_value=datetime(2100,
 zones = st.integers(-14 * 60, 14 * 60).map(lambda m: timezone(timedelta(minutes=m)))
 
 
+@settings(max_examples=40)
 @given(st.lists(st.tuples(instants, zones), min_size=1, max_size=5), st.sampled_from(["T", " "]))
 def test_times_with_any_zone_are_instants(some, mark) -> None:
     """Mixed zones in one column, to a microsecond."""
