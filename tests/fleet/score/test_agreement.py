@@ -170,12 +170,14 @@ def disturbed(offset: float) -> np.ndarray:
 
 def same(live: list[dict], files: list[dict], *, linear: bool) -> None:
     """Hold each line of a client to that of the command."""
+    # Features are float32: how many rows are lifted at once changes their last digits.
+    near = 1e-6 if linear else 1e-12
     assert list(range(len(live))) == [line["row"] for line in live]
     assert list(range(1, len(live) + 1)) == [line["row"] for line in files]
     for here, there in zip(live, files, strict=True):
         assert ("linear" in here) == ("linear" in there) == linear
         for name in {"spe", "t2", "linear"} & set(here):
-            assert here[name] == pytest.approx(there[name], rel=1e-12, abs=1e-12)
+            assert here[name] == pytest.approx(there[name], rel=near, abs=near)
         for name in ("over", "over_t2", "over_linear"):
             assert here.get(name) == there.get(name)
         assert list(here["top"]) == list(there["top"])
