@@ -8,6 +8,7 @@ try:
     from submerge.sklearn.one_pass_kmeans import OnePassKernelKMeans
     from submerge.sklearn.spectral_clustering import KernelSpectralClustering
     from submerge.sklearn.streaming_pca import StreamingPCA
+    from submerge.sklearn.subspace_detector import SubspaceDetector
 except ImportError as error:
     # Missing, or older: either way its name is on the error. Others are not for us to explain.
     if not (error.name or "").startswith("sklearn"):
@@ -16,4 +17,10 @@ except ImportError as error:
         "submerge.sklearn needs scikit-learn 1.6 or later: pip install 'submerge[sklearn]'"
     ) from error
 
-__all__ = ["KernelSpectralClustering", "NystromKPCA", "OnePassKernelKMeans", "StreamingPCA"]
+__all__ = [
+    "KernelSpectralClustering",
+    "NystromKPCA",
+    "OnePassKernelKMeans",
+    "StreamingPCA",
+    "SubspaceDetector",
+]

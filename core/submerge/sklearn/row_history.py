@@ -1,0 +1,182 @@
+"""RowHistory: rows as they come, and a model of them with scores of rows that it had not learnt.
+
+1. The first `KEPT` rows are kept as they are: their model and scores are made when asked for.
+2. More rows become summaries of spans of time (`history.first_pass`): memory does not grow with
+   their number.
+3. Rows that come together at first are scored span by span, by the model of all other spans.
+4. Rows that come later are scored before they are learnt, by a model of at least eight ninths of
+   the rows before. Of these scores a sketch is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from math import sqrt
+from statistics import NormalDist
+
+import numpy as np
+
+from submerge._linalg import Array
+from submerge.errors import NothingLearnt
+from submerge.history.batches import Batch, Batches
+from submerge.history.cells import CellGrid
+from submerge.history.first_pass import FirstPass
+from submerge.history.folds import MOST_FOLDS, Folds, folds_of
+from submerge.history.recorded import Recorded
+from submerge.history.settings import FitSettings
+from submerge.pca.whole_scatter import WholeScatter
+from submerge.sklearn.row_model import AT_ONCE, RowModel
+from submerge.stats.quantile_sketch import FINE, SketchTally, quantile
+
+KEPT = 512
+"""Rows that are kept as they are: fewer would be less than a span for each fold."""
+
+WINDOW = 65536
+"""Scores of a sketch: limits are those of the last so many to twice as many."""
+
+GROWTH = 1.125
+"""Rows over those of the model, at which the model that scores new rows is made again."""
+
+
+class RowHistory:
+    """Learns rows in the order of time.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Of the channels.
+    settings : FitSettings
+
+    Attributes
+    ----------
+    seen : int
+        Rows that came, learnt or not.
+    """
+
+    def __init__(self, names: Sequence[str], settings: FitSettings) -> None:
+        self._names, self._settings = names, settings
+        self.seen = 0
+        self._rows: Array | None = np.empty((0, len(names)))
+        self._first = FirstPass(names, settings)
+        self._tally = SketchTally(WINDOW, FINE)
+        self._scorer: RowModel | None = None
+        self._made: RowModel | None = None
+
+    def add(self, rows: Array) -> None:
+        """Take rows (n, channels) in their units, after those before."""
+        self._made = None
+        self.seen += len(rows)
+        if self._rows is None:
+            for start in range(0, len(rows), AT_ONCE):
+                self._score_and_learn(rows[start : start + AT_ONCE])
+            return
+        self._rows = np.concatenate((self._rows, rows))
+        if self.seen > KEPT:
+            rows, self._rows = self._rows, None
+            self._learn_at_first([Recorded("rows", rows, None)])
+            self._scorer = self._made
+
+    @property
+    def model(self) -> RowModel:
+        """The model of all rows.
+
+        Raises
+        ------
+        NothingLearnt
+            If they do not vary, or have too few values.
+        """
+        if self._made is None:
+            if self._rows is not None:
+                # As if each were a file: so a few rows have several spans as well.
+                parts = np.array_split(self._rows, min(MOST_FOLDS, max(1, len(self._rows))))
+                self._first = FirstPass(self._names, self._settings)
+                self._tally = SketchTally(WINDOW, FINE)
+                self._learn_at_first(
+                    [Recorded("rows", part, None, str(i)) for i, part in enumerate(parts)]
+                )
+            else:
+                folds = self._folds()
+                self._made = self._model_of(folds, folds.whole)
+        if self._made is None:
+            raise NothingLearnt("expected rows that vary, got only equal ones: learn more")
+        return self._made
+
+    def limit(self, share: float) -> float:
+        """Return the distance that a share of rows exceed that were not learnt.
+
+        Without any score, that of the chi-squared distribution (Wilson and Hilferty 1931).
+        """
+        dim = self.model.schema.width
+        sketch = self._tally.sketch
+        if sketch.n:
+            return quantile(sketch, 1 - share)
+        ninth = 2 / (9 * dim)
+        return float(dim * (1 - ninth + NormalDist().inv_cdf(1 - share) * sqrt(ninth)) ** 3)
+
+    def _learn_at_first(self, parts: Sequence[Recorded]) -> None:
+        """Learn the first rows, and score each span of them by the others."""
+        for part in parts:
+            self._first.add(part)
+        self._first.end()
+        try:
+            folds = self._folds()
+        except NothingLearnt:
+            if self._rows is None:
+                return  # there may be rows that vary, later
+            raise
+        self._made = self._model_of(folds, folds.whole)
+        for scores in self._held_out(parts, folds):
+            self._tally.add(scores)
+
+    def _held_out(self, parts: Sequence[Recorded], folds: Folds) -> Iterator[Array]:
+        """Yield the scores of rows by the model of all folds but theirs."""
+        scorer: tuple[int, RowModel | None] = -1, None
+        for batch in _batches(parts, self._first.grid):
+            fold = folds.fold_of.get(batch.cell)
+            if fold is None or folds.count == 1:
+                continue  # it is left out, or there are no others
+            if fold != scorer[0]:
+                scorer = fold, self._model_of(folds, folds.without(fold))
+            rows = _learnable(batch.rows)
+            if scorer[1] is not None and len(rows):
+                yield scorer[1].distances(rows)
+
+    def _score_and_learn(self, rows: Array) -> None:
+        learnt = 0.0 if self._scorer is None else self._scorer.weight
+        cells = self._first.cells.values()
+        if sum(cell.scatter.weight for cell in cells) >= GROWTH * learnt:
+            self._scorer = self._model_or_none()
+        judged = _learnable(rows)
+        if self._scorer is not None and len(judged):
+            self._tally.add(self._scorer.distances(judged))
+        done = self._first.rows
+        self._first.add(Recorded("rows", rows, None, first=done + 1))
+        self._first.end()
+
+    def _folds(self) -> Folds:
+        return folds_of(self._first.cells, self._names, self._settings)
+
+    def _model_or_none(self) -> RowModel | None:
+        try:
+            folds = self._folds()
+        except NothingLearnt:
+            return None
+        return self._model_of(folds, folds.whole)
+
+    def _model_of(self, folds: Folds, scatter: WholeScatter) -> RowModel | None:
+        return RowModel.of(scatter, folds.schema, folds.rank, self._settings)
+
+
+def _batches(parts: Sequence[Recorded], grid: CellGrid | None) -> Iterator[Batch]:
+    """Yield rows with the cell that they were learnt in."""
+    if grid is None:
+        return
+    batches = Batches(grid)
+    for part in parts:
+        yield from batches.add(part)
+    yield from batches.end()
+
+
+def _learnable(rows: Array) -> Array:
+    """Return the rows that have at least half of their values."""
+    return rows[2 * np.isnan(rows).sum(axis=1) <= rows.shape[1]]
