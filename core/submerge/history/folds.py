@@ -105,7 +105,7 @@ def folds_of(
         raise NothingLearnt("expected rows that can be learnt, got none")
     deviant: dict[Cell, Deviant] = {}
     moments, schema, scaled = _scaled(cells, names)
-    if settings.leaves_out:
+    if settings.leaves_out and moments.varying:
         deviant = _deviant(scaled, _spread(scaled), settings)
     if deviant:
         # What is left out must not settle the scale either.

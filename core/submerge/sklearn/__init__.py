@@ -1,4 +1,4 @@
-"""The engine, and the other methods of the papers, as scikit-learn estimators.
+"""The engine, a detector, and the other methods of the papers, as scikit-learn estimators.
 
 This is the only folder of the core that imports scikit-learn. It adds no mathematics of its own.
 """

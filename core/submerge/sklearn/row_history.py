@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from math import sqrt
 from statistics import NormalDist
 
@@ -18,14 +19,15 @@ import numpy as np
 
 from submerge._linalg import Array
 from submerge.errors import NothingLearnt
-from submerge.history.batches import Batch, Batches
+from submerge.history.batches import AT_ONCE, Batch, Batches
 from submerge.history.cells import CellGrid
 from submerge.history.first_pass import FirstPass
 from submerge.history.folds import MOST_FOLDS, Folds, folds_of
 from submerge.history.recorded import Recorded
 from submerge.history.settings import FitSettings
+from submerge.judge.prepare import LARGEST_SCALED
 from submerge.pca.whole_scatter import WholeScatter
-from submerge.sklearn.row_model import AT_ONCE, RowModel
+from submerge.sklearn.row_model import RowModel
 from submerge.stats.quantile_sketch import FINE, SketchTally, quantile
 
 KEPT = 512
@@ -89,8 +91,6 @@ class RowHistory:
             if self._rows is not None:
                 # As if each were a file: so a few rows have several spans as well.
                 parts = np.array_split(self._rows, min(MOST_FOLDS, max(1, len(self._rows))))
-                self._first = FirstPass(self._names, self._settings)
-                self._tally = SketchTally(WINDOW, FINE)
                 self._learn_at_first(
                     [Recorded("rows", part, None, str(i)) for i, part in enumerate(parts)]
                 )
@@ -115,6 +115,8 @@ class RowHistory:
 
     def _learn_at_first(self, parts: Sequence[Recorded]) -> None:
         """Learn the first rows, and score each span of them by the others."""
+        self._first = FirstPass(self._names, self._settings)
+        self._tally = SketchTally(WINDOW, FINE)
         for part in parts:
             self._first.add(part)
         self._first.end()
@@ -145,7 +147,7 @@ class RowHistory:
         learnt = 0.0 if self._scorer is None else self._scorer.weight
         cells = self._first.cells.values()
         if sum(cell.scatter.weight for cell in cells) >= GROWTH * learnt:
-            self._scorer = self._model_or_none()
+            self._scorer = self._new_scorer()
         judged = _learnable(rows)
         if self._scorer is not None and len(judged):
             self._tally.add(self._scorer.distances(judged))
@@ -154,11 +156,22 @@ class RowHistory:
         self._first.end()
 
     def _folds(self) -> Folds:
+        if not self._first.cells:
+            raise NothingLearnt(
+                "expected rows with at least half of their values, and none of 1e12 or more, got"
+                f" {self.seen} others: fill gaps, or scale columns"
+            )
         return folds_of(self._first.cells, self._names, self._settings)
 
-    def _model_or_none(self) -> RowModel | None:
+    def _new_scorer(self) -> RowModel | None:
+        """Return a model of all rows; None while nothing varies.
+
+        Distances do not depend on the rank that is shown, and what is left out is chosen when the
+        model is asked for: both would cost more than the learning.
+        """
+        quick = replace(self._settings, rank=self._settings.rank or 1, leaves_out=False)
         try:
-            folds = self._folds()
+            folds = folds_of(self._first.cells, self._names, quick)
         except NothingLearnt:
             return None
         return self._model_of(folds, folds.whole)
@@ -178,5 +191,6 @@ def _batches(parts: Sequence[Recorded], grid: CellGrid | None) -> Iterator[Batch
 
 
 def _learnable(rows: Array) -> Array:
-    """Return the rows that have at least half of their values."""
-    return rows[2 * np.isnan(rows).sum(axis=1) <= rows.shape[1]]
+    """Return the rows that are learnt: with half of their values, of a usable size."""
+    enough = 2 * np.isnan(rows).sum(axis=1) <= rows.shape[1]
+    return np.asarray(rows[enough & ~(np.abs(rows) >= LARGEST_SCALED).any(axis=1)])

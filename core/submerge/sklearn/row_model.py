@@ -17,8 +17,8 @@ from submerge.pca.subspace import Subspace
 from submerge.pca.whole_scatter import WholeScatter
 from submerge.schema import Scaling, Schema
 
-AT_ONCE = 1024
-"""Rows that are scored at once: filling gaps takes room for each."""
+AT_ONCE = 128
+"""Rows that are scored at once: to fill gaps takes a matrix for each of them."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,12 +61,8 @@ class RowModel:
     @property
     def scaling(self) -> Scaling:
         """The center and scale of the channels."""
-        scaling = self.schema.scaling
-        return (
-            Scaling((0.0,) * self.schema.width, (1.0,) * self.schema.width)
-            if (scaling is None)
-            else scaling
-        )
+        width = self.schema.width
+        return self.schema.scaling or Scaling((0.0,) * width, (1.0,) * width)
 
     def judge(self, rows: Array) -> Iterator[tuple[Block, RowScores]]:
         """Score rows (n, channels) in their units, some at a time; NaN is a gap.

@@ -93,11 +93,15 @@ class SubspaceDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
     >>> X = rng.standard_normal((2000, 2)) @ rng.standard_normal((2, 6))
     >>> X += 0.1 * rng.standard_normal(X.shape)
     >>> detector = SubspaceDetector().fit(X)
-    >>> row = X[:1].copy()
+    >>> row = X[[X[:, 3].argmax()]]
     >>> row[0, 3] = -row[0, 3]
     >>> detector.predict(row), int(detector.contributions(row).argmax())
     (array([-1]), 3)
     """
+
+    _history: RowHistory
+    _share: float
+    _limit: float | None
 
     def __init__(
         self,
@@ -133,10 +137,7 @@ class SubspaceDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
     def partial_fit(self, X: npt.ArrayLike, y: object = None) -> Self:
         """Learn more rows X (n_samples, n_features), one or many, oldest first."""
         with all_or_nothing(self):
-            if self.__sklearn_is_fitted__():
-                rows = self._checked(X)
-            else:
-                rows = self._begin(X)
+            rows = self._checked(X) if self.__sklearn_is_fitted__() else self._begin(X)
             self._history.add(rows)
             self._limit = None
         return self
@@ -264,7 +265,7 @@ class SubspaceDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
             value = getattr(self, name)
             if name == "contamination" and isinstance(value, str) and value == "auto":
                 continue
-            if not isinstance(value, Real) or not 0 < value <= MOST_CONTAMINATION:
+            if not isinstance(value, Real) or not 0 < float(value) <= MOST_CONTAMINATION:
                 form = '"auto" or ' if name == "contamination" else ""
                 raise UsageError(
                     f"{name} must be {form}a number above 0 and at most"
