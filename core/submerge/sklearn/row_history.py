@@ -28,13 +28,13 @@ from submerge.history.settings import FitSettings
 from submerge.judge.prepare import LARGEST_SCALED
 from submerge.pca.whole_scatter import WholeScatter
 from submerge.sklearn.row_model import RowModel
-from submerge.stats.quantile_sketch import FINE, SketchTally, quantile
+from submerge.stats.quantile_sketch import FINE, SketchTally, empty, quantile
 
 KEPT = 512
 """Rows that are kept as they are: fewer would be less than a span for each fold."""
 
-WINDOW = 65536
-"""Scores of a sketch: limits are those of the last so many to twice as many."""
+WINDOW = 8192
+"""Scores of rows that come later: limits are those of the last so many to twice as many."""
 
 GROWTH = 1.125
 """Rows over those of the model, at which the model that scores new rows is made again."""
@@ -116,7 +116,6 @@ class RowHistory:
     def _learn_at_first(self, parts: Sequence[Recorded]) -> None:
         """Learn the first rows, and score each span of them by the others."""
         self._first = FirstPass(self._names, self._settings)
-        self._tally = SketchTally(WINDOW, FINE)
         for part in parts:
             self._first.add(part)
         self._first.end()
@@ -127,8 +126,11 @@ class RowHistory:
                 return  # there may be rows that vary, later
             raise
         self._made = self._model_of(folds, folds.whole)
+        found = SketchTally(2**62, FINE)
         for scores in self._held_out(parts, folds):
-            self._tally.add(scores)
+            found.add(scores)
+        # However many there are, they count until enough rows have come later.
+        self._tally = SketchTally(WINDOW, FINE, (found.sketch, empty(FINE)))
 
     def _held_out(self, parts: Sequence[Recorded], folds: Folds) -> Iterator[Array]:
         """Yield the scores of rows by the model of all folds but theirs."""

@@ -82,8 +82,8 @@ class SubspaceDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
 
     `partial_fit` learns the same summaries as `fit`, in memory that does not grow with the number
     of rows. Its threshold is measured on rows as they come, each scored before it is learnt, after
-    the first 512; so a fault among them raises the threshold, and with a number for `contamination`
-    it is the share of these rows.
+    the first 512. It is that of the last 8192 to 16384 such rows: a fault among them raises it for
+    so long. With a number for `contamination`, so many of these rows are beyond it.
 
     Examples
     --------

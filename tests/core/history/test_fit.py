@@ -233,6 +233,8 @@ def test_what_cannot_be_learnt_is_said_in_one_line():
         learnt(recorded(np.full((100, 6), np.nan)))
     with pytest.raises(NothingLearnt, match="expected channels that vary"):
         learnt(recorded(np.ones((100, 6))))
+    with pytest.raises(NothingLearnt, match="expected channels that vary"):
+        learnt(recorded(np.ones((2000, 6))))
     with pytest.raises(UsageError, match="at most 512 channels, got 600"):
         FirstPass([f"c{i}" for i in range(600)], FitSettings())
     with pytest.raises(UsageError, match="rank must be at most rank_max = 16, got 20"):
