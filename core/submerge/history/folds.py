@@ -82,6 +82,11 @@ class Folds:
     rank: int
 
     @property
+    def count(self) -> int:
+        """Number of folds."""
+        return max(self.fold_of.values()) + 1
+
+    @property
     def whole(self) -> WholeScatter:
         """All that is learnt."""
         return pooled_scatter(self.cells)
