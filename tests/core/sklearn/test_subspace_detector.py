@@ -113,7 +113,7 @@ def test_rows_are_scored_as_a_client_scores_them():
     new[::3, 2] = np.nan
     new[::7, 5:] = np.nan
     fitted = fit(lambda: [Recorded("m", rows, None)], [f"x{i}" for i in range(WIDTH)])
-    client = HistoryDetector(fitted.model, fitted.state, 0.0, SOON)
+    client = HistoryDetector(fitted.model, fitted.states["m"], 0.0, SOON)
     judged = client.add(Recorded("m", new, None))
     expected = np.concatenate([each.scores.even["distance"] for each in judged])
     detector = SubspaceDetector().fit(rows)
