@@ -15,7 +15,7 @@ from submerge._linalg import Array
 from submerge.history.cells import Cell, CellGrid
 from submerge.history.recorded import Recorded
 
-AT_ONCE = 1024
+AT_ONCE = 2048
 """Rows of a batch."""
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from submerge._linalg import Array
 from submerge.history.recorded import Recorded
 
-FEWEST, MOST, ROOM = 64, 512, 64_000_000
+FEWEST, MOST, ROOM = 64, 128, 64_000_000
 """Cells that are held: as many as have room in so many bytes, within these bounds."""
 
 LEAST_ROWS = 64

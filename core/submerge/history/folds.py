@@ -231,7 +231,8 @@ def _likelihoods(
     cells: Mapping[Cell, CellSummary], fold_of: Mapping[Cell, int], settings: FitSettings
 ) -> dict[Cell, float]:
     """Return the mean log density of each cell's rows by a model of the other folds."""
-    means = {machine: _of_machine(cells, machine).mean for machine, *_ in cells}
+    machines = {cell.machine for cell in cells}
+    means = {machine: _of_machine(cells, machine).mean for machine in machines}
     found: dict[Cell, float] = {}
     for fold in sorted(set(fold_of.values())):
         others = _without(cells, fold_of, fold)

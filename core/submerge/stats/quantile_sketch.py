@@ -189,8 +189,13 @@ class SketchTally:
 
     def add(self, values: Array) -> None:
         """Count scores, oldest first: all of them, or none on an error."""
-        counts = self._current
-        for index in _indices(values, self._grain):
+        counts, indices = self._current, _indices(values, self._grain)
+        if len(indices) < self._room:
+            for index, n in Counter(indices).items():
+                counts[index] = counts.get(index, 0) + n
+            self._room -= len(indices)
+            return
+        for index in indices:
             counts[index] = counts.get(index, 0) + 1
             self._room -= 1
             if not self._room:
