@@ -1,8 +1,8 @@
 """ChunkKeys: names for rows, by which they count once.
 
 A chunk is `ROWS` consecutive rows of one file, or what is left of it. Its key is the SHA-256 of the
-channels' names, the times and the readings as float64: it does not depend on the file's name or
-format, nor on how it is compressed.
+channels' names, and of the time and the readings of each row as float64: it does not depend on the
+file's name or format, on how it is compressed, or on how many rows are read at once.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from submerge._linalg import Array
 from submerge.history.learnt import Chunk
 from submerge.history.recorded import Recorded
 
@@ -43,13 +44,14 @@ class ChunkKeys:
         start = 0
         while start < len(recorded.rows):
             chunk = self._open
-            if chunk is not None and (chunk.file != recorded.file or chunk.rows == ROWS):
+            if chunk is not None and (_whence(chunk) != _whence(recorded) or chunk.rows == ROWS):
                 self._close()
                 chunk = None
             stop = min(len(recorded.rows), start + ROWS - (0 if chunk is None else chunk.rows))
             times = None if recorded.times is None else recorded.times[start:stop]
-            self._hash.update(_bytes(recorded.rows[start:stop]))
-            self._hash.update(b"none" if times is None else _bytes(times))
+            if chunk is None:
+                self._hash.update(b"rows\n" if times is None else b"times and rows\n")
+            self._hash.update(_bytes(recorded.rows[start:stop], times))
             last = np.nan if times is None else float(times[-1])
             if chunk is None:
                 first = np.nan if times is None else float(times[0])
@@ -69,7 +71,12 @@ class ChunkKeys:
         self._hash, self._open = hashlib.sha256(self._head), None
 
 
-def _bytes(numbers: np.ndarray) -> bytes:
-    """Return numbers as bytes; a gap is a gap, whatever its bits are, and so is zero."""
+def _whence(rows: Chunk | Recorded) -> tuple[str, str]:
+    return rows.machine, rows.file
+
+
+def _bytes(rows: Array, times: Array | None) -> bytes:
+    """Return rows as bytes; a gap is a gap, whatever its bits are, and so is zero."""
+    numbers = rows if times is None else np.column_stack((times, rows))
     plain = np.where(np.isnan(numbers), np.nan, numbers + 0.0)
     return np.ascontiguousarray(plain, dtype="<f8").tobytes()

@@ -129,11 +129,11 @@ def _fitted(
         folds,
         summaries_of(folds.rank, settings),
         version=1,
-        nodes=len(first.machines),
+        nodes=len({cell.machine for cell in folds.cells}),
         scores=sketches,
         counts=Counts(round(scatter.weight), first.rows - round(scatter.weight)),
         block_s=judged.block_s,
-        at=max((cell.last for cell in folds.cells.values()), default=0.0),
+        at=max((each.last for each in folds.cells.values() if each.last == each.last), default=0.0),
     )
     names = first.machines
     states = {

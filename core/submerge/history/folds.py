@@ -129,6 +129,10 @@ def _scaled(
     """Return moments, the schema that follows from them, and the cells under it."""
     whole = merge_whole(*(cells[cell].scatter for cell in sorted(cells)))
     machines = len({cell.machine for cell in cells})
+    if machines > 1:
+        # Each machine is measured from its own mean: how far apart they are is no variation.
+        within = pooled_scatter(cells)
+        whole = replace(within, mean=whole.mean)
     energies = (
         whole.scatter.diagonal() if whole.channel_energies is None else whole.channel_energies
     )

@@ -170,7 +170,7 @@ def test_rows_without_times_are_learnt_file_by_file():
     list(detector.add(Recorded("m", rows, None)))
     (found,) = detector.found.values()
 
-    assert 0.0 == fitted.first.period_s
+    assert (0.0, 0.0) == (fitted.first.period_s, fitted.model.created)
     assert 201 <= found.began.row <= 210
     assert np.isnan(found.began.time)
 
@@ -204,6 +204,18 @@ def test_machines_are_measured_from_their_own_means():
         (found,) = [each for each in detector.found.values() if each.began.row > 1000]
         assert 1001 <= found.began.row <= 1012
         assert "c2" == found.alarm.first[0][0]
+
+
+def test_how_far_machines_are_apart_is_no_variation():
+    """Scales are those within a machine; machines that never vary teach nothing."""
+    near, far = learnt(machines(0.0, 1.0)), learnt(machines(0.0, 1e6))
+    level = [Recorded(name, np.full((200, 6), x), None, name) for name, x in (("a", 1), ("b", 9))]
+
+    np.testing.assert_allclose(
+        near.folds.schema.scaling.scale, far.folds.schema.scaling.scale, rtol=1e-6
+    )
+    with pytest.raises(NothingLearnt, match="expected channels that vary"):
+        learnt(level)
 
 
 def test_a_machine_that_is_new_learns_its_own_mean_first():

@@ -145,6 +145,16 @@ def test_a_mistake_is_one_line_that_names_the_cure(folder: Path, run: Run, words
     assert not (folder / "a.model").exists()
 
 
+def test_files_without_times_are_learnt(folder: Path, run: Run):
+    """Rows count; the model can be read again."""
+    write(folder / "plain.csv", readings(3000), timed=False)
+    done = run("fit plain.csv -o plain.model")
+
+    assert (0, "") == (done.status, done.err)
+    assert "3,000 in 1 file, without times" in done.out
+    assert "judged" in run("detect plain.csv --model plain.model").err
+
+
 def test_rows_of_nothing_are_said_to_be_so(folder: Path, run: Run):
     write(folder / "flat.csv", np.ones((200, 4)))
     done = run("fit flat.csv -o a.model")
