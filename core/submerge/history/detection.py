@@ -238,5 +238,5 @@ class HistoryDetector:
         if evidence is None:
             return ()
         names = self._monitor.names
-        blamed = [names.index(name) for name, _ in alarm.top or alarm.first]
+        blamed = [names.index(name) for name, _ in alarm.first or alarm.top]
         return evidence.deviations(row, names, blamed)

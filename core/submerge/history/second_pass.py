@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from submerge.client.alarm_blocks import KeptBlocks, WatchedBlocks
 from submerge.client.detector import DetectorState
 from submerge.client.monitor import NodeMonitor
 from submerge.client.monitor_state import MonitorState
@@ -26,7 +25,7 @@ from submerge.protocol.machine import Now
 from submerge.protocol.messages import Model, ScoreSketches
 from submerge.protocol.settings import ClientSettings
 from submerge.stats.block_length import group_block_s
-from submerge.stats.block_maxima import BlockMaxima, pooled
+from submerge.stats.block_maxima import WINDOW_S, BlockMaxima, BlockMaximaTally, pooled
 from submerge.stats.quantile_sketch import SketchTally
 
 
@@ -81,7 +80,6 @@ class SecondPass:
         """Return the sketches of all scores, with the block maxima."""
         for batch in self._batches.end():
             self._take(batch)
-        self._take_maxima()
         every = [each for parts in self._maxima.values() for each in parts]
         maxima = None
         if every:
@@ -135,10 +133,12 @@ class SecondPass:
             # Of several machines, the next one's first rows are still to come.
             self._is_done = self.folds.schema.center != "own"
             return
-        if batch.cell != self._cell:
+        model, self._cell = self._model(fold), batch.cell
+        most = max(1, int(WINDOW_S / self.row_s))
+        for first in range(0, len(batch.rows), most):
+            times = None if batch.times is None else batch.times[first : first + most]
+            self._judge(Batch(batch.cell, batch.rows[first : first + most], times), model)
             self._take_maxima()
-            self._cell = batch.cell
-        self._judge(batch, self._model(fold))
 
     def _judge(self, batch: Batch, model: Model) -> None:
         rows, times, monitor = batch.rows, batch.times, self._monitor(batch.cell.machine)
@@ -194,5 +194,6 @@ class SecondPass:
             return
         hours = detector.hours
         self._maxima.setdefault(machine, []).append(hours.tally.maxima)
-        new = WatchedBlocks.of(KeptBlocks(block_s=hours.tally.block_s))
-        monitor.detector = replace(detector, hours=replace(new, correlation=hours.correlation))
+        # The block that has not ended goes on.
+        tally = BlockMaximaTally(None, 0, hours.tally.block_s)
+        monitor.detector = replace(detector, hours=replace(hours, tally=tally))

@@ -93,6 +93,19 @@ def test_memory_does_not_grow_with_the_rows():
     assert 20_000 == sum(round(cell.scatter.weight) for cell in first.cells.values())
 
 
+@pytest.mark.parametrize("period", [60.0, 3600.0])
+def test_every_block_of_a_history_has_a_maximum(period: float):
+    """However many cells there are, and however long a node would remember."""
+    rows, times = normal(10_000), EPOCH + period * np.arange(10_000)
+    maxima = fit(lambda: [Recorded("m", rows, times)], NAMES).sketches.maxima
+
+    blocks = int(10_000 * period / maxima.length_s)
+    if period > 600:
+        blocks = 10_000 // round(maxima.length_s / period)
+    assert blocks - 2 <= maxima.distance.n <= blocks
+    assert maxima.distance.n == maxima.longest
+
+
 def test_the_rank_is_chosen_or_as_configured():
     """Chosen by held-out likelihood; below the dimension in any case."""
     chosen = learnt(recorded(normal(6000))).folds.rank
