@@ -133,7 +133,8 @@ def _fitted(
         scores=sketches,
         counts=Counts(round(scatter.weight), first.rows - round(scatter.weight)),
         block_s=judged.block_s,
-        at=max((each.last for each in folds.cells.values() if each.last == each.last), default=0.0),
+        # Rows without times have NaN.
+        at=max((cell.last for cell in folds.cells.values() if cell.last == cell.last), default=0.0),
     )
     names = first.machines
     states = {

@@ -160,3 +160,13 @@ def test_rows_of_nothing_are_said_to_be_so(folder: Path, run: Run):
     done = run("fit flat.csv -o a.model")
 
     assert (2, True) == (done.status, "expected channels that vary" in done.err)
+
+
+def test_rows_without_times_are_learnt(folder: Path, run: Run):
+    """The model says of no time when it was made."""
+    write(folder / "plain.csv", readings(2000), timed=False)
+    done = run("fit plain.csv -o plain.model")
+
+    assert (0, "") == (done.status, done.err)
+    assert "rows       2,000 in 1 file, without times" in done.out
+    assert 0.0 == model_file.read(folder / "plain.model").model.created
