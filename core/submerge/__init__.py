@@ -3,7 +3,10 @@
 Three nouns: a `Subspace` is all that is remembered, a `SAPCA` learns one from a
 stream, a `MergeTree` keeps the merge of many. Two verbs: `partial_fit` and `merge`.
 Nothing in this package does input or output, reads a clock, or draws random numbers of its own.
+`Model`, which reads files, is the one door to the packages above: it is imported when it is used.
 """
+
+import typing as _typing
 
 from submerge._linalg import Array
 from submerge.errors import PeerError, SchemaMismatch, ShapeError, SubmergeError, UsageError
@@ -28,6 +31,7 @@ __all__ = [
     "FixedRank",
     "Identity",
     "MergeTree",
+    "Model",
     "PeerError",
     "RankRule",
     "SapcaRank",
@@ -46,3 +50,20 @@ __all__ = [
     "merge",
     "spe",
 ]
+
+# The one door upward (docs/decisions/0042): a user looks for `submerge.Model` here, and it stands
+# on the packages that read files. Nothing in this package may use it.
+if _typing.TYPE_CHECKING:
+    Model: _typing.Any
+else:
+
+    def __getattr__(name: str) -> _typing.Any:
+        if name != "Model":
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        import importlib
+
+        return importlib.import_module("submerge_fleet.python").HistoryModel
+
+
+def __dir__() -> list[str]:
+    return [*globals(), "Model"]

@@ -37,11 +37,14 @@ def by_hand(page: str) -> dict[str, str]:
 
 
 def offered(package: ModuleType) -> set[str]:
-    """What a user of the package meets without an underscore: its names, modules left out."""
+    """What a user of the package meets without an underscore: its names, modules left out.
+
+    `dir` has those too that are imported when they are used.
+    """
     return {
         name
-        for name, value in vars(package).items()
-        if not name.startswith("_") and not isinstance(value, ModuleType)
+        for name in dir(package)
+        if not name.startswith("_") and not isinstance(getattr(package, name), ModuleType)
     } - {"annotations"}
 
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Protocol
 
 from submerge import UsageError
 from submerge.condition import Condition
 from submerge.history.detection import FoundAlarm, HistoryDetector
 from submerge.history.learnt import Learnt
+from submerge.history.recorded import Recorded
 from submerge.history.settings import SOON
 from submerge.protocol.messages import Model
 from submerge.protocol.settings import AlarmSettings
@@ -18,18 +20,34 @@ from submerge_client.config.alarms import AlarmsConfig, LearnConfig
 from submerge_client.datasets.table import counted
 from submerge_fleet.console.units import in_words
 from submerge_fleet.detect.curves import Curves
-from submerge_fleet.files import ReadingOptions, Recordings, open_recordings
+from submerge_fleet.files import ReadingOptions, open_recordings
 from submerge_fleet.operate import model_file
+from submerge_fleet.operate.model_file import SavedModel
+
+
+class ReadableRows(Protocol):
+    """Rows that can be read from the start: `Recordings`, or what stands in for them."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Channels."""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """As in `Recordings`."""
+
+    def rows(self) -> Iterator[Recorded]:
+        """Read all rows."""
 
 
 @dataclass(frozen=True)
 class DetectRequest:
     """What to judge, and by what.
 
-    recordings : the files, with the model's channels
+    recordings : the rows, with the model's channels
     """
 
-    recordings: Recordings
+    recordings: ReadableRows
     model: Model
     learnt: Learnt
     alarms: AlarmSettings
@@ -73,6 +91,25 @@ class Detected:
         return lines
 
 
+def learnt_of(saved: SavedModel) -> Learnt:
+    """Return what a model file has for alarms.
+
+    Raises
+    ------
+    UsageError
+        If it has no channels' names or no limits.
+    """
+    path, schema, model = saved.whence, saved.schema, saved.model
+    if saved.learnt is None or model.maxima is None:
+        raise UsageError(
+            f"{path} has no alarm limits: expected a model of `submerge fit`, or one that"
+            " `submerge model save` wrote once its fleet was armed"
+        )
+    if isinstance(schema.channels, int):
+        raise UsageError(f"{path} has no names of channels: fit it from files with headings")
+    return saved.learnt
+
+
 def request_of(
     files: Sequence[str], path: Path, reading: ReadingOptions, at_most: str, when: str | None
 ) -> DetectRequest:
@@ -84,14 +121,7 @@ def request_of(
         If the model has no channels' names or no limits, or the files have other columns.
     """
     saved = model_file.read(path)
-    schema, model = saved.schema, saved.model
-    if saved.learnt is None or model.maxima is None:
-        raise UsageError(
-            f"{path} has no alarm limits: expected a model of `submerge fit`, or one that"
-            " `submerge model save` wrote once its fleet was armed"
-        )
-    if isinstance(schema.channels, int):
-        raise UsageError(f"{path} has no names of channels: fit it from files with headings")
+    schema, model, learnt = saved.schema, saved.model, learnt_of(saved)
     if not reading.columns:
         reading = replace(reading, columns=schema.names)
     recordings = open_recordings([Path(file) for file in files], reading)
@@ -102,7 +132,7 @@ def request_of(
             " leave --columns out to take them by name"
         )
     condition = None if when is None else Condition.parse(when, schema.names)
-    return DetectRequest(recordings, model, saved.learnt, _alarms(at_most), condition)
+    return DetectRequest(recordings, model, learnt, alarms_at(at_most), condition)
 
 
 def detect(
@@ -148,7 +178,7 @@ def _detector(request: DetectRequest, machine: str) -> HistoryDetector:
     )
 
 
-def _alarms(at_most: str) -> AlarmSettings:
+def alarms_at(at_most: str) -> AlarmSettings:
     """Return the settings of alarms for a rate such as "1 false per week"."""
     settings = AlarmsConfig(at_most=at_most).settings(LearnConfig(), 0.0)
     if settings is None:

@@ -112,10 +112,14 @@ def _left_out(fitted: Fitted) -> list[tuple[str, str]]:
 
 
 def _limits(fitted: Fitted) -> str:
-    limits = limits_of(fitted)
+    return rate_of(limits_of(fitted), fitted.first.period_s)
+
+
+def rate_of(limits: AlarmLimits, period_s: float) -> str:
+    """Return the rate of false alarms that limits keep."""
     if limits.promised:
         return "at most 1 false alarm per week"
     if not limits.known:
         return "none: too few rows"
-    rows = round(limits.provisional_s / (fitted.first.period_s or 1.0))
+    rows = round(limits.provisional_s / (period_s or 1.0))
     return f"provisional: about 1 false alarm in {rows:,} rows; more rows make it rarer"

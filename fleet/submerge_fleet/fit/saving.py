@@ -20,7 +20,12 @@ def check_target(path: Path) -> None:
 
 def save(path: Path, fitted: Fitted) -> int:
     """Write what was learnt; return the bytes of the file."""
-    learnt = Learnt(
+    return model_file.save(path, learnt_of(fitted))
+
+
+def learnt_of(fitted: Fitted) -> Learnt:
+    """Return what a model file holds of a history."""
+    return Learnt(
         fitted.model,
         fitted.scatter,
         fitted.folds.moments,
@@ -29,4 +34,3 @@ def save(path: Path, fitted: Fitted) -> int:
         monitors=tuple(sorted(fitted.states.items())),
         period_s=fitted.first.period_s,
     )
-    return model_file.save(path, learnt)

@@ -70,6 +70,11 @@ def of_file(path: Path, rank: int | None) -> Normal:
     return _of_model(named, named.shown, rank)
 
 
+def of_saved(named: SavedModel) -> Normal:
+    """Return a model that was read from a file."""
+    return _of_model(named, named.shown, None)
+
+
 def of_running(admin: AdminClient, group: str | None, rank: int | None) -> Normal:
     """Return the newest model of a running aggregator."""
     group = admin.group(group)

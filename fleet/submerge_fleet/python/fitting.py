@@ -1,0 +1,26 @@
+"""Rows become what a model file holds, as `submerge fit` does it."""
+
+from __future__ import annotations
+
+from submerge.condition import Condition
+from submerge.history.fit import fit
+from submerge.history.learnt import Learnt
+from submerge.history.settings import FitSettings
+from submerge_fleet.fit.saving import learnt_of
+from submerge_fleet.operate import model_file
+from submerge_fleet.operate.model_file import SavedModel
+from submerge_fleet.python.sources import Source
+from submerge_proto.files import learnt as learnt_file
+
+
+def learnt_from(source: Source, *, rank: int | None, when: str | None, keep_all: bool) -> Learnt:
+    """Learn rows; options as in `Model.fit`."""
+    condition = None if when is None else Condition.parse(when, source.names)
+    most = max(FitSettings().rank_max, rank or 0)
+    settings = FitSettings(rank or 0, rank_max=most, when=condition, leaves_out=not keep_all)
+    return learnt_of(fit(source.rows, source.names, settings))
+
+
+def reread(learnt: Learnt) -> SavedModel:
+    """Return a model as its file would hold it."""
+    return model_file.decoded(learnt_file.packed(learnt), "the model")

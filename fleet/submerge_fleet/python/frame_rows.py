@@ -1,0 +1,176 @@
+"""FrameRows: the channels of a frame as one machine's `Recorded` rows, with their times.
+
+It stands where `Recordings` stand for files: `rows()` reads from the start, any number of times.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from submerge import Array, UsageError
+from submerge.history.recorded import Recorded
+from submerge_client.datasets.source import refusal
+from submerge_fleet.files.options import NO_TIME
+from submerge_fleet.files.parts import ONLY_MACHINE
+from submerge_fleet.files.selecting import some
+from submerge_fleet.files.tables import BLOCK_ROWS
+from submerge_fleet.files.time_order import iso
+from submerge_fleet.python.frames import PLACE, Frame
+
+
+class FrameRows:
+    """Rows of a frame.
+
+    Parameters
+    ----------
+    frame : Frame
+    columns : sequence of str, optional
+        The channels; all columns of numbers by default.
+    time : str, optional
+        The column of times; by default the index, if it is of times, or the only column of a time
+        type. "none": there is none.
+    machine : str
+        Which machine they are of.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Channels.
+    values : (n, channels)
+    notes : tuple of str
+        Sentences on what was left out.
+    frame : Frame
+    clock : str or None
+        The column of times, if it is one.
+
+    Raises
+    ------
+    UsageError
+        If a column is not there or holds no numbers, or times are missing or go back.
+    """
+
+    def __init__(
+        self,
+        frame: Frame,
+        columns: Sequence[str] | None = None,
+        time: str | None = None,
+        machine: str = ONLY_MACHINE,
+    ) -> None:
+        self.frame, self.machine = frame, machine
+        self.clock = _clock(frame, time)
+        self._times = None
+        if time != NO_TIME and (self.clock is not None or frame.has_time_index):
+            self._times = _checked_times(frame.times(self.clock))
+        self.names, self.notes = _channels(frame, columns, self.clock)
+        each = [frame.numbers(name) for name in self.names]
+        self.values: Array = np.column_stack(each) if each else np.empty((len(frame), 0))
+
+    def rows(self) -> Iterator[Recorded]:
+        """Read all rows from the start, in blocks."""
+        for first in range(0, len(self.values), BLOCK_ROWS):
+            some = slice(first, first + BLOCK_ROWS)
+            times = None if self._times is None else self._times[some]
+            yield Recorded(self.machine, self.values[some], times, PLACE, first + 1)
+
+    def label(self, row: int) -> Any:
+        """Return how the frame's reader calls a row: its time, or its number from 0."""
+        return row if self._times is None else self.frame.label(row, self.clock)
+
+
+def _clock(frame: Frame, time: str | None) -> str | None:
+    """Return the column of times; None if there is none, or if the index has them."""
+    found = [name for name in frame.names if frame.is_time(name)]
+    if time == NO_TIME:
+        return None
+    if time is not None:
+        if time not in frame.names:
+            raise _unknown(time, frame.names, "time")
+        if time not in found:
+            raise refusal(
+                f"{PLACE}, column {time}",
+                expected="a column of a time type",
+                got=frame.type_of(time),
+                hint="convert it first, as with pandas.to_datetime",
+            )
+        return time
+    if frame.has_time_index:
+        return None
+    if len(found) > 1:
+        raise refusal(
+            PLACE,
+            expected="one column of times",
+            got=some(found),
+            hint=f"name one, such as time={found[0]!r}",
+        )
+    return found[0] if found else None
+
+
+def _channels(
+    frame: Frame, columns: Sequence[str] | None, clock: str | None
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the channels, and sentences on other columns."""
+    if isinstance(columns, str):
+        raise UsageError(f"expected a list of columns, got {columns!r}: write [{columns!r}]")
+    if columns is not None:
+        for name in columns:
+            if name not in frame.names:
+                raise _unknown(name, frame.names, "columns")
+            if not frame.is_number(name):
+                raise refusal(
+                    f"{PLACE}, column {name}",
+                    expected="a column of numbers",
+                    got=frame.type_of(name),
+                    hint="convert it first, or leave it out",
+                )
+        return tuple(columns), ()
+    chosen = tuple(name for name in frame.names if frame.is_number(name))
+    others = [name for name in frame.names if name not in chosen and name != clock]
+    notes = tuple(f"column {name} is {frame.type_of(name)} and is left out" for name in others)
+    if len(chosen) < 2:
+        raise refusal(
+            PLACE,
+            expected="at least two columns of numbers",
+            got=some(chosen) if chosen else "none",
+            hint="; ".join(notes) or "give each channel a column",
+        )
+    return chosen, notes
+
+
+def _unknown(name: str, names: Sequence[str], option: str) -> UsageError:
+    """Return the error for a column that is not there, with the nearest that is."""
+    folded = [each for each in names if each.casefold() == name.casefold()]
+    near = folded or difflib.get_close_matches(name, names, n=1)
+    return refusal(
+        PLACE,
+        expected=f"a column {name!r} ({option})",
+        got="no such column",
+        hint=f"is {near[0]!r} meant? if so, name that, or rename it"
+        if near
+        else f"it has {some(names)}",
+    )
+
+
+def _checked_times(times: Array) -> Array:
+    """Return times (n,), or refuse them if one is missing or earlier than the one before it."""
+    missing = np.flatnonzero(np.isnan(times))
+    if len(missing):
+        raise refusal(
+            f"{PLACE}, row {missing[0]}",
+            expected="a time in each row",
+            got="none",
+            hint="leave the row out",
+        )
+    back = np.flatnonzero(np.diff(times) < 0)
+    if len(back):
+        row = int(back[0]) + 1
+        raise refusal(
+            f"{PLACE}, row {row}",
+            expected=f"no time before {iso(times[row - 1])}",
+            got=iso(times[row]),
+            hint="sort the rows by time",
+        )
+    return times

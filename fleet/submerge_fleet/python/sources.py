@@ -1,0 +1,82 @@
+"""Where rows come from: files that are opened, or a frame; and a level measured on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from submerge import UsageError
+from submerge.history.recorded import Recorded
+from submerge_fleet.files import ReadingOptions, Recordings, open_recordings
+from submerge_fleet.python.frame_rows import FrameRows
+from submerge_fleet.python.frames import frame_of
+from submerge_fleet.python.level import AnotherLevel
+
+Source = FrameRows | Recordings
+
+
+class WatchedRows:
+    """Rows whose level is measured while they are read.
+
+    Parameters
+    ----------
+    source : Source
+    channels : sequence of str
+        Of the model, all of which the source has.
+    level : AnotherLevel, optional
+        Takes the rows.
+    """
+
+    def __init__(
+        self, source: Source, channels: Sequence[str], level: AnotherLevel | None = None
+    ) -> None:
+        self._source, self._level = source, level
+        self.names = source.names
+        self._order = [self.names.index(name) for name in channels]
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Sentences on what was left out."""
+        return self._source.notes
+
+    def rows(self) -> Iterator[Recorded]:
+        """Read all rows from the start."""
+        for recorded in self._source.rows():
+            if self._level is not None:
+                self._level.add(recorded.rows[:, self._order])
+            yield recorded
+
+
+def paths_of(rows: Any) -> list[Path] | None:
+    """Return the files that are meant; None if rows are no paths."""
+    if isinstance(rows, str | Path):
+        return [Path(rows)]
+    if isinstance(rows, list | tuple) and rows and all(isinstance(r, str | Path) for r in rows):
+        return [Path(each) for each in rows]
+    return None
+
+
+def source_of(
+    rows: Any,
+    names: Sequence[str] | None = None,
+    columns: Sequence[str] | None = None,
+    time: str | None = None,
+    *,
+    node_by: str = "",
+    sort: bool = False,
+) -> Source:
+    """Open files, or take a frame; options as in `Model.fit`."""
+    paths = paths_of(rows)
+    if paths is None:
+        if node_by or sort:
+            raise UsageError(
+                "node_by and sort are for files: learn one machine's frame, in order of time"
+            )
+        return FrameRows(frame_of(rows, names), columns, time)
+    if names is not None:
+        raise UsageError("names are for an array: files have headings; leave names out")
+    if isinstance(columns, str):
+        raise UsageError(f"expected a list of columns, got {columns!r}: write [{columns!r}]")
+    options = ReadingOptions(tuple(columns or ()), time=time or "", node_by=node_by, sort=sort)
+    return open_recordings(paths, options)
