@@ -45,6 +45,15 @@ def test_the_core_loads_numpy_and_nothing_else():
         "grpc",
     }
     assert not foreign & loaded
+    assert {"submerge"} == PACKAGES & loaded
+
+
+def test_the_door_upward_loads_what_reads_tables_alone():
+    """`submerge.Model` is looked up without the extra `files`, and brings no frames along."""
+    loaded = modules_after("import submerge; submerge.Model")
+
+    assert "submerge_fleet" in loaded
+    assert not {"pandas", "polars", "pyarrow", "msgspec", "google", "scipy", "click"} & loaded
 
 
 def test_learning_and_merging_load_no_scipy():

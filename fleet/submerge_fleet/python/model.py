@@ -4,7 +4,7 @@
    that was saved and loaded gives the same numbers, bit for bit.
 2. Channels go by name: other columns are passed over, and one that is missing is an error.
 3. What reads model files and raises alarms is imported when it is called: it needs the extra
-   `client`, and documentation is made without.
+   `files`, and documentation is made without.
 """
 
 from __future__ import annotations
@@ -117,6 +117,7 @@ class HistoryModel:
         UserWarning
             About each column that is left out, or says nothing.
         """
+        _check_extra()
         from submerge_fleet.python.fitting import learnt_from, reread
 
         source = source_of(rows, names, columns, time, node_by=node_by or "", sort=sort)
@@ -128,6 +129,7 @@ class HistoryModel:
     @classmethod
     def load(cls, path: str | Path) -> Self:
         """Read a model of `save`, `submerge fit` or `submerge model save`."""
+        _check_extra()
         from submerge_fleet.operate import model_file
 
         return cls(model_file.read(Path(path)))
@@ -295,6 +297,18 @@ class HistoryModel:
 # What a person sees of the class: in errors, in the API's pages, and in pickles of the class.
 HistoryModel.__name__ = HistoryModel.__qualname__ = "Model"
 HistoryModel.__module__ = "submerge"
+
+
+def _check_extra() -> None:
+    """Refuse to begin where the extra is missing."""
+    try:
+        import google.protobuf  # noqa: F401
+        import msgspec  # noqa: F401
+    except ModuleNotFoundError as error:
+        raise UsageError(
+            f"submerge.Model needs {error.name}, which is not installed:"
+            " pip install 'submerge[files]'"
+        ) from error
 
 
 def _row(row: Any, n: int) -> int:

@@ -47,6 +47,7 @@ def good(polars: ModuleType):
     )
 
 
+@pytest.mark.slow
 def test_a_frame_learns_what_its_file_does(pandas: ModuleType, tmp_path: Path):
     """The same rows and times give the same numbers."""
     rows = readings(3000).round(3)
@@ -167,6 +168,7 @@ def test_a_lazy_frame_has_to_be_collected(model: submerge.Model, good):
         model.score(good.lazy())
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("pandas")
 def test_the_lines_of_the_page_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

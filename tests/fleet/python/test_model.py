@@ -8,6 +8,7 @@ import doctest
 import json
 import pickle
 import re
+import sys
 import warnings
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -169,6 +170,7 @@ def test_another_level_is_a_warning(model: submerge.Model):
         model.score(rows)
 
 
+@pytest.mark.slow
 def test_machines_have_means_of_their_own(tmp_path: Path):
     """Which machine rows are of is asked, and the level is that machine's."""
     for i in range(2):
@@ -220,6 +222,13 @@ def test_it_is_found_in_the_package_that_users_import():
     assert submerge.Model is pickle.loads(pickle.dumps(submerge.Model))  # noqa: S301
     with pytest.raises(AttributeError, match="has no attribute 'Modell'"):
         submerge.Modell  # noqa: B018
+
+
+def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(sys.modules, "msgspec", None)
+
+    with pytest.raises(submerge.UsageError, match=r"msgspec.*: pip install 'submerge\[files\]'"):
+        submerge.Model.fit(readings(99))
 
 
 def test_its_example_is_true():
