@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from submerge.condition import Condition
+from submerge.errors import whole
 from submerge.history.fit import fit
 from submerge.history.learnt import Learnt
 from submerge.history.settings import FitSettings
@@ -16,8 +17,9 @@ from submerge_proto.files import learnt as learnt_file
 def learnt_from(source: Source, *, rank: int | None, when: str | None, keep_all: bool) -> Learnt:
     """Learn rows; options as in `Model.fit`."""
     condition = None if when is None else Condition.parse(when, source.names)
-    most = max(FitSettings().rank_max, rank or 0)
-    settings = FitSettings(rank or 0, rank_max=most, when=condition, leaves_out=not keep_all)
+    directions = 0 if rank is None else whole("rank", rank, least=1)
+    most = max(FitSettings().rank_max, directions)
+    settings = FitSettings(directions, rank_max=most, when=condition, leaves_out=not keep_all)
     return learnt_of(fit(source.rows, source.names, settings))
 
 

@@ -45,6 +45,11 @@ class PandasFrame:
     def has_time_index(self) -> bool:
         return getattr(self._frame.index.dtype, "kind", "O") == "M"
 
+    @property
+    def passed_over(self) -> str:
+        kind = self._frame.index.dtype
+        return "" if getattr(kind, "kind", "O") in "iufM" else str(kind)
+
     def times(self, name: str | None) -> Array:
         column = self._frame.index.to_series() if name is None else self._column(name)
         if column.dt.tz is not None:
@@ -65,6 +70,7 @@ class PolarsFrame:
     """A `polars.DataFrame`. It has no index: scores have its column of times beside them."""
 
     has_time_index = False
+    passed_over = ""
 
     def __init__(self, frame: Any) -> None:
         self._frame = frame
@@ -108,6 +114,7 @@ class ArrayFrame:
     """An array (n, channels). It has no times, and what comes back is a dict of arrays."""
 
     has_time_index = False
+    passed_over = ""
 
     def __init__(self, rows: npt.NDArray[Any], names: Sequence[str] | None) -> None:
         if rows.ndim != 2 or rows.dtype.kind not in "iufb":

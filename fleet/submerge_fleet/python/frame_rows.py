@@ -66,6 +66,8 @@ class FrameRows:
         if time != NO_TIME and (self.clock is not None or frame.has_time_index):
             self._times = _checked_times(frame.times(self.clock))
         self.names, self.notes = _channels(frame, columns, self.clock)
+        if frame.passed_over and self._times is None and time != NO_TIME:
+            self.notes += (f"the index is {frame.passed_over}: rows are learnt without times",)
         each = [frame.numbers(name) for name in self.names]
         self.values: Array = np.column_stack(each) if each else np.empty((len(frame), 0))
 
@@ -88,7 +90,7 @@ def _clock(frame: Frame, time: str | None) -> str | None:
         return None
     if time is not None:
         if time not in frame.names:
-            raise _unknown(time, frame.names, "time")
+            raise _unknown(time, frame.names)
         if time not in found:
             raise refusal(
                 f"{PLACE}, column {time}",
@@ -118,7 +120,7 @@ def _channels(
     if columns is not None:
         for name in columns:
             if name not in frame.names:
-                raise _unknown(name, frame.names, "columns")
+                raise _unknown(name, frame.names)
             if not frame.is_number(name):
                 raise refusal(
                     f"{PLACE}, column {name}",
@@ -140,13 +142,13 @@ def _channels(
     return chosen, notes
 
 
-def _unknown(name: str, names: Sequence[str], option: str) -> UsageError:
+def _unknown(name: str, names: Sequence[str]) -> UsageError:
     """Return the error for a column that is not there, with the nearest that is."""
     folded = [each for each in names if each.casefold() == name.casefold()]
     near = folded or difflib.get_close_matches(name, names, n=1)
     return refusal(
         PLACE,
-        expected=f"a column {name!r} ({option})",
+        expected=f"a column {name!r}",
         got="no such column",
         hint=f"is {near[0]!r} meant? if so, name that, or rename it"
         if near

@@ -53,6 +53,10 @@ class Frame(Protocol):
     def has_time_index(self) -> bool:
         """Whether its index is one of times."""
 
+    @property
+    def passed_over(self) -> str:
+        """The type of an index that is neither numbers nor times; "" without one."""
+
     def label(self, row: int, time: str | None) -> Any:
         """Return how its reader calls a row: its time, as the frame has it."""
 

@@ -286,7 +286,7 @@ class HistoryModel:
             `row` too. A frame of pandas has them as its index.
         """
         framed = self._judge.frame(rows, time, names)
-        many = not isinstance(row, int | np.integer)
+        many = hasattr(row, "__iter__")
         which = [_row(each, len(framed.values)) for each in (row if many else [row])]
         table = self._judge.scorer(machine).explained(framed, which)
         if not many:

@@ -137,6 +137,15 @@ def test_what_is_left_out_is_said(bad):
     assert __file__ == caught[0].filename
 
 
+def test_an_index_of_text_is_no_clock(bad):
+    """As `read_csv` makes it without `parse_dates`: that is said, and `time="none"` takes it."""
+    text = bad.set_axis(bad.index.astype(str))
+    with pytest.warns(UserWarning, match=r"the index is .*: rows are learnt without times"):
+        submerge.Model.fit(text)
+
+    assert 0 == submerge.Model.fit(text, time="none").period_s
+
+
 def test_headings_of_two_levels_are_joined(bad, pandas: ModuleType):
     bad.columns = pandas.MultiIndex.from_product([["pump"], NAMES])
 

@@ -201,6 +201,8 @@ def test_machines_have_means_of_their_own(tmp_path: Path):
         (lambda model: model.explain(readings(9), 9), "from 0 to 8, got 9"),
         (lambda model: model.explain(np.full((9, 4), np.nan), 1), "row 1: .* got gaps"),
         (lambda _: submerge.Model.fit(readings(99), names=NAMES[:2]), "expected 4 names, got 2"),
+        (lambda model: model.explain(readings(9), slice(3)), "the number of a row"),
+        (lambda _: submerge.Model.fit(readings(99), rank="auto"), "rank"),
         (lambda _: submerge.Model.fit(readings(99), columns="x0"), "a list of columns"),
         (lambda _: submerge.Model.fit(readings(99), node_by="file"), "are for files"),
         (lambda _: submerge.Model.fit("none.csv", names=NAMES), "files have headings"),
