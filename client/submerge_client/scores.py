@@ -1,16 +1,18 @@
 """Score lines: the scores of each row as flat JSON, one row a line.
 
     {"row": 4711, "at": 1767225600.0, "distance": 91.4, "spe": 3.1, "t2": 9.7,
-     "model": 1767225540123, "over_distance": 0.999, "over": 0.99, "over_t2": 0.95,
+     "model": 1767225540123, "over": 0.999, "over_spe": 0.99, "over_t2": 0.95,
      "top": {"flow": 0.81, "temp": 0.12}, "filled": {"hum": 41.5}, "alarm": "pump-1-19aa41f2c30"}
 
 * `row` counts the sensor's rows since the process began. `at` is when it was scored, in Unix
   seconds; rows that share a step (`gather_s`) share it.
 * `distance` is the squared Mahalanobis distance of the row, by which alarms are raised; it is there
   where the model has factors. `spe` and `t2` are the squared prediction error (SPE) and Hotelling's
-  T-squared. All are of the row with its gaps filled. `over_distance`, `over` (of SPE) and `over_t2`
-  are the highest of the model's measured limits (95, 99, 99.9 %) that they exceed, if any. A filled
-  value adds no error, so a row with gaps exceeds a limit at a lower score.
+  T-squared. All are of the row with its gaps filled.
+* `over_spe` and `over_t2` are the highest of the model's measured limits (95, 99, 99.9 %) that each
+  exceeds, if any: the highest share of normal rows that it passes. `over` is that of the distance,
+  or of SPE where there is none. A filled value adds no error, so a row with gaps exceeds a limit at
+  a lower score.
 * `top` has the channels to blame and their shares, by the rule of alarms (docs/decisions/0020).
 * `filled` has the values that filled gaps, in the channel's unit. `virtual` has those that can
   stand in for the sensor: the other channels predict it with an R2 of 0.5 or more on this node.
@@ -19,11 +21,12 @@
   not learnt.
 
 In a kernel group `distance`, `spe` and `t2` are of a row's features; `linear` is the SPE of the
-readings themselves, and `over_linear` the limit that it exceeds. `over` is then by either kind of
-SPE. `anomaly_score` is the larger one of `distance` (without it, `spe`) and `linear`, on a common
-scale: 0 in the middle of recent rows, 1 at the 99 % limit.
+readings themselves, and `over_linear` the limit that it exceeds. `over` is then the higher one of
+features and readings. `anomaly_score` is the larger one of `distance` (without it, `spe`) and
+`linear`, on a common scale: 0 in the middle of recent rows, 1 at the 99 % limit.
 
-`submerge score` writes the same for rows in files; `scored_fields` is the common part.
+`submerge score` writes the same for rows in files; `scored_fields` and `limits_passed` are
+the common part.
 """
 
 from __future__ import annotations
@@ -35,7 +38,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from submerge import Schema
+from submerge import Array, Schema
 from submerge.judge.prepare import Block, in_units
 from submerge.judge.score import RowScores
 from submerge.protocol.alarm_status import Alarm
@@ -98,6 +101,20 @@ class ScoreLines:
         self._out(b"\n".join([*lines, b""]))
 
 
+def limits_passed(scores: RowScores) -> dict[str, Array]:
+    """Return the highest share of normal rows that each row passes, by the name of the field.
+
+    `over` is by distance where the model has factors, else by SPE; of readings as well in a kernel
+    group. The others are by one statistic each. (n,), 0 for none.
+    """
+    over = {"over": scores.over.get("distance", scores.over["spe"])}
+    over |= {f"over_{kind}": scores.over[kind] for kind in ("spe", "t2")}
+    if "linear" in scores.over:
+        over["over_linear"] = scores.over["linear"]
+        over["over"] = np.maximum(over["over"], scores.over["linear"])
+    return over
+
+
 def scored_fields(
     block: Block, scores: RowScores, schema: Schema, names: tuple[str, ...], *, top: int
 ) -> Iterator[dict[str, Any]]:
@@ -105,10 +122,7 @@ def scored_fields(
 
     top : most channels in `top`; 0 leaves it out
     """
-    over = {"over": scores.over_spe, "over_t2": scores.over["t2"]}
-    for kind in ("linear", "distance"):
-        if kind in scores.over:
-            over[f"over_{kind}"] = scores.over[kind]
+    over = limits_passed(scores)
     order, shares = scores.top(top)
     readings = None if block.gaps is None else in_units(block.rows, schema)
     for i in range(len(block)):

@@ -47,16 +47,25 @@ def reading_options(
     """Return the options of `READING` as their reader takes them."""
     from submerge_fleet.files import ReadingOptions
 
-    pair = None
-    if long is not None:
-        channel, comma, value = long.partition(",")
-        if not (comma and channel.strip() and value.strip()):
-            raise UsageError(
-                f"--long is two columns such as channel,value, got {long!r}:"
-                " name that of the channels first"
-            )
-        pair = channel.strip(), value.strip()
     named = () if columns is None else tuple(filter(None, map(str.strip, columns.split(","))))
     return ReadingOptions(
-        columns=named, skip=skip, time=time or "", long=pair, node_by=node_by or "", **flags
+        columns=named,
+        skip=skip,
+        time=time or "",
+        long=long_columns(long),
+        node_by=node_by or "",
+        **flags,
     )
+
+
+def long_columns(text: str | None) -> tuple[str, str] | None:
+    """Return the two columns of `--long`."""
+    if text is None:
+        return None
+    channel, comma, value = text.partition(",")
+    if not (comma and channel.strip() and value.strip()):
+        raise UsageError(
+            f"--long is two columns such as channel,value, got {text!r}:"
+            " name that of the channels first"
+        )
+    return channel.strip(), value.strip()

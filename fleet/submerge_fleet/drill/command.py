@@ -118,6 +118,7 @@ def _on_files(
     period: str | None,
     rows: int | None,
     when: str | None,
+    quantity: str,
     **reading: Any,
 ) -> None:
     from submerge.condition import Condition
@@ -125,12 +126,12 @@ def _on_files(
     from submerge_fleet.operate import model_file
     from submerge_fleet.score.model import of_file
     from submerge_fleet.score.run import ScoreRequest
+    from submerge_fleet.score.table import TableOptions
 
     saved, normal = model_file.read(model), of_file(model, rank)
     condition = None if when is None else Condition.parse(when, normal.schema.names)
-    request = DrillRequest(
-        _settings(at_most, period), rows, ScoreRequest(None, condition, **reading)
-    )
+    asked = ScoreRequest(None, condition, TableOptions(quantity), allow_missing=True, **reading)
+    request = DrillRequest(_settings(at_most, period), rows, asked)
     answers, notes = _drill(files, normal, saved.model, request)
     for note in notes:
         click.echo(f"note: {note}", err=True)

@@ -25,13 +25,12 @@ from submerge.protocol.settings import AlarmSettings
 from submerge.stats.block_length import block_rows
 from submerge.stats.block_maxima import WITH_FACTORS, WITHOUT_FACTORS
 from submerge.stats.residual_scale import READY_S, ResidualScale
-from submerge_client.datasets import Flow
 from submerge_fleet.console.units import in_words
-from submerge_fleet.score.columns import columns_of, lags_of
+from submerge_fleet.score.columns import lags_of
 from submerge_fleet.score.mean import Center, of_rows
 from submerge_fleet.score.model import Normal
 from submerge_fleet.score.rows import FileScorer
-from submerge_fleet.score.run import ScoreRequest, row_blocks
+from submerge_fleet.score.run import ScoreRequest, opened, row_blocks
 
 MOST_ROWS = 4096
 """Newest rows of a file on which faults are tried."""
@@ -152,15 +151,14 @@ def _drill_file(
     note: Callable[[str], None],
     advance: Callable[[int], None],
 ) -> FileAnswer:
-    flow = Flow.of(path, quantity=wanted.reading.quantity)
-    columns = columns_of(flow, normal.schema, wanted.reading.skip)
-    for remark in (*flow.notes, *columns.notes):
+    file, columns = opened(path, normal, wanted.reading)
+    for remark in (*file.notes, *columns.notes):
         note(remark)
 
     def blocks(center: Center | None = None) -> Iterator[Block]:
         scorer = FileScorer(normal, wanted.reading.when, center)
-        for _, rows in row_blocks(flow, columns, normal, wanted.reading, lambda _: None):
-            yield scorer.prepare(rows)
+        for part in row_blocks(file, columns, normal, wanted.reading, lambda _: None):
+            yield scorer.prepare(part.rows)
 
     center = of_rows(normal, blocks()) if normal.schema.center == "own" else Center()
     newest: list[Array] = []

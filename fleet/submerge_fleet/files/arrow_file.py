@@ -53,7 +53,7 @@ def opened(source: Source) -> ArrowFile:
         If pyarrow is not there, or the file is damaged, or packed again, or has an extension
         type.
     """
-    pa = _pyarrow()
+    pa = import_pyarrow()
     path = source.path
     if source.packed:
         raise refusal(
@@ -97,7 +97,7 @@ class ArrowFile:
 
     def blocks(self, numbers: Sequence[int], texts: Sequence[int]) -> Iterator[RawRows]:
         """Read columns as numbers and as text."""
-        pa = _pyarrow()
+        pa = import_pyarrow()
         names = [column.name for column in self.columns]
         wanted = [names[i] for i in dict.fromkeys([*numbers, *texts])]
         first = 1
@@ -112,7 +112,7 @@ class ArrowFile:
                 first += n
 
     def _schema(self) -> Any:
-        pa = _pyarrow()
+        pa = import_pyarrow()
         if self._format == PARQUET:
             with pa.parquet.ParquetFile(self.path) as file:
                 return file.schema_arrow
@@ -121,7 +121,7 @@ class ArrowFile:
 
     def _batches(self, wanted: Sequence[str], most: int) -> Iterator[Any]:
         """Yield record batches of at most `most` rows, with the columns wanted."""
-        pa = _pyarrow()
+        pa = import_pyarrow()
         if self._format == PARQUET:
             # A buffer for each column, in place of the whole row group's bytes.
             with pa.parquet.ParquetFile(self.path, buffer_size=1 << 16, pre_buffer=False) as file:
@@ -182,7 +182,8 @@ def _format(source: Source) -> bytes:
     return next(magic for magic in (PARQUET, FILE, STREAM) if source.head.startswith(magic))
 
 
-def _pyarrow() -> Any:
+def import_pyarrow() -> Any:
+    """Return pyarrow, or refuse with the extra that brings it."""
     try:
         import pyarrow
         import pyarrow.ipc
@@ -200,7 +201,7 @@ def _pyarrow() -> Any:
 @contextmanager
 def _blaming(path: Path) -> Iterator[None]:
     """Make pyarrow's errors about a file ours."""
-    pa = _pyarrow()
+    pa = import_pyarrow()
     try:
         yield
     except (pa.ArrowException, OSError) as error:

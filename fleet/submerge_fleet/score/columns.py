@@ -1,8 +1,8 @@
 """Which column of a file is which channel of a model.
 
 1. With a header columns go by name, in any order; without one by place.
-2. A channel without a column is a gap in every row; other columns are left out. Both are noted
-   once.
+2. A channel without a column is refused, or on request a gap in every row. Other columns are left
+   out; a note says so once.
 3. Channels such as "flow-1", which a client's `lags` make, come from the rows before, unless
    the file has such columns.
 """
@@ -15,13 +15,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from submerge import Array, Schema
-from submerge_client.datasets import Flow
+from submerge import Array, Schema, UsageError
 from submerge_client.datasets.source import refusal
 from submerge_client.datasets.table import columns_but, counted
-
-NAMED = 5
-"""Columns that one message names."""
+from submerge_fleet.files.selecting import some, unknown
+from submerge_fleet.score.table import ScoredFile
 
 
 @dataclass(frozen=True)
@@ -50,27 +48,33 @@ class Columns:
         return rows
 
 
-def columns_of(flow: Flow, schema: Schema, skip: Collection[str]) -> Columns:
+def columns_of(
+    file: ScoredFile, schema: Schema, skip: Collection[str], *, allow_missing: bool = False
+) -> Columns:
     """Find the channels of a schema in a file.
+
+    allow_missing : whether a channel without a column is a gap in every row
 
     Raises
     ------
     UsageError
-        If a header has less than half of the names; or if there is no header, and the number of
-        columns is not that of channels.
+        If a header lacks a name, or less than half are there if that is allowed; or if there is no
+        header, and the number of columns is not that of channels.
     """
-    left = columns_but(flow.path, flow.names, skip)
+    left = columns_but(file.path, file.names, skip)
     names, lags = schema.names, lags_of(schema.names)
     sensed = names[: len(names) // lags]
-    places = {flow.names[i]: i for i in left}
+    places = {file.names[i]: i for i in left}
     nameless = isinstance(schema.channels, int)
-    if flow.named and (not nameless or places.keys() >= set(names)):
+    if file.named and (not nameless or places.keys() >= set(names)):
         if lags > 1 and places.keys() >= set(names):
-            return _by_name(flow, places, names, 1)
-        return _by_name(flow, places, sensed, lags)
+            return _by_name(file, places, names, 1, allow_missing=allow_missing)
+        return _by_name(file, places, sensed, lags, allow_missing=allow_missing)
+    if len(left) not in (len(sensed), len(names)):
+        left = [i for i in left if i not in file.taken]
     if len(left) not in (len(sensed), len(names)):
         raise refusal(
-            flow.path,
+            file.path,
             expected=f"{len(sensed)} columns, one for each channel of the model",
             got=str(len(left)),
             hint="give it a header with the channels' names, or skip columns",
@@ -96,31 +100,44 @@ def lags_of(names: Sequence[str]) -> int:
     return 1
 
 
-def _by_name(flow: Flow, places: dict[str, int], names: Sequence[str], lags: int) -> Columns:
+def _by_name(
+    file: ScoredFile,
+    places: dict[str, int],
+    names: Sequence[str],
+    lags: int,
+    *,
+    allow_missing: bool,
+) -> Columns:
     filled = tuple(i for i, name in enumerate(names) if name in places)
     missing = [name for name in names if name not in places]
     if 2 * len(missing) > len(names):
-        near = difflib.get_close_matches(missing[0], places, n=1)
-        got = f"columns {_some(list(places))}" if not filled else f"only {len(filled)} of them"
-        raise refusal(
-            flow.path,
-            expected=f"a column for each of the model's channels {_some(names)}",
-            got=got,
-            hint=f"is {near[0]!r} meant for {missing[0]!r}?" if near else "rename its columns",
+        raise _foreign(file, places, names, missing[0], len(filled))
+    if missing and not allow_missing:
+        # A name that the model knows is no misspelt one.
+        free = [name for name in places if name not in names]
+        raise unknown(
+            file.path, missing[0], free or list(places), "a channel of the model; --allow-missing"
         )
     known = set(names)
-    extra = [name for name in places if name not in known]
+    extra = [name for name, i in places.items() if name not in known and i not in file.taken]
     notes = []
     if missing:
         few = counted(len(missing), "channel")
-        notes.append(f"no column for {few} of the model, so each row is filled: {_some(missing)}")
+        notes.append(f"no column for {few} of the model, so each row is filled: {some(missing)}")
     if extra:
         few = counted(len(extra), "column")
-        notes.append(f"left out {few} that the model has no channel for: {_some(extra)}")
+        notes.append(f"left out {few} that the model has no channel for: {some(extra)}")
     used = tuple(places[names[i]] for i in filled)
     return Columns(used, filled, len(names), lags, tuple(notes))
 
 
-def _some(names: Sequence[str]) -> str:
-    more = len(names) - NAMED
-    return ", ".join(names[:NAMED]) + (f" and {more} more" if more > 0 else "")
+def _foreign(
+    file: ScoredFile, places: dict[str, int], names: Sequence[str], missing: str, found: int
+) -> UsageError:
+    near = difflib.get_close_matches(missing, places, n=1)
+    return refusal(
+        file.path,
+        expected=f"a column for each of the model's channels {some(names)}",
+        got=f"only {found} of them" if found else f"columns {some(list(places))}",
+        hint=f"is {near[0]!r} meant for {missing!r}?" if near else "rename its columns",
+    )

@@ -18,12 +18,15 @@ from submerge_fleet.console.options import (
     ZERO_IS_MISSING,
     AggregatorOptions,
     aggregator_options,
+    flag_option,
     json_option,
     skip_option,
 )
 
 if TYPE_CHECKING:
+    from submerge_fleet.score.mean import Mean
     from submerge_fleet.score.model import Normal
+    from submerge_fleet.score.output import ScoreForm
     from submerge_fleet.score.plot import ScoreCurves
     from submerge_fleet.score.run import ScoreRequest
     from submerge_fleet.score.summary import ScoreSummary
@@ -38,26 +41,43 @@ Example: submerge model save monday.model --config root.toml
 @click.argument(
     "files", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE..."
 )
-@click.option("--model", type=FILE, help="A file of `submerge model save` or submerge.dumps.")
+@click.option(
+    "--model", type=FILE, help="A file of `submerge fit`, `submerge model save` or submerge.dumps."
+)
 @aggregator_options("config, store: the group's model; needed if there are several groups.")
 @click.option(
     "-o",
     "--output",
     type=click.Path(path_type=Path, dir_okay=False, allow_dash=True),
     default=Path("-"),
-    help="Where scores go; compressed if it ends in .gz; - is standard output, the default.",
+    help="Where scores go; compressed if it ends in .gz, Parquet if it ends in .parquet; - is"
+    " standard output, the default.",
 )
 @json_option("Write JSON, one object per line, not CSV.")
+@click.option(
+    "--keep",
+    multiple=True,
+    metavar="COLUMN",
+    help="Carry a column of the files along into the output.",
+)
 @RANK
 @click.option(
     "--mean",
-    metavar="file|fleet|CHECKPOINT",
-    help="The mean that rows are measured from, if center = own: of their FILE, of the fleet,"
-    " or of the client with this state file.  [default: file]",
+    metavar="MEAN",
+    help="The mean that rows are measured from: the model's (model), that of the first 400 rows of"
+    " each FILE (first:400), of all its rows (own), or of the client with this state file."
+    '  [default: model; if center = "own" the machine\'s, or own]',
 )
 @click.option(
     "--when", metavar="CONDITION", help='Score only rows like "rpm > 50 and load >= 0.2".'
 )
+@click.option(
+    "--time", metavar="COLUMN", help='The column of times; "none" if none is.  [default: found]'
+)
+@click.option(
+    "--long", metavar="CHANNEL,VALUE", help="Read long tables: a row is one value of a channel."
+)
+@flag_option("--allow-missing", "Fill channels without a column, up to half of them.")
 @ZERO_IS_MISSING
 @QUANTITY
 @skip_option("Leave a column out, by name; needed if columns go by place.")
@@ -76,27 +96,29 @@ def command(
 ) -> None:
     """Score the rows of FILEs as nodes would: a line for each, and a summary on stderr.
 
-    FILEs are whitespace matrices, Intel Lab logs, CSV or .npy, plain or gzip, in the units of
-    the model's channels. Columns go by name if there is a header (a channel without a column is
-    filled, other columns are left out), else by place.
+    FILEs are CSV, TSV, whitespace matrices, Parquet, Arrow, .npy or Intel Lab logs, plain or
+    gzip, in the units of the model's channels; folders and patterns are searched. Columns go by
+    name if there is a header (other columns are left out), else by place.
 
-    Each FILE is a node: in a group with center = "own" rows are measured from the mean of their
-    own FILE (--mean fleet: of all nodes; --mean pump-1.state: of that client, which gives the
-    client's score lines), and lags do not reach before its first row.
+    Each FILE is a node: in a group with center = "own" rows are measured from the machine's own
+    mean, if the model knows a machine of the FILE's name, else from the mean of their FILE; and
+    lags do not reach before its first row. --mean pump-1.state gives that client's score lines.
 
-    A line has: file; row (from 1); distance (squared Mahalanobis distance, if the model has
-    factors), spe (squared prediction error) and t2 (Hotelling's T-squared), in a kernel group also
-    linear and anomaly_score; over_distance, over and over_t2, the highest limit that distance, SPE
-    and T2 exceed after a correction for gaps (in a kernel group over_linear too); the top three
-    channels to blame with their shares; how many numbers were filled. A row that cannot be scored
-    has the reason: lead-in, gaps, too large, other state.
+    A line has: file; row (from 1); time, if FILEs have times; what --keep names; distance
+    (squared Mahalanobis distance, if the model has factors), spe (squared prediction error) and
+    t2 (Hotelling's T-squared), in a kernel group also linear and anomaly_score; over, over_spe
+    and over_t2, the highest share of normal rows that the row passes by the distance (without
+    one, SPE), by SPE and by T2 (in a kernel group over_linear too); the top three channels to
+    blame with their shares; how many numbers were filled. A row that cannot be scored has the
+    reason: lead-in, gaps, too large, other state.
     """
     from submerge.condition import Condition
     from submerge_fleet.console.picture import check_target as check_picture
     from submerge_fleet.score.output import check_target
-    from submerge_fleet.score.run import ScoreRequest
+    from submerge_fleet.score.run import ScoreRequest, all_files
 
     target = None if str(output) == "-" else output
+    files = tuple(all_files(files))
     inputs = files if model is None else (*files, model)
     check_target(target, inputs=inputs)
     curves = None
@@ -108,10 +130,11 @@ def command(
         curves = ScoreCurves()
     normal = _normal(model, at, rank)
     condition = None if when is None else Condition.parse(when, normal.schema.names)
-    request = ScoreRequest(_mean(mean), condition, **reading)
-    summary, notes = _write_scores(files, normal, request, target, curves, as_json=as_json)
+    request = ScoreRequest(_mean(mean), condition, **_reading(**reading))
+    form = _form(files, normal, request, target, as_json=as_json)
+    summary, notes = _write_scores(files, normal, request, target, form, curves)
     for note in notes:
-        click.echo(f"note: {note}", err=True)
+        click.echo(note, err=True)
     for name, value in summary.text():
         click.echo(f"{name:<10} {value}", err=True)
     if curves is not None and plot is not None:
@@ -119,50 +142,83 @@ def command(
         click.echo(f"{'picture':<10} {plot}", err=True)
 
 
+def _form(
+    files: tuple[Path, ...],
+    normal: Normal,
+    request: ScoreRequest,
+    target: Path | None,
+    *,
+    as_json: bool,
+) -> ScoreForm:
+    """Look at all files before the work, and return how their scores are written."""
+    from submerge_fleet.score.lines import CsvScoreLines, JsonScoreLines, ScoreHeadings
+    from submerge_fleet.score.parquet import SUFFIX, ParquetScores
+    from submerge_fleet.score.run import opened
+
+    timed = [opened(path, normal, request)[0].timed for path in files]
+    kernel, factors = len(normal.summary.parts) > 1, bool(normal.factors)
+    kept = tuple(dict.fromkeys(request.table.keep))
+    headings = ScoreHeadings(
+        normal.schema.names, kernel=kernel, factors=factors, timed=any(timed), kept=kept
+    )
+    if target is not None and target.suffix == SUFFIX:
+        if as_json:
+            raise UsageError(f"--json writes lines of JSON, got {target}: leave one of the two out")
+        return ParquetScores(headings)
+    return JsonScoreLines(normal.schema, headings) if as_json else CsvScoreLines(headings)
+
+
 def _write_scores(
     files: tuple[Path, ...],
     normal: Normal,
     request: ScoreRequest,
     target: Path | None,
+    form: ScoreForm,
     curves: ScoreCurves | None,
-    *,
-    as_json: bool,
 ) -> tuple[ScoreSummary, Iterable[str]]:
-    """Score the files and write a line for each row; return the summary, and notes."""
+    """Score the files and write a line for each row; return the summary, and remarks."""
     from submerge_fleet.console.progress import counting
-    from submerge_fleet.score.lines import CsvScoreLines, JsonScoreLines
     from submerge_fleet.score.output import open_output
     from submerge_fleet.score.run import score
     from submerge_fleet.score.summary import ScoreSummary
 
-    form: CsvScoreLines | JsonScoreLines = JsonScoreLines(normal.schema)
-    if not as_json:
-        kernel, factors = len(normal.summary.parts) > 1, bool(normal.factors)
-        form = CsvScoreLines(normal.schema.names, kernel=kernel, factors=factors)
-    summary, notes = ScoreSummary(normal), dict.fromkeys(normal.notes)
+    summary, remarks = ScoreSummary(normal), dict.fromkeys(f"note: {n}" for n in normal.notes)
+
+    def note(text: str) -> None:
+        remarks.setdefault(f"note: {text}")
+
+    def warn(text: str) -> None:
+        remarks.setdefault(f"warning: {text}")
+
     # No progress bar between scores on one terminal.
     shown = target is not None or not sys.stdout.isatty()
-    with open_output(target) as text, counting("rows read", shown=shown) as advance:
-        text.write(form.head)
-        for path, part in score(files, normal, request, note=notes.setdefault, advance=advance):
-            text.write(form.lines(path, part))
+    with open_output(target, form) as write, counting("rows read", shown=shown) as advance:
+        for path, part in score(files, normal, request, note=note, warn=warn, advance=advance):
+            write(path, part)
             summary.add(path, part)
             if curves is not None:
                 curves.add(path, part)
         if not summary.scored:
             # Raised here, so that older scores are not overwritten.
             raise UsageError(f"expected rows that can be scored, got none of {summary.counts}")
-    return summary, notes
+    return summary, remarks
 
 
-def _mean(mean: str | None) -> str | Path | None:
-    """Return the value of --mean, a checkpoint as a path."""
-    if mean in (None, "file", "fleet"):
-        return mean
-    path = Path(str(mean))
-    if not path.exists():
-        raise UsageError(f"--mean is file, fleet, or a client's state file, got {mean!r}")
-    return path
+def _mean(mean: str | None) -> Mean | None:
+    from submerge_fleet.score.mean import parsed
+
+    return None if mean is None else parsed(mean)
+
+
+def _reading(
+    quantity: str, keep: tuple[str, ...], time: str | None, long: str | None, **others: Any
+) -> dict[str, Any]:
+    """Return the options of reading as the request takes them."""
+    from submerge_fleet.console.reading_options import long_columns
+    from submerge_fleet.score.table import TableOptions
+
+    table = TableOptions(quantity, time or "", long_columns(long), tuple(dict.fromkeys(keep)))
+    return {"table": table} | others
 
 
 def _normal(model: Path | None, at: AggregatorOptions, rank: int | None) -> Normal:

@@ -1,10 +1,11 @@
-"""The mean that rows of a file are measured from: the fleet's, the file's own, or a client's.
+"""The mean that rows of a file are measured from: the model's, the file's own, or a client's.
 
 A group with `center = "own"` learns how readings vary about each node's own mean, and a node
 scores with its own. A file counts as a node: its mean is that of all its rows which can be scored,
-read in a first pass. A client knows less than that at its first rows. And it hides one kind of
-fault: a deviation in most of the file becomes its normal. A client's checkpoint holds the client's
-mean and the typical residual of each channel.
+read in a first pass, or of its first rows. A client knows less than the former at its first rows.
+And it hides one kind of fault: a deviation in most of the file becomes its normal. The state of a
+machine, in a client's checkpoint or in a fitted model, holds its mean and the typical residual of
+each channel.
 """
 
 from __future__ import annotations
@@ -25,8 +26,45 @@ from submerge_client.checkpoint import state_of
 from submerge_fleet.score.columns import lags_of
 from submerge_fleet.score.model import Normal
 
-Mean = str | Path
-"""`file`, `fleet`, or the checkpoint of a client."""
+MODEL, OWN, FIRST = "model", "own", "first:"
+
+SYNONYMS = {"fleet": MODEL, "file": OWN}
+"""What earlier versions call them."""
+
+
+@dataclass(frozen=True)
+class FirstRows:
+    """The mean of the first n rows of each file."""
+
+    n: int
+
+
+Mean = str | Path | FirstRows
+"""`MODEL`, `OWN`, the first rows, or the checkpoint of a client."""
+
+
+def parsed(text: str) -> Mean:
+    """Return the value of `--mean`.
+
+    Raises
+    ------
+    UsageError
+        If it is none.
+    """
+    text = SYNONYMS.get(text, text)
+    if text in (MODEL, OWN):
+        return text
+    if text.startswith(FIRST):
+        n = text.removeprefix(FIRST)
+        if not (n.isascii() and n.isdigit() and int(n) >= READY):
+            raise UsageError(
+                f"expected --mean first:N with at least {READY} rows, got {text!r}; write first:400"
+            )
+        return FirstRows(int(n))
+    path = Path(text)
+    if not path.exists():
+        raise UsageError(f"--mean is model, own, first:400, or a client's state file, got {text!r}")
+    return path
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,41 +83,43 @@ class Center:
     notes: tuple[str, ...] = ()
 
 
-def of_rows(normal: Normal, parts: Iterable[Block]) -> Center:
-    """Return the mean of a file.
+def of_rows(normal: Normal, parts: Iterable[Block], *, whole: bool = True) -> Center:
+    """Return the mean of a file, or of its first rows.
 
     Parameters
     ----------
     normal : Normal
     parts : iterable of Block
-        All rows of the file. Filled values do not count: they come from the fleet's model. In
+        Its rows. Filled values do not count: they come from the fleet's model. In
         feature space only rows without a gap count.
+    whole : bool
+        Whether these are all rows that are scored.
     """
     *lifting, linear = normal.summary.parts
     features = lifting[0].mean if lifting else None
     # Sums of deviations: sums of readings would lose digits beside a huge mean.
     off, known = np.zeros(linear.dim), np.zeros(linear.dim)
     lifted = np.zeros(0 if features is None else len(features))
-    rows = whole = 0
+    rows = complete = 0
     for block in parts:
         gaps = np.zeros(block.rows.shape, dtype=bool) if block.gaps is None else block.gaps
         off += np.where(gaps, 0.0, block.rows - linear.mean).sum(axis=0)
         known += (~gaps).sum(axis=0)
         rows += len(block)
         if features is not None:
-            complete = ~gaps.any(axis=1)
-            lifted += (block.features[complete] - features).sum(axis=0)
-            whole += int(complete.sum())
+            full = ~gaps.any(axis=1)
+            lifted += (block.features[full] - features).sum(axis=0)
+            complete += int(full.sum())
     # A channel without any reading in the file keeps the fleet's mean.
     own = OwnMean(
         linear.mean + off / np.maximum(known, 1.0),
-        None if features is None else features + lifted / max(whole, 1),
+        None if features is None else features + lifted / max(complete, 1),
         weight=float(rows),
         count=rows,
         span_s=0.0,
     )
-    # The mean is of these very rows, so they do not vary more about it.
-    return Center(own, excess=1.0)
+    # If the mean is of these very rows, they do not vary more about it.
+    return Center(own, excess=1.0 if whole else None)
 
 
 def of_checkpoint(path: Path, schema: Schema) -> Center:
@@ -111,9 +151,14 @@ def of_checkpoint(path: Path, schema: Schema) -> Center:
             f"expected a checkpoint with the model's schema, {schema.fingerprint[:8]}, in {path},"
             f" got one with {kept.fingerprint[:8]}"
         )
-    kept = kept.of_schema(schema, schema.width // lags_of(schema.names))
+    return of_state(kept, schema, str(path))
+
+
+def of_state(state: MonitorState, schema: Schema, whence: str) -> Center:
+    """Return the mean of a machine whose state is known."""
+    kept = state.of_schema(schema, schema.width // lags_of(schema.names))
     own = kept.own
     if own is None or own.ready:
         return Center(own, kept.residual_scale)
-    few = f"the mean in {path} is of {own.count} rows, fewer than {READY}"
+    few = f"the mean in {whence} is of {own.count} rows, fewer than {READY}"
     return Center(None, kept.residual_scale, notes=(f"{few}: the client scores with the fleet's",))

@@ -7,10 +7,12 @@ does not have the number of directions to score with (form 1) needs --rank.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from submerge import PeerError, Schema, UsageError, loads
+from submerge.client.monitor_state import MonitorState
 from submerge.pca.factor import Factors
 from submerge.protocol.summaries import Subspaces, Summary
 from submerge.stats.score_limits import Limits
@@ -38,6 +40,8 @@ class Normal:
         Empty where they are not known.
     notes : tuple of str
         Sentences for the reader of the scores.
+    states : mapping of machine to MonitorState
+        What a fitted model knows of each machine of its history.
     """
 
     about: str
@@ -47,6 +51,7 @@ class Normal:
     shown: Subspaces
     factors: tuple[Factors, ...] = ()
     notes: tuple[str, ...] = ()
+    states: Mapping[str, MonitorState] = field(default_factory=dict)
 
 
 def of_file(path: Path, rank: int | None) -> Normal:
@@ -100,7 +105,8 @@ def _of_model(named: SavedModel, shown: ShownRank | None, rank: int | None) -> N
     shown = ShownRank(_fits(rank, summary) or shown.rank, shown.linear_rank)
     about = f"{printable(model.group)}, version {model.version}, {named.whence}"
     scoring = summary, model.limits, _summaries(shown), model.factors
-    return Normal(about, named.schema, *scoring, tuple(notes))
+    states = {} if named.learnt is None else dict(named.learnt.monitors)
+    return Normal(about, named.schema, *scoring, tuple(notes), states)
 
 
 def _of_engine(path: Path, data: bytes, rank: int | None) -> Normal:

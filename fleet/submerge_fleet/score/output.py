@@ -1,4 +1,7 @@
-"""The output of scores: standard output, or a file that is written whole or not at all."""
+"""The output of scores: standard output, or a file that is written whole or not at all.
+
+A name that ends in .gz is compressed text; one that ends in .parquet is Parquet.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +11,19 @@ import io
 import os
 import sys
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import BinaryIO, TextIO
 
 from submerge import UsageError
 from submerge_client.atomic_file import atomic_file
-from submerge_fleet.score.lines import CSV_HEAD, JSON_HEAD
+from submerge_fleet.score.lines import CSV_HEAD, JSON_HEAD, CsvScoreLines, JsonScoreLines
+from submerge_fleet.score.parquet import SUFFIX, ParquetScores, begins_as_scores
+from submerge_fleet.score.rows import FileRows
+
+ScoreForm = CsvScoreLines | JsonScoreLines | ParquetScores
+Write = Callable[[Path, FileRows], None]
 
 GZIP = ".gz"
 LEVEL = 6
@@ -45,23 +53,46 @@ def check_target(path: Path | None, *, inputs: Iterable[Path]) -> None:
 
 
 @contextmanager
-def open_output(path: Path | None) -> Iterator[TextIO]:
-    """Open the output; a file at `path` stays until all is written.
+def open_output(path: Path | None, form: ScoreForm) -> Iterator[Write]:
+    """Open the output, and yield what writes rows; a file at `path` stays until all is written.
 
-    A name that ends in .gz is compressed; the same scores give the same bytes.
+    The same scores give the same bytes.
     """
+    with ExitStack() as stack:
+        if isinstance(form, ParquetScores):
+            # Only a name ends in .parquet.
+            file = stack.enter_context(_file(path or Path()))
+            yield stack.enter_context(form.writing(file)).add
+            return
+        text = stack.enter_context(_text(path))
+        text.write(form.head)
+
+        def write(path: Path, part: FileRows) -> None:
+            text.write(form.lines(path, part))
+
+        yield write
+
+
+@contextmanager
+def _text(path: Path | None) -> Iterator[TextIO]:
     if path is None:
         yield sys.stdout
         sys.stdout.flush()
         return
+    with _file(path) as file, ExitStack() as stack:
+        target: BinaryIO | gzip.GzipFile = file
+        if path.suffix == GZIP:
+            target = stack.enter_context(gzip.GzipFile("", "wb", LEVEL, file, mtime=0))
+        text = io.TextIOWrapper(target, encoding="utf-8", newline="")
+        stack.callback(text.detach)  # flushes it, and leaves the file open
+        yield text
+
+
+@contextmanager
+def _file(path: Path) -> Iterator[BinaryIO]:
     try:
-        with atomic_file(path) as file, ExitStack() as stack:
-            target: BinaryIO | gzip.GzipFile = file
-            if path.suffix == GZIP:
-                target = stack.enter_context(gzip.GzipFile("", "wb", LEVEL, file, mtime=0))
-            text = io.TextIOWrapper(target, encoding="utf-8", newline="")
-            stack.callback(text.detach)  # flushes it, and leaves the file open
-            yield text
+        with atomic_file(path) as file:
+            yield file
     except OSError as error:
         if error.errno == errno.ENOSPC:
             raise  # not a mistake of the input: the command line reports it
@@ -69,6 +100,8 @@ def open_output(path: Path | None) -> Iterator[TextIO]:
 
 
 def _are_scores(path: Path) -> bool:
+    if path.suffix == SUFFIX:
+        return begins_as_scores(path)
     try:
         with gzip.open(path) if path.suffix == GZIP else path.open("rb") as file:
             head = file.read(len(JSON_HEAD)).decode(errors="replace")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,7 @@ from submerge.judge.score import RowScores, ScoringModel, score
 from submerge_fleet.score.columns import lags_of
 from submerge_fleet.score.mean import Center
 from submerge_fleet.score.model import Normal
+from submerge_fleet.score.table import Carried
 
 TOP = 3
 """Channels that are named for each row."""
@@ -29,6 +30,7 @@ class FileRows:
     scores : their scores
     top : (m, up to TOP), channels to blame, the largest share first
     shares : as `top`, their shares
+    carried : of all rows, what the file says beside the readings
     """
 
     first: int
@@ -37,6 +39,7 @@ class FileRows:
     scores: RowScores
     top: npt.NDArray[np.intp]
     shares: Array
+    carried: Carried = field(default_factory=Carried)
 
     @property
     def filled(self) -> npt.NDArray[np.intp]:
@@ -74,7 +77,9 @@ class FileScorer:
             rows, self._schema, fill=lambda gappy: self._model.filled(gappy, own), when=self._when
         )
 
-    def score(self, rows: Array, first: int, lead: int = 0) -> FileRows:
+    def score(
+        self, rows: Array, first: int, lead: int = 0, carried: Carried | None = None
+    ) -> FileRows:
         """Score rows (n, channels) in their units, lags included.
 
         Parameters
@@ -84,8 +89,11 @@ class FileScorer:
             The number of the first row in its file.
         lead : int
             Rows before these that cannot be scored, as their lags reach before the file.
+        carried : Carried, optional
+            What these rows and those before them bring along.
         """
         block, center = self.prepare(rows), self._center
         scores = score(block, self._model, center.own, center.typical, excess=center.excess)
         why = np.concatenate([np.full(lead, LEAD_IN, dtype=np.int8), block.why])
-        return FileRows(first, why, block, scores, *scores.top(TOP))
+        top = scores.top(TOP)
+        return FileRows(first, why, block, scores, *top, carried or Carried())

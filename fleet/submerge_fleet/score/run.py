@@ -6,23 +6,26 @@ and an own mean is of this file alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
-from submerge import Array, UsageError
+from submerge import Array
 from submerge.condition import Condition
-from submerge.stats.node_mean import READY
-from submerge_client.datasets import Flow
+from submerge.judge.prepare import Block
 from submerge_client.datasets.source import Source
-from submerge_client.datasets.table import counted
 from submerge_client.sensors.lags import Lags
+from submerge_fleet.files.opening import files_of
+from submerge_fleet.score.centers import Centers
 from submerge_fleet.score.columns import Columns, columns_of
-from submerge_fleet.score.mean import Center, Mean, of_checkpoint, of_rows
+from submerge_fleet.score.level import Levels
+from submerge_fleet.score.mean import Mean
 from submerge_fleet.score.model import Normal
 from submerge_fleet.score.rows import FileRows, FileScorer
+from submerge_fleet.score.table import Carried, ScoredFile, TableOptions, open_table
 
 BLOCK = 64
 """Rows whose features are in memory at once, as on a device."""
@@ -32,15 +35,51 @@ BLOCK = 64
 class ScoreRequest:
     """The options of `submerge score`; `--help` describes each.
 
-    mean : None: that of each file if center = "own", else the fleet's; a path: a client's
-        checkpoint
+    mean : None: the model's, or if center = "own" that of each machine or file; else as `Mean`
+    table : how files are read
+    allow_missing : whether a channel without a column is a gap in every row
     """
 
     mean: Mean | None = None
     when: Condition | None = None
-    quantity: str = "temperature"
+    table: TableOptions = field(default_factory=TableOptions)
     skip: tuple[str, ...] = ()
     zero_is_missing: bool = False
+    allow_missing: bool = False
+
+
+class RowBlock(NamedTuple):
+    """Some rows of a file, ready to be prepared.
+
+    lead : rows without a full past
+    rows : (n, channels), those after them, with their lags
+    carried : what all of them bring along
+    """
+
+    lead: int
+    rows: Array
+    carried: Carried
+
+
+def all_files(paths: Sequence[Path]) -> list[Path]:
+    """Return the files that paths mean: folders and globs too. One named twice is read twice.
+
+    Raises
+    ------
+    UsageError
+        If one is not there.
+    """
+    found = [file for path in paths for file in files_of([path])]
+    for path in found:
+        Source.of(path)  # refuses a missing file before hours of work on others
+    return found
+
+
+def opened(path: Path, normal: Normal, wanted: ScoreRequest) -> tuple[ScoredFile, Columns]:
+    """Open one file and find the channels of the model in it."""
+    file = open_table(path, wanted.table, normal.schema.names)
+    columns = columns_of(file, normal.schema, wanted.skip, allow_missing=wanted.allow_missing)
+    return file, columns
 
 
 def score(
@@ -49,6 +88,7 @@ def score(
     wanted: ScoreRequest,
     *,
     note: Callable[[str], None],
+    warn: Callable[[str], None] = lambda _: None,
     advance: Callable[[int], None] = lambda _: None,
 ) -> Iterator[tuple[Path, FileRows]]:
     """Score all rows of all files, a block at a time.
@@ -56,10 +96,11 @@ def score(
     Parameters
     ----------
     files : sequence of Path
-        Whitespace matrices, CSV, `.npy` or Intel Lab logs, plain or gzip. Text is streamed;
-        other files are held in memory, one at a time.
-    note : callable
-        Takes sentences for the reader of the scores.
+        Tables in text and Parquet are streamed; logs, packed `.npy` and long tables' names are held
+        in memory, one file at a time.
+    note, warn : callable
+        Take sentences for the reader of the scores. A warning says that scores may not mean what
+        they seem to.
     advance : callable
         Takes numbers of rows that were read.
 
@@ -69,55 +110,62 @@ def score(
         If a file is not a table, or its columns are not the model's; or if the mean of a file is
         requested, but the model has learnt all nodes about one mean.
     """
-    if wanted.mean == "file" and normal.schema.center != "own":
-        raise UsageError(
-            f'expected a model of center = "own" for --mean file, got "{normal.schema.center}":'
-            " its scatter is about one mean: leave --mean out"
-        )
+    centers, levels = Centers(normal, wanted.mean, note), Levels(normal)
     for path in files:
-        Source.of(path)  # refuses a missing file before hours of work on others
-    center = Center()
-    if isinstance(wanted.mean, Path):
-        center = of_checkpoint(wanted.mean, normal.schema)
-    for remark in center.notes:
-        note(remark)
-    own = normal.schema.center == "own" and wanted.mean in (None, "file")
-    for path in files:
-        flow = Flow.of(path, quantity=wanted.quantity)
-        columns = columns_of(flow, normal.schema, wanted.skip)
-        for remark in (*flow.notes, *columns.notes):
+        file, columns = opened(path, normal, wanted)
+        for remark in (*file.notes, *columns.notes):
             note(remark)
-        scorer = FileScorer(normal, wanted.when, center)
-        if own:
-            blocks = row_blocks(flow, columns, normal, wanted, advance)
-            center = of_rows(normal, (scorer.prepare(rows) for _, rows in blocks))
-            if center.own is not None and not center.own.ready:
-                few = counted(center.own.count, "row")
-                note(f"the mean of {path.name} is of only {few}, fewer than {READY}")
-            scorer = FileScorer(normal, wanted.when, center)
-            center = Center()
-        number = 1
-        for lead, rows in row_blocks(flow, columns, normal, wanted, advance):
-            scored = scorer.score(rows, number, lead)
+
+        def prepared(
+            most: int | None, file: ScoredFile = file, columns: Columns = columns
+        ) -> Iterable[Block]:
+            scorer = FileScorer(normal, wanted.when)
+            blocks = row_blocks(file, columns, normal, wanted, advance)
+            return (scorer.prepare(block.rows) for block in first_rows(blocks, most))
+
+        center, elsewhere = centers.of(path, prepared)
+        scorer, number = FileScorer(normal, wanted.when, center), 1
+        levels.begin(center)
+        for block in row_blocks(file, columns, normal, wanted, advance):
+            scored = scorer.score(block.rows, number, block.lead, block.carried)
             number += len(scored.why)
+            if elsewhere:
+                levels.add(scored.block)
             yield path, scored
+        levels.end(path)
+    if levels.warning is not None:
+        warn(levels.warning)
 
 
 def row_blocks(
-    flow: Flow,
+    file: ScoredFile,
     columns: Columns,
     normal: Normal,
     wanted: ScoreRequest,
     advance: Callable[[int], None],
-) -> Iterator[tuple[int, Array]]:
-    """Yield the number of rows without a full past, then rows (n, channels) with their lags."""
+) -> Iterator[RowBlock]:
+    """Yield the rows of a file with their lags."""
     lags = Lags(columns.lags, columns.width)
-    for block in flow.blocks(columns.used):
-        most = len(block) if normal.schema.linear else BLOCK
-        for begin in range(0, len(block), max(most, 1)):
-            rows = columns.placed(block[begin : begin + most])
+    for part in file.blocks(columns.used):
+        n = len(part.rows)
+        most = n if normal.schema.linear else BLOCK
+        for begin in range(0, n, max(most, 1)):
+            rows = columns.placed(part.rows[begin : begin + most])
             if wanted.zero_is_missing:
                 rows = np.where(rows == 0, np.nan, rows)
             whole = lags.embed(rows)
             advance(len(rows))
-            yield len(rows) - len(whole), whole
+            carried = part.carried.part(begin, begin + most)
+            yield RowBlock(len(rows) - len(whole), whole, carried)
+
+
+def first_rows(blocks: Iterator[RowBlock], most: int | None) -> Iterator[RowBlock]:
+    """Yield the first so many rows of a file; all of them for None."""
+    read = 0
+    for block in blocks:
+        n = block.lead + len(block.rows)
+        if most is not None and read + n >= most:
+            yield block._replace(rows=block.rows[: max(most - read - block.lead, 0)])
+            return
+        yield block
+        read += n

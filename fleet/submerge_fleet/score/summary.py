@@ -11,6 +11,7 @@ import numpy as np
 from submerge import Array
 from submerge.judge.prepare import REASONS
 from submerge.judge.score import RowScores
+from submerge_client.scores import limits_passed
 from submerge_fleet.console.admin_client import printable
 from submerge_fleet.score.model import Normal
 from submerge_fleet.score.rows import FileRows
@@ -137,8 +138,5 @@ def _over(scores: RowScores) -> dict[str, Array]:
 
 
 def _main_over(scores: RowScores) -> Array:
-    """Return the limit that rows are over by distance and SPE of readings; else by SPE."""
-    if scores.distance is None:
-        return scores.over_spe
-    over = scores.over["distance"]
-    return over if scores.linear is None else np.maximum(over, scores.over["linear"])
+    """Return the limit that rows are over by their combined score."""
+    return limits_passed(scores)["over"]

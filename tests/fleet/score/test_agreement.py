@@ -178,7 +178,7 @@ def same(live: list[dict], files: list[dict], *, linear: bool) -> None:
         assert ("linear" in here) == ("linear" in there) == linear
         for name in {"spe", "t2", "linear"} & set(here):
             assert here[name] == pytest.approx(there[name], rel=near, abs=near)
-        for name in ("over", "over_t2", "over_linear"):
+        for name in ("over", "over_spe", "over_t2", "over_linear"):
             assert here.get(name) == there.get(name)
         assert list(here["top"]) == list(there["top"])
         assert here["top"] == pytest.approx(there["top"], abs=2e-4)

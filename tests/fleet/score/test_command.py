@@ -158,7 +158,7 @@ def test_scores_are_what_the_twin_says(submerge, model, tmp_path):
     rows[500, 3] += 4.0
     order = [3, 1, 5, 0, 2, 4]
     wide = np.column_stack([np.arange(700.0), rows[:, order]])
-    path = written(tmp_path / "x.csv", wide, ("time", *(NAMES[i] for i in order)))
+    path = written(tmp_path / "x.csv", wide, ("shift", *(NAMES[i] for i in order)))
     ran = submerge("score", path, "--model", model)
     lines = table(ran.out)
 
@@ -167,7 +167,7 @@ def test_scores_are_what_the_twin_says(submerge, model, tmp_path):
     assert [str(path)] * 700 == [line["file"] for line in lines]
     assert list(range(1, 701)) == [int(line["row"]) for line in lines]
     assert ("0.999", "d") == (lines[500]["over"], lines[500]["top1"])
-    assert "note: left out 1 column that the model has no channel for: time\n" in ran.err
+    assert "note: left out 1 column that the model has no channel for: shift\n" in ran.err
     assert f"highest    row 501: SPE {float(lines[500]['spe']):.4g}" in ran.err
 
 
@@ -178,6 +178,7 @@ def test_over_is_the_highest_limit_that_a_score_is_above(submerge, model, tmp_pa
 
     for name, scores, values in (
         ("over", found, LIMITS.spe),
+        ("over_spe", found, LIMITS.spe),
         ("over_t2", inside, LIMITS.t2),
     ):
         expected = [
@@ -259,8 +260,11 @@ def test_a_model_with_factors_gives_distances(submerge, tmp_path):
     filled = fill(SCHEMA.scaled(rows), learnt(), precision)[0]
     found = precision.measure(filled - learnt().mean)[1]
     assert found == pytest.approx(column(lines, "distance"), rel=1e-4)
-    assert list(lines[0])[2:8] == ["distance", "spe", "t2", "over_distance", "over", "over_t2"]
-    assert lines[7]["over_distance"] == "0.999"
+    assert list(lines[0])[2:8] == ["distance", "spe", "t2", "over", "over_spe", "over_t2"]
+    by_distance = [max((s for s in SHARES[1:] if d > 9 + 2 * s), default=0) for d in found]
+    assert {0, 0.999} <= {*by_distance}
+    whole = [i for i in range(60) if i != 30]
+    assert [by_distance[i] for i in whole] == [float(lines[i]["over"] or 0) for i in whole]
     assert "distance above 95 %" in " ".join(run.err.split())
     assert f"row {found.argmax() + 1}: distance {found.max():.4g}, SPE" in run.err
     assert picture.stat().st_size > 1000
@@ -281,7 +285,7 @@ def test_json_lines_say_what_a_client_says(submerge, model, tmp_path):
     value = filled[0, 2] * SCHEMA.scaling.scale[2] + SCHEMA.scaling.offset[2]
     assert {"c": pytest.approx(value)} == lines[4]["filled"]
     assert {"file": str(path), "row": 10, "unscored": "gaps"} == lines[9]
-    assert {"file", "row", "spe", "t2", "top"} == lines[0].keys() - {"over", "over_t2"}
+    assert {"file", "row", "spe", "t2", "top"} == lines[0].keys() - {"over", "over_spe", "over_t2"}
     assert twin(rows[:4])[0] == pytest.approx([line["spe"] for line in lines[:4]])
 
 
@@ -335,7 +339,9 @@ def test_lags_are_known_by_their_names(width, lags):
 OWN = replace(SCHEMA, center="own")
 
 
-@pytest.mark.parametrize("option", [(), ("--mean", "file"), ("--mean", "fleet")])
+@pytest.mark.parametrize(
+    "option", [(), *(("--mean", each) for each in ("own", "file", "fleet", "model"))]
+)
 def test_a_file_is_a_node_with_a_mean_of_its_own(submerge, tmp_path, option):
     """Where center = "own"; the fleet's mean has to be asked for."""
     held = learnt(OWN)
@@ -347,7 +353,9 @@ def test_a_file_is_a_node_with_a_mean_of_its_own(submerge, tmp_path, option):
     begin = 0
     for rows in parts:
         own = (
-            held if option[1:] == ("fleet",) else replace(held, mean=OWN.scaled(rows).mean(axis=0))
+            held
+            if {*option} & {"fleet", "model"}
+            else replace(held, mean=OWN.scaled(rows).mean(axis=0))
         )
         agrees(lines[begin : begin + len(rows)], rows, OWN, own)
         begin += len(rows)
@@ -429,12 +437,13 @@ def test_zeros_may_be_gaps(submerge, model, tmp_path):
 
 
 def test_a_channel_without_a_column_is_filled_and_said_once(submerge, model, tmp_path):
+    """On request; without it, it is an error."""
     rows = some_rows(40)
     names = [name for name in NAMES if name != "c"]
     files = [
         written(tmp_path / name, np.delete(rows, 2, axis=1), names) for name in ("x.csv", "y.csv")
     ]
-    ran = submerge("score", *files, "--model", model)
+    ran = submerge("score", *files, "--model", model, "--allow-missing")
 
     rows[:, 2] = np.nan
     shown = learnt().truncated(RANK)
@@ -624,13 +633,24 @@ def test_the_summary_counts_what_the_lines_say(submerge, model, tmp_path):
         (["x.csv", "--model", "later"], "'4' of it: update submerge"),
         (["x.csv", "--model", "torn"], "a first line that cannot be read"),
         (["x.csv", "--model", "m.model", "--rank", "5"], "from 1 to the 4 directions that"),
-        (["x.csv", "--model", "m.model", "--mean", "file"], 'center = "own" for --mean file'),
+        (["x.csv", "--model", "m.model", "--mean", "file"], 'center = "own" for --mean own'),
         (["x.csv", "--model", "m.model", "--when", "z > 1"], "expected a channel's name"),
         (["none.csv", "--model", "m.model"], "none.csv"),
         (["x.csv", "none.csv", "--model", "m.model"], "none.csv"),
         (["head.csv", "--model", "m.model"], "expected rows of numbers below line 1"),
         (["other.csv", "--model", "m.model"], "expected a column for each of the model's channels"),
         (["third.csv", "--model", "m.model"], "got only 2 of them; rename its columns"),
+        (
+            ["spelt.csv", "--model", "m.model"],
+            "(a channel of the model; --allow-missing), got no such column; did you mean 'C'?",
+        ),
+        (["x.csv", "--model", "m.model", "--keep", "A"], "--keep), got no such column; did you"),
+        (["kept.csv", "--model", "m.model", "--keep", "spe"], "--keep spe: the scores have a col"),
+        (["x.csv", "--model", "m.model", "--mean", "first:2"], "with at least 10 rows, got"),
+        (["x.csv", "--model", "m.model", "--mean", "frist:400"], "--mean is model, own, first:400"),
+        (["x.csv", "--model", "m.model", "--long", "a"], "--long is two columns such as"),
+        (["x.csv", "--model", "m.model", "--json", "-o", "s.parquet"], "--json writes lines of"),
+        (["none-*.csv", "--model", "m.model"], "expected files that match, got none"),
         (
             ["narrow.dat", "--model", "m.model"],
             "expected 6 columns, one for each channel of the model",
@@ -648,6 +668,8 @@ def test_bad_input_is_one_line(submerge, model, tmp_path, arguments, said):
     written(tmp_path / "x.csv", rows)
     written(tmp_path / "other.csv", rows[:, :3], "uvw")
     written(tmp_path / "third.csv", rows[:, :3], "abz")
+    written(tmp_path / "spelt.csv", rows, "abCdef")
+    written(tmp_path / "kept.csv", np.column_stack([rows, rows[:, 0]]), [*NAMES, "spe"])
     written(tmp_path / "gaps.csv", np.full((2, DIM), np.nan))
     (tmp_path / "head.csv").write_text("a,b,c,d,e,f\n")
     np.savetxt(tmp_path / "narrow.dat", rows[:, :3])
