@@ -47,7 +47,7 @@ def open_file(path: Path) -> TableFile:
                 return MatrixFile.of_rows(path, npy.read(source).rows)
             case "npy":
                 return MatrixFile.mapped(source)
-            case "log" if _is_log(source.head):
+            case "log" if is_log(source.head):
                 return MatrixFile.of_log(source)
             case _:
                 return TextFile.of(source)
@@ -75,7 +75,7 @@ def _meant(path: Path) -> Iterable[Path]:
     return matches
 
 
-def _is_log(head: bytes) -> bool:
+def is_log(head: bytes) -> bool:
     """Return whether most first lines have a log's number of fields, separated by blanks.
 
     Lines of other tables may also begin with a date, a time and two numbers.

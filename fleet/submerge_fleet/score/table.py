@@ -21,9 +21,9 @@ from submerge_client.datasets import intel_lab, text
 from submerge_client.datasets.instants import to_micros, to_seconds
 from submerge_client.datasets.reading import check_quantity, format_of
 from submerge_client.datasets.source import Source, refusal
-from submerge_fleet.files import ReadingOptions, open_recordings
+from submerge_fleet.files import ReadingOptions, arrow_file, open_recordings
 from submerge_fleet.files.clock_column import ClockColumn, clock_of
-from submerge_fleet.files.opening import open_file
+from submerge_fleet.files.opening import is_log, open_file
 from submerge_fleet.files.selecting import check_numbers, place_of
 from submerge_fleet.files.tables import TableFile, names_of
 from submerge_fleet.files.time_order import iso
@@ -121,9 +121,10 @@ def open_table(path: Path, options: TableOptions, channels: Sequence[str]) -> Sc
     source = Source.of(path)
     if options.long is not None:
         return _long(path, options)
-    with source.damage_first():
-        if format_of(source) == "log":
-            return _log(source, options)
+    if not arrow_file.recognizes(source):
+        with source.damage_first():
+            if format_of(source) == "log" and is_log(source.head):
+                return _log(source, options)
     file = open_file(path)
     clock, notes, _ = clock_of(file, options.time)
     if clock is not None and not options.time:
