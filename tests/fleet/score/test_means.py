@@ -6,6 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from submerge import hotelling, spe
 from submerge.client.detector import DetectorState
@@ -15,6 +17,8 @@ from submerge.protocol.summaries import Subspaces
 from submerge.stats.node_mean import OwnMean
 from submerge_fleet.score.level import deviations_of
 from submerge_fleet.score.model import of_file
+from submerge_fleet.score.run import RowBlock, first_rows
+from submerge_fleet.score.table import Carried
 from support.commands import shell
 from support.pump_files import readings, write
 from support.score_files import (
@@ -149,6 +153,20 @@ def test_a_channel_varies_as_its_readings_do(tmp_path, factors):
     scaled = SCHEMA.scaled(LEARNT)
     assert scaled.std(axis=0) == pytest.approx(found, rel=0.05)
     assert (DIM,) == found.shape
+
+
+@given(st.lists(st.integers(0, 9), max_size=8), st.integers(0, 3), st.integers(1, 40))
+def test_the_first_rows_are_the_same_however_a_file_is_cut(sizes, lead, most):
+    """Rows without a full past count, too."""
+    n = sum(sizes)
+    cut = np.split(np.arange(n), np.cumsum(sizes)[:-1]) if sizes else []
+    blocks = []
+    for part in cut:
+        whole = part[part >= lead]
+        blocks.append(RowBlock(len(part) - len(whole), whole[:, None] * 1.0, Carried()))
+    found = [row for block in first_rows(iter(blocks), most) for row in block.rows[:, 0]]
+
+    assert list(range(min(lead, n), min(n, most))) == [int(row) for row in found]
 
 
 @pytest.mark.slow
