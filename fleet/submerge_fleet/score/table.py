@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from submerge import Array
+from submerge import Array, UsageError
 from submerge_client.datasets import intel_lab, text
 from submerge_client.datasets.instants import to_micros, to_seconds
 from submerge_client.datasets.reading import check_quantity, format_of
@@ -126,11 +126,7 @@ def open_table(path: Path, options: TableOptions, channels: Sequence[str]) -> Sc
             if format_of(source) == "log" and is_log(source.head):
                 return _log(source, options)
     file = open_file(path)
-    clock, notes, _ = clock_of(file, options.time)
-    if clock is not None and not options.time:
-        # A model may have a channel that is called like a time.
-        clock = None if {file.columns[i].name for i in clock.places} & {*channels} else clock
-    notes = notes if clock is not None else ()
+    clock, notes = _clock(file, options.time, channels)
     kept = tuple(place_of(file, name, "--keep") for name in options.keep)
     taken = frozenset([*(clock.places if clock else ()), *kept])
 
@@ -139,6 +135,24 @@ def open_table(path: Path, options: TableOptions, channels: Sequence[str]) -> Sc
 
     said = (*file.notes, *notes)
     return ScoredFile(path, names_of(file), file.named, said, taken, clock is not None, read)
+
+
+def _clock(
+    file: TableFile, option: str, channels: Sequence[str]
+) -> tuple[ClockColumn | None, tuple[str, ...]]:
+    """Return the column of times, and notes."""
+    try:
+        clock, notes, _ = clock_of(file, option)
+    except UsageError as error:
+        if option:
+            raise
+        # Scores need no times: a column that cannot be read as such is left out as others are.
+        return None, (f"no times are carried along, since one column is unclear: {error}",)
+    if clock is None or option:
+        return clock, notes
+    # A model may have a channel that is called like a time.
+    taken = {file.columns[i].name for i in clock.places} & {*channels}
+    return (None, ()) if taken else (clock, notes)
 
 
 def _blocks(

@@ -109,6 +109,25 @@ def test_a_file_without_times_has_no_column_of_them(submerge, tmp_path):
     assert "left out 2 columns that the model has no channel for: batch, at (time)" in none.err
 
 
+def test_times_that_cannot_be_read_are_no_error(submerge, tmp_path):
+    """Unless they are asked for; they may be kept as text."""
+    times = [f"03/04/2026 {i // 60:02}:{i % 60:02}" for i in range(50)]
+    with text(tmp_path / "x.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    with (tmp_path / "x.csv").open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["date", *NAMES])
+        writer.writerows(
+            [time, *(row[name] for name in NAMES)] for time, row in zip(times, rows, strict=True)
+        )
+    ran = submerge("x.csv", "--keep", "date")
+    asked = submerge("x.csv", "--time", "date")
+
+    assert times == [line["date"] for line in table(ran.out)]
+    assert "note: no times are carried along, since one column is unclear: x.csv, column" in ran.err
+    assert (2, 1) == (asked.status, asked.err.count("\n"))
+
+
 def test_folders_and_patterns_are_searched(submerge, tmp_path):
     (tmp_path / "in").mkdir()
     for name in ("b.csv", "a.tsv"):
