@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 @click.command(
     cls=AdminCommand,
     epilog="""\b
-Example: submerge model save monday.model --config root.toml
-         submerge score pump-*.csv --model monday.model -o scores.csv.gz --plot scores.png""",
+Example: submerge fit history/*.csv -o plant.model
+         submerge score monday.csv --model plant.model -o scores.csv.gz --plot scores.png""",
 )
 @click.argument(
     "files", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE..."

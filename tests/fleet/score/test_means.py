@@ -131,6 +131,18 @@ def test_a_file_at_another_level_is_one_warning(submerge, tmp_path):
     assert "warning" not in first.err
 
 
+def test_a_level_that_changes_after_the_first_rows_is_no_warning(submerge, tmp_path):
+    """The first rows were asked for; what comes later is for the scores to say."""
+    path = kept(tmp_path / "m", SCHEMA, summary=learnt(), limits=LIMITS)
+    rows = some_rows(300)
+    rows[50:, 3] += 6 * LEARNT[:, 3].std()
+    file = written(tmp_path / "x.csv", rows)
+
+    for option, warned in ((), True), (("--mean", "first:50"), False):
+        ran = submerge("score", file, "--model", path, *option)
+        assert warned == ("warning: " in ran.err)
+
+
 def test_a_file_with_a_fault_is_at_the_models_level(submerge, tmp_path):
     """However far off a fifth of its rows are, and whatever is missing."""
     path = kept(tmp_path / "m", SCHEMA, summary=learnt(), limits=LIMITS)
