@@ -6,7 +6,7 @@ the same rows give the same bytes, in one file or in seven hundred.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -14,6 +14,7 @@ import numpy as np
 from submerge._linalg import Array
 from submerge.history.cells import Cell, CellGrid
 from submerge.history.recorded import Recorded
+from submerge.history.time_spans import LeftOut, TimeSpan
 
 AT_ONCE = 2048
 """Rows of a batch."""
@@ -38,10 +39,17 @@ class Batches:
     ----------
     grid : CellGrid
         How cells are laid out.
+    without : sequence of TimeSpan
+        Rows in these are in no batch.
+
+    Attributes
+    ----------
+    left_out : LeftOut
+        Counts the rows that are in no batch.
     """
 
-    def __init__(self, grid: CellGrid) -> None:
-        self.grid = grid
+    def __init__(self, grid: CellGrid, without: Sequence[TimeSpan] = ()) -> None:
+        self.grid, self.left_out = grid, LeftOut(without)
         self._machines: dict[str, int] = {}
         self._runs: dict[str, int] = {}
         self._cell: Cell | None = None
@@ -62,6 +70,10 @@ class Batches:
 
     def add(self, recorded: Recorded) -> Iterator[Batch]:
         """Take rows; yield the batches that are complete. The grid may double in between."""
+        for piece in self.left_out.rest(recorded):
+            yield from self._add(piece)
+
+    def _add(self, recorded: Recorded) -> Iterator[Batch]:
         machine = self._machines.setdefault(recorded.machine, len(self._machines))
         run = self._runs.setdefault(recorded.file, len(self._runs))
         start, n = 0, len(recorded.rows)

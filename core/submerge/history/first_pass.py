@@ -19,6 +19,7 @@ from submerge.history.batches import Batch, Batches
 from submerge.history.cells import Cell, CellGrid, most_cells, period_of
 from submerge.history.recorded import Recorded
 from submerge.history.settings import MOST_CHANNELS, FitSettings
+from submerge.history.time_spans import TimeSpan, check_used
 from submerge.judge.prepare import REASONS, Block, prepare
 from submerge.pca.budget import MOST_AT_ONCE, MOST_WAITING, gapped_bytes
 from submerge.pca.expected import Guesses
@@ -26,6 +27,9 @@ from submerge.pca.merging import merge_whole
 from submerge.pca.sapca import SAPCA
 from submerge.pca.whole_scatter import WholeScatter
 from submerge.schema import Channel, Schema
+
+EXCLUDED, LABELLED = "excluded", "labelled as faults"
+"""Why rows of some spans are not learnt, beside `judge.prepare.REASONS`."""
 
 LOOK = 256
 """Rows with times that the first grid is laid out by."""
@@ -67,18 +71,24 @@ class FirstPass:
     cells : dict of Cell to CellSummary
     period_s : float
         Time that a row stands for; 0 without times.
+    seen : TimeSpan
+        From the first row to the last; open without times.
     rows : int
     left_out : Counter of str
         Rows that cannot be learnt, by reason.
+    fault_rows : tuple of int
+        Rows of each known fault of the settings, once all rows are in.
     """
 
     names: Sequence[str]
     settings: FitSettings
     cells: dict[Cell, CellSummary] = field(default_factory=dict)
     period_s: float = 0.0
+    seen: TimeSpan = field(default_factory=TimeSpan)
     rows: int = 0
     gaps: int = 0
     left_out: Counter[str] = field(default_factory=Counter)
+    fault_rows: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         width = len(self.names)
@@ -109,6 +119,11 @@ class FirstPass:
 
     def add(self, recorded: Recorded) -> None:
         """Take in rows that follow those before."""
+        if recorded.times is not None and len(recorded.times):
+            first, last = float(recorded.times[0]), float(recorded.times[-1])
+            if np.isfinite(self.seen.first):
+                first, last = min(first, self.seen.first), max(last, self.seen.last)
+            self.seen = TimeSpan(first, last)
         if self._batches is not None:
             self._learn(recorded)
             return
@@ -123,13 +138,24 @@ class FirstPass:
         if self._batches is not None:
             for batch in self._batches.end():
                 self._learn_batch(batch)
+            self._count_left_out(self._batches.left_out.counts)
         self._close()
+
+    def _count_left_out(self, counts: Sequence[int]) -> None:
+        """Count the rows of spans that are not learnt, and refuse useless ones."""
+        self.rows += sum(counts)
+        excluded = counts[: len(self.settings.exclude)]
+        self.fault_rows = tuple(counts[len(excluded) :])
+        check_used(excluded, self.settings.exclude, self.rows, self.seen)
+        for why, count in ((EXCLUDED, sum(excluded)), (LABELLED, sum(self.fault_rows))):
+            if count:
+                self.left_out[why] += count
 
     def _lay_out(self) -> None:
         times = [each.times for each in self._waiting if each.times is not None]
         if times:
             self.period_s = period_of(np.concatenate(times)[:LOOK])
-        self._batches = Batches(CellGrid.of(self.period_s or 1.0))
+        self._batches = Batches(CellGrid.of(self.period_s or 1.0), self.settings.without)
         for each in self._waiting:
             self._learn(each)
         self._waiting.clear()

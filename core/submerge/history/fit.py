@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from submerge.client.monitor_state import MonitorState
-from submerge.errors import NothingLearnt
+from submerge.errors import NothingLearnt, UsageError
 from submerge.history.chunk_keys import ChunkKeys
 from submerge.history.first_pass import FirstPass
 from submerge.history.folds import Folds, folds_of
 from submerge.history.learnt import Chunk
 from submerge.history.models import model_of, summaries_of
+from submerge.history.newest_rows import NewestRows
 from submerge.history.recorded import Recorded
 from submerge.history.second_pass import SecondPass
 from submerge.history.settings import FitSettings
@@ -45,6 +46,8 @@ class Fitted:
     states : mapping of str to MonitorState
         What is known of each machine.
     chunks : tuple of Chunk
+    newest : NewestRows
+        The last rows that were learnt, to try faults on.
     """
 
     model: Model
@@ -54,6 +57,7 @@ class Fitted:
     sketches: ScoreSketches
     states: Mapping[str, MonitorState]
     chunks: tuple[Chunk, ...] = ()
+    newest: NewestRows = field(default_factory=NewestRows)
 
     @property
     def explained(self) -> float:
@@ -86,7 +90,8 @@ def fit(
     NothingLearnt
         If no row could be learnt, or nothing varies.
     UsageError
-        If there are too many channels.
+        If there are too many channels, or too few rows for them, or one alone varies, or spans that
+        are to be excluded have no rows.
     """
     settings = settings or FitSettings()
     first, keys = FirstPass(names, settings), ChunkKeys(names)
@@ -97,13 +102,43 @@ def fit(
     first.end()
     if first.grid is None:
         raise NothingLearnt("expected rows that can be learnt, got none")
+    _check(first)
     folds = folds_of(first.cells, names, settings)
+    _check_varying(folds)
     first.cells.clear()
     # How long scores stay alike, and so how long a block is, a part of the rows says.
     look = SecondPass(folds, first.grid, settings, first.period_s, last_fold=0)
     block_s = _read_by(look, read, advance).wanted_block_s
     judged = SecondPass(folds, first.grid, settings, first.period_s, block_s)
     return _fitted(first, folds, _read_by(judged, read, advance), settings, keys.end())
+
+
+def _check(first: FirstPass) -> None:
+    """Refuse a history without rows to learn, or with fewer of them than channels."""
+    learnt = round(sum(cell.scatter.weight for cell in first.cells.values()))
+    reasons = ", ".join(f"{n:,} {why}" for why, n in first.left_out.most_common())
+    if not learnt:
+        raise NothingLearnt(
+            f"expected rows that can be learnt, got none of {first.rows:,} ({reasons}):"
+            " a row needs values in half of its channels"
+        )
+    width = len(first.names)
+    if learnt < width:
+        raise UsageError(
+            f"expected more rows than channels, got {learnt:,} rows that can be learnt, of {width}"
+            " channels: give more rows, or fewer channels; a table may lie on its side"
+        )
+
+
+def _check_varying(folds: Folds) -> None:
+    """Refuse channels of which one alone varies: none says what another should be."""
+    names = folds.schema.names
+    varying = [name for name, each in zip(names, folds.moments.variance, strict=True) if each > 0]
+    if len(varying) < 2 <= len(names):
+        raise UsageError(
+            f"expected two channels that vary, got {varying[0]} alone, and the other"
+            f" {len(names) - 1} constant: give more columns, or rows in which they vary"
+        )
 
 
 def _read_by(second: SecondPass, read: Read, advance: Advance) -> SecondPass:
@@ -141,4 +176,4 @@ def _fitted(
         names[machine]: replace(state, desired=DesiredState(names[machine], 0))
         for machine, state in judged.states.items()
     }
-    return Fitted(model, scatter, folds, first, sketches, states, chunks)
+    return Fitted(model, scatter, folds, first, sketches, states, chunks, judged.newest)

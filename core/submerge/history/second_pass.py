@@ -16,6 +16,7 @@ from submerge.history.batches import Batch, Batches
 from submerge.history.cells import Cell, CellGrid
 from submerge.history.folds import Folds
 from submerge.history.models import model_of, summaries_of
+from submerge.history.newest_rows import NewestRows
 from submerge.history.own_mean import follow
 from submerge.history.recorded import Recorded
 from submerge.history.settings import FitSettings
@@ -45,6 +46,11 @@ class SecondPass:
         Length of the blocks whose maxima are counted.
     last_fold : int, optional
         Rows of later folds are passed over.
+
+    Attributes
+    ----------
+    newest : NewestRows
+        Of those that were scored.
     """
 
     folds: Folds
@@ -53,6 +59,7 @@ class SecondPass:
     period_s: float
     block_s: float = 0.0
     last_fold: int | None = None
+    newest: NewestRows = field(default_factory=NewestRows)
     _monitors: dict[int, NodeMonitor] = field(default_factory=dict)
     _models: dict[int, Model] = field(default_factory=dict)
     _maxima: dict[int, list[BlockMaxima]] = field(default_factory=dict)
@@ -62,7 +69,7 @@ class SecondPass:
 
     def __post_init__(self) -> None:
         self._summaries = summaries_of(self.folds.rank, self.settings)
-        self._batches = Batches(self.grid)
+        self._batches = Batches(self.grid, self.settings.without)
         most = 2**62
         self._spe, self._t2, self._distance = (SketchTally(most) for _ in range(3))
 
@@ -159,6 +166,7 @@ class SecondPass:
         follow(monitor, block, judged if ready else None)
         if not ready:
             return
+        self.newest.add(batch.cell.machine, block)
         even = judged.scores.even
         self._spe.add(even["spe"])
         self._t2.add(even["t2"])

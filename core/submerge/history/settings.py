@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from submerge.condition import Condition
 from submerge.errors import UsageError, whole
+from submerge.history.time_spans import TimeSpan
 from submerge.protocol.settings import AlarmSettings
 
 MOST_CHANNELS = 512
@@ -29,6 +30,10 @@ class FitSettings:
         Rows for which it does not hold are left out.
     leaves_out : bool
         Spans of time that are unlike all others are left out.
+    exclude : tuple of TimeSpan
+        Rows in these are neither learnt nor scored. Each has to have some.
+    faults : tuple of TimeSpan
+        Known faults: their rows are not learnt either.
     alarms : AlarmSettings
         Limits are those of its rule (`after` of `of` rows).
     """
@@ -38,7 +43,14 @@ class FitSettings:
     oversample: int = 5
     when: Condition | None = None
     leaves_out: bool = True
+    exclude: tuple[TimeSpan, ...] = ()
+    faults: tuple[TimeSpan, ...] = ()
     alarms: AlarmSettings = field(default_factory=lambda: SOON)
+
+    @property
+    def without(self) -> tuple[TimeSpan, ...]:
+        """All spans whose rows are not learnt."""
+        return (*self.exclude, *self.faults)
 
     def __post_init__(self) -> None:
         whole("rank", self.rank, least=0)

@@ -1,0 +1,116 @@
+"""Spans of time of a history that are not learnt: excluded ones, and those of known faults.
+
+Rows are taken out one by one, before they are put together in batches: where the history is cut
+into files makes no difference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+import numpy as np
+
+from submerge.errors import UsageError
+from submerge.history.recorded import Recorded
+from submerge.judge.decision import Mask
+
+
+class TimeSpan(NamedTuple):
+    """A span of time; both ends belong to it.
+
+    first, last : seconds since 1970; infinite where an end is open
+    """
+
+    first: float = -np.inf
+    last: float = np.inf
+
+    def __str__(self) -> str:
+        return f"{_text(self.first)}..{_text(self.last)}"
+
+
+@dataclass
+class LeftOut:
+    """Takes the rows of some spans out of a history, and counts them.
+
+    Attributes
+    ----------
+    spans : sequence of TimeSpan
+    counts : (spans,) of int
+        Rows in each; a row in several counts in the first.
+    """
+
+    spans: Sequence[TimeSpan] = ()
+    counts: list[int] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.counts = [0] * len(self.spans)
+
+    def rest(self, recorded: Recorded) -> Iterator[Recorded]:
+        """Yield the rows outside the spans: pieces that follow one another.
+
+        Raises
+        ------
+        UsageError
+            If there are spans, and rows without times.
+        """
+        if not self.spans:
+            yield recorded
+            return
+        times = recorded.times
+        if times is None:
+            raise UsageError(
+                f"expected times to leave out {self.spans[0]}, got rows without times:"
+                " name the column of times with --time"
+            )
+        free: Mask = np.ones(len(times), dtype=bool)
+        for i, (first, last) in enumerate(self.spans):
+            if not len(times) or last < times[0] or first > times[-1]:
+                continue
+            inside = free & (times >= first) & (times <= last)
+            self.counts[i] += int(np.count_nonzero(inside))
+            free &= ~inside
+        if free.all():
+            yield recorded
+            return
+        edges = np.flatnonzero(np.diff(free, prepend=False, append=False))
+        for start, stop in edges.reshape(-1, 2).tolist():
+            yield replace(
+                recorded,
+                rows=recorded.rows[start:stop],
+                times=times[start:stop],
+                first=recorded.first + start,
+            )
+
+
+def check_used(counts: Sequence[int], spans: Sequence[TimeSpan], rows: int, seen: TimeSpan) -> None:
+    """Refuse excluded spans that take out no row, or all.
+
+    Parameters
+    ----------
+    counts : sequence of int
+        Rows in each span.
+    rows : int
+        Of the whole history.
+    seen : TimeSpan
+        From its first row to its last.
+    """
+    for count, span in zip(counts, spans, strict=True):
+        if not count:
+            raise UsageError(
+                f"expected rows in the excluded span {span}, got none: the history is of {seen}"
+            )
+    if spans and sum(counts) == rows:
+        raise UsageError(
+            f"expected rows outside the excluded spans, got none: all {rows:,} are excluded, and"
+            f" the history is of {seen}"
+        )
+
+
+def _text(seconds: float) -> str:
+    if not np.isfinite(seconds):
+        return ""
+    # To the second; a fraction is not what a person asked for.
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
