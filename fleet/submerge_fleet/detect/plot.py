@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import datetime
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from submerge import UsageError
+from submerge.history.time_spans import TimeSpan
 from submerge_fleet.console.picture import save
 from submerge_fleet.detect.curves import Curves
 from submerge_fleet.detect.run import Detected
@@ -27,8 +29,10 @@ MOST_ERROR = 8.0
 """Error, over its typical size, that the darkest colour stands for."""
 
 
-def draw(path: Path, curves: Curves, detection: Detected) -> None:
-    """Write the picture to `path`, a PNG."""
+def draw(
+    path: Path, curves: Curves, detection: Detected, left_out: Sequence[TimeSpan] = ()
+) -> None:
+    """Write the picture to `path`, a PNG; spans of time that were left out are grey."""
     errors, names = curves.errors, np.array(detection.channels)
     if errors.shape[1] < len(names):
         names = names[: errors.shape[1]]
@@ -44,15 +48,14 @@ def draw(path: Path, curves: Curves, detection: Detected) -> None:
     above.axhline(1.0, color="C3", lw=1)
     above.set_yscale("log")
     above.set_ylabel("statistic over its limit")
+    for each in left_out:
+        _shade(above, np.clip(each, *curves.times[[0, -1]]), "0.5", detection)
     for found in detection.alarms:
         end = found.ended.time if found.ended is not None else np.nan
-        span = np.array([found.began.time, end])
-        if np.isnan(span[0]):
+        if np.isnan(found.began.time):
             continue
-        span[1] = curves.times[-1] if np.isnan(span[1]) else span[1]
-        first, last = _axis(span, detection)
-        color = "C1" if found.alarm.provisional else "C3"
-        above.axvspan(first, last, color=color, alpha=0.25, lw=0)
+        span = np.array([found.began.time, curves.times[-1] if np.isnan(end) else end])
+        _shade(above, span, "C1" if found.alarm.provisional else "C3", detection)
     mesh = below.pcolormesh(
         when,
         np.arange(len(shown)),
@@ -67,8 +70,15 @@ def draw(path: Path, curves: Curves, detection: Detected) -> None:
     below.invert_yaxis()
     figure.colorbar(mesh, ax=below, label="error over its typical size", pad=0.01)
     every = "each row" if curves.each == 1 else f"the highest of {curves.each} rows"
-    below.set_xlabel(f"{'UTC' if _timed(detection, curves) else 'rows'}; {every}; red: alarms")
+    grey = "; grey: left out" if left_out else ""
+    unit = "UTC" if _timed(detection, curves) else "rows"
+    below.set_xlabel(f"{unit}; {every}; red: alarms{grey}")
     save(figure, path, dpi=130)
+
+
+def _shade(axes: Any, span: Any, color: str, detection: Detected) -> None:
+    first, last = _axis(span, detection)
+    axes.axvspan(first, last, color=color, alpha=0.25, lw=0)
 
 
 def _timed(detection: Detected, curves: Curves) -> bool:

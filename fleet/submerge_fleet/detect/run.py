@@ -13,6 +13,7 @@ from submerge.history.detection import FoundAlarm, HistoryDetector
 from submerge.history.learnt import Learnt
 from submerge.history.recorded import Recorded
 from submerge.history.settings import SOON
+from submerge.history.time_spans import LeftOut, TimeSpan
 from submerge.protocol.messages import Model
 from submerge.protocol.settings import AlarmSettings
 from submerge.schema import Schema
@@ -45,6 +46,7 @@ class DetectRequest:
     """What to judge, and by what.
 
     recordings : the rows, with the model's channels
+    without : spans of time whose rows are not judged
     """
 
     recordings: ReadableRows
@@ -52,6 +54,7 @@ class DetectRequest:
     learnt: Learnt
     alarms: AlarmSettings
     when: Condition | None = None
+    without: tuple[TimeSpan, ...] = ()
 
 
 @dataclass
@@ -147,22 +150,34 @@ def detect(
     found = Detected(names, learnt.period_s, notes=recordings.notes)
     detectors: dict[str, HistoryDetector] = {}
     order = [recordings.names.index(name) for name in names]
-    for recorded in recordings.rows():
+    for recorded in _counted(recordings, found, request.without, advance):
         if recorded.machine not in detectors:
             detectors[recorded.machine] = _detector(request, recorded.machine)
         detector = detectors[recorded.machine]
-        found.rows += len(recorded.rows)
         for judged in detector.add(replace(recorded, rows=recorded.rows[:, order])):
             found.judged += len(judged.block)
             if curves is not None:
                 curves.add(judged)
         found.stated_rows = max(found.stated_rows, detector.stated_rows)
-        advance(len(recorded.rows))
     if not found.judged:
         raise UsageError(f"expected rows that can be judged, got {counted(found.rows, 'row')}")
     found.machines = len(detectors)
     found.alarms = [alarm for each in detectors.values() for alarm in each.found.values()]
     return found
+
+
+def _counted(
+    recordings: ReadableRows,
+    found: Detected,
+    without: tuple[TimeSpan, ...],
+    advance: Callable[[int], None],
+) -> Iterator[Recorded]:
+    """Read all rows, and yield those that are to be judged."""
+    left_out = LeftOut(without)
+    for recorded in recordings.rows():
+        found.rows += len(recorded.rows)
+        yield from left_out.rest(recorded)
+        advance(len(recorded.rows))
 
 
 def _detector(request: DetectRequest, machine: str) -> HistoryDetector:

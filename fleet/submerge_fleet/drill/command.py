@@ -131,7 +131,11 @@ def _on_files(
     saved, normal = model_file.read(model), of_file(model, rank)
     condition = None if when is None else Condition.parse(when, normal.schema.names)
     asked = ScoreRequest(None, condition, TableOptions(quantity), allow_missing=True, **reading)
-    request = DrillRequest(_settings(at_most, period), rows, asked)
+    request = DrillRequest(
+        settings=_settings(at_most, period),
+        within=rows,
+        reading=asked,
+    )
     answers, notes = _drill(files, normal, saved.model, request)
     for note in notes:
         click.echo(f"note: {note}", err=True)

@@ -15,7 +15,7 @@ import numpy as np
 
 from submerge import Array, UsageError
 from submerge.client.alarm_limits import AlarmLimits
-from submerge.drill.detection import spans
+from submerge.drill.detection import Spans, spans
 from submerge.drill.drill import ChannelAnswer, Drill
 from submerge.drill.response import DrillModel
 from submerge.judge.prepare import Block
@@ -43,22 +43,22 @@ WITHOUT_PERIOD = 60
 
 
 @dataclass(frozen=True)
-class DrillRequest:
+class FaultsToTry:
     """What to try.
 
     settings : AlarmSettings
         The rate of false alarms, and the time that a row stands for.
     within : int or None
         Rows in which a fault has to be found; None takes an hour's.
-    reading : ScoreRequest
-        How files are read.
+    most_spans : int
+        Spans of rows that each fault is tried on, with both signs.
     seed : int
         Of the noise.
     """
 
     settings: AlarmSettings
     within: int | None
-    reading: ScoreRequest
+    most_spans: int = MOST_SPANS
     seed: int = 0
 
     @property
@@ -68,6 +68,17 @@ class DrillRequest:
             return self.within
         # With fewer there is no k-of-m statistic of rows after the fault alone.
         return max(block_rows(0.0, self.settings.period_s) or WITHOUT_PERIOD, 2 * self.settings.of)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DrillRequest(FaultsToTry):
+    """What to try on files.
+
+    reading : ScoreRequest
+        How they are read.
+    """
+
+    reading: ScoreRequest
 
 
 @dataclass(frozen=True)
@@ -173,20 +184,10 @@ def _drill_file(
     scoring = ScoringModel(normal.shown, normal.summary, normal.limits, channels, model.factors)
     judged = DrillModel(scoring, normal.schema, center.own, None, center.excess)
     if len(rows):
-        judged = replace(judged, residual_scale=_typical(judged, rows))
-    settings, tried = wanted.settings, spans(len(rows), wanted.rows, MOST_SPANS)
+        judged = replace(judged, residual_scale=typical_errors(judged, rows))
+    drill, tried = drill_of(judged, rows, limits, wanted)
     if tried.rows < wanted.rows:
         note(f"{path.name} has {len(rows):,} rows: faults are tried for {tried.rows} of them")
-    noise = np.random.default_rng(wanted.seed).standard_normal(2 * MOST_SPANS * wanted.rows)
-    drill = Drill(
-        judged,
-        rows,
-        limits.known,
-        after=settings.after,
-        of=settings.of,
-        tried=tried,
-        noise=noise,
-    )
     answers = []
     for channel in range(len(drill)):
         answers.append(drill.answer(channel))
@@ -194,7 +195,31 @@ def _drill_file(
     return FileAnswer(path, len(rows), len(drill.spans.starts), tried.rows, tuple(answers))
 
 
-def _typical(model: DrillModel, rows: Array) -> ResidualScale:
+def drill_of(
+    model: DrillModel, rows: Array, limits: AlarmLimits, wanted: FaultsToTry
+) -> tuple[Drill, Spans]:
+    """Return a drill on rows (n, width), scaled, and where it tries faults.
+
+    Raises
+    ------
+    UsageError
+        As `Drill`.
+    """
+    settings, tried = wanted.settings, spans(len(rows), wanted.rows, wanted.most_spans)
+    noise = np.random.default_rng(wanted.seed).standard_normal(2 * wanted.most_spans * wanted.rows)
+    drill = Drill(
+        model,
+        rows,
+        limits.known,
+        after=settings.after,
+        of=settings.of,
+        tried=tried,
+        noise=noise,
+    )
+    return drill, tried
+
+
+def typical_errors(model: DrillModel, rows: Array) -> ResidualScale:
     """Return the typical errors of the channels of these rows."""
     errors = model.score(rows).errors
     gaps = np.isnan(rows[:, : errors.shape[1]])

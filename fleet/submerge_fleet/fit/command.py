@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from submerge.errors import UsageError
 from submerge_fleet.console.options import FILE, flag_option, json_option
 from submerge_fleet.console.reading_options import READING, reading_options
 
 if TYPE_CHECKING:
-    from submerge.history.fit import Fitted
     from submerge.history.settings import FitSettings
-    from submerge_fleet.files import Recordings
+    from submerge_fleet.fit.time_spans import Label
 
 
 @click.command(
     epilog="""\b
 Example: submerge fit history/*.csv -o plant.model
+         submerge fit history/*.csv -o plant.model --labels faults.csv --plot history.png
          submerge detect monday.csv --model plant.model --plot monday.png"""
 )
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
@@ -27,14 +27,38 @@ Example: submerge fit history/*.csv -o plant.model
 @READING
 @click.option("--rank", type=click.IntRange(1), help="Directions of SPE and T2.  [default: chosen]")
 @click.option("--when", metavar="CONDITION", help='Only rows like "rpm > 50 and load >= 0.2".')
-@flag_option("--keep-all", "Learn also spans of time that are unlike all others.")
+@click.option(
+    "--exclude",
+    multiple=True,
+    metavar="FROM..TO",
+    help='Leave a span of time out, such as "2026-03-04..2026-03-05 12:00"; an end may be open.',
+)
+@click.option(
+    "--labels",
+    type=FILE,
+    help="A CSV of known faults (from,to,text): not learnt, and compared with alarms.",
+)
+@click.option(
+    "--keep-all/--leave-out",
+    default=None,
+    help="Learn also spans of time that are unlike all others, or do not."
+    "  [default: leave out, but keep with --labels]",
+)
+@flag_option("--detect", "Print the alarms on FILEs themselves, as `submerge detect` does.")
+@click.option("--plot", type=FILE, help="Draw scores, alarms and channels of FILEs into this PNG.")
+@flag_option("--no-drill", "Do not try which faults would be found.")
 @json_option()
 def command(
     files: tuple[str, ...],
     output: Path,
     rank: int | None,
     when: str | None,
-    keep_all: bool,
+    exclude: tuple[str, ...],
+    labels: Path | None,
+    keep_all: bool | None,
+    detect: bool,
+    plot: Path | None,
+    no_drill: bool,
     as_json: bool,
     **reading: Any,
 ) -> None:
@@ -47,40 +71,62 @@ def command(
     the others, so that limits are of rows that were not learnt. Spans that are unlike all others
     are left out, and named. Memory does not grow with the number of rows.
 
+    Of --exclude, rows are neither learnt nor scored. Of --labels, they are not learnt, and the
+    report says which faults alarms by the model find. --detect, --labels and --plot read FILEs
+    once more.
+
     The model is for `submerge detect`, `submerge score` and `submerge drill`.
     """
     from submerge_fleet.files import open_recordings
-    from submerge_fleet.fit.report import as_object, as_text
-    from submerge_fleet.fit.saving import check_target, save
+    from submerge_fleet.fit.run import FitRequest, run
+    from submerge_fleet.fit.saving import check_target
+    from submerge_fleet.fit.time_spans import labels_of
 
     check_target(output)
+    if plot is not None:
+        # Refuse a missing extra or an impossible path before the work.
+        from submerge_fleet.console.picture import check_target as check_picture
+        from submerge_fleet.detect import plot as _  # noqa: F401
+
+        check_picture(plot, inputs=[Path(file) for file in files])
     recordings = open_recordings([Path(file) for file in files], reading_options(**reading))
-    settings = _settings(rank, when, recordings, keep_all=keep_all)
-    fitted = _fit(recordings, settings)
-    size = save(output, fitted)
-    for note in recordings.notes:
-        click.echo(f"note: {note}", err=True)
-    if as_json:
-        click.echo(json.dumps(as_object(fitted, recordings, output, size)))
-        return
-    for name, value in as_text(fitted, recordings, output, size):
-        click.echo(f"{name:<10} {value}")
+    faults = () if labels is None else labels_of(labels)
+    settings = _settings(
+        rank,
+        when,
+        exclude,
+        faults,
+        recordings.names,
+        leaves_out=labels is None if keep_all is None else not keep_all,
+    )
+    request = FitRequest(recordings, settings, output, faults, plot, detect, not no_drill)
+    run(request, as_json=as_json)
 
 
 def _settings(
-    rank: int | None, when: str | None, recordings: Recordings, *, keep_all: bool
+    rank: int | None,
+    when: str | None,
+    exclude: tuple[str, ...],
+    faults: tuple[Label, ...],
+    names: tuple[str, ...],
+    *,
+    leaves_out: bool,
 ) -> FitSettings:
     from submerge.condition import Condition
     from submerge.history.settings import FitSettings
+    from submerge_fleet.fit.time_spans import excluded
 
-    condition = None if when is None else Condition.parse(when, recordings.names)
-    most = max(FitSettings().rank_max, rank or 0)
-    return FitSettings(rank or 0, rank_max=most, when=condition, leaves_out=not keep_all)
-
-
-def _fit(recordings: Recordings, settings: FitSettings) -> Fitted:
-    from submerge.history.fit import fit
-    from submerge_fleet.console.progress import counting
-
-    with counting("rows read, in two passes") as advance:
-        return fit(recordings.rows, recordings.names, settings, advance=advance)
+    if rank is not None and rank >= len(names) > 1:
+        raise UsageError(
+            f"expected --rank below the number of channels, {len(names)}, got {rank}:"
+            " leave it out to have it chosen"
+        )
+    condition = None if when is None else Condition.parse(when, names)
+    return FitSettings(
+        rank or 0,
+        rank_max=max(FitSettings().rank_max, rank or 0),
+        when=condition,
+        leaves_out=leaves_out,
+        exclude=excluded(exclude),
+        faults=tuple(label.span for label in faults),
+    )

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
 from submerge.client.alarm_limits import AlarmLimits
 from submerge.history.fit import Fitted
+from submerge.history.folds import Deviant
 from submerge.history.settings import SOON
 from submerge.stats.block_maxima import WITH_FACTORS
 from submerge_client.datasets.table import counted
@@ -33,11 +35,11 @@ def as_object(fitted: Fitted, recordings: Recordings, path: Path, size: int) -> 
         "learnt": model.counts.learnt,
         "left_out": dict(first.left_out)
         | {"unlike the others": sum(span.rows for span in folds.deviant.values())},
-        "spans_left_out": [span._asdict() for span in folds.deviant.values()],
+        "spans_left_out": [_span_object(span) for span in folds.deviant.values()],
         "gaps": first.gaps,
         "period_s": first.period_s,
-        "first": _begin(fitted),
-        "last": _end(fitted),
+        "first": _known(first.seen.first),
+        "last": _known(first.seen.last),
         "channels": list(recordings.names),
         "constant": list(constant(fitted)),
         "rank": folds.rank,
@@ -85,18 +87,18 @@ def constant(fitted: Fitted) -> tuple[str, ...]:
 def _span(fitted: Fitted) -> str:
     if not fitted.first.period_s:
         return ", without times"
-    begin, end = moment(_begin(fitted)), moment(_end(fitted))
+    begin, end = map(moment, fitted.first.seen)
     return f", {begin} to {end}, one every {in_words(fitted.first.period_s)}"
 
 
-def _begin(fitted: Fitted) -> float:
-    learnt = [cell.first for cell in fitted.folds.cells.values()]
-    return min([*learnt, *(span.first for span in fitted.folds.deviant.values())])
+def _span_object(span: Deviant) -> dict[str, Any]:
+    times = {"first": _known(span.first), "last": _known(span.last)}
+    return span._asdict() | times
 
 
-def _end(fitted: Fitted) -> float:
-    learnt = [cell.last for cell in fitted.folds.cells.values()]
-    return max([*learnt, *(span.last for span in fitted.folds.deviant.values())])
+def _known(seconds: float) -> float | None:
+    """Return a time as JSON holds it: null without times."""
+    return seconds if math.isfinite(seconds) else None
 
 
 def _left_out(fitted: Fitted) -> list[tuple[str, str]]:

@@ -1,0 +1,111 @@
+"""A fit from its request to its report."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+from submerge.history.fit import Fitted, fit
+from submerge.history.settings import FitSettings
+from submerge_fleet.console.progress import advancing, counting
+from submerge_fleet.detect import lines
+from submerge_fleet.files import Recordings
+from submerge_fleet.fit.drill import FitDrill, drill
+from submerge_fleet.fit.report import as_object, as_text
+from submerge_fleet.fit.saving import save
+from submerge_fleet.fit.time_spans import Label
+from submerge_fleet.fit.trial import Trial, tried
+
+
+@dataclass(frozen=True)
+class FitRequest:
+    """What to learn, and what to say of it.
+
+    Attributes
+    ----------
+    recordings : Recordings
+    settings : FitSettings
+    output : Path
+        Where the model goes.
+    labels : tuple of Label
+        Known faults, the same as in the settings.
+    plot : Path or None
+        Where a picture goes.
+    detects, drills : bool
+        Whether alarms on the same history are wanted, and a drill.
+    """
+
+    recordings: Recordings
+    settings: FitSettings
+    output: Path
+    labels: Sequence[Label] = ()
+    plot: Path | None = None
+    detects: bool = False
+    drills: bool = True
+
+
+def run(request: FitRequest, *, as_json: bool) -> None:
+    """Learn a history, write the model, and print the report."""
+    recordings, settings = request.recordings, request.settings
+    with counting("rows read, in two passes") as advance:
+        fitted = fit(recordings.rows, recordings.names, settings, advance=advance)
+    size = save(request.output, fitted)
+    for note in recordings.notes:
+        click.echo(f"note: {note}", err=True)
+    trial, found = _trial(request, fitted), _drill(request, fitted)
+    if trial is not None and request.plot is not None:
+        trial.draw(request.plot)
+    if as_json:
+        said = as_object(fitted, recordings, request.output, size)
+        click.echo(json.dumps(said | _objects(request, trial, found)))
+        return
+    report = as_text(fitted, recordings, request.output, size)
+    model = report.pop()
+    report += [] if found is None else found.as_text()
+    if trial is not None and trial.comparison is not None:
+        report += trial.comparison.as_text()
+    for name, value in (*report, model):
+        click.echo(f"{name:<10} {value}")
+    if trial is not None and request.detects:
+        for alarm in trial.detected.alarms:
+            click.echo(lines.as_text(alarm, trial.detected))
+        click.echo(f"{'alarms':<10} {len(trial.detected.alarms):,}", err=True)
+    if request.plot is not None:
+        click.echo(f"{'picture':<10} {request.plot}", err=True)
+
+
+def _trial(request: FitRequest, fitted: Fitted) -> Trial | None:
+    if not (request.detects or request.labels or request.plot):
+        return None
+    with counting("rows judged") as advance:
+        return tried(
+            request.recordings,
+            fitted,
+            request.settings,
+            request.labels,
+            draws=request.plot is not None,
+            advance=advance,
+        )
+
+
+def _drill(request: FitRequest, fitted: Fitted) -> FitDrill | None:
+    if not request.drills:
+        return None
+    with advancing("drill", len(request.recordings.names)) as advance:
+        return drill(fitted, request.settings, advance=advance)
+
+
+def _objects(request: FitRequest, trial: Trial | None, found: FitDrill | None) -> dict[str, object]:
+    """Return what JSON has beside the report of the history itself."""
+    said: dict[str, object] = {}
+    if found is not None:
+        said["drill"] = found.as_object()
+    if trial is not None and trial.comparison is not None:
+        said["labels"] = trial.comparison.as_object()
+    if trial is not None and request.detects:
+        said["alarms"] = [lines.as_object(alarm) for alarm in trial.detected.alarms]
+    return said

@@ -1,0 +1,80 @@
+"""Trial: detection on the same history, after it was learnt."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from submerge.condition import Condition
+from submerge.history.fit import Fitted
+from submerge.history.settings import SOON, FitSettings
+from submerge.history.time_spans import TimeSpan
+from submerge_fleet.detect.curves import Curves
+from submerge_fleet.detect.run import Detected, DetectRequest, detect
+from submerge_fleet.files import Recordings
+from submerge_fleet.fit.comparison import Comparison, compare
+from submerge_fleet.fit.saving import learnt_of
+from submerge_fleet.fit.time_spans import Label
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What detection on the same history found.
+
+    Attributes
+    ----------
+    detected : Detected
+    curves : Curves or None
+        What a picture needs.
+    comparison : Comparison or None
+        With the known faults.
+    left_out : tuple of TimeSpan
+        Spans that were not learnt.
+    """
+
+    detected: Detected
+    curves: Curves | None
+    comparison: Comparison | None
+    left_out: tuple[TimeSpan, ...]
+
+    def draw(self, path: Path) -> None:
+        """Write the picture to `path`, a PNG."""
+        from submerge_fleet.detect.plot import draw
+
+        if self.curves is not None:
+            draw(path, self.curves, self.detected, self.left_out)
+
+
+def tried(
+    recordings: Recordings,
+    fitted: Fitted,
+    settings: FitSettings,
+    labels: Sequence[Label],
+    *,
+    draws: bool,
+    advance: Callable[[int], None] = lambda _: None,
+) -> Trial:
+    """Detect alarms on the history that was learnt, in one pass.
+
+    Parameters
+    ----------
+    labels : sequence of Label
+        The known faults; their rows are judged, and excluded ones are not.
+    draws : bool
+        Whether a picture is wanted.
+    """
+    curves = Curves() if draws else None
+    when: Condition | None = settings.when
+    request = DetectRequest(
+        recordings, fitted.model, learnt_of(fitted), SOON, when, settings.exclude
+    )
+    detected = detect(request, curves, advance=advance)
+    first, comparison = fitted.first, None
+    if labels:
+        normal = max(0, detected.judged - sum(first.fault_rows)) * first.period_s
+        comparison = compare(labels, first.fault_rows, detected.alarms, normal)
+    deviant = [TimeSpan(each.first, each.last) for each in fitted.folds.deviant.values()]
+    left_out = [span for span in (*settings.without, *deviant) if not math.isnan(span.first)]
+    return Trial(detected, curves, comparison, tuple(left_out))
