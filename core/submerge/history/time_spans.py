@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from typing import NamedTuple
 
 import numpy as np
@@ -113,4 +112,4 @@ def _text(seconds: float) -> str:
     if not np.isfinite(seconds):
         return ""
     # To the second; a fraction is not what a person asked for.
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return f"{np.datetime64(round(seconds), 's')}Z"

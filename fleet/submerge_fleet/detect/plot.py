@@ -49,7 +49,7 @@ def draw(
     above.set_yscale("log")
     above.set_ylabel("statistic over its limit")
     for each in left_out:
-        _shade(above, np.clip(each, *curves.times[[0, -1]]), "0.5", detection)
+        _shade(above, np.clip(each, curves.times.min(), curves.times.max()), "0.5", detection)
     for found in detection.alarms:
         end = found.ended.time if found.ended is not None else np.nan
         if np.isnan(found.began.time):

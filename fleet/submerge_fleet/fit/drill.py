@@ -27,6 +27,9 @@ from submerge_fleet.drill.files import (
 MOST_SPANS = 32
 """Spans of rows that each fault is tried on: a report has to come soon."""
 
+MOST_CHANNELS = 128
+"""Channels that are tried: the time grows with their square, and is some seconds here."""
+
 NAMED = 5
 """Blind channels that the report names."""
 
@@ -65,7 +68,7 @@ class FitDrill:
         if found:
             parts.append(
                 f"a bias of {_range(found)} standard deviations is found within"
-                f" {self.within} rows (median {figure(median_high(found))}"
+                f" {self.within} rows (median {median_high(found):.2g}"
                 f"{self._worst(sizes)})"
             )
         if missed:
@@ -92,6 +95,10 @@ def drill(
     model, rows = _model(fitted, settings), fitted.newest.rows
     answers: list[ChannelAnswer] = []
     try:
+        if model.channels > MOST_CHANNELS:
+            raise UsageError(
+                f"it takes long for {model.channels} channels; `submerge drill` tries them"
+            )
         if not len(rows):
             raise UsageError("no row was scored")
         if model.residual_scale is None:
@@ -129,7 +136,7 @@ def _deviations(channel: dict[str, Any]) -> float | None:
 
 
 def _range(sizes: list[float]) -> str:
-    least, most = figure(min(sizes)), figure(max(sizes))
+    least, most = f"{min(sizes):.2g}", f"{max(sizes):.2g}"
     return least if least == most else f"{least} to {most}"
 
 

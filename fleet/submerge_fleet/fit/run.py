@@ -18,7 +18,7 @@ from submerge_fleet.fit.drill import FitDrill, drill
 from submerge_fleet.fit.report import as_object, as_text
 from submerge_fleet.fit.saving import save
 from submerge_fleet.fit.time_spans import Label
-from submerge_fleet.fit.trial import Trial, tried
+from submerge_fleet.fit.history_detection import HistoryDetection, detect_history
 
 
 @dataclass(frozen=True)
@@ -56,33 +56,33 @@ def run(request: FitRequest, *, as_json: bool) -> None:
     size = save(request.output, fitted)
     for note in recordings.notes:
         click.echo(f"note: {note}", err=True)
-    trial, found = _trial(request, fitted), _drill(request, fitted)
-    if trial is not None and request.plot is not None:
-        trial.draw(request.plot)
+    alarms, found = _alarms(request, fitted), _drill(request, fitted)
+    if alarms is not None and request.plot is not None:
+        alarms.draw(request.plot)
     if as_json:
         said = as_object(fitted, recordings, request.output, size)
-        click.echo(json.dumps(said | _objects(request, trial, found)))
+        click.echo(json.dumps(said | _objects(request, alarms, found)))
         return
     report = as_text(fitted, recordings, request.output, size)
     model = report.pop()
     report += [] if found is None else found.as_text()
-    if trial is not None and trial.comparison is not None:
-        report += trial.comparison.as_text()
+    if alarms is not None and alarms.comparison is not None:
+        report += alarms.comparison.as_text()
     for name, value in (*report, model):
         click.echo(f"{name:<10} {value}")
-    if trial is not None and request.detects:
-        for alarm in trial.detected.alarms:
-            click.echo(lines.as_text(alarm, trial.detected))
-        click.echo(f"{'alarms':<10} {len(trial.detected.alarms):,}", err=True)
+    if alarms is not None and request.detects:
+        for alarm in alarms.detected.alarms:
+            click.echo(lines.as_text(alarm, alarms.detected))
+        click.echo(f"{'alarms':<10} {len(alarms.detected.alarms):,}", err=True)
     if request.plot is not None:
         click.echo(f"{'picture':<10} {request.plot}", err=True)
 
 
-def _trial(request: FitRequest, fitted: Fitted) -> Trial | None:
+def _alarms(request: FitRequest, fitted: Fitted) -> HistoryDetection | None:
     if not (request.detects or request.labels or request.plot):
         return None
     with counting("rows judged") as advance:
-        return tried(
+        return detect_history(
             request.recordings,
             fitted,
             request.settings,
@@ -99,13 +99,15 @@ def _drill(request: FitRequest, fitted: Fitted) -> FitDrill | None:
         return drill(fitted, request.settings, advance=advance)
 
 
-def _objects(request: FitRequest, trial: Trial | None, found: FitDrill | None) -> dict[str, object]:
+def _objects(
+    request: FitRequest, alarms: HistoryDetection | None, found: FitDrill | None
+) -> dict[str, object]:
     """Return what JSON has beside the report of the history itself."""
     said: dict[str, object] = {}
     if found is not None:
         said["drill"] = found.as_object()
-    if trial is not None and trial.comparison is not None:
-        said["labels"] = trial.comparison.as_object()
-    if trial is not None and request.detects:
-        said["alarms"] = [lines.as_object(alarm) for alarm in trial.detected.alarms]
+    if alarms is not None and alarms.comparison is not None:
+        said["labels"] = alarms.comparison.as_object()
+    if alarms is not None and request.detects:
+        said["alarms"] = [lines.as_object(alarm) for alarm in alarms.detected.alarms]
     return said

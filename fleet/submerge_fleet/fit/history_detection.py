@@ -1,4 +1,4 @@
-"""Trial: detection on the same history, after it was learnt."""
+"""HistoryDetection: alarms on the same history, after it was learnt."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from submerge_fleet.fit.time_spans import Label
 
 
 @dataclass(frozen=True)
-class Trial:
+class HistoryDetection:
     """What detection on the same history found.
 
     Attributes
@@ -47,7 +47,7 @@ class Trial:
             draw(path, self.curves, self.detected, self.left_out)
 
 
-def tried(
+def detect_history(
     recordings: Recordings,
     fitted: Fitted,
     settings: FitSettings,
@@ -55,7 +55,7 @@ def tried(
     *,
     draws: bool,
     advance: Callable[[int], None] = lambda _: None,
-) -> Trial:
+) -> HistoryDetection:
     """Detect alarms on the history that was learnt, in one pass.
 
     Parameters
@@ -77,4 +77,4 @@ def tried(
         comparison = compare(labels, first.fault_rows, detected.alarms, normal)
     deviant = [TimeSpan(each.first, each.last) for each in fitted.folds.deviant.values()]
     left_out = [span for span in (*settings.without, *deviant) if not math.isnan(span.first)]
-    return Trial(detected, curves, comparison, tuple(left_out))
+    return HistoryDetection(detected, curves, comparison, tuple(left_out))
