@@ -118,9 +118,10 @@ def _check(first: FirstPass) -> None:
     learnt = round(sum(cell.scatter.weight for cell in first.cells.values()))
     reasons = ", ".join(f"{n:,} {why}" for why, n in first.left_out.most_common())
     if not learnt:
+        gaps = "gaps" in first.left_out
+        hint = "a row needs values in half of its channels" if gaps else "leave fewer rows out"
         raise NothingLearnt(
-            f"expected rows that can be learnt, got none of {first.rows:,} ({reasons}):"
-            " a row needs values in half of its channels"
+            f"expected rows that can be learnt, got none of {first.rows:,} ({reasons}): {hint}"
         )
     width = len(first.names)
     if learnt < width:

@@ -33,7 +33,10 @@ def draw(
     path: Path, curves: Curves, detection: Detected, left_out: Sequence[TimeSpan] = ()
 ) -> None:
     """Write the picture to `path`, a PNG; spans of time that were left out are grey."""
-    errors, names = curves.errors, np.array(detection.channels)
+    # Machines come one after another, and may be of the same days.
+    order = np.argsort(curves.times, kind="stable")
+    times, over, errors = curves.times[order], curves.over[order], curves.errors[order]
+    names = np.array(detection.channels)
     if errors.shape[1] < len(names):
         names = names[: errors.shape[1]]
     shown = np.argsort(-errors.max(axis=0), kind="stable")[:MOST_CHANNELS]
@@ -43,18 +46,18 @@ def draw(
     above, below = figure.subplots(
         2, 1, sharex=True, height_ratios=(2.2, max(1.0, 0.22 * len(shown)))
     )
-    when = _axis(curves.times, detection)
-    above.plot(when, np.maximum(curves.over, 1e-3), lw=0.8, color="C0", drawstyle="steps-post")
+    when = _axis(times, detection)
+    above.plot(when, np.maximum(over, 1e-3), lw=0.8, color="C0", drawstyle="steps-post")
     above.axhline(1.0, color="C3", lw=1)
     above.set_yscale("log")
     above.set_ylabel("statistic over its limit")
     for each in left_out:
-        _shade(above, np.clip(each, curves.times.min(), curves.times.max()), "0.5", detection)
+        _shade(above, np.clip(each, times[0], times[-1]), "0.5", detection)
     for found in detection.alarms:
         end = found.ended.time if found.ended is not None else np.nan
         if np.isnan(found.began.time):
             continue
-        span = np.array([found.began.time, curves.times[-1] if np.isnan(end) else end])
+        span = np.array([found.began.time, times[-1] if np.isnan(end) else end])
         _shade(above, span, "C1" if found.alarm.provisional else "C3", detection)
     mesh = below.pcolormesh(
         when,

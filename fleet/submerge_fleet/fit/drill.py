@@ -20,9 +20,9 @@ from submerge_fleet.drill.files import (
     WITHOUT_PERIOD,
     FaultsToTry,
     drill_of,
-    limits_of,
     typical_errors,
 )
+from submerge_fleet.fit.report import limits_of
 
 MOST_SPANS = 32
 """Spans of rows that each fault is tried on: a report has to come soon."""
@@ -92,18 +92,18 @@ def drill(
     alarms = replace(SOON, period_s=fitted.first.period_s or 1.0)
     hour = FaultsToTry(alarms, None).rows
     wanted = FaultsToTry(alarms, max(min(hour, WITHOUT_PERIOD), 2 * alarms.of), MOST_SPANS)
-    model, rows = _model(fitted, settings), fitted.newest.rows
+    model, rows, limits = _model(fitted, settings), fitted.newest.rows, limits_of(fitted)
     answers: list[ChannelAnswer] = []
     try:
         if model.channels > MOST_CHANNELS:
             raise UsageError(
                 f"it takes long for {model.channels} channels; `submerge drill` tries them"
             )
-        if not len(rows):
-            raise UsageError("no row was scored")
+        if not (len(rows) and limits.known):
+            raise UsageError("too few rows for limits of alarms")
         if model.residual_scale is None:
             model = replace(model, residual_scale=typical_errors(model, rows))
-        trial, tried = drill_of(model, rows, limits_of(fitted.model, alarms), wanted)
+        trial, tried = drill_of(model, rows, limits, wanted)
         for channel in range(len(trial)):
             answers.append(trial.answer(channel))
             advance(1)

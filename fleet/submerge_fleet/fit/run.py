@@ -15,10 +15,10 @@ from submerge_fleet.console.progress import advancing, counting
 from submerge_fleet.detect import lines
 from submerge_fleet.files import Recordings
 from submerge_fleet.fit.drill import FitDrill, drill
+from submerge_fleet.fit.history_detection import HistoryDetection, detect_history
 from submerge_fleet.fit.report import as_object, as_text
 from submerge_fleet.fit.saving import save
 from submerge_fleet.fit.time_spans import Label
-from submerge_fleet.fit.history_detection import HistoryDetection, detect_history
 
 
 @dataclass(frozen=True)

@@ -93,6 +93,8 @@ def test_mistakes_are_one_line_that_names_the_cure():
         learnt(recorded(few))
     with pytest.raises(NothingLearnt, match=r"got none of 500 \(500 gaps\): a row needs values"):
         learnt(recorded(gaps))
+    with pytest.raises(NothingLearnt, match=r"\(500 labelled as faults\): leave fewer rows out"):
+        learnt(recorded(normal(500)), faults=(TimeSpan(),))
     with pytest.raises(UsageError, match="expected two channels that vary, got c2 alone"):
         learnt(recorded(flat))
 

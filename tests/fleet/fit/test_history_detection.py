@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import warnings
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
@@ -108,6 +109,35 @@ def test_it_draws_the_history(run: Run, house: Path):
     assert 0 == done.status, done.err
     assert "picture    history.png" in done.err
     assert (house / "history.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_machines_of_the_same_days_are_drawn_in_the_order_of_time(run: Run, house: Path):
+    """Without a warning of the library that draws."""
+    pytest.importorskip("matplotlib")
+    write(house / "north.csv", readings(1500, 1))
+    write(house / "south.csv", readings(1500, 2, level=50.0))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        done = run("fit north.csv south.csv -o b.model --node-by file --plot both.png")
+
+    assert 0 == done.status, done.err
+    assert (house / "both.png").read_bytes().startswith(b"\x89PNG")
+    assert "drill      " in done.out
+
+
+def test_rows_without_times_are_learnt_and_judged(run: Run, house: Path):
+    """JSON has null for what has no time; a picture counts rows."""
+    pytest.importorskip("matplotlib")
+    rows = readings(3000)
+    rows[2000:2060, 0] += 12
+    write(house / "plain.csv", rows, timed=False)
+    done = run("fit plain.csv -o b.model --detect --plot plain.png --no-drill")
+    said = run("fit plain.csv -o b.model --detect --json --no-drill").out
+
+    assert 0 == done.status, done.err
+    assert "plain.csv row 200" in done.out
+    assert "NaN" not in said
+    assert (None, None) == tuple(json.loads(said)[key] for key in ("first", "last"))
 
 
 @pytest.mark.parametrize(
