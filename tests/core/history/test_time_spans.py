@@ -19,6 +19,7 @@ def minutes(first: float, last: float) -> TimeSpan:
     return TimeSpan(EPOCH + PERIOD * first, EPOCH + PERIOD * last)
 
 
+@pytest.mark.slow
 @settings(max_examples=15, deadline=None)
 @given(st.lists(st.integers(1, 1499), max_size=5), st.integers(0, 600), st.integers(0, 600))
 def test_the_rows_that_are_left_are_the_same_however_files_are_cut(

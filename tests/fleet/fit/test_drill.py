@@ -40,16 +40,21 @@ def test_sizes_are_in_units_and_found_by_detection():
         assert any(1000 < row <= 1000 + found.within for row in began), each
 
 
+@pytest.mark.slow
 def test_machines_have_their_own_level():
     """The rows of the last machine are tried, measured from its own mean."""
     times = EPOCH + PERIOD * np.arange(4000)
     parts = [Recorded(f"m{i}", normal(4000, i) + 50 * i * SCALE, times, f"{i}") for i in range(2)]
-    found = drill(learnt(parts), FitSettings())
+    fitted = learnt(parts)
+    found = drill(fitted, FitSettings())
 
+    assert 1 == fitted.newest.machine
+    assert len(fitted.newest.rows) <= 4000
     assert not found.why_not
     assert all(each["bias"]["median"] < 3 * each["deviation"] for each in found.channels)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("rows", "said"),
     [(normal(30), "none: "), (np.random.default_rng(0).normal(size=(400, 140)), "140 channels")],

@@ -61,12 +61,15 @@ def test_known_faults_are_not_learnt_and_compared_with_the_alarms(run: Run, hous
     assert 5400 == model_file.read(house / "a.model").model.counts.learnt
 
 
+@pytest.mark.slow
 def test_what_is_unlike_the_rest_may_be_left_out_beside_labels(run: Run):
-    done = run("fit history.csv -o a.model --labels faults.csv --leave-out --no-drill")
+    words = "fit history.csv -o a.model --labels faults.csv --no-drill"
 
-    assert "unlike all others" in done.out
+    assert "unlike all others" in run(f"{words} --leave-out").out
+    assert "unlike all others" not in run(words).out
 
 
+@pytest.mark.slow
 def test_detection_on_the_history_is_that_of_detect(run: Run):
     """The same alarms, at the same rows, as `submerge detect` prints; excluded rows have none."""
     done = run(f"{KNOWN} --no-drill --detect")
@@ -79,6 +82,7 @@ def test_detection_on_the_history_is_that_of_detect(run: Run):
     assert "alarms     2" in done.err
 
 
+@pytest.mark.slow
 def test_json_has_labels_alarms_and_the_drill(run: Run):
     said = json.loads(run(f"{KNOWN} --detect --json").out)
 
@@ -91,6 +95,7 @@ def test_json_has_labels_alarms_and_the_drill(run: Run):
     assert {"excluded": 300, "labelled as faults": 300, "unlike the others": 0} == said["left_out"]
 
 
+@pytest.mark.slow
 def test_the_report_says_what_would_be_found(run: Run):
     """In standard deviations, and of the worst channel in its unit; --no-drill leaves it out."""
     done = run(f"fit history.csv -o a.model {STILL}")
@@ -101,6 +106,7 @@ def test_the_report_says_what_would_be_found(run: Run):
     assert "drill" not in run(f"fit history.csv -o a.model {STILL} --no-drill").out
 
 
+@pytest.mark.slow
 def test_it_draws_the_history(run: Run, house: Path):
     """With what was left out."""
     pytest.importorskip("matplotlib")
@@ -111,6 +117,7 @@ def test_it_draws_the_history(run: Run, house: Path):
     assert (house / "history.png").read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.slow
 def test_machines_of_the_same_days_are_drawn_in_the_order_of_time(run: Run, house: Path):
     """Without a warning of the library that draws."""
     pytest.importorskip("matplotlib")
@@ -125,6 +132,7 @@ def test_machines_of_the_same_days_are_drawn_in_the_order_of_time(run: Run, hous
     assert "drill      " in done.out
 
 
+@pytest.mark.slow
 def test_rows_without_times_are_learnt_and_judged(run: Run, house: Path):
     """JSON has null for what has no time; a picture counts rows."""
     pytest.importorskip("matplotlib")
