@@ -96,6 +96,22 @@ def test_a_component_is_read_as_a_folder(tmp_path):
     assert "60 not" in detected.stderr
 
 
+def test_labels_are_read_without_headings(tmp_path):
+    """Lookout's file of labels is compared with alarms, and its span is not learnt."""
+    times, rows = readings(range(5))
+    hours = slice(2 * 1440 + 720, 2 * 1440 + 900)
+    rows[hours, 0] += 6
+    write(tmp_path / "history" / "pump1" / "all.csv", ("Timestamp", *CHANNELS), times, rows)
+    begin, end = (f"{times[at]}.000000" for at in (hours.start, hours.stop))
+    (tmp_path / "labels.csv").write_text(f"{begin},{end}\n")
+
+    (fitted,) = shell(block("labels"), tmp_path)
+
+    assert 0 == fitted.returncode, fitted.stderr
+    assert "labels     1 of 1 known fault found" in fitted.stdout
+    assert "labelled as faults" in fitted.stdout
+
+
 def test_one_table_is_read_as_it_is(tmp_path):
     """`OneTable` needs no option."""
     times, rows = readings(range(5))
