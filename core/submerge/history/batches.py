@@ -62,11 +62,14 @@ class Batches:
         """The machines so far, in the order in which they came."""
         return tuple(self._machines)
 
-    def double(self) -> None:
-        """Go over to cells of twice the length; what waits belongs to the longer one."""
-        self.grid = self.grid.doubled
+    def double(self, *, longer: bool) -> None:
+        """Go over to cells of twice the length, or of twice as many runs.
+
+        What waits belongs to the larger cell.
+        """
+        self.grid = self.grid.doubled if longer else self.grid.of_more_runs
         if self._cell is not None:
-            self._cell = self._cell.parent
+            self._cell = self._cell.parent if longer else self._cell.with_next_run
 
     def add(self, recorded: Recorded) -> Iterator[Batch]:
         """Take rows; yield the batches that are complete. The grid may double in between."""

@@ -11,9 +11,6 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-import numpy as np
-
-from submerge._linalg import Array
 from submerge.history.recorded import Recorded
 
 FEWEST, MOST, ROOM = 64, 128, 64_000_000
@@ -45,14 +42,21 @@ class Cell(NamedTuple):
         """The cell of twice the length that it is in."""
         return Cell(self.machine, self.run, self.number >> 1)
 
+    @property
+    def with_next_run(self) -> Cell:
+        """The cell that two neighbouring runs share."""
+        return Cell(self.machine, self.run >> 1, self.number)
+
 
 class CellGrid(NamedTuple):
     """How cells are laid out.
 
     unit : length of a cell, seconds; rows without times count as a second each
+    runs : 2^runs runs share their cells
     """
 
     unit: float
+    runs: int = 0
 
     @classmethod
     def of(cls, period_s: float) -> CellGrid:
@@ -62,7 +66,12 @@ class CellGrid(NamedTuple):
     @property
     def doubled(self) -> CellGrid:
         """Cells of twice the length."""
-        return CellGrid(2 * self.unit)
+        return CellGrid(2 * self.unit, self.runs)
+
+    @property
+    def of_more_runs(self) -> CellGrid:
+        """Cells that twice as many runs share."""
+        return CellGrid(self.unit, self.runs + 1)
 
     def first_cell(
         self, recorded: Recorded, start: int, machine: int, run: int
@@ -75,7 +84,7 @@ class CellGrid(NamedTuple):
         times, n = recorded.times, len(recorded.rows)
         if times is None:
             number = (recorded.first - 1 + start) // int(self.unit)
-            return Cell(machine, run, number), min(
+            return Cell(machine, run >> self.runs, number), min(
                 n, (number + 1) * int(self.unit) - recorded.first + 1
             )
         number = math.floor(times[start] / self.unit)
@@ -85,10 +94,3 @@ class CellGrid(NamedTuple):
 def most_cells(width: int) -> int:
     """Return how many cells are held of rows of that width."""
     return min(MOST, max(FEWEST, ROOM // (8 * width * width)))
-
-
-def period_of(times: Array) -> float:
-    """Return the time that a row stands for: the median distance of two; 0 if none is apart."""
-    apart = np.diff(times)
-    apart = apart[apart > 0]
-    return float(np.median(apart)) if len(apart) else 0.0

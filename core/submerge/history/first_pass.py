@@ -16,7 +16,8 @@ import numpy as np
 from submerge._linalg import Array
 from submerge.errors import UsageError
 from submerge.history.batches import Batch, Batches
-from submerge.history.cells import Cell, CellGrid, most_cells, period_of
+from submerge.history.cells import Cell, CellGrid, most_cells
+from submerge.history.periods import Periods
 from submerge.history.recorded import Recorded
 from submerge.history.settings import MOST_CHANNELS, FitSettings
 from submerge.history.time_spans import TimeSpan, check_used
@@ -30,6 +31,9 @@ from submerge.schema import Channel, Schema
 
 EXCLUDED, LABELLED = "excluded", "labelled as faults"
 """Why rows of some spans are not learnt, beside `judge.prepare.REASONS`."""
+
+LONGEST_S = 1e12
+"""Longest cell: the cells before and after 1970 are never one."""
 
 LOOK = 256
 """Rows with times that the first grid is laid out by."""
@@ -102,6 +106,7 @@ class FirstPass:
             gapped_bytes(width, MOST_WAITING, MOST_AT_ONCE), gapped_bytes(width, MOST_AT_ONCE)
         )
         self._most = most_cells(width)
+        self._periods = Periods()
         self._waiting: list[Recorded] = []
         self._batches: Batches | None = None
         self._mean = np.zeros(width)
@@ -124,6 +129,7 @@ class FirstPass:
             if np.isfinite(self.seen.first):
                 first, last = min(first, self.seen.first), max(last, self.seen.last)
             self.seen = TimeSpan(first, last)
+            self._periods.add(recorded.machine, recorded.times)
         if self._batches is not None:
             self._learn(recorded)
             return
@@ -140,6 +146,7 @@ class FirstPass:
                 self._learn_batch(batch)
             self._count_left_out(self._batches.left_out.counts)
         self._close()
+        self.period_s = self._periods.typical
 
     def _count_left_out(self, counts: Sequence[int]) -> None:
         """Count the rows of spans that are not learnt, and refuse useless ones."""
@@ -152,10 +159,7 @@ class FirstPass:
                 self.left_out[why] += count
 
     def _lay_out(self) -> None:
-        times = [each.times for each in self._waiting if each.times is not None]
-        if times:
-            self.period_s = period_of(np.concatenate(times)[:LOOK])
-        self._batches = Batches(CellGrid.of(self.period_s or 1.0), self.settings.without)
+        self._batches = Batches(CellGrid.of(self._periods.typical or 1.0), self.settings.without)
         for each in self._waiting:
             self._learn(each)
         self._waiting.clear()
@@ -169,8 +173,11 @@ class FirstPass:
         cell, rows, times = batch
         if self._open is not None and self._open[0] != cell:
             self._close()
-            while len(self.cells) > self._most and self._double():
-                cell = cell.parent
+            while len(self.cells) > self._most:
+                larger = self._doubled(cell)
+                if larger is None:
+                    break
+                cell = larger
         span = (np.nan, np.nan) if times is None else (float(times[0]), float(times[-1]))
         block = prepare(rows, self._schema, fill=self._filled, when=self.settings.when)
         self.rows += len(rows)
@@ -210,17 +217,22 @@ class FirstPass:
         before = self.cells.get(cell)
         self.cells[cell] = summary if before is None else before.with_next(summary)
 
-    def _double(self) -> bool:
-        """Merge neighbours in pairs; return whether that left fewer cells."""
-        if self._batches is None:
-            return False
-        if len({cell.parent for cell in self.cells}) == len(self.cells):
-            return False
+    def _doubled(self, cell: Cell) -> Cell | None:
+        """Let cells be longer, or runs share them; return the larger one that a cell is in.
+
+        None if that would leave as many: each is of a machine of its own.
+        """
+        if self._batches is None or self._batches.grid.unit > LONGEST_S:
+            return None
+        runs = Counter((each.machine, each.run) for each in self.cells)
+        longer = max(runs.values()) > 1
+        if not longer and max(run for _, run in runs) == 0:
+            return None
         cells, self.cells = sorted(self.cells.items()), {}
-        for cell, summary in cells:
-            self._keep(cell.parent, summary)
-        self._batches.double()
-        return True
+        for each, summary in cells:
+            self._keep(each.parent if longer else each.with_next_run, summary)
+        self._batches.double(longer=longer)
+        return cell.parent if longer else cell.with_next_run
 
 
 def _guesses(block: Block) -> Guesses | None:

@@ -44,7 +44,7 @@ def as_text(found: FoundAlarm, detection: Detected) -> str:
         if holds
     )
     channels = ", ".join(f"{printable(name)} {share:.0%}" for name, share in alarm.first)
-    about = f"{lasted(found, detection.period_s)}, {alarm.worst:.3g} times its limit"
+    about = f"{lasted(found)}, {alarm.worst:.3g} times its limit"
     lines = [f"{when}  {about} ({alarm.cause}){marks}: {channels or 'no channel'}"]
     lines += [
         f"    {printable(each.channel)} {figure(each.value)}, where the others say"

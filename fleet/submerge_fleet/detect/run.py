@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
 from submerge import UsageError
+from submerge.client.alarm_limits import AlarmLimits
 from submerge.condition import Condition
 from submerge.history.detection import FoundAlarm, HistoryDetector
 from submerge.history.learnt import Learnt
@@ -17,6 +19,7 @@ from submerge.history.time_spans import LeftOut, TimeSpan
 from submerge.protocol.messages import Model
 from submerge.protocol.settings import AlarmSettings
 from submerge.schema import Schema
+from submerge.stats.block_maxima import WITH_FACTORS
 from submerge_client.config.alarms import AlarmsConfig, LearnConfig
 from submerge_client.datasets.table import counted
 from submerge_fleet.console.units import in_words
@@ -110,6 +113,12 @@ def learnt_of(saved: SavedModel) -> Learnt:
         )
     if isinstance(schema.channels, int):
         raise UsageError(f"{path} has no names of channels: fit it from files with headings")
+    row_s = saved.learnt.period_s or 1.0
+    known = AlarmLimits.of(model.maxima, SOON, WITH_FACTORS, row_s=row_s).known
+    if schema.center == "own" and not known:
+        raise UsageError(
+            f"{path} has no alarm limits yet: expected a history of more than a day of each machine"
+        )
     return saved.learnt
 
 
@@ -201,12 +210,13 @@ def alarms_at(at_most: str) -> AlarmSettings:
     return replace(settings, settle_s=SOON.settle_s)
 
 
-def lasted(found: FoundAlarm, period_s: float) -> str:
+def lasted(found: FoundAlarm) -> str:
     """Return for how long an alarm was open."""
     if found.ended is None:
         return "open at the end"
-    rows = found.ended.row - found.began.row
-    if not period_s or found.ended.file != found.began.file:
-        seconds = found.ended.time - found.began.time
-        return in_words(seconds) if seconds == seconds else counted(rows, "row")
-    return in_words(found.ended.time - found.began.time)
+    seconds = found.ended.time - found.began.time
+    if math.isfinite(seconds):
+        return in_words(seconds)
+    if found.ended.file != found.began.file:
+        return f"into {found.ended.file}"
+    return counted(found.ended.row - found.began.row, "row")

@@ -188,6 +188,25 @@ def test_machines_are_measured_from_their_own_means():
         assert "c2" == found.alarm.first[0][0]
 
 
+def test_memory_is_bounded_by_files_and_outages_too():
+    """A minute a day for years, and hundreds of files without times."""
+    rows = normal(60)
+    days = [
+        Recorded("m", rows, EPOCH + 86400 * day + np.arange(60.0), f"{day}.csv")
+        for day in range(600)
+    ]
+    files = [Recorded("m", rows, None, f"{i}.csv") for i in range(300)]
+    for parts in (days, files):
+        first = FirstPass(NAMES, FitSettings())
+        for part in parts:
+            first.add(part)
+        first.end()
+
+        assert len(first.cells) <= most_cells(6) + 1
+        assert 60 * len(parts) == sum(round(each.scatter.weight) for each in first.cells.values())
+    assert 60 * 300 == learnt(files).model.counts.learnt
+
+
 def test_how_far_machines_are_apart_is_no_variation():
     """Scales are those within a machine; machines that never vary teach nothing."""
     near, far = learnt(machines(0.0, 1.0)), learnt(machines(0.0, 1e6))

@@ -108,6 +108,17 @@ def test_few_rows_have_provisional_limits(here: Path, run: Run):
     assert ", provisional:" in done.out
 
 
+def test_machines_with_less_than_a_day_each_have_no_limits(here: Path, run: Run):
+    """Their own means are not settled by then: that is said, and no fault is passed over."""
+    for seed, name in enumerate(("north", "south")):
+        write(here / f"{name}.csv", readings(900, seed))
+    run("fit north.csv south.csv --node-by file -o young.model")
+    done = run("detect bad.csv --model young.model")
+
+    assert (2, "") == (done.status, done.out)
+    assert "expected a history of more than a day of each machine" in done.err
+
+
 def test_files_without_times_have_rows(here: Path, run: Run):
     write(here / "plain.csv", bad_day(), timed=False)
     done = run("detect plain.csv --model pump.model")

@@ -119,7 +119,7 @@ def test_scores_are_those_of_the_command(house: Path, model: submerge.Model, cap
 
     for name in ("distance", "spe", "t2"):
         assert pytest.approx([float(line[name]) for line in lines], rel=1e-4) == scores[name]
-    for its, ours in (("over_distance", "over"), ("over", "over_spe"), ("over_t2", "over_t2")):
+    for its, ours in (("over", "over"), ("over_spe", "over_spe"), ("over_t2", "over_t2")):
         assert [float(line[its] or 0) for line in lines] == scores[ours].tolist()
 
 
