@@ -184,7 +184,7 @@ class HistoryDetector:
         times = None if recorded.times is None else recorded.times[start:stop][which]
         over = {} if before is None else self._over(before, judgement.scores)
         alarmed = judgement.decision.alarmed
-        return JudgedRows(block, judgement.scores, alarmed, over, times, recorded.first + start)
+        return JudgedRows(block, judgement.scores, alarmed, over, times, recorded.number(start))
 
     def _over(self, before: RecentScores, scores: RowScores) -> dict[By, Array]:
         """Return what alarms are raised by, over its limits: k-of-m statistics.
@@ -215,7 +215,7 @@ class HistoryDetector:
         def place(at: float) -> RowPlace:
             row = start + int(which[row_of(at)])
             time = np.nan if recorded.times is None else float(recorded.times[row])
-            return RowPlace(recorded.file, recorded.first + row, time)
+            return RowPlace(recorded.file, recorded.number(row), time)
 
         for alarm in reversed(self._monitor.alarms):
             known = self.found.get(alarm.number)

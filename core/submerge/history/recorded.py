@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
 
 from submerge._linalg import Array
 
@@ -23,6 +26,8 @@ class Recorded:
         Where they are from, for people.
     first : int
         The number of the first of them in its file, from 1.
+    numbers : (n,) or None
+        The number of each, where they do not follow one another in their file.
     """
 
     machine: str
@@ -30,3 +35,18 @@ class Recorded:
     times: Array | None
     file: str = ""
     first: int = 1
+    numbers: npt.NDArray[np.int64] | None = None
+
+    def number(self, row: int) -> int:
+        """Return the number of one of the rows in its file."""
+        return self.first + row if self.numbers is None else int(self.numbers[row])
+
+    def part(self, start: int, stop: int) -> Recorded:
+        """Return some of the rows."""
+        return replace(
+            self,
+            rows=self.rows[start:stop],
+            times=None if self.times is None else self.times[start:stop],
+            first=self.number(start),
+            numbers=None if self.numbers is None else self.numbers[start:stop],
+        )

@@ -7,7 +7,7 @@ into files makes no difference.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -76,12 +76,7 @@ class LeftOut:
             return
         edges = np.flatnonzero(np.diff(free, prepend=False, append=False))
         for start, stop in edges.reshape(-1, 2).tolist():
-            yield replace(
-                recorded,
-                rows=recorded.rows[start:stop],
-                times=times[start:stop],
-                first=recorded.first + start,
-            )
+            yield recorded.part(start, stop)
 
 
 def check_used(counts: Sequence[int], spans: Sequence[TimeSpan], rows: int, seen: TimeSpan) -> None:

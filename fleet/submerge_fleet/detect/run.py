@@ -13,6 +13,7 @@ from submerge.client.alarm_limits import AlarmLimits
 from submerge.condition import Condition
 from submerge.history.detection import FoundAlarm, HistoryDetector
 from submerge.history.learnt import Learnt
+from submerge.history.periods import Periods
 from submerge.history.recorded import Recorded
 from submerge.history.settings import SOON
 from submerge.history.time_spans import LeftOut, TimeSpan
@@ -42,6 +43,10 @@ class ReadableRows(Protocol):
 
     def rows(self) -> Iterator[Recorded]:
         """Read all rows."""
+
+
+PACES = 2.0
+"""Factor between two paces of rows from which they are not the same."""
 
 
 @dataclass(frozen=True)
@@ -158,11 +163,14 @@ def detect(
     names = Schema.parse(request.model.schema).names
     found = Detected(names, learnt.period_s, notes=recordings.notes)
     detectors: dict[str, HistoryDetector] = {}
+    periods = Periods()
     order = [recordings.names.index(name) for name in names]
     for recorded in _counted(recordings, found, request.without, advance):
         if recorded.machine not in detectors:
             detectors[recorded.machine] = _detector(request, recorded.machine)
         detector = detectors[recorded.machine]
+        if recorded.times is not None:
+            periods.add(recorded.machine, recorded.times)
         for judged in detector.add(replace(recorded, rows=recorded.rows[:, order])):
             found.judged += len(judged.block)
             if curves is not None:
@@ -170,9 +178,21 @@ def detect(
         found.stated_rows = max(found.stated_rows, detector.stated_rows)
     if not found.judged:
         raise UsageError(f"expected rows that can be judged, got {counted(found.rows, 'row')}")
+    found.notes = (*recordings.notes, *_other_pace(learnt.period_s, periods.typical))
     found.machines = len(detectors)
     found.alarms = [alarm for each in detectors.values() for alarm in each.found.values()]
     return found
+
+
+def _other_pace(learnt_s: float, period_s: float) -> tuple[str, ...]:
+    """Return a note if rows come at another pace than those that were learnt."""
+    if not learnt_s or (period_s and 1 / PACES < period_s / learnt_s < PACES):
+        return ()
+    came = f"a row comes every {in_words(period_s)}" if period_s else "rows have no times"
+    learnt = f"and the model has learnt one every {in_words(learnt_s)}"
+    return (
+        f"{came}, {learnt}: each row is judged as one of those, and false alarms come so often",
+    )
 
 
 def _counted(

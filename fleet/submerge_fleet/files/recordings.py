@@ -76,8 +76,9 @@ class Recordings:
             parts = [part for part in self._parts if part.machine == machine]
             for span, file in self._in_order(machine, parts, said.append):
                 found.add(span.rows)
-                first = int(span.numbers[0])
-                yield Recorded(machine, span.rows, span.times, str(file.path), first)
+                first, numbers = int(span.numbers[0]), span.numbers
+                apart = None if (np.diff(numbers) == 1).all() else numbers
+                yield Recorded(machine, span.rows, span.times, str(file.path), first, apart)
         self._found = (*said, *found.notes())
 
     def _in_order(

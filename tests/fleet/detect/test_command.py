@@ -108,6 +108,36 @@ def test_few_rows_have_provisional_limits(here: Path, run: Run):
     assert ", provisional:" in done.out
 
 
+def test_rows_are_numbered_as_in_their_file(here: Path, run: Run):
+    """Also where those of two machines alternate, or where they are sorted."""
+    lines = (here / "bad.csv").read_text().splitlines()
+    both = [f"{lines[0]},pump", *(f"{x},{p}" for x in lines[1:] for p in ("north", "south"))]
+    (here / "both.csv").write_text("\n".join(both))
+    (here / "turned_round.csv").write_text("\n".join([lines[0], *reversed(lines[1:])]))
+    alarms = [
+        json.loads(line)
+        for words in ("both.csv --node-by pump", "turned_round.csv --sort")
+        for line in run(f"detect {words} --model pump.model --json").out.splitlines()
+    ]
+    north, south, turned = (alarm["began"]["row"] for alarm in alarms)
+
+    assert FAULT.start <= (north - 1) // 2 <= FAULT.start + 10
+    assert (north + 1, "north") == (south, alarms[0]["machine"])
+    assert FAULT.start <= 1440 - turned <= FAULT.start + 10
+
+
+def test_another_pace_of_rows_is_noted(here: Path, run: Run):
+    """Then false alarms come as many times more often than promised."""
+    write(here / "timeless.csv", readings(1440, 2), timed=False)
+    lines = (here / "good.csv").read_text().splitlines()
+    (here / "slow.csv").write_text("\n".join([lines[0], *lines[1::10]]))
+
+    note = "and the model has learnt one every 60 s"
+    assert f"a row comes every 10 min, {note}" in run("detect slow.csv --model pump.model").err
+    assert f"rows have no times, {note}" in run("detect timeless.csv --model pump.model").err
+    assert "note: a row" not in run("detect good.csv --model pump.model").err
+
+
 def test_machines_with_less_than_a_day_each_have_no_limits(here: Path, run: Run):
     """Their own means are not settled by then: that is said, and no fault is passed over."""
     for seed, name in enumerate(("north", "south")):
