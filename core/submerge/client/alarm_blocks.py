@@ -30,8 +30,8 @@ SPARE = 1.25
 """Factor over the highest score of an accepted alarm, up to which scores are accepted."""
 
 BEYOND = 1.25
-"""Largest maximum that counts, over its limit: a higher one is from no normal block, and a tail
-that is fitted to it would reach as far."""
+"""Largest maximum of an alarm that counts, over its limit: a higher one is from no normal block,
+and a tail that is fitted to it would reach as far. Others count as high as their limit at most."""
 
 ENOUGH_S = 3 * 86400.0
 """Least time after which blocks of a new length go before those of an old one."""
@@ -227,25 +227,14 @@ class WatchedBlocks:
             now = now._with_highest(kinds, statistics[:, ~later].max(axis=1).tolist(), limits)
         if not self.spared:
             alarmed = statistics[:, later].max(axis=1).tolist()
-            peak = peak.after(self._capped(kinds, alarmed, limits))
+            peak = peak.after(_capped(kinds, alarmed, limits, BEYOND))
         return replace(now, peak=peak)
-
-    def _capped(
-        self, kinds: Sequence[By], values: Sequence[float], limits: AlarmLimits
-    ) -> dict[By, float]:
-        known = limits.known if limits.promised else {}
-        both = zip(kinds, values, strict=True)
-        return {
-            kind: min(value, BEYOND * known.get(kind, math.inf))
-            for kind, value in both
-            if value >= 0
-        }
 
     def _with_highest(
         self, kinds: Sequence[By], values: Sequence[float], limits: AlarmLimits
     ) -> WatchedBlocks:
         if not self.spared:
-            return replace(self, highest=larger(self.highest, self._capped(kinds, values, limits)))
+            return replace(self, highest=larger(self.highest, _capped(kinds, values, limits, 1.0)))
         # Scores that are accepted here are not normal elsewhere.
         near, known = dict(self.near), limits.known if limits.promised else {}
         for kind, value in zip(kinds, values, strict=True):
@@ -283,3 +272,14 @@ class WatchedBlocks:
             peak=peak,
             correlation=self.correlation,
         )
+
+
+def _capped(
+    kinds: Sequence[By], values: Sequence[float], limits: AlarmLimits, most: float
+) -> dict[By, float]:
+    """Return values by kind, each at most so many times its limit; those of no row are left out."""
+    known = limits.known if limits.promised else {}
+    both = zip(kinds, values, strict=True)
+    return {
+        kind: min(value, most * known.get(kind, math.inf)) for kind, value in both if value >= 0
+    }

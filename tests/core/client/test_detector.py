@@ -627,6 +627,14 @@ def test_a_small_group_counts_alarms_as_they_were_raised():
     assert [pytest.approx(4.2, rel=0.05)] == highest_hours(watch)[:1]
 
 
+def test_a_fault_that_no_person_confirms_counts_as_high_as_the_limit():
+    """However steeply it begins: a machine's faults, one after another, must not hide the next."""
+    watch = Watch(maxima=group(hours=2 * 1008))
+    watch.see(*55 * [1.0], *5 * [400.0], *20 * [400.0], *100 * [0.1])
+
+    assert [pytest.approx(watch.limits["spe"], rel=0.03)] == highest_hours(watch)[:1]
+
+
 def test_a_machine_that_is_always_alarmed_buys_no_silence():
     """Of its alarms the first counts as high as it went, and twice as many as were promised."""
     watch = Watch(replace(SETTINGS, at_most_per_s=1 / (20 * HOUR_S)))
