@@ -131,4 +131,6 @@ def _column(what: str, data: bytes, form: str, n: int) -> npt.NDArray[Any]:
 
 
 def _bytes(values: Sequence[float], form: str) -> bytes:
+    if "u" in form and min(values, default=0) < 0:
+        raise OverflowError("a count below 0")  # NumPy 1 would make a large one of it
     return np.array(values, dtype=form).tobytes()
