@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from submerge._linalg import Array
 from submerge.errors import NothingLearnt
 from submerge.history.cells import Cell
 from submerge.history.first_pass import CellSummary
@@ -147,14 +146,9 @@ def _scaled(
     scaled = {}
     for cell, summary in cells.items():
         scatter = summary.scatter.scaled(offset, scale)
-        scatter = WholeScatter(schema.fingerprint, *_rest(scatter))
+        scatter = replace(scatter, schema=schema.fingerprint)
         scaled[cell] = CellSummary(scatter, summary.first, summary.last)
     return moments, schema, scaled
-
-
-def _rest(scatter: WholeScatter) -> tuple[Array, Array, float, float, float, Array | None]:
-    s = scatter
-    return np.asarray(s.held), s.mean, s.weight, s.energy, s.spectral_bound, s.channel_energies
 
 
 def pooled_scatter(cells: Mapping[Cell, CellSummary]) -> WholeScatter:

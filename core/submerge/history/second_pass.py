@@ -49,6 +49,11 @@ class SecondPass:
 
     Attributes
     ----------
+    is_done : bool
+        Whether it needs no more rows.
+
+    Attributes
+    ----------
     newest : NewestRows
         Of those that were scored.
     """
@@ -59,13 +64,13 @@ class SecondPass:
     period_s: float
     block_s: float = 0.0
     last_fold: int | None = None
+    is_done: bool = False
     newest: NewestRows = field(default_factory=NewestRows)
     _monitors: dict[int, NodeMonitor] = field(default_factory=dict)
     _models: dict[int, Model] = field(default_factory=dict)
     _maxima: dict[int, list[BlockMaxima]] = field(default_factory=dict)
     _cell: Cell | None = None
     _rows: int = 0
-    _is_done: bool = False
 
     def __post_init__(self) -> None:
         self._summaries = summaries_of(self.folds.rank, self.settings)
@@ -94,11 +99,6 @@ class SecondPass:
             longest = max(sum(each.longest for each in parts) for parts in self._maxima.values())
             maxima = replace(pooled(*every), longest=longest, lengths=self._lengths)
         return ScoreSketches(self._spe.sketch, self._t2.sketch, None, maxima, self._distance.sketch)
-
-    @property
-    def is_done(self) -> bool:
-        """Whether it needs no more rows."""
-        return self._is_done
 
     @property
     def wanted_block_s(self) -> float:
@@ -138,7 +138,7 @@ class SecondPass:
             return  # it is left out
         if self.last_fold is not None and fold > self.last_fold:
             # Of several machines, the next one's first rows are still to come.
-            self._is_done = self.folds.schema.center != "own"
+            self.is_done = self.folds.schema.center != "own"
             return
         model, self._cell = self._model(fold), batch.cell
         most = max(1, int(WINDOW_S / self.row_s))

@@ -179,6 +179,8 @@ def detect(
     if not found.judged:
         raise UsageError(f"expected rows that can be judged, got {counted(found.rows, 'row')}")
     found.notes = (*recordings.notes, *_other_pace(learnt.period_s, periods.typical))
+    # The picture of rows without times counts rows, whatever the model was learnt from.
+    found.period_s = learnt.period_s if periods.counts else 0.0
     found.machines = len(detectors)
     found.alarms = [alarm for each in detectors.values() for alarm in each.found.values()]
     return found

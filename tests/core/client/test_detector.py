@@ -519,7 +519,7 @@ def test_a_model_without_factors_forgets_the_smoothed_mean():
 
 
 def test_an_alarm_that_settles_is_raised_and_not_confirmed():
-    """The next rows are watched anew: scores about the level before do not count any more."""
+    """The next rows are measured from the new level: scores about the one before do not count."""
     watch = raised()
     watch.detector = watch.detector.settle(watch.now.wall)
     (alarm,) = watch.alarms
@@ -790,7 +790,7 @@ def provisional() -> Watch:
 
 
 def test_an_alarm_by_a_provisional_limit_is_listed_and_marked():
-    """It counts neither as open nor as raised, and nobody waits for it."""
+    """It counts neither as open nor as raised, and no command waits for it."""
     watch = provisional()
     status = watch.alarm_status()
 
@@ -812,7 +812,7 @@ def test_its_rows_are_learnt():
 
 
 def test_it_ends_when_limits_keep_the_promise():
-    """What is over those is an alarm of its own, which somebody is told of."""
+    """What is over those is an alarm of its own, which is sent."""
     watch = provisional()
     watch.hear(group())
     watch.see(*8 * [9.0])

@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 
 from submerge_fleet import cli
+from submerge_fleet.detect.run import detect, request_of
+from submerge_fleet.files import ReadingOptions
 from support.commands import Ran, shell
 from support.pump_files import BEGIN, FAULT, bad_day, readings, write
 
@@ -136,6 +138,17 @@ def test_another_pace_of_rows_is_noted(here: Path, run: Run):
     assert f"a row comes every 10 min, {note}" in run("detect slow.csv --model pump.model").err
     assert f"rows have no times, {note}" in run("detect timeless.csv --model pump.model").err
     assert "note: a row" not in run("detect good.csv --model pump.model").err
+
+
+def test_a_picture_of_rows_without_times_counts_rows(here: Path):
+    """Also by a model that was learnt from rows with times: not from 1970 on."""
+    write(here / "untimed.csv", readings(1440, 2), timed=False)
+
+    def period_of(file: str) -> float:
+        asked = request_of([file], Path("pump.model"), ReadingOptions(), "1 false per week", None)
+        return detect(asked).period_s
+
+    assert (0.0, 60.0) == (period_of("untimed.csv"), period_of("good.csv"))
 
 
 def test_machines_with_less_than_a_day_each_have_no_limits(here: Path, run: Run):

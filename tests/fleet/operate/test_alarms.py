@@ -521,7 +521,7 @@ def test_values_and_the_onset_are_shown_where_there_is_room():
 
 
 def test_an_alarm_that_settled_is_shown_as_such():
-    """It is over, and nobody has judged it."""
+    """It is over, and no person has judged it."""
     told = view(ended=EPOCH + 7200, settled=True)
 
     assert line_of("end", told).endswith("c-1: lasted 2 h, spe 2.5x, settled at a new level")
