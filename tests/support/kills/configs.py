@@ -68,7 +68,10 @@ class OverMqtt(NamedTuple):
 def client(
     node: str, parent: str, way: Way, channels: Sequence[str], state: Path, *, scores: bool = False
 ) -> str:
-    """Return a client's configuration; with `scores` it writes them to standard output."""
+    """Return a client's configuration; with `scores` it writes them to standard output.
+
+    It raises no alarms: what these withhold is counted, and is in no sum that the judge knows.
+    """
     return f"""
 node = "{node}"
 group = "{GROUP}"
@@ -87,6 +90,8 @@ channels = {list(channels)}
 [summary]
 rank = 2
 oversample = 2
+[alarms]
+at_most = "off"
 {TIMING}
 checkpoint_every_s = 0.5
 min_rows = 1
