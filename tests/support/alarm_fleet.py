@@ -42,10 +42,11 @@ SPELLS = np.array([2.2, 7.0, 2.6, 4.5, 3.1, 10.4, 3.7, 5.5])
 SPELL, PAUSE = 10, 40
 """Rows of a spell, and between two: enough for an alarm to be over."""
 
-FAULT, STEEP = 80.0, 0.5
-"""What a fault adds in the end, where noise is 0.5; and how much more with each row. It comes
-gradually: the hour that it is raised in counts in the limits, and few hours are known here. In the
-end it is far beyond limits that four faults have raised, which no person confirmed."""
+STEEP, GROWTH, FAULT = 0.5, 1.005, 1e6
+"""How much a fault adds with each row, where noise is 0.5; by how much it grows with each once that
+is more; and what it adds at most. It comes gradually: the hour that it is raised in counts in the
+limits, and few hours are known here. It never stays where it is: that would be a new level, which
+ends an alarm whose rows are learnt."""
 
 ONSET = 10
 """A fault begins in so many first rows of a pause: one that grows out of a spell, a little with
@@ -100,7 +101,8 @@ class Feeder:
             rows = np.take(self._rows, range(self.rows, self.rows + n), axis=0, mode="wrap")
             for number, row in enumerate(rows, self.rows):
                 begun = self._off > 0 or number % (PAUSE + SPELL) < ONSET
-                self._off = min(FAULT, self._off + STEEP) if faulty and begun else 0.0
+                grown = min(FAULT, max(self._off + STEEP, GROWTH * self._off))
+                self._off = grown if faulty and begun else 0.0
                 row[AILING] += self._off
             lines = "".join(f"{json.dumps(row)}\n" for row in rows.tolist())
             if program is not None and program.incarnations and program.write(lines.encode()):
