@@ -21,6 +21,7 @@ from submerge_fleet.files.options import BY_FILE, ReadingOptions
 from submerge_fleet.files.reading import FileReading
 from submerge_fleet.files.selecting import channels_of, check_numbers, place_of, unknown
 from submerge_fleet.files.tables import Kind, TableFile, names_of
+from submerge_fleet.files.time_errors import either_order
 
 
 class ReadingPlan(NamedTuple):
@@ -53,6 +54,7 @@ def planned(files: Sequence[TableFile], options: ReadingOptions) -> ReadingPlan:
         chosen.append(places)
         for remark in remarks:
             notes.setdefault(remark, []).append(file.path)
+    readings = _with_orders(readings)
     _check_times(readings)
     if options.long:
         names = long_table.channels_in(readings, options)
@@ -66,7 +68,7 @@ def planned(files: Sequence[TableFile], options: ReadingOptions) -> ReadingPlan:
 
 def _alone(file: TableFile, options: ReadingOptions) -> tuple[FileReading, list[int], list[str]]:
     """Return how one file would be read, its channels and notes."""
-    clock, remarks, others = clock_of(file, options.time)
+    clock, remarks, others = clock_of(file, options)
     machine = None
     if options.node_by not in ("", BY_FILE):
         machine = place_of(file, options.node_by, "--node-by")
@@ -109,6 +111,20 @@ def _common(files: Sequence[TableFile], chosen: Sequence[Sequence[int]]) -> tupl
 def _with_channels(reading: FileReading, names: Sequence[str]) -> FileReading:
     places = {name: i for i, name in enumerate(names_of(reading.file))}
     return replace(reading, channels=tuple(places[name] for name in names))
+
+
+def _with_orders(readings: Sequence[FileReading]) -> list[FileReading]:
+    """Return readings whose slashed dates are in one order: a file may say it for another."""
+    orders = {r.clock.order for r in readings if r.clock and r.clock.order is not None}
+    decided = []
+    for reading in readings:
+        clock = reading.clock
+        if clock is not None and clock.either:
+            if len(orders) != 1:
+                raise either_order(reading.file, clock.places[0], clock.either)
+            reading = replace(reading, clock=clock.in_order(*orders))
+        decided.append(reading)
+    return decided
 
 
 def _check_times(readings: Sequence[FileReading]) -> None:

@@ -23,6 +23,8 @@ from submerge_fleet.console.options import (
     skip_option,
 )
 
+from submerge_fleet.console.reading_options import COLUMNS, TIMES, reading_options
+
 if TYPE_CHECKING:
     from submerge_fleet.score.mean import Mean
     from submerge_fleet.score.model import Normal
@@ -71,16 +73,12 @@ Example: submerge fit history/*.csv -o plant.model
 @click.option(
     "--when", metavar="CONDITION", help='Score only rows like "rpm > 50 and load >= 0.2".'
 )
-@click.option(
-    "--time", metavar="COLUMN", help='The column of times; "none" if none is.  [default: found]'
-)
-@click.option(
-    "--long", metavar="CHANNEL,VALUE", help="Read long tables: a row is one value of a channel."
-)
+@COLUMNS
+@TIMES
 @flag_option("--allow-missing", "Fill channels without a column, up to half of them.")
 @ZERO_IS_MISSING
 @QUANTITY
-@skip_option("Leave a column out, by name; needed if columns go by place.")
+@skip_option("Leave a column out, by name or pattern; needed if columns go by place.")
 @click.option("--plot", type=FILE, help="Draw scores and limits into this PNG.")
 def command(
     at: AggregatorOptions,
@@ -211,13 +209,19 @@ def _mean(mean: str | None) -> Mean | None:
 
 
 def _reading(
-    quantity: str, keep: tuple[str, ...], time: str | None, long: str | None, **others: Any
+    quantity: str,
+    keep: tuple[str, ...],
+    columns: str | None,
+    time: str | None,
+    time_format: str | None,
+    long: str | None,
+    **others: Any,
 ) -> dict[str, Any]:
     """Return the options of reading as the request takes them."""
-    from submerge_fleet.console.reading_options import long_columns
     from submerge_fleet.score.table import TableOptions
 
-    table = TableOptions(quantity, time or "", long_columns(long), tuple(dict.fromkeys(keep)))
+    reading = reading_options(columns, time, time_format, long)
+    table = TableOptions(quantity, reading, tuple(dict.fromkeys(keep)))
     return {"table": table} | others
 
 

@@ -19,6 +19,7 @@ from submerge.judge.prepare import Block
 from submerge_client.datasets.source import Source
 from submerge_client.sensors.lags import Lags
 from submerge_fleet.files.opening import files_of
+from submerge_fleet.files.selecting import matching
 from submerge_fleet.score.centers import Centers
 from submerge_fleet.score.columns import Columns, columns_of
 from submerge_fleet.score.level import Levels
@@ -78,7 +79,10 @@ def all_files(paths: Sequence[Path]) -> list[Path]:
 def opened(path: Path, normal: Normal, wanted: ScoreRequest) -> tuple[ScoredFile, Columns]:
     """Open one file and find the channels of the model in it."""
     file = open_table(path, wanted.table, normal.schema.names)
-    columns = columns_of(file, normal.schema, wanted.skip, allow_missing=wanted.allow_missing)
+    asked = wanted.table.reading.columns or file.names
+    skipped = matching(path, file.names, wanted.skip, "--skip")
+    left = [i for i in matching(path, file.names, asked, "--columns") if i not in skipped]
+    columns = columns_of(file, normal.schema, left, allow_missing=wanted.allow_missing)
     return file, columns
 
 
