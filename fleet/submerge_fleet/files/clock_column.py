@@ -20,7 +20,7 @@ import numpy as np
 
 from submerge import Array
 from submerge_client.datasets.day_order import orders_of
-from submerge_client.datasets.fields import is_number
+from submerge_client.datasets.fields import TRUTH, is_number
 from submerge_client.datasets.instants import is_clock, is_slashed, is_time
 from submerge_fleet.files import time_errors
 from submerge_fleet.files.options import NO_TIME, ReadingOptions
@@ -250,7 +250,8 @@ def _is_called_time(column: ColumnHead) -> bool:
 
 
 def _values(column: ColumnHead) -> Array:
-    return np.array([float(value) for value in column.full if is_number(value)])
+    numbers = (value for value in column.full if is_number(value) and value not in TRUTH)
+    return np.array([float(value) for value in numbers])
 
 
 def _scale(values: Array) -> float | None:

@@ -22,7 +22,6 @@ from submerge_fleet.console.options import (
     json_option,
     skip_option,
 )
-
 from submerge_fleet.console.reading_options import COLUMNS, TIMES, reading_options
 
 if TYPE_CHECKING:

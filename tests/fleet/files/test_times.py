@@ -162,3 +162,14 @@ def test_no_order_reads_both() -> None:
     """Two numbers above 12 in different places contradict each other."""
     assert frozenset() == orders_of(["13/02/2026", "02/13/2026"])
     assert {MONTH_FIRST} == orders_of(["03/02/2026", "02/13/2026"])
+
+
+def test_a_column_of_true_and_false_is_a_channel(tmp_path: Path) -> None:
+    """As in Parquet, also if it is called time."""
+    path = tmp_path / "a.csv"
+    path.write_text("on time,a,b\nTrue,1,2\nFalse,2,5\nTRUE,3,4\n")
+
+    recordings = open_recordings([path], ReadingOptions())
+
+    assert ("on time", "a", "b") == recordings.names
+    assert [1.0, 0.0, 1.0] == [x for each in recordings.rows() for x in each.rows[:, 0].tolist()]
