@@ -18,6 +18,7 @@ from submerge.history.newest_rows import NewestRows
 from submerge.history.recorded import Recorded
 from submerge.history.second_pass import SecondPass
 from submerge.history.settings import FitSettings
+from submerge.judge.none_left import none_left
 from submerge.pca.whole_scatter import WholeScatter
 from submerge.protocol.desired_state import DesiredState
 from submerge.protocol.messages import Counts, Model, ScoreSketches
@@ -102,7 +103,7 @@ def fit(
     first.end()
     if first.grid is None:
         raise NothingLearnt("expected rows that can be learnt, got none")
-    _check(first)
+    _check(first, settings)
     folds = folds_of(first.cells, names, settings)
     _check_varying(folds)
     first.cells.clear()
@@ -113,16 +114,12 @@ def fit(
     return _fitted(first, folds, _read_by(judged, read, advance), settings, keys.end())
 
 
-def _check(first: FirstPass) -> None:
+def _check(first: FirstPass, settings: FitSettings) -> None:
     """Refuse a history without rows to learn, or with fewer of them than channels."""
     learnt = round(sum(cell.scatter.weight for cell in first.cells.values()))
-    reasons = ", ".join(f"{n:,} {why}" for why, n in first.left_out.most_common())
     if not learnt:
-        gaps = "gaps" in first.left_out
-        hint = "a row needs values in half of its channels" if gaps else "leave fewer rows out"
-        raise NothingLearnt(
-            f"expected rows that can be learnt, got none of {first.rows:,} ({reasons}): {hint}"
-        )
+        none = none_left(first.rows, first.left_out, settings.when)
+        raise NothingLearnt(f"expected rows that can be learnt, got {none}")
     width = len(first.names)
     if learnt < width:
         raise UsageError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -17,12 +18,14 @@ from submerge.history.periods import Periods
 from submerge.history.recorded import Recorded
 from submerge.history.settings import SOON
 from submerge.history.time_spans import LeftOut, TimeSpan
+from submerge.judge.none_left import none_left
 from submerge.protocol.messages import Model
 from submerge.protocol.settings import AlarmSettings
 from submerge.schema import Schema
 from submerge.stats.block_maxima import WITH_FACTORS
 from submerge_client.config.alarms import AlarmsConfig, LearnConfig
 from submerge_client.datasets.table import counted
+from submerge_fleet.console.conditions import condition_of
 from submerge_fleet.console.units import in_words
 from submerge_fleet.detect.curves import Curves
 from submerge_fleet.files import ReadingOptions, open_recordings
@@ -148,7 +151,7 @@ def request_of(
             f"expected the channels of {path}, got none for {lacking[0]}:"
             " leave --columns out to take them by name"
         )
-    condition = None if when is None else Condition.parse(when, schema.names)
+    condition = condition_of(when, schema.names, recordings.columns)
     return DetectRequest(recordings, model, learnt, alarms_at(at_most), condition)
 
 
@@ -177,7 +180,9 @@ def detect(
                 curves.add(judged)
         found.stated_rows = max(found.stated_rows, detector.stated_rows)
     if not found.judged:
-        raise UsageError(f"expected rows that can be judged, got {counted(found.rows, 'row')}")
+        reasons = sum((each.left_out for each in detectors.values()), Counter[str]())
+        none = none_left(found.rows, reasons, request.when)
+        raise UsageError(f"expected rows that can be judged, got {none}")
     found.notes = (*recordings.notes, *_other_pace(learnt.period_s, periods.typical))
     # The picture of rows without times counts rows, whatever the model was learnt from.
     found.period_s = learnt.period_s if periods.counts else 0.0

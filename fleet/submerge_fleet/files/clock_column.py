@@ -11,7 +11,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -20,34 +19,32 @@ import numpy as np
 
 from submerge import Array
 from submerge_client.datasets.day_order import orders_of
-from submerge_client.datasets.fields import TRUTH, is_number
 from submerge_client.datasets.instants import is_clock, is_slashed, is_time
 from submerge_fleet.files import time_errors
 from submerge_fleet.files.options import NO_TIME, ReadingOptions
 from submerge_fleet.files.selecting import place_of
-from submerge_fleet.files.tables import ColumnHead, Kind, RawRows, TableFile, names_of
+from submerge_fleet.files.tables import Kind, RawRows, TableFile, names_of
 from submerge_fleet.files.time_form import (
     COMPACT,
     TEXT,
     TYPED,
     TimeForm,
-    compact_seconds,
     parsed_by,
     since_1970,
     slashed,
 )
-
-_WORDS = frozenset("time times timestamp timestamps date datetime ts epoch unixtime utc".split())  # noqa: SIM905
-_ELAPSED = frozenset("time times timestamp ts seconds elapsed".split())  # noqa: SIM905
-
-SCALES = ((1e8, 1e11, 1.0), (1e11, 1e14, 1e3), (1e14, 1e17, 1e6), (1e17, 1e20, 1e9))
-"""From, to, how many a second: times since 1970 from 1973 on, in s, ms, µs and ns."""
+from submerge_fleet.files.time_signs import (
+    is_called_time,
+    is_compact,
+    is_elapsed,
+    is_serial,
+    places_called_time,
+    scale_of,
+    values_of,
+)
 
 YEAR_2200 = 7.3e9
 """Seconds since 1970 from which a time is none: dates without separators look like that."""
-
-SERIAL = (20_000, 80_000)
-"""Serial dates of Excel, from 1954 to 2119."""
 
 
 @dataclass(frozen=True)
@@ -129,7 +126,7 @@ def clock_of(file: TableFile, options: ReadingOptions) -> Found:
     by_content = (*_by_type(file), *_by_content(file), *_by_name(file))
     places = [*dict.fromkeys(by_content if form is None else _by_form(file, form))]
     if not places:
-        time_errors.check_passed_over(file, _called_time(file), options.time_format)
+        time_errors.check_passed_over(file, places_called_time(file), options.time_format)
         return Found(None, tuple(_channels_called_time(file, ())))
     found = _read_as(file, places[0], form)
     read = found.clock.places if found.clock else ()
@@ -154,24 +151,24 @@ def _by_type(file: TableFile) -> Iterator[int]:
 
 def _by_content(file: TableFile) -> Iterator[int]:
     for i, column in enumerate(file.columns):
-        some_text = column.kind == Kind.TEXT and _is_called_time(column)
+        some_text = column.kind == Kind.TEXT and is_called_time(column)
         if column.kind == Kind.TIMES or (some_text and any(map(is_time, column.full))):
             yield i
 
 
 def _by_name(file: TableFile) -> Iterator[int]:
-    for i in _called_time(file):
-        column, values = file.columns[i], _values(file.columns[i])
+    for i in places_called_time(file):
+        column, values = file.columns[i], values_of(file.columns[i])
         if column.kind != Kind.NUMBERS:
             continue
-        rises = _normal(column.name) in _ELAPSED and _rises(values)
-        if _scale(values) or _is_compact(values) or _is_serial(column, values) or rises:
+        at_once = scale_of(values) or is_compact(values) or is_serial(column, values)
+        if at_once or is_elapsed(column, values):
             yield i
 
 
 def _by_form(file: TableFile, form: TimeForm) -> Iterator[int]:
     """Yield columns whose values are of a form: those that are called time first."""
-    called = [*_called_time(file)]
+    called = [*places_called_time(file)]
     # Any number is a time since 1970.
     others = [] if form.numeric else [i for i in range(len(file.columns)) if i not in called]
     for i in (*called, *others):
@@ -181,7 +178,7 @@ def _by_form(file: TableFile, form: TimeForm) -> Iterator[int]:
 
 
 def _channels_called_time(file: TableFile, taken: Sequence[int]) -> Iterator[str]:
-    for i in _called_time(file):
+    for i in places_called_time(file):
         column = file.columns[i]
         if column.kind == Kind.NUMBERS and i not in taken:
             yield f"{column.name} holds numbers that are no times and is read as a channel"
@@ -206,12 +203,12 @@ def _read_as(file: TableFile, place: int, form: TimeForm | None) -> Found:
 
 
 def _of_numbers(file: TableFile, place: int) -> Found:
-    column, values = file.columns[place], _values(file.columns[place])
-    if _is_compact(values):
+    column, values = file.columns[place], values_of(file.columns[place])
+    if is_compact(values):
         return Found(ClockColumn((place,), COMPACT))
-    if _is_serial(column, values):
+    if is_serial(column, values):
         raise time_errors.serial_date(file, place)
-    if scale := _scale(values):
+    if scale := scale_of(values):
         if values.max() / scale > YEAR_2200:
             raise time_errors.too_late(file, place)
         return Found(ClockColumn((place,), since_1970(scale)))
@@ -234,48 +231,3 @@ def _of_text(file: TableFile, places: tuple[int, ...]) -> ClockColumn:
     if not orders:
         raise time_errors.both_orders(file, places[0])
     return clock if len(orders) == 2 else clock.in_order(*orders)
-
-
-def _normal(name: str) -> str:
-    return " ".join(re.findall(r"[a-z]+", re.sub(r"([a-z])([A-Z])", r"\1 \2", name).lower()))
-
-
-def _called_time(file: TableFile) -> Iterator[int]:
-    return (i for i, column in enumerate(file.columns) if _is_called_time(column))
-
-
-def _is_called_time(column: ColumnHead) -> bool:
-    words = _normal(column.name).split()
-    return not _WORDS.isdisjoint(words) or "".join(words) in _WORDS
-
-
-def _values(column: ColumnHead) -> Array:
-    numbers = (value for value in column.full if is_number(value) and value not in TRUTH)
-    return np.array([float(value) for value in numbers])
-
-
-def _scale(values: Array) -> float | None:
-    """Return how many of a column's units are a second, if they are times since 1970."""
-    for low, high, scale in SCALES:
-        if len(values) and low <= values.min() and values.max() < high:
-            return scale
-    return None
-
-
-def _is_compact(values: Array) -> bool:
-    return len(values) > 0 and bool(np.isfinite(compact_seconds(values)).all())
-
-
-def _is_serial(column: ColumnHead, values: Array) -> bool:
-    """Return whether numbers look like serial dates of Excel."""
-    low, high = SERIAL
-    if not len(values) or values.min() < low or values.max() >= high:
-        return False
-    if _normal(column.name) not in _ELAPSED:
-        return True
-    # Seconds from a start are whole numbers, or steps of more than a fraction of a day.
-    return bool((values % 1 != 0).any()) and bool((np.abs(np.diff(values)) < 0.5).all())
-
-
-def _rises(values: Sequence[float] | Array) -> bool:
-    return len(values) > 1 and bool((np.diff(values) > 0).all())

@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
+from submerge import UsageError
 from submerge_client.datasets.fields import is_number
 from submerge_client.datasets.instants import is_time
 from submerge_client.datasets.source import refusal
@@ -19,7 +20,13 @@ from submerge_fleet.files import long_table
 from submerge_fleet.files.clock_column import clock_of
 from submerge_fleet.files.options import BY_FILE, ReadingOptions
 from submerge_fleet.files.reading import FileReading
-from submerge_fleet.files.selecting import channels_of, check_numbers, place_of, unknown
+from submerge_fleet.files.selecting import (
+    OneColumn,
+    channels_of,
+    check_numbers,
+    place_of,
+    unknown,
+)
 from submerge_fleet.files.tables import Kind, TableFile, names_of
 from submerge_fleet.files.time_errors import either_order
 
@@ -49,7 +56,10 @@ def planned(files: Sequence[TableFile], options: ReadingOptions) -> ReadingPlan:
     readings, chosen = [], []
     for file in files:
         _check_upright(file)
-        reading, places, remarks = _alone(file, options)
+        try:
+            reading, places, remarks = _alone(file, options)
+        except OneColumn as error:
+            raise _of_one_each(files, options) or error from None
         readings.append(reading)
         chosen.append(places)
         for remark in remarks:
@@ -64,6 +74,27 @@ def planned(files: Sequence[TableFile], options: ReadingOptions) -> ReadingPlan:
     _check_shape(files, names, long=bool(options.long))
     said = tuple(f"{note} ({_where(paths)})" for note, paths in notes.items())
     return ReadingPlan(names, tuple(readings), said)
+
+
+def _of_one_each(files: Sequence[TableFile], options: ReadingOptions) -> UsageError | None:
+    """Return the error for several files of one column each; None if any has more."""
+    for file in files:
+        try:
+            _alone(file, options)
+        except OneColumn:
+            continue
+        except UsageError:
+            pass
+        return None
+    if len(files) < 2:
+        return None
+    return refusal(
+        f"{len(files)} files",
+        expected="a column for each sensor in each file",
+        got=f"a file for each sensor ({files[0].path.name} has {', '.join(names_of(files[0]))})",
+        hint="join them by their times into one table, or write their rows below one another with"
+        " the sensor's name beside the value (--long sensor,value --sort)",
+    )
 
 
 def _alone(file: TableFile, options: ReadingOptions) -> tuple[FileReading, list[int], list[str]]:

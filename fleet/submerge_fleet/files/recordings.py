@@ -17,13 +17,15 @@ import numpy as np
 
 from submerge import Array
 from submerge.history.recorded import Recorded
+from submerge.judge.prepare import LARGEST_SCALED
 from submerge_fleet.files import long_table
-from submerge_fleet.files.opening import files_of, open_file
+from submerge_fleet.files.finding import files_of
+from submerge_fleet.files.opening import open_file
 from submerge_fleet.files.options import ReadingOptions
 from submerge_fleet.files.parts import MachinePart, parts_of
 from submerge_fleet.files.plan import planned
 from submerge_fleet.files.reading import Span
-from submerge_fleet.files.tables import TableFile
+from submerge_fleet.files.tables import TableFile, names_of
 from submerge_fleet.files.time_order import TimeOrder, sorted_spans
 
 
@@ -34,6 +36,8 @@ class Recordings:
     ----------
     names : tuple of str
         Channels.
+    columns : tuple of str
+        All columns of the first file.
     timed : bool
         Whether rows have times.
     machines : tuple of str
@@ -53,6 +57,7 @@ class Recordings:
         self.timed = parts[0].first is not None
         self.machines = tuple(dict.fromkeys(part.machine for part in parts))
         self.files = tuple(dict.fromkeys(part.reading.file.path for part in parts))
+        self.columns = names_of(parts[0].reading.file)
         self._parts, self._notes = parts, notes
         self._found: tuple[str, ...] = ()
         self._options = options
@@ -115,9 +120,10 @@ def open_recordings(paths: Sequence[Path], options: ReadingOptions) -> Recording
         If a file is no table, a column is not there, or the files do not go together. One line:
         the place, what was expected, what came, what to do.
     """
-    plan = planned([open_file(path) for path in files_of(paths)], options)
+    found = files_of(paths)
+    plan = planned([open_file(path) for path in found.files], options)
     parts, notes = parts_of(plan.readings, options)
-    return Recordings(plan.names, parts, (*plan.notes, *notes), options)
+    return Recordings(plan.names, parts, (*found.notes, *plan.notes, *notes), options)
 
 
 def _spans(parts: Sequence[MachinePart]) -> Iterator[tuple[Span, TableFile]]:
@@ -150,3 +156,8 @@ class ColumnRanges:
                 yield f"channel {name} has no value in any row"
             elif low == high:
                 yield f"channel {name} is {low:g} in all rows"
+            elif max(-low, high) >= LARGEST_SCALED:
+                yield (
+                    f"channel {name} goes from {low:g} to {high:g}: rows with numbers above"
+                    f" {LARGEST_SCALED:g} are left out"
+                )

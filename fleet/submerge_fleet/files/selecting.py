@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import difflib
+import math
+import shlex
 from collections.abc import Collection, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 
 from submerge import UsageError
+from submerge.judge.prepare import LARGEST_SCALED
+from submerge_client.datasets.fields import is_number
 from submerge_client.datasets.source import Place, refusal
 from submerge_fleet.files.options import ReadingOptions
 from submerge_fleet.files.tables import ColumnHead, Kind, TableFile, names_of
@@ -15,6 +19,10 @@ from submerge_fleet.files.tables import ColumnHead, Kind, TableFile, names_of
 RANGE = ".."
 SHOWN = 5
 """Names that one message lists."""
+
+
+class OneColumn(UsageError):
+    """A file has one column of numbers alone."""
 
 
 def place_of(file: TableFile, name: str, option: str) -> int:
@@ -119,6 +127,7 @@ def channels_of(
         chosen = [i for i in asked if i not in skipped and i not in taken]
         for i in chosen:
             check_numbers(file, i)
+            _check_size(file, i)
         return chosen, []
     chosen, notes = [], []
     for i, column in enumerate(file.columns):
@@ -127,14 +136,16 @@ def channels_of(
         if reason := _no_channel(file, column):
             notes.append(reason)
         else:
+            _check_size(file, i)
             chosen.append(i)
     if len(chosen) < 2:
-        raise refusal(
+        error = refusal(
             file.path,
             expected="at least two columns of numbers",
             got=some([file.columns[i].name for i in chosen]) if chosen else "none",
             hint="; ".join(notes) or "check its separator and headings",
         )
+        raise OneColumn(str(error)) if chosen else error
     return chosen, notes
 
 
@@ -184,3 +195,24 @@ def check_numbers(file: TableFile, place: int, *, empty: bool = False) -> None:
         got=got,
         hint="leave it out (--skip)",
     )
+
+
+def _check_size(file: TableFile, place: int) -> None:
+    """Refuse a column that mostly has numbers that no reading has."""
+    column = file.columns[place]
+    large = [value for value in column.full if is_number(value) and _is_large(value)]
+    if 2 * len(large) > len(column.full):
+        raise refusal(
+            Place(file.path, column=place + 1, name=column.name),
+            expected=f"readings below {LARGEST_SCALED:g}",
+            got=f"{large[0]}, ..., as ids and times have",
+            hint=f"leave it out (--skip {shlex.quote(column.name)}), or say that it is the time"
+            " (--time)",
+        )
+
+
+def _is_large(value: str) -> bool:
+    try:
+        return LARGEST_SCALED <= abs(float(value)) < math.inf
+    except ValueError:  # true and false
+        return False

@@ -13,6 +13,7 @@ from submerge_fleet.console.reading_options import READING, reading_options
 
 if TYPE_CHECKING:
     from submerge.history.settings import FitSettings
+    from submerge_fleet.files import Recordings
     from submerge_fleet.fit.time_spans import Label
 
 
@@ -96,7 +97,7 @@ def command(
         when,
         exclude,
         faults,
-        recordings.names,
+        recordings,
         leaves_out=labels is None if keep_all is None else not keep_all,
     )
     request = FitRequest(recordings, settings, output, faults, plot, detect, not no_drill)
@@ -108,20 +109,21 @@ def _settings(
     when: str | None,
     exclude: tuple[str, ...],
     faults: tuple[Label, ...],
-    names: tuple[str, ...],
+    recordings: Recordings,
     *,
     leaves_out: bool,
 ) -> FitSettings:
-    from submerge.condition import Condition
     from submerge.history.settings import FitSettings
+    from submerge_fleet.console.conditions import condition_of
     from submerge_fleet.fit.time_spans import excluded
 
+    names = recordings.names
     if rank is not None and rank >= len(names) > 1:
         raise UsageError(
             f"expected --rank below the number of channels, {len(names)}, got {rank}:"
             " leave it out to have it chosen"
         )
-    condition = None if when is None else Condition.parse(when, names)
+    condition = condition_of(when, names, recordings.columns)
     return FitSettings(
         rank or 0,
         rank_max=max(FitSettings().rank_max, rank or 0),

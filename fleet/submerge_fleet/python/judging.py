@@ -12,6 +12,7 @@ from submerge import UsageError
 from submerge.condition import Condition
 from submerge.history.detection import RowPlace
 from submerge.history.learnt import Learnt
+from submerge_fleet.console.conditions import condition_of
 from submerge_fleet.detect.run import DetectRequest, alarms_at, detect, learnt_of
 from submerge_fleet.operate.model_file import SavedModel
 from submerge_fleet.python.alarm import AlarmSpan, alarm_span, when_in
@@ -99,7 +100,7 @@ class FrameJudge:
 
     def condition(self, when: str | None) -> Condition | None:
         """Return the state that rows have to be in."""
-        return None if when is None else Condition.parse(when, self.channels)
+        return condition_of(when, self.channels)
 
     def alarms(
         self, source: Source, level: AnotherLevel | None, when: Condition | None, at_most: str

@@ -109,7 +109,7 @@ def command(
     blame with their shares; how many numbers were filled. A row that cannot be scored has the
     reason: lead-in, gaps, too large, other state.
     """
-    from submerge.condition import Condition
+    from submerge_fleet.console.conditions import condition_of
     from submerge_fleet.console.picture import check_target as check_picture
     from submerge_fleet.score.output import check_target
     from submerge_fleet.score.run import ScoreRequest, all_files
@@ -126,7 +126,7 @@ def command(
         check_picture(plot, inputs=inputs)
         curves = ScoreCurves()
     normal = _normal(model, at, rank)
-    condition = None if when is None else Condition.parse(when, normal.schema.names)
+    condition = condition_of(when, normal.schema.names)
     request = ScoreRequest(_mean(mean), condition, **_reading(**reading))
     form = _form(files, normal, request, target, as_json=as_json)
     summary, notes = _write_scores(files, normal, request, target, form, curves)
@@ -174,6 +174,7 @@ def _write_scores(
     curves: ScoreCurves | None,
 ) -> tuple[ScoreSummary, Iterable[str]]:
     """Score the files and write a line for each row; return the summary, and remarks."""
+    from submerge.judge.none_left import none_left
     from submerge_fleet.console.progress import counting
     from submerge_fleet.score.output import open_output
     from submerge_fleet.score.run import score
@@ -197,7 +198,8 @@ def _write_scores(
                 curves.add(path, part)
         if not summary.scored:
             # Raised here, so that older scores are not overwritten.
-            raise UsageError(f"expected rows that can be scored, got none of {summary.counts}")
+            none = none_left(summary.rows, summary.reasons, request.when)
+            raise UsageError(f"expected rows that can be scored, got {none}")
     return summary, remarks
 
 

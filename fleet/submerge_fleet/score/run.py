@@ -18,7 +18,7 @@ from submerge.condition import Condition
 from submerge.judge.prepare import Block
 from submerge_client.datasets.source import Source
 from submerge_client.sensors.lags import Lags
-from submerge_fleet.files.opening import files_of
+from submerge_fleet.files.finding import files_of
 from submerge_fleet.files.selecting import matching
 from submerge_fleet.score.centers import Centers
 from submerge_fleet.score.columns import Columns, columns_of
@@ -70,7 +70,7 @@ def all_files(paths: Sequence[Path]) -> list[Path]:
     UsageError
         If one is not there.
     """
-    found = [file for path in paths for file in files_of([path])]
+    found = [file for path in paths for file in files_of([path]).files]
     for path in found:
         Source.of(path)  # refuses a missing file before hours of work on others
     return found

@@ -222,6 +222,20 @@ MISTAKES = {
         "line 2: expected numbers below the headings, got a row of text ('bar', ...)",
         "write them into the headings",
     ),
+    "ids": (
+        "a.csv",
+        table("time,a,id,b", "{t},{i},17640000000{i:02},1"),
+        {},
+        "column 3 (id): expected readings below 1e+12, got 1764000000000, ..., as ids",
+        "leave it out (--skip id), or say that it is the time (--time)",
+    ),
+    "ids named": (
+        "a.csv",
+        table("time,a,part id,b", "{t},{i},17640000000{i:02},1"),
+        {"columns": ("a", "part id", "b")},
+        "column 3 (part id)",
+        "(--skip 'part id')",
+    ),
     "no such file": ("b.csv", "a,b\n1,2\n", {}, "nothing of that name", "check the path"),
     "sort what": (
         "a.csv",
@@ -262,6 +276,48 @@ def test_a_pattern_or_folder_without_tables_is_refused(tmp_path: Path) -> None:
     assert refused(tmp_path / "*.csv").endswith("got none; check the pattern and its folder")
     assert "expected a folder of tables" in refused(tmp_path)
     assert refused() == "expected at least one file to read, got none; name one"
+
+
+def test_a_folder_of_folders_is_refused_with_a_pattern(tmp_path: Path) -> None:
+    """So is a pattern that matches folders alone; an empty folder is said to be empty."""
+    for day in ("monday", "tuesday"):
+        (tmp_path / "days" / day).mkdir(parents=True)
+        (tmp_path / "days" / day / "a.csv").write_text(HEAD + ROWS)
+    (tmp_path / "none").mkdir()
+    days = tmp_path / "days"
+
+    assert refused(days).endswith(
+        f"got 2 folders (monday, ...); name their files: '{days}/*/*.csv'"
+    )
+    assert refused(days / "*").endswith(f"got 2 folders; name their files: '{days}/*/*.csv'")
+    assert refused(tmp_path / "none").endswith("got an empty one; check its name")
+
+
+def test_folders_beside_tables_are_noted(tmp_path: Path) -> None:
+    """Half of a history could be missing without a word."""
+    (tmp_path / "old").mkdir()
+    for name in ("a.csv", "old/b.csv"):
+        (tmp_path / name).write_text(HEAD + ROWS)
+    (tmp_path / "pictures").mkdir()
+
+    (note,) = open_recordings([tmp_path], ReadingOptions()).notes
+
+    assert f"1 folder in {tmp_path} passed over: '{tmp_path}/*/*' means their files" == note
+
+
+def test_a_file_for_each_sensor_is_refused_with_two_ways_out(tmp_path: Path) -> None:
+    """One column says nothing of others; one such file among others is its own mistake."""
+    (tmp_path / "flow.csv").write_text(table("time,value", "{t},{i}"))
+    (tmp_path / "temp.csv").write_text(table("time,value", "{t},{i}"))
+
+    message = refused(tmp_path)
+    (tmp_path / "temp.csv").write_text(HEAD + ROWS)
+
+    assert "2 files: expected a column for each sensor in each file" in message
+    assert "got a file for each sensor (flow.csv has time, value)" in message
+    assert "join them by their times into one table" in message
+    assert "(--long sensor,value --sort)" in message
+    assert "flow.csv: expected at least two columns of numbers, got value" in refused(tmp_path)
 
 
 def test_files_of_other_columns_are_refused_with_the_nearest_name(tmp_path: Path) -> None:
