@@ -143,7 +143,7 @@ def request_of(
     saved = model_file.read(path)
     schema, model, learnt = saved.schema, saved.model, learnt_of(saved)
     if not reading.columns:
-        reading = replace(reading, columns=schema.names)
+        reading = replace(reading, columns=schema.names, columns_are="a channel of the model")
     recordings = open_recordings([Path(file) for file in files], reading)
     lacking = [name for name in schema.names if name not in recordings.names]
     if lacking:

@@ -199,7 +199,11 @@ def _read_as(file: TableFile, place: int, form: TimeForm | None) -> Found:
     beside = [
         i for i, each in enumerate(file.columns) if each.full and all(map(is_clock, each.full))
     ]
-    return Found(_of_text(file, (place, beside[0]) if days_only and beside else (place,)))
+    if days_only and beside:
+        return Found(_of_text(file, (place, beside[0])))
+    note = f"column {column.name} has dates alone, and several rows of one: rows share times"
+    several = days_only and len({*column.full}) < len(column.full)
+    return Found(_of_text(file, (place,)), (note,) if several else ())
 
 
 def _of_numbers(file: TableFile, place: int) -> Found:

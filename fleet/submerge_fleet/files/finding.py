@@ -59,6 +59,9 @@ def _meant(path: Path) -> Sequence[Path]:
         if not tables:
             raise _no_tables(path)
         return tables
+    several = [Path(part) for part in str(path).split(",")]
+    if len(several) > 1 and not path.exists() and all(each.exists() for each in several):
+        raise refusal(path, expected="a file", got="several", hint="write blanks between them")
     if path.exists() or not glob.has_magic(str(path)):
         return [path]
     matches = sorted(Path(match) for match in glob.glob(str(path), recursive=True))

@@ -35,6 +35,8 @@ class ReadingOptions:
         Whether 0 is a gap.
     sort : bool
         Whether rows out of order are sorted by time, in memory; otherwise they are refused.
+    columns_are : str
+        What an error calls `columns`.
     """
 
     columns: tuple[str, ...] = ()
@@ -45,6 +47,7 @@ class ReadingOptions:
     node_by: str = ""
     zero_is_missing: bool = False
     sort: bool = False
+    columns_are: str = "--columns"
 
     def __post_init__(self) -> None:
         if self.sort and self.time == NO_TIME:

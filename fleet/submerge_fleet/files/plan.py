@@ -25,6 +25,7 @@ from submerge_fleet.files.selecting import (
     channels_of,
     check_numbers,
     place_of,
+    some,
     unknown,
 )
 from submerge_fleet.files.tables import Kind, TableFile, names_of
@@ -56,6 +57,7 @@ def planned(files: Sequence[TableFile], options: ReadingOptions) -> ReadingPlan:
     readings, chosen = [], []
     for file in files:
         _check_upright(file)
+        _check_headings(file, options)
         try:
             reading, places, remarks = _alone(file, options)
         except OneColumn as error:
@@ -74,6 +76,18 @@ def planned(files: Sequence[TableFile], options: ReadingOptions) -> ReadingPlan:
     _check_shape(files, names, long=bool(options.long))
     said = tuple(f"{note} ({_where(paths)})" for note, paths in notes.items())
     return ReadingPlan(names, tuple(readings), said)
+
+
+def _check_headings(file: TableFile, options: ReadingOptions) -> None:
+    """Refuse a file without headings, if columns are asked for by names."""
+    names = names_of(file)
+    if options.columns and not (file.named or options.long or {*options.columns} & {*names}):
+        raise refusal(
+            file.path,
+            expected=f"headings with {some(options.columns)} ({options.columns_are})",
+            got=f"none, and columns {some(names)}",
+            hint="write the channels' names above the first row",
+        )
 
 
 def _of_one_each(files: Sequence[TableFile], options: ReadingOptions) -> UsageError | None:

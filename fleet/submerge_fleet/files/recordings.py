@@ -15,10 +15,9 @@ from pathlib import Path
 
 import numpy as np
 
-from submerge import Array
 from submerge.history.recorded import Recorded
-from submerge.judge.prepare import LARGEST_SCALED
 from submerge_fleet.files import long_table
+from submerge_fleet.files.column_ranges import ColumnRanges
 from submerge_fleet.files.finding import files_of
 from submerge_fleet.files.opening import open_file
 from submerge_fleet.files.options import ReadingOptions
@@ -60,12 +59,13 @@ class Recordings:
         self.columns = names_of(parts[0].reading.file)
         self._parts, self._notes = parts, notes
         self._found: tuple[str, ...] = ()
+        self._ranged: tuple[str, ...] | None = None
         self._options = options
 
     @property
     def notes(self) -> tuple[str, ...]:
         """Sentences: what was left out or guessed; after a whole `rows()`, what it found too."""
-        return (*self._notes, *self._found)
+        return (*self._notes, *self._found, *(self._ranged or ()))
 
     def rows(self) -> Iterator[Recorded]:
         """Read all rows from the start, in blocks.
@@ -76,15 +76,19 @@ class Recordings:
             At the first row that cannot be read, or goes back in time. One line: the place, what
             was expected, what came, what to do.
         """
-        found, said = ColumnRanges(self.names), list[str]()
+        ranges = None if self._ranged is not None else ColumnRanges(self.names)
+        said = list[str]()
         for machine in self.machines:
             parts = [part for part in self._parts if part.machine == machine]
             for span, file in self._in_order(machine, parts, said.append):
-                found.add(span.rows)
+                if ranges is not None:
+                    ranges.add(span.rows)
                 first, numbers = int(span.numbers[0]), span.numbers
                 apart = None if (np.diff(numbers) == 1).all() else numbers
                 yield Recorded(machine, span.rows, span.times, str(file.path), first, apart)
-        self._found = (*said, *found.notes())
+        if ranges is not None:
+            self._ranged = tuple(ranges.notes())
+        self._found = tuple(said)
 
     def _in_order(
         self, machine: str, parts: Sequence[MachinePart], note: Callable[[str], None]
@@ -133,31 +137,3 @@ def _spans(parts: Sequence[MachinePart]) -> Iterator[tuple[Span, TableFile]]:
                 yield span, part.reading.file
             elif len(chosen := np.flatnonzero(span.machines == part.machine)):
                 yield span.only(chosen), part.reading.file
-
-
-class ColumnRanges:
-    """The least and greatest value of each channel, for notes about channels that say nothing."""
-
-    def __init__(self, names: Sequence[str]) -> None:
-        self._names = names
-        self._low: Array = np.full(len(names), np.inf)
-        self._high: Array = np.full(len(names), -np.inf)
-
-    def add(self, rows: Array) -> None:
-        """Take rows (n, channels) into account."""
-        # fmin and fmax pass over NaN.
-        self._low = np.fmin(self._low, np.fmin.reduce(rows, axis=0, initial=np.inf))
-        self._high = np.fmax(self._high, np.fmax.reduce(rows, axis=0, initial=-np.inf))
-
-    def notes(self) -> Iterator[str]:
-        """Yield a sentence for each channel without a value, or with one alone."""
-        for name, low, high in zip(self._names, self._low, self._high, strict=True):
-            if low > high:
-                yield f"channel {name} has no value in any row"
-            elif low == high:
-                yield f"channel {name} is {low:g} in all rows"
-            elif max(-low, high) >= LARGEST_SCALED:
-                yield (
-                    f"channel {name} goes from {low:g} to {high:g}: rows with numbers above"
-                    f" {LARGEST_SCALED:g} are left out"
-                )

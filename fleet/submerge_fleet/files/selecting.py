@@ -13,6 +13,7 @@ from submerge import UsageError
 from submerge.judge.prepare import LARGEST_SCALED
 from submerge_client.datasets.fields import is_number
 from submerge_client.datasets.source import Place, refusal
+from submerge_fleet.files.doubtful import doubts, is_index
 from submerge_fleet.files.options import ReadingOptions
 from submerge_fleet.files.tables import ColumnHead, Kind, TableFile, names_of
 
@@ -88,6 +89,9 @@ def _matches(path: Path, pattern: str, names: tuple[str, ...], option: str) -> S
 
 def unknown(path: Path, name: str, names: Collection[str], option: str) -> UsageError:
     """Return the error for a column that is not there."""
+    if not name.isidentifier() and {*name.split()} <= {*names}:
+        hint = f"write commas between names: {','.join(name.split())}"
+        return refusal(path, expected=f"columns ({option})", got=repr(name), hint=hint)
     near = difflib.get_close_matches(name, names, n=1)
     folded = [each for each in names if each.casefold() == name.casefold()]
     near = folded[:1] or near
@@ -123,7 +127,7 @@ def channels_of(
     """
     skipped = {*places_of(file, options.skip, "--skip")}
     if options.columns:
-        asked = places_of(file, options.columns, "--columns")
+        asked = places_of(file, options.columns, options.columns_are)
         chosen = [i for i in asked if i not in skipped and i not in taken]
         for i in chosen:
             check_numbers(file, i)
@@ -146,14 +150,14 @@ def channels_of(
             hint="; ".join(notes) or "check its separator and headings",
         )
         raise OneColumn(str(error)) if chosen else error
-    return chosen, notes
+    return chosen, [*notes, *doubts([file.columns[i] for i in chosen])]
 
 
 def _no_channel(file: TableFile, column: ColumnHead) -> str:
     """Return why a column is no channel unless it is named, or an empty string."""
     match column.kind:
         case Kind.NUMBERS:
-            if not column.heading and file.named and _counts(column):
+            if file.named and is_index(column):
                 return f"column {column.name} counts the rows and is left out"
             return ""
         case Kind.EMPTY:
@@ -168,15 +172,6 @@ def _no_channel(file: TableFile, column: ColumnHead) -> str:
             return f"column {column.name} holds times too and is left out"
         case Kind.OTHER:
             return f"column {column.name} holds {column.kind.value} and is left out"
-
-
-def _counts(column: ColumnHead) -> bool:
-    """Return whether a column numbers the rows, as an index that a data frame wrote."""
-    try:
-        values = [float(value) for value in column.values]
-    except ValueError:
-        return False
-    return all(value == values[0] + i for i, value in enumerate(values))
 
 
 def check_numbers(file: TableFile, place: int, *, empty: bool = False) -> None:

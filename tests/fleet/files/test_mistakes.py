@@ -166,12 +166,33 @@ MISTAKES = {
         "column 1 (date): expected dates in one order",
         "write all of them as 2026-11-23",
     ),
-    "another order": (
+    "clocks set back": (
         "a.csv",
-        table("date,a,b", "13/02/2026,{i},1") * 12 + "02/13/2026,1,2\n",
-        {"skip": ("x",)},
-        "",
+        "time,a,b\n2026-10-25 02:59,1,2\n2026-10-25 02:00,2,3\n",
+        {},
+        "no time before 2026-10-25T02:59:00Z (line 2)",
+        "(--sort); if clocks were set back then, write times in UTC or with their zone",
     ),
+    "blanks between": (
+        "a.csv",
+        HEAD + ROWS,
+        {"columns": ("flow temp",)},
+        "got 'flow temp'; write commas between names: flow,temp",
+    ),
+    "no headings": (
+        "a.csv",
+        "1,2\n3,5\n",
+        {"columns": ("flow", "temp"), "columns_are": "a channel of the model"},
+        "expected headings with flow, temp (a channel of the model), got none, and columns x0, x1",
+        "write the channels' names above the first row",
+    ),
+    "machines by a reading": (
+        "a.csv",
+        "time,a,b,c\n" + "".join(f"{i},{i / 7},{i * i % 11},1\n" for i in range(200)),
+        {"node_by": "a"},
+        "expected a column that names machines ('a'), got 200 names in 200 rows",
+    ),
+    "a model": ("a.model", "submerge model 3 {}\n\0", {}, "got a model; name it as --model"),
     "two digits": (
         "a.csv",
         table("time,a,b", "23/11/26 10:{i:02},{i},1"),
@@ -224,9 +245,9 @@ MISTAKES = {
     ),
     "ids": (
         "a.csv",
-        table("time,a,id,b", "{t},{i},17640000000{i:02},1"),
+        table("time,a,id,b", "{t},{i},17640000001{i:02},1\n{t},{i},17640000000{i:02},1"),
         {},
-        "column 3 (id): expected readings below 1e+12, got 1764000000000, ..., as ids",
+        "column 3 (id): expected readings below 1e+12, got 1764000000100, ..., as ids",
         "leave it out (--skip id), or say that it is the time (--time)",
     ),
     "ids named": (
@@ -300,9 +321,19 @@ def test_folders_beside_tables_are_noted(tmp_path: Path) -> None:
         (tmp_path / name).write_text(HEAD + ROWS)
     (tmp_path / "pictures").mkdir()
 
-    (note,) = open_recordings([tmp_path], ReadingOptions()).notes
+    note = open_recordings([tmp_path], ReadingOptions()).notes[0]
 
     assert f"1 folder in {tmp_path} passed over: '{tmp_path}/*/*' means their files" == note
+
+
+def test_commas_between_files_are_refused(tmp_path: Path) -> None:
+    """As --columns has them."""
+    for name in ("a.csv", "b.csv"):
+        (tmp_path / name).write_text(HEAD + ROWS)
+
+    message = refused(Path(f"{tmp_path / 'a.csv'},{tmp_path / 'b.csv'}"))
+
+    assert message.endswith("expected a file, got several; write blanks between them")
 
 
 def test_a_file_for_each_sensor_is_refused_with_two_ways_out(tmp_path: Path) -> None:
