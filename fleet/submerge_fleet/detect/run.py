@@ -9,6 +9,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
+import numpy as np
+
 from submerge import UsageError
 from submerge.client.alarm_limits import AlarmLimits
 from submerge.condition import Condition
@@ -28,6 +30,7 @@ from submerge_client.datasets.table import counted
 from submerge_fleet.console.conditions import condition_of
 from submerge_fleet.console.units import in_words
 from submerge_fleet.detect.curves import Curves
+from submerge_fleet.detect.level import AnotherLevel
 from submerge_fleet.files import ReadingOptions, open_recordings
 from submerge_fleet.operate import model_file
 from submerge_fleet.operate.model_file import SavedModel
@@ -58,6 +61,7 @@ class DetectRequest:
 
     recordings : the rows, with the model's channels
     without : spans of time whose rows are not judged
+    level : compares the rows with those that were learnt
     """
 
     recordings: ReadableRows
@@ -66,6 +70,7 @@ class DetectRequest:
     alarms: AlarmSettings
     when: Condition | None = None
     without: tuple[TimeSpan, ...] = ()
+    level: AnotherLevel | None = None
 
 
 @dataclass
@@ -152,7 +157,11 @@ def request_of(
             " leave --columns out to take them by name"
         )
     condition = condition_of(when, schema.names, recordings.columns)
-    return DetectRequest(recordings, model, learnt, alarms_at(at_most), condition)
+    level = None
+    if schema.center != "own" and learnt.moments is not None:
+        level = AnotherLevel(schema.names, learnt.moments.mean, np.sqrt(learnt.moments.variance))
+    alarms = alarms_at(at_most)
+    return DetectRequest(recordings, model, learnt, alarms, condition, level=level)
 
 
 def detect(
@@ -174,7 +183,11 @@ def detect(
         detector = detectors[recorded.machine]
         if recorded.times is not None:
             periods.add(recorded.machine, recorded.times)
-        for judged in detector.add(replace(recorded, rows=recorded.rows[:, order])):
+        recorded = replace(recorded, rows=recorded.rows[:, order])
+        if request.level is not None:
+            holds = ... if request.when is None else request.when.holds(recorded.rows)
+            request.level.add(recorded.rows[holds])
+        for judged in detector.add(recorded):
             found.judged += len(judged.block)
             if curves is not None:
                 curves.add(judged)
@@ -184,6 +197,8 @@ def detect(
         none = none_left(found.rows, reasons, request.when)
         raise UsageError(f"expected rows that can be judged, got {none}")
     found.notes = (*recordings.notes, *_other_pace(learnt.period_s, periods.typical))
+    if request.level is not None and request.level.said:
+        found.notes += (request.level.said,)
     # The picture of rows without times counts rows, whatever the model was learnt from.
     found.period_s = learnt.period_s if periods.counts else 0.0
     found.machines = len(detectors)

@@ -13,12 +13,12 @@ from submerge.condition import Condition
 from submerge.history.detection import RowPlace
 from submerge.history.learnt import Learnt
 from submerge_fleet.console.conditions import condition_of
+from submerge_fleet.detect.level import AnotherLevel
 from submerge_fleet.detect.run import DetectRequest, alarms_at, detect, learnt_of
 from submerge_fleet.operate.model_file import SavedModel
 from submerge_fleet.python.alarm import AlarmSpan, alarm_span, when_in
 from submerge_fleet.python.frame_rows import FrameRows
 from submerge_fleet.python.frames import frame_of
-from submerge_fleet.python.level import AnotherLevel
 from submerge_fleet.python.scoring import FrameScorer
 from submerge_fleet.python.sources import Source, WatchedRows, paths_of, source_of
 from submerge_fleet.score.columns import lags_of

@@ -8,10 +8,10 @@ from typing import Any
 
 from submerge import UsageError
 from submerge.history.recorded import Recorded
+from submerge_fleet.detect.level import AnotherLevel
 from submerge_fleet.files import ReadingOptions, Recordings, open_recordings
 from submerge_fleet.python.frame_rows import FrameRows
 from submerge_fleet.python.frames import frame_of
-from submerge_fleet.python.level import AnotherLevel
 
 Source = FrameRows | Recordings
 

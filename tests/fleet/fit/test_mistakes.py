@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import shlex
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from submerge_fleet.python import Model
 from support.commands import Ran, shell
 from support.pump_files import bad_day, readings, write
 
@@ -21,13 +23,20 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
     return lambda words: submerge(*shlex.split(words))
 
 
+@pytest.fixture(scope="module")
+def plant(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with a history, its model and a day with a fault."""
+    path = tmp_path_factory.mktemp("plant")
+    write(path / "monday.csv", bad_day(), first=20_160)
+    Model.fit(write(path / "history.csv", readings(3000))).save(path / "pump.model")
+    return path
+
+
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run) -> Path:
-    """Return a folder with a history, its model and a day, which is the current one."""
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, plant: Path) -> Path:
+    """Return a copy of it, which is the current folder."""
     monkeypatch.chdir(tmp_path)
-    write(tmp_path / "history.csv", readings(3000))
-    write(tmp_path / "monday.csv", bad_day(), first=20_160)
-    assert 0 == run("fit history.csv -o pump.model --no-drill").status
+    shutil.copytree(plant, tmp_path, dirs_exist_ok=True)
     return tmp_path
 
 
@@ -90,6 +99,68 @@ def test_a_table_in_place_of_a_model_names_fit(run: Run, command: str) -> None:
 
     assert (2, 1) == (done.status, done.err.count("\n"))
     assert "history.csv is not a model file: expected what `submerge fit` or" in done.err
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_table_without_headings_is_refused(run: Run, folder: Path) -> None:
+    """Nothing was said of --columns, so the message says nothing of it."""
+    lines = (folder / "monday.csv").read_text().splitlines()
+    (folder / "bare.csv").write_text("\n".join(lines[1:]))
+
+    done = run("detect bare.csv --model pump.model")
+
+    assert (2, 1) == (done.status, done.err.count("\n"))
+    assert "expected headings with flow, pressure, current, temperature" in done.err
+    assert "--columns" not in done.err
+
+
+def test_rows_in_another_unit_are_noted(run: Run, folder: Path) -> None:
+    """An alarm that never ends says less; a day like the history has no such note."""
+    rows = bad_day()
+    rows[:, 0] *= 1000
+    write(folder / "changed.csv", rows, first=20_160)
+
+    changed = run("detect changed.csv --model pump.model")
+
+    said = "note: these rows are at another level than those that were learnt: flow is"
+    assert (3, True) == (changed.status, said in changed.err)
+    assert "another level" not in run("detect monday.csv --model pump.model").err
+
+
+@pytest.mark.usefixtures("folder")
+def test_scores_are_not_written_as_an_excel_workbook(run: Run) -> None:
+    """It would be CSV under a name that no spreadsheet opens."""
+    done = run("score monday.csv --model pump.model -o scores.xlsx")
+
+    assert (2, 1) == (done.status, done.err.count("\n"))
+    assert "got scores.xlsx: name it .csv, .jsonl or .parquet" in done.err
+
+
+@pytest.mark.usefixtures("folder")
+def test_score_takes_columns_and_formats_of_times(run: Run, folder: Path) -> None:
+    """As `fit` does; a column that is left out is missing."""
+    lines = (folder / "monday.csv").read_text().splitlines()[:9]
+    lines[1:] = [f"16/03/26 00:0{i}" + line[line.index(",") :] for i, line in enumerate(lines[1:])]
+    (folder / "short.csv").write_text("\n".join(lines))
+    asked = "score short.csv --model pump.model -o scores.csv --time-format '%d/%m/%y %H:%M'"
+
+    lacking = run(f"{asked} --columns flow,pressure")
+    part = run(f"{asked} --columns flow,pressure --allow-missing")
+
+    assert (2, True) == (lacking.status, "a column 'current' (a channel" in lacking.err)
+    assert (0, True) == (part.status, "no column for 2 channels" in part.err)
+    assert "short.csv,1,16/03/26 00:00," in (folder / "scores.csv").read_text()
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("folder")
+def test_alarms_on_the_history_leave_the_status_at_0(run: Run) -> None:
+    """They are no surprise there; `detect` says 3 for the same alarms."""
+    assert 3 == run("detect monday.csv --model pump.model").status
+
+    done = run("fit history.csv monday.csv -o new.model --no-drill --detect")
+
+    assert (0, True) == (done.status, "2026-03-16 14:0" in done.out)
 
 
 @pytest.mark.usefixtures("folder")
