@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
@@ -31,6 +31,7 @@ from submerge_fleet.console.conditions import condition_of
 from submerge_fleet.console.units import in_words
 from submerge_fleet.detect.curves import Curves
 from submerge_fleet.detect.level import AnotherLevel
+from submerge_fleet.detect.notes import other_pace, unknown_machines
 from submerge_fleet.files import ReadingOptions, open_recordings
 from submerge_fleet.operate import model_file
 from submerge_fleet.operate.model_file import SavedModel
@@ -49,10 +50,6 @@ class ReadableRows(Protocol):
 
     def rows(self) -> Iterator[Recorded]:
         """Read all rows."""
-
-
-PACES = 2.0
-"""Factor between two paces of rows from which they are not the same."""
 
 
 @dataclass(frozen=True)
@@ -119,6 +116,11 @@ def learnt_of(saved: SavedModel) -> Learnt:
         If it has no channels' names or no limits.
     """
     path, schema, model = saved.whence, saved.schema, saved.model
+    if saved.learnt is not None and saved.learnt.moments is not None and model.maxima is None:
+        raise UsageError(
+            f"{path} has no alarm limits, since its history is of {model.counts.learnt:,} rows:"
+            " fit more of them"
+        )
     if saved.learnt is None or model.maxima is None:
         raise UsageError(
             f"{path} has no alarm limits: expected a model of `submerge fit`, or one that"
@@ -154,7 +156,7 @@ def request_of(
     if lacking:
         raise UsageError(
             f"expected the channels of {path}, got none for {lacking[0]}:"
-            " leave --columns out to take them by name"
+            " leave --columns and --skip out to take them by name"
         )
     condition = condition_of(when, schema.names, recordings.columns)
     level = None
@@ -196,9 +198,7 @@ def detect(
         reasons = sum((each.left_out for each in detectors.values()), Counter[str]())
         none = none_left(found.rows, reasons, request.when)
         raise UsageError(f"expected rows that can be judged, got {none}")
-    found.notes = (*recordings.notes, *_other_pace(learnt.period_s, periods.typical))
-    if request.level is not None and request.level.said:
-        found.notes += (request.level.said,)
+    found.notes = (*recordings.notes, *_notes(request, detectors, periods.typical))
     # The picture of rows without times counts rows, whatever the model was learnt from.
     found.period_s = learnt.period_s if periods.counts else 0.0
     found.machines = len(detectors)
@@ -206,15 +206,13 @@ def detect(
     return found
 
 
-def _other_pace(learnt_s: float, period_s: float) -> tuple[str, ...]:
-    """Return a note if rows come at another pace than those that were learnt."""
-    if not learnt_s or (period_s and 1 / PACES < period_s / learnt_s < PACES):
-        return ()
-    came = f"a row comes every {in_words(period_s)}" if period_s else "rows have no times"
-    learnt = f"and the model has learnt one every {in_words(learnt_s)}"
-    return (
-        f"{came}, {learnt}: each row is judged as one of those, and false alarms come so often",
-    )
+def _notes(request: DetectRequest, machines: Collection[str], period_s: float) -> Iterator[str]:
+    """Yield sentences on rows that are unlike those of the history."""
+    yield from other_pace(request.learnt.period_s, period_s)
+    if Schema.parse(request.model.schema).center == "own":
+        yield from unknown_machines(machines, dict(request.learnt.monitors))
+    if request.level is not None and request.level.said:
+        yield request.level.said
 
 
 def _counted(

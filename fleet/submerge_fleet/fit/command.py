@@ -74,7 +74,7 @@ def command(
 
     Of --exclude, rows are neither learnt nor scored. Of --labels, they are not learnt, and the
     report says which faults alarms by the model find. --detect, --labels and --plot read FILEs
-    once more.
+    once more; alarms on the history leave the exit status at 0.
 
     The model is for `submerge detect`, `submerge score` and `submerge drill`.
     """

@@ -162,6 +162,8 @@ def _form(
         if as_json:
             raise UsageError(f"--json writes lines of JSON, got {target}: leave one of the two out")
         return ParquetScores(headings)
+    if target is not None and not as_json and target.suffix in (".json", ".jsonl"):
+        raise UsageError(f"{target} would hold CSV: give --json, or name it .csv")
     return JsonScoreLines(normal.schema, headings) if as_json else CsvScoreLines(headings)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from submerge_fleet.python import Model
+from submerge_fleet.python import HistoryModel
 from support.commands import Ran, shell
 from support.pump_files import bad_day, readings, write
 
@@ -28,7 +28,7 @@ def plant(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with a history, its model and a day with a fault."""
     path = tmp_path_factory.mktemp("plant")
     write(path / "monday.csv", bad_day(), first=20_160)
-    Model.fit(write(path / "history.csv", readings(3000))).save(path / "pump.model")
+    HistoryModel.fit(write(path / "history.csv", readings(3000))).save(path / "pump.model")
     return path
 
 
@@ -134,6 +134,40 @@ def test_scores_are_not_written_as_an_excel_workbook(run: Run) -> None:
 
     assert (2, 1) == (done.status, done.err.count("\n"))
     assert "got scores.xlsx: name it .csv, .jsonl or .parquet" in done.err
+
+
+@pytest.mark.usefixtures("folder")
+def test_scores_as_csv_are_not_named_json(run: Run) -> None:
+    """A program that reads the file by its name would fail."""
+    done = run("score monday.csv --model pump.model -o scores.json")
+
+    assert (2, 1) == (done.status, done.err.count("\n"))
+    assert "scores.json would hold CSV: give --json, or name it .csv" in done.err
+
+
+def test_a_model_of_few_rows_says_so(run: Run, folder: Path) -> None:
+    """It is a model of `submerge fit`, and has no limits."""
+    write(folder / "few.csv", readings(40))
+    assert "none: too few rows" in run("fit few.csv -o few.model --no-drill").out
+
+    done = run("detect monday.csv --model few.model")
+
+    assert (2, 1) == (done.status, done.err.count("\n"))
+    assert "no alarm limits, since its history is of 40 rows: fit more of them" in done.err
+
+
+@pytest.mark.slow
+def test_a_machine_that_was_not_learnt_is_noted(run: Run, folder: Path) -> None:
+    """A model of several machines does not know which one a file is of."""
+    for i in range(2):
+        write(folder / f"pump-{i}.csv", readings(3000, i, level=i))
+    run("fit pump-0.csv pump-1.csv -o two.model --node-by file --no-drill")
+
+    alone = run("detect pump-0.csv --model two.model").err
+    named = run("detect pump-0.csv --model two.model --node-by file").err
+
+    assert "note: machine is no machine that was learnt (pump-0, pump-1), and is" in alone
+    assert "no machine" not in named
 
 
 @pytest.mark.usefixtures("folder")
