@@ -239,7 +239,8 @@ def _check_width(source: Source, form: TextForm, line: int, fields: list[str]) -
         return
     commas = form.delimiter == "," and form.width < len(fields) <= 2 * form.width
     packed = form.delimiter is None and any(mark in field for field in fields for mark in ",;")
-    title = line <= form.first + 1 and (packed or form.width == 1)
+    marked = bool(fields) and fields[0].startswith("#")
+    title = line <= form.first + 1 and (packed or marked or form.width == 1)
     raise refusal(
         Place(source.path, line),
         expected=f"{form.width} fields as in line {form.first}",

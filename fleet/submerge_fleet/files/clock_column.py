@@ -34,6 +34,7 @@ from submerge_fleet.files.time_form import (
     slashed,
 )
 from submerge_fleet.files.time_signs import (
+    dates_alone,
     is_called_time,
     is_compact,
     is_elapsed,
@@ -42,6 +43,9 @@ from submerge_fleet.files.time_signs import (
     scale_of,
     values_of,
 )
+
+DAYS = 1e8
+"""Dates without separators below this are to the day."""
 
 YEAR_2200 = 7.3e9
 """Seconds since 1970 from which a time is none: dates without separators look like that."""
@@ -201,15 +205,14 @@ def _read_as(file: TableFile, place: int, form: TimeForm | None) -> Found:
     ]
     if days_only and beside:
         return Found(_of_text(file, (place, beside[0])))
-    note = f"column {column.name} has dates alone, and several rows of one: rows share times"
-    several = days_only and len({*column.full}) < len(column.full)
-    return Found(_of_text(file, (place,)), (note,) if several else ())
+    return Found(_of_text(file, (place,)), dates_alone(column) if days_only else ())
 
 
 def _of_numbers(file: TableFile, place: int) -> Found:
     column, values = file.columns[place], values_of(file.columns[place])
     if is_compact(values):
-        return Found(ClockColumn((place,), COMPACT))
+        days = dates_alone(column) if values.max() < DAYS else ()
+        return Found(ClockColumn((place,), COMPACT), days)
     if is_serial(column, values):
         raise time_errors.serial_date(file, place)
     if scale := scale_of(values):
@@ -223,7 +226,8 @@ def _of_numbers(file: TableFile, place: int) -> Found:
 def _of_text(file: TableFile, places: tuple[int, ...]) -> ClockColumn:
     column = file.columns[places[0]]
     some = next((value for value in column.full if is_slashed(value)), "")
-    clock = ClockColumn(places, TEXT, either=some)
+    clocks = (file.columns[place].full[0] for place in places[1:])
+    clock = ClockColumn(places, TEXT, either=" ".join([some, *clocks]) if some else "")
     if not some:
         return clock
     orders = orders_of(column.full)

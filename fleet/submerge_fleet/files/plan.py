@@ -166,7 +166,7 @@ def _with_orders(readings: Sequence[FileReading]) -> list[FileReading]:
         clock = reading.clock
         if clock is not None and clock.either:
             if len(orders) != 1:
-                raise either_order(reading.file, clock.places[0], clock.either)
+                raise either_order(reading.file, clock.places, clock.either)
             reading = replace(reading, clock=clock.in_order(*orders))
         decided.append(reading)
     return decided

@@ -147,10 +147,20 @@ def channels_of(
             file.path,
             expected="at least two columns of numbers",
             got=some([file.columns[i].name for i in chosen]) if chosen else "none",
-            hint="; ".join(notes) or "check its separator and headings",
+            hint="; ".join(filter(None, [*notes, _long_hint(file, chosen)]))
+            or "check its separator and headings",
         )
         raise OneColumn(str(error)) if chosen else error
     return chosen, [*notes, *doubts([file.columns[i] for i in chosen])]
+
+
+def _long_hint(file: TableFile, chosen: Sequence[int]) -> str:
+    """Return what to do about a table of names and values."""
+    names = [column.name for column in file.columns if column.kind == Kind.TEXT]
+    if len(chosen) != 1 or not names:
+        return ""
+    value = file.columns[chosen[0]].name
+    return f"if a row is one value of one channel: --long {shlex.quote(f'{names[0]},{value}')}"
 
 
 def _no_channel(file: TableFile, column: ColumnHead) -> str:
@@ -167,7 +177,8 @@ def _no_channel(file: TableFile, column: ColumnHead) -> str:
         case Kind.TEXT:
             values = {*column.full}
             got = f"{column.full[0]!r}, ..." if len(values) > 1 else f"{column.full[0]!r} alone"
-            return f"column {column.name} is text ({got}) and is left out"
+            numbers = ": cast it, if it holds numbers" if is_number(column.full[0]) else ""
+            return f"column {column.name} is text ({got}) and is left out{numbers}"
         case Kind.TIMES:
             return f"column {column.name} holds times too and is left out"
         case Kind.OTHER:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import shlex
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
 import numpy as np
@@ -77,16 +78,18 @@ def no_time(file: TableFile, place: int, at: int, text: str) -> UsageError:
     )
 
 
-def either_order(file: TableFile, place: int, text: str) -> UsageError:
+def either_order(file: TableFile, places: Sequence[int], text: str) -> UsageError:
     """Return the error for slashed dates that may all be read in both orders."""
     day_first, month_first = patterns_of(text)
     days = readings_of(text)
     meant = f" ({days[0]} or {days[1]})" if days else ""
+    names = "+".join(file.columns[place].name for place in places)
+    both = f" (with --time {shlex.quote(names)})" if len(places) > 1 else ""
     return refusal(
-        _place(file, place),
+        _place(file, places[0]),
         expected="a date in which one number is above 12 and so is the day",
         got=f"only such as {shown(text)}{meant}",
-        hint=f"say which is first: --time-format '{day_first}' or '{month_first}'",
+        hint=f"say which is first: --time-format '{day_first}' or '{month_first}'{both}",
     )
 
 

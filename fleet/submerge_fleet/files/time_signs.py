@@ -71,3 +71,12 @@ def is_elapsed(column: ColumnHead, values: Array) -> bool:
     """Return whether numbers look like seconds from a start."""
     rises = len(values) > 1 and bool((np.diff(values) > 0).all())
     return rises and _normal(column.name) in _ELAPSED
+
+
+def dates_alone(column: ColumnHead) -> tuple[str, ...]:
+    """Return a note if several rows of a column of dates have the same."""
+    if len({*column.full}) == len(column.full):
+        return ()
+    given = f"give both (--time {column.name}+OTHER)"
+    said = f"column {column.name} has dates alone, and rows share them"
+    return (f"{said}: if another column has the time of day, {given}",)

@@ -135,7 +135,7 @@ def _clock(
     try:
         clock, notes, _ = clock_of(file, options)
         if clock is not None and clock.either:
-            raise either_order(file, clock.places[0], clock.either)
+            raise either_order(file, clock.places, clock.either)
     except UsageError as error:
         if asked:
             raise

@@ -166,6 +166,26 @@ MISTAKES = {
         "column 1 (date): expected dates in one order",
         "write all of them as 2026-11-23",
     ),
+    "slashes beside a clock": (
+        "a.csv",
+        "date,at,a,b\n11/10/2026,14:05,1,2\n11/10/2026,14:06,1,3\n",
+        {},
+        "'%d/%m/%Y %H:%M' or '%m/%d/%Y %H:%M' (with --time date+at)",
+    ),
+    "long not asked for": (
+        "a.csv",
+        LONG,
+        {},
+        "column tag is text ('a', ...) and is left out; if a row is one value of one channel",
+        "--long tag,v",
+    ),
+    "comments above": (
+        "a.csv",
+        "# plant 7\n# made today by me\n" + HEAD + ROWS,
+        {},
+        "line 2: expected 3 fields",
+        "if lines stand above its headings, remove them",
+    ),
     "clocks set back": (
         "a.csv",
         "time,a,b\n2026-10-25 02:59,1,2\n2026-10-25 02:00,2,3\n",

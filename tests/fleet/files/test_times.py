@@ -112,15 +112,16 @@ def test_seconds_from_a_start_are_no_serial_dates(tmp_path: Path) -> None:
     assert [45000.5, 45001.0] == times(tmp_path / "a.csv", "45000.5", "45001", time_format="s")
 
 
-def test_dates_alone_of_many_rows_are_noted(tmp_path: Path) -> None:
+@pytest.mark.parametrize("day", ["2026-11-23", "20261123"])
+def test_dates_alone_of_many_rows_are_noted(tmp_path: Path, day: str) -> None:
     """Nothing says then how long a row is."""
-    (tmp_path / "a.csv").write_text("time,a,b\n" + "2026-11-23,1,2\n2026-11-24,3,5\n" * 1)
+    (tmp_path / "a.csv").write_text("time,a,b\n" + "2026-11-23,1,2\n2026-11-24,3,5\n")
     assert () == open_recordings([tmp_path / "a.csv"], ReadingOptions()).notes
-    (tmp_path / "a.csv").write_text("time,a,b\n" + "2026-11-23,1,2\n" * 3)
+    (tmp_path / "a.csv").write_text(f"time,a,b\n{day},1,2\n{day},3,5\n")
 
     (note,) = open_recordings([tmp_path / "a.csv"], ReadingOptions()).notes
 
-    assert "column time has dates alone, and several rows of one: rows share times" in note
+    assert "column time has dates alone, and rows share them: if another column has" in note
 
 
 def test_numbers_called_time_that_are_none_are_named(tmp_path: Path) -> None:
