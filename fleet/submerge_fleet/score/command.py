@@ -115,7 +115,7 @@ def command(
     from submerge_fleet.score.run import ScoreRequest, all_files
 
     target = None if str(output) == "-" else output
-    files = tuple(all_files(files))
+    files = tuple(all_files(files, note=lambda said: click.echo(f"note: {said}", err=True)))
     inputs = files if model is None else (*files, model)
     check_target(target, inputs=inputs)
     curves = None

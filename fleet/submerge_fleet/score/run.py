@@ -62,15 +62,20 @@ class RowBlock(NamedTuple):
     carried: Carried
 
 
-def all_files(paths: Sequence[Path]) -> list[Path]:
+def all_files(paths: Sequence[Path], *, note: Callable[[str], None] = lambda _: None) -> list[Path]:
     """Return the files that paths mean: folders and globs too. One named twice is read twice.
+
+    note : takes sentences on what was passed over
 
     Raises
     ------
     UsageError
         If one is not there.
     """
-    found = [file for path in paths for file in files_of([path]).files]
+    meant = [files_of([path]) for path in paths]
+    for said in dict.fromkeys(said for each in meant for said in each.notes):
+        note(said)
+    found = [file for each in meant for file in each.files]
     for path in found:
         Source.of(path)  # refuses a missing file before hours of work on others
     return found

@@ -5,9 +5,11 @@ from __future__ import annotations
 import shlex
 import shutil
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from pyarrow import parquet
 
 from submerge_fleet.python import HistoryModel
 from support.commands import Ran, shell
@@ -184,6 +186,31 @@ def test_score_takes_columns_and_formats_of_times(run: Run, folder: Path) -> Non
     assert (2, True) == (lacking.status, "a column 'current' (a channel" in lacking.err)
     assert (0, True) == (part.status, "no column for 2 channels" in part.err)
     assert "short.csv,1,16/03/26 00:00," in (folder / "scores.csv").read_text()
+
+
+def test_score_writes_times_of_a_format_to_parquet(run: Run, folder: Path) -> None:
+    """As timestamps: a serial date of Excel is one, too."""
+    lines = (folder / "monday.csv").read_text().splitlines()[:9]
+    lines[1:] = [f"{46097 + i / 1440}{line[line.index(',') :]}" for i, line in enumerate(lines[1:])]
+    (folder / "short.csv").write_text("\n".join(lines))
+
+    asked = "score short.csv --model pump.model -o scores.parquet --time-format excel"
+    assert 0 == run(asked).status
+
+    times = parquet.read_table(folder / "scores.parquet")["time"].to_pylist()
+    expected = [datetime(2026, 3, 16, 0, i, tzinfo=UTC) for i in range(8)]
+    assert expected == pytest.approx(times, abs=timedelta(milliseconds=1))
+
+
+def test_folders_that_score_passes_over_are_noted(run: Run, folder: Path) -> None:
+    """As `fit` notes them."""
+    (folder / "days" / "old").mkdir(parents=True)
+    for name in ("days/monday.csv", "days/old/monday.csv"):
+        shutil.copy(folder / "monday.csv", folder / name)
+
+    done = run("score days --model pump.model -o scores.csv")
+
+    assert (0, True) == (done.status, "note: 1 folder in days passed over" in done.err)
 
 
 @pytest.mark.slow
