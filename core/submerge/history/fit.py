@@ -12,7 +12,6 @@ from submerge.errors import NothingLearnt, UsageError
 from submerge.history.chunk_keys import ChunkKeys
 from submerge.history.first_pass import FirstPass
 from submerge.history.folds import Folds, folds_of
-from submerge.history.learnt import Chunk
 from submerge.history.models import model_of, summaries_of
 from submerge.history.newest_rows import NewestRows
 from submerge.history.recorded import Recorded
@@ -20,6 +19,7 @@ from submerge.history.second_pass import SecondPass
 from submerge.history.settings import FitSettings
 from submerge.pca.whole_scatter import WholeScatter
 from submerge.protocol.desired_state import DesiredState
+from submerge.protocol.history import Chunk
 from submerge.protocol.messages import Counts, Model, ScoreSketches
 
 Read = Callable[[], Iterable[Recorded]]
