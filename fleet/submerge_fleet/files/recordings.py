@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from copy import copy
 from pathlib import Path
 
 import numpy as np
@@ -56,6 +57,13 @@ class Recordings:
         self._parts, self._notes = parts, notes
         self._found: tuple[str, ...] = ()
         self._options = options
+        self._read, self._order = names, list(range(len(names)))
+
+    def ordered(self, names: Sequence[str]) -> Recordings:
+        """Return the same rows with channels in another order."""
+        other = copy(self)
+        other.names, other._order = tuple(names), [self._read.index(name) for name in names]
+        return other
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -75,10 +83,11 @@ class Recordings:
         for machine in self.machines:
             parts = [part for part in self._parts if part.machine == machine]
             for span, file in self._in_order(machine, parts, said.append):
-                found.add(span.rows)
+                rows = span.rows if self.names == self._read else span.rows[:, self._order]
+                found.add(rows)
                 first, numbers = int(span.numbers[0]), span.numbers
                 apart = None if (np.diff(numbers) == 1).all() else numbers
-                yield Recorded(machine, span.rows, span.times, str(file.path), first, apart)
+                yield Recorded(machine, rows, span.times, str(file.path), first, apart)
         self._found = (*said, *found.notes())
 
     def _in_order(
@@ -89,7 +98,7 @@ class Recordings:
             spans = sorted_spans(spans, machine, note)
         if self._options.long:
             # After sorting: values of one time may be far apart.
-            spans = long_table.widened(spans, self.names)
+            spans = long_table.widened(spans, self._read)
         order = TimeOrder()
         for span, file in spans:
             if len(span.rows) == 0:

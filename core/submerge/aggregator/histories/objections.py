@@ -80,8 +80,7 @@ def _schema_of(group: Group, ledger: Ledger, history: History) -> Schema:
     lines = differences(ledger.schema, theirs)
     raise UsageError(
         f"the history has another schema than group {group.name!r}: {'; '.join(lines)}. Fit it"
-        " with the group's columns and scaling, or write the group's configuration from it"
-        " (submerge aggregator init --from)"
+        " with the group's (submerge model save fleet.model, then submerge fit --like fleet.model)"
     )
 
 
