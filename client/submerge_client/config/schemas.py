@@ -97,7 +97,7 @@ class SchemaConfig(Section, frozen=True, kw_only=True):
                 got=f"{len(self.channels)} x {self.lags}",
                 hint="lower it",
             )
-        for i, channel in enumerate(self._tables):
+        for i, channel in enumerate(self.tables):
             self._check_scaling(i, channel)
         self._check_names()
         if self.features is not None:
@@ -136,7 +136,7 @@ class SchemaConfig(Section, frozen=True, kw_only=True):
     @property
     def sensed(self) -> tuple[Channel, ...]:
         """The channels that a sensor sends, before lags."""
-        return tuple(Channel(channel.name, channel.unit) for channel in self._tables)
+        return tuple(Channel(channel.name, channel.unit) for channel in self.tables)
 
     @property
     def width(self) -> int:
@@ -151,7 +151,7 @@ class SchemaConfig(Section, frozen=True, kw_only=True):
     @property
     def built(self) -> Schema:
         """The schema. It reads landmarks from their file."""
-        units = [channel.unit for channel in self._tables] * self.lags
+        units = [channel.unit for channel in self.tables] * self.lags
         return Schema(
             tuple(map(Channel, self.names, units)),
             scaling=self._fixed_scaling,
@@ -202,7 +202,7 @@ class SchemaConfig(Section, frozen=True, kw_only=True):
         if self.scaling != "fixed":
             return None
         offset, scale = (
-            tuple(float(getattr(channel, name)) for channel in self._tables)
+            tuple(float(getattr(channel, name)) for channel in self.tables)
             for name in ("offset", "scale")
         )
         return Scaling(offset * self.lags, scale * self.lags)
@@ -210,12 +210,13 @@ class SchemaConfig(Section, frozen=True, kw_only=True):
     @property
     def names(self) -> tuple[str, ...]:
         """Names in a vector: all channels at lag 0, then all at lag 1 as `name-1`, and so on."""
-        sensed = [channel.name for channel in self._tables]
+        sensed = [channel.name for channel in self.tables]
         past = (f"{name}-{lag}" for lag in range(1, self.lags) for name in sensed)
         return (*sensed, *past)
 
     @property
-    def _tables(self) -> tuple[ChannelConfig, ...]:
+    def tables(self) -> tuple[ChannelConfig, ...]:
+        """The channels before lags, each as a table."""
         return tuple(
             _table(i, channel) if isinstance(channel, str) else channel
             for i, channel in enumerate(self.channels)
