@@ -7,13 +7,13 @@ is then part of what is normal.
 from __future__ import annotations
 
 import dataclasses
-import re
 from typing import Literal
 
 from msgspec.structs import replace
 
 from submerge import Channel, Identity, Scaling, Schema
 from submerge.features import FeatureMap
+from submerge.headings import channel_of
 from submerge.schema import Center
 from submerge_client.config.features import FeaturesConfig
 from submerge_client.config.sections import (
@@ -85,6 +85,33 @@ class SchemaConfig(Section, frozen=True, kw_only=True):
     half_life_s: Seconds | None = None
     scaling: Literal["none", "fixed", "fleet"] = "none"
     features: FeaturesConfig | None = None
+
+    @classmethod
+    def of(cls, schema: Schema, lags: int = 1) -> SchemaConfig:
+        """Return the section of a schema, without its features; nameless channels get names.
+
+        Raises
+        ------
+        BadSetting
+            If no section has these channels.
+        """
+        scaling = schema.scaling
+        channels = tuple(
+            ChannelConfig(
+                name=channel.name,
+                unit=channel.unit,
+                offset=None if scaling is None else scaling.offset[i],
+                scale=None if scaling is None else scaling.scale[i],
+            )
+            for i, channel in enumerate(schema.named[: schema.width // lags])
+        )
+        return cls(
+            channels=channels,
+            lags=lags,
+            center=schema.center,
+            half_life_s=schema.half_life,
+            scaling="none" if scaling is None else "fixed",
+        )
 
     def __post_init__(self) -> None:
         # The schema is not built here: it may be far too large.
@@ -224,9 +251,7 @@ class SchemaConfig(Section, frozen=True, kw_only=True):
 
 
 def _table(i: int, text: str) -> ChannelConfig:
-    """Read "name" or "name [unit]"; a[0] is a name."""
-    found = re.fullmatch(r"(.*\S)\s+\[([^][]*)\]", text.strip())
-    name, unit = found.groups() if found else (text.strip(), "")
-    if not name:
+    channel = channel_of(text)
+    if not channel.name:
         raise refusal("channels", i, expected="a name", got=shown(text))
-    return ChannelConfig(name=name, unit=unit.strip())
+    return ChannelConfig(name=channel.name, unit=channel.unit)

@@ -100,7 +100,7 @@ class Folds:
 
 
 def folds_of(
-    cells: Mapping[Cell, CellSummary], names: Sequence[str], settings: FitSettings
+    cells: Mapping[Cell, CellSummary], channels: Sequence[Channel], settings: FitSettings
 ) -> Folds:
     """Return the folds of a history.
 
@@ -112,13 +112,13 @@ def folds_of(
     if not cells:
         raise NothingLearnt("expected rows that can be learnt, got none")
     deviant: dict[Cell, Deviant] = {}
-    moments, schema, scaled = _scaled(cells, names, settings)
+    moments, schema, scaled = _scaled(cells, channels, settings)
     if settings.leaves_out and moments.varying:
         deviant = _deviant(scaled, _spread(scaled), settings)
     if deviant:
         # What is left out must not settle the scale either.
         kept = {cell: summary for cell, summary in cells.items() if cell not in deviant}
-        moments, schema, scaled = _scaled(kept, names, settings)
+        moments, schema, scaled = _scaled(kept, channels, settings)
     if not moments.varying:
         raise NothingLearnt("expected channels that vary, got only constant ones")
     fold_of = _spread(scaled)
@@ -127,7 +127,7 @@ def folds_of(
 
 
 def _scaled(
-    cells: Mapping[Cell, CellSummary], names: Sequence[str], settings: FitSettings
+    cells: Mapping[Cell, CellSummary], channels: Sequence[Channel], settings: FitSettings
 ) -> tuple[Moments, Schema, dict[Cell, CellSummary]]:
     """Return moments, the schema that follows from them, and the cells under it."""
     center = settings.center(len({cell.machine for cell in cells}))
@@ -136,10 +136,8 @@ def _scaled(
         whole.scatter.diagonal() if whole.channel_energies is None else whole.channel_energies
     )
     moments = Moments(round(whole.weight), whole.mean, np.array(energies))
-    schema = settings.schema or Schema(
-        tuple(Channel(name) for name in names), scaling=moments.scaling, center=center
-    )
-    width = len(names)
+    schema = settings.schema or Schema(tuple(channels), scaling=moments.scaling, center=center)
+    width = len(channels)
     offset, scale = np.zeros(width), np.ones(width)
     if schema.scaling is not None:
         offset, scale = np.array(schema.scaling.offset), np.array(schema.scaling.scale)

@@ -16,7 +16,8 @@ from pathlib import Path
 
 import numpy as np
 
-from submerge import Array
+from submerge import Array, Channel
+from submerge.headings import called, channels_of
 from submerge.history.recorded import Recorded
 from submerge_fleet.files import long_table
 from submerge_fleet.files.opening import files_of, open_file
@@ -33,8 +34,10 @@ class Recordings:
 
     Attributes
     ----------
-    names : tuple of str
-        Channels.
+    headings : tuple of str
+        Of the channels' columns.
+    channels : tuple of Channel
+        What they are, with their units.
     timed : bool
         Whether rows have times.
     machines : tuple of str
@@ -45,25 +48,32 @@ class Recordings:
 
     def __init__(
         self,
-        names: tuple[str, ...],
+        headings: tuple[str, ...],
         parts: Sequence[MachinePart],
         notes: tuple[str, ...],
         options: ReadingOptions,
     ) -> None:
-        self.names = names
+        self.headings, self.channels = headings, channels_of(headings)
         self.timed = parts[0].first is not None
         self.machines = tuple(dict.fromkeys(part.machine for part in parts))
         self.files = tuple(dict.fromkeys(part.reading.file.path for part in parts))
         self._parts, self._notes = parts, notes
         self._found: tuple[str, ...] = ()
         self._options = options
-        self._read, self._order = names, list(range(len(names)))
+        self._read, self._order = headings, list(range(len(headings)))
 
-    def ordered(self, names: Sequence[str]) -> Recordings:
-        """Return the same rows with channels in another order."""
-        other = copy(self)
-        other.names, other._order = tuple(names), [self._read.index(name) for name in names]
+    def ordered(self, channels: Sequence[Channel]) -> Recordings:
+        """Return the same rows with the columns of channels, in the order of these."""
+        other, names = copy(self), called(channels, self._read)
+        other._order = [names.index(channel.name) for channel in channels]
+        other.headings = tuple(self._read[place] for place in other._order)
+        other.channels = tuple(channels)
         return other
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The channels' names."""
+        return tuple(channel.name for channel in self.channels)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -83,7 +93,7 @@ class Recordings:
         for machine in self.machines:
             parts = [part for part in self._parts if part.machine == machine]
             for span, file in self._in_order(machine, parts, said.append):
-                rows = span.rows if self.names == self._read else span.rows[:, self._order]
+                rows = span.rows if self.headings == self._read else span.rows[:, self._order]
                 found.add(rows)
                 first, numbers = int(span.numbers[0]), span.numbers
                 apart = None if (np.diff(numbers) == 1).all() else numbers

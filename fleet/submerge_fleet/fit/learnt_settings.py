@@ -13,7 +13,7 @@ from submerge.history.fit import fit
 from submerge.history.learnt import Learnt
 from submerge.protocol.names import is_name
 from submerge_client.config.from_history import LearntSettings
-from submerge_client.config.schemas import ChannelConfig, SchemaConfig
+from submerge_client.config.schemas import SchemaConfig
 from submerge_client.config.sections import BadSetting
 from submerge_client.config.summary import SummaryConfig
 from submerge_fleet.console.progress import counting
@@ -62,7 +62,7 @@ def _history(path: Path) -> Learnt:
     try:
         recordings = open_recordings([path], ReadingOptions())
         with counting("rows read, in two passes") as advance:
-            fitted = fit(recordings.rows, recordings.names, advance=advance)
+            fitted = fit(recordings.rows, recordings.channels, advance=advance)
     except UsageError as error:
         if "(--" not in str(error):
             raise
@@ -106,24 +106,8 @@ def _schema(source: str, schema: Schema) -> SchemaConfig:
         raise UsageError(
             f"{source} has a kernel, which cannot be filled in: expected a model without one"
         )
-    lags, scaling = lags_of(schema.names), schema.scaling
-    channels = [
-        ChannelConfig(
-            name=channel.name,
-            unit=channel.unit,
-            offset=None if scaling is None else scaling.offset[i],
-            scale=None if scaling is None else scaling.scale[i],
-        )
-        for i, channel in enumerate(schema.channels)
-    ]
     try:
-        section = SchemaConfig(
-            channels=tuple(channels[: schema.width // lags]),
-            lags=lags,
-            center=schema.center,
-            half_life_s=schema.half_life,
-            scaling="none" if schema.scaling is None else "fixed",
-        )
+        section = SchemaConfig.of(schema, lags_of(schema.names))
     except BadSetting as error:
         raise UsageError(f"{source}: {error}") from error
     if section.built.fingerprint != schema.fingerprint:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from submerge import Schema, UsageError
+from submerge.headings import called, heading_of
 from submerge_client.config.hints import nearest
 from submerge_fleet.files import ReadingOptions, Recordings, open_recordings
 from submerge_fleet.operate import model_file
@@ -49,10 +50,11 @@ def open_like(
         return open_recordings(paths, options), None
     schema = schema_like(like)
     if not options.columns:
-        options = replace(options, columns=schema.names)
+        options = replace(options, columns=tuple(map(heading_of, schema.named)))
     recordings = open_recordings(paths, options)
-    lacking = [name for name in schema.names if name not in recordings.names]
-    extra = [name for name in recordings.names if name not in schema.names]
+    names = called(schema.named, recordings.headings)
+    lacking = [name for name in schema.names if name not in names]
+    extra = [name for name in names if name not in schema.names]
     if lacking:
         near = nearest(lacking[0], extra)
         hint = f"is it {near}?" if near else "leave --columns and --skip out"
@@ -61,4 +63,4 @@ def open_like(
         raise UsageError(
             f"expected the channels of {like}, got {extra[0]} as well: leave --columns out"
         )
-    return recordings.ordered(schema.names), schema
+    return recordings.ordered(schema.named), schema

@@ -88,6 +88,7 @@ def with_schema(path: Path, schema: Schema) -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize("source", ["history.csv", "plant.model"])
 def test_client_root_and_model_have_one_fingerprint(run: Run, source: str):
@@ -148,6 +149,7 @@ def test_the_client_joins_the_root_which_learns_its_rows(run: Run):
     assert config.built_schema.fingerprint == client.model.fingerprint
 
 
+@pytest.mark.slow
 def test_odd_names_of_a_hundred_channels(folder: Path, run: Run):
     """As they are in the headings, in the same order; and all directions of the model."""
     rng = np.random.default_rng(0)
