@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Literal, Protocol
 
 from submerge import Schema
-from submerge_client.config.schemas import ChannelConfig, SchemaConfig
+from submerge_client.config.schemas import SchemaConfig
 from submerge_client.config.toml_text import quoted, schema_lines
 from submerge_fleet.plants.room import SNAPSHOT_S
 
@@ -237,15 +237,8 @@ class Site:
         return f"rank = {self.rank}\noversample = {self.oversample}\n"
 
     def _schema_at(self, section: str) -> str:
-        schema, channels = self.schema, []
-        if isinstance(schema.channels, tuple) and schema.scaling is not None:
-            rows = zip(schema.channels, schema.scaling.offset, schema.scaling.scale, strict=True)
-            channels = [
-                ChannelConfig(name=channel.name, unit=channel.unit, offset=offset, scale=scale)
-                for channel, offset, scale in rows
-            ]
-        config = SchemaConfig(channels=tuple(channels), center=schema.center, scaling="fixed")
-        text = f"[{section}]\n{schema_lines(config)}"
+        schema = self.schema
+        text = f"[{section}]\n{schema_lines(SchemaConfig.of(schema))}"
         if schema.linear:
             return text
         spec = schema.features.spec()
