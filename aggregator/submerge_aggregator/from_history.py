@@ -1,12 +1,13 @@
 """aggregator_text(): a short configuration of a root, with all that a history settles filled in.
 
-The other settings have their defaults, or those of the sample, which reports of
-`submerge client init --from` reach.
+The other settings have their defaults, or those of the sample. Clients of
+`submerge client init --from` reach it.
 """
 
 from __future__ import annotations
 
-from submerge_client.config.from_history import GROUP, PARENT, LearntSettings
+from submerge_client.config.from_history import PARENT, LearntSettings
+from submerge_client.config.sections import written
 from submerge_client.config.toml_text import quoted
 
 AGGREGATOR = """\
@@ -33,5 +34,5 @@ def aggregator_text(learnt: LearntSettings) -> str:
     return AGGREGATOR.format(
         source=quoted(learnt.source),
         node=PARENT,
-        sections=learnt.sections(under=f"groups.{GROUP}."),
+        sections=learnt.sections(under=f"{written(('groups', learnt.group))}."),
     )

@@ -27,7 +27,7 @@ CLIENT = """\
 # This device's name. It never changes, and is unique.{machines}
 node = {node}
 # Nodes that share a schema and a model, and the aggregator that this one reports to.
-group = "{group}"
+group = {group}
 parent = "{parent}"
 # A file for restarts: the newest model and unreported readings.
 state = {state}
@@ -102,6 +102,7 @@ class LearntSettings:
         Seconds between rows; 0 if that is not known.
     machines : tuple of str
         Whose rows they were, if they have names.
+    group : str
     """
 
     source: str
@@ -109,6 +110,7 @@ class LearntSettings:
     summary: SummaryConfig
     period_s: float = 0.0
     machines: tuple[str, ...] = ()
+    group: str = GROUP
 
     def sections(self, *, under: str = "") -> str:
         """Return the sections `[summary]` and `[schema]`, below a table such as `groups.pumps.`."""
@@ -131,7 +133,7 @@ def client_text(learnt: LearntSettings) -> str:
         source=quoted(learnt.source),
         machines=_machines(learnt.machines),
         node=quoted(node),
-        group=GROUP,
+        group=quoted(learnt.group),
         parent=PARENT,
         state=quoted(f"{node}.state"),
         example=quoted(learnt.schema.tables[0].name),

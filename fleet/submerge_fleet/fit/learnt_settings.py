@@ -12,7 +12,7 @@ from submerge import Schema, UsageError
 from submerge.history.fit import fit
 from submerge.history.learnt import Learnt
 from submerge.protocol.names import is_name
-from submerge_client.config.from_history import LearntSettings
+from submerge_client.config.from_history import GROUP, LearntSettings
 from submerge_client.config.schemas import SchemaConfig
 from submerge_client.config.sections import BadSetting
 from submerge_client.config.summary import SummaryConfig
@@ -85,6 +85,8 @@ def _settings(source: str, learnt: Learnt, schema: Schema, rank: int) -> LearntS
         _summary(learnt, rank),
         learnt.period_s,
         machines,
+        # A history's model has no group of a fleet yet.
+        GROUP if learnt.chunks else learnt.model.group,
     )
 
 

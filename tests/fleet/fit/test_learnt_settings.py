@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from submerge import Channel, Scaling, Schema
+from submerge.features import Gaussian, RandomFourier
 from submerge.nodes import (
     AggregatorNode,
     ClientNode,
@@ -71,13 +72,15 @@ def changed(path: Path, **fields: object) -> None:
     saved = model_file.read(path)
     assert saved.learnt is not None
     learnt = replace(saved.learnt, model=replace(saved.learnt.model, **fields), summary=None)
-    model_file.save(path, replace(learnt, moments=None, sketches=None, monitors=()))
+    bare = replace(learnt, moments=None, sketches=None, monitors=(), chunks=())
+    model_file.save(path, bare)
 
 
 def with_schema(path: Path, schema: Schema) -> None:
     """Save a model again, without what it has learnt, for another schema."""
     changed(
         path,
+        group="north.pumps",
         schema=schema.canonical,
         fingerprint=schema.fingerprint,
         summary=None,
@@ -205,13 +208,14 @@ def test_machines_give_the_node_its_name(folder: Path, run: Run):
 
 
 def test_a_model_of_a_fleet_with_lags(folder: Path, run: Run):
-    """Its channels once, and how many rows a vector has; without a rank, the root chooses."""
+    """Its group, and its channels once; without a rank, the root chooses."""
     run("fit history.csv -o plant.model --no-drill")
     names = ("a", "b", "a-1", "b-1")
     schema = Schema(tuple(map(Channel, names)), center="own", half_life=86400.0)
     with_schema(folder / "plant.model", schema)
-    client = client_of(run, "plant.model")
+    client, root = client_of(run, "plant.model"), root_of(run, "plant.model")
 
+    assert ["north.pumps"] == list(root.groups) == [client.group]
     assert (2, 2) == (len(client.schema.channels), client.schema.lags)
     assert "auto" == client.summary.rank
     assert schema.fingerprint == client.built_schema.fingerprint
@@ -221,6 +225,10 @@ def test_a_model_of_a_fleet_with_lags(folder: Path, run: Run):
     ("schema", "why"),
     [
         (Schema(4), "plant.model has no names of channels"),
+        (
+            Schema((Channel("a"), Channel("b")), features=RandomFourier(Gaussian(0.5), 64)),
+            "plant.model has a kernel",
+        ),
         (
             Schema(tuple(map(Channel, ("a", "a-1"))), scaling=Scaling((0.0, 0.0), (1.0, 2.0))),
             "plant.model scales a channel's lags in different ways",
