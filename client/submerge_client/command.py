@@ -20,8 +20,8 @@ FROM_HISTORY = click.option(
     "--from",
     "history",
     metavar="FILE",
-    help="A short one, with channels, scaling, rank and period of recorded readings, of a folder"
-    " or pattern of them, or of a model of `submerge fit`.",
+    help="Print a short one instead, with what recorded readings settle: channels, units, scaling,"
+    " rank. FILE has them, or is a folder or pattern, or a model of `submerge fit`.",
 )
 
 
