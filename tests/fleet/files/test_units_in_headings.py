@@ -117,6 +117,16 @@ def test_a_client_reads_such_files(folder: Path):
     assert np.array_equal(expected, np.concatenate(rows))
 
 
+def test_another_history_is_learnt_under_the_same_channels(folder: Path, run: Run):
+    """`--like` finds columns without units, too."""
+    renamed(write(folder / "later.csv", readings(1440, seed=5)), HEAD)
+    done = run("fit later.csv -o later.model --no-drill --like plant.model")
+
+    assert 0 == done.status
+    first, later = (model_file.read(folder / f"{each}.model") for each in ("plant", "later"))
+    assert first.schema.fingerprint == later.schema.fingerprint
+
+
 @pytest.mark.usefixtures("folder")
 def test_init_has_the_units(run: Run):
     done = run("client init --from plant.model")

@@ -26,7 +26,8 @@ from submerge.nodes import (
     Start,
     Tick,
 )
-from submerge.protocol.machine import Event
+from submerge.protocol.history import History
+from submerge.protocol.machine import Event, Note, PushHistory
 from submerge_aggregator import config as aggregator_config
 from submerge_client.config import client_config
 from submerge_fleet.operate import model_file
@@ -152,6 +153,27 @@ def test_the_client_joins_the_root_which_learns_its_rows(run: Run):
     assert config.built_schema.fingerprint == client.model.fingerprint
 
 
+def taken(served: aggregator_config.AggregatorConfig, path: Path) -> list[str]:
+    """Give a root that has just started a model's history; return its notes on it."""
+    root = AggregatorNode(served.settings, served.plans, np.random.default_rng(1))
+    root.step(Start({}), Now(steady=0.0, wall=1.8e9))
+    learnt = model_file.read(path).learnt
+    assert learnt is not None
+    assert learnt.summary is not None
+    history = History(learnt.model, learnt.summary, learnt.sketches, learnt.chunks)
+    (group,) = served.groups
+    effects = root.step(PushHistory(group, history), Now(steady=1.0, wall=1.8e9 + 1))
+    return [effect.what for effect in effects if isinstance(effect, Note)]
+
+
+@pytest.mark.usefixtures("folder")
+def test_the_root_takes_the_history_of_its_model(run: Run):
+    """It needs no `fit --like`: the group has the model's schema from the beginning."""
+    run("fit history.csv -o plant.model --no-drill")
+
+    assert ["history taken"] == taken(root_of(run, "plant.model"), Path("plant.model"))
+
+
 @pytest.mark.slow
 def test_odd_names_of_a_hundred_channels(folder: Path, run: Run):
     """As they are in the headings, in the same order; and all directions of the model."""
@@ -182,6 +204,7 @@ def test_odd_names_of_a_hundred_channels(folder: Path, run: Run):
     assert saved.model.summary is not None
     assert saved.model.summary.parts[0].rank == client.summary.kept
     assert client.alarms.period_s is None
+    assert ["history taken"] == taken(root, folder / "wide.model")
 
 
 def test_rows_an_hour_apart_are_no_silence(folder: Path, run: Run):
