@@ -14,8 +14,9 @@ from submerge.client.alarm_blocks import KeptBlocks
 from submerge.client.detector import DetectorState
 from submerge.client.highest import HighestSoFar
 from submerge.client.monitor_state import MonitorState
-from submerge.history.learnt import Chunk, Learnt
+from submerge.history.learnt import Learnt
 from submerge.protocol.desired_state import DesiredState
+from submerge.protocol.history import Chunk
 from submerge_proto.files.learnt import packed
 from support import golden_client, golden_factors
 from support import golden_parts as parts

@@ -13,6 +13,7 @@ from typing import Any
 from submerge.aggregator.alarms.below import alarm_status, dispute_notes
 from submerge.aggregator.alarms.drills import DrillAnswers
 from submerge.aggregator.early import EarlyReadings
+from submerge.aggregator.histories.table import Histories
 from submerge.aggregator.influence.notes import InfluenceNotes
 from submerge.aggregator.ledger import Ledger
 from submerge.aggregator.plan import GroupPlan as GroupPlan
@@ -24,7 +25,6 @@ from submerge.aggregator.root.settling import settle
 from submerge.aggregator.self_check import Said, SelfCheck, rejection_note
 from submerge.aggregator.upward import Lineage, Upward
 from submerge.aggregator.versions import newest_version
-from submerge.errors import PeerError
 from submerge.protocol.alarm_changes import diff, is_urgent
 from submerge.protocol.alarm_status import Waiting
 from submerge.protocol.desired_state import DesiredState, DesiredStates
@@ -33,8 +33,6 @@ from submerge.protocol.messages import (
     HIGHEST,
     Answer,
     Incarnation,
-    Join,
-    Joined,
     Model,
     Reason,
     Report,
@@ -43,7 +41,7 @@ from submerge.protocol.messages import (
 from submerge.protocol.report_bytes import digest
 from submerge.protocol.session import ParentSession
 from submerge.protocol.settings import AggregatorSettings
-from submerge.schema import Schema, differences
+from submerge.schema import Schema
 
 
 class Group:
@@ -68,6 +66,8 @@ class Group:
         Of nodes here and below.
     early : EarlyReadings
         What clients had learnt before they joined here, since the process began.
+    histories : Histories
+        What is merged beside the rows; a new store begins without.
     """
 
     def __init__(self, name: str, plan: GroupPlan, settings: AggregatorSettings) -> None:
@@ -80,6 +80,7 @@ class Group:
         self.quarantine = Quarantine()
         self.desired_states = DesiredStates()
         self.drills, self.early = DrillAnswers(), EarlyReadings()
+        self.histories = Histories(name)
         self.upward = Upward(ParentSession.of(settings), Lineage())
         self._settings = settings
         self._stirred = True  # the rows have changed since the newest model
@@ -110,6 +111,15 @@ class Group:
             ("wishes", name): dict(self.desired_states.by_node),
             ("heard", name): self.desired_states.heard,
         }
+
+    def take_changes(self) -> dict[Key, Any]:
+        """Return the records that have changed since the last call: rows, and histories."""
+        changes = dict(self.histories.changes)
+        self.histories.changes.clear()
+        if self.ledger is not None:
+            changes |= self.ledger.changes
+            self.ledger.changes.clear()
+        return changes
 
     @property
     def wakes_at(self) -> float:
@@ -174,54 +184,16 @@ class Group:
             created=created,
             robust=self.plan.robust,
             rule=self.plan.influence_rule(self._settings.bounds_after_s),
+            histories=self.histories,
         )
         self.ledger.leave_out(frozenset(self.quarantine.quarantined))
         if kept is not None:
+            self.histories.load(kept[0])
             self.ledger.load(*kept)
             # It is not known which of the kept rows the parent has.
             self.upward.changed = True
 
     # -- children --------------------------------------------------------------
-
-    def answer_join(self, join: Join, me: Incarnation, *, top: bool) -> Joined:
-        """Answer a child that asks to join."""
-        stamp, ledger, reason, floor = join.stamp, self.ledger, Reason.ACK, 0
-        lines: tuple[str, ...] = ()
-        newest = 0
-        if ledger is None:
-            reason = Reason.UNAVAILABLE
-        else:
-            member = ledger.member(stamp.node)
-            row = ledger.rows.get((stamp.node, stamp.incarnation))
-            newest, floor = 0 if row is None else row.report.stamp.seq, member.floor
-            # A difference would name our channels to a banned node.
-            banned = stamp.node in self.banned
-            lines = () if banned else self._objections(join.schema, ledger.schema)
-            if banned:
-                reason = Reason.BANNED
-            elif ledger.closed_seq(stamp.node, stamp.incarnation) is not None:
-                reason = Reason.STALE
-            elif lines:
-                reason = Reason.SCHEMA
-            elif join.fence and not ledger.admit(
-                stamp.node, stamp.incarnation, join.fence, join.past_fences
-            ):
-                reason = Reason.LINEAGE
-        if reason is Reason.ACK and join.early and not join.fence:
-            self.early.note(stamp.node, stamp.incarnation, join.early)
-        canonical = self.canonical if reason is Reason.ACK else b""
-        pinned = None if reason is Reason.UNAVAILABLE else me
-        stamp = stamp._replace(seq=newest)
-        said = pinned, top, floor, canonical, lines
-        return Joined(stamp, reason, join.fence, *said, whole_scatter=True)
-
-    def _objections(self, theirs: bytes, ours: Schema) -> tuple[str, ...]:
-        if theirs in (b"", self.canonical):
-            return ()
-        try:
-            return differences(ours, Schema.parse(theirs))
-        except PeerError as error:
-            return (str(error),)
 
     def judge_report(self, report: Report, me: Incarnation, now: Now, *, top: bool) -> Answer:
         """Let the rows take a report; return the answer to it."""
@@ -363,7 +335,9 @@ class Group:
         """What a group whose model has learnt nothing waits for."""
         if self.model is not None and self.model.summary is not None:
             return None
-        rows, least = 0 if self.ledger is None else self.ledger.counts().learnt, self.plan.min_rows
+        ledger, least = self.ledger, self.plan.min_rows
+        rows = 0 if ledger is None else ledger.counts().learnt
+        rows += 0 if ledger is None else self.histories.counts(ledger.fingerprint).learnt
         return Waiting("model", rows, least) if rows < least else None
 
     def make_model(self, now: Now) -> Model | None:

@@ -18,15 +18,15 @@ from functools import partial
 from typing import Any
 
 from submerge.aggregator.alarms.disputes import AlarmDisputes
+from submerge.aggregator.histories.table import Histories
 from submerge.aggregator.influence.ages import NodeAges
 from submerge.aggregator.influence.bounding import InfluenceRule
 from submerge.aggregator.measured import rows_moved
 from submerge.aggregator.member import AGGREGATOR_ROWS, CLIENT_ROWS, Membership
 from submerge.aggregator.pool import Pool, Row, Sealed
 from submerge.aggregator.presence import Presence
-from submerge.aggregator.report_limits import fits
 from submerge.aggregator.row_time import AHEAD_S, alarms_begun, brought_up, seen_from, time_of
-from submerge.aggregator.row_verdict import RowVerdict
+from submerge.aggregator.row_verdict import RowVerdict, refusal_of
 from submerge.aggregator.totals import CountedRows
 from submerge.protocol.machine import Key, Now, Records
 from submerge.protocol.messages import Counts, Incarnation, Left, Reason, Report
@@ -53,6 +53,8 @@ class Ledger:
         Leave out nodes that are far from the others, and cap those that claim too much weight.
     rule : InfluenceRule or None
         How the influence of nodes on the model is bounded; None for no bounds.
+    histories : Histories, optional
+        What is merged beside the rows; by default nothing.
 
     Attributes
     ----------
@@ -60,6 +62,7 @@ class Ledger:
         Records to keep, None to delete.
     rows : dict of (node, incarnation) to Row
     disputes : AlarmDisputes
+    histories : Histories
     """
 
     def __init__(
@@ -72,8 +75,10 @@ class Ledger:
         created: float,
         robust: bool = False,
         rule: InfluenceRule | None = None,
+        histories: Histories | None = None,
     ) -> None:
         self.group = group
+        self.histories = Histories(group) if histories is None else histories
         self.changes: dict[Key, Any] = {}
         self.rows: dict[tuple[str, Incarnation], Row] = {}
         self._sealed: dict[tuple[str, str], Sealed] = {}
@@ -81,7 +86,9 @@ class Ledger:
         self._presence, self.disputes = Presence(settings.report_every_s), AlarmDisputes()
         self._summaries, self._settings = summaries, settings
         self._ages = NodeAges(group, created, self.changes)
-        self._new_pool = partial(Pool, age=self._ages.age, robust=robust, rule=rule)
+        self._new_pool = partial(
+            Pool, age=self._ages.age, robust=robust, rule=rule, histories=self.histories
+        )
         self._pool = self._new_pool(schema, summaries, created)
         self._quarantined: frozenset[str] = frozenset()
 
@@ -143,30 +150,7 @@ class Ledger:
         return RowVerdict(Reason.ACK, max(seq, held), news=seq > held)
 
     def _refusal(self, report: Report, row: Row | None) -> RowVerdict | None:
-        """Return the answer to a report that changes nothing; None if it may change rows."""
-        stamp = report.stamp
-        held = 0 if row is None else row.report.stamp.seq
-        over = self.closed_seq(stamp.node, stamp.incarnation)
-        if over is not None:
-            # Late: it is folded in. But two processes of one store number their reports alike.
-            known = stamp.seq <= over and not report.fence
-            return RowVerdict(Reason.ACK if known else Reason.STALE, over)
-        if report.fingerprint != self.fingerprint:
-            return RowVerdict(Reason.SCHEMA, held)
-        if self.member(stamp.node).fences.get(stamp.incarnation, b"") != report.fence:
-            return RowVerdict(Reason.FENCED, held)
-        if not fits(report, self.schema, self._summaries):
-            return RowVerdict(Reason.INVALID, held)
-        if row is None:
-            return None
-        if stamp.seq < held and not report.final:
-            return RowVerdict(Reason.ACK, held)
-        if stamp.seq == held and not row.came_as(report, self._summaries):
-            return RowVerdict(Reason.EQUIVOCATION, held)
-        shrunk = report.counts.learnt < row.report.counts.learnt
-        if stamp.seq > held and row.from_client and shrunk:
-            return RowVerdict(Reason.SHRUNK, held)
-        return None
+        return refusal_of(self, report, row, self._summaries)
 
     def closed_seq(self, node: str, incarnation: Incarnation) -> int | None:
         """Return the last seq of a closed incarnation; None if it is not closed."""
@@ -260,6 +244,11 @@ class Ledger:
     def knows(self, node: str) -> bool:
         """Return whether anything is remembered of a node."""
         return node in self._presence or node in self._members
+
+    def began(self, node: str, now: Now) -> float:
+        """Return since when a node may have read what it reports, wall time."""
+        created = (each.created_ms / 1000 for each in self.live(node))
+        return min(now.wall - self._ages.age(node), *created)
 
     def outliers(self) -> Mapping[str, Outlier]:
         """Return the clients that are left out for as long as they are far from the others.

@@ -12,34 +12,37 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from submerge.aggregator import parent
 from submerge.aggregator.alarms import drills
 from submerge.aggregator.group import Group, GroupPlan
+from submerge.aggregator.histories.objections import check
+from submerge.aggregator.histories.orders import apply as apply_to_histories
+from submerge.aggregator.joining import answer_join
 from submerge.aggregator.ledger import Ledger
 from submerge.aggregator.orders import apply_order, keep_bans, take_bans
 from submerge.aggregator.quarantine import QuarantineEntry
+from submerge.aggregator.store_records import STORE, StoreIdentity, StoreRecords
 from submerge.aggregator.upward import Lineage
 from submerge.errors import UsageError
 from submerge.protocol.alarm_status import Waiting
 from submerge.protocol.desired_state import DesiredState, DesiredStates
 from submerge.protocol.drill_report import DrillReport, DrillTaken
+from submerge.protocol.history import History
 from submerge.protocol.machine import (
     Drop,
     Effect,
     Event,
     Flush,
     Forget,
-    Keep,
-    Key,
+    ForgetHistory,
     Linked,
     Note,
     Now,
     Publish,
+    PushHistory,
     Received,
     Records,
     Send,
@@ -63,17 +66,6 @@ from submerge.protocol.messages import (
     binds,
 )
 from submerge.protocol.settings import AggregatorSettings
-
-STORE = ("store",)
-"""The record of the store's identity."""
-
-
-@dataclass(frozen=True, slots=True)
-class StoreIdentity:
-    """The store's incarnation, and the parent that it belongs to; None for a root's."""
-
-    incarnation: Incarnation
-    pin: Pin | None
 
 
 class AggregatorNode:
@@ -113,8 +105,7 @@ class AggregatorNode:
         self._groups: dict[str, Group] = {}
         self._boot = 0
         self._parent_boot: int | None = None
-        self._known: Records = {}  # what the store holds, beside rows
-        self._is_new = False
+        self._records = StoreRecords()
         self._tidy_at = -math.inf
 
     @property
@@ -168,6 +159,15 @@ class AggregatorNode:
         """Return the readings that clients had learnt before they joined here."""
         return self._groups[group].early.total
 
+    def check_history(self, order: PushHistory, now: Now) -> History:
+        """Return a history as its group would take it; see `histories.objections.check`."""
+        group = self._groups[order.group]
+        return check(group, order, self.incarnation if self.top else None, now)
+
+    def histories(self, group: str) -> Mapping[str, History]:
+        """Return what a group's root merges beside the rows, by name."""
+        return self._groups[group].histories.by_name
+
     def desired_states(self, group: str) -> Mapping[str, DesiredState]:
         """Return the desired states of a group's nodes, here and below."""
         return self._groups[group].desired_states.by_node
@@ -195,6 +195,9 @@ class AggregatorNode:
                     group.stir(now=True)
             case Forget() | Drop() | SetQuarantine() | SetDesired() | SetBan():
                 apply_order(self._groups, event, now, effects)
+            case PushHistory() | ForgetHistory() if event.group in self._groups:
+                root = self.incarnation if self.top else None
+                effects += apply_to_histories(self._groups[event.group], event, root, now)
             case _:
                 pass  # a tick: what is due is due below
         self._advance(now, effects)
@@ -202,25 +205,9 @@ class AggregatorNode:
 
     def _committed(self, effects: list[Effect]) -> list[Effect]:
         """Put a `Keep` of all changes before the effects that rest on it."""
-        writes: dict[Key, Any] = {}
-        held: dict[Key, Any] = {}
-        if self.settled:
-            held[STORE] = StoreIdentity(self.incarnation, self.pin)
-            for group in self._groups.values():
-                held |= group.records()
-                if group.ledger is not None:
-                    writes |= group.ledger.changes
-                    group.ledger.changes.clear()
-        else:
-            # A store without a parent holds nothing yet, except bans and other orders.
-            for group in self._groups.values():
-                held |= {k: v for k, v in group.orders().items() if v or k in self._known}
-        writes |= {key: new for key, new in held.items() if self._known.get(key) != new}
-        self._known = {**self._known, **held} if not self.settled else held
-        if writes or self._is_new:
-            effects.insert(0, Keep(writes, new_store=self._is_new))
-            self._is_new = False
-        return effects
+        identity = StoreIdentity(self.incarnation, self.pin) if self.settled else None
+        keep = self._records.keep(identity, self._groups.values())
+        return effects if keep is None else [keep, *effects]
 
     # -- the store -------------------------------------------------------------
 
@@ -242,7 +229,7 @@ class AggregatorNode:
             self.renew(why, now, effects)
             return
         self.incarnation, self.pin, self.settled = store.incarnation, store.pin, True
-        self._known = kept
+        self._records = StoreRecords(kept)
         for name, group in self._groups.items():
             text, configured = kept.get(("schema", name), b""), kept.get(("asked", name), b"")
             canonical = group.plan.opens_with(text, configured, top=self.top)
@@ -267,7 +254,7 @@ class AggregatorNode:
         effects.append(Note("new store", {"why": why}))
         self.incarnation = Incarnation.draw(now.wall_ms, floor, self.rng)
         self.pin, self.settled = None, self.top
-        self._known, self._is_new = {}, True
+        self._records = StoreRecords(is_new=True)
         for name, plan in self._plans.items():
             old = self._groups[name]
             group = self._groups[name] = Group(name, plan, self.settings)
@@ -340,7 +327,7 @@ class AggregatorNode:
         elif not self.settled:
             answer = Joined(stamp, Reason.UNAVAILABLE, join.fence, None, self.top, 0, b"")
         else:
-            answer = group.answer_join(join, self.incarnation, top=self.top)
+            answer = answer_join(group, join, self.incarnation, top=self.top)
         effects.append(Send(stamp.node, answer))
         model = None if group is None else group.model
         # A model of an earlier schema would only make the child join again.

@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from submerge.aggregator.influence.bounding import ChildSummary, InfluenceRule
 from submerge.aggregator.influence.placement import ChildPlacement
@@ -27,6 +28,10 @@ from submerge.robust.influence import InfluenceBound
 from submerge.robust.outliers import Outlier
 from submerge.schema import Schema
 from submerge.stats.moments import Moments, pooled
+
+if TYPE_CHECKING:
+    from submerge.aggregator.histories.table import Histories
+    from submerge.protocol.history import History
 
 HALVINGS = 32.0
 """The reference time moves when it is so many half-lives away: rarely, and before 2^x overflows."""
@@ -73,10 +78,17 @@ class Sealed:
         It can never be updated, and one such row would keep a group that does not forget from ever
         having factors.
         """
-        summary = self.summary
-        if summary is None or all(part.channel_energies is not None for part in summary.pieces):
+        if self.summary is None:
             return self
-        return replace(self, summary=summary_of(*map(with_even_energies, summary.parts)))
+        summary = with_energies(self.summary)
+        return self if summary is self.summary else replace(self, summary=summary)
+
+
+def with_energies(summary: Summary) -> Summary:
+    """Return a summary with energies of channels; itself where they are known."""
+    if all(part.channel_energies is not None for part in summary.pieces):
+        return summary
+    return summary_of(*map(with_even_energies, summary.parts))
 
 
 @dataclass(slots=True, eq=False)
@@ -107,6 +119,8 @@ class Pool:
         Leave out outliers.
     rule : InfluenceRule or None
         How influence is bounded; None for no bounds.
+    histories : Histories, optional
+        What is merged beside the rows.
 
     Attributes
     ----------
@@ -127,6 +141,7 @@ class Pool:
         age: Callable[[str], float] = lambda _: math.inf,
         robust: bool = False,
         rule: InfluenceRule | None = None,
+        histories: Histories | None = None,
     ) -> None:
         self.schema, self.fingerprint, self.reference = schema, schema.fingerprint, reference
         self.latest, self.now = math.inf, (0.0, math.nan)
@@ -134,6 +149,8 @@ class Pool:
         self._tree: Tree = summaries.tree(schema)
         self._placement = ChildPlacement(schema, summaries, self._tree, robust=robust, rule=rule)
         self._contributions: dict[str, _Contribution] = {}
+        self._histories = histories
+        self._placed: dict[str, tuple[History, float, float]] = {}
 
     def put(self, node: str, rows: Sequence[Row], sealed: Sealed | None) -> None:
         """Replace the rows of a node; without rows of this schema it leaves."""
@@ -196,7 +213,23 @@ class Pool:
 
     def _settle(self) -> None:
         self._read_again()
+        self._place_histories()
         self._placement.settle(self._age, self.now)
+
+    def _place_histories(self) -> None:
+        """Have the tree hold the histories of this schema, none of them later than `latest`."""
+        held = [] if self._histories is None else self._histories.of(self.fingerprint)
+        # No node has a name with a space.
+        places = {f"history {each.name}": each for each in held}
+        for place in self._placed.keys() - places.keys():
+            del self._tree[place]
+            del self._placed[place]
+        for place, history in places.items():
+            read_as = min(history.as_of, self.latest)
+            if self._placed.get(place) != (history, read_as, self.reference):
+                factor = history.factor * self._factor(read_as, self.reference)
+                self._tree[place] = self._summaries.faded(history.summary, factor)
+                self._placed[place] = history, read_as, self.reference
 
     def fold(self, old: Sealed, new: Sealed, *, own: bool) -> Sealed:
         """Add one sealed row to another, both faded to the later time."""

@@ -62,8 +62,9 @@ def staleness(counted: Census) -> tuple[float, float, float]:
 
 
 def scores(ledger: Ledger) -> ScoreSketches | None:
-    """Merge the sketches of scores of the rows."""
+    """Merge the sketches of scores of the rows, and of histories."""
     sketches = [row.report.scores for row in ledger.current() if row.report.scores is not None]
+    sketches += ledger.histories.sketches(ledger.fingerprint)
     if not sketches:
         return None
     maxima = _typical_maxima(ledger)
@@ -115,6 +116,8 @@ def _typical_maxima(ledger: Ledger) -> list[BlockMaxima]:
                 maxima = replace(maxima, lengths=())  # a client is one node
             heard[stamp.node] = at, row.from_client, maxima
     parts = [(single, maxima) for _, single, maxima in heard.values()]
+    held = ledger.histories.sketches(ledger.fingerprint)
+    parts += [(False, each.maxima) for each in held if each.maxima is not None]
     for kind in KINDS:
         middles = sorted(
             quantile(each.of(kind), 0.5)

@@ -15,8 +15,8 @@ from dataclasses import replace
 import numpy as np
 
 from submerge._linalg import Array
-from submerge.history.learnt import Chunk
 from submerge.history.recorded import Recorded
+from submerge.protocol.history import Chunk
 
 ROWS = 65536
 """Rows of a chunk."""

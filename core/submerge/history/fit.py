@@ -12,7 +12,6 @@ from submerge.errors import NothingLearnt, UsageError
 from submerge.history.chunk_keys import ChunkKeys
 from submerge.history.first_pass import FirstPass
 from submerge.history.folds import Folds, folds_of
-from submerge.history.learnt import Chunk
 from submerge.history.models import model_of, summaries_of
 from submerge.history.newest_rows import NewestRows
 from submerge.history.recorded import Recorded
@@ -21,7 +20,9 @@ from submerge.history.settings import FitSettings
 from submerge.judge.none_left import none_left
 from submerge.pca.whole_scatter import WholeScatter
 from submerge.protocol.desired_state import DesiredState
+from submerge.protocol.history import Chunk
 from submerge.protocol.messages import Counts, Model, ScoreSketches
+from submerge.schema import Channel
 
 Read = Callable[[], Iterable[Recorded]]
 """Reads a history from its start."""
@@ -69,7 +70,7 @@ class Fitted:
 
 def fit(
     read: Read,
-    names: Sequence[str],
+    channels: Sequence[Channel | str],
     settings: FitSettings | None = None,
     *,
     advance: Advance = lambda _: None,
@@ -80,8 +81,8 @@ def fit(
     ----------
     read : callable
         Called twice or three times; each time it reads the same rows in the same order.
-    names : sequence of str
-        Of the channels.
+    channels : sequence of Channel or str
+        With their units, or their names alone.
     settings : FitSettings, optional
     advance : callable
         As `Advance`.
@@ -95,6 +96,8 @@ def fit(
         are to be excluded have no rows.
     """
     settings = settings or FitSettings()
+    known = [Channel(each) if isinstance(each, str) else each for each in channels]
+    names = [channel.name for channel in known]
     first, keys = FirstPass(names, settings), ChunkKeys(names)
     for recorded in read():
         first.add(recorded)
@@ -104,7 +107,7 @@ def fit(
     if first.grid is None:
         raise NothingLearnt("expected rows that can be learnt, got none")
     _check(first, settings)
-    folds = folds_of(first.cells, names, settings)
+    folds = folds_of(first.cells, known, settings)
     _check_varying(folds)
     first.cells.clear()
     # How long scores stay alike, and so how long a block is, a part of the rows says.

@@ -10,34 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from submerge.client.monitor_state import MonitorState
+from submerge.protocol.history import Chunk
 from submerge.protocol.messages import Model, ScoreSketches
 from submerge.protocol.summaries import Summary
 from submerge.stats.moments import Moments
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Chunk:
-    """Rows that were learnt together; by its key, they count once.
-
-    Attributes
-    ----------
-    key : bytes
-        SHA-256 of its parsed rows, 32 bytes.
-    machine : str
-        Which machine they are of; a name that a node can have.
-    rows : int
-    first, last : float
-        Times of its first and last row, seconds since 1970; NaN where rows have no times.
-    file : str
-        Where it was read from, for people.
-    """
-
-    key: bytes
-    machine: str
-    rows: int
-    first: float
-    last: float
-    file: str = ""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

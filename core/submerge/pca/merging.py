@@ -9,6 +9,7 @@ verb (`Subspace.faded`); merging never discards more than `rank` asks for, and
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -75,7 +76,8 @@ def merge(*parts: Subspace, rank: int, center: Center = "fleet") -> Subspace:
     _check(parts, center)
     parts = tuple(part for part in parts if part.weight > 0) or parts[:1]
     if len(parts) == 1:
-        return parts[0].truncated(rank)
+        only = parts[0].truncated(rank)
+        return replace(only, spares=0) if only.spares else only
     weights = [part.weight for part in parts]
     mean, between = pooled_mean([part.mean for part in parts], weights)
     if center == "own":

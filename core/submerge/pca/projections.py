@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 from submerge._linalg import Array
 from submerge.errors import ShapeError, UsageError
+from submerge.pca.column_names import check_names, column_names
 from submerge.pca.score import spe
 from submerge.pca.subspace import Subspace, check_values
 from submerge.schema import Schema
@@ -32,6 +33,8 @@ class Projections:
             raise ShapeError("rows", expected=f"(n, {dim or 'dim'})", got=rows.shape)
         if rows.dtype.kind not in "fiub":
             raise UsageError(f"rows must be real numbers, got dtype {rows.dtype}")
+        if self._memory:
+            check_names(column_names(X), self._schema)
         # Numbers stored as float32 must fit it, and so must their distance to the mean.
         check_values(rows, self._largest)
         return rows

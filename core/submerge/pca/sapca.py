@@ -34,6 +34,7 @@ from submerge.pca.budget import (
     rows_at_once,
     rows_with_gaps,
 )
+from submerge.pca.column_names import column_names, schema_of
 from submerge.pca.expected import Guesses
 from submerge.pca.low_rank import LowRank
 from submerge.pca.projections import Projections
@@ -85,7 +86,7 @@ class SAPCA(Projections):
         Type of what is stored. Sums over blocks are float64 in either case.
     schema : Schema, optional
         The meaning of the rows, which `schema.lift` has mapped already. By default
-        an anonymous one that depends on their number of columns only.
+        that of a table's columns, or an anonymous one that depends on their number only.
 
     Examples
     --------
@@ -154,12 +155,13 @@ class SAPCA(Projections):
     def partial_fit(self, X: npt.ArrayLike, *, gaps: Guesses | None = None) -> Self:
         """Learn rows X (n, dim), oldest first: all of them, or none on an error.
 
-        `gaps` says which values are guesses. Where the whole scatter is held, what is learnt of
+        A table's columns give the schema their names; later tables need the same. `gaps` says
+        which values are guesses. Where the whole scatter is held, what is learnt of
         such rows is what they have on average (`expected`), and they wait for up to 1000 rows;
         elsewhere guesses are learnt as they are.
         """
         rows = self._checked(X)
-        self._learn(rows, None if gaps is None else gaps.of(rows))
+        self._learn(rows, None if gaps is None else gaps.of(rows), column_names(X))
         return self
 
     def resume(self, past: Subspace, *, n_samples_seen: int, rank: int | None = None) -> Self:
@@ -219,7 +221,7 @@ class SAPCA(Projections):
 
     @property
     def subspace(self) -> Subspace:
-        """All that was learnt, with the spare directions: the value to send and merge."""
+        """All that was learnt: the value to send and merge. Its spare directions score no rows."""
         if self._seen is None:
             self._seen = self._look(self._kept if self._memory else 0)
         return self._seen
@@ -240,7 +242,7 @@ class SAPCA(Projections):
     @property
     def shown(self) -> Subspace:
         """The subspace at the rank to show and to score with."""
-        return self.subspace.truncated(self.target)
+        return self.subspace.shown
 
     @property
     def rank(self) -> int:
@@ -309,12 +311,10 @@ class SAPCA(Projections):
         """The working rank k."""
         return min(self.target + self.oversample, self._schema.dim)
 
-    def _learn(self, rows: Array, gaps: Guesses | None) -> None:
+    def _learn(self, rows: Array, gaps: Guesses | None, names: tuple[str, ...] = ()) -> None:
         if not len(rows):
             return
-        memory = self._memory or self._open(
-            Schema.anonymous(rows.shape[1], center="fleet" if self.center else "none")
-        )
+        memory = self._memory or self._open(schema_of(names, rows.shape[1], center=self.center))
         self._seen = None
         if self.center and self._waiting == 0 and self._totals.weight == 0:
             # Rows are measured from the first one: a large mean then costs no digits.
@@ -369,6 +369,7 @@ class SAPCA(Projections):
         return oriented(
             found.rows.astype(self.dtype, copy=False),
             found.sigma,
+            spares=max(0, len(found.sigma) - self.target),
             schema=self._fingerprint,
             mean=totals.mean,
             weight=totals.weight,

@@ -3,7 +3,7 @@
 `hotelling` (T2, Hotelling's T-squared) is large for rows far out along known directions.
 `spe` (squared prediction error, Q) is large for rows off the subspace. `contributions`
 says which channels SPE comes from. All take rows in the units that were learnt and a
-subspace at the rank to score with; in feature space `contributions` takes the readings
+subspace, whose spare directions they leave out; in feature space `contributions` takes the readings
 before the map. This module sets no limits: measure them on scores, because textbook
 limits assume data that sensors do not send.
 """
@@ -48,6 +48,7 @@ def hotelling(X: Array, subspace: Subspace) -> Array:
     (n,), dimensionless: sum(z^2 / lambda), lambda = sigma^2 / weight. Directions that
     hold next to nothing, lambda <= dim eps lambda_1, are left out.
     """
+    subspace = subspace.shown
     variance = subspace.explained_variance
     solid = variance > subspace.dim * EPS * variance[:1]
     z = _centered(X, subspace) @ subspace.basis[:, solid]
@@ -62,10 +63,11 @@ class Scorer:
     Parameters
     ----------
     subspace : Subspace
-        At the rank to score with.
+        Its spare directions are left out.
     """
 
     def __init__(self, subspace: Subspace) -> None:
+        subspace = subspace.shown
         variance = subspace.explained_variance
         solid = variance > subspace.dim * EPS * variance[:1]
         self._mean = subspace.mean
@@ -134,8 +136,8 @@ def _centered(X: Array, subspace: Subspace) -> Array:
 
 
 def _residual(X: Array, subspace: Subspace) -> Array:
-    centered = _centered(X, subspace)
-    return np.asarray(centered - (centered @ subspace.basis) @ subspace.basis.T)
+    centered, basis = _centered(X, subspace), subspace.shown.basis
+    return np.asarray(centered - (centered @ basis) @ basis.T)
 
 
 def log_likelihood(X: Array, shown: Subspace, variance: Array, noise: float) -> Array:

@@ -56,6 +56,9 @@ class Subspace:
     channel_energies : (dim,), optional
         The energy of each dimension, the diagonal of the exact scatter: they sum to `energy`.
         None where a part came from a node of an earlier version, which does not send them.
+    spares : int
+        How many of the last directions merge, and score no rows. An engine's subspace has some;
+        what was merged, or came from a file or a node, has none.
     """
 
     schema: str
@@ -66,6 +69,7 @@ class Subspace:
     energy: float
     spectral_bound: float
     channel_energies: Array | None = None
+    spares: int = 0
 
     @classmethod
     def empty(cls, schema: Schema) -> Subspace:
@@ -110,6 +114,11 @@ class Subspace:
         return len(self.sigma)
 
     @property
+    def shown(self) -> Subspace:
+        """The directions that score rows: without the spare ones."""
+        return self.truncated(self.rank - self.spares) if self.spares else self
+
+    @property
     def parts(self) -> tuple[Subspace, ...]:
         """The subspace itself. A kernel group's summary has two parts."""
         return (self,)
@@ -142,6 +151,7 @@ class Subspace:
             basis=self.basis[:, :rank],
             sigma=self.sigma[:rank],
             spectral_bound=self.spectral_bound + float(self.sigma[rank] ** 2),
+            spares=max(0, self.spares - (self.rank - rank)),
         )
 
     def faded(self, factor: float) -> Subspace:
@@ -171,6 +181,7 @@ def oriented(
     energy: float,
     spectral_bound: float,
     channel_energies: Array | None = None,
+    spares: int = 0,
 ) -> Subspace:
     """Build a subspace from orthonormal `rows` (k, dim), which it takes over, with signs set."""
     rows *= signs(rows)[:, None].astype(rows.dtype)
@@ -178,7 +189,8 @@ def oriented(
     for array in (rows, sigma, mean, channel_energies):
         if array is not None:
             array.flags.writeable = False
-    return Subspace(schema, rows.T, sigma, mean, weight, energy, spectral_bound, channel_energies)
+    known = weight, energy, spectral_bound, channel_energies
+    return Subspace(schema, rows.T, sigma, mean, *known, spares)
 
 
 def check_factor(factor: float, weight: float, energy: float) -> None:

@@ -19,6 +19,7 @@ from submerge.judge.decision import Decision
 from submerge.judge.prepare import Block
 from submerge.judge.score import RowScores
 from submerge.protocol.alarm_status import Alarm
+from submerge.protocol.history import History
 from submerge.protocol.messages import Answer, Incarnation, Joined, Message
 from submerge.schema import Schema
 
@@ -136,6 +137,24 @@ class SetQuarantine(NamedTuple):
     quarantined: bool = True
 
 
+class PushHistory(NamedTuple):
+    """An operator gives a root what was learnt elsewhere.
+
+    `anyway`: also where its rows may be those of a node that reports.
+    """
+
+    group: str
+    history: History
+    anyway: bool = False
+
+
+class ForgetHistory(NamedTuple):
+    """An operator takes a history back, by its name: the model is as if it had never been there."""
+
+    group: str
+    name: str
+
+
 Event = (
     Start
     | Reading
@@ -148,6 +167,8 @@ Event = (
     | SetQuarantine
     | SetDesired
     | SetBan
+    | PushHistory
+    | ForgetHistory
 )
 
 

@@ -44,7 +44,7 @@ class DemoSettings:
 
 
 @dataclass(slots=True)
-class History:
+class DemoHistory:
     """The data of the picture: one entry for each round.
 
     snapshot : where the round ends

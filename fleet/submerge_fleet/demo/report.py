@@ -9,7 +9,7 @@ from rich.text import Text
 from submerge import Array
 from submerge_fleet.demo.accuracy import Accuracy
 from submerge_fleet.demo.failures import ProcessFailure
-from submerge_fleet.demo.outcome import SETTLE_DAYS, WEEKDAYS, DemoOutcome, History, Usage
+from submerge_fleet.demo.outcome import SETTLE_DAYS, WEEKDAYS, DemoHistory, DemoOutcome, Usage
 from submerge_fleet.demo.run import OVERSAMPLE
 from submerge_fleet.demo.site import AT_MOST, REPORT_EVERY_S
 from submerge_fleet.demo.verdict import FaultVerdict
@@ -30,7 +30,7 @@ STYLE = {"found": "green", "missed": "yellow", "false": "red"}
 
 
 def print_report(
-    console: Console, outcome: DemoOutcome, history: History, limit: float | None
+    console: Console, outcome: DemoOutcome, history: DemoHistory, limit: float | None
 ) -> None:
     """Print the picture and the figures."""
     for line in picture(outcome, history, limit, width=console.width):
@@ -41,7 +41,7 @@ def print_report(
 
 
 def picture(
-    outcome: DemoOutcome, history: History, limit: float | None, *, width: int
+    outcome: DemoOutcome, history: DemoHistory, limit: float | None, *, width: int
 ) -> list[Text]:
     """Draw scores over the days, and below them each fault: when it held, when it was found."""
     across = max(20, min(WIDEST, width - LEFT - RIGHT))
@@ -211,7 +211,7 @@ def _line(name: str, *parts: str) -> tuple[str, str]:
     return name, "; ".join(parts)
 
 
-def _binned(values: Array, history: History, across: int) -> Array:
+def _binned(values: Array, history: DemoHistory, across: int) -> Array:
     """Return the largest value of the rounds that each column touches; 0 where none is known."""
     ends = np.array(history.snapshot)
     edges = np.linspace(0, ends[-1], across + 1)

@@ -21,7 +21,7 @@ from submerge_fleet.demo.balance import add_up, seen_by_killed
 from submerge_fleet.demo.failures import plan_failures
 from submerge_fleet.demo.feed import KNOCKS, Dealer, Trial
 from submerge_fleet.demo.fleet import PATIENCE_S, DemoFleet, FleetFailed
-from submerge_fleet.demo.outcome import DemoOutcome, DemoSettings, History
+from submerge_fleet.demo.outcome import DemoHistory, DemoOutcome, DemoSettings
 from submerge_fleet.demo.site import FIRST_ROWS, ROOT, Site, SiteMember, Wire, members
 from submerge_fleet.demo.stores import Held, merge_held, read_store
 from submerge_fleet.demo.verdict import match_faults
@@ -99,7 +99,7 @@ class Demo:
         self.dealer = Dealer(total, Trial(first_rows, settings.clients / KNOCKS))
         self.watch = ChannelWatch(self.room.channels, settle=int(settings.settle_days * DAY))
         self.alarms = self.fleet.alarms
-        self.history = History()
+        self.history = DemoHistory()
         self.evaluated = 0
         self._pools = Pools(self.schema)
         self._values = 0  # that were not missing

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
@@ -14,6 +14,7 @@ import numpy as np
 from submerge import UsageError
 from submerge.client.alarm_limits import AlarmLimits
 from submerge.condition import Condition
+from submerge.headings import called, heading_of
 from submerge.history.detection import FoundAlarm, HistoryDetector
 from submerge.history.learnt import Learnt
 from submerge.history.periods import Periods
@@ -41,8 +42,8 @@ class ReadableRows(Protocol):
     """Rows that can be read from the start: `Recordings`, or what stands in for them."""
 
     @property
-    def names(self) -> tuple[str, ...]:
-        """Channels."""
+    def headings(self) -> tuple[str, ...]:
+        """Of the channels' columns."""
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -84,6 +85,8 @@ class Detected:
     stated_rows : float
         As in `HistoryDetector`.
     machines : int
+    units : mapping of str to str
+        Of channels, by name.
     """
 
     channels: tuple[str, ...]
@@ -94,6 +97,7 @@ class Detected:
     stated_rows: float = 0.0
     machines: int = 1
     notes: tuple[str, ...] = ()
+    units: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def summary(self) -> list[tuple[str, str]]:
@@ -150,9 +154,11 @@ def request_of(
     saved = model_file.read(path)
     schema, model, learnt = saved.schema, saved.model, learnt_of(saved)
     if not reading.columns:
-        reading = replace(reading, columns=schema.names, columns_are="a channel of the model")
+        columns = tuple(map(heading_of, schema.named))
+        reading = replace(reading, columns=columns, columns_are="a channel of the model")
     recordings = open_recordings([Path(file) for file in files], reading)
-    lacking = [name for name in schema.names if name not in recordings.names]
+    names = called(schema.named, recordings.headings)
+    lacking = [name for name in schema.names if name not in names]
     if lacking:
         raise UsageError(
             f"expected the channels of {path}, got none for {lacking[0]}:"
@@ -174,11 +180,13 @@ def detect(
 ) -> Detected:
     """Judge all rows; `curves` takes what a picture needs."""
     recordings, learnt = request.recordings, request.learnt
-    names = Schema.parse(request.model.schema).names
-    found = Detected(names, learnt.period_s, notes=recordings.notes)
+    schema = Schema.parse(request.model.schema)
+    units = {channel.name: channel.unit for channel in schema.named}
+    found = Detected(schema.names, learnt.period_s, notes=recordings.notes, units=units)
     detectors: dict[str, HistoryDetector] = {}
     periods = Periods()
-    order = [recordings.names.index(name) for name in names]
+    names = called(schema.named, recordings.headings)
+    order = [names.index(name) for name in schema.names]
     for recorded in _counted(recordings, found, request.without, advance):
         if recorded.machine not in detectors:
             detectors[recorded.machine] = _detector(request, recorded.machine)

@@ -11,10 +11,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from copy import copy
 from pathlib import Path
 
 import numpy as np
 
+from submerge import Channel
+from submerge.headings import called, channels_of
 from submerge.history.recorded import Recorded
 from submerge_fleet.files import long_table
 from submerge_fleet.files.column_ranges import ColumnRanges
@@ -33,8 +36,10 @@ class Recordings:
 
     Attributes
     ----------
-    names : tuple of str
-        Channels.
+    headings : tuple of str
+        Of the channels' columns.
+    channels : tuple of Channel
+        What they are, with their units.
     columns : tuple of str
         All columns of the first file.
     timed : bool
@@ -47,12 +52,12 @@ class Recordings:
 
     def __init__(
         self,
-        names: tuple[str, ...],
+        headings: tuple[str, ...],
         parts: Sequence[MachinePart],
         notes: tuple[str, ...],
         options: ReadingOptions,
     ) -> None:
-        self.names = names
+        self.headings, self.channels = headings, channels_of(headings)
         self.timed = parts[0].first is not None
         self.machines = tuple(dict.fromkeys(part.machine for part in parts))
         self.files = tuple(dict.fromkeys(part.reading.file.path for part in parts))
@@ -61,6 +66,20 @@ class Recordings:
         self._found: tuple[str, ...] = ()
         self._ranged: tuple[str, ...] | None = None
         self._options = options
+        self._read, self._order = headings, list(range(len(headings)))
+
+    def ordered(self, channels: Sequence[Channel]) -> Recordings:
+        """Return the same rows with the columns of channels, in the order of these."""
+        other, names = copy(self), called(channels, self._read)
+        other._order = [names.index(channel.name) for channel in channels]
+        other.headings = tuple(self._read[place] for place in other._order)
+        other.channels = tuple(channels)
+        return other
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The channels' names."""
+        return tuple(channel.name for channel in self.channels)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -81,11 +100,12 @@ class Recordings:
         for machine in self.machines:
             parts = [part for part in self._parts if part.machine == machine]
             for span, file in self._in_order(machine, parts, said.append):
+                rows = span.rows if self.headings == self._read else span.rows[:, self._order]
                 if ranges is not None:
-                    ranges.add(span.rows)
+                    ranges.add(rows)
                 first, numbers = int(span.numbers[0]), span.numbers
                 apart = None if (np.diff(numbers) == 1).all() else numbers
-                yield Recorded(machine, span.rows, span.times, str(file.path), first, apart)
+                yield Recorded(machine, rows, span.times, str(file.path), first, apart)
         if ranges is not None:
             self._ranged = tuple(ranges.notes())
         self._found = tuple(said)
@@ -98,7 +118,7 @@ class Recordings:
             spans = sorted_spans(spans, machine, note)
         if self._options.long:
             # After sorting: values of one time may be far apart.
-            spans = long_table.widened(spans, self.names)
+            spans = long_table.widened(spans, self._read)
         order = TimeOrder()
         for span, file in spans:
             if len(span.rows) == 0:

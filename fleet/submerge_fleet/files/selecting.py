@@ -9,7 +9,7 @@ from collections.abc import Collection, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from submerge import UsageError
+from submerge import UsageError, headings
 from submerge.judge.prepare import LARGEST_SCALED
 from submerge_client.datasets.fields import is_number
 from submerge_client.datasets.source import Place, refusal
@@ -29,9 +29,17 @@ class OneColumn(UsageError):
 def place_of(file: TableFile, name: str, option: str) -> int:
     """Return the place of one column, or refuse a name that the file does not have."""
     names = names_of(file)
+    place = _place(name, names)
+    if place is None:
+        raise unknown(file.path, name, names, option)
+    return place
+
+
+def _place(name: str, names: Sequence[str]) -> int | None:
+    """Return the place of a heading, which may be written without its unit."""
     if name in names:
         return names.index(name)
-    raise unknown(file.path, name, names, option)
+    return headings.place_of(headings.channel_of(name), names)
 
 
 def places_of(file: TableFile, patterns: Sequence[str], option: str) -> list[int]:
@@ -40,7 +48,8 @@ def places_of(file: TableFile, patterns: Sequence[str], option: str) -> list[int
     Parameters
     ----------
     patterns : sequence of str
-        Names, globs such as "temp*", ranges such as "a..f". A column's whole name goes first.
+        Names with or without units, globs such as "temp*", ranges such as "a..f". A column's
+        whole name goes first.
     option : str
         What a message calls them, such as "--columns".
 
@@ -58,14 +67,14 @@ def matching(path: Path, names: tuple[str, ...], patterns: Sequence[str], option
 
 
 def _matches(path: Path, pattern: str, names: tuple[str, ...], option: str) -> Sequence[int]:
-    if pattern in names:
-        return [names.index(pattern)]
+    place = _place(pattern, names)
+    if place is not None:
+        return [place]
     begin, dots, end = pattern.partition(RANGE)
     if dots and begin and end:
-        for edge in (begin, end):
-            if edge not in names:
-                raise unknown(path, edge, names, option)
-        first, last = names.index(begin), names.index(end)
+        first, last = (_place(edge, names) for edge in (begin, end))
+        if first is None or last is None:
+            raise unknown(path, begin if first is None else end, names, option)
         if first > last:
             raise refusal(
                 path,
@@ -74,7 +83,8 @@ def _matches(path: Path, pattern: str, names: tuple[str, ...], option: str) -> S
                 hint=f"write {end}{RANGE}{begin}",
             )
         return range(first, last + 1)
-    if any(mark in pattern for mark in "*?["):
+    # A unit is in brackets, as the letters of a pattern are.
+    if any(mark in headings.channel_of(pattern).name for mark in "*?["):
         found = [i for i, name in enumerate(names) if fnmatchcase(name, pattern)]
         if not found:
             raise refusal(

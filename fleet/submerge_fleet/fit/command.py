@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -45,6 +46,12 @@ Example: submerge fit history/*.csv -o plant.model
     help="Learn also spans of time that are unlike all others, or do not."
     "  [default: leave out, but keep with --labels]",
 )
+@click.option(
+    "--like",
+    type=FILE,
+    metavar="MODEL",
+    help="Learn with the channels, units, scaling and mean of this model, to push into its fleet.",
+)
 @flag_option("--detect", "Print the alarms on FILEs themselves, as `submerge detect` does.")
 @click.option("--plot", type=FILE, help="Draw scores, alarms and channels of FILEs into this PNG.")
 @flag_option("--no-drill", "Do not try which faults would be found.")
@@ -57,6 +64,7 @@ def command(
     exclude: tuple[str, ...],
     labels: Path | None,
     keep_all: bool | None,
+    like: Path | None,
     detect: bool,
     plot: Path | None,
     no_drill: bool,
@@ -78,19 +86,20 @@ def command(
 
     The model is for `submerge detect`, `submerge score` and `submerge drill`.
     """
-    from submerge_fleet.files import open_recordings
+    from submerge_fleet.fit.likeness import open_like
     from submerge_fleet.fit.run import FitRequest, run
     from submerge_fleet.fit.saving import check_target
     from submerge_fleet.fit.time_spans import labels_of
 
     check_target(output)
+    paths, options = [Path(file) for file in files], reading_options(**reading)
     if plot is not None:
         # Refuse a missing extra or an impossible path before the work.
         from submerge_fleet.console.picture import check_target as check_picture
         from submerge_fleet.detect import plot as _  # noqa: F401
 
-        check_picture(plot, inputs=[Path(file) for file in files])
-    recordings = open_recordings([Path(file) for file in files], reading_options(**reading))
+        check_picture(plot, inputs=paths)
+    recordings, schema = open_like(paths, options, like)
     faults = () if labels is None else labels_of(labels)
     settings = _settings(
         rank,
@@ -100,6 +109,7 @@ def command(
         recordings,
         leaves_out=labels is None if keep_all is None else not keep_all,
     )
+    settings = replace(settings, schema=schema)
     request = FitRequest(recordings, settings, output, faults, plot, detect, not no_drill)
     run(request, as_json=as_json)
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from submerge import UsageError
 from submerge.condition import Condition
+from submerge.headings import heading_of
 from submerge.history.detection import RowPlace
 from submerge.history.learnt import Learnt
 from submerge_fleet.console.conditions import condition_of
@@ -53,6 +54,11 @@ class FrameJudge:
         """Their names, in the order of the model."""
         return self.saved.schema.names
 
+    @property
+    def _headings(self) -> tuple[str, ...]:
+        """Their columns, in the same order."""
+        return tuple(map(heading_of, self.saved.schema.named))
+
     def frame(
         self,
         rows: Any,
@@ -67,7 +73,7 @@ class FrameJudge:
             )
         if names is None and isinstance(rows, np.ndarray):
             names = self.channels
-        found = FrameRows(frame_of(rows, names), self.channels, time)
+        found = FrameRows(frame_of(rows, names), self._headings, time)
         if machine is not None:
             found.machine = machine
         return found
@@ -77,7 +83,7 @@ class FrameJudge:
     ) -> Source:
         """Return rows of a frame or of files, with the model's channels."""
         if paths_of(rows) is not None:
-            return source_of(rows, names, self.channels, time)
+            return source_of(rows, names, self._headings, time)
         return self.frame(rows, time, names, machine)
 
     def scorer(self, machine: str | None) -> FrameScorer:
@@ -109,7 +115,7 @@ class FrameJudge:
 
         level : takes the rows
         """
-        watched = WatchedRows(source, self.channels, level)
+        watched = WatchedRows(source, self.saved.schema.named, level)
         request = DetectRequest(watched, self.saved.model, self.learnt, alarms_at(at_most), when)
 
         def when_of(place: RowPlace) -> Any:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from submerge import Array, Schema, UsageError
+from submerge.headings import called
 from submerge_client.datasets.source import refusal
 from submerge_client.datasets.table import counted
 from submerge_fleet.files.selecting import some, unknown
@@ -64,7 +65,8 @@ def columns_of(
     """
     names, lags = schema.names, lags_of(schema.names)
     sensed = names[: len(names) // lags]
-    places = {file.names[i]: i for i in left}
+    # A heading may have a unit beside the channel's name.
+    places = dict(zip(called(schema.named, [file.names[i] for i in left]), left, strict=True))
     nameless = isinstance(schema.channels, int)
     if file.named and (not nameless or places.keys() >= set(names)):
         if lags > 1 and places.keys() >= set(names):

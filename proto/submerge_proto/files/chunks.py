@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from submerge import PeerError
-from submerge.history.learnt import Chunk
+from submerge.protocol.history import Chunk
 from submerge_proto.v1 import learnt_pb2 as pb
 from submerge_proto.wire import parts
 

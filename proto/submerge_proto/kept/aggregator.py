@@ -10,12 +10,13 @@ from collections.abc import Iterable, Mapping
 from submerge import PeerError, Schema
 from submerge.aggregator.influence.ages import GroupTime
 from submerge.aggregator.member import Membership
-from submerge.aggregator.node import StoreIdentity
 from submerge.aggregator.pool import Row, Sealed
 from submerge.aggregator.quarantine import Cause, QuarantineEntry, Slip
+from submerge.aggregator.store_records import StoreIdentity
 from submerge.aggregator.upward import Lineage
 from submerge.protocol.desired_state import MOST_DESIRED, DesiredState
 from submerge_proto.kept.client import RecordForm, pin, pin_of, report, report_of
+from submerge_proto.kept.histories import history, history_of
 from submerge_proto.v1 import kept_pb2 as pb
 from submerge_proto.wire import alarms, forms, parts, summaries
 
@@ -179,6 +180,7 @@ FORMS = {
     "line": RecordForm(pb.Lineage, _line, _line_of),
     "row": RecordForm(pb.Row, _row, _row_of),
     "sealed": RecordForm(pb.Sealed, _sealed, _sealed_of),
+    "history": RecordForm(pb.History, history, history_of),
     "member": RecordForm(pb.Membership, _member, _member_of),
     "banned": RecordForm(pb.Nodes, _nodes, _nodes_of),
     "quarantined": RecordForm(pb.Quarantined, _quarantined, _quarantined_of),

@@ -255,6 +255,16 @@ class Sealed(_message.Message):
     linear: _summary_pb2.Subspace
     def __init__(self, subspace: _Optional[_Union[_summary_pb2.Subspace, _Mapping]] = ..., fingerprint: _Optional[bytes] = ..., moments: _Optional[_Union[_summary_pb2.Moments, _Mapping]] = ..., counts: _Optional[_Union[_summary_pb2.Counts, _Mapping]] = ..., as_of_s: _Optional[float] = ..., linear: _Optional[_Union[_summary_pb2.Subspace, _Mapping]] = ...) -> None: ...
 
+class History(_message.Message):
+    __slots__ = ("learnt", "most_rows", "pushed_s")
+    LEARNT_FIELD_NUMBER: _ClassVar[int]
+    MOST_ROWS_FIELD_NUMBER: _ClassVar[int]
+    PUSHED_S_FIELD_NUMBER: _ClassVar[int]
+    learnt: bytes
+    most_rows: float
+    pushed_s: float
+    def __init__(self, learnt: _Optional[bytes] = ..., most_rows: _Optional[float] = ..., pushed_s: _Optional[float] = ...) -> None: ...
+
 class Membership(_message.Message):
     __slots__ = ("closed", "floor_ms", "fences")
     class Closed(_message.Message):

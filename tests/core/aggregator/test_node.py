@@ -15,7 +15,7 @@ from submerge import Schema
 from submerge.aggregator.group import GroupPlan
 from submerge.aggregator.ledger import AGGREGATOR_ROWS, CLIENT_ROWS
 from submerge.aggregator.member import CLOSED
-from submerge.aggregator.node import STORE
+from submerge.aggregator.store_records import STORE
 from submerge.aggregator.versions import AHEAD_MS
 from submerge.protocol.machine import (
     Drop,

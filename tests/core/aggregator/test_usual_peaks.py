@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
+from submerge.aggregator.histories.table import Histories
 from submerge.aggregator.rollup import LEAST_CLIENTS, scores
 from submerge.protocol.messages import ScoreSketches
 from submerge.stats.block_maxima import BlockMaxima
@@ -28,7 +29,8 @@ def ledger(*levels: float, hours: int = 24, from_client: bool = True) -> SimpleN
             rows.append(SimpleNamespace(from_client=from_client, report=report))
             heard[stamp.node, current] = float(current)
     schema = SimpleNamespace(linear=True)
-    return SimpleNamespace(current=lambda: rows, schema=schema, heard=heard)
+    facts = {"schema": schema, "fingerprint": "", "histories": Histories("room")}
+    return SimpleNamespace(current=lambda: rows, heard=heard, **facts)
 
 
 def hours(ledger: SimpleNamespace) -> int:

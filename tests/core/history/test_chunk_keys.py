@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from submerge.history.chunk_keys import ROWS, ChunkKeys
-from submerge.history.learnt import Chunk
 from submerge.history.recorded import Recorded
+from submerge.protocol.history import Chunk
 
 RNG = np.random.default_rng(5)
 X = RNG.normal(size=(1000, 3))

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from submerge import SAPCA, Schema, ShapeError, Subspace, contributions, hotelling, spe
+from submerge import SAPCA, Schema, ShapeError, Subspace, contributions, hotelling, merge, spe
 from submerge.pca.factor import Factors
 from submerge.pca.missing import fill
 from submerge.pca.precision import Precision
@@ -171,3 +171,22 @@ def test_rows_of_another_width_are_refused(score):
     model = Subspace.of(np.eye(4), Schema.anonymous(4), rank=2)
     with pytest.raises(ShapeError, match=r"\(n, 4\), got \(2, 3\)"):
         score(np.ones((2, 3)), model)
+
+
+@pytest.mark.parametrize("exact", ["auto", "never"])
+def test_spare_directions_score_nothing(exact):
+    """On 8 channels they were all that there is, and SPE was 0 everywhere."""
+    X = np.random.default_rng(3).standard_normal((400, 8)) @ np.diag(0.8 ** np.arange(8.0))
+    engine = SAPCA(rank=3, oversample=5, exact=exact).partial_fit(X)
+    whole, shown = engine.subspace, engine.shown
+
+    assert (8, 5, 0) == (whole.rank, whole.spares, shown.spares)
+    np.testing.assert_array_equal(spe(X, shown), spe(X, whole))
+    np.testing.assert_array_equal(hotelling(X, shown), hotelling(X, whole))
+    np.testing.assert_array_equal(contributions(X, shown), contributions(X, whole))
+    assert spe(X, whole).min() > 0
+    # What is merged has as many as were asked for, of one part or of two.
+    assert [(5, 0)] * 2 == [
+        (each.rank, each.spares) for each in (merge(whole, rank=5), merge(whole, whole, rank=5))
+    ]
+    assert [2, 0] == [whole.truncated(r).spares for r in (5, 2)]

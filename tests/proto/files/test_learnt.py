@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from submerge import PeerError, UsageError
 from submerge.client.highest import HighestSoFar
-from submerge.history.learnt import Chunk, Learnt
+from submerge.history.learnt import Learnt
 from submerge.protocol.desired_state import DesiredState
+from submerge.protocol.history import Chunk
 from submerge_proto.files.chunks import chunks, chunks_of
 from submerge_proto.files.learnt import packed, unpacked
 from submerge_proto.files.monitors import without_alarms

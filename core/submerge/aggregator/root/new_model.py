@@ -7,7 +7,7 @@ from submerge.aggregator.alarms.widening import widening
 from submerge.aggregator.ledger import Ledger
 from submerge.aggregator.plan import GroupPlan
 from submerge.aggregator.rollup import census, limits, scores, staleness
-from submerge.aggregator.root.settling import published_rank
+from submerge.aggregator.root.settling import held_rank, published_rank
 from submerge.aggregator.versions import newest_version
 from submerge.protocol.machine import Now
 from submerge.protocol.messages import Model
@@ -65,7 +65,7 @@ def new_model(
         ledger.fingerprint,
         summary,
         limits(recent),
-        ledger.counts(),
+        ledger.counts() + ledger.histories.counts(ledger.fingerprint),
         known.nodes,
         staleness(known),
         created=now.wall,
@@ -73,6 +73,6 @@ def new_model(
         maxima=maxima,
         widened=widening(alarm_status(ledger, now, desired=0)),
         factors=() if seen is None else summaries.factors(seen),
-        rank=published_rank(plan, ledger.schema, rank),
+        rank=published_rank(plan, ledger.schema, rank or held_rank(plan, ledger)),
         block_s=0.0 if maxima is None else group_block_s(maxima.lengths, maxima.block_s),
     )

@@ -60,6 +60,13 @@ def published_rank(plan: GroupPlan, schema: Schema, chosen: int) -> int:
     return below(chosen or plan.summaries.rule.start, schema.dim)
 
 
+def held_rank(plan: GroupPlan, ledger: Ledger) -> int:
+    """Return the rank that histories were fitted with, until rows choose one; 0 without any."""
+    if not plan.chooses_rank or not isinstance(plan.summaries, Subspaces):
+        return 0
+    return min(ledger.histories.rank(ledger.fingerprint), plan.summaries.rank_max)
+
+
 def rank_by_rows(plan: GroupPlan, ledger: Ledger) -> int:
     """Return the rank that follows from the rows of 4 children or more; 0 if it is too early."""
     if not plan.chooses_rank or ledger.counts().learnt < ENOUGH:

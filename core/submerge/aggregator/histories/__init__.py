@@ -1,0 +1,1 @@
+"""Histories: what a root merges beside the rows of nodes, at an operator's order."""

@@ -1,0 +1,132 @@
+"""check(): why a root does not take a history, in one line that names the cure."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from submerge.aggregator.group import Group
+from submerge.aggregator.histories.table import MOST_HISTORIES
+from submerge.aggregator.ledger import Ledger
+from submerge.aggregator.pool import with_energies
+from submerge.aggregator.report_limits import ROUNDING
+from submerge.errors import UsageError
+from submerge.pca.whole_scatter import WholeScatter
+from submerge.protocol.history import History
+from submerge.protocol.learning import Summary
+from submerge.protocol.machine import Now, PushHistory
+from submerge.protocol.messages import Incarnation
+from submerge.protocol.summaries import Summaries
+from submerge.schema import Schema, differences
+
+MOST_NAMED = 3
+"""Most chunks or machines that a line names."""
+
+
+def check(group: Group, order: PushHistory, root: Incarnation | None, now: Now) -> History:
+    """Return a history as a group takes it.
+
+    root : the incarnation of this root; None below one
+
+    Raises
+    ------
+    UsageError
+        If it does not.
+    """
+    history, ledger = order.history, group.ledger
+    if root is None:
+        raise UsageError("histories are kept by the root alone: push this one there")
+    if ledger is None:
+        raise UsageError(f"group {group.name!r} has no schema yet: try again once it has")
+    _check_origin(group, history, root)
+    schema = _schema_of(group, ledger, history)
+    summary = fitted(group.plan.summaries, schema, history.summary)
+    if summary is None:
+        raise UsageError(
+            "expected a summary that this group can merge, got one with more directions or"
+            " readings than it may have: fit it again with this version"
+        )
+    _check_chunks(group, history)
+    if not order.anyway:
+        _check_nodes(ledger, history, now)
+    return replace(history, summary=summary)
+
+
+def fitted(summaries: Summaries, schema: Schema, summary: Summary) -> Summary | None:
+    """Return a summary as a group merges it; None if it cannot."""
+    if isinstance(summary, WholeScatter) and not summaries.is_narrow(schema):
+        summary = summaries.directions(summary)
+    return with_energies(summary) if summaries.fits(schema, summary) else None
+
+
+def opens(group: Group, ledger: Ledger, schema: Schema) -> bool:
+    """Return whether a history settles what a group's schema still leaves open."""
+    ours = ledger.schema
+    is_open = ours.scaling is None or not ours.features.settled
+    return group.plan.settles and is_open and schema.is_like(ours)
+
+
+def _check_origin(group: Group, history: History, root: Incarnation) -> None:
+    if history.origin == f"{group.name} {root}":
+        raise UsageError(
+            "this model was saved from this very fleet, whose readings would count twice: push it"
+            " to another"
+        )
+
+
+def _schema_of(group: Group, ledger: Ledger, history: History) -> Schema:
+    theirs = Schema.parse(history.model.schema)
+    if theirs.fingerprint == ledger.fingerprint or opens(group, ledger, theirs):
+        return theirs
+    lines = differences(ledger.schema, theirs)
+    raise UsageError(
+        f"the history has another schema than group {group.name!r}: {'; '.join(lines)}. Fit it"
+        " with the group's (submerge model save fleet.model, then submerge fit --like fleet.model)"
+    )
+
+
+def _check_chunks(group: Group, history: History) -> None:
+    """Refuse chunks that are held already, except where one history covers the other."""
+    if history.summary.weight > history.model.counts.learnt * (1 + ROUNDING):
+        raise UsageError("expected a summary of the rows that were learnt, got one of more")
+    table = group.ledger.histories if group.ledger is not None else group.histories
+    held, covered = table.holders(history.chunks), table.covered_by(history)
+    where = ", ".join(sorted(set(held.values())))
+    if history.name in table.by_name or (held and len(held) == len(history.keys)):
+        raise UsageError(
+            f"nothing new: all of its rows are held already, by history {where or history.name}"
+        )
+    if not set(held.values()) <= set(covered):
+        files = _some(sorted({chunk.file for chunk in history.chunks if chunk.key in held}))
+        cure = "forget that one first" if history.origin else "fit the others alone, or all of them"
+        raise UsageError(
+            f"{len(held)} of its {len(history.keys)} chunks of rows are held already, by history"
+            f" {where} ({files}): {cure}"
+        )
+    if len(table.by_name) - len(covered) >= MOST_HISTORIES:
+        raise UsageError(
+            f"group {group.name!r} holds {MOST_HISTORIES} histories, and no more: fit several files"
+            " together, or forget one (submerge model forget)"
+        )
+
+
+def _check_nodes(ledger: Ledger, history: History, now: Now) -> None:
+    """Refuse rows of a node that reports, from a time when it may have reported them itself."""
+    twice = sorted(
+        {
+            chunk.machine
+            for chunk in history.chunks
+            if chunk.machine in ledger.presence
+            # Without times it is not known.
+            and not chunk.last <= ledger.began(chunk.machine, now)
+        }
+    )
+    if twice:
+        raise UsageError(
+            f"node {_some(twice)} has reported here since before the last of these rows: they may"
+            " count twice. Fit earlier rows alone (--exclude), or say --anyway"
+        )
+
+
+def _some(names: list[str]) -> str:
+    shown = ", ".join(names[:MOST_NAMED])
+    return f"{shown} and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else shown

@@ -1,0 +1,100 @@
+"""History: what was learnt of rows that no node reports, and a group's root keeps beside its rows.
+
+It was fitted to files, or saved by another fleet. An operator gives it to a root: it belongs to no
+incarnation, is sealed by nothing, and stays until it is forgotten.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from dataclasses import dataclass
+
+from submerge.protocol.learning import Summary
+from submerge.protocol.messages import Model, ScoreSketches
+
+ID_DIGITS = 12
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Chunk:
+    """Rows that were learnt together; by its key, they count once.
+
+    Attributes
+    ----------
+    key : bytes
+        SHA-256 of its parsed rows, 32 bytes.
+    machine : str
+        Which machine they are of; a name that a node can have.
+    rows : int
+    first, last : float
+        Times of its first and last row, seconds since 1970; NaN where rows have no times.
+    file : str
+        Where it was read from, for people.
+    """
+
+    key: bytes
+    machine: str
+    rows: int
+    first: float
+    last: float
+    file: str = ""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class History:
+    """What was learnt of rows that no node reports.
+
+    Attributes
+    ----------
+    model : Model
+        What scored them; with their schema, counts and rank.
+    summary : Summary
+        What merges.
+    sketches : ScoreSketches or None
+        Of scores of rows that the scoring model had not learnt, with their block maxima.
+    chunks : tuple of Chunk
+        By key, ascending; those of a fleet are the histories that it held.
+    origin : str
+        As in `Learnt`: empty for files, else the fleet.
+    most_rows : float
+        It counts for no more rows than so many.
+    pushed : float
+        When an operator gave it, seconds since 1970.
+    """
+
+    model: Model
+    summary: Summary
+    sketches: ScoreSketches | None
+    chunks: tuple[Chunk, ...] = ()
+    origin: str = ""
+    most_rows: float = math.inf
+    pushed: float = 0.0
+
+    @property
+    def name(self) -> str:
+        """What it is called: it follows from what was learnt, and from nothing else."""
+        said = f"{self.origin} {self.model.version}" if self.origin else "files"
+        known = hashlib.sha256(said.encode())
+        for chunk in self.chunks:
+            known.update(chunk.key)
+        return known.hexdigest()[:ID_DIGITS]
+
+    @property
+    def keys(self) -> frozenset[bytes]:
+        """The keys of its chunks."""
+        return frozenset(chunk.key for chunk in self.chunks)
+
+    @property
+    def as_of(self) -> float:
+        """The time that it describes: that of its last row, or of its model without times."""
+        return max(
+            (chunk.last for chunk in self.chunks if chunk.last == chunk.last),
+            default=self.model.created,
+        )
+
+    @property
+    def factor(self) -> float:
+        """By what its weight is multiplied, so that it counts for `most_rows` at most."""
+        weight = self.summary.weight
+        return min(1.0, self.most_rows / weight) if weight > 0 else 1.0

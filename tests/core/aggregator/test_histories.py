@@ -1,0 +1,281 @@
+"""A history that an operator gives a root counts as its rows would, once, until it is forgotten."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from submerge.aggregator.group import GroupPlan
+from submerge.errors import UsageError
+from submerge.history.fit import Fitted, fit
+from submerge.history.recorded import Recorded
+from submerge.history.settings import FitSettings
+from submerge.protocol.history import History
+from submerge.protocol.machine import Flush, ForgetHistory, PushHistory, Reading
+from submerge.protocol.settings import AlarmSettings
+from submerge.protocol.summaries import Subspaces
+from submerge.schema import Channel, Schema
+from support.nodes import EPOCH, GROUP, Host, Table
+
+NAMES = tuple("abcdef")
+MINUTE = 60.0
+DAYS = 4
+ROWS = DAYS * 1440
+SUMMARIES = Subspaces(2, rank_max=4)
+MIX = np.random.default_rng(5).normal(size=(2, len(NAMES)))
+
+
+def rows(n: int, seed: int = 1) -> np.ndarray:
+    """Rows of a machine without a fault."""
+    rng = np.random.default_rng(seed)
+    return 20 + rng.normal(size=(n, 2)) @ MIX + 0.3 * rng.normal(size=(n, len(NAMES)))
+
+
+def recorded(n: int, *, seed: int, file: str, last: float) -> Recorded:
+    times = last - MINUTE * np.arange(n - 1, -1, -1.0)
+    return Recorded("old", rows(n, seed), times, file, 0)
+
+
+def fitted(*parts: Recorded) -> Fitted:
+    return fit(lambda: parts, NAMES, FitSettings(rank=2, rank_max=4))
+
+
+def history_of(done: Fitted, **facts: float | str) -> History:
+    return replace(History(done.model, done.scatter, done.sketches, done.chunks), **facts)
+
+
+BEFORE = EPOCH - 86400.0
+FIRST = recorded(ROWS, seed=1, file="march.csv", last=BEFORE - DAYS * 86400.0)
+SECOND = recorded(ROWS, seed=2, file="april.csv", last=BEFORE)
+
+
+@pytest.fixture(scope="module")
+def march() -> Fitted:
+    return fitted(FIRST)
+
+
+@pytest.fixture(scope="module")
+def both() -> Fitted:
+    return fitted(FIRST, SECOND)
+
+
+@pytest.fixture(scope="module")
+def april() -> Fitted:
+    return fitted(SECOND)
+
+
+def fleet(schema: Schema, *, settles: bool = False, **plan: object) -> Table:
+    """A root, and a client whose alarms may come once a week."""
+    table = Table(SUMMARIES, schema)
+    plans = {GROUP: GroupPlan(SUMMARIES, schema, learns_scaling=settles, **plan)}
+    table.root("r", plans=plans)
+    return table
+
+
+def with_client(table: Table, **settings: object) -> Table:
+    alarms = AlarmSettings(period_s=MINUTE)
+    table.client("c", under="r", alarms=alarms, **settings)
+    return table
+
+
+def reads(table: Table, block: np.ndarray) -> None:
+    """Let the client read, and all report."""
+    table.step("c", Reading(block))
+    table.passes(MINUTE * len(block))
+    table.step("c", Flush())
+    table.run()
+
+
+def pushed(table: Table, history: History, **more: bool) -> list[str]:
+    """Push it; return what notes say."""
+    before = len(table.hosts["r"].notes)
+    table.step("r", PushHistory(GROUP, history, **more))
+    table.run()
+    return [note.what for note in table.hosts["r"].notes[before:]]
+
+
+def objection(table: Table, history: History, **more: bool) -> str:
+    """Return why the root does not take it."""
+    host = table.hosts["r"]
+    with pytest.raises(UsageError) as caught:
+        host.node.check_history(PushHistory(GROUP, history, **more), table.now("r"))
+    return str(caught.value)
+
+
+def whole(host: Host, table: Table) -> tuple[bytes, ...]:
+    """What follows from all that a root holds, without versions and times."""
+    table.passes(10 * MINUTE)
+    model = host.model
+    assert model.summary is not None
+    return (
+        b"".join(part.basis.tobytes() + part.sigma.tobytes() for part in model.summary.parts),
+        repr((model.counts, model.limits, model.rank, model.widened)).encode(),
+        b"" if model.maxima is None else model.maxima.packed,
+    )
+
+
+def test_a_root_without_nodes_has_the_model_of_its_history(march):
+    """Counts, limits by held-out rows, directions and rank."""
+    table = fleet(march.folds.schema)
+    assert ["history taken"] == pushed(table, history_of(march))
+    table.passes(MINUTE)
+    model = table.hosts["r"].model
+
+    assert march.model.counts == model.counts
+    assert repr(march.model.limits) == repr(model.limits)
+    assert march.sketches.maxima.packed == model.maxima.packed
+    np.testing.assert_allclose(
+        model.summary.parts[0].sigma, march.model.summary.parts[0].sigma, rtol=1e-6
+    )
+
+
+def test_it_counts_once_whatever_is_pushed_again(march, april, both):
+    """The same; a part of it; more than it, which takes its place; and what shares a part."""
+    table = fleet(march.folds.schema)
+    pushed(table, history_of(march))
+    assert ["history refused"] == pushed(table, history_of(march))
+    assert "nothing new" in objection(table, history_of(march))
+
+    schema = march.folds.schema
+    all_of_it = history_of(both)
+    # The other fits have scalings of their own; what is counted is what matters here.
+    all_of_it = replace(all_of_it, model=replace_schema(all_of_it, schema), summary=march.scatter)
+    assert ["history taken"] == pushed(table, all_of_it)
+    assert [all_of_it.name] == list(table.hosts["r"].node.histories(GROUP))
+    assert "nothing new" in objection(table, history_of(march))
+
+    some = replace(all_of_it, chunks=tuple(c for c in (*march.chunks, other_chunk(april))))
+    assert "1 of its 2 chunks" in objection(table, some)
+    assert "march.csv" in objection(table, some)
+
+
+def other_chunk(done: Fitted):
+    """A chunk that no history holds."""
+    return replace(done.chunks[0], key=bytes(32), file="may.csv")
+
+
+def replace_schema(history: History, schema: Schema):
+    return replace(history.model, schema=schema.canonical, fingerprint=schema.fingerprint)
+
+
+def test_forgetting_it_leaves_the_bytes_of_a_fleet_that_never_had_it(march):
+    """Killed and started again in between. And it may be pushed again."""
+    schema = march.folds.schema
+    with_it, without = (with_client(fleet(schema)) for _ in range(2))
+    name = history_of(march).name
+    for block in np.split(rows(600, seed=9), 6):
+        reads(with_it, block)
+        reads(without, block)
+    pushed(with_it, history_of(march))
+    with_it.restarts("r")
+    without.restarts("r")
+    with_it.run()
+    held = whole(with_it.hosts["r"], with_it)
+    assert [name] == list(with_it.hosts["r"].node.histories(GROUP))
+    with_it.step("r", ForgetHistory(GROUP, name))
+    for table in (with_it, without):
+        table.passes(10 * MINUTE)
+    assert held != whole(without.hosts["r"], without) == whole(with_it.hosts["r"], with_it)
+
+    assert ["history taken"] == pushed(with_it, history_of(march))
+    with_it.restarts("r")
+    with_it.passes(10 * MINUTE)
+    assert march.model.counts.learnt < with_it.hosts["r"].model.counts.learnt
+
+
+def test_what_clients_read_beside_it_stays_theirs_when_it_is_forgotten(march):
+    """Their limits come from scores by the model of that time; directions and counts do not."""
+    schema = march.folds.schema
+    with_it, without = (with_client(fleet(schema)) for _ in range(2))
+    pushed(with_it, history_of(march))
+    for block in np.split(rows(600, seed=9), 6):
+        reads(with_it, block)
+        reads(without, block)
+    with_it.step("r", ForgetHistory(GROUP, history_of(march).name))
+    for table in (with_it, without):
+        table.passes(10 * MINUTE)
+    ours, theirs = (table.hosts["r"].model for table in (with_it, without))
+
+    assert theirs.counts == ours.counts
+    assert theirs.summary.basis.tobytes() == ours.summary.basis.tobytes()
+    assert theirs.summary.sigma.tobytes() == ours.summary.sigma.tobytes()
+
+
+def test_another_schema_is_refused_line_by_line(march):
+    """Names, and a scaling of its own."""
+    renamed = replace(march.folds.schema, channels=(*map(Channel, NAMES[:-1]), Channel("g")))
+    table = fleet(renamed)
+    assert "missing channel: g; extra channel: f" in objection(table, history_of(march))
+
+    scaling = march.folds.schema.scaling
+    shifted = replace(march.folds.schema, scaling=replace(scaling, offset=(0.5,) * len(NAMES)))
+    assert "scaling: expected the fleet's" in objection(fleet(shifted), history_of(march))
+
+
+def test_it_settles_a_scaling_that_is_still_open(march):
+    """As readings would have; a client that comes then has limits at once."""
+    open_schema = replace(march.folds.schema, scaling=None)
+    table = fleet(open_schema, settles=True)
+    assert ["history taken"] == pushed(table, history_of(march))
+    table.passes(MINUTE)
+
+    assert march.folds.schema.fingerprint == table.hosts["r"].model.fingerprint
+    table.restarts("r")
+    assert march.folds.schema.fingerprint == table.hosts["r"].ledger.fingerprint
+
+
+def test_rows_of_a_node_that_reports_are_refused_unless_it_is_said(march):
+    """If they are of a time when it was there, or of an unknown time."""
+    table = with_client(fleet(march.folds.schema))
+    reads(table, rows(60))
+    late = replace(march.chunks[0], machine="c", last=EPOCH + 1)
+    history = replace(history_of(march), chunks=(late,))
+    assert "node c has reported here" in objection(table, history)
+    assert ["history taken"] == pushed(table, history, anyway=True)
+
+    table = with_client(fleet(march.folds.schema))
+    reads(table, rows(60))
+    timeless = replace(late, first=math.nan, last=math.nan)
+    assert "node c has reported" in objection(table, replace(history, chunks=(timeless,)))
+    early = replace(late, last=EPOCH - 1)
+    assert ["history taken"] == pushed(table, replace(history, chunks=(early,)))
+
+
+def test_a_fleets_own_model_and_a_place_below_the_root_are_refused(march):
+    """Both would count readings twice."""
+    table = fleet(march.folds.schema)
+    own = f"{GROUP} {table.hosts['r'].node.incarnation}"
+    assert "this very fleet" in objection(table, history_of(march, origin=own))
+    table.aggregator("a")
+    table.passes(MINUTE)
+    with pytest.raises(UsageError, match="push this one there"):
+        table.hosts["a"].node.check_history(PushHistory(GROUP, history_of(march)), table.now("a"))
+
+
+def test_it_counts_for_no_more_rows_than_an_operator_says(march):
+    """Its weight in the merge; its limits are those of all its rows."""
+    table = fleet(march.folds.schema)
+    pushed(table, history_of(march, most_rows=100.0))
+    table.passes(MINUTE)
+
+    assert 100 == pytest.approx(table.hosts["r"].ledger.summary().weight)
+    assert repr(march.model.limits) == repr(table.hosts["r"].model.limits)
+
+
+def test_a_new_client_has_limits_at_its_first_rows(march):
+    """A fault that begins after its tenth row is an alarm within fifty."""
+    table = with_client(fleet(march.folds.schema))
+    pushed(table, history_of(march))
+    table.passes(10 * MINUTE)
+    normal, off = rows(10, seed=11), rows(50, seed=12)
+    off[:, 2] += 8.0
+    for row in np.concatenate((normal, off)):
+        table.step("c", Reading(row[None, :]))
+        table.passes(MINUTE)
+    alarms = table.hosts["c"].node._ingest.alarms
+
+    assert alarms
+    assert alarms[0].began <= table.now("c").wall
