@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from submerge_fleet.console.admin_client import printable
@@ -65,7 +66,8 @@ def table_of(views: Sequence[HistoryView]) -> Table:
         cells += [view.name, f"{view.rows:,}"]
         if capped:
             cells.append("-" if view.most_rows is None else f"{view.most_rows:,.0f}")
-        cells += [_span(view), _named(view.machines), _named(view.files), _day(view.pushed_s)]
+        files = [PurePath(file).name for file in view.files]
+        cells += [_span(view), _named(view.machines), _named(files), _day(view.pushed_s)]
         if old:
             cells.append("" if view.current else "old schema")
         table.add_row(*map(Text, cells))

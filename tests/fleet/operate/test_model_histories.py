@@ -13,7 +13,8 @@ from submerge.history.fit import Fitted
 from submerge.protocol.messages import Model
 from submerge_aggregator.questions import history_views
 from submerge_aggregator.questions.history_views import HistoryView, PushedView
-from submerge_fleet.operate.history_words import pushed_text, weight_warning
+from submerge_fleet.console.admin_client import console_of
+from submerge_fleet.operate.history_words import pushed_text, table_of, weight_warning
 from submerge_proto.wire import codec
 from support import histories
 from support.commands import shell, stands_at_its_socket
@@ -184,6 +185,26 @@ def test_bad_input_is_one_line(submerge, house, plant, day, monkeypatch):
 def _of_a_message(day: Fitted) -> Model:
     """What a child gets; a file of form 1 is that."""
     return day.model
+
+
+def test_a_table_has_a_line_for_each(capsys):
+    """Groups, old schemas, other fleets and paths, where there are such."""
+    of_files = replace(
+        ROW, files=("/data/march.csv",), machines=("a", "b"), first_s=0.0, last_s=86400.0
+    )
+    of_fleet = replace(ROW, name="f" * 12, group="hall", origin="pumps 18bc", current=False)
+    console_of(wide=True).print(table_of([of_files, of_fleet]))
+    _, heading, _, *lines = capsys.readouterr().out.splitlines()
+
+    assert ["group", "name", "rows", "span", "machines", "files", "pushed", "state"] == (
+        heading.split()
+    )
+    span = "1970-01-01", "to", "1970-01-02"
+    expected = ["room", "0123456789ab", "5,760", *span, "2", "march.csv", "1970-01-01"]
+    assert expected == lines[0].split()
+    fleet = "of", "fleet", "pumps"
+    expected = ["hall", "f" * 12, "5,760", *fleet, "-", "-", "1970-01-01", "old", "schema"]
+    assert expected == lines[1].split()
 
 
 def test_words_say_what_it_replaces_and_what_is_missing():
