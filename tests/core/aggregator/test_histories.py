@@ -152,6 +152,41 @@ def test_it_counts_once_whatever_is_pushed_again(march, april, both):
     assert "march.csv" in objection(table, some)
 
 
+def test_of_one_fleet_the_latest_model_counts(march):
+    """With what it was given itself; an earlier one, or the same, is nothing new."""
+    table = fleet(march.folds.schema)
+    early, late = (
+        history_of(march, origin="f 1", model=replace(march.model, version=version))
+        for version in (5, 6)
+    )
+    assert ["history taken"] == pushed(table, early)
+    assert "nothing new" in objection(table, early)
+    assert ["history taken"] == pushed(table, late)
+    assert [late.name] == list(table.hosts["r"].node.histories(GROUP))
+    assert f"history {late.name} is this model of that fleet, or later" in objection(table, early)
+    other = replace(late, origin="g 1")
+    assert "forget that one first" in objection(table, other)
+    table.passes(MINUTE)
+    assert march.model.counts.learnt == table.hosts["r"].model.counts.learnt
+
+
+def test_rows_without_keys_are_refused(march):
+    """They could count again and again."""
+    table = fleet(march.folds.schema)
+
+    assert "expected keys of its rows" in objection(table, history_of(march, chunks=()))
+
+
+def test_a_fleet_that_holds_files_has_learnt_more_than_they_are(march):
+    """That all of its chunks are here does not make it nothing new: the rest would be lost."""
+    table = fleet(march.folds.schema)
+    pushed(table, history_of(march))
+    line = objection(table, history_of(march, origin="f 1"))
+
+    assert "1 of its 1 chunks" in line
+    assert "forget that one first" in line
+
+
 def other_chunk(done: Fitted):
     """A chunk that no history holds."""
     return replace(done.chunks[0], key=bytes(32), file="may.csv")

@@ -90,8 +90,15 @@ def _check_chunks(group: Group, history: History) -> None:
         raise UsageError("expected a summary of the rows that were learnt, got one of more")
     table = group.ledger.histories if group.ledger is not None else group.histories
     held, covered = table.holders(history.chunks), table.covered_by(history)
+    later = table.later_than(history)
+    if later:
+        raise UsageError(f"nothing new: history {later[0]} is this model of that fleet, or later")
     where = ", ".join(sorted(set(held.values())))
-    if history.name in table.by_name or (held and len(held) == len(history.keys)):
+    # A fleet has learnt more than the histories that it holds.
+    of_files = not history.origin
+    if of_files and not history.keys:
+        raise UsageError("expected keys of its rows, by which they count once, got none: fit it")
+    if of_files and (history.name in table.by_name or len(held) == len(history.keys)):
         raise UsageError(
             f"nothing new: all of its rows are held already, by history {where or history.name}"
         )
