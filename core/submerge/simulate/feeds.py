@@ -13,7 +13,7 @@ from submerge.protocol.report_bytes import size
 from submerge.protocol.summaries import Subspaces, Summaries, Summary
 from submerge.schema import Schema
 from submerge.simulate.hosts import Host
-from submerge.simulate.samples import SampleSets
+from submerge.simulate.samples import Samples, SampleSets
 
 BANK = 1 << 14
 """Rows that readings are drawn from: the pooled truth is then a weighted sum."""
@@ -39,6 +39,12 @@ class Feed(Protocol):
     def reading(self, host: Host, time: float, rng: np.random.Generator) -> Array:
         """Return the next reading of a host, (1, channels)."""
 
+    def recorded(self, n: int, time: float, rng: np.random.Generator) -> Array:
+        """Return rows (n, channels) that no host reads: they are in files."""
+
+    def learnt(self, rows: Array, schema: Schema) -> Summary:
+        """Return what is learnt of rows in files, in units of the channels."""
+
     def size(self, report: Report) -> int:
         """Return the size of a report in bytes."""
 
@@ -54,6 +60,8 @@ class Ids:
         Time of each reading, in virtual seconds.
     forged : int
         Ids of readings that no sensor took, as bits: those of a malicious node.
+    in_files : int
+        Ids of rows in files, which no client reads, as bits.
     """
 
     def __init__(self) -> None:
@@ -62,7 +70,7 @@ class Ids:
         self.generated = 0
         self.given: dict[str, int] = {}
         self.read_at: list[float] = []
-        self.forged = 0
+        self.forged = self.in_files = 0
 
     def reading(self, host: Host, time: float, rng: np.random.Generator) -> Array:
         """Return a new id."""
@@ -76,6 +84,16 @@ class Ids:
         bits = 1 << self._new(time)
         self.forged |= bits
         return bits
+
+    def recorded(self, n: int, time: float, rng: np.random.Generator) -> Array:
+        """Return new ids."""
+        numbers = [self._new(time) for _ in range(n)]
+        self.in_files |= sum(1 << number for number in numbers)
+        return np.array(numbers, dtype=np.float64)[:, None]
+
+    def learnt(self, rows: Array, schema: Schema) -> Samples:
+        """Return the set of ids."""
+        return Samples(sum(1 << int(number) for number in rows[:, 0]))
 
     def _new(self, time: float) -> int:
         self.read_at.append(time)
@@ -123,6 +141,16 @@ class Rows:
         self.generated += 1
         self._learnt[i] += 1
         return np.asarray(self._bank[i : i + 1])
+
+    def recorded(self, n: int, time: float, rng: np.random.Generator) -> Array:
+        """Return rows of the bank."""
+        return np.asarray(self._bank[rng.integers(BANK, size=n)])
+
+    def learnt(self, rows: Array, schema: Schema) -> Summary:
+        """Return their summary, as a client's learner makes it."""
+        learner = self.summaries.learner(schema)
+        learner.learn(schema.scaled(rows), schema.lift(rows))
+        return learner.summary()
 
     def size(self, report: Report) -> int:
         """Return the size of a report in bytes."""

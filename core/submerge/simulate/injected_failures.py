@@ -12,6 +12,7 @@ from submerge.client.node import ClientNode
 from submerge.protocol.machine import Flush, Forget, Linked, Records, SetDesired
 from submerge.simulate.faults import quiet
 from submerge.simulate.fleet import SimulatedFleet
+from submerge.simulate.history_operator import HistoryOperator
 from submerge.simulate.hosts import Host
 from submerge.simulate.nodes import GROUP
 
@@ -49,6 +50,7 @@ class InjectedFailures:
             (faults.forget, clients, self._forget),
             (faults.twin, clients, self._double),
             (faults.orders, clients, self._order),
+            (faults.histories, root, HistoryOperator(fleet).act),
         ]
         span = fleet.plan.hours * HOUR
         for rate, hosts, failure in kinds:

@@ -174,7 +174,7 @@ class Oracle(FleetObserver):
         if host is not self._fleet.root:
             return
         ledger = self._fleet.root_ledger
-        counted = bits_of(None if ledger is None else ledger.summary()) & ~self._feed.forged
+        counted = bits_of(None if ledger is None else ledger.summary()) & ~self._foreign
         gone = self.counted & ~counted & ~self._may_leave
         if gone:
             self.record("I2", f"the root has lost {self._readings(gone)}")
@@ -283,6 +283,11 @@ class Oracle(FleetObserver):
         """Readings that the root may stop counting."""
         gone = self.excused["forgotten"] | self.excused["of an earlier scaling"]
         return gone | self._of_twins | self._far
+
+    @property
+    def _foreign(self) -> int:
+        """Ids that no client has read; `history_oracle` follows those of files."""
+        return self._feed.forged | self._feed.in_files
 
     @property
     def _of_twins(self) -> int:
