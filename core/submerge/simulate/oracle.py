@@ -395,4 +395,4 @@ class Oracle(FleetObserver):
     def _readings(self, ids: int) -> str:
         """Return how many readings these are, and of which nodes."""
         names = sorted(name for name, bits in self._feed.given.items() if bits & ids)
-        return f"{ids.bit_count()} readings of {', '.join(names[:3])}"
+        return f"{ids.bit_count()} readings of {', '.join(names[:3]) or 'files'}"
