@@ -255,8 +255,9 @@ SEED = {
     "fence' none on reports": 78,
     "A2' keep the name after loss": 2,
     "closed' any process of a store": 19,
-    "A1' an aggregator keeps its store on a new parent": 30,
-    "C2'' send an unpinned checkpoint": 28,
+    "A1' an aggregator keeps its store on a new parent": 35,
+    "C2'' send an unpinned checkpoint": 41,
+    "moved' to any parent": 18,
     "A3' no rollback check": 12,
 }
 """Where the search begins, if not at 0: the first seed that has shown the broken rule."""

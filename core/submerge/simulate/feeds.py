@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
 import numpy as np
@@ -78,6 +79,11 @@ class Ids:
         self.given[host.name] = self.given.get(host.name, 0) | 1 << number
         self.generated += 1
         return np.array([[float(number)]])
+
+    @property
+    def foreign(self) -> int:
+        """Ids that no client has read, as bits."""
+        return self.forged | self.in_files
 
     def forge(self, time: float) -> int:
         """Return the id of a forged reading, as bits."""
@@ -156,15 +162,21 @@ class Rows:
         """Return the size of a report in bytes."""
         return size(report, self.summaries)
 
-    def angle(self, model: Summary, schema: Schema) -> float:
+    def angle(
+        self, model: Summary, schema: Schema, files: Sequence[tuple[Array, float]] = ()
+    ) -> float:
         """Return the angle in degrees between the model and all readings pooled.
 
         schema : the model's; in a kernel group, features are compared
+        files : rows (n, channels) that count beside the readings, and for how much each row does
         """
         learnt = model.parts[0]
         there = np.flatnonzero(self._learnt)
-        weights = self._learnt[there] / self._learnt.sum()
-        X = schema.lift(self._bank[there])
+        weights = np.concatenate(
+            [self._learnt[there], *(np.full(len(rows), factor) for rows, factor in files)]
+        )
+        weights = weights / weights.sum()
+        X = schema.lift(np.concatenate([self._bank[there], *(rows for rows, _ in files)]))
         X = (X - weights @ X) * np.sqrt(weights)[:, None]
         truth = np.linalg.eigh(X.T @ X)[1][:, ::-1][:, : self._rank]
         cosines = np.linalg.svd(truth.T @ learnt.basis[:, : self._rank], compute_uv=False)

@@ -19,6 +19,9 @@ from submerge.simulate.fleet import SimulatedFleet
 from submerge.simulate.hosts import Host
 from submerge.simulate.nodes import GROUP
 
+MACHINES = ("old-1", "old-2", "old-3")
+"""Machines that have no node."""
+
 MOST_ROWS = 12
 """Rows of a file, at most."""
 
@@ -52,7 +55,7 @@ class HistoryOperator:
     def __init__(self, fleet: SimulatedFleet) -> None:
         self._fleet, self._rng = fleet, fleet.rng
         self._given: list[Files] = []
-        self._names: list[str] = []
+        self._rows: dict[str, Array] = {}  # of each history
         self._written = 0
         self._orders = (
             *(self._push_new, self._push_new, self._push_again, self._push_again),
@@ -68,6 +71,12 @@ class HistoryOperator:
             orders = self._orders if self._given else self._orders[:1]
             orders[int(self._rng.integers(len(orders)))]()
 
+    def rows_held(self) -> list[tuple[Array, float]]:
+        """Return the rows that the root holds beside readings, and for how much each counts."""
+        root = self._fleet.root.node
+        held = root.histories(GROUP).values() if isinstance(root, AggregatorNode) else ()
+        return [(self._rows[each.name], each.factor) for each in held]
+
     # -- right ones ------------------------------------------------------------
 
     def _push_new(self) -> None:
@@ -81,7 +90,7 @@ class HistoryOperator:
         self._push((*self._earlier(), *self._new_files()))
 
     def _forget(self) -> None:
-        self._step(ForgetHistory(GROUP, self._names[self._any(len(self._names))]))
+        self._step(ForgetHistory(GROUP, list(self._rows)[self._any(len(self._rows))]))
 
     def _push_other_model(self) -> None:
         """Push what another fleet has learnt, half the time from a history that is known here."""
@@ -138,7 +147,7 @@ class HistoryOperator:
         rows = fleet.feed.recorded(1 + self._any(MOST_ROWS), fleet.time, self._rng)
         key = sha256(f"{self._written}".encode()).digest()
         last = fleet.root.now(0.0).wall
-        machine = f"old-{self._any(3)}"
+        machine = MACHINES[self._any(len(MACHINES))]
         file = f"{self._written}.csv"
         return RecordedFile(Chunk(key, machine, len(rows), last - 1.0, last, file), rows)
 
@@ -164,8 +173,9 @@ class HistoryOperator:
         if schema is None:
             return
         history = self._history(files, schema, **facts)
-        self._names.append(history.name)
-        if not history.origin:
+        self._rows[history.name] = np.concatenate([each.rows for each in files])
+        # Rows of a node are of now: later they may be of a time before it reported.
+        if not history.origin and all(each.chunk.machine in MACHINES for each in files):
             self._given.append(files)
         self._step(PushHistory(GROUP, history, anyway), host)
 

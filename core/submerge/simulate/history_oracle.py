@@ -155,7 +155,7 @@ class HistoryOracle(FleetObserver):
 
     def _reported_too(self, history: History, records: Records) -> bool:
         """Return whether a child of the root, which has a row there, may have read its rows."""
-        # Children are younger than the simulation; rows from before it have the time 0.
+        # The operator's rows of a node are of now, or of 1970.
         machines = {chunk.machine for chunk in history.chunks if chunk.last > 0}
         return any(key[:2] == ("row", GROUP) and key[2] in machines for key in records)
 
@@ -213,6 +213,8 @@ class HistoryOracle(FleetObserver):
     def _record(self, what: str) -> None:
         if not self.violations:
             self._fleet.log(self._fleet.root, f"!! I12: {what}")
+            if self._fleet.transcript is not None:
+                self._fleet.transcript.close()
             self.violations.append(("I12", f"at {self._fleet.time:.0f} s: {what}"))
 
 

@@ -23,11 +23,15 @@ COPY_EVERY_S = 1200.0
 
 
 class InjectedFailures:
-    """All failures of a fleet until it is healed."""
+    """All failures of a fleet until it is healed.
+
+    operator : gives the root histories, and takes them back
+    """
 
     def __init__(self, fleet: SimulatedFleet) -> None:
         self._fleet, self._rng = fleet, fleet.rng
         self._clones: list[Host] = []
+        self.operator = HistoryOperator(fleet)
         clients, root = fleet.levels[0], [fleet.root]
         middle = [host for hosts in fleet.levels[1:-1] for host in hosts]
         everyone = clients + middle + root
@@ -50,7 +54,7 @@ class InjectedFailures:
             (faults.forget, clients, self._forget),
             (faults.twin, clients, self._double),
             (faults.orders, clients, self._order),
-            (faults.histories, root, HistoryOperator(fleet).act),
+            (faults.histories, root, self.operator.act),
         ]
         span = fleet.plan.hours * HOUR
         for rate, hosts, failure in kinds:

@@ -15,6 +15,7 @@ I8  A store is given up only for another parent, or when its disk was copied or 
 I9  A client that contradicts itself is quarantined, and no client whose memory was not copied is.
 I10  What an aggregator sends can be decoded (`fleet`; only beside a malicious node).
 I11  The root knows each alarm of a client as it is, and orders arrive (`alarm_oracle`).
+I12  Each row of a history counts once at the root, until it is forgotten (`history_oracle`).
 
 What a malicious node claims is no reading: its ids are in no check but those of I3, I5, I6 and I9.
 """
@@ -174,7 +175,7 @@ class Oracle(FleetObserver):
         if host is not self._fleet.root:
             return
         ledger = self._fleet.root_ledger
-        counted = bits_of(None if ledger is None else ledger.summary()) & ~self._foreign
+        counted = bits_of(None if ledger is None else ledger.summary()) & ~self._feed.foreign
         gone = self.counted & ~counted & ~self._may_leave
         if gone:
             self.record("I2", f"the root has lost {self._readings(gone)}")
@@ -283,11 +284,6 @@ class Oracle(FleetObserver):
         """Readings that the root may stop counting."""
         gone = self.excused["forgotten"] | self.excused["of an earlier scaling"]
         return gone | self._of_twins | self._far
-
-    @property
-    def _foreign(self) -> int:
-        """Ids that no client has read; `history_oracle` follows those of files."""
-        return self._feed.forged | self._feed.in_files
 
     @property
     def _of_twins(self) -> int:

@@ -133,7 +133,7 @@ def run(
         per_node_day,
         fleet.largest,
         (0.0, 0.0, 0.0) if model is None else model.staleness,
-        _angle(fleet, feed),
+        _angle(fleet, feed, failures),
         fleet.trace.hexdigest(),
         {} if fleet.malicious is None else dict(fleet.malicious.sent),
         None if fleet.transcript is None else list(fleet.transcript.lines),
@@ -208,8 +208,8 @@ def _flush(fleet: SimulatedFleet, progress: Callable[[float], None] | None) -> i
     return version
 
 
-def _angle(fleet: SimulatedFleet, feed: Ids | Rows) -> float | None:
+def _angle(fleet: SimulatedFleet, feed: Ids | Rows, failures: InjectedFailures) -> float | None:
     model, fades = fleet.root_model, fleet.plan.half_life_s is not None
     if isinstance(feed, Ids) or model is None or model.summary is None or fades:
         return None
-    return feed.angle(model.summary, Schema.parse(model.schema))
+    return feed.angle(model.summary, Schema.parse(model.schema), failures.operator.rows_held())
