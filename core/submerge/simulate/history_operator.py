@@ -19,6 +19,9 @@ from submerge.simulate.fleet import SimulatedFleet
 from submerge.simulate.hosts import Host
 from submerge.simulate.nodes import GROUP
 
+ELSEWHERE = f"{GROUP} {Incarnation(1, 1)}"
+"""Origin of what another fleet has learnt."""
+
 MACHINES = ("old-1", "old-2", "old-3")
 """Machines that have no node."""
 
@@ -57,6 +60,8 @@ class HistoryOperator:
         self._given: list[Files] = []
         self._rows: dict[str, Array] = {}  # of each history
         self._written = 0
+        self._elsewhere: Files = ()
+        self._saved: list[tuple[int, Files, Files]] = []
         self._orders = (
             *(self._push_new, self._push_new, self._push_again, self._push_again),
             *(self._push_more, self._push_more, self._push_some, self._forget, self._forget),
@@ -93,11 +98,17 @@ class HistoryOperator:
         self._step(ForgetHistory(GROUP, list(self._rows)[self._any(len(self._rows))]))
 
     def _push_other_model(self) -> None:
-        """Push what another fleet has learnt, half the time from a history that is known here."""
-        known = self._earlier()[:1] if self._rng.random() < 0.5 else ()
-        files = (*known, *self._new_files())
-        origin = f"{GROUP} {Incarnation(self._any(1000), 1)}"
-        self._push(files, chunks=tuple(each.chunk for each in known), origin=origin)
+        """Push what another fleet has learnt: more each time, or what was saved earlier.
+
+        At times that fleet has been given a history that is known here.
+        """
+        if not self._saved or self._rng.random() < 0.6:
+            known = self._earlier()[:1] if self._rng.random() < 0.3 else ()
+            self._elsewhere = (*self._elsewhere, *self._new_files())
+            self._saved.append((self._written, self._elsewhere, known))
+        version, files, known = self._saved[-1 - self._any(min(2, len(self._saved)))]
+        chunks = tuple(each.chunk for each in known)
+        self._push((*files, *known), version=version, chunks=chunks, origin=ELSEWHERE)
 
     # -- wrong ones ------------------------------------------------------------
 
@@ -179,13 +190,13 @@ class HistoryOperator:
             self._given.append(files)
         self._step(PushHistory(GROUP, history, anyway), host)
 
-    def _history(self, files: Files, schema: Schema, **facts: Any) -> History:
+    def _history(self, files: Files, schema: Schema, *, version: int = 1, **facts: Any) -> History:
         fleet, now = self._fleet, self._fleet.root.now(self._fleet.time).wall
         summary = fleet.feed.learnt(np.concatenate([each.rows for each in files]), schema)
         counts = Counts(sum(each.chunk.rows for each in files))
         model = Model(
             GROUP,
-            self._written,
+            version,
             schema.canonical,
             schema.fingerprint,
             summary=None,

@@ -127,17 +127,11 @@ class HistoryOracle(FleetObserver):
             rest = {name: each for name, each in before.items() if name != order.name}
             return rest, "unknown history" if order.name not in before else "history forgotten"
         history = order.history
-        # A history of files takes the place of one whose files are all among its own.
-        covered = {
-            name
-            for name, each in before.items()
-            if not history.origin and not each.origin and each.keys < history.keys
-        }
-        rest = {name: each for name, each in before.items() if name not in covered}
+        rest = {name: each for name, each in before.items() if not _covers(history, each)}
         shared = history.keys & {key for each in rest.values() for key in each.keys}
         if (
             shared
-            or history.name in rest
+            or any(history.origin and each.origin == history.origin for each in rest.values())
             or len(rest) >= MOST_HISTORIES
             or history.origin == f"{GROUP} {records[STORE].incarnation}"
             or not self._is_of_the_schema(history, records)
@@ -216,6 +210,13 @@ class HistoryOracle(FleetObserver):
             if self._fleet.transcript is not None:
                 self._fleet.transcript.close()
             self.violations.append(("I12", f"at {self._fleet.time:.0f} s: {what}"))
+
+
+def _covers(history: History, other: History) -> bool:
+    """Return whether a history has all rows of another, and more."""
+    if history.origin:
+        return other.origin == history.origin and other.model.version < history.model.version
+    return not other.origin and other.keys < history.keys
 
 
 def _names_in(records: Records) -> set[str]:
