@@ -290,6 +290,52 @@ def test_a_fleets_own_model_and_a_place_below_the_root_are_refused(march):
         table.hosts["a"].node.check_history(PushHistory(GROUP, history_of(march)), table.now("a"))
 
 
+def saved(table: Table) -> History:
+    """The model of a fleet, as it is saved from the root."""
+    host = table.hosts["r"]
+    origin = f"{GROUP} {host.node.incarnation}"
+    return History(host.model, host.ledger.summary(), None, (), origin)
+
+
+def loses_its_root(table: Table) -> None:
+    """A root with an empty store takes the place of the root."""
+    table.dies("r")
+    table.hosts["r"].disk.clear()
+    table.passes(MINUTE)
+    table.starts("r")
+
+
+def test_a_fleets_own_model_is_refused_also_after_its_root_was_lost(march):
+    """Its nodes have come over with all their rows, live ones and closed ones."""
+    table = with_client(fleet(march.folds.schema))
+    reads(table, rows(60))
+    own = saved(table)
+    assert "this very fleet" in objection(table, own)
+
+    loses_its_root(table)
+    reads(table, rows(30))
+    assert 90 == table.hosts["r"].model.counts.learnt
+    assert "node c is older than this model" in objection(table, own)
+    table.restarts("c")
+    reads(table, rows(10))
+    assert "node c is older than this model" in objection(table, own)
+    assert ["history taken"] == pushed(table, own, anyway=True)
+
+
+def test_another_fleets_model_is_no_own_one(march):
+    """Older than all nodes here, or of another group, or made while this root was there."""
+    table = with_client(fleet(march.folds.schema))
+    reads(table, rows(60))
+    made = replace(saved(table), origin=f"{GROUP} elsewhere")
+    assert ["history taken"] == pushed(table, made)
+
+    loses_its_root(table)
+    reads(table, rows(30))
+    assert ["history taken"] == pushed(table, replace(made, origin="others elsewhere"))
+    early = replace(made, model=replace(made.model, created=BEFORE))
+    assert ["history taken"] == pushed(table, early)
+
+
 def test_it_counts_for_no_more_rows_than_an_operator_says(march):
     """Its weight in the merge; its limits are those of all its rows."""
     table = fleet(march.folds.schema)

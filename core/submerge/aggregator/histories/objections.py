@@ -48,6 +48,7 @@ def check(group: Group, order: PushHistory, root: Incarnation | None, now: Now) 
     _check_chunks(group, history)
     if not order.anyway:
         _check_nodes(ledger, history, now)
+        _check_earlier_root(group, ledger, history, root)
     return replace(history, summary=summary)
 
 
@@ -131,6 +132,29 @@ def _check_nodes(ledger: Ledger, history: History, now: Now) -> None:
         raise UsageError(
             f"node {_some(twice)} has reported here since before the last of these rows: they may"
             " count twice. Fit earlier rows alone (--exclude), or say --anyway"
+        )
+
+
+def _check_earlier_root(group: Group, ledger: Ledger, history: History, root: Incarnation) -> None:
+    """Refuse what this fleet has learnt under a root that was lost.
+
+    Its nodes go over to this root with all their rows (`messages.binds`): they are older than the
+    model, and this root is younger.
+    """
+    made = history.model.created * 1000
+    if history.origin.rpartition(" ")[0] != group.name or root.created_ms <= made:
+        return
+    live = {node for node, incarnation in ledger.rows if incarnation.created_ms < made}
+    closed = {
+        node
+        for node, _ in ledger.sealed
+        if any(each.created_ms < made for each in ledger.member(node).closed)
+    }
+    if live | closed:
+        raise UsageError(
+            f"node {_some(sorted(live | closed))} is older than this model, and this root is"
+            " younger: if it is of this fleet, from before the root's store was lost, its readings"
+            " would count twice. Say --anyway if it is of another fleet"
         )
 
 
