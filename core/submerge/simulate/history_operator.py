@@ -11,6 +11,7 @@ import numpy as np
 
 from submerge._linalg import Array
 from submerge.aggregator.node import AggregatorNode
+from submerge.aggregator.store_records import STORE
 from submerge.protocol.history import Chunk, History
 from submerge.protocol.machine import ForgetHistory, PushHistory
 from submerge.protocol.messages import Counts, Incarnation, Model
@@ -61,6 +62,7 @@ class HistoryOperator:
         self._rows: dict[str, Array] = {}  # of each history
         self._written = 0
         self._elsewhere: Files = ()
+        self._own: list[History] = []
         self._saved: list[tuple[int, Files, Files]] = []
         self._orders = (
             *(self._push_new, self._push_new, self._push_again, self._push_again),
@@ -117,12 +119,27 @@ class HistoryOperator:
         self._push((*self._earlier()[:1], *self._new_files()))
 
     def _push_own_model(self) -> None:
-        """Push what this very fleet has learnt."""
+        """Push what this very fleet has learnt, now or earlier, perhaps under another root."""
         root, model = self._fleet.root.node, self._fleet.root_model
-        if not isinstance(root, AggregatorNode) or model is None or model.summary is None:
-            return
-        origin = f"{GROUP} {root.root(GROUP)}"
-        self._step(PushHistory(GROUP, History(model, model.summary, None, (), origin)))
+        if isinstance(root, AggregatorNode) and model is not None and model.summary is not None:
+            origin = f"{GROUP} {root.root(GROUP)}"
+            self._own.append(History(model, model.summary, None, (), origin))
+        if self._own:
+            own = self._own[self._any(len(self._own))]
+            if self._is_known_here(own):
+                self._step(PushHistory(GROUP, own))
+
+    def _is_known_here(self, own: History) -> bool:
+        """Return whether the root can know a model of its fleet again.
+
+        By its own name; under another, once a node has reported that is older than the model. The
+        operator waits for that, and gives up where clocks cannot tell.
+        """
+        root, made = self._fleet.root, 1000 * own.model.created
+        if own.origin == f"{GROUP} {root.records[STORE].incarnation}":
+            return True
+        rows = [int(key[3]) for key in root.records if key[:2] == ("row", GROUP)]
+        return not self._fleet.suffered.clock and any(created < made for created in rows)
 
     def _push_other_schema(self) -> None:
         schema = self._schema()

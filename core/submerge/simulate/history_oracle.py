@@ -58,6 +58,7 @@ class HistoryOracle(FleetObserver):
         self.violations: list[tuple[str, str]] = []
         self.taken = 0
         self._known: dict[str, History] = {}
+        self._roots: set[str] = set()  # origins of what this fleet has learnt
         self._kept: Held = {}  # that the root's store has to hold
         self._next: Held | None = None  # after the write that comes next
         self._answer = ""
@@ -89,6 +90,7 @@ class HistoryOracle(FleetObserver):
         if host is self._fleet.root:
             if self._next is not None:
                 self._kept = self._next
+            self._roots.add(f"{GROUP} {host.records[STORE].incarnation}")
             self._check_store(host)
 
     def on_note(self, host: Host, note: Note) -> None:
@@ -133,7 +135,7 @@ class HistoryOracle(FleetObserver):
             shared
             or any(history.origin and each.origin == history.origin for each in rest.values())
             or len(rest) >= MOST_HISTORIES
-            or history.origin == f"{GROUP} {records[STORE].incarnation}"
+            or history.origin in self._roots
             or not self._is_of_the_schema(history, records)
             or (not order.anyway and self._reported_too(history, records))
         ):

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from submerge.aggregator.histories import objections
 from submerge.aggregator.histories.table import Histories
 from submerge.aggregator.node import AggregatorNode
 from submerge.features import RandomFourier
@@ -136,6 +137,16 @@ def test_a_broken_table_is_a_violation(monkeypatch, method, broken, invariants):
     plan = replace(SMALL, faults=replace(SMALL.faults, histories=30.0, kill=3.0))
 
     assert invariants <= {name for seed in range(3) for name, _ in run(plan, seed).violations}
+
+
+def test_a_model_from_before_the_root_was_lost_would_count_twice(monkeypatch):
+    """Nodes go over to the new root with all their rows: it is refused, or I1 breaks."""
+    plan = replace(SMALL, faults=Faults(histories=60.0, root_lost=1.0, down_s=60.0))
+    assert [] == [v for seed in range(4) if (v := run(plan, seed).violations)]
+
+    monkeypatch.setattr(objections, "_check_earlier_root", lambda *_: None)
+    broken = {name for seed in range(4) for name, _ in run(plan, seed).violations}
+    assert {"I1", "I12"} <= broken
 
 
 def test_an_order_that_an_aggregator_below_keeps_is_a_violation(monkeypatch):
