@@ -142,9 +142,14 @@ class HistoryOperator:
         return not self._fleet.suffered.clock and any(created < made for created in rows)
 
     def _push_other_schema(self) -> None:
-        schema = self._schema()
-        if schema is not None:
-            self._push(self._new_files(), schema=replace(schema, half_life=HALF_LIFE_S))
+        """Push rows of another schema, or without a scaling where the group learns one."""
+        ledger = self._fleet.root_ledger
+        if ledger is None or not ledger.schema.features.settled:
+            return
+        schema = ledger.schema
+        if not self._learns_scaling(schema) or self._rng.random() < 0.5:
+            schema = replace(schema, half_life=HALF_LIFE_S)
+        self._push(self._new_files(), schema=schema)
 
     def _push_rows_of_a_node(self) -> None:
         """Push rows of a child of the root, read while it may have reported them or before."""
@@ -235,7 +240,7 @@ class HistoryOperator:
         if ledger is None:
             return None
         schema = ledger.schema
-        learns_scaling = self._fleet.plan.learns_scaling and schema.scaling is None
+        learns_scaling = self._learns_scaling(schema)
         learns_gamma = not schema.features.settled
         if (learns_scaling or learns_gamma) and self._rng.random() < 0.7:
             return None
@@ -245,6 +250,9 @@ class HistoryOperator:
         if learns_gamma:
             schema = replace(schema, features=schema.features.settled_at(GAMMA))
         return schema
+
+    def _learns_scaling(self, schema: Schema) -> bool:
+        return self._fleet.plan.learns_scaling and schema.scaling is None
 
     def _step(self, order: PushHistory | ForgetHistory, host: Host | None = None) -> None:
         fleet = self._fleet

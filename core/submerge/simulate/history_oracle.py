@@ -147,7 +147,10 @@ class HistoryOracle(FleetObserver):
     def _is_of_the_schema(self, history: History, records: Records) -> bool:
         """Return whether it has the schema on the root's disk, or settles what that leaves open."""
         ours, theirs = (Schema.parse(each) for each in (_schema_in(records), history.model.schema))
-        return ours == theirs or (self._fleet.plan.measures_first and theirs.is_like(ours))
+        plan = self._fleet.plan
+        if plan.learns_scaling and theirs.scaling is None:
+            return False
+        return ours == theirs or (plan.measures_first and theirs.is_like(ours))
 
     def _reported_too(self, history: History, records: Records) -> bool:
         """Return whether a child of the root, which has a row there, may have read its rows."""

@@ -10,6 +10,7 @@ import pytest
 
 from submerge.aggregator.group import GroupPlan
 from submerge.errors import UsageError
+from submerge.features import RandomFourier
 from submerge.history.fit import Fitted, fit
 from submerge.history.recorded import Recorded
 from submerge.history.settings import FitSettings
@@ -260,6 +261,25 @@ def test_it_settles_a_scaling_that_is_still_open(march):
     assert march.folds.schema.fingerprint == table.hosts["r"].model.fingerprint
     table.restarts("r")
     assert march.folds.schema.fingerprint == table.hosts["r"].ledger.fingerprint
+
+
+def test_one_without_a_scaling_is_refused_where_one_is_learnt(march):
+    """It would be in the model only until the group has settled its own."""
+    open_schema = replace(march.folds.schema, scaling=None)
+    history = history_of(march)
+    history = replace(history, model=replace_schema(history, open_schema))
+
+    assert "learns a scaling" in objection(fleet(open_schema, settles=True), history)
+
+
+def test_it_settles_nothing_that_the_group_does_not_learn(march):
+    """A group whose gamma is open, and which is configured without a scaling, gets none."""
+    unscaled = replace(march.folds.schema, scaling=None, features=RandomFourier(features=64))
+    settled = replace(march.folds.schema, features=unscaled.features.settled_at(0.03))
+    history = history_of(march)
+    history = replace(history, model=replace_schema(history, settled))
+
+    assert "another schema" in objection(fleet(unscaled), history)
 
 
 def test_rows_of_a_node_that_reports_are_refused_unless_it_is_said(march):

@@ -61,9 +61,12 @@ def fitted(summaries: Summaries, schema: Schema, summary: Summary) -> Summary | 
 
 def opens(group: Group, ledger: Ledger, schema: Schema) -> bool:
     """Return whether a history settles what a group's schema still leaves open."""
-    ours = ledger.schema
-    is_open = ours.scaling is None or not ours.features.settled
-    return group.plan.settles and is_open and schema.is_like(ours)
+    ours, plan = ledger.schema, group.plan
+    brings_scaling = ours.scaling is None and schema.scaling is not None
+    brings_gamma = not ours.features.settled and schema.features.settled
+    if not schema.is_like(ours) or (brings_scaling and not plan.learns_scaling):
+        return False
+    return plan.settles and (brings_scaling or brings_gamma)
 
 
 def _check_origin(group: Group, history: History, root: Incarnation) -> None:
@@ -76,6 +79,11 @@ def _check_origin(group: Group, history: History, root: Incarnation) -> None:
 
 def _schema_of(group: Group, ledger: Ledger, history: History) -> Schema:
     theirs = Schema.parse(history.model.schema)
+    if group.plan.learns_scaling and ledger.schema.scaling is None and theirs.scaling is None:
+        raise UsageError(
+            f"group {group.name!r} learns a scaling, and the history has none: it would leave the"
+            " model with the first one. Fit its rows again (submerge fit): then it has a scaling"
+        )
     if theirs.fingerprint == ledger.fingerprint or opens(group, ledger, theirs):
         return theirs
     lines = differences(ledger.schema, theirs)
