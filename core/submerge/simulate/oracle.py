@@ -209,8 +209,10 @@ class Oracle(FleetObserver):
             self.record("I4", f"{host} gives up what its parent could still take")
         if note.facts["why"] == ANOTHER and self._still_there(host, report.pinned):
             self.record("I4", f"{host} gives up what its parent could still take")
-        # A root that has lost the scaling settles another, and refuses what was learnt before.
-        lost_scaling = note.facts["why"] == "schema" and self._fleet.root.name in self._tampered
+        # A store from before the scaling was settled refuses what was learnt in it, and a root
+        # that has lost it settles another.
+        above = {each.name for hosts in self._fleet.levels[1:] for each in hosts}
+        lost_scaling = note.facts["why"] == "schema" and bool(above & self._tampered)
         refused = note.facts["why"] in REFUSED and not lost_scaling
         if refused and bits and host.name not in self._touched:
             self.record("I4", f"{host} is refused: {note.facts['why']}")
