@@ -258,7 +258,8 @@ class Oracle(FleetObserver):
             self.excused[why] |= self._on_card(before) & ~self._on_card(after)
         elif host is self._fleet.root:
             left = bits_in(after)
-            self.excused[why] |= self.counted & ~left
+            # Also what was far from the others then, and did not count.
+            self.excused[why] |= (self.counted | bits_in(before)) & ~left
             self.counted &= left
         else:
             gone = bits_in(before) & ~bits_in(after)
