@@ -87,7 +87,12 @@ class History:
 
     @property
     def as_of(self) -> float:
-        """The time that it describes: that of its last row, or of its model without times."""
+        """The time that it describes: that of its last row, or of its model without times.
+
+        What a fleet has learnt is faded to the time of its model, however old its files are.
+        """
+        if self.origin:
+            return self.model.created
         return max(
             (chunk.last for chunk in self.chunks if chunk.last == chunk.last),
             default=self.model.created,

@@ -380,3 +380,16 @@ def test_a_new_client_has_limits_at_its_first_rows(march):
 
     assert alarms
     assert alarms[0].began <= table.now("c").wall
+
+
+def test_a_fleets_model_is_as_old_as_it_was_saved_whatever_files_it_holds(march):
+    """A history of files in it is faded already; the rest would fade with it."""
+    schema = replace(march.folds.schema, half_life=86400.0)
+    fleets = replace_schema(history_of(march), schema)
+    fleets = replace(fleets, created=EPOCH)
+    summary = replace(march.scatter, schema=schema.fingerprint)
+    table = fleet(schema)
+    pushed(table, history_of(march, origin="f 1", model=fleets, summary=summary))
+
+    assert march.chunks[0].last < EPOCH - DAYS * 86400.0
+    assert ROWS == pytest.approx(table.hosts["r"].ledger.summary(EPOCH).weight, rel=1e-3)
