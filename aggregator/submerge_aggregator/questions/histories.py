@@ -81,8 +81,7 @@ def _view(node: AggregatorNode, now: Now, group: str, history: History) -> Histo
     if ledger is not None and ledger.schema.half_life:
         age = max(0.0, seen_from(now, ledger.rows.values()) - history.as_of)
         left = 2.0 ** -(age / ledger.schema.half_life)
-    first = min((chunk.first for chunk in history.chunks), default=math.nan)
-    last = max((chunk.last for chunk in history.chunks), default=math.nan)
+    timed = [chunk for chunk in history.chunks if math.isfinite(chunk.last)]
     return HistoryView(
         group=group,
         name=history.name,
@@ -90,8 +89,8 @@ def _view(node: AggregatorNode, now: Now, group: str, history: History) -> Histo
         counts_for=history.summary.weight * history.factor * left,
         most_rows=history.most_rows if history.most_rows < math.inf else None,
         left=left,
-        first_s=first if math.isfinite(first) else None,
-        last_s=last if math.isfinite(last) else None,
+        first_s=min((chunk.first for chunk in timed), default=None),
+        last_s=max((chunk.last for chunk in timed), default=None),
         machines=tuple(sorted({chunk.machine for chunk in history.chunks})),
         files=tuple(sorted({chunk.file for chunk in history.chunks} - {""})),
         chunks=len(history.chunks),

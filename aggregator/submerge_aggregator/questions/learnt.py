@@ -32,6 +32,7 @@ def learnt(node: AggregatorNode, now: Now, group: str) -> Learnt:
         return Learnt(model, origin=origin)
     summary = ledger.summary(seen_from(now, ledger.rows.values()))
     held = ledger.histories.of(ledger.fingerprint)
+    chunks = {chunk.key: chunk for each in held for chunk in each.passed_on}
     # What merges is of now, and its counts with it: the next model has them.
     counts = ledger.counts() + ledger.histories.counts(ledger.fingerprint)
     return Learnt(
@@ -39,8 +40,8 @@ def learnt(node: AggregatorNode, now: Now, group: str) -> Learnt:
         summary,
         ledger.moments(),
         scores(ledger),
-        # Of files that a fleet before this one was given, too.
-        tuple(sorted((chunk for each in held for chunk in each.chunks), key=lambda it: it.key)),
+        # Of files that a fleet before this one was given, too, and of that fleet itself.
+        tuple(chunks[key] for key in sorted(chunks)),
         origin,
     )
 

@@ -32,7 +32,7 @@ class Learnt:
     sketches : ScoreSketches or None
         Of scores of rows that the scoring model had not learnt, with their block maxima.
     chunks : tuple of Chunk
-        By key, ascending; empty for a fleet's model.
+        By key, ascending; for a fleet's model, those of the histories that it held.
     origin : str
         Empty for files. For a fleet, the group and the incarnation of the root: "pumps 18bc...".
         A fleet does not learn from its own model.

@@ -41,6 +41,15 @@ class Chunk:
     file: str = ""
 
 
+def fleet_chunk(origin: str, rows: int = 1) -> Chunk:
+    """Return what stands for all rows of a fleet, in what others save that hold its model.
+
+    origin : as in `Learnt`; it is the machine as well, a name that no node has
+    """
+    key = hashlib.sha256(b"submerge fleet 1\n" + origin.encode()).digest()
+    return Chunk(key, origin, max(1, rows), math.nan, math.nan)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class History:
     """What was learnt of rows that no node reports.
@@ -54,7 +63,8 @@ class History:
     sketches : ScoreSketches or None
         Of scores of rows that the scoring model had not learnt, with their block maxima.
     chunks : tuple of Chunk
-        By key, ascending; those of a fleet are the histories that it held.
+        By key, ascending; those of a fleet are the histories that it held, and one for each fleet
+        whose model it held (`fleet_chunk`).
     origin : str
         As in `Learnt`: empty for files, else the fleet.
     most_rows : float
@@ -79,6 +89,13 @@ class History:
         for chunk in self.chunks:
             known.update(chunk.key)
         return known.hexdigest()[:ID_DIGITS]
+
+    @property
+    def passed_on(self) -> tuple[Chunk, ...]:
+        """Its chunks, and that of the fleet that it is of."""
+        if not self.origin:
+            return self.chunks
+        return (*self.chunks, fleet_chunk(self.origin, self.model.counts.learnt))
 
     @property
     def keys(self) -> frozenset[bytes]:

@@ -86,7 +86,7 @@ def _settings(source: str, learnt: Learnt, schema: Schema, rank: int) -> LearntS
         learnt.period_s,
         machines,
         # A history's model has no group of a fleet yet.
-        GROUP if learnt.chunks else learnt.model.group,
+        learnt.model.group if learnt.origin or not learnt.chunks else GROUP,
     )
 
 

@@ -19,6 +19,7 @@ from submerge.protocol.machine import Flush, ForgetHistory, PushHistory, Reading
 from submerge.protocol.settings import AlarmSettings
 from submerge.protocol.summaries import Subspaces
 from submerge.schema import Channel, Schema
+from submerge_aggregator.questions.learnt import learnt
 from support.nodes import EPOCH, GROUP, Host, Table
 
 NAMES = tuple("abcdef")
@@ -68,9 +69,10 @@ def april() -> Fitted:
     return fitted(SECOND)
 
 
-def fleet(schema: Schema, *, settles: bool = False, **plan: object) -> Table:
-    """A root, and a client whose alarms may come once a week."""
+def fleet(schema: Schema, *, settles: bool = False, later: int = 0, **plan: object) -> Table:
+    """A root, and a client whose alarms may come once a week; it begins some minutes later."""
     table = Table(SUMMARIES, schema)
+    table.passes(later * MINUTE)
     plans = {GROUP: GroupPlan(SUMMARIES, schema, learns_scaling=settles, **plan)}
     table.root("r", plans=plans)
     return table
@@ -184,7 +186,7 @@ def test_a_fleet_that_holds_files_has_learnt_more_than_they_are(march):
     pushed(table, history_of(march))
     line = objection(table, history_of(march, origin="f 1"))
 
-    assert "1 of its 1 chunks" in line
+    assert "1 of its 2 chunks" in line
     assert "forget that one first" in line
 
 
@@ -317,6 +319,31 @@ def saved(table: Table) -> History:
     return History(host.model, host.ledger.summary(), None, (), origin)
 
 
+def saved_elsewhere(table: Table) -> History:
+    """The model of a fleet of its own, as `submerge model save` has it."""
+    held = learnt(table.hosts["r"].node, table.now("r"), GROUP)
+    return History(held.model, held.summary, held.sketches, held.chunks, held.origin)
+
+
+def test_a_fleet_does_not_learn_its_own_rows_from_another_that_learnt_them(march):
+    """There and back; and by two ways to a third."""
+    one, other, third = (with_client(fleet(march.folds.schema, later=n)) for n in range(3))
+    reads(one, rows(600))
+    reads(other, rows(60))
+    there = saved_elsewhere(one)
+    assert ["history taken"] == pushed(other, there)
+    other.passes(10 * MINUTE)
+    back = saved_elsewhere(other)
+
+    assert "held a model of this very fleet" in objection(one, back)
+    assert ["history taken"] == pushed(third, back)
+    assert "1 of its 1 chunks" in (line := objection(third, there))
+    assert there.origin in line
+    third.step("r", ForgetHistory(GROUP, back.name))
+    assert ["history taken"] == pushed(third, there)
+    assert "forget that one first" in objection(third, back)
+
+
 def loses_its_root(table: Table) -> None:
     """A root with an empty store takes the place of the root."""
     table.dies("r")
@@ -393,3 +420,19 @@ def test_a_fleets_model_is_as_old_as_it_was_saved_whatever_files_it_holds(march)
 
     assert march.chunks[0].last < EPOCH - DAYS * 86400.0
     assert ROWS == pytest.approx(table.hosts["r"].ledger.summary(EPOCH).weight, rel=1e-3)
+
+
+def test_a_history_of_an_earlier_schema_makes_room_for_its_rows(march):
+    """It counts for nothing; and should that schema come back, no row counts twice."""
+    table = fleet(march.folds.schema)
+    pushed(table, history_of(march))
+    later = replace(march.folds.schema, center="own")
+    other = replace(history_of(march), model=replace_schema(history_of(march), later))
+    other = replace(other, summary=replace(march.scatter, schema=later.fingerprint))
+    table.hosts["r"].node._groups[GROUP].learn_schema(later.canonical, 0.0)
+
+    assert ["history taken"] == pushed(table, other)
+    assert [later.fingerprint] == [
+        each.model.fingerprint for each in table.hosts["r"].node.histories(GROUP).values()
+    ]
+    assert "nothing new" in objection(table, other)

@@ -244,6 +244,19 @@ def test_a_model_of_a_fleet_with_lags(folder: Path, run: Run):
     assert schema.fingerprint == client.built_schema.fingerprint
 
 
+def test_a_fleet_that_holds_a_history_keeps_its_group(folder: Path, run: Run):
+    """Its model has the chunks of the history, which do not make it one of files."""
+    run("fit history.csv -o plant.model --no-drill")
+    path = folder / "plant.model"
+    held = model_file.read(path).learnt
+    assert held is not None
+    of_fleet = replace(held, model=replace(held.model, group="pumps"), origin="pumps 1-2")
+    model_file.save(path, of_fleet)
+
+    assert ["pumps"] == list(root_of(run, "plant.model").groups)
+    assert "pumps" == client_of(run, "plant.model").group
+
+
 @pytest.mark.parametrize(
     ("schema", "why"),
     [

@@ -11,7 +11,7 @@ from submerge.aggregator.pool import with_energies
 from submerge.aggregator.report_limits import ROUNDING
 from submerge.errors import UsageError
 from submerge.pca.whole_scatter import WholeScatter
-from submerge.protocol.history import History
+from submerge.protocol.history import History, fleet_chunk
 from submerge.protocol.learning import Summary
 from submerge.protocol.machine import Now, PushHistory
 from submerge.protocol.messages import Incarnation
@@ -70,10 +70,16 @@ def opens(group: Group, ledger: Ledger, schema: Schema) -> bool:
 
 
 def _check_origin(group: Group, history: History, root: Incarnation) -> None:
-    if history.origin == f"{group.name} {root}":
+    ours = f"{group.name} {root}"
+    if history.origin == ours:
         raise UsageError(
             "this model was saved from this very fleet, whose readings would count twice: push it"
             " to another"
+        )
+    if fleet_chunk(ours).key in history.keys:
+        raise UsageError(
+            "the fleet that this model is of held a model of this very fleet, whose readings would"
+            " count twice: have it forget that one first (submerge model forget), and save again"
         )
 
 
@@ -98,7 +104,10 @@ def _check_chunks(group: Group, history: History) -> None:
     if history.summary.weight > history.model.counts.learnt * (1 + ROUNDING):
         raise UsageError("expected a summary of the rows that were learnt, got one of more")
     table = group.ledger.histories if group.ledger is not None else group.histories
-    held, covered = table.holders(history.chunks), table.covered_by(history)
+    # Those of an earlier schema count for nothing, and hold nothing.
+    current = {each.name for each in table.of(history.model.fingerprint)}
+    found, covered = table.holders(history.passed_on), table.covered_by(history)
+    held = {key: name for key, name in found.items() if name in current}
     later = table.later_than(history)
     if later:
         raise UsageError(f"nothing new: history {later[0]} is this model of that fleet, or later")
@@ -107,15 +116,16 @@ def _check_chunks(group: Group, history: History) -> None:
     of_files = not history.origin
     if of_files and not history.keys:
         raise UsageError("expected keys of its rows, by which they count once, got none: fit it")
-    if of_files and (history.name in table.by_name or len(held) == len(history.keys)):
+    if of_files and (history.name in current or len(held) == len(history.keys)):
         raise UsageError(
             f"nothing new: all of its rows are held already, by history {where or history.name}"
         )
     if not set(held.values()) <= set(covered):
-        files = _some(sorted({chunk.file for chunk in history.chunks if chunk.key in held}))
+        known = history.passed_on
+        files = _some(sorted({each.file or each.machine for each in known if each.key in held}))
         cure = "forget that one first" if history.origin else "fit the others alone, or all of them"
         raise UsageError(
-            f"{len(held)} of its {len(history.keys)} chunks of rows are held already, by history"
+            f"{len(held)} of its {len(known)} chunks of rows are held already, by history"
             f" {where} ({files}): {cure}"
         )
     if len(table.by_name) - len(covered) >= MOST_HISTORIES:
@@ -139,7 +149,7 @@ def _check_nodes(ledger: Ledger, history: History, now: Now) -> None:
     if twice:
         raise UsageError(
             f"node {_some(twice)} has reported here since before the last of these rows: they may"
-            " count twice. Fit earlier rows alone (--exclude), or say --anyway"
+            " count twice. Fit files of earlier rows alone, or say --anyway"
         )
 
 

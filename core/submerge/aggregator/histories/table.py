@@ -68,28 +68,31 @@ class Histories:
         return True
 
     def covered_by(self, history: History) -> tuple[str, ...]:
-        """Return the names of those whose rows a history holds all of, and itself.
+        """Return the names of those whose place a history takes, and itself.
 
-        Of files: those with no other chunks. Of a fleet: earlier models of that fleet.
+        Of files: those with no other chunks. Of a fleet: earlier models of that fleet. And those of
+        an earlier schema that share rows with it: should the group go back to that schema, the rows
+        would count twice.
         """
-        if history.origin:
-            version = history.model.version
-            same = self._of_fleet(history.origin)
-            return tuple(name for name, held in same.items() if held.model.version <= version)
         return tuple(
             name
             for name, held in self.by_name.items()
-            if not held.origin and held.keys <= history.keys
+            if (_covers(history, held) if _alike(history, held) else _shares(history, held))
         )
 
     def later_than(self, history: History) -> tuple[str, ...]:
         """Return the names of those of the same fleet that are of its version, or later."""
-        version, same = history.model.version, self._of_fleet(history.origin)
-        return tuple(name for name, held in same.items() if held.model.version >= version)
+        return tuple(
+            name
+            for name, held in self.by_name.items()
+            if _alike(history, held)
+            and held.origin == history.origin != ""
+            and held.model.version >= history.model.version
+        )
 
     def holders(self, chunks: Iterable[Chunk]) -> Mapping[bytes, str]:
         """Return which of some chunks are held, by key, and the name of the history that does."""
-        held = {key: name for name, each in self.by_name.items() for key in each.keys}
+        held = {each.key: name for name, one in self.by_name.items() for each in one.passed_on}
         return {chunk.key: held[chunk.key] for chunk in chunks if chunk.key in held}
 
     # -- what follows from them ----------------------------------------------------
@@ -111,11 +114,23 @@ class Histories:
         ranked = [(each.model.counts.learnt, each.model.rank) for each in self.of(fingerprint)]
         return max(ranked, default=(0, 0))[1]
 
-    def _of_fleet(self, origin: str) -> dict[str, History]:
-        """Return those of a fleet; none of files."""
-        return {
-            name: held for name, held in self.by_name.items() if origin and held.origin == origin
-        }
-
     def _key(self, name: str) -> Key:
         return "history", self._group, name
+
+
+def _alike(history: History, other: History) -> bool:
+    """Return whether both are of one schema: only then both count."""
+    return history.model.fingerprint == other.model.fingerprint
+
+
+def _covers(history: History, other: History) -> bool:
+    if history.origin != other.origin:
+        return False
+    if history.origin:
+        return other.model.version <= history.model.version
+    return other.keys <= history.keys
+
+
+def _shares(history: History, other: History) -> bool:
+    ours, theirs = ({chunk.key for chunk in each.passed_on} for each in (history, other))
+    return not ours.isdisjoint(theirs)
