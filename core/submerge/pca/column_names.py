@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from submerge.errors import UsageError
@@ -12,10 +13,19 @@ MOST_NAMED = 3
 
 
 def column_names(X: Any) -> tuple[str, ...]:
-    """Return the names of a table's columns (pandas, polars, pyarrow); () without names."""
+    """Return the names of a table's columns (pandas, polars, pyarrow); () without names.
+
+    Names that are no names of channels count as none: two alike, or text that is not Unicode.
+    """
     found = getattr(X, "columns", None) if not hasattr(X, "column_names") else X.column_names
-    names = () if found is None else tuple(found)
-    return names if all(isinstance(name, str) for name in names) else ()
+    names = tuple(found) if isinstance(found, Iterable) else ()
+    if not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
+        return ()
+    try:
+        "".join(names).encode()
+    except UnicodeEncodeError:
+        return ()
+    return names
 
 
 def schema_of(names: tuple[str, ...], dim: int, *, center: bool) -> Schema:

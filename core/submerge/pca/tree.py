@@ -156,7 +156,8 @@ class MergeTree:
         if self._root is None:
             top = self._checked_top()
             if isinstance(top, Subspace):
-                self._root = top.truncated(self.rank)
+                # Of a single child as well: what was merged has no spare directions.
+                self._root = merge(top, rank=self.rank, center=self.center)
             else:
                 self._root = self.root_whole().directions(self.rank)
         return self._root

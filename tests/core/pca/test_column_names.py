@@ -71,3 +71,17 @@ def test_real_tables(library):
     assert engine.schema.names == NAMES
     with pytest.raises(UsageError, match="expected columns"):
         engine.transform(frame[list(reversed(NAMES))])
+
+
+@pytest.mark.parametrize("columns", [("a", "a", "b", "c"), ("\ud800", "a", "b", "c"), (None,) * 4])
+def test_columns_that_no_channel_can_be_called_by_are_nameless(columns):
+    """Two alike, and text that is not Unicode: rows of such tables are learnt as any rows."""
+    assert SAPCA(rank=2).partial_fit(Frame(*columns)).schema.names == ("x0", "x1", "x2", "x3")
+
+
+def test_an_array_whose_columns_are_no_list_is_nameless():
+    """An attribute of that name may be anything: a number, or a method."""
+    frame = Frame(*NAMES)
+    for other in (4, lambda: NAMES):
+        frame.columns = other
+        assert SAPCA(rank=2).partial_fit(frame).schema.names == ("x0", "x1", "x2", "x3")

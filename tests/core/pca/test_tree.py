@@ -7,7 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from submerge import SAPCA, MergeTree, Schema, SchemaMismatch, Subspace, UsageError
+from submerge import (
+    SAPCA,
+    MergeTree,
+    Schema,
+    SchemaMismatch,
+    Subspace,
+    UsageError,
+    merge,
+    spe,
+)
 from submerge.pca.whole_scatter import WholeScatter
 from submerge.protocol.part_trees import WholeTree
 from support import checks, oracle
@@ -163,3 +172,11 @@ def test_what_a_tree_refuses():
     for key in (7, "\ud800", ""):
         with pytest.raises(UsageError, match="printable text"):
             tree[key] = PARTS["node-1"]
+
+
+def test_a_single_childs_spare_directions_score_as_in_a_merge():
+    """What was merged has no spare directions, however many children there are."""
+    X = np.random.default_rng(3).normal(size=(300, 5))
+    tree, only = MergeTree(rank=4), SAPCA(rank=2).partial_fit(X).subspace
+    tree["a"] = only
+    assert np.array_equal(spe(X, merge(only, rank=4)), spe(X, tree.root()))
