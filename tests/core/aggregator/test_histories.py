@@ -436,3 +436,16 @@ def test_a_history_of_an_earlier_schema_makes_room_for_its_rows(march):
         each.model.fingerprint for each in table.hosts["r"].node.histories(GROUP).values()
     ]
     assert "nothing new" in objection(table, other)
+
+
+@pytest.mark.parametrize("factor", [1e13, 1e150, 1e300])
+def test_sums_of_no_rows_are_refused(march, factor):
+    """A forged file: the root's model would be unreadable, and its nodes quarantined for it."""
+    table = with_client(fleet(march.folds.schema))
+    s = march.scatter
+    far = replace(s, mean=s.mean + factor)
+    wide = replace(s, held=s.scatter * factor, energy=s.energy * factor, channel_energies=None)
+
+    assert "sums of larger ones" in objection(table, history_of(march, summary=far))
+    if factor > 1e30:
+        assert "sums of larger ones" in objection(table, history_of(march, summary=wide))

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
+
 from submerge.aggregator.group import Group
 from submerge.aggregator.histories.table import MOST_HISTORIES
 from submerge.aggregator.ledger import Ledger
 from submerge.aggregator.pool import with_energies
 from submerge.aggregator.report_limits import ROUNDING
 from submerge.errors import UsageError
+from submerge.judge.prepare import LARGEST_SCALED
 from submerge.pca.whole_scatter import WholeScatter
 from submerge.protocol.history import History, fleet_chunk
 from submerge.protocol.learning import Summary
@@ -17,6 +20,9 @@ from submerge.protocol.machine import Now, PushHistory
 from submerge.protocol.messages import Incarnation
 from submerge.protocol.summaries import Summaries
 from submerge.schema import Schema, differences
+
+LARGEST_UNSCALED = 1e30
+"""Largest reading of a history that is not scaled. Of more, a model's numbers leave their range."""
 
 MOST_NAMED = 3
 """Most chunks or machines that a line names."""
@@ -45,6 +51,7 @@ def check(group: Group, order: PushHistory, root: Incarnation | None, now: Now) 
             "expected a summary that this group can merge, got one with more directions or"
             " readings than it may have: fit it again with this version"
         )
+    _check_size(schema, summary)
     _check_chunks(group, history)
     if not order.anyway:
         _check_nodes(ledger, history, now)
@@ -97,6 +104,21 @@ def _schema_of(group: Group, ledger: Ledger, history: History) -> Schema:
         f"the history has another schema than group {group.name!r}: {'; '.join(lines)}. Fit it"
         " with the group's (submerge model save fleet.model, then submerge fit --like fleet.model)"
     )
+
+
+def _check_size(schema: Schema, summary: Summary) -> None:
+    """Refuse sums that no rows have: a model of them could be read or scored by no node.
+
+    A root would then look for the cause among its nodes, and quarantine them.
+    """
+    largest = LARGEST_SCALED if schema.scaling is not None else LARGEST_UNSCALED
+    for part in summary.pieces:
+        most = 4 * part.dim * part.weight * largest**2
+        if np.abs(part.mean).max() > largest or part.energy > most:
+            raise UsageError(
+                f"expected readings of at most {largest:g}, got sums of larger ones: this is no"
+                " model that submerge has written"
+            )
 
 
 def _check_chunks(group: Group, history: History) -> None:
