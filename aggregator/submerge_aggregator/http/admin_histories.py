@@ -99,6 +99,6 @@ def _weight(request: Request) -> float:
         rows = float(given)
     except ValueError:
         rows = math.nan
-    if not (rows > 0 and math.isfinite(rows)):
-        raise UsageError(f"weight is a number of rows above 0, got {given!r}")
+    if not (rows >= 1 and math.isfinite(rows)):
+        raise UsageError(f"weight is a number of rows, 1 or more, got {given!r}")
     return rows

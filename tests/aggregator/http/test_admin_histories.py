@@ -139,8 +139,8 @@ def test_another_fleet_takes_a_saved_one_once(tmp_path, day):
     [
         ("", b"", 400, "expected form 3, got form 1"),
         ("", b"submerge model 9 {}\n", 400, "update submerge"),
-        ("?weight=-1", None, 400, "weight is a number of rows above 0, got '-1'"),
-        ("?weight=nan", None, 400, "weight is a number of rows above 0"),
+        ("?weight=-1", None, 400, "weight is a number of rows, 1 or more, got '-1'"),
+        ("?weight=0.5", None, 400, "weight is a number of rows, 1 or more"),
         ("?anyway=yes", None, 400, "anyway is 0 or 1"),
     ],
 )

@@ -449,3 +449,11 @@ def test_sums_of_no_rows_are_refused(march, factor):
     assert "sums of larger ones" in objection(table, history_of(march, summary=far))
     if factor > 1e30:
         assert "sums of larger ones" in objection(table, history_of(march, summary=wide))
+
+
+@pytest.mark.parametrize("rows", [0.5, 5e-324, math.nan])
+def test_it_counts_for_a_row_at_least(march, rows):
+    """Of less, nothing is left that could be merged."""
+    table = fleet(march.folds.schema)
+
+    assert "a weight of 1 row or more" in objection(table, history_of(march, most_rows=rows))

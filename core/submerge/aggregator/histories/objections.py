@@ -51,6 +51,8 @@ def check(group: Group, order: PushHistory, root: Incarnation | None, now: Now) 
             "expected a summary that this group can merge, got one with more directions or"
             " readings than it may have: fit it again with this version"
         )
+    if not history.most_rows >= 1:
+        raise UsageError(f"expected a weight of 1 row or more, got {history.most_rows:g}")
     _check_size(schema, summary)
     _check_chunks(group, history)
     if not order.anyway:
