@@ -16,8 +16,8 @@ import pytest
 paho = pytest.importorskip("paho.mqtt.client")
 
 from submerge_client.config.sensors import MqttSensor  # noqa: E402
-from submerge_client.sensors import mqtt  # noqa: E402
-from submerge_client.sensors.mqtt import MqttReadings  # noqa: E402
+from submerge_client.sensors.mqtt import readings  # noqa: E402
+from submerge_client.sensors.mqtt.readings import MqttReadings  # noqa: E402
 from support.broker import PROGRAM, REQUIRED, Mosquitto  # noqa: E402
 from support.patience import PATIENCE_S, until  # noqa: E402
 
@@ -181,14 +181,14 @@ def test_a_broker_may_come_later(broker, listening) -> None:
 def test_a_callback_that_fails_does_not_end_the_thread(broker, listening, monkeypatch) -> None:
     """paho's thread would die of it, and say that it is connected ever after."""
     reading = listening()
-    read = reading.sensor._published.read
+    read = reading.sensor._decoder._published.read
 
     def failing(payload: bytes) -> Any:
         if payload == b"13":
             raise RuntimeError("a bug of ours")
         return read(payload)
 
-    monkeypatch.setattr(reading.sensor._published, "read", failing)
+    monkeypatch.setattr(reading.sensor._decoder._published, "read", failing)
     broker.publish("plant/temp/value", "13")
     broker.publish("plant/temp/value", "14")
 
@@ -204,7 +204,7 @@ def test_a_loop_that_fails_is_started_anew(broker, listening, monkeypatch) -> No
     def failing() -> Any:
         raise IndexError("bytearray index out of range")
 
-    monkeypatch.setattr(reading.sensor._client, "_packet_handle", failing)
+    monkeypatch.setattr(reading.sensor._listener._client, "_packet_handle", failing)
     broker.publish("plant/temp/value", "1")
     until(lambda: reading.noted("subscribed") == 2)
     broker.publish("plant/temp/value", "8")
@@ -215,7 +215,7 @@ def test_a_loop_that_fails_is_started_anew(broker, listening, monkeypatch) -> No
 
 def test_a_node_that_is_behind_loses_readings_by_number(broker, listening, monkeypatch) -> None:
     """What does not fit into the queue is counted; nothing grows."""
-    monkeypatch.setattr(mqtt, "WAITING", 4)
+    monkeypatch.setattr(readings, "WAITING", 4)
     reading = listening()
     behind, gate = threading.Event(), threading.Event()
 

@@ -8,8 +8,9 @@ Pure: time is an argument. The points of the grid are the multiples of `period_s
 2. A point is given out once, when now >= p + lateness_s, and points in their order. A
    reading whose point has been given out is late: it is counted and dropped.
 3. "hold": a channel's value at p is its newest reading, if that is no older than
-   max_age_s at p. "mean": the mean of the readings that belong to p; if none do, as
-   "hold". "drop": as "hold", but a row with any gap is counted ("incomplete") and left out.
+   max_age_s at p; without max_age_s, no older than usual for the channel (`silences.py`).
+   "mean": the mean of the readings that belong to p; if none do, as "hold". "drop": as "hold",
+   but a row with any gap is counted ("incomplete") and left out.
 4. A channel without a value is a gap, NaN. A row of gaps alone is left out ("empty").
 5. Of many points due at once, the newest 256 are given out. The others are "skipped", but
    their readings are remembered. So a clock that leaps ahead makes no flood of rows.
@@ -37,6 +38,7 @@ import numpy as np
 from submerge import Array, UsageError
 from submerge.errors import whole
 from submerge.pca.subspace import LARGEST
+from submerge_client.sensors.silences import Silences
 
 Missing = Literal["hold", "mean", "drop"]
 
@@ -56,8 +58,9 @@ class Grid:
         How many there are.
     period_s : float
         Seconds from a row to the next. More: fewer rows, each of more readings.
-    max_age_s : float
-        How old a reading may be that is held. More: fewer gaps, staler values.
+    max_age_s : float or None
+        How old a reading may be that is held. More: fewer gaps, staler values. None follows from
+        the channel's usual silences.
     lateness_s : float
         How long a point waits for its readings. More: fewer late ones, later rows.
     missing : {"hold", "mean", "drop"}
@@ -76,7 +79,7 @@ class Grid:
         channels: int,
         *,
         period_s: float,
-        max_age_s: float,
+        max_age_s: float | None,
         lateness_s: float,
         missing: Missing = "hold",
         most: int = MOST_WAITING,
@@ -85,12 +88,15 @@ class Grid:
         if not SHORTEST_S <= period_s < math.inf:
             raise UsageError(f"period_s must be at least {SHORTEST_S} seconds, got {period_s}")
         for name, seconds in (("max_age_s", max_age_s), ("lateness_s", lateness_s)):
-            if not 0 <= seconds < math.inf:
+            if seconds is not None and not 0 <= seconds < math.inf:
                 raise UsageError(f"{name} must be a time in seconds, at least 0, got {seconds}")
         if missing not in get_args(Missing):
             raise UsageError(f'missing must be "hold", "mean" or "drop", got {missing!r}')
         self._period = period_s
-        self._max_age = max_age_s
+        # The ages follow what the channels do, where none is set.
+        self._silences = Silences(channels, period_s) if max_age_s is None else None
+        ages = None if self._silences is None else self._silences.ages_s
+        self._ages: Array = np.full(channels, max_age_s) if ages is None else ages
         self._lateness = lateness_s
         self._missing = missing
         self._most = whole("most", most, least=1)
@@ -181,13 +187,22 @@ class Grid:
         self.counts["taken"] += self._count_out(bucket)
         for channel, readings in bucket.items():
             time = max(readings)
+            if self._silences is not None:
+                self._end_silences(self._silences, channel, readings)
             self._times[channel] = time
             self._values[channel] = readings[time]
         return bucket
 
+    def _end_silences(self, silences: Silences, channel: int, readings: dict[float, float]) -> None:
+        before = float(self._times[channel])
+        for time in sorted(readings):
+            if before > -math.inf:
+                silences.end(channel, time - before)
+            before = time
+
     def _row(self, point: int) -> Array:
         bucket = self._take(point)
-        fresh = self._times >= point * self._period - self._max_age
+        fresh = self._times >= point * self._period - self._ages
         row: Array = np.where(fresh, self._values, math.nan)
         if self._missing == "mean":
             for channel, readings in bucket.items():
