@@ -61,8 +61,8 @@ class Decoder(Protocol):
         """
 
 
-class Answer(NamedTuple):
-    """A message to publish."""
+class RebirthRequest(NamedTuple):
+    """A message to publish, that asks for names."""
 
     topic: str
     payload: bytes

@@ -19,7 +19,7 @@ from paho.mqtt.client import Client, MQTTMessage
 from paho.mqtt.enums import CallbackAPIVersion
 
 from submerge_client.config.links import Link
-from submerge_client.sensors.mqtt.decoder import Answer
+from submerge_client.sensors.mqtt.decoder import RebirthRequest
 from submerge_client.sensors.tally import ProblemTally, SensorLog
 from submerge_client.uplink.factory import password_of, tls_of
 
@@ -30,7 +30,7 @@ REMIND_S = 60.0
 AGAIN_S = 30
 """The longest wait, in whole seconds, between two tries to connect."""
 
-Handle = Callable[[MQTTMessage], Iterable[Answer]]
+Handle = Callable[[MQTTMessage], Iterable[RebirthRequest]]
 """Takes a message, on paho's thread; returns what to publish."""
 
 

@@ -20,9 +20,9 @@ from typing import NamedTuple
 
 from submerge import UsageError
 from submerge_client.sensors.mqtt.decoder import (
-    Answer,
     ChannelReading,
     MalformedMessage,
+    RebirthRequest,
     seconds_of,
 )
 from submerge_client.sensors.mqtt.fields import LONGEST_NAME, at, content_of, fields_of
@@ -33,8 +33,11 @@ from submerge_client.sensors.mqtt.sparkplug import (
     Unborn,
     rebirth_request,
 )
-from submerge_client.sensors.mqtt.topics import Place, TopicPattern
+from submerge_client.sensors.mqtt.topics import TopicPattern, TopicPlace
 from submerge_client.sensors.tally import ProblemTally
+
+KINDS = ("malformed", "unknown", "unremembered", "unborn", "retained")
+"""The kinds of messages and numbers that it counts."""
 
 ASK_AGAIN_S = 60.0
 MOST_ASKED = 64
@@ -44,7 +47,7 @@ TIMESTAMP = "timestamp"
 """The value of `time` that reads the times of Sparkplug B."""
 
 
-class Found(NamedTuple):
+class NamedReading(NamedTuple):
     """A number in a message.
 
     name : `device/field`
@@ -89,7 +92,7 @@ class MessageDecoder:
     topics : sequence of str
         Patterns as in `topics`.
     tally : ProblemTally
-        With the kinds malformed, unknown, unremembered, unborn and retained.
+        With `KINDS`.
     time : str
         The path of a message's time; "" takes the time of arrival.
     include, exclude : sequence of str
@@ -141,7 +144,7 @@ class MessageDecoder:
         self._sparkplug = SparkplugDecoder(self._states)
         self._rebirth, self._steady, self._wall = rebirth, steady, wall
         self._asked: dict[Unborn, float] = {}
-        self._answers: list[Answer] = []
+        self._requests: list[RebirthRequest] = []
         self._unlisted: list[str] = []
         self.heard = Heard()
 
@@ -175,17 +178,17 @@ class MessageDecoder:
         self._tally.counts["unremembered"] = self.heard.crowded
         return readings
 
-    def take_answers(self) -> list[Answer]:
+    def take_requests(self) -> list[RebirthRequest]:
         """Return the messages to publish since the last call."""
-        answers, self._answers = self._answers, []
-        return answers
+        requests, self._requests = self._requests, []
+        return requests
 
     def take_unlisted(self) -> list[str]:
         """Return the names without a channel that were heard first since the last call."""
         names, self._unlisted = self._unlisted, []
         return names
 
-    def _found(self, topic: str, payload: bytes | bytearray) -> list[Found]:
+    def _found(self, topic: str, payload: bytes | bytearray) -> list[NamedReading]:
         if topic.startswith(f"{NAMESPACE}/"):
             return self._found_in_sparkplug(topic, payload)
         place = next(filter(None, (each.place_of(topic) for each in self._topics)), None)
@@ -198,18 +201,18 @@ class MessageDecoder:
         content = content_of(payload)
         seconds = seconds_of(at(self._time_path, content)) if self._time_path else None
         return [
-            Found(name_of(place, path), value, seconds)
+            NamedReading(name_of(place, path), value, seconds)
             for path, value in fields_of(content, self._states)
         ]
 
-    def _found_in_sparkplug(self, topic: str, payload: bytes | bytearray) -> list[Found]:
+    def _found_in_sparkplug(self, topic: str, payload: bytes | bytearray) -> list[NamedReading]:
         metrics = self._sparkplug.read(topic, payload)
         if isinstance(metrics, Unborn):
             self._ask(metrics)
             return []
         timed = self._time_path == [TIMESTAMP]
         return [
-            Found(f"{device}/{field}", value, seconds if timed else None, unit)
+            NamedReading(f"{device}/{field}", value, seconds if timed else None, unit)
             for device, field, value, seconds, unit in metrics
         ]
 
@@ -225,10 +228,10 @@ class MessageDecoder:
         self._asked = {each: at for each, at in self._asked.items() if now - at < ASK_AGAIN_S}
         if unborn not in self._asked and len(self._asked) < MOST_ASKED:
             self._asked[unborn] = now
-            self._answers.append(rebirth_request(unborn, int(self._wall() * 1000)))
+            self._requests.append(rebirth_request(unborn, int(self._wall() * 1000)))
 
 
-def name_of(place: Place, path: str) -> str:
+def name_of(place: TopicPlace, path: str) -> str:
     """Return the name of a number: `device/field`."""
     field = ".".join(filter(None, (place.field, path)))
     return f"{place.device}/{field}" if field else place.device

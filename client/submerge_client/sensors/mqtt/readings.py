@@ -24,8 +24,9 @@ from paho.mqtt.client import MQTTMessage
 from submerge import Array
 from submerge_client.config.sensors import MqttSensor
 from submerge_client.sensors.grid import Grid
-from submerge_client.sensors.mqtt.decoder import Answer
-from submerge_client.sensors.mqtt.listener import KINDS, BrokerListener
+from submerge_client.sensors.mqtt import listener, messages
+from submerge_client.sensors.mqtt.decoder import RebirthRequest
+from submerge_client.sensors.mqtt.listener import BrokerListener
 from submerge_client.sensors.mqtt.messages import MessageDecoder
 from submerge_client.sensors.mqtt.published import Published, SingleDecoder
 from submerge_client.sensors.tally import ProblemTally, SensorLog, no_log
@@ -66,8 +67,8 @@ class MqttReadings:
         self._note = note
         self._tally = ProblemTally(
             note,
-            *("malformed", "null", "unknown", "unremembered", "unborn", "retained", "dropped"),
-            *KINDS,
+            *("malformed", "null", "unknown", "retained", "dropped"),
+            *(*listener.KINDS, *messages.KINDS),
         )
         timed = bool(config.time)
         self._clock = time.time if timed else time.monotonic
@@ -145,7 +146,7 @@ class MqttReadings:
 
     # -- paho's thread -----------------------------------------------------------
 
-    def _take(self, message: MQTTMessage) -> Iterable[Answer]:
+    def _take(self, message: MQTTMessage) -> Iterable[RebirthRequest]:
         now = self._clock()
         for reading in self._decoder.readings(
             message.topic, message.payload, retained=message.retain
@@ -155,4 +156,4 @@ class MqttReadings:
                 self._queue.put_nowait((reading.channel, at, reading.value))
             except Full:
                 self._tally.add("dropped", "the node is behind, readings dropped")
-        return () if self._messages is None else self._messages.take_answers()
+        return () if self._messages is None else self._messages.take_requests()

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from submerge_client.sensors.mqtt.decoder import Answer, MalformedMessage
+from submerge_client.sensors.mqtt.decoder import MalformedMessage, RebirthRequest
 from submerge_client.sensors.mqtt.fields import LONGEST_NAME, as_number
 from submerge_client.sensors.mqtt.sparkplug_payload import (
     BOOLEAN,
@@ -136,10 +136,10 @@ class SparkplugDecoder:
         return as_number(value, self._states)
 
 
-def rebirth_request(unborn: Unborn, milliseconds: int) -> Answer:
+def rebirth_request(unborn: Unborn, milliseconds: int) -> RebirthRequest:
     """Return the message that asks an edge node for its births.
 
     milliseconds : the time, since 1970
     """
     payload = as_payload(REBIRTH, datatype=BOOLEAN, milliseconds=milliseconds)
-    return Answer(f"{NAMESPACE}/{unborn.group}/NCMD/{unborn.node}", payload)
+    return RebirthRequest(f"{NAMESPACE}/{unborn.group}/NCMD/{unborn.node}", payload)

@@ -9,7 +9,7 @@ A pattern is an MQTT topic filter in which levels may have places: `tele/{device
    for; without wildcards, the last level that is fixed.
 3. All that wildcards and `{field}` stand for besides begins the name of each field, in the topic's
    order, joined by dots. Paths inside the message follow.
-4. So no two topics give the same name, as long as levels have no dots.
+4. So two topics of a pattern never give the same name, as long as levels have no dots.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import NamedTuple
 from submerge_client.config.topic_patterns import DEVICE, FIELD, PLACES
 
 
-class Place(NamedTuple):
+class TopicPlace(NamedTuple):
     """The meaning of a topic: a device, and the beginning of its fields' names, or ""."""
 
     device: str
@@ -48,7 +48,7 @@ class TopicPattern:
             "+" if any(place in level for place in PLACES) else level for level in self._levels
         )
 
-    def place_of(self, topic: str) -> Place | None:
+    def place_of(self, topic: str) -> TopicPlace | None:
         """Return what a topic stands for; None if it has another form."""
         levels, pattern, tail = topic.split("/"), self._levels, list[str]()
         if pattern[-1] == "#":
@@ -73,7 +73,7 @@ class TopicPattern:
                 field.append(stands_for)
         if not device:
             device, tail = ([self._fixed[-1]], tail) if not tail else (tail[:1], tail[1:])
-        return Place(".".join(device), ".".join(field + tail))
+        return TopicPlace(".".join(device), ".".join(field + tail))
 
 
 def _is_open(level: str) -> bool:
