@@ -245,15 +245,17 @@ class Agent:
 
     def _take_rows(self) -> bool:
         """Let the node read rows that wait; return whether there were any."""
-        rows = self._gatherer.take(self._clock().steady)
-        if rows is None:
+        gathered = self._gatherer.take(self._clock().steady)
+        if gathered is None:
             return False
+        rows, held = gathered
         self._watchdog.rows()
         self._first, self.rows = self.rows, self.rows + len(rows)
         embedded = self._lags.embed(rows)
         self._first += len(rows) - len(embedded)  # rows that only began a window
         if len(embedded):
-            self._step(Reading(embedded))
+            held = None if held is None else held[len(rows) - len(embedded) :]
+            self._step(Reading(embedded, held))
         return True
 
     # -- the node --------------------------------------------------------------

@@ -50,7 +50,7 @@ class Reading:
         self.put = self.rows.put
         self.stop = threading.Event()
         self.thread = threading.Thread(
-            target=sensor.read, args=(lambda rows: self.put(rows), self.stop)
+            target=sensor.read, args=(lambda rows, **_: self.put(rows), self.stop)
         )
         self.thread.start()
 

@@ -37,6 +37,7 @@ import numpy as np
 
 from submerge import Array, UsageError
 from submerge.errors import whole
+from submerge.judge.decision import Mask
 from submerge.pca.subspace import LARGEST
 from submerge_client.sensors.silences import Silences
 
@@ -72,6 +73,8 @@ class Grid:
     ----------
     counts : dict of str to int
         Readings and points, by outcome.
+    held : (n, channels) of bool
+        Of the rows that were returned last, where the reading is of an earlier point.
     """
 
     def __init__(
@@ -100,6 +103,7 @@ class Grid:
         self._lateness = lateness_s
         self._missing = missing
         self._most = whole("most", most, least=1)
+        self.held: Mask = np.zeros((0, channels), dtype=bool)
         self._begun = False
         self._next = 0
         self._now = -math.inf
@@ -152,14 +156,21 @@ class Grid:
         if not self._begun or now < self._now - self._lateness - self._period:
             self._begin_after(due, now)
         self._now = max(now, self._now)
+        self.held = np.zeros((0, self.channels), dtype=bool)
         if due < self._next:
             return np.empty((0, self.channels))
         first = max(self._next, due - MOST_ROWS + 1)
         self.counts["skipped"] += first - self._next
         self._remember_until(first - 1)
-        rows = [self._row(point) for point in range(first, due + 1)]
+        rows = np.empty((due + 1 - first, self.channels))
+        held = np.empty(rows.shape, dtype=bool)
+        for i, point in enumerate(range(first, due + 1)):
+            rows[i] = self._row(point)
+            held[i] = self._times <= (point - 1) * self._period
         self._next = due + 1
-        return self._drop_gaps(np.array(rows).reshape(-1, self.channels))
+        kept = self._kept(rows)
+        self.held = held[kept] & ~np.isnan(rows[kept])
+        return np.asarray(rows[kept])
 
     def _drop_early(self, last: int) -> None:
         for point in [point for point in self._waiting if point > last]:
@@ -210,15 +221,15 @@ class Grid:
                 row[channel] = math.fsum(readings.values()) / len(readings)
         return row
 
-    def _drop_gaps(self, rows: Array) -> Array:
-        """Leave out empty and incomplete rows."""
+    def _kept(self, rows: Array) -> Mask:
+        """Return which rows (n,) are neither empty nor left out as incomplete."""
         gaps = np.isnan(rows)
         empty = gaps.all(axis=1)
         left_out = gaps.any(axis=1) if self._missing == "drop" else empty
         self.counts["empty"] += int(np.count_nonzero(empty))
         self.counts["incomplete"] += int(np.count_nonzero(left_out & ~empty))
         self.counts["rows"] += int(np.count_nonzero(~left_out))
-        return rows[~left_out]
+        return np.asarray(~left_out)
 
     def _count_out(self, bucket: dict[int, dict[float, float]]) -> int:
         """Return how many readings a point has, and count them out of `waiting`."""

@@ -161,7 +161,7 @@ class ClientNode:
             case Reading():
                 self._ending = False
                 before = self._ingest.alarms
-                scored = self._ingest.read(event.rows, self.current, self.model, now)
+                scored = self._ingest.read(event.rows, self.current, self.model, now, event.held)
                 effects += [] if scored is None else [scored]
                 self._publish_alarms(before, now, effects)
             case Received():

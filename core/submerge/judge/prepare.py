@@ -54,6 +54,8 @@ class Block:
         True where a gap was filled; None if none was.
     time : RowTime
         The time that they stand for.
+    held : (m, k) of bool, or None
+        True where one of the k leading numbers is repeated because no new one has come.
     """
 
     why: npt.NDArray[np.int8]
@@ -61,6 +63,7 @@ class Block:
     features: Storage
     gaps: Mask | None
     time: RowTime = field(default_factory=RowTime)
+    held: Mask | None = None
 
     def __len__(self) -> int:
         """Number of rows that can be scored."""
@@ -86,6 +89,7 @@ def prepare(
     largest: float = LARGEST_SCALED,
     lifts: bool = True,
     time: RowTime = RowTime(),  # noqa: B008 - a value
+    held: Mask | None = None,
 ) -> Block:
     """Return rows as a block.
 
@@ -103,6 +107,8 @@ def prepare(
     lifts : bool
         Whether to make features; False while the schema does not settle how.
     time : RowTime
+    held : (n, k) of bool, optional
+        As in `Block`.
 
     Raises
     ------
@@ -135,7 +141,7 @@ def prepare(
     if gaps is not None:
         gaps = gaps[fine]
         gaps = gaps if gaps.any() else None
-    return Block(why, scaled, features, gaps, time)
+    return Block(why, scaled, features, gaps, time, None if held is None else held[fine])
 
 
 def in_units(rows: Array, schema: Schema) -> Array:

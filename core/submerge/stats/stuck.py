@@ -143,7 +143,13 @@ class StuckDetector:
         """The numbers of stuck channels; `run_lengths.run` counts their repeated readings."""
         return tuple(np.flatnonzero(self.habits.stuck).tolist())
 
-    def update(self, rows: Array, predicted: Array, learns: Flags | None = None) -> None:
+    def update(
+        self,
+        rows: Array,
+        predicted: Array,
+        learns: Flags | None = None,
+        held: Flags | None = None,
+    ) -> None:
         """Process readings, oldest first.
 
         Parameters
@@ -155,6 +161,8 @@ class StuckDetector:
         learns : (n,) of bool, optional
             Rows with typical errors, by default all: rows of an alarm are not learnt, but checked
             for stuck channels. Stuck channels are not learnt.
+        held : (n, channels) of bool, optional
+            Numbers that are repeated because no new one has come: these are no readings of a run.
 
         Notes
         -----
@@ -163,13 +171,15 @@ class StuckDetector:
         rows = rows[:, : self.channels]
         for first in range(0, len(rows), CHUNK):
             part = slice(first, first + CHUNK)
-            self._watch(rows[part], predicted[part])
+            self._watch(rows[part], predicted[part], None if held is None else held[part])
             self._learn(rows[part], predicted[part], None if learns is None else learns[part])
 
-    def _watch(self, rows: Array, predicted: Array) -> None:
+    def _watch(self, rows: Array, predicted: Array, held: Flags | None) -> None:
         """Find stuck channels."""
         was, run = self.habits, self.run_lengths.run
-        self.run_lengths, moved = self.run_lengths.after(rows)
+        self.run_lengths, moved = self.run_lengths.after(
+            rows if held is None else np.where(held, np.nan, rows)
+        )
         before = predicted[0] if np.isnan(was.others[0]) else was.others
         others = (1 - 1 / SMOOTH) ** len(rows) * before + _RECENT[-len(rows) :] @ predicted
         fresh = moved | (run < SETTLED) | np.isnan(was.others_then)

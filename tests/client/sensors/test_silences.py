@@ -63,7 +63,7 @@ def test_a_device_that_dies_becomes_a_gap() -> None:
     grid = Grid(2, period_s=PERIOD_S, max_age_s=None, lateness_s=0.0)
     grid.rows(0.0)
     for minute in range(0, 20, 2):
-        grid.put(0, 60.0 * minute, 5.0)
+        grid.put(0, 60.0 * minute + 5.0, 5.0)
         rows_with_a_value(grid, 60.0 * minute + PERIOD_S, 60.0 * (minute + 2))
     seen = rows_with_a_value(grid, 1200.0 + PERIOD_S, 3600.0)
 

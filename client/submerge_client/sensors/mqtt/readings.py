@@ -16,13 +16,13 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from queue import Empty, Full, Queue
 
 from paho.mqtt.client import MQTTMessage
 
-from submerge import Array
 from submerge_client.config.sensors import MqttSensor
+from submerge_client.sensors.gather import Hand
 from submerge_client.sensors.grid import Grid
 from submerge_client.sensors.mqtt import listener, messages
 from submerge_client.sensors.mqtt.decoder import RebirthRequest
@@ -108,7 +108,7 @@ class MqttReadings:
         """Messages by outcome, failures of the connection, and the grid's counts."""
         return {**self._tally.counts, **self._grid.counts}
 
-    def read(self, hand: Callable[[Array], None], stop: threading.Event) -> None:
+    def read(self, hand: Hand, stop: threading.Event) -> None:
         """Hand over rows until `stop` is set."""
         listening = threading.Thread(target=self._listener.listen, name="sensor-mqtt", daemon=True)
         listening.start()
@@ -117,7 +117,7 @@ class MqttReadings:
                 self._fill_grid()
                 rows = self._grid.rows(self._clock())
                 if len(rows):
-                    hand(rows)
+                    hand(rows, held=self._grid.held)
                 self._name_unknown(time.monotonic())
         finally:
             self._listener.end()
