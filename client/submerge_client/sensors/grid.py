@@ -22,6 +22,9 @@ Pure: time is an argument. The points of the grid are the multiples of `period_s
    are remembered by rule 3.
 9. At most `most` readings wait for their points; further ones are "crowded" out.
 
+10. `held` says which numbers of the last rows are of earlier points: from the rows alone, a device
+   that speaks seldom looks like a sensor that is stuck.
+
 The order of arrival does not change a bit of the rows, as long as no reading is late, repeated
 or crowded out. Each reading is one of `waiting`, or counted once as "taken", "late", "early",
 "repeated", "crowded" or "unusable". Each passed point is one of "rows", "empty", "incomplete" or

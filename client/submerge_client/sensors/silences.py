@@ -11,9 +11,8 @@ channel is a gap.
    drawer is no habit, and a habit of silence is learnt in a few times.
 4. A silence counts less as it gets old: half in `HALF_LIFE_S`.
 
-A value that is held is repeated from row to row. By rule 2 it ends before the client takes its
-channel for a stuck one: that begins at 30 rows, and needs a run that is six times as long as the
-runs before it (`stats.run_lengths`, `stats.stuck`).
+A client may see the same rows from a channel that is stuck; so the grid says which values are
+held.
 """
 
 from __future__ import annotations
