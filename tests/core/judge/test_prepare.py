@@ -55,6 +55,15 @@ def test_what_was_filled_is_said():
     assert np.isnan(rows[2, 0])
 
 
+def test_what_is_held_is_said_of_rows_that_are_left_in():
+    """Of the channels, in a row that may have lags behind them."""
+    rows, held = np.array([WHOLE, [GAP] * 4, WHOLE]), np.array([[True, False]] * 2 + [[False] * 2])
+    block = prepare(rows, SCHEMA, fill=zeros, held=held)
+
+    assert [[True, False], [False, False]] == block.held.tolist()
+    assert prepare(rows, SCHEMA, fill=zeros).held is None
+
+
 @pytest.mark.parametrize(
     ("row", "reason"),
     [

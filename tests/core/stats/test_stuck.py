@@ -107,6 +107,22 @@ def test_runs_are_what_one_would_count(channels, data):
         assert max(at_highest, default=0) == known.at_highest[j]
 
 
+def test_a_number_that_is_held_is_no_reading_of_a_run():
+    """A channel that is silent for long is not stuck; one that keeps sending one number is."""
+    silent, repeating = grown(), grown()
+    rows = plant(400, seed=5)
+    rows[:, 0] = rows[0, 0]
+    held = np.zeros(rows.shape, dtype=bool)
+    held[1:, 0] = True
+    found = [
+        see(silent, rows, held=held)[-1],
+        see(repeating, rows, held=held & (np.arange(400) % 4 != 0)[:, None])[-1],
+    ]
+
+    assert [(), (0,)] == found
+    assert [1, 100] == [each.run_lengths.run[0] for each in (silent, repeating)]
+
+
 def test_a_range_that_widens_later_takes_its_old_end_in():
     """The run at what was the highest was inside, as it turns out rows later."""
     known = RunLengths.none(1)
