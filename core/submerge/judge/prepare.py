@@ -108,7 +108,6 @@ def prepare(
         Whether to make features; False while the schema does not settle how.
     time : RowTime
     held : (n, k) of bool, optional
-        As in `Block`.
 
     Raises
     ------
@@ -139,8 +138,7 @@ def prepare(
         fine = why == 0
         scaled, features = scaled[bearable], features[bearable]
     if gaps is not None:
-        gaps = gaps[fine]
-        gaps = gaps if gaps.any() else None
+        gaps = gaps[fine] if gaps[fine].any() else None
     return Block(why, scaled, features, gaps, time, None if held is None else held[fine])
 
 

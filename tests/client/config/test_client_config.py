@@ -213,14 +213,11 @@ def test_the_memory_of_learning_is_a_size(read, text, expected) -> None:
             MqttSensor(url="mqtts://broker", topic="{channel}/x"),
         ),
         (
-            'kind = "mqtt"\nurl = "mqtts://broker"\ntopics = ["tele/+"]\n'
-            'exclude = ["*/id"]\nstates = { ON = 1, OFF = 0 }\nrebirth = true',
+            'kind = "mqtt"\nurl = "mqtts://b"\ntopics = ["a/+"]\nstates = { ON = 1 }',
             MqttSensor(
-                url="mqtts://broker",
-                topics=("tele/+",),
-                exclude=("*/id",),
-                states={"ON": 1.0, "OFF": 0.0},
-                rebirth=True,
+                url="mqtts://b",
+                topics=("a/+",),
+                states={"ON": 1.0},
             ),
         ),
     ],
