@@ -25,6 +25,7 @@ from submerge_client.sensors.mqtt.decoder import (
     RebirthRequest,
     seconds_of,
 )
+from submerge_client.sensors.mqtt.descriptions import units_in
 from submerge_client.sensors.mqtt.fields import LONGEST_NAME, at, content_of, fields_of
 from submerge_client.sensors.mqtt.heard import Heard
 from submerge_client.sensors.mqtt.sparkplug import (
@@ -33,7 +34,7 @@ from submerge_client.sensors.mqtt.sparkplug import (
     Unborn,
     rebirth_request,
 )
-from submerge_client.sensors.mqtt.topics import TopicPattern, TopicPlace
+from submerge_client.sensors.mqtt.topics import TopicPattern, name_of
 from submerge_client.sensors.tally import ProblemTally
 
 KINDS = ("malformed", "unknown", "unremembered", "unborn", "retained")
@@ -178,6 +179,18 @@ class MessageDecoder:
         self._tally.counts["unremembered"] = self.heard.crowded
         return readings
 
+    def describe(self, topic: str, payload: bytes | bytearray) -> list[str]:
+        """Take a description, as in `descriptions`; return the names that have a unit now."""
+        try:
+            units = units_in(topic, payload, self._topics)
+        except MalformedMessage as error:
+            self._tally.add("malformed", "malformed message", topic=topic[:256], error=str(error))
+            return []
+        units = [each for each in units if self._patterns.take(each.name)]
+        for name, unit in units:
+            self.heard.set_unit(name, unit)
+        return [each.name for each in units]
+
     def take_requests(self) -> list[RebirthRequest]:
         """Return the messages to publish since the last call."""
         requests, self._requests = self._requests, []
@@ -229,12 +242,6 @@ class MessageDecoder:
         if unborn not in self._asked and len(self._asked) < MOST_ASKED:
             self._asked[unborn] = now
             self._requests.append(rebirth_request(unborn, int(self._wall() * 1000)))
-
-
-def name_of(place: TopicPlace, path: str) -> str:
-    """Return the name of a number: `device/field`."""
-    field = ".".join(filter(None, (place.field, path)))
-    return f"{place.device}/{field}" if field else place.device
 
 
 def _any_of(patterns: Iterable[str]) -> re.Pattern[str]:

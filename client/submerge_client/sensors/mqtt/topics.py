@@ -76,6 +76,12 @@ class TopicPattern:
         return TopicPlace(".".join(device), ".".join(field + tail))
 
 
+def name_of(place: TopicPlace, path: str) -> str:
+    """Return the name of a number: `device/field`."""
+    field = ".".join(filter(None, (place.field, path)))
+    return f"{place.device}/{field}" if field else place.device
+
+
 def _is_open(level: str) -> bool:
     return level in ("+", "#") or DEVICE in level or FIELD in level
 
