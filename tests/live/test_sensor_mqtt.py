@@ -274,16 +274,16 @@ def test_messages_of_two_devices_become_rows(broker, listening) -> None:
 
 def test_unknown_names_are_logged_in_one_line(broker, listening, monkeypatch) -> None:
     """Those of a minute together, and not more of them than a number."""
-    monkeypatch.setattr(readings, "NAMES_S", 0.2)
+    monkeypatch.setattr(readings, "FIRST_NAMES_S", 0.2)
     monkeypatch.setattr(readings, "MOST_NAMED", 2)
     reading = listening(
         topic="", value="value", topics=("zigbee2mqtt/+",), channels=("bath/temperature",)
     )
     broker.publish("zigbee2mqtt/lamp", {"a": 1, "b": 2, "c": 3})
-    until(lambda: reading.noted("heard names that are no channels of the schema") > 0)
+    until(lambda: reading.noted("no channels of the schema, ignored") > 0)
     _, facts = reading.notes[-1]
 
-    assert "lamp/a, lamp/b and 1 more" == facts["names"]
+    assert "lamp/a, lamp/b, …" == facts["names"]
 
 
 def test_a_birth_is_asked_for_over_the_broker(broker, listening) -> None:

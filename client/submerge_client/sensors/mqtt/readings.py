@@ -36,8 +36,8 @@ WAITING = 8192
 
 NAP_S = 0.25
 
-NAMES_S = 60.0
-"""Seconds between two log lines with new names; half of it until the first."""
+FIRST_NAMES_S, NAMES_S = 5.0, 60.0
+"""Seconds until the first log line with new names, and between two of them."""
 
 MOST_NAMED = 20
 """Names in such a line."""
@@ -97,7 +97,7 @@ class MqttReadings:
             missing=config.missing,
         )
         self._nap_s = min(NAP_S, config.period_s)
-        self._name_at = time.monotonic() + NAMES_S / 2
+        self._name_at = time.monotonic() + FIRST_NAMES_S
         self._queue: Queue[tuple[int, float, float]] = Queue(WAITING)
         self._listener = BrokerListener(
             config, self._decoder.subscriptions, self._take, tally=self._tally, note=note
@@ -140,9 +140,8 @@ class MqttReadings:
         self._name_at = now + NAMES_S
         names = self._messages.take_unlisted()
         if names:
-            more = len(names) - MOST_NAMED
-            shown = ", ".join(names[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
-            self._note("heard names that are no channels of the schema", names=shown)
+            some = ", ".join(names[:MOST_NAMED]) + ", …" * (len(names) > MOST_NAMED)
+            self._note("no channels of the schema, ignored", names=some)
 
     # -- paho's thread -----------------------------------------------------------
 
