@@ -42,7 +42,7 @@ def content_of(payload: bytes | bytearray) -> Any:
         text = bytes(payload).decode().strip()
     except UnicodeDecodeError as error:
         raise MalformedMessage(f"expected text, got other bytes: {error}") from None
-    if text[:1] not in ("{", "["):
+    if text[:1] not in ("{", "[", '"'):
         return text
     try:
         return msgspec.json.decode(text)

@@ -91,9 +91,11 @@ def test_retained_messages_count_only_with_a_time_of_their_own() -> None:
     message = '{"temperature": 21.5, "seen": {"at": "2020-02-12T15:15:45Z"}}'
     found = [each.hears("zigbee2mqtt/lamp", message, retained=True) for each in (plain, timed)]
     untimed = timed.hears("zigbee2mqtt/lamp", '{"temperature": 21.5}', retained=True)
+    plain.hears("zigbee2mqtt/lamp", "{", retained=True)
 
     assert [[], [ChannelReading(0, 21.5, 1_581_520_545.0)]] == found
-    assert ([], 1, 1) == (untimed, plain.counts["retained"], timed.counts["retained"])
+    assert ([], 2, 1) == (untimed, plain.counts["retained"], timed.counts["retained"])
+    assert 0 == plain.counts["malformed"]
 
 
 def test_without_a_time_in_it_a_live_message_has_the_time_of_its_arrival() -> None:

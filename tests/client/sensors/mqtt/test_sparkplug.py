@@ -91,7 +91,7 @@ def values(decoder: SparkplugDecoder, kind: str, *metrics: dict, device: str = "
 def test_a_birth_names_what_data_have_an_alias_for() -> None:
     """The specification's way: NBIRTH, DBIRTH, then DDATA with aliases and without types."""
     decoder = SparkplugDecoder({})
-    values(decoder, "NBIRTH", {"name": "bdSeq", "datatype": INT64, "long_value": 0})
+    session = values(decoder, "NBIRTH", {"name": "bdSeq", "datatype": INT64, "long_value": 3})
     born = values(
         decoder,
         "DBIRTH",
@@ -101,6 +101,7 @@ def test_a_birth_names_what_data_have_an_alias_for() -> None:
     )
     later = values(decoder, "DDATA", {"alias": 8, "int_value": 2**32 - 6}, device="pump")
 
+    assert {} == session
     assert {"plant.line1.pump/Outlet/Temp": 21.5, "plant.line1.pump/Level": -5} == born
     assert {"plant.line1.pump/Level": -6} == later
 
@@ -142,8 +143,17 @@ def test_data_without_a_birth_have_no_names() -> None:
     dead = values(decoder, "NDATA", {"alias": 1, "int_value": 6})
     values(decoder, "NBIRTH", {**metric, "alias": 2})
     other = values(decoder, "NDATA", {"alias": 1, "int_value": 7})
+    values(decoder, "NBIRTH", {**metric, "alias": 3})
+    former = values(decoder, "NDATA", {"alias": 2, "int_value": 7})
 
     assert (unborn, {"plant.line1/x": 5.0}, unborn, unborn) == (before, known, dead, other)
+    assert unborn == former
+
+
+@pytest.mark.parametrize("kind", ["NDEATH", "DDEATH", "NCMD", "DCMD"])
+def test_only_births_and_data_have_readings(kind) -> None:
+    """Whatever is in the others."""
+    assert {} == values(SparkplugDecoder({}), kind, {"name": "x", "int_value": 4})
 
 
 def test_a_metric_has_the_unit_of_its_birth_and_the_time_of_its_data() -> None:
